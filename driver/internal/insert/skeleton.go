@@ -1,0 +1,5 @@
+package insert
+
+type span struct{ from, to int }
+type edit struct{}
+type keyRow struct{}
