@@ -1,0 +1,203 @@
+//go:build unix
+
+package mysqltest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A Kind is a make of server.
+type Kind string
+
+const (
+	MariaDB Kind = "mariadb"
+	MySQL   Kind = "mysql"
+)
+
+// A binary is an installed server program and how to run it.
+type binary struct {
+	kind    Kind
+	path    string
+	version string   // the line printed by --version
+	loader  []string // the command that must precede path, for a server laid out under a folder
+	basedir string
+}
+
+// findBinary looks for a server in the folders of path, then for the MySQL that `make mysql-server` laid
+// out in the cache folder.
+func findBinary(kind Kind, path []string) (binary, error) {
+	for _, name := range []string{"mariadbd", "mysqld"} {
+		for _, dir := range path {
+			path := filepath.Join(dir, name)
+			if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
+				continue
+			}
+			b := binary{path: path, basedir: filepath.Dir(filepath.Dir(path))}
+			if b.identify() == nil && (kind == "" || kind == b.kind) {
+				return b, nil
+			}
+		}
+	}
+	if kind != MariaDB {
+		if b, err := cachedMySQL(); err == nil {
+			return b, nil
+		}
+	}
+	switch kind {
+	case MySQL:
+		return binary{}, errors.New("mysqltest: no MySQL server found; run `make mysql-server` (Debian), install the package mysql-server-core, or set " + EnvMySQLDSN)
+	default:
+		return binary{}, errors.New("mysqltest: no database server found; install the package mariadb-server-core (or mysql-server-core), or set " + EnvDSN)
+	}
+}
+
+// cachedMySQL finds the server in the tree that `make mysql-server` made. It runs with the tree's own loader and libraries,
+// so it needs neither chroot nor the tree's distribution.
+func cachedMySQL() (binary, error) {
+	cache, err := cacheDir()
+	if err != nil {
+		return binary{}, err
+	}
+	root := filepath.Join(cache, "mysql")
+	b := binary{path: filepath.Join(root, "usr/sbin/mysqld"), basedir: filepath.Join(root, "usr")}
+	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib*/ld-linux*.so.*"))
+	libs, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
+	if len(loaders) == 0 || len(libs) == 0 {
+		return binary{}, os.ErrNotExist
+	}
+	b.loader = []string{loaders[0], "--library-path", strings.Join(libs, ":")}
+	return b, b.identify()
+}
+
+// cacheDir is where the repository's tools keep what is worth keeping between runs.
+func cacheDir() (string, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(cache, "leafsql"), nil
+}
+
+func (b *binary) identify() error {
+	out, err := b.command("--no-defaults", "--version").Output()
+	if err != nil {
+		return err
+	}
+	b.version = strings.TrimSpace(string(out))
+	b.kind = MySQL
+	if strings.Contains(b.version, "MariaDB") {
+		b.kind = MariaDB
+	}
+	return nil
+}
+
+func (b binary) command(args ...string) *exec.Cmd {
+	words := slices.Concat(b.loader, []string{b.path}, args)
+	return exec.Command(words[0], words[1:]...)
+}
+
+// commonArgs are those of the first initialisation and of every start. Durability is given up: nobody wants the data back
+// after a crash of the machine, and kill -9 of the server does not need it.
+func (b binary) commonArgs(datadir string) []string {
+	args := []string{
+		"--no-defaults", // must come first
+		"--basedir=" + b.basedir,
+		"--datadir=" + datadir,
+		"--character-set-server=utf8mb4",
+		"--innodb-flush-log-at-trx-commit=2",
+		"--innodb-flush-method=nosync",
+		"--innodb-doublewrite=0",
+		"--innodb-use-native-aio=0", // the kernel's limit is for the whole machine
+		"--innodb-buffer-pool-size=128M",
+	}
+	if os.Geteuid() == 0 {
+		args = append(args, "--user=root")
+	}
+	if b.kind == MySQL {
+		args = append(args, "--mysqlx=OFF", "--secure-file-priv=NULL", "--performance-schema=OFF")
+	}
+	return args
+}
+
+func (b binary) serverArgs(datadir, socket string, port int, extra []string) []string {
+	args := append(b.commonArgs(datadir),
+		"--bind-address=127.0.0.1",
+		"--port="+strconv.Itoa(port),
+		"--socket="+socket,
+		"--pid-file="+socket+".pid",
+		"--skip-name-resolve",
+		"--max-connections=2000",
+		"--max-connect-errors=4294967295",
+		"--max-allowed-packet=64M",
+		"--local-infile=ON",
+		"--sync-binlog=0",
+	)
+	switch b.kind {
+	case MariaDB:
+		args = append(args, "--innodb-log-file-size=96M")
+	case MySQL:
+		args = append(args, "--innodb-redo-log-capacity=96M")
+	}
+	if !slices.ContainsFunc(extra, func(arg string) bool { return strings.HasPrefix(arg, "--log-bin") }) {
+		args = append(args, "--skip-log-bin")
+	}
+	return append(args, extra...)
+}
+
+// initialize fills an empty data directory with the server's own tables and one user: root, without a password, from this
+// machine only.
+func (b binary) initialize(datadir string) error {
+	if b.kind == MySQL {
+		init := datadir + ".sql"
+		if err := os.WriteFile(init, []byte(rootUser), 0o600); err != nil {
+			return fmt.Errorf("mysqltest: %w", err)
+		}
+		defer os.Remove(init)
+		return run(b.command(append(b.commonArgs(datadir), "--initialize-insecure", "--init-file="+init)...))
+	}
+	sql, err := b.systemTables()
+	if err != nil {
+		return err
+	}
+	cmd := b.command(append(b.commonArgs(datadir), "--bootstrap")...)
+	cmd.Stdin = strings.NewReader(sql)
+	return run(cmd)
+}
+
+// rootUser lets root come in over TCP: without name resolution 127.0.0.1 is not localhost.
+const rootUser = `CREATE USER IF NOT EXISTS root@'127.0.0.1';
+GRANT ALL PRIVILEGES ON *.* TO root@'127.0.0.1' WITH GRANT OPTION;
+`
+
+// systemTables returns the text that mariadb-install-db would feed to the server. That program is not used because it
+// needs others from packages a test machine may lack.
+func (b binary) systemTables() (string, error) {
+	var sql strings.Builder
+	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous='yes';\n")
+	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
+		found, _ := filepath.Glob(filepath.Join(b.basedir, "share/*", "m*_"+name+".sql"))
+		if len(found) == 0 {
+			return "", fmt.Errorf("mysqltest: %s/share holds no %s.sql; reinstall the package mariadb-server-core", b.basedir, name)
+		}
+		text, err := os.ReadFile(found[0])
+		if err != nil {
+			return "", fmt.Errorf("mysqltest: %w", err)
+		}
+		sql.Write(text)
+		sql.WriteByte('\n')
+	}
+	sql.WriteString("FLUSH PRIVILEGES;\n" + rootUser)
+	return sql.String(), nil
+}
+
+// searchPath adds the folders of servers to the PATH, where an ordinary user's has none of them.
+func searchPath() []string {
+	return append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/usr/local/sbin", "/usr/libexec")
+}

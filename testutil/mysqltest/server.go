@@ -1,0 +1,232 @@
+//go:build unix
+
+package mysqltest
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Config says which server to start.
+type Config struct {
+	Kind Kind     // MariaDB or MySQL; empty: whichever is installed, MariaDB first
+	Args []string // further options, such as "--log-bin" or "--max-connections=5"; they win over the defaults
+}
+
+// A Server is a private server process. Its methods are for one goroutine at a time.
+type Server struct {
+	bin     binary
+	args    []string
+	dir     string // data, socket and log; removed by Stop
+	port    int
+	proc    *os.Process // nil while not running
+	janitor *janitor
+}
+
+// startTimeout is generous: the machine may be busy with other tests.
+const startTimeout = 90 * time.Second
+
+// Start starts a server with an empty data directory and waits until it answers. Stop ends it; if the process ends without
+// calling Stop, the server and its files go with it.
+func Start(cfg Config) (*Server, error) {
+	bin, err := findBinary(cfg.Kind, searchPath())
+	if err != nil {
+		return nil, err
+	}
+	dir, err := tempDir()
+	if err != nil {
+		return nil, fmt.Errorf("mysqltest: %w", err)
+	}
+	s := &Server{bin: bin, args: cfg.Args, dir: dir}
+	if s.janitor, err = startJanitor(dir); err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	if err = bin.prepareData(s.path("data")); err == nil {
+		err = s.startOnFreePort()
+	}
+	if err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Run starts a server for one test and stops it when the test ends.
+func Run(t testing.TB, cfg Config) *Server {
+	t.Helper()
+	s, err := Start(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// Kind says whether the server is MariaDB or MySQL.
+func (s *Server) Kind() Kind { return s.bin.kind }
+
+// Addr returns the server's TCP address, 127.0.0.1 and a port. It stays the same over Restart.
+func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
+
+// DSN returns a data source name for user root, who has no password, and the given database, which may be empty.
+func (s *Server) DSN(database string) string {
+	return fmt.Sprintf("root@tcp(%s)/%s", s.Addr(), database)
+}
+
+// Target returns the server as a target on which tests create databases.
+func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
+
+// Log returns what the server has written to its error log.
+func (s *Server) Log() string {
+	log, _ := os.ReadFile(s.path("log"))
+	return string(log)
+}
+
+// Kill9 kills the server as a power cut would. The data stays for Restart.
+func (s *Server) Kill9() error { return s.end(syscall.SIGKILL) }
+
+// Shutdown ends the server in an orderly way. The data stays for Restart.
+func (s *Server) Shutdown() error { return s.end(syscall.SIGTERM) }
+
+// Restart ends the server if it runs and starts it again with the same port and data.
+func (s *Server) Restart() error {
+	if err := s.Shutdown(); err != nil {
+		return err
+	}
+	return s.start()
+}
+
+// Stop kills the server and removes its files. Nobody wants the data, so no time is spent on an orderly end.
+func (s *Server) Stop() error {
+	err := s.Kill9()
+	s.janitor.stop()
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+func (s *Server) end(sig syscall.Signal) error {
+	if s.proc == nil {
+		return nil
+	}
+	if err := s.proc.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("mysqltest: end the server: %w", err)
+	}
+	s.proc.Wait()
+	s.proc = nil
+	return s.janitor.watch(0)
+}
+
+func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
+
+// startOnFreePort tries several ports: the server cannot choose one itself, and another process may take the one found
+// before the server listens on it.
+func (s *Server) startOnFreePort() error {
+	var err error
+	for range 5 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = s.start(); err == nil || !strings.Contains(s.Log(), "already in use") {
+			return err
+		}
+	}
+	return err
+}
+
+func (s *Server) start() error {
+	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("mysqltest: %w", err)
+	}
+	defer log.Close()
+	cmd := s.bin.command(s.bin.serverArgs(s.path("data"), s.path("sock"), s.port, s.args)...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor sees to the server
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("mysqltest: start %s: %w", s.bin.path, err)
+	}
+	s.proc = cmd.Process
+	if err := s.janitor.watch(s.proc.Pid); err != nil {
+		return err
+	}
+	return s.awaitReady()
+}
+
+// awaitReady asks through the unix socket in the server's own folder, so that it cannot mistake another server for this one.
+func (s *Server) awaitReady() error {
+	db, err := sql.Open("mysql", fmt.Sprintf("root@unix(%s)/", s.path("sock")))
+	if err != nil {
+		return fmt.Errorf("mysqltest: %w", err)
+	}
+	defer db.Close()
+	deadline := time.Now().Add(startTimeout)
+	for {
+		if _, err = os.Stat(s.path("sock")); err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+			err = db.PingContext(ctx)
+			cancel()
+			if err == nil {
+				return nil
+			}
+		}
+		// No goroutine waits for the process: it would outlive tests that look for leaked ones.
+		var status syscall.WaitStatus
+		if pid, _ := syscall.Wait4(s.proc.Pid, &status, syscall.WNOHANG, nil); pid == s.proc.Pid {
+			s.proc = nil
+			return errors.Join(fmt.Errorf("mysqltest: %s ended while starting:\n%s", s.bin.path, tail(s.Log(), 15)), s.janitor.watch(0))
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("mysqltest: %s did not answer within %v: %w\n%s", s.bin.path, startTimeout, err, tail(s.Log(), 15))
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("mysqltest: find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}
+
+// tempDir makes the server's folder, short enough for a unix socket's path (104 bytes on some systems).
+func tempDir() (string, error) {
+	parent := os.TempDir()
+	if len(parent) > 70 {
+		parent = "/tmp"
+	}
+	return os.MkdirTemp(parent, "leafsql-mysqltest-")
+}
+
+// run runs a command to its end and puts what it printed into the error.
+func run(cmd *exec.Cmd) error {
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("mysqltest: %s: %w\n%s", cmd.Path, err, tail(out.String(), 15))
+	}
+	return nil
+}
+
+func tail(s string, lines int) string {
+	all := strings.Split(strings.TrimSpace(s), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,134 @@
+package nacostest
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// servers holds, for each version, what Maven needs to fetch it and what it
+// needs to run.
+//
+//go:embed servers
+var servers embed.FS
+
+// cacheDir is where the servers' jars are kept from run to run.
+func cacheDir() (string, error) {
+	base, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("nacostest: no cache folder: %w; set XDG_CACHE_HOME", err)
+	}
+	dir := filepath.Join(base, "leafsql", "nacos")
+	return dir, os.MkdirAll(dir, 0o755)
+}
+
+// lock takes an exclusive lock that all processes of this user's tests share,
+// and gives it back when unlock is called or the process dies.
+func lock(name string) (unlock func(), err error) {
+	dir, err := cacheDir()
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
+		if !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("nacostest: locking %s: %w", f.Name(), err)
+	}
+	return func() { f.Close() }, nil
+}
+
+// install gives the folder with the version's jars under lib, and its compiled
+// starter under classes, fetching them if they are not there yet.
+func install(v Version) (string, error) {
+	for _, tool := range []string{"java", "javac", "mvn"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("nacostest: %w; run testutil/nacostest/install.sh, which installs a JDK and Maven", err)
+		}
+	}
+	src := path.Join("servers", string(v))
+	sum, err := digest(src)
+	if err != nil {
+		return "", fmt.Errorf("nacostest: unknown version %s: %w", v, err)
+	}
+	unlock, err := lock("install.lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	cache, err := cacheDir()
+	if err != nil {
+		return "", err
+	}
+	done := filepath.Join(cache, string(v)+"-"+sum)
+	if _, err := os.Stat(done); err == nil {
+		return done, nil
+	}
+	tmp, err := os.MkdirTemp(cache, "installing-")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	sub, err := fs.Sub(servers, src)
+	if err != nil {
+		return "", err
+	}
+	if err := os.CopyFS(tmp, sub); err != nil {
+		return "", err
+	}
+	err = run(tmp, "mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies",
+		"-DoutputDirectory=lib", "-DincludeScope=runtime")
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Stat(filepath.Join(tmp, "Boot.java")); err == nil {
+		if err := run(tmp, "javac", "-proc:none", "-cp", "lib/*", "-d", "classes", "Boot.java"); err != nil {
+			return "", err
+		}
+	}
+	return done, os.Rename(tmp, done)
+}
+
+// digest names the state of a version's files, so that a changed pom.xml is
+// installed anew.
+func digest(dir string) (string, error) {
+	h := sha256.New()
+	for _, name := range []string{"pom.xml", "Boot.java"} {
+		b, err := servers.ReadFile(path.Join(dir, name))
+		if errors.Is(err, fs.ErrNotExist) && name == "Boot.java" {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		h.Write(b)
+	}
+	return hex.EncodeToString(h.Sum(nil))[:12], nil
+}
+
+func run(dir, name string, args ...string) error {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("nacostest: %s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return nil
+}

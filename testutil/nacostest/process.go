@@ -1,0 +1,59 @@
+package nacostest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+)
+
+// process is a child that dies with this process, however that ends.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// start runs the command with its output appended to the file.
+func start(cmd *exec.Cmd, output string) (*process, error) {
+	out, err := os.OpenFile(output, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	started := make(chan error)
+	go func() {
+		// The kernel sends Pdeathsig when the thread that forked ends, so the
+		// thread has to live as long as the child.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		defer out.Close()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			_ = cmd.Wait() // the way it ended is in its output
+		}
+		close(p.done)
+	}()
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("nacostest: starting %s: %w", cmd.Path, err)
+	}
+	return p, nil
+}
+
+// kill9 ends the process with all it started, at once.
+func (p *process) kill9() {
+	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL)
+	<-p.done
+}
+
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}

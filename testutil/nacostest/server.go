@@ -1,0 +1,331 @@
+// Package nacostest starts real, private Nacos servers of several versions:
+//
+//	s := nacostest.Start(t, nacostest.V3, nacostest.Options{})
+//	src, err := worker.OpenSource(ctx, "nacos("+s.Addr()+")", nil)
+//	s.Kill9()
+//	s.Restart(t)
+//
+// The servers come from Maven packages, which are fetched once into the user's
+// cache folder. A JDK and Maven have to be there (install.sh installs them); a
+// machine without them fails tests, never skips them.
+//
+// Each server is standalone, has a home of its own and listens on loopback
+// ports that were free. It dies with the test process. Servers boot one after
+// another, also those of several test processes: a boot takes 10 s of two
+// cores. The package does not talk to the servers beyond asking whether they
+// are ready.
+package nacostest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Version is a server's version.
+type Version string
+
+// The versions that can be started, and what each is for.
+const (
+	V1    Version = "1.4.1" // integer instance ids, no compare-and-set
+	V2Lie Version = "2.0.4" // compare-and-set says ok and changes nothing
+	V2    Version = "2.3.2" // compare-and-set works, creation is not exclusive
+	V3    Version = "3.1.0" // compare-and-set works, one creator wins
+)
+
+// User and Password are the administrator's of a server with Options.Auth.
+const (
+	User     = "nacos"
+	Password = "nacos"
+)
+
+// Options say how a server differs from a plain one.
+type Options struct {
+	Auth       bool     // wants User and Password
+	Properties []string // further lines of application.properties
+}
+
+// Server is a Nacos server in a process of its own.
+type Server struct {
+	Version Version
+
+	port int
+	home string // its folder: conf, data, logs, console.log
+	jars string
+	opts Options
+	proc *process // nil when stopped
+}
+
+// bootTime bounds a boot; alone on two cores it takes 8 to 13 s.
+const bootTime = 3 * time.Minute
+
+// Start starts a server that is stopped when the test ends. If the test has
+// failed by then the server's output is logged and its home is kept.
+func Start(tb testing.TB, v Version, opts Options) *Server {
+	tb.Helper()
+	s, err := Launch(v, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		s.Kill9()
+		if tb.Failed() {
+			tb.Logf("nacos %s, home kept in %s, last output:\n%s", v, s.home, s.output())
+			return
+		}
+		if err := os.RemoveAll(s.home); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+// Launch starts a server outside of a test. The caller stops it.
+func Launch(v Version, opts Options) (*Server, error) {
+	jars, err := install(v)
+	if err != nil {
+		return nil, err
+	}
+	home, err := os.MkdirTemp("", "nacostest-"+string(v)+"-")
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Version: v, home: home, jars: jars, opts: opts}
+	if err := s.boot(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Addr is host:port of the HTTP API, as clients are configured with.
+func (s *Server) Addr() string { return loopback(s.port) }
+
+// GRPCAddr is host:port of the gRPC API, which 1.4.1 does not have.
+func (s *Server) GRPCAddr() string { return grpcAddr(s.port) }
+
+// Kill9 ends the server as a crash does. Nothing happens if it is stopped.
+func (s *Server) Kill9() {
+	if s.proc != nil {
+		s.proc.kill9()
+		s.proc = nil
+	}
+}
+
+// Stop ends the server and removes all it has written.
+func (s *Server) Stop() error {
+	s.Kill9()
+	return os.RemoveAll(s.home)
+}
+
+// Restart starts a stopped server again, on the same ports and data.
+func (s *Server) Restart(tb testing.TB) {
+	tb.Helper()
+	if err := s.Relaunch(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Relaunch is Restart outside of a test.
+func (s *Server) Relaunch() error {
+	if s.proc != nil {
+		return errors.New("nacostest: the server is running")
+	}
+	return s.boot()
+}
+
+// Wipe removes all that a stopped server had stored.
+func (s *Server) Wipe(tb testing.TB) {
+	tb.Helper()
+	s.mustBeStopped(tb)
+	if err := os.RemoveAll(s.data()); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Snapshot copies what a stopped server has stored, for Restore.
+func (s *Server) Snapshot(tb testing.TB) (dir string) {
+	tb.Helper()
+	s.mustBeStopped(tb)
+	dir = tb.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(s.data())); err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// Restore gives a stopped server the data of a snapshot.
+func (s *Server) Restore(tb testing.TB, dir string) {
+	tb.Helper()
+	s.Wipe(tb)
+	if err := os.CopyFS(s.data(), os.DirFS(dir)); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+func (s *Server) data() string { return filepath.Join(s.home, "data") }
+
+func (s *Server) mustBeStopped(tb testing.TB) {
+	tb.Helper()
+	if s.proc != nil {
+		tb.Fatal("nacostest: the server is running; Kill9 it first")
+	}
+}
+
+// boot starts the process and waits until it serves.
+func (s *Server) boot() error {
+	unlock, err := lock("boot.lock")
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if s.port == 0 {
+		if s.port, err = freePort(); err != nil {
+			return err
+		}
+	}
+	if err := s.configure(); err != nil {
+		return err
+	}
+	if s.proc, err = start(s.command(), s.console()); err != nil {
+		return err
+	}
+	if err := s.awaitReady(); err != nil {
+		s.Kill9()
+		return fmt.Errorf("nacostest: nacos %s: %w\n%s", s.Version, err, s.output())
+	}
+	return nil
+}
+
+func (s *Server) configure() error {
+	conf := filepath.Join(s.home, "conf")
+	if err := os.MkdirAll(conf, 0o755); err != nil {
+		return err
+	}
+	props, err := servers.ReadFile(path.Join("servers", string(s.Version), "application.properties"))
+	if err != nil {
+		return err
+	}
+	lines := []string{
+		"server.address=127.0.0.1",
+		fmt.Sprintf("server.port=%d", s.port),
+		fmt.Sprintf("nacos.server.main.port=%d", s.port),
+	}
+	if s.opts.Auth {
+		lines = append(lines, "nacos.core.auth.enabled=true",
+			"nacos.core.auth.admin.enabled=true", "nacos.core.auth.console.enabled=true")
+	}
+	props = append(props, strings.Join(slices.Concat(lines, s.opts.Properties), "\n")+"\n"...)
+	return os.WriteFile(filepath.Join(conf, "application.properties"), props, 0o644)
+}
+
+// command is the server's command line. Jars that have to come first on the
+// class path stand before the wildcard.
+func (s *Server) command() *exec.Cmd {
+	lib := filepath.Join(s.jars, "lib")
+	first, main := "", "com.alibaba.nacos.Nacos"
+	args := []string{
+		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Dnacos.standalone=true", "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
+		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"),
+	}
+	switch s.Version {
+	case V3:
+		first, main = filepath.Join(s.jars, "classes")+":", "Boot"
+		args = append(args, "-Dnacos.deployment.type=server", fmt.Sprintf("-Dnacos.server.main.port=%d", s.port))
+	case V2, V2Lie:
+		first = lib + "/hessian-4.0.63.jar:" + lib + "/nacos-console-" + string(s.Version) + ".jar:"
+		args = append(args, "--add-opens", "java.base/java.lang=ALL-UNNAMED")
+	}
+	args = append(args, "-cp", first+lib+"/*", main,
+		"--spring.config.additional-location=file:"+filepath.Join(s.home, "conf")+"/",
+		"--server.tomcat.basedir="+s.home)
+	cmd := exec.Command("java", args...)
+	cmd.Dir = s.home
+	return cmd
+}
+
+func (s *Server) awaitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
+	defer cancel()
+	ready := "/nacos/v1/console/health/readiness"
+	if s.Version == V3 {
+		ready = "/nacos/v3/admin/core/state/readiness"
+	}
+	for !s.serves(ctx, ready) {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("not ready after %v", bootTime)
+		case <-s.proc.done:
+			return errors.New("it ended while booting")
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if s.opts.Auth && s.Version == V3 {
+		return s.setPassword(ctx)
+	}
+	return nil
+}
+
+func (s *Server) serves(ctx context.Context, path string) bool {
+	if s.Version != V1 {
+		c, err := net.Dial("tcp", s.GRPCAddr())
+		if err != nil {
+			return false
+		}
+		c.Close()
+	}
+	code, err := s.do(ctx, http.MethodGet, path, nil)
+	return err == nil && code == http.StatusOK
+}
+
+// setPassword gives 3.x its administrator; earlier versions are born with one.
+// A server that was restarted has it and answers 409.
+func (s *Server) setPassword(ctx context.Context) error {
+	code, err := s.do(ctx, http.MethodPost, "/nacos/v3/auth/user/admin", url.Values{"password": {Password}})
+	if err == nil && code != http.StatusOK && code != http.StatusConflict {
+		err = fmt.Errorf("setting the administrator's password: HTTP %d", code)
+	}
+	return err
+}
+
+func (s *Server) do(ctx context.Context, method, path string, form url.Values) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+s.Addr()+path+"?"+form.Encode(), nil)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	return resp.StatusCode, resp.Body.Close()
+}
+
+// client keeps no connection, so that nothing is left after a test.
+var client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+
+func (s *Server) console() string { return filepath.Join(s.home, "console.log") }
+
+// output is the end of what the server has printed.
+func (s *Server) output() []byte {
+	b, err := os.ReadFile(s.console())
+	if err != nil {
+		return []byte(err.Error())
+	}
+	const keep = 4000
+	if len(b) > keep {
+		b = b[len(b)-keep:]
+	}
+	return bytes.TrimSpace(b)
+}

@@ -1,0 +1,184 @@
+package nacostest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+// config reads or writes a config document over the HTTP API that the server
+// speaks.
+func config(t *testing.T, s *Server, method, content string) string {
+	t.Helper()
+	path, form := "/nacos/v1/cs/configs", url.Values{"dataId": {"d"}, "group": {"g"}}
+	if content != "" {
+		form.Set("content", content)
+	}
+	resp, err := request(s, method, path, form)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func request(s *Server, method, path string, form url.Values) (string, error) {
+	req, err := http.NewRequest(method, "http://"+s.Addr()+path+"?"+form.Encode(), nil)
+	if err != nil {
+		return "", err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(b))), err
+}
+
+// await reads until the document is as wanted: reads lag behind writes.
+func await(t *testing.T, s *Server, want string) {
+	t.Helper()
+	var got string
+	for range 50 {
+		if got = config(t, s, http.MethodGet, ""); got == want || want == "404" && strings.HasPrefix(got, "404") {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatalf("the document is %q, want %q", got, want)
+}
+
+func TestVersions(t *testing.T) {
+	for _, v := range []Version{V1, V2Lie, V2, V3} {
+		t.Run(string(v), func(t *testing.T) {
+			began := time.Now()
+			s := Start(t, v, Options{})
+			t.Logf("ready after %v", time.Since(began).Round(100*time.Millisecond))
+			if got := config(t, s, http.MethodPost, "one"); got != "200 true" {
+				t.Fatalf("publishing: %s", got)
+			}
+			await(t, s, "200 one")
+			if v != V2 {
+				return
+			}
+			s.Kill9()
+			snapshot := s.Snapshot(t)
+			s.Restart(t)
+			await(t, s, "200 one")
+			config(t, s, http.MethodPost, "two")
+			await(t, s, "200 two")
+			s.Kill9()
+			s.Restore(t, snapshot)
+			s.Restart(t)
+			await(t, s, "200 one")
+			s.Kill9()
+			s.Wipe(t)
+			s.Restart(t)
+			await(t, s, "404")
+		})
+	}
+}
+
+func TestAuth(t *testing.T) {
+	s := Start(t, V3, Options{Auth: true})
+	if got := config(t, s, http.MethodGet, ""); !strings.HasPrefix(got, "403") {
+		t.Errorf("without credentials: %s, want 403", got)
+	}
+	form := url.Values{"username": {User}, "password": {Password}}
+	got, err := request(s, http.MethodPost, "/nacos/v1/auth/users/login", form)
+	if err != nil || !strings.Contains(got, "accessToken") {
+		t.Errorf("login: %s, %v", got, err)
+	}
+}
+
+func TestStopLeavesNothing(t *testing.T) {
+	s, err := Launch(V1, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := s.proc.cmd.Process.Pid
+	if err := s.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(s.home); !os.IsNotExist(err) {
+		t.Errorf("the home is still there: %v", err)
+	}
+	if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); !os.IsNotExist(err) {
+		t.Errorf("the process is still there: %v", err)
+	}
+}
+
+func TestServerThatCannotBootSaysWhy(t *testing.T) {
+	s := &Server{Version: V1, home: t.TempDir(), jars: t.TempDir()}
+	err := s.boot()
+	if err == nil || !strings.Contains(err.Error(), "com.alibaba.nacos.Nacos") {
+		t.Errorf("the error does not show the output: %v", err)
+	}
+	if s.proc != nil {
+		t.Error("the process was not given up")
+	}
+}
+
+func TestMissingToolIsAnError(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	_, err := Launch(V3, Options{})
+	if err == nil || !strings.Contains(err.Error(), "install.sh") {
+		t.Errorf("want an error that names install.sh, got %v", err)
+	}
+}
+
+func TestDiesWithTheProcess(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), "NACOSTEST_CHILD=1")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	var home string
+	_, scanErr := fmt.Fscan(out, &pid, &home)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if scanErr != nil {
+		t.Fatal(scanErr)
+	}
+	t.Cleanup(func() { os.RemoveAll(home) })
+	for range 50 {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Errorf("the server %d outlived its parent", pid)
+}
+
+// TestMain is also the parent that dies in TestDiesWithTheProcess.
+func TestMain(m *testing.M) {
+	if os.Getenv("NACOSTEST_CHILD") != "" {
+		s, err := Launch(V1, Options{})
+		if err != nil {
+			fmt.Println("error", err)
+			os.Exit(1)
+		}
+		fmt.Println(s.proc.cmd.Process.Pid, s.home)
+		<-context.Background().Done()
+	}
+	os.Exit(m.Run())
+}
