@@ -259,11 +259,19 @@ func (s *Server) command() *exec.Cmd {
 func (s *Server) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
 	defer cancel()
-	ready := "/nacos/v1/console/health/readiness"
-	if s.Version == V3 {
-		ready = "/nacos/v3/admin/core/state/readiness"
+	if err := s.poll(ctx, s.serves); err != nil || !s.opts.Auth {
+		return err
 	}
-	for !s.serves(ctx, ready) {
+	if s.Version == V3 {
+		if err := s.setPassword(ctx); err != nil {
+			return err
+		}
+	}
+	return s.poll(ctx, s.login) // users are read some seconds late
+}
+
+func (s *Server) poll(ctx context.Context, ok func(context.Context) bool) error {
+	for !ok(ctx) {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("not ready after %v", bootTime)
@@ -272,13 +280,14 @@ func (s *Server) awaitReady() error {
 		case <-time.After(100 * time.Millisecond):
 		}
 	}
-	if s.opts.Auth && s.Version == V3 {
-		return s.setPassword(ctx)
-	}
 	return nil
 }
 
-func (s *Server) serves(ctx context.Context, path string) bool {
+func (s *Server) serves(ctx context.Context) bool {
+	ready := "/nacos/v1/console/health/readiness"
+	if s.Version == V3 {
+		ready = "/nacos/v3/admin/core/state/readiness"
+	}
 	if s.Version != V1 {
 		c, err := net.Dial("tcp", s.GRPCAddr())
 		if err != nil {
@@ -286,7 +295,7 @@ func (s *Server) serves(ctx context.Context, path string) bool {
 		}
 		c.Close()
 	}
-	code, err := s.do(ctx, http.MethodGet, path, nil)
+	code, err := s.do(ctx, http.MethodGet, ready, nil)
 	return err == nil && code == http.StatusOK
 }
 
@@ -298,6 +307,12 @@ func (s *Server) setPassword(ctx context.Context) error {
 		err = fmt.Errorf("setting the administrator's password: HTTP %d", code)
 	}
 	return err
+}
+
+func (s *Server) login(ctx context.Context) bool {
+	form := url.Values{"username": {User}, "password": {Password}}
+	code, err := s.do(ctx, http.MethodPost, "/nacos/v1/auth/users/login", form)
+	return err == nil && code == http.StatusOK
 }
 
 func (s *Server) do(ctx context.Context, method, path string, form url.Values) (int, error) {
