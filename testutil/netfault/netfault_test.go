@@ -1,0 +1,250 @@
+package netfault_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// echo starts a server that sends back what it gets, and counts the bytes.
+func echo(t *testing.T) (addr string, got *atomic.Int64) {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ln.Close() })
+	got = new(atomic.Int64)
+	go func() {
+		for {
+			conn, err := ln.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				buf := make([]byte, 64<<10)
+				for {
+					n, err := conn.Read(buf)
+					got.Add(int64(n))
+					if _, werr := conn.Write(buf[:n]); err != nil || werr != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return ln.Addr().String(), got
+}
+
+func dial(t *testing.T, addr string) *net.TCPConn {
+	t.Helper()
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	return conn.(*net.TCPConn)
+}
+
+// ask sends a word and waits for it to come back.
+func ask(conn net.Conn, word string, patience time.Duration) error {
+	conn.SetDeadline(time.Now().Add(patience))
+	if _, err := conn.Write([]byte(word)); err != nil {
+		return err
+	}
+	buf := make([]byte, len(word))
+	if _, err := io.ReadFull(conn, buf); err != nil {
+		return err
+	}
+	if string(buf) != word {
+		return errors.New("got " + string(buf))
+	}
+	return nil
+}
+
+const long = 10 * time.Second
+
+func TestForwardsLargeDataAndHalfClose(t *testing.T) {
+	addr, _ := echo(t)
+	conn := dial(t, netfault.Start(t, addr).Addr())
+	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<18) // 4 MiB
+	go func() {
+		conn.Write(sent)
+		conn.CloseWrite()
+	}()
+	got, err := io.ReadAll(conn)
+	if err != nil || !bytes.Equal(got, sent) {
+		t.Fatalf("%d bytes came back of %d, %v", len(got), len(sent), err)
+	}
+}
+
+func TestCutResetsAndNewConnectionsWork(t *testing.T) {
+	addr, _ := echo(t)
+	p := netfault.Start(t, addr)
+	conn := dial(t, p.Addr())
+	if err := ask(conn, "one", long); err != nil {
+		t.Fatal(err)
+	}
+	p.Cut()
+	if err := ask(conn, "two", long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("after Cut: %v, want a broken connection", err)
+	}
+	if err := ask(dial(t, p.Addr()), "three", long); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDownRefusesUntilUpOnTheSamePort(t *testing.T) {
+	addr, _ := echo(t)
+	p := netfault.Start(t, addr)
+	before := p.Addr()
+	p.Down()
+	if _, err := net.Dial("tcp", before); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Fatalf("dial while down: %v, want a refusal", err)
+	}
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	if p.Addr() != before {
+		t.Fatalf("address %s became %s", before, p.Addr())
+	}
+	if err := ask(dial(t, before), "again", long); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDelayIsPerDirectionAndLatencyOnly(t *testing.T) {
+	addr, got := echo(t)
+	p := netfault.Start(t, addr)
+	conn := dial(t, p.Addr())
+	const delay = 50 * time.Millisecond
+	for _, dir := range []netfault.Direction{netfault.ToServer, netfault.ToClient, netfault.Both} {
+		p.Heal()
+		p.Delay(dir, delay)
+		least := delay
+		if dir == netfault.Both {
+			least = 2 * delay
+		}
+		start := time.Now()
+		if err := ask(conn, "late", long); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); took < least {
+			t.Errorf("direction %d: answered after %v, want at least %v", dir, took, least)
+		}
+	}
+	// Chunks travel side by side: were they delayed one after the other, this would need 100 delays each way.
+	p.Delay(netfault.Both, 200*time.Millisecond)
+	got.Store(0)
+	conn.SetDeadline(time.Now().Add(long))
+	for range 100 {
+		conn.Write([]byte("x"))
+		time.Sleep(100 * time.Microsecond)
+	}
+	if _, err := io.ReadFull(conn, make([]byte, 100)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDropIsSilentPerDirectionAndHealCuts(t *testing.T) {
+	addr, got := echo(t)
+	for dir, arrives := range map[netfault.Direction]int64{netfault.ToServer: 0, netfault.Both: 0, netfault.ToClient: 4} {
+		p := netfault.Start(t, addr)
+		lossy, whole := dial(t, p.Addr()), dial(t, p.Addr())
+		for _, c := range []net.Conn{lossy, whole} {
+			if err := ask(c, "hello", long); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got.Store(0)
+		p.Drop(dir)
+		if err := ask(lossy, "lost", 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("direction %d: %v, want silence", dir, err)
+		}
+		if got.Load() != arrives {
+			t.Errorf("direction %d: the server got %d bytes, want %d", dir, got.Load(), arrives)
+		}
+		p.Heal()
+		if err := ask(lossy, "dead", long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("direction %d: a connection with a hole lives after Heal: %v", dir, err)
+		}
+		if err := ask(whole, "fine", long); err != nil {
+			t.Errorf("direction %d: a connection that lost nothing died: %v", dir, err)
+		}
+	}
+}
+
+func TestFilterLosesOneReply(t *testing.T) {
+	addr, got := echo(t)
+	p := netfault.Start(t, addr)
+	conn := dial(t, p.Addr())
+	p.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
+		if dir == netfault.ToClient && bytes.Contains(chunk, []byte("COMMIT")) {
+			return netfault.Reset
+		}
+		return netfault.Pass
+	})
+	if err := ask(conn, "BEGIN", long); err != nil {
+		t.Fatal(err)
+	}
+	if err := ask(conn, "COMMIT", long); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%v, want a broken connection", err)
+	}
+	if want := int64(len("BEGINCOMMIT")); got.Load() != want {
+		t.Errorf("the server got %d bytes, want %d: the request itself must pass", got.Load(), want)
+	}
+	if err := ask(dial(t, p.Addr()), "next", long); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestServerAwayLooksLikeAReset(t *testing.T) {
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln.Close()
+	p := netfault.Start(t, ln.Addr().String())
+	conn, err := net.Dial("tcp", p.Addr())
+	if err == nil { // the reset may come so soon that the dial sees it
+		defer conn.Close()
+		err = ask(conn, "anyone", long)
+	}
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("%v, want a broken connection", err)
+	}
+}
+
+func TestDropSwallowsTheGoodbye(t *testing.T) {
+	addr, _ := echo(t)
+	p := netfault.Start(t, addr)
+	conn := dial(t, p.Addr())
+	if err := ask(conn, "hello", long); err != nil {
+		t.Fatal(err)
+	}
+	p.Drop(netfault.ToServer)
+	conn.Close()
+	time.Sleep(50 * time.Millisecond) // time for a goodbye to do harm
+	if n := p.Conns(); n != 1 {
+		t.Errorf("%d connections after the client left unheard, want 1: the server must not know", n)
+	}
+	p.Heal()
+	for deadline := time.Now().Add(long); p.Conns() != 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the connection outlives Heal")
+		}
+	}
+}
