@@ -1,11 +1,36 @@
-// Package segment issues ids from ranges that are fetched from a store, one tag a
-// generator, as Leaf's segment mode does.
+// Package segment issues ids from ranges fetched from a table, one tag a generator,
+// like the segment mode of Leaf, whose table leaf_alloc it can share with running
+// Java servers.
+//
+//	store := segment.NewAllocStore(sqlx.NewDb(pool, "mysql"), "leaf_alloc")
+//	orders := segment.New(store, "orders", nil)
+//	defer orders.Close()
+//	id, err := orders.Next(ctx, 1)
+//
+// A call costs one atomic addition while ids are in memory. The next range is fetched
+// before they run out: when half are gone, or earlier if the rate at which they go and
+// the time a fetch takes ask for it. A range is as long as the row's step at first,
+// twice the one before when that lasted less than 15 minutes (up to 1,000,000 or the
+// row's step), half of it after more than 30 minutes (down to the row's step).
+//
+// When the store is away, ids in memory are issued as ever while attempts go on in the
+// background, at most a second apart. A call that finds none left waits for the
+// outcome of one attempt, the one under way or the next one, and fails with its cause:
+// after the longest pause and the fetch's time limit at the latest, sooner if its
+// context ends. Errors that are the table's answer, such as *UnknownTagError, come at
+// once and are asked for anew by each call.
+//
+// The ids of one generator ascend. What is left in memory when a process ends is lost,
+// and so are the ends of ranges too short for a block: the package keeps no ids on
+// disk, since a copy of a range that survives its process is issued twice.
 package segment
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
@@ -13,20 +38,35 @@ import (
 
 // Options of a Generator. The zero value of a field means its default.
 type Options struct {
-	Timeout time.Duration // of one fetch; 5 s
-	Logger  *slog.Logger  // for outages met while ids are still in memory; slog.Default()
+	Timeout time.Duration // the longest one fetch may take; 5 s
+	Logger  *slog.Logger  // told when the store is away while ids are in memory, and back; slog.Default()
 }
 
 // Generator issues the ids of one tag. It is safe for concurrent use.
 type Generator struct {
-	store Store
-	tag   string
+	cur atomic.Pointer[segment] // read by every call, so away from what changes
+	_   [120]byte
 
-	mu         sync.Mutex
-	next, end  int64
-	seen       int64
-	closed     bool
-	fetches, n int64
+	store   Store
+	tag     string
+	timeout time.Duration
+	log     *slog.Logger
+	ctx     context.Context // of the fetches; ends with Close
+	cancel  context.CancelFunc
+	tasks   sync.WaitGroup // the fetch under way
+
+	mu       sync.Mutex
+	queue    []span // fetched, after cur's, ascending, none adjoining
+	pace     pace
+	seen     int64 // the end of the highest range fetched
+	waiters  []*waiter
+	fetching bool
+	retry    *time.Timer   // the next attempt while the store is away, else nil
+	pause    time.Duration // the last one's length
+	failure  error         // of the last fetch, nil if it went well
+	warned   bool          // the log knows of the failure
+	closed   bool
+	stats    Stats // IDs: of the segments before cur
 }
 
 // Stats of a Generator since it was made.
@@ -34,46 +74,150 @@ type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
 	IDs       int64 // ids issued
-	Dropped   int64 // ids fetched and given up: ends of ranges too short for a block
+	Dropped   int64 // ids fetched and given up: at Close, or too few for a block
 	Waits     int64 // calls of Next that waited for a fetch
-	Step      int64 // ids the next fetch asks for
+	Step      int64 // the last fetch's step; 0 before the first
 	Remaining int64 // ids in memory
 }
 
 // New returns a generator for tag. Nothing is fetched before the first Next.
 func New(store Store, tag string, opts *Options) *Generator {
-	return &Generator{store: store, tag: tag}
+	g := &Generator{store: store, tag: tag, timeout: 5 * time.Second, log: slog.Default()}
+	if opts != nil && opts.Timeout > 0 {
+		g.timeout = opts.Timeout
+	}
+	if opts != nil && opts.Logger != nil {
+		g.log = opts.Logger
+	}
+	g.ctx, g.cancel = context.WithCancel(context.Background())
+	g.cur.Store(new(segment))
+	return g
 }
 
-// Next implements idgen.Generator.
+// Next implements idgen.Generator; n is at most MaxRowStep. A block is taken from one
+// range or from two that adjoin. Next fails with *idgen.CountError, idgen.ErrClosed,
+// the context's error, *UnavailableError, or what Store.Fetch names.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
+	s := g.cur.Load()
+	if n != 1 {
+		return g.block(ctx, s, n)
+	}
+	used := s.used.Add(1)
+	if used > s.mark.Load() {
+		if used > s.size {
+			return g.wait(ctx, 1)
+		}
+		g.look(s)
+	}
+	return s.base + used, nil
+}
+
+func (g *Generator) block(ctx context.Context, s *segment, n int) (int64, error) {
 	if n < 1 || n > MaxRowStep {
 		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.closed {
-		return 0, idgen.ErrClosed
+	first, ok := s.take(int64(n))
+	if !ok {
+		return g.wait(ctx, int64(n))
 	}
-	for g.end-g.next < int64(n) {
-		r, err := g.store.Fetch(ctx, g.tag, int64(n), g.seen)
-		if err != nil {
-			return 0, err
-		}
-		g.fetches++
-		g.seen, g.end = r.End, r.End
-		g.next = max(r.Start, 1)
+	if s.used.Load() > s.mark.Load() {
+		g.look(s)
 	}
-	g.next += int64(n)
-	g.n += int64(n)
-	return g.next - int64(n), nil
+	return first, nil
 }
 
-// Close stops fetching. The ids still in memory are never issued.
+// look measures the rate and sees to the stock. Who finds the lock taken leaves it to
+// a later call.
+func (g *Generator) look(s *segment) {
+	if !g.mu.TryLock() {
+		return
+	}
+	defer g.mu.Unlock()
+	if s == g.cur.Load() {
+		g.stock(s)
+	}
+}
+
+// stock starts a fetch if the ids left in s might run out before it is done, else sets
+// the mark at which to look again.
+func (g *Generator) stock(s *segment) {
+	now := time.Now()
+	taken := s.taken()
+	g.pace.measure(g.stats.IDs+taken, now)
+	switch left := s.size - taken; {
+	case g.fetching || g.failure != nil || len(g.queue) > 0:
+		s.mark.Store(s.size)
+	case left <= max(s.size/2, g.pace.need()):
+		s.mark.Store(s.size)
+		g.fetch()
+	default:
+		s.mark.Store(min(taken+max(s.size/16, 1), s.size))
+	}
+}
+
+// take takes n consecutive ids out of what is in memory, moving on to a later span if
+// need be.
+func (g *Generator) take(n int64) (first int64, ok bool) {
+	for {
+		s := g.cur.Load()
+		if first, ok := s.take(n); ok {
+			return first, true
+		}
+		if len(g.queue) > 0 && g.queue[0].start == s.end() && s.size-s.taken()+g.queue[0].size() >= n {
+			// The tail joins the span behind it. Single calls may have shortened it
+			// meanwhile, hence the loop.
+			next := g.queue[0]
+			g.queue = g.queue[1:]
+			left := s.drain()
+			g.use(s, left, span{next.start - left, next.end}, 0)
+			continue
+		}
+		for i, next := range g.queue {
+			if next.size() < n {
+				continue
+			}
+			left := s.drain()
+			g.stats.Dropped += left
+			for _, d := range g.queue[:i] {
+				g.stats.Dropped += d.size()
+			}
+			g.queue = g.queue[i+1:]
+			g.use(s, left, next, n)
+			return next.start, true
+		}
+		return 0, false
+	}
+}
+
+// use replaces s, drained with left ids in it, by next, of which n ids are taken.
+func (g *Generator) use(s *segment, left int64, next span, n int64) {
+	g.stats.IDs += s.size - left
+	s = newSegment(next, n)
+	g.cur.Store(s)
+	g.stock(s)
+}
+
+// Close ends fetching and fails the calls that wait. The ids still in memory are never
+// issued.
 func (g *Generator) Close() error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	g.closed = true
+	if g.retry != nil {
+		g.retry.Stop()
+	}
+	s := g.cur.Load()
+	left := s.drain()
+	g.stats.IDs += s.size - left
+	g.stats.Dropped += left
+	for _, d := range g.queue {
+		g.stats.Dropped += d.size()
+	}
+	g.queue = nil
+	g.cur.Store(new(segment))
+	g.fail(idgen.ErrClosed)
+	g.mu.Unlock()
+	g.cancel()
+	g.tasks.Wait()
 	return nil
 }
 
@@ -81,5 +225,17 @@ func (g *Generator) Close() error {
 func (g *Generator) Stats() Stats {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return Stats{Fetches: g.fetches, IDs: g.n, Remaining: g.end - g.next}
+	s := g.cur.Load()
+	taken := s.taken()
+	stats := g.stats
+	stats.IDs += taken
+	stats.Step = g.pace.step
+	stats.Remaining = s.size - taken
+	for _, q := range g.queue {
+		stats.Remaining += q.size()
+	}
+	return stats
 }
+
+// String names the tag.
+func (g *Generator) String() string { return fmt.Sprintf("segment(%s)", g.tag) }

@@ -1,0 +1,46 @@
+package segment
+
+import "sync/atomic"
+
+// span holds the ids [start, end), all of them 1 or more.
+type span struct{ start, end int64 }
+
+func (s span) size() int64 { return s.end - s.start }
+
+// segment is a span that is being used up. Only mark and used change: a new span is a
+// new segment, so that no call ever pairs one span's counter with another's end.
+type segment struct {
+	base int64        // the id before the first one
+	size int64        // number of ids
+	mark atomic.Int64 // ≤ size; calls that take an id past it look after the stock
+	_    [104]byte    // the counter keeps its cache lines (fetched in pairs) to itself
+	used atomic.Int64 // ids taken; single calls push it past size when none is left
+	_    [120]byte
+}
+
+// newSegment returns s with its first n ids taken. Its mark is 0.
+func newSegment(s span, n int64) *segment {
+	seg := &segment{base: s.start - 1, size: s.size()}
+	seg.used.Store(n)
+	return seg
+}
+
+func (s *segment) end() int64 { return s.base + s.size + 1 }
+
+// take takes n consecutive ids, or none where fewer are left.
+func (s *segment) take(n int64) (first int64, ok bool) {
+	for {
+		used := s.used.Load()
+		if used > s.size-n {
+			return 0, false
+		}
+		if s.used.CompareAndSwap(used, used+n) {
+			return s.base + used + 1, true
+		}
+	}
+}
+
+func (s *segment) taken() int64 { return min(s.used.Load(), s.size) }
+
+// drain takes all ids that are left, and says how many.
+func (s *segment) drain() int64 { return s.size - min(s.used.Swap(s.size), s.size) }
