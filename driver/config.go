@@ -1,0 +1,112 @@
+package driver
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// Config is what a DSN says, and what a DSN cannot carry. Start from
+// [NewConfig] or [ParseDSN], change fields, and hand it to [NewConnector] or
+// [Wrap], which copy it. The comments name the DSN's parameter.
+type Config struct {
+	// MySQL is the inner driver's own configuration, free of leaf parameters.
+	// Wrap uses it only to learn the database's name and the flags
+	// ClientFoundRows and InterpolateParams; it may be nil there.
+	MySQL *mysql.Config
+
+	// Auto fills every table that has a row in leaf_alloc (leafTables=auto).
+	// It is the default and goes with no Tables.
+	Auto bool
+	// Tables are the rules (leafTables). No rules and no Auto: fill nothing.
+	Tables []Rule
+
+	Store      string // leafStore: DSN of the database that holds leaf_alloc, "" for the same one
+	AllocTable string // leafAllocTable: [db.]table
+	Create     bool   // leafCreate
+	// SegmentStore replaces leaf_alloc as the source of segments. Store,
+	// AllocTable and Create then mean nothing, and Auto is not possible.
+	SegmentStore segment.Store
+
+	Worker        string            // leafWorker: a worker-id source, name(address)
+	WorkerOptions map[string]string // the source's own: leafNacosGroup=x is NacosGroup: x
+	NewRegistry   bool              // leafNewRegistry
+	Snowflake     string            // leafSnowflake: the layout
+	State         string            // leafState: a directory
+	Lease         time.Duration     // leafLease
+
+	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
+	RefuseAutoIncrement bool // leafAutoIncrement=refuse
+	KeepZero            bool // leafZero=keep
+
+	// Logger gets the few warnings of background events; nil: slog.Default().
+	Logger *slog.Logger
+
+	name string // leafConfig, kept for FormatDSN
+}
+
+// DefaultLease is leafLease's default, the bound's length of a worker's lease.
+const DefaultLease = 60 * time.Second
+
+// NewConfig returns the defaults: the inner driver's, and leafTables=auto.
+func NewConfig() *Config {
+	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: DefaultLease}
+}
+
+// Clone returns a copy that shares nothing that can be changed with c.
+func (c *Config) Clone() *Config {
+	cp := *c
+	if c.MySQL != nil {
+		cp.MySQL = c.MySQL.Clone()
+	}
+	cp.Tables = slices.Clone(c.Tables)
+	cp.WorkerOptions = maps.Clone(c.WorkerOptions)
+	return &cp
+}
+
+func (c *Config) logger() *slog.Logger {
+	if c.Logger != nil {
+		return c.Logger
+	}
+	return slog.Default()
+}
+
+var registered struct {
+	sync.RWMutex
+	configs map[string]*Config
+}
+
+// RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
+// a string cannot carry: generators, a store, a lease, a logger. A parameter
+// that stands in the DSN as well counts there. Its MySQL part is not used.
+func RegisterConfig(name string, cfg *Config) {
+	registered.Lock()
+	defer registered.Unlock()
+	if registered.configs == nil {
+		registered.configs = make(map[string]*Config)
+	}
+	registered.configs[name] = cfg.Clone()
+}
+
+// DeregisterConfig forgets a registered name. Open connectors are not touched.
+func DeregisterConfig(name string) {
+	registered.Lock()
+	defer registered.Unlock()
+	delete(registered.configs, name)
+}
+
+func registeredConfig(name string) (*Config, bool) {
+	registered.RLock()
+	defer registered.RUnlock()
+	c, ok := registered.configs[name]
+	if !ok {
+		return nil, false
+	}
+	return c.Clone(), true
+}

@@ -1,0 +1,300 @@
+package driver
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// param is one DSN parameter of ours: how it is read into a Config and
+// written from one. write gives "" where the value is the default.
+type param struct {
+	name  string
+	read  func(c *Config, value string) error
+	write func(c *Config) string
+}
+
+// params are all parameters but the worker sources' own. leafConfig comes
+// first: what follows in the DSN counts over what was registered.
+var params = []param{
+	{"leafConfig", readConfigName, func(c *Config) string { return c.name }},
+	{"leafTables", readTables, writeTables},
+	{"leafStore", readStore, func(c *Config) string { return c.Store }},
+	{"leafAllocTable", readAllocTable, func(c *Config) string {
+		if c.AllocTable == "leaf_alloc" {
+			return ""
+		}
+		return c.AllocTable
+	}},
+	boolParam("leafCreate", func(c *Config) *bool { return &c.Create }),
+	boolParam("leafNewRegistry", func(c *Config) *bool { return &c.NewRegistry }),
+	{"leafWorker", readWorker, func(c *Config) string { return c.Worker }},
+	stringParam("leafSnowflake", func(c *Config) *string { return &c.Snowflake }),
+	stringParam("leafState", func(c *Config) *string { return &c.State }),
+	{"leafLease", readLease, func(c *Config) string {
+		if c.Lease == DefaultLease || c.Lease == 0 {
+			return ""
+		}
+		return c.Lease.String()
+	}},
+	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
+	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
+	choiceParam("leafZero", "fill", "keep", func(c *Config) *bool { return &c.KeepZero }),
+}
+
+// ParseDSN reads a DSN: go-sql-driver's, with parameters of ours that begin
+// with leaf. The result's MySQL part holds none of them. Errors never show
+// the DSN, which holds a password.
+func ParseDSN(dsn string) (*Config, error) {
+	if err := swallowed(dsn); err != nil {
+		return nil, err
+	}
+	inner, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	cfg := NewConfig()
+	own := make(map[string]string)
+	for k, v := range inner.Params {
+		if strings.HasPrefix(k, "leaf") {
+			own[k] = v
+			delete(inner.Params, k)
+		}
+	}
+	for _, p := range params {
+		v, ok := own[p.name]
+		if !ok {
+			continue
+		}
+		delete(own, p.name)
+		if err := p.read(cfg, v); err != nil {
+			return nil, err
+		}
+	}
+	cfg.MySQL = inner
+	if len(inner.Params) == 0 {
+		inner.Params = nil
+	}
+	return cfg, cfg.readWorkerOptions(own)
+}
+
+// leafParam finds a parameter of ours where none belongs.
+var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
+
+// swallowed finds a leaf parameter that became a part of the user, password,
+// address or database name: go-sql-driver cuts a DSN at its last slash, so an
+// unescaped slash in a value moves everything before it to the left.
+func swallowed(dsn string) error {
+	slash := strings.LastIndexByte(dsn, '/')
+	left := dsn[:max(slash, 0)]
+	if q := strings.IndexByte(dsn[slash+1:], '?'); q >= 0 {
+		left += "/" + dsn[slash+1:slash+1+q]
+	} else {
+		left = dsn
+	}
+	if m := leafParam.FindString(left); m != "" {
+		m = strings.TrimSuffix(m, "=")
+		return &ConfigError{
+			Param:  m,
+			Reason: "it became part of the user, password, address or database, because a DSN is cut at its last slash",
+			Way:    "write / as %2F in the value of every parameter, and put parameters after the database and a ?",
+		}
+	}
+	return nil
+}
+
+// readWorkerOptions takes the parameters that belong to the worker source,
+// such as leafNacosGroup with leafWorker=nacos(…). What is left is unknown.
+func (c *Config) readWorkerOptions(own map[string]string) error {
+	prefix := ""
+	if c.Worker != "" {
+		name, _, _ := strings.Cut(c.Worker, "(")
+		prefix = "leaf" + name
+	}
+	for _, k := range slices.Sorted(maps.Keys(own)) {
+		if prefix == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
+			return unknownParam(k)
+		}
+		if c.WorkerOptions == nil {
+			c.WorkerOptions = make(map[string]string)
+		}
+		c.WorkerOptions[k[len(prefix):]] = own[k]
+	}
+	return nil
+}
+
+func unknownParam(name string) error {
+	known := make([]string, len(params))
+	for i, p := range params {
+		known[i] = p.name
+	}
+	return &ConfigError{
+		Param:  name,
+		Reason: "no such parameter",
+		Way:    "known are " + strings.Join(known, ", ") + ", and with leafWorker=nacos(…) the source's own, leafNacos…",
+	}
+}
+
+// FormatDSN writes c as a DSN that ParseDSN reads back as an equal Config,
+// but for Go values. It holds the passwords in plain text.
+func (c *Config) FormatDSN() string {
+	inner := mysql.NewConfig()
+	if c.MySQL != nil {
+		inner = c.MySQL.Clone()
+	}
+	if inner.Params == nil {
+		inner.Params = make(map[string]string)
+	}
+	for _, p := range params {
+		if v := p.write(c); v != "" {
+			inner.Params[p.name] = v
+		}
+	}
+	if name, _, ok := strings.Cut(c.Worker, "("); ok && name != "" {
+		for k, v := range c.WorkerOptions {
+			inner.Params["leaf"+strings.ToUpper(name[:1])+name[1:]+k] = v
+		}
+	}
+	return inner.FormatDSN()
+}
+
+// String describes c for people, without secrets.
+func (c *Config) String() string {
+	s := "leafsql"
+	if c.MySQL != nil {
+		s += fmt.Sprintf(" %s(%s)/%s", c.MySQL.Net, c.MySQL.Addr, c.MySQL.DBName)
+	}
+	return s + " leafTables=" + cmpOr(writeTables(c), "auto")
+}
+
+// GoString keeps secrets out of %#v as String does out of %v.
+func (c *Config) GoString() string { return c.String() }
+
+func cmpOr(s, otherwise string) string {
+	if s == "" {
+		return otherwise
+	}
+	return s
+}
+
+func readConfigName(c *Config, v string) error {
+	reg, ok := registeredConfig(v)
+	if !ok {
+		return &ConfigError{"leafConfig", fmt.Sprintf("no Config is registered as %q", v), "call driver.RegisterConfig before sql.Open"}
+	}
+	*c = *reg
+	c.name = v
+	return nil
+}
+
+func readTables(c *Config, v string) (err error) {
+	c.Auto, c.Tables = false, nil
+	switch v {
+	case "auto":
+		c.Auto = true
+	case "none":
+	default:
+		c.Tables, err = ParseRules(v)
+	}
+	return err
+}
+
+func writeTables(c *Config) string {
+	switch {
+	case c.Auto:
+		return ""
+	case len(c.Tables) == 0:
+		return "none"
+	}
+	rules := make([]string, len(c.Tables))
+	for i, r := range c.Tables {
+		rules[i] = r.String()
+	}
+	return strings.Join(rules, ",")
+}
+
+func readStore(c *Config, v string) error {
+	if err := swallowed(v); err != nil {
+		return err
+	}
+	if _, err := mysql.ParseDSN(v); err != nil {
+		return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F"}
+	}
+	c.Store = v
+	return nil
+}
+
+func readAllocTable(c *Config, v string) error {
+	if v == "" || strings.Count(v, ".") > 1 || strings.HasPrefix(v, ".") || strings.HasSuffix(v, ".") {
+		return &ConfigError{"leafAllocTable", "not a table's name", "write [db.]table"}
+	}
+	c.AllocTable = v
+	return nil
+}
+
+func readWorker(c *Config, v string) error {
+	if _, _, err := worker.ParseSpec(v); err != nil {
+		return &ConfigError{"leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)"}
+	}
+	c.Worker = v
+	return nil
+}
+
+func readLease(c *Config, v string) error {
+	d, err := time.ParseDuration(v)
+	if err != nil || d < time.Second {
+		return &ConfigError{"leafLease", "not a duration of a second or more", "write for example 60s"}
+	}
+	c.Lease = d
+	return nil
+}
+
+func boolParam(name string, field func(*Config) *bool) param {
+	return param{name,
+		func(c *Config, v string) error {
+			b, err := strconv.ParseBool(v)
+			if err != nil {
+				return &ConfigError{name, "neither true nor false", ""}
+			}
+			*field(c) = b
+			return nil
+		},
+		func(c *Config) string {
+			if *field(c) {
+				return "true"
+			}
+			return ""
+		}}
+}
+
+func stringParam(name string, field func(*Config) *string) param {
+	return param{name,
+		func(c *Config, v string) error { *field(c) = v; return nil },
+		func(c *Config) string { return *field(c) }}
+}
+
+// choiceParam has two values, the first of which is the default.
+func choiceParam(name, off, on string, field func(*Config) *bool) param {
+	return param{name,
+		func(c *Config, v string) error {
+			if v != off && v != on {
+				return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + off + " (the default) or " + on}
+			}
+			*field(c) = v == on
+			return nil
+		},
+		func(c *Config) string {
+			if *field(c) {
+				return on
+			}
+			return ""
+		}}
+}

@@ -1,0 +1,154 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+)
+
+const base = "app:s3cret@tcp(127.0.0.1:3306)/shop"
+
+func TestParseDSN(t *testing.T) {
+	cfg, err := ParseDSN(base + "?parseTime=true&time_zone=%27%2B00:00%27" +
+		"&leafTables=orders,order_*::snowflake&leafStore=root:pw@tcp(db:3306)%2Fleaf&leafAllocTable=ops.leaf_alloc&leafCreate=true" +
+		"&leafWorker=nacos(h1:8848,h2:8848)&leafNacosGroup=G&leafNacosPassword=p%26w&leafSnowflake=41-10-12@1288834974657" +
+		"&leafState=%2Fvar%2Flib%2Fleaf&leafLease=90s&leafLastInsertID=result&leafAutoIncrement=refuse&leafZero=keep&leafNewRegistry=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.MySQL.ParseTime || len(cfg.MySQL.Params) != 1 || cfg.MySQL.Params["time_zone"] != "'+00:00'" {
+		t.Errorf("the inner driver gets %+v", cfg.MySQL)
+	}
+	if len(cfg.Tables) != 2 || cfg.Auto || cfg.Tables[1].Kind != Snowflake ||
+		cfg.Store != "root:pw@tcp(db:3306)/leaf" || cfg.AllocTable != "ops.leaf_alloc" || !cfg.Create ||
+		cfg.Worker != "nacos(h1:8848,h2:8848)" || cfg.WorkerOptions["Group"] != "G" || cfg.WorkerOptions["Password"] != "p&w" ||
+		cfg.Snowflake != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
+		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || !cfg.KeepZero || !cfg.NewRegistry {
+		t.Errorf("read %#v", *cfg)
+	}
+	again, err := ParseDSN(cfg.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := cfg.FormatDSN(), again.FormatDSN(); a != b {
+		t.Errorf("formatted twice:\n%s\n%s", a, b)
+	}
+}
+
+func TestDSNDefaults(t *testing.T) {
+	cfg, err := ParseDSN(base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !cfg.Auto || cfg.AllocTable != "leaf_alloc" || cfg.Lease != time.Minute || cfg.FormatDSN() != base {
+		t.Errorf("%+v formats as %s", *cfg, cfg.FormatDSN())
+	}
+	if cfg, err = ParseDSN(base + "?leafTables=none"); err != nil || cfg.Auto || cfg.Tables != nil {
+		t.Errorf("none: %+v, %v", cfg, err)
+	}
+}
+
+func TestDSNErrors(t *testing.T) {
+	for dsn, want := range map[string]string{
+		base + "?leafTabels=a":                             "leafTabels: no such parameter; known are leafConfig, leafTables",
+		base + "?leafNacosGroup=G":                         "leafNacosGroup: no such parameter",
+		base + "?leafWorker=static(7)&leafNacosGroup=G":    "leafNacosGroup: no such parameter",
+		base + "?leafTables=a:b:c":                         `unknown generator "c"`,
+		base + "?leafCreate=maybe":                         "leafCreate: neither true nor false",
+		base + "?leafZero=drop":                            `leafZero: "drop" is not one of its values; write fill (the default) or keep`,
+		base + "?leafLastInsertID=x":                       "write session (the default) or result",
+		base + "?leafAutoIncrement=x":                      "write allow (the default) or refuse",
+		base + "?leafLease=60":                             "leafLease: not a duration",
+		base + "?leafLease=1ms":                            "leafLease: not a duration of a second or more",
+		base + "?leafWorker=static":                        "leafWorker: not of the form name(address)",
+		base + "?leafAllocTable=a.b.c":                     "leafAllocTable: not a table's name",
+		base + "?leafConfig=nobody":                        `no Config is registered as "nobody"`,
+		base + "?leafStore=nonsense":                       "leafStore",
+		base + "?leafState=/var/lib":                       "leafState: it became part of",
+		base + "?leafStore=root:other@tcp(h)/db":           "leafStore: it became part of",
+		"app:s3cret@tcp(127.0.0.1:3306)/shop&leafTables=a": "leafTables: it became part of",
+		"app:s3cret@tcp(h)leafTables=a":                    "leafTables: it became part of",
+	} {
+		_, err := ParseDSN(dsn)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", dsn, err, want)
+			continue
+		}
+		var ce *ConfigError
+		if !errors.As(err, &ce) {
+			t.Errorf("%s: %T is no *ConfigError", dsn, err)
+		}
+		if s := err.Error(); strings.Contains(s, "s3cret") || strings.Contains(s, "other") {
+			t.Errorf("%s: the error shows a password: %s", dsn, s)
+		}
+	}
+}
+
+func TestNewConnectorErrors(t *testing.T) {
+	for dsn, want := range map[string]string{
+		base + "?leafTables=a::snowflake":         "leafWorker: missing, and table a takes snowflakes",
+		"app@tcp(127.0.0.1:3306)/?leafTables=a,b": "the DSN has no database that a bare table name could mean; write db.a",
+	} {
+		_, err := Driver{}.OpenConnector(dsn)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s:\n got %v\nwant %s", dsn, err, want)
+		}
+	}
+}
+
+func TestConfigHidesSecrets(t *testing.T) {
+	cfg, err := ParseDSN(base + "?leafStore=root:s3cret@tcp(h)%2Fdb&leafWorker=nacos(h)&leafNacosPassword=s3cret")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []string{cfg.String(), fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), slog.AnyValue(cfg).String()} {
+		if strings.Contains(s, "s3cret") {
+			t.Errorf("shows a secret: %s", s)
+		}
+	}
+}
+
+func TestRegisterConfig(t *testing.T) {
+	logger := slog.New(slog.DiscardHandler)
+	reg := NewConfig()
+	reg.Logger, reg.KeepZero, reg.Auto = logger, true, false
+	RegisterConfig("test", reg)
+	defer DeregisterConfig("test")
+	cfg, err := ParseDSN(base + "?leafTables=a&leafConfig=test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cfg.Logger != logger || !cfg.KeepZero || len(cfg.Tables) != 1 || cfg.MySQL.DBName != "shop" {
+		t.Errorf("got %+v", *cfg)
+	}
+	if want := "leafConfig=test"; !strings.Contains(cfg.FormatDSN(), want) {
+		t.Errorf("%s lacks %s", cfg.FormatDSN(), want)
+	}
+}
+
+func FuzzParseDSN(f *testing.F) {
+	for _, s := range []string{base, base + "?leafTables=a,b:c:snowflake&leafWorker=static(7)", "/", "u@/d?leafZero=keep", base + "?leafState=/x"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, dsn string) {
+		cfg, err := ParseDSN(dsn)
+		if err != nil {
+			return
+		}
+		for k := range cfg.MySQL.Params {
+			if strings.HasPrefix(k, "leaf") {
+				t.Errorf("%q reaches the inner driver", k)
+			}
+		}
+		again, err := ParseDSN(cfg.FormatDSN())
+		if err != nil {
+			return // go-sql-driver formats some odd addresses as what it does not read
+		}
+		if a, b := writeTables(cfg), writeTables(again); a != b {
+			t.Errorf("leafTables %q came back as %q", a, b)
+		}
+	})
+}

@@ -1,0 +1,147 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// storeConns bounds a store's pool. Fetches of one tag are one at a time, so
+// this many tags can fetch at once.
+const storeConns = 4
+
+// A segments is one leaf_alloc with the generators that draw on it. Connectors
+// of one process that name the same one share it, and so the segments: two
+// pools must not each draw ranges that one of them would waste.
+type segments struct {
+	key  string // "" is never shared
+	refs int    // guarded by shared.Mutex
+
+	db    *sql.DB // nil for a store of the caller's
+	alloc *segment.AllocStore
+	store segment.Store
+
+	mu   sync.Mutex
+	tags map[string]*segment.Generator
+}
+
+var shared = struct {
+	sync.Mutex
+	segments map[string]*segments
+}{segments: make(map[string]*segments)}
+
+// newSegments opens or shares the leaf_alloc that cfg names. Nothing connects
+// yet. Its pool is never the application's: a fetch must not wait for a
+// transaction that itself waits for ids.
+func newSegments(cfg *Config, inner driver.Connector) (*segments, error) {
+	if cfg.SegmentStore != nil {
+		return &segments{store: cfg.SegmentStore, tags: make(map[string]*segment.Generator)}, nil
+	}
+	connector, key := inner, ""
+	switch {
+	case cfg.Store != "":
+		store, err := ParseDSN(cfg.Store)
+		if err != nil {
+			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+		}
+		if connector, err = mysql.NewConnector(store.MySQL); err != nil {
+			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+		}
+		key = store.MySQL.FormatDSN()
+	case cfg.MySQL != nil:
+		key = cfg.MySQL.FormatDSN()
+	}
+	key += "\x00" + cfg.AllocTable
+
+	shared.Lock()
+	defer shared.Unlock()
+	if s, ok := shared.segments[key]; ok && key[0] != 0 {
+		s.refs++
+		return s, nil
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(storeConns)
+	db.SetConnMaxIdleTime(10 * time.Minute)
+	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)
+	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, tags: make(map[string]*segment.Generator)}
+	if key[0] != 0 {
+		shared.segments[key] = s
+	}
+	return s, nil
+}
+
+// generator returns the one generator of a tag.
+func (s *segments) generator(tag string) *segment.Generator {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, ok := s.tags[tag]
+	if !ok {
+		g = segment.New(s.store, tag, nil)
+		s.tags[tag] = g
+	}
+	return g
+}
+
+// release ends the generators when the last connector lets go.
+func (s *segments) release() error {
+	shared.Lock()
+	s.refs--
+	last := s.refs <= 0
+	if last && shared.segments[s.key] == s {
+		delete(shared.segments, s.key)
+	}
+	shared.Unlock()
+	if !last {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.tags {
+		g.Close()
+	}
+	if s.db == nil {
+		return nil
+	}
+	return s.db.Close()
+}
+
+// generators are what a connector's tables draw from.
+type generators struct {
+	cfg      *Config
+	segments *segments
+}
+
+func newGenerators(cfg *Config, inner driver.Connector) (*generators, error) {
+	s, err := newSegments(cfg, inner)
+	if err != nil {
+		return nil, err
+	}
+	return &generators{cfg: cfg, segments: s}, nil
+}
+
+func (g *generators) alloc() *segment.AllocStore { return g.segments.alloc }
+
+func (g *generators) segment(tag string) idgen.Generator { return g.segments.generator(tag) }
+
+func (g *generators) snowflake(context.Context, tableName, column) (idgen.Generator, error) {
+	return nil, &ConfigError{"leafWorker", fmt.Sprintf("%s: worker ids are not there yet", g.cfg.Worker), "take segments"}
+}
+
+// createAlloc creates leaf_alloc where it is missing.
+func (g *generators) createAlloc(ctx context.Context) error {
+	if g.segments.alloc == nil {
+		return nil
+	}
+	return g.segments.alloc.Create(ctx)
+}
+
+func (g *generators) close() error { return g.segments.release() }

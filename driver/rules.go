@@ -1,0 +1,162 @@
+package driver
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// The kinds of generator a Rule can name.
+const (
+	Segment   = "segment"
+	Snowflake = "snowflake"
+)
+
+// Rule says which tables get their keys, and from where: one entry of
+// leafTables, [db.]table[:column[:generator]].
+type Rule struct {
+	Database string // may hold *; "" means the DSN's database
+	Table    string // may hold *
+	Column   string // "" means the table's single-column primary key
+	Kind     string // Segment (also when "") or Snowflake
+	Tag      string // biz_tag of the segment; "" means Table as written here
+
+	// Generator, when set, makes the ids instead of Kind and Tag. It has no
+	// place in a DSN.
+	Generator idgen.Generator
+}
+
+// ParseRules reads the value of leafTables, other than auto and none.
+func ParseRules(s string) ([]Rule, error) {
+	var rules []Rule
+	for entry := range strings.SplitSeq(s, ",") {
+		r, err := parseRule(strings.TrimSpace(entry))
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(rules, func(o Rule) bool { return o.Database == r.Database && o.Table == r.Table }); i >= 0 {
+			return nil, ruleError(entry, "the same table stands in two rules", "keep one of them")
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func parseRule(s string) (Rule, error) {
+	var r Rule
+	name, rest, _ := strings.Cut(s, ":")
+	column, generator, named := strings.Cut(rest, ":")
+	r.Column = column
+	if db, table, ok := strings.Cut(name, "."); ok {
+		r.Database, r.Table = db, table
+		if db == "" {
+			return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
+		}
+	} else {
+		r.Table = name
+	}
+	switch {
+	case r.Table == "":
+		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
+	case strings.ContainsAny(name, "`'\" "):
+		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]]")
+	case r.Table == "auto" || r.Table == "none":
+		return r, ruleError(s, r.Table+" stands alone", "write leafTables="+r.Table+", or rules only")
+	}
+	r.Kind = Segment
+	if !named {
+		return r, nil
+	}
+	switch kind, arg, ok := strings.Cut(generator, "("); {
+	case generator == Segment:
+	case generator == Snowflake:
+		r.Kind = Snowflake
+	case ok && kind == Segment && strings.HasSuffix(arg, ")") && len(arg) > 1:
+		r.Tag = arg[:len(arg)-1]
+		if len(r.Tag) > 128 {
+			return r, ruleError(s, "the tag is longer than leaf_alloc's 128 characters", "shorten it")
+		}
+	default:
+		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG) and snowflake")
+	}
+	return r, nil
+}
+
+func ruleError(rule, reason, way string) error {
+	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Way: way}
+}
+
+// String is the rule as a DSN writes it.
+func (r Rule) String() string {
+	s := r.Table
+	if r.Database != "" {
+		s = r.Database + "." + s
+	}
+	switch {
+	case r.Kind == Snowflake:
+		return s + ":" + r.Column + ":" + Snowflake
+	case r.Tag != "":
+		return s + ":" + r.Column + ":" + Segment + "(" + r.Tag + ")"
+	case r.Column != "":
+		return s + ":" + r.Column
+	}
+	return s
+}
+
+// tag is the biz_tag that feeds the rule's tables.
+func (r Rule) tag() string {
+	if r.Tag != "" {
+		return r.Tag
+	}
+	return r.Table
+}
+
+// bySpecificity orders rules so that the first that matches is the one that
+// counts: exact names before patterns, longer patterns before shorter ones.
+func bySpecificity(rules []Rule) []Rule {
+	weight := func(pattern string) int {
+		if pattern == "" {
+			return 1<<16 - 1 // the DSN's database
+		}
+		if !strings.Contains(pattern, "*") {
+			return 1 << 16
+		}
+		return len(strings.ReplaceAll(pattern, "*", ""))
+	}
+	sorted := slices.Clone(rules)
+	slices.SortStableFunc(sorted, func(a, b Rule) int {
+		return cmp.Or(
+			cmp.Compare(weight(b.Table), weight(a.Table)),
+			cmp.Compare(weight(b.Database), weight(a.Database)),
+		)
+	})
+	return sorted
+}
+
+// wildcard reports whether name fits pattern, in which * stands for any run
+// of characters. It never backtracks further than the last star.
+func wildcard(pattern, name string) bool {
+	p, n, star, mark := 0, 0, -1, 0
+	for n < len(name) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, n
+			p++
+		case p < len(pattern) && pattern[p] == name[n]:
+			p++
+			n++
+		case star >= 0:
+			mark++
+			p, n = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pattern) && pattern[p] == '*' {
+		p++
+	}
+	return p == len(pattern)
+}

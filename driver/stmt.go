@@ -1,0 +1,209 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+var (
+	_ driver.Stmt              = (*stmt)(nil)
+	_ driver.StmtExecContext   = (*stmt)(nil)
+	_ driver.StmtQueryContext  = (*stmt)(nil)
+	_ driver.NamedValueChecker = (*stmt)(nil)
+)
+
+// stmt is a prepared statement whose rows may need keys. Where the mark goes
+// depends on which arguments are keys already, so it keeps one statement of
+// the inner driver's for each text that came up; the likely one is made first.
+type stmt struct {
+	c    *conn
+	text string
+	db   string // in use when it was prepared, and so what its names mean
+	view *view
+	e    *entry
+
+	inner map[string]driver.Stmt
+	spent []driver.Stmt // done with, but perhaps still read from
+}
+
+// prepare makes a statement of ours, and the inner one that fills every row.
+func (c *conn) prepare(ctx context.Context, e *entry, text string) (driver.Stmt, error) {
+	s := &stmt{c: c, text: text, db: c.db, view: c.view, e: e, inner: make(map[string]driver.Stmt, 1)}
+	likely := e.plan.Shape(s.likely())
+	first := likely.Text
+	if likely.Literal { // made anew each time; what can be checked now is the user's text
+		first = text
+	}
+	if _, err := s.variant(ctx, first); err != nil {
+		return nil, c.native(ctx, e.plan, text, err)
+	}
+	return s, nil
+}
+
+// likely are fills for every row that can be filled.
+func (s *stmt) likely() []insert.Fill {
+	fills := make([]insert.Fill, len(s.e.plan.Inserts))
+	for i, in := range s.e.plan.Inserts {
+		fills[i] = insert.Fill{First: 1, N: in.Holes + len(in.ArgKeys)}
+	}
+	return fills
+}
+
+// variant returns the inner statement of a text.
+func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
+	if inner, ok := s.inner[text]; ok {
+		return inner, nil
+	}
+	inner, err := s.make(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	s.inner[text] = inner
+	return inner, nil
+}
+
+// make prepares a text, which has to mean what the user's did.
+func (s *stmt) make(ctx context.Context, text string) (driver.Stmt, error) {
+	if s.c.db != s.db || s.c.dbUnknown {
+		return nil, &RefusedError{
+			Table:  s.e.plan.Inserts[0].Table.Ref.(*table).name,
+			Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
+			Way:    "write db.table in it, or prepare it again after USE",
+		}
+	}
+	return s.c.innerConn.PrepareContext(ctx, text)
+}
+
+// NumInput is the count of the user's own placeholders.
+func (s *stmt) NumInput() int { return s.e.plan.NumInput }
+
+// CheckNamedValue converts as the inner driver does.
+func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
+	return s.c.innerConn.CheckNamedValue(nv)
+}
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	r, err := s.fill(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(r.args)
+	if r.once {
+		defer r.inner.Close()
+	}
+	res, err := execStmt(ctx, r.inner, r.args)
+	s.c.after(s.e, err)
+	if err != nil {
+		return nil, err
+	}
+	return s.c.result(ctx, s.e.plan, r.fills, res)
+}
+
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := s.fill(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	defer clear(r.args)
+	if r.once { // the rows need it until they are read
+		s.spent = append(s.spent, r.inner)
+	}
+	q, ok := r.inner.(driver.StmtQueryContext)
+	if !ok {
+		return nil, errStmt
+	}
+	rows, err := q.QueryContext(ctx, r.args)
+	s.c.after(s.e, err)
+	if err != nil {
+		return nil, err
+	}
+	collect(ctx, s.e.plan, r.fills)
+	return rows, nil
+}
+
+// A run is one execution: its ids, and the inner statement with the arguments
+// that carry them.
+type run struct {
+	fills []insert.Fill
+	inner driver.Stmt
+	args  []driver.NamedValue
+	once  bool // inner holds the ids in its text and serves this run only
+}
+
+// fill draws the ids of one execution and finds the inner statement for them.
+func (s *stmt) fill(ctx context.Context, args []driver.NamedValue) (run, error) {
+	if err := s.refresh(ctx); err != nil {
+		return run{}, err
+	}
+	fills, err := s.c.draw(ctx, s.e.plan, args)
+	if err != nil {
+		return run{}, err
+	}
+	shape := s.e.plan.Shape(fills)
+	r := run{fills: fills, once: shape.Literal}
+	if r.once {
+		r.inner, err = s.make(ctx, shape.Text)
+	} else {
+		r.inner, err = s.variant(ctx, shape.Text)
+	}
+	if err != nil {
+		return run{}, err
+	}
+	r.args = s.c.splice(shape, fills, args)
+	return r, nil
+}
+
+// refresh plans the text again when what was known of the tables has aged.
+func (s *stmt) refresh(ctx context.Context) error {
+	v := s.c.c.view.Load()
+	if v == s.view {
+		return nil
+	}
+	if s.c.db != s.db || s.c.dbUnknown {
+		return nil // its names mean what they meant when it was prepared
+	}
+	e, err := s.c.entry(ctx, s.text)
+	if err != nil {
+		return err
+	}
+	if len(e.plan.Inserts) == 0 {
+		e = s.e // no longer configured, as far as a new statement goes
+	}
+	s.e, s.view = e, v
+	return nil
+}
+
+func (s *stmt) Close() error {
+	var errs []error
+	for _, inner := range s.inner {
+		errs = append(errs, inner.Close())
+	}
+	for _, inner := range s.spent {
+		errs = append(errs, inner.Close())
+	}
+	s.inner, s.spent = nil, nil
+	return errors.Join(errs...)
+}
+
+// Exec and Query are for those who go around database/sql.
+
+func (s *stmt) Exec(args []driver.Value) (driver.Result, error) {
+	return s.ExecContext(context.Background(), named(args))
+}
+
+func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
+	return s.QueryContext(context.Background(), named(args))
+}
+
+var errStmt = errors.New("leafsql: the wrapped driver's statements take no context; wrap one that implements driver.StmtExecContext and driver.StmtQueryContext")
+
+func execStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (driver.Result, error) {
+	x, ok := s.(driver.StmtExecContext)
+	if !ok {
+		return nil, errStmt
+	}
+	return x.ExecContext(ctx, args)
+}
