@@ -151,6 +151,14 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 	return append(args, extra...)
 }
 
+// initArgs keep the log small, as it is copied for every server.
+func (b binary) initArgs(datadir string) []string {
+	if b.kind == MySQL {
+		return append(b.commonArgs(datadir), "--initialize-insecure", "--innodb-redo-log-capacity=16M")
+	}
+	return append(b.commonArgs(datadir), "--bootstrap", "--innodb-log-file-size=8M")
+}
+
 // initialize fills an empty data directory with the server's own tables and one user: root, without a password, from this
 // machine only.
 func (b binary) initialize(datadir string) error {
@@ -160,13 +168,13 @@ func (b binary) initialize(datadir string) error {
 			return fmt.Errorf("mysqltest: %w", err)
 		}
 		defer os.Remove(init)
-		return run(b.command(append(b.commonArgs(datadir), "--initialize-insecure", "--init-file="+init)...))
+		return run(b.command(append(b.initArgs(datadir), "--init-file="+init)...))
 	}
 	sql, err := b.systemTables()
 	if err != nil {
 		return err
 	}
-	cmd := b.command(append(b.commonArgs(datadir), "--bootstrap")...)
+	cmd := b.command(b.initArgs(datadir)...)
 	cmd.Stdin = strings.NewReader(sql)
 	return run(cmd)
 }

@@ -33,7 +33,7 @@ func (b binary) template() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	recipe := strings.Join(append(b.commonArgs(""), b.path, b.version, rootUser), "\n")
+	recipe := strings.Join(append(b.initArgs(""), b.path, b.version, rootUser), "\n")
 	final := filepath.Join(cache, fmt.Sprintf("data-%s-%08x", b.kind, crc32.ChecksumIEEE([]byte(recipe))))
 	if _, err := os.Stat(final); err == nil {
 		return final, nil

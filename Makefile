@@ -1,0 +1,47 @@
+# On a Debian machine with Go, make and root every target installs what it needs. `make help` lists them.
+
+STATICCHECK = v0.8.2
+FUZZTIME    = 30s
+BENCH       = .
+TEST        = .
+PKG         = ./...
+
+BIN   = .cache/bin
+SERVE = $(BIN)/serve
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench fuzz lint mysql-server clean serve
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## the main job, shown on two shards (LEAFSQL_DSN: on your own server)
+	@[ -n "$$LEAFSQL_DSN" ] || .ci/install mariadb
+	@cd examples && go build -o ../$(BIN)/quickstart ./quickstart
+	@$(BIN)/quickstart
+
+test: serve ## every test of every module, with the race detector, on real MariaDB and MySQL
+	@.ci/install gcc mariadb mysql
+	@for script in testutil/*/install.sh; do $$script || exit 1; done
+	@$(SERVE) -mysql -- .ci/each-module go test -race -count=1 -timeout=20m -run='$(TEST)' ./...
+
+bench: serve ## benchmarks (BENCH=pattern PKG=./package)
+	@.ci/install mariadb
+	@$(SERVE) -- go test -run='^$$' -bench='$(BENCH)' -benchmem $(PKG)
+
+fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
+	@.ci/install mariadb mysql
+	@$(SERVE) -mysql -- .ci/fuzz $(FUZZTIME)
+
+lint: ## gofmt, go vet, staticcheck, tidy go.mod
+	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
+
+mysql-server: ## unpack a MySQL server beside MariaDB, for the tests
+	@.ci/install mysql
+
+clean: ## remove what the targets built here and in the cache folder
+	rm -rf .cache .demo
+	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/leafsql"
+
+serve:
+	@go build -o $(SERVE) ./testutil/mysqltest/serve
