@@ -26,9 +26,12 @@ type Source struct {
 	// Held, if set, is called in the background after a worker id was taken
 	// (Held true) and after it was given back or lost (Held false), one call
 	// at a time, in that order. It is for what people want to see, such as an
-	// entry in a console; the lease does not wait for it and cannot be
-	// refused by it.
+	// entry in a console: the lease does not wait for it when taken. The first
+	// call may go on trying until its ctx ends, which it does with the lease;
+	// the second has 2 s.
 	Held func(ctx context.Context, h Holding)
+
+	fixed *int // a worker id on the local-file backend
 }
 
 // Holding is what a Source's Held is told.

@@ -1,0 +1,240 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// readAtOnce is how many slots a search reads at the same time.
+const readAtOnce = 16
+
+// reading is what a search saw of one slot.
+type reading struct {
+	slot int
+	doc  Doc
+	ver  Version
+	err  error
+}
+
+// acquire searches until it holds a slot. It gives up when ctx ends, when every
+// slot is held, and when the registry has not answered for the engine's patience.
+func (e *engine) acquire(ctx context.Context) (*holding, error) {
+	began := e.now()
+	for try := int64(0); ; try++ {
+		h, err := e.search(ctx)
+		if h != nil {
+			return h, nil
+		}
+		var (
+			taken *TakenError
+			clock *ClockError
+		)
+		if errors.As(err, &taken) || errors.As(err, &clock) {
+			return nil, err
+		}
+		if h := e.resume(); h != nil {
+			e.log.Warn("leafsql: the registry of worker ids is away; going on within the last bound",
+				"worker", h.slot, "until", time.UnixMilli(h.bound), "err", err)
+			return h, nil
+		}
+		if e.now()-began > e.patience {
+			return nil, err
+		}
+		if e.host.sleep(ctx, ms(e.jitter(250, min(int64(250)<<min(try, 3), 2000)))) != nil {
+			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// search looks at the slots once and takes the first that can be used at once,
+// else the one that can be used soonest.
+func (e *engine) search(ctx context.Context) (*holding, error) {
+	anchor, err := e.anchor(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: registry of worker ids: %w", err)
+	}
+	slots, err := e.order(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var (
+		later, missing, ahead, held []reading
+		failed                      error
+	)
+	take := func(r reading) *holding {
+		h, err := e.take(ctx, anchor, r)
+		if err != nil {
+			failed = err
+		}
+		return h
+	}
+	for batch := range slices.Chunk(slots, readAtOnce) {
+		answered := false
+		for _, r := range e.read(ctx, batch) {
+			answered = answered || r.err == nil
+			if r.ver == "" && r.err == nil && e.fresh {
+				r = e.create(ctx, r.slot)
+			}
+			now := e.now()
+			floor := e.floor(r.doc, now)
+			switch {
+			case r.err != nil:
+				failed = fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
+			case r.ver == "":
+				missing = append(missing, r)
+			case !r.doc.Free && now <= r.doc.HW+e.takeover:
+				held = append(held, r)
+			case floor > now+2*e.bound+e.skew:
+				ahead = append(ahead, r)
+			case floor > now:
+				later = append(later, r)
+			default:
+				if h := take(r); h != nil {
+					return h, nil
+				}
+			}
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, context.Cause(ctx)))
+			}
+		}
+		if !answered {
+			return nil, failed
+		}
+	}
+	slices.SortStableFunc(later, func(a, b reading) int {
+		now := e.now()
+		return cmp.Compare(e.floor(a.doc, now), e.floor(b.doc, now))
+	})
+	for _, r := range later {
+		if h := take(r); h != nil {
+			return h, nil
+		}
+	}
+	for _, r := range missing {
+		r = e.create(ctx, r.slot)
+		switch {
+		case r.err != nil:
+			return nil, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
+		case r.doc.IsInitial():
+			if h := take(r); h != nil {
+				return h, nil
+			}
+		}
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, e.none(ahead, held)
+}
+
+// order gives the slots in the order they are tried: the one held last time,
+// then the others in an order of this process's own, so that processes
+// starting at once do not meet.
+func (e *engine) order(ctx context.Context) ([]int, error) {
+	slots, err := e.workers(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: worker ids to choose from: %w", err)
+	}
+	slots = slices.Clone(slots)
+	rand.New(rand.NewPCG(e.seed, e.seed)).Shuffle(len(slots), func(i, j int) {
+		slots[i], slots[j] = slots[j], slots[i]
+	})
+	if e.last == nil {
+		return slots, nil
+	}
+	if s, ok := e.last(ctx); ok {
+		if i := slices.Index(slots, s); i >= 0 {
+			copy(slots[1:i+1], slots[:i])
+			slots[0] = s
+		}
+	}
+	return slots, nil
+}
+
+// read gets several slots at once.
+func (e *engine) read(ctx context.Context, slots []int) []reading {
+	rs := make([]reading, len(slots))
+	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
+	return rs
+}
+
+func (e *engine) get(ctx context.Context, slot int) reading {
+	d, v, err := e.slots.Get(ctx, slot)
+	return reading{slot: slot, doc: d, ver: v, err: err}
+}
+
+// create writes the document of unknown history into a missing slot. Whether
+// it was this call that wrote it does not matter, nor if several did.
+func (e *engine) create(ctx context.Context, slot int) reading {
+	_, _, err := e.put(ctx, slot, Initial(), "")
+	r := e.get(ctx, slot)
+	if r.err == nil && r.ver == "" {
+		r.err = cmp.Or(err, errors.New("still missing after it was created"))
+	}
+	return r
+}
+
+// take makes a slot this process's by compare-and-set. Its ids begin above
+// everything that can have been issued before.
+func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, error) {
+	now := e.now()
+	floor := e.floor(r.doc, now)
+	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, now+e.bound), Owner: e.owner}
+	v, res, err := e.put(ctx, r.slot, y, r.ver)
+	if res == Unknown && !r.doc.IsInitial() {
+		// A read that shows y does not make it true; a second put upon y does.
+		if seen := e.get(ctx, r.slot); seen.err == nil && seen.doc.Same(y) {
+			y.HW = max(y.HW+1, e.now()+e.bound)
+			v, res, err = e.put(ctx, r.slot, y, seen.ver)
+		}
+	}
+	if res != OK {
+		return nil, fmt.Errorf("leafsql: taking worker id %d: %s: %w", r.slot, res, cmp.Or(err, errContended))
+	}
+	if after, err := e.anchor(ctx); err != nil || after != anchor {
+		return nil, fmt.Errorf("leafsql: taking worker id %d: the registry was wiped: %w", r.slot, cmp.Or(err, errContended))
+	}
+	h := &holding{engine: e, slot: r.slot, doc: y, ver: v, sent: y.HW, bound: y.HW, before: r.doc}
+	h.start = max(floor+1, e.now())
+	return h, nil
+}
+
+// resume goes on with the slot that this process's last life held, up to the
+// bound that was confirmed to it, as if it had only paused.
+func (e *engine) resume() *holding {
+	if e.state == nil {
+		return nil
+	}
+	rec, ok, err := e.state.load()
+	if err != nil {
+		e.log.Warn("leafsql: local state of the worker id's lease", "err", err)
+	}
+	now := e.now()
+	if !ok || err != nil || rec.HW <= max(now, rec.Reserved)+saveEvery {
+		return nil
+	}
+	return &holding{
+		engine: e, slot: rec.Slot, resumed: true,
+		doc:   Doc{Nonce: rec.Nonce, HW: rec.HW, Owner: e.owner},
+		bound: rec.HW, start: max(rec.Reserved+1, now),
+	}
+}
+
+// none says why no slot could be taken.
+func (e *engine) none(ahead, held []reading) error {
+	now := e.now()
+	if len(held) == 0 && len(ahead) > 0 {
+		r := slices.MinFunc(ahead, func(a, b reading) int { return cmp.Compare(a.doc.HW, b.doc.HW) })
+		return &ClockError{Worker: r.slot, Owner: r.doc.Owner, Behind: ms(r.doc.HW - now)}
+	}
+	if len(held) == 0 {
+		return errors.New("leafsql: no worker id to choose from")
+	}
+	r := slices.MinFunc(held, func(a, b reading) int { return cmp.Compare(a.doc.HW, b.doc.HW) })
+	return &TakenError{Worker: r.slot, Owner: r.doc.Owner, Of: len(held) + len(ahead), Until: time.UnixMilli(r.doc.HW + e.takeover)}
+}

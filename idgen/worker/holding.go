@@ -1,0 +1,210 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+)
+
+// holding is one slot in this process's hands, from the take to the release.
+type holding struct {
+	engine *engine
+	slot   int
+	before Doc // what the slot held when it was taken
+	start  int64
+
+	doc   Doc     // ours, as it is known to be in the registry
+	ver   Version // and its version
+	sent  int64   // the highest hw ever sent: no text is sent twice
+	bound int64   // hw of the last put told OK in time: nothing else allows ids
+
+	resumed bool // from local state: used up to its bound, never renewed
+
+	// last says the highest timestamp issued; nil if nobody was to issue.
+	last atomic.Pointer[func() int64]
+
+	// limit is the highest timestamp that may be issued now: what is confirmed,
+	// reserved in local state, and not further ahead of now than the bound's
+	// length. It only grows, until it falls to sealed.
+	limit atomic.Int64
+
+	renewals int // of which every walkEvery-th starts
+	walked   int // the walk for spare documents: how far it is
+	found    int // and how many it found free
+}
+
+// sealed is the limit of a lease that is over.
+const sealed = math.MinInt64
+
+// publish raises the limit as far as bound and local state allow.
+func (h *holding) publish() error {
+	e := h.engine
+	now := e.now()
+	limit := min(h.bound, now+e.bound)
+	if e.state != nil {
+		limit = min(limit, max(now, h.start)+reserve)
+		err := e.state.save(record{Slot: h.slot, Nonce: h.doc.Nonce, HW: h.bound, Reserved: limit})
+		if err != nil {
+			return fmt.Errorf("leafsql: local state of the worker id's lease: %w", err)
+		}
+	}
+	h.limit.Store(max(limit, h.limit.Load()))
+	return nil
+}
+
+// keep renews the slot until ctx ends, which gives nil, or it is lost.
+func (h *holding) keep(ctx context.Context) error {
+	e := h.engine
+	var failed, unsaved error
+	for renewal := e.now() + e.renew; ; {
+		wait := renewal - e.now()
+		if h.resumed {
+			wait = h.bound + 1 - e.now()
+		}
+		if e.state != nil {
+			wait = min(wait, saveEvery)
+		}
+		if wait > 0 && e.host.sleep(ctx, ms(wait)) != nil || ctx.Err() != nil {
+			return nil
+		}
+		now := e.now()
+		if now > h.bound {
+			return &LostError{Worker: h.slot, Cause: failed}
+		}
+		if now >= renewal && !h.resumed {
+			var again int64
+			again, failed = h.renew(ctx)
+			if _, lost := errors.AsType[*LostError](failed); lost {
+				return failed
+			}
+			if failed == nil {
+				again = now + e.renew - e.now()
+				h.prepare(ctx)
+			}
+			renewal = e.now() + again
+		}
+		was := unsaved
+		if unsaved = h.publish(); unsaved != nil && was == nil {
+			e.log.Warn("leafsql: the worker id's lease can't go on: "+unsaved.Error(), "worker", h.slot)
+		}
+	}
+}
+
+// renew tries once to raise the bound. After an error it is to be tried again
+// after so many ms, unless the error is a LostError.
+func (h *holding) renew(ctx context.Context) (again int64, err error) {
+	e := h.engine
+	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, e.now()+e.bound), Owner: e.owner}
+	h.sent = y.HW
+	v, res, err := e.put(ctx, h.slot, y, h.ver)
+	if res == OK {
+		h.doc, h.ver, h.bound = y, v, y.HW
+		return 0, nil
+	}
+	err = fmt.Errorf("leafsql: renewing worker id %d: %s: %w", h.slot, res, cmp.Or(err, errors.New("the slot was not at the expected version")))
+	again = e.jitter(500, 1500)
+	r := e.get(ctx, h.slot)
+	switch {
+	case r.err != nil || r.ver == "":
+	case r.doc.Nonce == h.doc.Nonce:
+		// One of our own puts, perhaps this one. It is where the next one goes
+		// on from; it raises nothing.
+		h.ver = r.ver
+		if r.doc.Same(y) {
+			again = 0
+		}
+	case r.doc.HW > h.doc.HW:
+		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: err}
+	}
+	return again, err
+}
+
+// walkEvery is how many renewals there are from one look for spare documents
+// to the next.
+const walkEvery = 60
+
+// prepare keeps free documents ready, so that processes to come need not wait
+// out an unknown history: a batch of slots at each call until enough are found.
+func (h *holding) prepare(ctx context.Context) {
+	e := h.engine
+	if h.renewals%walkEvery == 0 {
+		h.walked, h.found = 0, 0
+	}
+	h.renewals++
+	if h.found >= e.spares {
+		return
+	}
+	slots, err := e.order(ctx)
+	if err != nil || h.walked >= len(slots) {
+		return
+	}
+	batch := slots[h.walked:min(h.walked+readAtOnce, len(slots))]
+	h.walked += len(batch)
+	began := e.now()
+	for _, r := range e.read(ctx, batch) {
+		if r.err == nil && r.ver == "" {
+			r = e.create(ctx, r.slot)
+		}
+		if r.err != nil || e.now()-began > e.late {
+			return // a registry in trouble is not to be asked for more
+		}
+		if r.doc.IsInitial() {
+			d := Doc{Nonce: newNonce(e.host), HW: e.quarantine(e.now()), Free: true, Owner: e.owner}
+			e.put(ctx, r.slot, d, r.ver)
+		}
+		if r.doc.Free {
+			h.found++
+		}
+	}
+}
+
+// seal ends issuing and gives the highest timestamp that can have been issued.
+func (h *holding) seal() int64 {
+	h.limit.Store(sealed)
+	last := h.start - 1
+	if issued := h.last.Load(); issued != nil {
+		last = max(last, (*issued)())
+	}
+	return last
+}
+
+// abandon is the end of a slot that was lost.
+func (h *holding) abandon() {
+	h.seal()
+	if h.engine.state != nil {
+		h.engine.state.remove()
+	}
+}
+
+// release gives the slot back. Nothing depends on its success: a slot that
+// stays held is taken over after its bound.
+func (h *holding) release(ctx context.Context) {
+	e := h.engine
+	last := h.seal()
+	if h.resumed {
+		// The registry was not there to be told. The rest of the bound stays
+		// good for another restart.
+		e.state.save(record{Slot: h.slot, Nonce: h.doc.Nonce, HW: h.bound, Reserved: last})
+		return
+	}
+	if e.state != nil {
+		if err := e.state.remove(); err != nil {
+			e.log.Warn("leafsql: local state of the worker id's lease is still there; the worker id is not given back", "err", err)
+			return
+		}
+	}
+	if e.now() > h.bound {
+		return
+	}
+	free := Doc{Nonce: h.doc.Nonce, HW: last, Free: true, Owner: e.owner}
+	if _, res, _ := e.put(ctx, h.slot, free, h.ver); res != Refused {
+		return
+	}
+	// The last renewal's reply may have been lost.
+	if r := e.get(ctx, h.slot); r.err == nil && r.doc.Nonce == h.doc.Nonce && !r.doc.Free {
+		e.put(ctx, h.slot, free, r.ver)
+	}
+}

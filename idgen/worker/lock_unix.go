@@ -1,0 +1,27 @@
+//go:build unix && !solaris && !aix
+
+package worker
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// lockFile takes the lock beside path until the file given back is closed or
+// the process ends, however it ends. The directory is made if it is missing.
+func lockFile(path string) (*os.File, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(path+".lock", os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("%w: %s: %w; stop the other process or give this one a directory of its own", ErrInUse, f.Name(), err)
+	}
+	return f, nil
+}
