@@ -3,6 +3,8 @@ package segment
 import (
 	"sync/atomic"
 	"testing"
+
+	"github.com/leafsql/leafsql/idgen"
 )
 
 // bare is what a call of Next is held against.
@@ -24,6 +26,16 @@ func BenchmarkNext(b *testing.B) {
 	b.Run("segment/serial", func(b *testing.B) {
 		g := New(newMemory(Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.Close()
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := g.Next(ctx, 1); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("segment as idgen.Generator/serial", func(b *testing.B) {
+		var g idgen.Generator = New(newMemory(Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		defer g.(*Generator).Close()
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := g.Next(ctx, 1); err != nil {

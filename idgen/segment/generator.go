@@ -98,27 +98,32 @@ func New(store Store, tag string, opts *Options) *Generator {
 // range or from two that adjoin. Next fails with *idgen.CountError, idgen.ErrClosed,
 // the context's error, *UnavailableError, or what Store.Fetch names.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
-	s := g.cur.Load()
-	if n != 1 {
-		return g.block(ctx, s, n)
+	// Small enough to be inlined where the type is known.
+	s, used := g.cur.Load(), int64(0)
+	if n == 1 {
+		if used = s.used.Add(1); used <= s.mark.Load() {
+			return s.base + used, nil
+		}
 	}
-	used := s.used.Add(1)
-	if used > s.mark.Load() {
+	return g.next(ctx, s, n, used)
+}
+
+// next goes on where Next cannot answer at once: n is not 1, or the used-th id of s,
+// which may not exist, is past the mark.
+func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
+	first := s.base + used
+	switch {
+	case n < 1 || n > MaxRowStep:
+		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
+	case n == 1:
 		if used > s.size {
 			return g.wait(ctx, 1)
 		}
-		g.look(s)
-	}
-	return s.base + used, nil
-}
-
-func (g *Generator) block(ctx context.Context, s *segment, n int) (int64, error) {
-	if n < 1 || n > MaxRowStep {
-		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
-	}
-	first, ok := s.take(int64(n))
-	if !ok {
-		return g.wait(ctx, int64(n))
+	default:
+		var ok bool
+		if first, ok = s.take(int64(n)); !ok {
+			return g.wait(ctx, int64(n))
+		}
 	}
 	if s.used.Load() > s.mark.Load() {
 		g.look(s)
