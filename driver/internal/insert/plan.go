@@ -81,6 +81,7 @@ type Plan struct {
 
 	text   string
 	edits  []edit
+	texts  []string // what the edits insert
 	shapes shapes
 }
 
@@ -124,9 +125,7 @@ type Insert struct {
 	// known to the server only.
 	Select *Select
 
-	edits  span     // its edits in Plan.edits
-	static int      // bytes of its insertions that never change
-	rows   []keyRow // where its keys go, in row order
+	edits span // its edits in Plan.edits
 }
 
 // An ArgKey is a row whose key is a placeholder.
@@ -160,12 +159,4 @@ func (r *Refusal) Error() string {
 		name = r.DB + "." + r.Table
 	}
 	return fmt.Sprintf("leafsql: no key for the rows of %s: %s; %s", name, r.Reason, r.Way)
-}
-
-// Parse plans a text. Where the text reads differently under settings that
-// mode does not know, it returns no plan and what to ask for. The error is a
-// *Refusal, or what lookup returned. An error in the SQL is none of Parse's
-// concern: what no server would run is planned as nothing to do.
-func Parse(text string, mode Mode, lookup Lookup) (*Plan, Need, error) {
-	return &Plan{text: text}, 0, nil
 }

@@ -18,3 +18,15 @@ type Select struct {
 	Count string
 	Args  [2]int
 }
+
+// selected reads the source of an INSERT … SELECT and what follows it.
+func (w *writer) selected() error {
+	if w.atEnd() {
+		return w.unread(w.Table)
+	}
+	return refuse(w.Table, "INSERT … SELECT", "select the rows and insert them")
+}
+
+func (s *Select) size() int { return 0 }
+
+func (s *Select) number(b []byte, f *Fill) []byte { return b }

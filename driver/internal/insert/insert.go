@@ -1,0 +1,322 @@
+package insert
+
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// A writer reads one statement that writes a configured table.
+type writer struct {
+	*parser
+	Insert
+	target string // the table as the statement names it
+	table  string // its last part
+
+	columns   cursor // the first token of the column list
+	width     int    // columns listed or, without a list, the table's
+	keyColumn int    // which of them is the key, -1: none, it is appended
+	form      form
+	verb      int // index of the statement's first edit
+	text      int // index of its first text
+
+	firstPlace, lastPlace, lastHole int // where keys to fill stand
+}
+
+type form uint8
+
+const (
+	listed     form = iota // (a, b) VALUES …
+	positional             // VALUES …
+	empty                  // () VALUES …
+)
+
+// insert reads INSERT or REPLACE, up to the end of the statement.
+func (p *parser) insert() error {
+	w := writer{parser: p, keyColumn: -1, verb: len(p.plan.edits), text: len(p.plan.texts)}
+	p.lastCall, p.userMark, p.call = -1, false, 0
+	w.Replace = p.is("replace")
+	p.next()
+modifiers:
+	for {
+		switch {
+		case p.accept("ignore"):
+			w.Ignore = true
+		case p.isAny("low_priority", "delayed", "high_priority"):
+			p.next()
+		default:
+			break modifiers
+		}
+	}
+	p.accept("into")
+	if !p.atName() && p.tok.Kind != '.' {
+		return p.pass()
+	}
+	t, name, err := p.target()
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		return p.pass()
+	}
+	w.Table, w.target = t, name
+	w.table = name[strings.LastIndexByte(name, '.')+1:]
+	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
+	if err := w.statement(); err != nil {
+		if err != errBroken {
+			return err
+		}
+		w.forget()
+		return nil
+	}
+	return w.finish()
+}
+
+// target reads the name of a table. It returns the table if it is configured,
+// and the name as written.
+func (p *parser) target() (*Table, string, error) {
+	db := p.db
+	if p.tok.Kind == '.' { // MariaDB's way to say: in this database
+		p.next()
+		if !p.atName() {
+			return nil, "", nil
+		}
+	}
+	name, written := p.name(), p.str()
+	p.next()
+	if p.tok.Kind == '.' {
+		p.next()
+		if !p.atName() {
+			return nil, "", nil
+		}
+		db, name, written = name, p.name(), written+"."+p.str()
+		p.next()
+	}
+	t, err := p.lookup(db, name)
+	return t, written, err
+}
+
+// statement reads from behind the target to the end.
+func (w *writer) statement() error {
+	if w.accept("partition") {
+		if w.tok.Kind != '(' || !w.parens() {
+			return w.unread(w.Table)
+		}
+	}
+	before := w.cursor
+	w.form = positional
+	if w.tok.Kind == '(' {
+		w.next()
+		if w.tok.Kind == '(' || w.isAny("select", "with", "values", "table") {
+			w.cursor = before
+			return w.selected()
+		}
+		if err := w.columnList(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case w.isAny("values", "value"):
+		return w.values()
+	case w.is("set") && w.form == positional:
+		return w.set()
+	case w.tok.Kind == '(' || w.isAny("select", "with", "table"):
+		return w.selected()
+	}
+	return w.unread(w.Table)
+}
+
+// columnList reads the column list, whose first parenthesis was read.
+func (w *writer) columnList() error {
+	w.columns = w.cursor
+	w.form = empty
+	for w.tok.Kind != ')' {
+		w.form = listed
+		name, ok := w.column()
+		if !ok {
+			return w.unread(w.Table)
+		}
+		if w.isKey(name) {
+			w.keyColumn = w.width
+		}
+		w.width++
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+	}
+	if w.tok.Kind != ')' {
+		return w.unread(w.Table)
+	}
+	switch {
+	case w.keyColumn >= 0:
+	case w.form == listed:
+		w.insertText(filled, w.tok.Pos, ", "+quoteName(w.Table.Key))
+	default:
+		w.insertText(filled, w.tok.Pos, "") // known when the first row is
+	}
+	w.next()
+	return nil
+}
+
+// column reads the name of a column, which may be qualified, and returns its
+// last part as written.
+func (w *writer) column() (string, bool) {
+	if w.tok.Kind == '.' {
+		w.next()
+	}
+	for {
+		if !w.atName() {
+			return "", false
+		}
+		name := w.str()
+		w.next()
+		if w.tok.Kind != '.' {
+			return name, true
+		}
+		w.next()
+	}
+}
+
+// isKey says whether a name as written is the key's.
+func (w *writer) isKey(name string) bool {
+	if len(name) == len(w.Table.Key) && name == w.Table.Key {
+		return true
+	}
+	if c := name[0]; c == '`' || c == '"' {
+		name = unquote(name)
+	}
+	return strings.EqualFold(name, w.Table.Key)
+}
+
+// allColumns makes the statement one that lists the table's columns. It says
+// what to insert between parentheses.
+func (w *writer) allColumns() string {
+	var b strings.Builder
+	w.width = len(w.Table.Columns)
+	w.keyColumn = -1
+	for i, c := range w.Table.Columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if strings.EqualFold(c, w.Table.Key) {
+			w.keyColumn = i
+		}
+		b.WriteString(quoteName(c))
+	}
+	if w.keyColumn < 0 { // an invisible column
+		if w.width > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quoteName(w.Table.Key))
+	}
+	return b.String()
+}
+
+// tail reads what follows the rows.
+func (w *writer) tail() error {
+	if w.accept("as") {
+		if err := w.alias(); err != nil {
+			return err
+		}
+	}
+	if w.is("on") {
+		if err := w.duplicate(); err != nil {
+			return err
+		}
+	}
+	if w.accept("returning") {
+		w.Returning = true
+		for !w.atEnd() {
+			w.next()
+		}
+	}
+	if w.tok.Kind == lex.Bad || !w.atEnd() {
+		return w.unread(w.Table)
+	}
+	return nil
+}
+
+// alias reads MySQL's row alias, which names either no column or all of them.
+func (w *writer) alias() error {
+	if !w.atName() {
+		return w.unread(w.Table)
+	}
+	w.next()
+	own := w.ownAlias()
+	if w.tok.Kind == '(' {
+		if !w.parens() {
+			return w.unread(w.Table)
+		}
+		if w.keyColumn < 0 && w.form == listed {
+			w.insertText(filled, w.prevEnd-len(")"), ", "+own)
+		}
+		return nil
+	}
+	if w.keyColumn < 0 && w.form == listed {
+		// The alias would get a column named as the key, and a bare mention of
+		// the key in the update list a second meaning.
+		c := w.columns
+		p := &writer{parser: &parser{cursor: c, plan: w.plan}}
+		var b strings.Builder
+		b.WriteString("(")
+		for range w.width {
+			name, _ := p.column()
+			b.WriteString(name + ", ")
+			if p.tok.Kind != ',' {
+				p.expr(true)
+			}
+			p.next()
+		}
+		b.WriteString(own + ")")
+		w.insertText(filled, w.prevEnd, b.String())
+	}
+	return nil
+}
+
+// ownAlias is a name that the text does not hold.
+func (w *writer) ownAlias() string {
+	name := "leafsql_key"
+	for strings.Contains(w.plan.text, name) {
+		name += "_"
+	}
+	return name
+}
+
+// forget undoes what was noted of a statement.
+func (w *writer) forget() {
+	w.plan.edits = w.plan.edits[:w.verb]
+	w.plan.texts = w.plan.texts[:w.text]
+	for !w.atEnd() {
+		w.next()
+	}
+}
+
+// finish notes the statement in the plan.
+func (w *writer) finish() error {
+	if w.Holes == 0 && len(w.ArgKeys) == 0 && !w.Wraps && w.Select == nil {
+		w.forget()
+		return nil
+	}
+	if w.block {
+		return refuse(w.Table, "it is written in a compound statement", "send the statement by itself, or give "+quoteName(w.Table.Key)+" explicitly")
+	}
+	w.Statement = w.plan.Results
+	if w.unknown {
+		w.Statement = -1
+	}
+	w.UserMark = w.userMark
+	w.Mark = w.Table.Mark && w.lastCall < w.markPlace()
+	w.Insert.edits = span{w.verb, len(w.plan.edits)}
+	w.plan.Inserts = append(w.plan.Inserts, w.Insert)
+	return nil
+}
+
+// markPlace is the first place in the text at which the mark may come to
+// stand. Which row is the last one filled may depend on arguments.
+func (w *writer) markPlace() int {
+	if !w.Upsert && w.lastHole >= 0 {
+		return w.lastHole
+	}
+	return w.firstPlace
+}

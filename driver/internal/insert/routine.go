@@ -1,0 +1,6 @@
+package insert
+
+// create reads CREATE.
+func (p *parser) create() error {
+	return p.pass()
+}

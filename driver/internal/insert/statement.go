@@ -1,0 +1,255 @@
+package insert
+
+import "github.com/leafsql/leafsql/driver/internal/lex"
+
+// texts reads all statements of a text.
+func (p *parser) texts() error {
+	p.lastCall = -1
+	p.next()
+	for p.tok.Kind != lex.EOF && p.tok.Kind != lex.Bad && !p.broken {
+		if p.tok.Kind == ';' {
+			p.next()
+			continue
+		}
+		if err := p.statement(); err != nil {
+			return err
+		}
+		p.plan.Results++
+	}
+	for p.tok.Kind != lex.EOF { // placeholders count even in what is broken
+		p.next()
+	}
+	p.plan.NumInput = p.params
+	p.plan.Use = p.db
+	return nil
+}
+
+// statement reads one statement, up to its end.
+func (p *parser) statement() error {
+	for {
+		if p.tok.Kind != lex.Word {
+			if p.tok.Kind == '<' { // a label of Oracle's kind
+				p.inBlock()
+			}
+			return p.rest()
+		}
+		switch p.plan.text[p.tok.Pos] | 0x20 {
+		case 'i':
+			if p.is("insert") {
+				return p.insert()
+			}
+			if p.is("if") {
+				p.inBlock()
+			}
+		case 'r':
+			if p.is("replace") {
+				return p.insert()
+			}
+			if p.is("repeat") {
+				p.inBlock()
+			}
+		case 'u':
+			if p.accept("use") {
+				if p.atName() {
+					p.db = p.name()
+				}
+				return p.rest()
+			}
+		case 'l':
+			if p.is("load") {
+				return p.load()
+			}
+			if p.is("loop") {
+				p.inBlock()
+			}
+		case 'e':
+			if p.is("explain") {
+				return p.pass()
+			}
+			if p.is("execute") {
+				p.plan.UseUnknown = true
+				p.next()
+				if p.is("immediate") {
+					p.unknown = true
+					return p.stored()
+				}
+				p.unknown = true
+			}
+		case 'p':
+			if p.is("prepare") {
+				return p.stored()
+			}
+		case 'd':
+			if p.isAny("desc", "describe") {
+				return p.pass()
+			}
+			if p.is("declare") {
+				p.inBlock()
+			}
+		case 's':
+			if p.is("show") {
+				return p.pass()
+			}
+			if p.is("set") {
+				p.next()
+				if !p.accept("statement") {
+					return p.rest()
+				}
+				if p.setStatement() {
+					continue
+				}
+			}
+		case 'a':
+			if p.is("alter") {
+				return p.pass()
+			}
+			if p.is("analyze") {
+				if p.analyze() {
+					continue
+				}
+				return p.rest()
+			}
+		case 'g':
+			if p.is("grant") {
+				return p.pass()
+			}
+		case 'c':
+			if p.is("create") {
+				return p.create()
+			}
+			if p.is("call") {
+				p.unknown = true
+			}
+			if p.is("case") {
+				p.inBlock()
+			}
+		case 'b':
+			if p.accept("begin") {
+				if !p.atEnd() && !p.is("work") {
+					p.inBlock()
+				}
+				return p.rest()
+			}
+		case 'w':
+			if p.is("while") {
+				p.inBlock()
+			}
+		case 'f':
+			if p.is("for") {
+				p.inBlock()
+			}
+		}
+		if p.is("revoke") || p.is("help") {
+			return p.pass()
+		}
+		if p.peek().Kind == ':' { // a label
+			p.inBlock()
+		}
+		return p.rest()
+	}
+}
+
+// inBlock notes that a compound statement began. Where it ends is not read:
+// what follows in the same text is treated as part of it.
+func (p *parser) inBlock() {
+	p.block, p.unknown = true, true
+}
+
+// pass goes past a statement that mentions statements without running them.
+func (p *parser) pass() error {
+	for !p.atEnd() {
+		p.next()
+	}
+	return nil
+}
+
+// setStatement goes past the assignments of MariaDB's SET STATEMENT … FOR.
+func (p *parser) setStatement() bool {
+	for !p.atEnd() {
+		if p.tok.Kind == '(' {
+			if !p.parens() {
+				return false
+			}
+			continue
+		}
+		if p.accept("for") {
+			return true
+		}
+		p.next()
+	}
+	return false
+}
+
+// analyze goes past MariaDB's ANALYZE [FORMAT = x] before a statement.
+func (p *parser) analyze() bool {
+	p.next()
+	if p.accept("format") {
+		if p.tok.Kind == '=' {
+			p.next()
+		}
+		p.next()
+	}
+	return p.isAny("insert", "replace")
+}
+
+// rest goes past the rest of a statement, in which an INSERT would stand at a
+// place that is not known.
+func (p *parser) rest() error {
+	prev := lex.Token{}
+	for !p.atEnd() {
+		if p.tok.Kind == lex.Word && prev.Kind != '.' && prev.Kind != '@' && p.writes() {
+			if p.block {
+				verb := p.insert
+				if p.is("load") {
+					verb = p.load
+				}
+				if err := verb(); err != nil {
+					return err
+				}
+				continue
+			}
+			return p.odd()
+		}
+		if p.block && p.is("execute") {
+			p.plan.UseUnknown = true
+		}
+		prev = p.tok
+		p.next()
+	}
+	return nil
+}
+
+// writes says whether the word is one that begins a statement we care for, not
+// the name of a function.
+func (p *parser) writes() bool {
+	switch p.tok.End - p.tok.Pos {
+	case len("load"):
+		return p.is("load")
+	case len("insert"):
+		return p.is("insert") && p.peek().Kind != '('
+	case len("replace"):
+		return p.is("replace") && p.peek().Kind != '('
+	}
+	return false
+}
+
+// odd refuses a statement that holds an INSERT at a place not known, if it
+// names a configured table after it.
+func (p *parser) odd() error {
+	verb := p.str()
+	p.next()
+	for !p.atEnd() {
+		if !p.atName() {
+			p.next()
+			continue
+		}
+		t, _, err := p.target()
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			return refuse(t, verb+" in a statement of an unknown form", "send it as a statement of its own")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package lex
+
+import "strings"
+
+// dashes says whether the two dashes at the position, if they are two, begin a
+// comment: 29--1 is 30.
+func (s *Scanner) dashes() bool {
+	rest := s.Text[s.pos:]
+	if len(rest) < 2 || rest[1] != '-' {
+		return false
+	}
+	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f
+}
+
+// line skips a comment up to the end of its line.
+func (s *Scanner) line() {
+	s.Seen |= SeenComment
+	for s.pos < len(s.Text) {
+		c := s.Text[s.pos]
+		if c == 0 { // servers stop there, and go on behind it
+			return
+		}
+		s.pos++
+		if c == '\n' {
+			return
+		}
+	}
+}
+
+// comment skips the comment at the position, or only the beginning of a
+// version comment that is code. It reports whether the comment ends.
+func (s *Scanner) comment() bool {
+	s.Seen |= SeenComment
+	rest := s.Text[s.pos+2:]
+	mariaOnly := strings.HasPrefix(rest, "M!")
+	if !mariaOnly && !strings.HasPrefix(rest, "!") {
+		return s.plain(2)
+	}
+	begin := len("/*!")
+	if mariaOnly {
+		begin++
+	}
+	version, digits := 0, 0
+	rest = s.Text[s.pos+begin:]
+	for digits < len(rest) && digits < 6 && classes[rest[digits]] == digit {
+		version = version*10 + int(rest[digits]-'0')
+		digits++
+	}
+	if digits < 5 {
+		version, digits = 0, 0
+	}
+	if !s.live(mariaOnly, version, digits) {
+		if mariaOnly && s.Flavour == MySQL {
+			return s.plain(2)
+		}
+		return s.discard(begin)
+	}
+	s.pos += begin + digits
+	s.inside = true
+	return true
+}
+
+// live says whether the content of a version comment is code.
+func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
+	if !mariaOnly && version < 50700 {
+		return true
+	}
+	switch s.Flavour {
+	case MariaDB:
+		return version <= s.Version && (mariaOnly || version < 50700 || version > 99999)
+	case MySQL:
+		if mariaOnly {
+			return false
+		}
+		if digits == 6 {
+			s.Seen |= SeenSixDigits
+			return !s.Dead
+		}
+		return version <= s.Version
+	}
+	if s.Seen&SeenVersion != 0 && s.version != version {
+		s.Seen |= SeenVersions
+	}
+	s.Seen |= SeenVersion
+	s.version = version
+	return !s.Dead
+}
+
+// plain skips a comment, in which comments do not nest.
+func (s *Scanner) plain(begin int) bool {
+	end := strings.Index(s.Text[s.pos+begin:], "*/")
+	if end < 0 {
+		return false
+	}
+	s.pos += begin + end + 2
+	return true
+}
+
+// discard skips a version comment that is not code, in which comments nest
+// once.
+func (s *Scanner) discard(begin int) bool {
+	text := s.Text
+	for i := s.pos + begin; i+1 < len(text); i++ {
+		switch {
+		case text[i] == '*' && text[i+1] == '/':
+			s.pos = i + 2
+			return true
+		case text[i] == '/' && text[i+1] == '*':
+			end := strings.Index(text[i+2:], "*/")
+			if end < 0 {
+				return false
+			}
+			i += 2 + end + 1
+		}
+	}
+	return false
+}

@@ -1,0 +1,372 @@
+// Package lex cuts a SQL text of MySQL or MariaDB into tokens, by byte offset.
+//
+//	s := lex.Scanner{Text: text}
+//	for t := s.Next(); t.Kind != lex.EOF; t = s.Next() {
+//		fmt.Println(t.Kind, text[t.Pos:t.End])
+//	}
+//
+// It knows quotes, comments, version comments, numbers and placeholders, as far
+// as they decide where a token ends. It knows no grammar and does not check:
+// what no server would take may come out as any tokens. Character sets in which
+// a byte below 0x80 can be part of a longer character (gbk, sjis, big5) are not
+// supported.
+package lex
+
+import "strings"
+
+// A Kind says what a token is. Punctuation is its own character: '(' is the
+// kind of an opening parenthesis.
+type Kind uint8
+
+const (
+	EOF       Kind = 128 + iota
+	Word           // an unquoted name or a keyword
+	Name           // `x`, or "x" under ANSI_QUOTES
+	String         // 'x', "x", n'x'; a charset introducer before it is a Word
+	HexString      // x'4F'
+	BitString      // b'01'
+	Number         // 1, 1.5e3, 0x4F, 0b01
+	Param          // ?
+	Var            // @x, @@x; of @'x' and @`x` only the @
+	Assign         // :=
+	NullN          // \N, MariaDB's NULL
+	Bad            // the rest of the text: a quote or a comment that does not end
+)
+
+// A Token is a piece of the text.
+type Token struct {
+	Kind     Kind
+	Pos, End int // the bytes Text[Pos:End]
+}
+
+// A Seen is a set of things in a text whose meaning depends on settings.
+type Seen uint8
+
+const (
+	SeenBackslash   Seen = 1 << iota // a backslash in quotes: NO_BACKSLASH_ESCAPES
+	SeenDoubleQuote                  // a double quote: ANSI_QUOTES
+	SeenVersion                      // a version comment that some servers run
+	SeenVersions                     // several of those, of different versions
+	SeenSixDigits                    // one with six digits, which MySQL servers read in two ways
+	SeenSQLMode                      // the name sql_mode
+	SeenComment                      // any comment
+)
+
+// A Scanner reads tokens. The zero value with a Text reads it under the default
+// sql_mode, with every version comment taken for code.
+type Scanner struct {
+	Text string
+	Seen Seen // grows as the text is read
+
+	NoBackslashEscapes bool // \ is an ordinary character in strings
+	ANSIQuotes         bool // "x" is a name
+
+	// Version comments that not every server runs: Flavour Any takes all or
+	// none of them for code, as Dead says; the other two as the server would.
+	Flavour Flavour
+	Dead    bool
+	Version int
+
+	pos     int
+	version int  // of the first version comment whose meaning depends on the server
+	inside  bool // a version comment that is code
+	dotted  bool // the next token is a dot, and what follows it a name
+	named   bool // the next token is a name even if it begins with a digit
+}
+
+// A Flavour is a kind of server.
+type Flavour uint8
+
+const (
+	Any Flavour = iota
+	MySQL
+	MariaDB
+)
+
+type class uint8
+
+const (
+	other class = iota // a token by itself
+	space
+	ident
+	digit
+	quote
+	backtick
+	slash
+	dash
+	hash
+	dot
+	param
+	at
+	colon
+	backslash
+	star
+)
+
+var classes = func() (t [256]class) {
+	for _, c := range " \t\n\v\f\r\x00" {
+		t[c] = space
+	}
+	for c := 'a'; c <= 'z'; c++ {
+		t[c], t[c-'a'+'A'] = ident, ident
+	}
+	for c := 0x80; c < 0x100; c++ {
+		t[c] = ident
+	}
+	for c := '0'; c <= '9'; c++ {
+		t[c] = digit
+	}
+	t['_'], t['$'] = ident, ident
+	t['\''], t['"'], t['`'] = quote, quote, backtick
+	t['/'], t['-'], t['#'], t['*'] = slash, dash, hash, star
+	t['.'], t['?'], t['@'], t[':'], t['\\'] = dot, param, at, colon, backslash
+	return t
+}()
+
+// inName says whether a byte can be part of an unquoted name.
+func inName(c byte) bool { return classes[c]-ident <= digit-ident }
+
+// Next returns the next token, EOF at the end and from then on.
+func (s *Scanner) Next() Token {
+	text := s.Text
+	for s.pos < len(text) {
+		start := s.pos
+		c := text[start]
+		switch classes[c] {
+		case space:
+			s.pos++
+			continue
+		case ident:
+			return s.word(start)
+		case digit:
+			if s.named {
+				return s.word(start)
+			}
+			return s.number(start)
+		case quote:
+			if c == '"' {
+				s.Seen |= SeenDoubleQuote
+				if s.ANSIQuotes {
+					return s.name(start, c)
+				}
+			}
+			return s.quoted(String, start, start, c)
+		case backtick:
+			return s.name(start, c)
+		case param:
+			s.pos++
+			return Token{Param, start, s.pos}
+		case slash:
+			if strings.HasPrefix(text[start:], "/*") {
+				if !s.comment() {
+					return s.bad(start)
+				}
+				continue
+			}
+		case star:
+			if s.inside && strings.HasPrefix(text[start:], "*/") {
+				s.inside = false
+				s.pos += 2
+				continue
+			}
+		case dash:
+			if s.dashes() {
+				s.line()
+				continue
+			}
+		case hash:
+			s.line()
+			continue
+		case dot:
+			if s.dotted {
+				s.dotted, s.named = false, true
+			} else if start+1 < len(text) && classes[text[start+1]] == digit {
+				return s.number(start)
+			}
+		case at:
+			return s.variable(start)
+		case colon:
+			if strings.HasPrefix(text[start:], ":=") {
+				s.pos += 2
+				return Token{Assign, start, s.pos}
+			}
+		case backslash:
+			if strings.HasPrefix(text[start:], `\N`) {
+				s.pos += 2
+				return Token{NullN, start, s.pos}
+			}
+		}
+		s.pos++
+		return Token{Kind(c & 0x7f), start, s.pos}
+	}
+	if s.inside {
+		s.inside = false
+		return s.bad(len(text))
+	}
+	return Token{EOF, len(text), len(text)}
+}
+
+func (s *Scanner) bad(start int) Token {
+	s.pos = len(s.Text)
+	return Token{Bad, start, s.pos}
+}
+
+// word reads an unquoted name, or a string that begins with a letter.
+func (s *Scanner) word(start int) Token {
+	text := s.Text
+	i := start + 1
+	for i < len(text) && inName(text[i]) {
+		i++
+	}
+	if i < len(text) {
+		switch text[i] {
+		case '\'':
+			if i == start+1 && !s.named {
+				switch text[start] {
+				case 'n', 'N':
+					return s.quoted(String, start, i, '\'')
+				case 'x', 'X':
+					return s.quoted(HexString, start, i, '\'')
+				case 'b', 'B':
+					return s.quoted(BitString, start, i, '\'')
+				}
+			}
+		case '.':
+			s.dotted = i+1 < len(text) && inName(text[i+1])
+		}
+	}
+	s.named = false
+	s.pos = i
+	if i-start == len("sql_mode") && Is(text[start:i], "sql_mode") {
+		s.Seen |= SeenSQLMode
+	}
+	return Token{Word, start, i}
+}
+
+// number reads a number, or a name that begins with a digit.
+func (s *Scanner) number(start int) Token {
+	text := s.Text
+	i := start
+	digits := func() {
+		for i < len(text) && classes[text[i]] == digit {
+			i++
+		}
+	}
+	at := func(i int) byte {
+		if i < len(text) {
+			return text[i]
+		}
+		return 0
+	}
+	if text[i] == '0' && (at(i+1) == 'x' || at(i+1) == 'b') {
+		j := i + 2
+		for j < len(text) && (text[i+1] == 'x' && isHex(text[j]) || text[j] == '0' || text[j] == '1') {
+			j++
+		}
+		if j == i+2 || inName(at(j)) {
+			return s.word(start)
+		}
+		s.pos = j
+		return Token{Number, start, j}
+	}
+	digits()
+	real := at(i) == '.'
+	if real {
+		i++
+		digits()
+	}
+	if c := at(i); c == 'e' || c == 'E' {
+		exponent := i + 1
+		if c := at(exponent); c == '+' || c == '-' {
+			exponent++
+		}
+		if classes[at(exponent)] == digit {
+			i = exponent
+			digits()
+			s.pos = i
+			return Token{Number, start, i}
+		}
+	}
+	if !real && inName(at(i)) {
+		return s.word(start)
+	}
+	s.pos = i
+	return Token{Number, start, i}
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
+
+// quoted reads a string whose opening quote is at open.
+func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
+	text := s.Text
+	for i := open + 1; i < len(text); i++ {
+		switch text[i] {
+		case q:
+			if i+1 < len(text) && text[i+1] == q {
+				i++
+				continue
+			}
+			s.pos = i + 1
+			return Token{kind, start, i + 1}
+		case '\\':
+			s.Seen |= SeenBackslash
+			if !s.NoBackslashEscapes {
+				i++
+			}
+		}
+	}
+	return s.bad(start)
+}
+
+// name reads a quoted name.
+func (s *Scanner) name(start int, q byte) Token {
+	text := s.Text
+	s.named = false
+	for i := start + 1; ; i += 2 {
+		n := strings.IndexByte(text[min(i, len(text)):], q)
+		if n < 0 {
+			return s.bad(start)
+		}
+		i += n
+		if i+1 == len(text) || text[i+1] != q {
+			s.pos = i + 1
+			if i-start == len("`sql_mode") && Is(text[start+1:i], "sql_mode") {
+				s.Seen |= SeenSQLMode
+			}
+			return Token{Name, start, i + 1}
+		}
+	}
+}
+
+// variable reads @x, @@x, or the @ before a quoted name.
+func (s *Scanner) variable(start int) Token {
+	text := s.Text
+	i := start + 1
+	system := i < len(text) && text[i] == '@'
+	if system {
+		i++
+	}
+	for i < len(text) && (inName(text[i]) || text[i] == '.' && !system) {
+		i++
+	}
+	s.pos = i
+	if system && Is(text[start+2:i], "sql_mode") {
+		s.Seen |= SeenSQLMode
+	}
+	return Token{Var, start, i}
+}
+
+// Is says whether a word is the given one, which is in lower case ASCII.
+func Is(word, lower string) bool {
+	if len(word) != len(lower) {
+		return false
+	}
+	for i := 0; i < len(word); i++ {
+		if word[i]|0x20 != lower[i]|0x20 {
+			return false
+		}
+	}
+	return true
+}
