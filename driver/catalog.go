@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -106,8 +107,10 @@ func text(v driver.Value) string {
 		return string(v)
 	case string:
 		return v
+	case nil:
+		return ""
 	}
-	return ""
+	return fmt.Sprint(v)
 }
 
 // highest gives MAX(column), 0 for an empty table.

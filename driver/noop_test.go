@@ -1,0 +1,212 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"io"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// noop is an inner driver that does nothing at once, so that what is measured
+// over it is leafsql. Its catalog knows one table.
+type noop struct{}
+
+func (noop) Connect(context.Context) (driver.Conn, error) { return &noopConn{}, nil }
+func (noop) Driver() driver.Driver                        { return mysql.MySQLDriver{} }
+
+type noopConn struct{ last string }
+
+var noopColumns = [][]driver.Value{
+	{"shop", "t", "id", "bigint(20)", "PRI", "", "insert,update"},
+	{"shop", "t", "a", "int(11)", "", "", "insert,update"},
+	{"shop", "t", "b", "int(11)", "", "", "insert,update"},
+}
+
+func (c *noopConn) Prepare(string) (driver.Stmt, error) { return noopStmt{}, nil }
+func (c *noopConn) PrepareContext(context.Context, string) (driver.Stmt, error) {
+	return noopStmt{}, nil
+}
+func (c *noopConn) Close() error              { return nil }
+func (c *noopConn) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
+func (c *noopConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return nil, driver.ErrSkip
+}
+func (c *noopConn) Ping(context.Context) error                  { return nil }
+func (c *noopConn) ResetSession(context.Context) error          { return nil }
+func (c *noopConn) IsValid() bool                               { return true }
+func (c *noopConn) CheckNamedValue(nv *driver.NamedValue) error { return nil }
+
+func (c *noopConn) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	c.last = text
+	return noopResult{}, nil
+}
+
+func (c *noopConn) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if strings.Contains(text, "information_schema.columns") {
+		return &noopRows{width: 7, rows: noopColumns}, nil
+	}
+	return &noopRows{width: 1, rows: [][]driver.Value{{int64(0)}}}, nil
+}
+
+type noopStmt struct{}
+
+func (noopStmt) Close() error                                { return nil }
+func (noopStmt) NumInput() int                               { return -1 }
+func (noopStmt) CheckNamedValue(nv *driver.NamedValue) error { return nil }
+func (noopStmt) Exec([]driver.Value) (driver.Result, error)  { return noopResult{}, nil }
+func (noopStmt) Query([]driver.Value) (driver.Rows, error)   { return nil, driver.ErrSkip }
+func (noopStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
+	return noopResult{}, nil
+}
+
+type noopResult struct{}
+
+func (noopResult) LastInsertId() (int64, error) { return 1, nil }
+func (noopResult) RowsAffected() (int64, error) { return 1, nil }
+func (noopResult) AllLastInsertIds() []int64    { return []int64{1} }
+func (noopResult) AllRowsAffected() []int64     { return []int64{1} }
+
+type noopRows struct {
+	width int
+	rows  [][]driver.Value
+}
+
+func (r *noopRows) Columns() []string { return make([]string, r.width) }
+func (r *noopRows) Close() error      { return nil }
+func (r *noopRows) Next(dest []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}
+
+// counter is a generator that only counts.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) Next(_ context.Context, n int) (int64, error) {
+	return c.n.Add(int64(n)) - int64(n) + 1, nil
+}
+
+// openNoop returns the bare pool and the one with leafsql around it.
+func openNoop(tb testing.TB) (bare, leaf *sql.DB) {
+	tb.Helper()
+	cfg := NewConfig()
+	cfg.MySQL.DBName = "shop"
+	cfg.Auto = false
+	cfg.Tables = []Rule{{Table: "t", Generator: &counter{}}}
+	c, err := Wrap(noop{}, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	bare, leaf = sql.OpenDB(noop{}), sql.OpenDB(c)
+	tb.Cleanup(func() { bare.Close(); leaf.Close() })
+	return bare, leaf
+}
+
+var overheads = []struct {
+	name string
+	text string
+	args []any
+	// allocations over the bare driver's that are allowed
+	allocs float64
+}{
+	{"insert with arguments", "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 2},
+	{"insert text", "INSERT INTO t (a, b) VALUES (1, 2)", nil, 2},
+	{"upsert", "INSERT INTO t (a, b) VALUES (?, ?) ON DUPLICATE KEY UPDATE b = b + 1", []any{int64(1), int64(2)}, 2},
+	{"update", "UPDATE t SET a = ? WHERE b = ?", []any{int64(1), int64(2)}, 0},
+	{"insert elsewhere", "INSERT INTO other (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 0},
+}
+
+// BenchmarkExec is db.ExecContext over an inner driver that does nothing: the
+// difference between bare and leaf is what leafsql costs.
+func BenchmarkExec(b *testing.B) {
+	bare, leaf := openNoop(b)
+	for _, o := range overheads {
+		for _, side := range []struct {
+			name string
+			db   *sql.DB
+		}{{"bare", bare}, {"leaf", leaf}} {
+			b.Run(o.name+"/"+side.name, func(b *testing.B) {
+				ctx := b.Context()
+				b.ReportAllocs()
+				for b.Loop() {
+					if _, err := side.db.ExecContext(ctx, o.text, o.args...); err != nil {
+						b.Fatal(err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// BenchmarkPreparedExec is a prepared statement over the same.
+func BenchmarkPreparedExec(b *testing.B) {
+	bare, leaf := openNoop(b)
+	for _, side := range []struct {
+		name string
+		db   *sql.DB
+	}{{"bare", bare}, {"leaf", leaf}} {
+		b.Run(side.name, func(b *testing.B) {
+			ctx := b.Context()
+			st, err := side.db.PrepareContext(ctx, "INSERT INTO t (a, b) VALUES (?, ?)")
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer st.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := st.ExecContext(ctx, int64(1), int64(2)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAllocations(t *testing.T) {
+	bare, leaf := openNoop(t)
+	ctx := t.Context()
+	for _, o := range overheads {
+		per := func(db *sql.DB) float64 {
+			return testing.AllocsPerRun(200, func() {
+				if _, err := db.ExecContext(ctx, o.text, o.args...); err != nil {
+					t.Fatal(err)
+				}
+			})
+		}
+		if b, l := per(bare), per(leaf); l-b > o.allocs {
+			t.Errorf("%s: %v allocations, bare %v; at most %v more are allowed", o.name, l, b, o.allocs)
+		}
+	}
+}
+
+// TestNothingIsKeptOfArguments: the connection's scratch must not hold on to
+// what a statement carried.
+func TestNothingIsKeptOfArguments(t *testing.T) {
+	_, leaf := openNoop(t)
+	leaf.SetMaxOpenConns(1)
+	if _, err := leaf.Exec("INSERT INTO t (a, b) VALUES (?, ?)", "a secret", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	sc, err := leaf.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	sc.Raw(func(dc any) error {
+		for _, a := range dc.(*conn).args[:cap(dc.(*conn).args)] {
+			if a.Value != nil {
+				t.Errorf("the scratch still holds %v", a.Value)
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,85 @@
+package driver_test
+
+import (
+	sqldriver "database/sql/driver"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the OK packet's
+// id, so the Result must not come from there.
+func TestTriggerDoesNotSpoilTheID(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10),
+		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)",
+		"CREATE TABLE log (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+		"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log (a) VALUES (NEW.a)",
+		"CREATE TRIGGER tu AFTER UPDATE ON t FOR EACH ROW INSERT INTO log (a) VALUES (NEW.a)")
+	leaf.SetMaxOpenConns(1)
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1), (2)"); id != 100 {
+		t.Errorf("several rows: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 1", 3); id != 102 {
+		t.Errorf("upsert that inserts: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 2", 1); id != 100 {
+		t.Errorf("upsert that updates: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (8), (9) ON DUPLICATE KEY UPDATE b = 2"); id != 104 {
+		t.Errorf("upsert of several new rows: %d", id)
+	}
+	var id int64
+	if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != 104 {
+		t.Errorf("LAST_INSERT_ID() is %d, %v", id, err)
+	}
+}
+
+func TestAllLastInsertIds(t *testing.T) {
+	_, leaf := open(t, "leafTables=t&multiStatements=true", allocTable, row("t", 100, 10),
+		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	sc, err := leaf.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	var ids, rows []int64
+	err = sc.Raw(func(dc any) error {
+		x := dc.(sqldriver.ExecerContext)
+		res, err := x.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1), (2); SELECT 1; INSERT INTO t (id, a) VALUES (7, 3); INSERT INTO t (a) VALUES (4)", nil)
+		if err != nil {
+			return err
+		}
+		ids, rows = res.(mysql.Result).AllLastInsertIds(), res.(mysql.Result).AllRowsAffected()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int64{100, 0, 0, 102}; !slices.Equal(ids, want) {
+		t.Errorf("AllLastInsertIds %v, want %v", ids, want)
+	}
+	if want := []int64{2, 0, 1, 1}; !slices.Equal(rows, want) {
+		t.Errorf("AllRowsAffected %v, want %v", rows, want)
+	}
+}
+
+func TestGeneratedIDs(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	var ids []driver.GeneratedIDs
+	ctx := driver.WithGeneratedIDs(t.Context(), &ids)
+	for _, s := range []string{"INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (id, a) VALUES (3, 3)", "INSERT INTO t (id, a) VALUES (4, 4), (NULL, 5)"} {
+		if _, err := leaf.ExecContext(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (1)"); err == nil {
+		t.Fatal("a duplicate was accepted")
+	}
+	if len(ids) != 2 || ids[0].First != 100 || ids[0].N != 2 || ids[1].First != 102 || ids[1].N != 1 || !strings.HasSuffix(ids[0].Table, ".t") {
+		t.Errorf("got %+v", ids)
+	}
+}
