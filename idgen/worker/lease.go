@@ -86,11 +86,12 @@ type Lease struct {
 
 // chain is one opened source and the leases taken from it, one after another.
 type chain struct {
-	engine *engine
-	clock  clock
-	began  time.Time
-	held   func(context.Context, Holding)
-	close  func() error
+	engine  *engine
+	clock   clock
+	began   time.Time
+	workers int // Config.Workers
+	held    func(context.Context, Holding)
+	close   func() error
 
 	mu      sync.Mutex
 	current *Lease
@@ -227,6 +228,10 @@ func (l *Lease) end() {
 // Worker is the worker id.
 func (l *Lease) Worker() int { return l.h.slot }
 
+// Workers is how many worker ids this one was chosen from: a successor's is
+// below it, too.
+func (l *Lease) Workers() int { return l.chain.workers }
+
 // Start is the first timestamp that may go into an id, in Unix ms.
 func (l *Lease) Start() int64 { return l.h.start }
 
@@ -315,7 +320,7 @@ func newChain(src Source, cfg Config) (*chain, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	c := &chain{began: time.Now(), held: src.Held, close: func() error { return nil }}
+	c := &chain{began: time.Now(), workers: cfg.Workers, held: src.Held, close: func() error { return nil }}
 	m := machine{began: c.began}
 	e := &engine{
 		timing: timingFor(cfg.Bound), last: src.Last, seed: m.random(), fresh: cfg.NewRegistry,

@@ -1,0 +1,178 @@
+package snowflake
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Layout says how the 63 usable bits of an id are cut, from the highest to the
+// lowest: milliseconds since Epoch, worker id, sequence.
+type Layout struct {
+	Time     int   // bits of the milliseconds since Epoch
+	Worker   int   // bits of the worker id
+	Sequence int   // bits of the sequence within a millisecond
+	Epoch    int64 // Unix ms
+
+	// Datacenter is how many of the Worker bits, from the highest, name a data
+	// centre. It matters for Parts alone.
+	Datacenter int
+}
+
+// The layouts of the field. Sonyflake's (units of 10 ms), that of Baidu's
+// uid-generator (of a second) and Instagram's (64 bits) can't be said as a Layout.
+var (
+	Leaf    = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}                // Meituan's, until 2080
+	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657, Datacenter: 5} // the same bits
+	Discord = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1420070400000, Datacenter: 5} // until 2084
+
+	// JavaScript keeps ids below 2^53, exact as a Number: 32 workers, 128 ids
+	// a millisecond each, until 2093.
+	JavaScript = Layout{Time: 41, Worker: 5, Sequence: 7, Epoch: 1704067200000}
+)
+
+// Parts is what an id says.
+type Parts struct {
+	Time       time.Time // to the millisecond
+	Datacenter int       // the upper Layout.Datacenter bits of the worker id
+	Worker     int       // the whole worker id where the layout has no data centres, else its lower bits
+	Sequence   int
+}
+
+// ParseLayout reads TIME-WORKER-SEQUENCE[@EPOCH] in bits, such as "41-10-12"
+// or "41-5+5-12@2024-01-01": "5+5" is data centre and worker. The epoch is Unix
+// ms, a date (UTC) or an RFC 3339 time; without one it is Leaf's. Validate has
+// been called on what it gives.
+func ParseLayout(text string) (Layout, error) {
+	bits, epoch, hasEpoch := strings.Cut(text, "@")
+	l := Layout{Epoch: Leaf.Epoch}
+	parts := strings.Split(bits, "-")
+	if len(parts) != 3 {
+		return Layout{}, layoutError(text, errors.New("not of the form TIME-WORKER-SEQUENCE[@EPOCH]"))
+	}
+	dc, worker, hasDC := strings.Cut(parts[1], "+")
+	if !hasDC {
+		dc, worker = "0", dc
+	}
+	for _, f := range []struct {
+		to   *int
+		text string
+	}{{&l.Time, parts[0]}, {&l.Datacenter, dc}, {&l.Worker, worker}, {&l.Sequence, parts[2]}} {
+		n, err := strconv.ParseUint(f.text, 10, 6)
+		if err != nil {
+			return Layout{}, layoutError(text, fmt.Errorf("%q is not a number of bits", f.text))
+		}
+		*f.to = int(n)
+	}
+	l.Worker += l.Datacenter
+	if hasEpoch {
+		var err error
+		if l.Epoch, err = parseEpoch(epoch); err != nil {
+			return Layout{}, layoutError(text, err)
+		}
+	}
+	if err := l.Validate(); err != nil {
+		return Layout{}, err
+	}
+	return l, nil
+}
+
+func parseEpoch(text string) (int64, error) {
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n, nil
+	}
+	for _, form := range []string{time.DateOnly, time.RFC3339} {
+		if t, err := time.Parse(form, text); err == nil {
+			return t.UnixMilli(), nil
+		}
+	}
+	return 0, fmt.Errorf("the epoch %q is neither Unix ms nor a date like 2024-01-01", text)
+}
+
+func layoutError(text string, cause error) error {
+	return fmt.Errorf("leafsql: snowflake layout %q: %w; write for example 41-10-12@1288834974657", text, cause)
+}
+
+// Validate is an error if ids of the layout could not be made or read.
+func (l Layout) Validate() error {
+	var why string
+	switch sum := l.Time + l.Worker + l.Sequence; {
+	case l.Time < 30 || l.Time > 62:
+		why = "the time needs 30 to 62 bits"
+	case l.Worker < 0 || l.Worker > 22:
+		why = "the worker id has 0 to 22 bits"
+	case l.Sequence < 1 || l.Sequence > 22:
+		why = "the sequence needs 1 to 22 bits"
+	case l.Datacenter < 0 || l.Datacenter > l.Worker:
+		why = "the data centre's bits are not among the worker id's"
+	case sum > 63:
+		why = fmt.Sprintf("%d bits, an id has 63", sum)
+	case l.Epoch < 0 || l.Epoch > maxEpoch:
+		why = "the epoch must be within the years 1970 to 2200"
+	default:
+		return nil
+	}
+	return layoutError(l.String(), errors.New(why))
+}
+
+// maxEpoch is the year 2200, in Unix ms. With 62 bits of time the sum still
+// fits an int64.
+const maxEpoch = 7_258_118_400_000
+
+// String gives what ParseLayout reads.
+func (l Layout) String() string {
+	worker := strconv.Itoa(l.Worker)
+	if l.Datacenter > 0 {
+		worker = fmt.Sprintf("%d+%d", l.Datacenter, l.Worker-l.Datacenter)
+	}
+	return fmt.Sprintf("%d-%s-%d@%d", l.Time, worker, l.Sequence, l.Epoch)
+}
+
+// Workers is how many worker ids there are.
+func (l Layout) Workers() int { return 1 << l.Worker }
+
+// End is the last time that an id can say.
+func (l Layout) End() time.Time { return time.UnixMilli(l.end()) }
+
+func (l Layout) end() int64 { return l.Epoch + 1<<l.Time - 1 }
+
+// Compose gives the id that says p. Only what fits the layout makes one.
+func (l Layout) Compose(p Parts) (int64, error) {
+	ms := p.Time.UnixMilli()
+	low := l.Worker - l.Datacenter
+	switch {
+	case ms < l.Epoch || ms > l.end():
+		return 0, l.partError("time", p.Time.UTC().Format(time.RFC3339Nano))
+	case p.Datacenter < 0 || p.Datacenter >= 1<<l.Datacenter:
+		return 0, l.partError("data centre", p.Datacenter)
+	case p.Worker < 0 || p.Worker >= 1<<low:
+		return 0, l.partError("worker id", p.Worker)
+	case p.Sequence < 0 || p.Sequence >= 1<<l.Sequence:
+		return 0, l.partError("sequence", p.Sequence)
+	}
+	worker := int64(p.Datacenter)<<low | int64(p.Worker)
+	return (ms-l.Epoch)<<(l.Worker+l.Sequence) | worker<<l.Sequence | int64(p.Sequence), nil
+}
+
+func (l Layout) partError(what string, v any) error {
+	return fmt.Errorf("leafsql: snowflake layout %s: no room for the %s %v", l, what, v)
+}
+
+// Decompose reads an id. Ids below 1 and those with more bits than the layout
+// has are errors.
+func (l Layout) Decompose(id int64) (Parts, error) {
+	ms := id >> (l.Worker + l.Sequence)
+	if id < 1 || ms >= 1<<l.Time {
+		return Parts{}, fmt.Errorf("leafsql: snowflake layout %s: %d is not an id of it", l, id)
+	}
+	worker := int(id>>l.Sequence) & (1<<l.Worker - 1)
+	low := l.Worker - l.Datacenter
+	return Parts{
+		Time:       time.UnixMilli(l.Epoch + ms),
+		Datacenter: worker >> low,
+		Worker:     worker & (1<<low - 1),
+		Sequence:   int(id) & (1<<l.Sequence - 1),
+	}, nil
+}

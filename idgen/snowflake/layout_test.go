@@ -1,0 +1,83 @@
+package snowflake
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseLayout(t *testing.T) {
+	for text, want := range map[string]Layout{
+		"41-10-12":                     Leaf,
+		"41-10-12@1288834974657":       Leaf,
+		"41-5+5-12":                    Twitter,
+		"41-10-12@2024-01-01":          {Time: 41, Worker: 10, Sequence: 12, Epoch: 1704067200000},
+		"41-5-7@2024-01-01T00:00:00Z":  JavaScript,
+		"39-8-16@2024-01-01T01:00:00Z": {Time: 39, Worker: 8, Sequence: 16, Epoch: 1704070800000},
+		"62-0-1@0":                     {Time: 62, Worker: 0, Sequence: 1},
+	} {
+		l, err := ParseLayout(text)
+		if err != nil || l != want {
+			t.Errorf("%s: %+v, %v", text, l, err)
+			continue
+		}
+		if again, err := ParseLayout(l.String()); err != nil || again != l {
+			t.Errorf("%s: its String %s gives %+v, %v", text, l, again, err)
+		}
+	}
+	for _, text := range []string{
+		"", "41-10", "41-10-12-1", "41-10-13", "41--12", "a-10-12", "-41-10-12", "41-10-0", "29-10-12",
+		"41-23-1", "41-10-12@", "41-10-12@yesterday", "41-10-12@-1", "41-10-12@9999-01-01", "41-5+-12", "64-0-0",
+	} {
+		if l, err := ParseLayout(text); err == nil || !strings.Contains(err.Error(), "leafsql: snowflake layout") {
+			t.Errorf("%q: %+v, %v", text, l, err)
+		}
+	}
+}
+
+func TestComposeDecompose(t *testing.T) {
+	for _, l := range []Layout{Leaf, Twitter, Discord, JavaScript, {Time: 62, Worker: 0, Sequence: 1}} {
+		if err := l.Validate(); err != nil {
+			t.Error(err)
+		}
+		top := Parts{
+			Time: l.End(), Datacenter: 1<<l.Datacenter - 1,
+			Worker: 1<<(l.Worker-l.Datacenter) - 1, Sequence: 1<<l.Sequence - 1,
+		}
+		id, err := l.Compose(top)
+		if err != nil || id != 1<<(l.Time+l.Worker+l.Sequence)-1 {
+			t.Errorf("%s: the last id is %d, %v", l, id, err)
+		}
+		if p, err := l.Decompose(id); err != nil || p != top {
+			t.Errorf("%s: %d says %+v, %v; want %+v", l, id, p, err, top)
+		}
+		for _, p := range []Parts{
+			{Time: l.End().Add(time.Millisecond)},
+			{Time: time.UnixMilli(l.Epoch - 1)},
+			{Time: l.End(), Worker: 1 << (l.Worker - l.Datacenter)},
+			{Time: l.End(), Datacenter: 1 << l.Datacenter},
+			{Time: l.End(), Sequence: 1 << l.Sequence},
+			{Time: l.End(), Sequence: -1},
+		} {
+			if id, err := l.Compose(p); err == nil {
+				t.Errorf("%s: %+v made %d", l, p, id)
+			}
+		}
+	}
+	if id, _ := JavaScript.Compose(Parts{Time: JavaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
+		t.Errorf("JavaScript reaches %d", id)
+	}
+	// A tweet's id, of 2022-06-10 and worker 1 in data centre 11.
+	p, err := Twitter.Decompose(1535274313571446784)
+	if err != nil || p.Time.UTC().Format(time.DateOnly) != "2022-06-10" {
+		t.Errorf("%+v, %v", p, err)
+	}
+	for _, id := range []int64{0, -1} {
+		if _, err := Leaf.Decompose(id); err == nil {
+			t.Errorf("%d was read", id)
+		}
+	}
+	if _, err := JavaScript.Decompose(1 << 53); err == nil {
+		t.Error("an id above the layout was read")
+	}
+}
