@@ -44,6 +44,10 @@ type conn struct {
 	plans *plancache.Cache[*entry] // of view, db and unknown settings
 	mode  insert.Mode              // the version, once asked; sql_mode is never kept
 
+	// The last text and its entry: most connections run one text many times.
+	lastText string
+	last     *entry
+
 	fills []insert.Fill       // scratch
 	args  []driver.NamedValue // scratch
 }
@@ -72,7 +76,10 @@ func (c *conn) Close() error {
 // entry finds or makes what a text needs.
 func (c *conn) entry(ctx context.Context, text string) (*entry, error) {
 	if v := c.c.view.Load(); v != c.view {
-		c.view, c.plans = v, v.cache(planKey{db: c.db, mode: c.mode})
+		c.view = v
+		c.replan()
+	} else if c.last != nil && text == c.lastText {
+		return c.last, nil
 	}
 	if c.dbUnknown {
 		return c.settled(ctx, text, c.mode)
@@ -90,7 +97,20 @@ func (c *conn) entry(ctx context.Context, text string) (*entry, error) {
 	if e.need != 0 {
 		return c.settled(ctx, text, c.mode)
 	}
+	if e.refusal == nil && !c.dbUnknown && len(text) <= maxMemo {
+		c.lastText, c.last = text, e
+	}
 	return e, e.refusal
+}
+
+// maxMemo keeps a connection from holding on to a large text.
+const maxMemo = 4096
+
+// replan takes the plans that fit the view, the database in use and what is
+// known of the session.
+func (c *conn) replan() {
+	c.plans = c.view.cache(planKey{db: c.db, mode: c.mode})
+	c.last = nil
 }
 
 // settled makes the entry of a text that depends on the session's settings,
@@ -180,16 +200,14 @@ func (c *conn) knowDatabase(ctx context.Context) error {
 // use notes the database in use.
 func (c *conn) use(db string) {
 	c.db = db
-	if c.view != nil {
-		c.plans = c.view.cache(planKey{db: c.db, mode: c.mode})
-	}
+	c.replan()
 }
 
 // after notes what a text did to the session and to the tables.
 func (c *conn) after(e *entry, err error) {
 	switch {
 	case e.plan.UseUnknown, e.plan.Use != "" && err != nil:
-		c.dbUnknown = true
+		c.dbUnknown, c.last = true, nil
 	case e.plan.Use != "":
 		c.use(e.plan.Use)
 	}

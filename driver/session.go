@@ -21,7 +21,7 @@ func (c *conn) ask(ctx context.Context, mode insert.Mode, need insert.Need) (ins
 		mode.MariaDB, mode.Version = parseVersion(v)
 		mode.VersionKnown = true
 		c.mode.MariaDB, c.mode.Version, c.mode.VersionKnown = mode.MariaDB, mode.Version, true
-		c.plans = c.view.cache(planKey{db: c.db, mode: c.mode})
+		c.replan()
 	}
 	if need&insert.NeedSQLMode != 0 && !mode.SQLModeKnown {
 		v, err := scalar(ctx, c.innerConn, "SELECT @@sql_mode")

@@ -26,6 +26,8 @@ type stmt struct {
 	e    *entry
 
 	inner map[string]driver.Stmt
+	shape *insert.Shape // of the last execution, and its inner statement
+	last  driver.Stmt
 	spent []driver.Stmt // done with, but perhaps still read from
 }
 
@@ -143,13 +145,16 @@ func (s *stmt) fill(ctx context.Context, args []driver.NamedValue) (run, error) 
 		return run{}, err
 	}
 	shape := s.e.plan.Shape(fills)
-	r := run{fills: fills, once: shape.Literal}
-	if r.once {
+	r := run{fills: fills, once: shape.Literal, inner: s.last}
+	switch {
+	case r.once:
 		r.inner, err = s.make(ctx, shape.Text)
-	} else {
+	case shape != s.shape:
 		r.inner, err = s.variant(ctx, shape.Text)
+		s.shape, s.last = shape, r.inner
 	}
 	if err != nil {
+		s.shape = nil
 		return run{}, err
 	}
 	r.args = s.c.splice(shape, fills, args)
