@@ -1,0 +1,231 @@
+package nacos
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+)
+
+// Times that bound one request and one connection attempt. A lease does not
+// trust an answer that took longer than 5 s.
+const (
+	requestTime = 3 * time.Second
+	dialTime    = 2 * time.Second
+)
+
+// cluster speaks gRPC with one of several servers at a time, and goes to
+// another when that one is gone. It connects when it is first needed.
+type cluster struct {
+	targets   []string // host:port of gRPC
+	tls       *tls.Config
+	namespace string
+	group     string
+	service   string
+	web       *web
+
+	turn   chan struct{} // holds one token; guards what follows
+	link   *link
+	next   int // the target to try first
+	closed bool
+}
+
+func newCluster(cfg Config, w *web) *cluster {
+	c := &cluster{
+		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
+		web: w, turn: make(chan struct{}, 1), next: rand.IntN(len(cfg.Servers)),
+	}
+	for _, s := range cfg.Servers {
+		c.targets = append(c.targets, s.grpc())
+	}
+	return c
+}
+
+// connection gives the link in use, or a new one.
+func (c *cluster) connection(ctx context.Context) (*link, error) {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if c.closed {
+		return nil, errClosed
+	}
+	if c.link != nil {
+		select {
+		case <-c.link.gone:
+			c.link.close()
+			c.link = nil
+		default:
+			return c.link, nil
+		}
+	}
+	var failed []error
+	for range c.targets {
+		target := c.targets[c.next]
+		c.next = (c.next + 1) % len(c.targets)
+		dialCtx, cancel := context.WithTimeout(ctx, dialTime)
+		l, err := connect(dialCtx, target, c.tls, c.namespace)
+		cancel()
+		if err == nil {
+			c.link = l
+			return l, nil
+		}
+		failed = append(failed, fmt.Errorf("%s: %w", target, err))
+	}
+	return nil, errors.Join(failed...)
+}
+
+// drop ends a link that failed. Others may have replaced it already.
+func (c *cluster) drop(l *link) {
+	c.turn <- struct{}{}
+	if c.link == l {
+		c.link = nil
+	}
+	<-c.turn
+	l.close()
+}
+
+func (c *cluster) close() {
+	c.turn <- struct{}{}
+	l := c.link
+	c.link, c.closed = nil, true
+	<-c.turn
+	if l != nil {
+		l.close()
+	}
+}
+
+// call has a request carried out at most once. It is sent a second time only
+// after the server said that it did not look at it: because it does not know
+// the connection, or because the token is too old.
+func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	for again := false; ; again = true {
+		l, err := c.connection(ctx)
+		if err != nil {
+			return unsentError{err}
+		}
+		token, err := c.web.token(ctx)
+		if err != nil {
+			return unsentError{err}
+		}
+		err = l.call(ctx, kind, headers(token), body, into)
+		switch {
+		case isCode(err, codeUnregistered):
+			c.drop(l)
+		case isCode(err, codeForbidden):
+			c.web.forget(token)
+		case err != nil && !isServerError(err) && !errors.Is(ctx.Err(), context.Canceled):
+			c.drop(l)
+			return err
+		default:
+			return err
+		}
+		if again {
+			return unsentError{err}
+		}
+	}
+}
+
+func isServerError(err error) bool {
+	_, ok := errors.AsType[*ServerError](err)
+	return ok
+}
+
+func headers(token string) map[string]string {
+	h := map[string]string{"exConfigInfo": "true", "charset": "utf-8"}
+	if token != "" {
+		h["accessToken"] = token
+	}
+	return h
+}
+
+// query reads a config. Reading does no harm twice, so another server is asked
+// when one does not answer.
+func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
+	for range len(c.targets) + 1 {
+		var r configReply
+		err = c.call(ctx, "ConfigQueryRequest", c.config(id), &r)
+		switch {
+		case err == nil:
+			return r.Content, true, nil
+		case isCode(err, codeMissing):
+			return "", false, nil
+		case isServerError(err) || ctx.Err() != nil:
+			return "", false, err
+		}
+		if _, unsent := errors.AsType[unsentError](err); unsent {
+			return "", false, err // every server was tried
+		}
+	}
+	return "", false, err
+}
+
+// publish writes a config whose present text has that md5; nil says that it
+// was so, and done.
+func (c *cluster) publish(ctx context.Context, id, text, md5 string) error {
+	var r status
+	return c.call(ctx, "ConfigPublishRequest", publishRequest{
+		configRequest: c.config(id), Content: text, CasMD5: md5,
+		AdditionMap: map[string]string{"type": "json"},
+	}, &r)
+}
+
+func (c *cluster) config(id string) configRequest {
+	return configRequest{Module: "config", Tenant: c.namespace, Group: c.group, DataID: id}
+}
+
+// register and deregister write persistent instances. Versions from before
+// the request existed have the old HTTP API for it.
+func (c *cluster) register(ctx context.Context, in instance) error {
+	err := c.instance(ctx, "registerInstance", in)
+	if isCode(err, codeNoHandler) {
+		err = c.web.register(ctx, in)
+	}
+	return err
+}
+
+func (c *cluster) deregister(ctx context.Context, in instance) error {
+	err := c.instance(ctx, "deregisterInstance", in)
+	if isCode(err, codeNoHandler) {
+		err = c.web.deregister(ctx, in)
+	}
+	return err
+}
+
+func (c *cluster) instance(ctx context.Context, what string, in instance) error {
+	var r status
+	return c.call(ctx, "PersistentInstanceRequest", instanceRequest{
+		serviceRequest: c.naming(), Type: what, Instance: in,
+	}, &r)
+}
+
+func (c *cluster) list(ctx context.Context) ([]instance, error) {
+	var r serviceReply
+	err := c.call(ctx, "ServiceQueryRequest", c.naming(), &r)
+	if err != nil && strings.Contains(err.Error(), "not exist") {
+		return nil, nil
+	}
+	return r.ServiceInfo.Hosts, err
+}
+
+func (c *cluster) naming() serviceRequest {
+	return serviceRequest{
+		Module: "naming", Namespace: namingNamespace(c.namespace), ServiceName: c.service, GroupName: c.group,
+	}
+}
+
+// namingNamespace is the name that the naming service has for a namespace; the
+// default one has none in the config service.
+func namingNamespace(ns string) string {
+	if ns == "" {
+		return "public"
+	}
+	return ns
+}

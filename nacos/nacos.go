@@ -1,0 +1,123 @@
+// Package nacos leases worker ids through a Nacos registry. Applications
+// import it for its effect and name it in the DSN:
+//
+//	import _ "github.com/leafsql/leafsql/nacos"
+//
+//	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake"+
+//		"&leafWorker=nacos(n1:8848,n2:8848)&leafNacosNamespace=leafsql")
+//
+// On Nacos 2 and 3 every worker id is one config document,
+// "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
+// is package worker's. Beside it each holder is a persistent instance of the
+// service, with its worker id in the metadata, for people who look at the
+// console. Nothing depends on the instances: what they show may be stale or
+// edited. A server whose compare-and-set does not compare (2.0.x) is found out
+// and refused.
+//
+// On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
+// integer instance id that the server gives a persistent instance registered
+// with preserved.instance.id.generator=snowflake. Those servers give one id to
+// several instances that register at once, so each id is verified for some
+// seconds and guarded by the same documents; that is the best such a server
+// allows, and a warning says so. Versions before 1.4.1 are refused.
+//
+// A namespace of its own is best: in 3.x the default one is kept under two
+// names at once, and now and then refuses writes for some seconds.
+//
+// The package does not discover services, does not read configuration, and
+// does not create namespaces. It starts no logger of the SDK's, writes no
+// file, and leaves no goroutine or socket behind when the lease is closed.
+package nacos
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+func init() { worker.Register("nacos", openDSN) }
+
+func openDSN(ctx context.Context, address string, opts worker.Options) (worker.Source, error) {
+	cfg, err := parse(address, opts)
+	if err != nil {
+		return worker.Source{}, err
+	}
+	return Open(ctx, cfg)
+}
+
+// UnusableError says why a server can't be a registry of worker ids, however
+// often it is asked.
+type UnusableError struct {
+	Servers string
+	Reason  string
+}
+
+func (e *UnusableError) Error() string {
+	return fmt.Sprintf("leafsql: Nacos at %s can't hold worker ids: %s; use Nacos 2.3 or later, or another source of worker ids", e.Servers, e.Reason)
+}
+
+var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
+
+// openTime bounds what Open waits for servers that do not answer.
+const openTime = 10 * time.Second
+
+// Open gives the source that a worker id is leased from. A server that answers
+// and can't be used is an error. One that does not answer yet is not: it is
+// asked again when a worker id is wanted.
+func Open(ctx context.Context, cfg Config) (worker.Source, error) {
+	if err := cfg.complete(); err != nil {
+		return worker.Source{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	if cfg.ConfigClient != nil {
+		return modern(ctx, cfg, clients(cfg))
+	}
+	w := newWeb(cfg)
+	c := newCluster(cfg, w)
+	return modern(ctx, cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
+}
+
+// services are the two of a Nacos, however they are reached.
+type services struct {
+	configs configs
+	names   naming // nil: nothing is shown in the console
+	close   func()
+}
+
+func clients(cfg Config) services {
+	s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group}, close: func() {}}
+	if cfg.NamingClient != nil {
+		s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
+	}
+	return s
+}
+
+// modern opens the source on servers with compare-and-set.
+func modern(ctx context.Context, cfg Config, s services) (worker.Source, error) {
+	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), stop: s.close, written: make(map[int]written)}
+	src := worker.Source{Slots: r}
+	if s.names != nil {
+		p := &presence{names: s.names, self: cfg.Instance, log: cfg.Logger}
+		src.Last, src.Held = p.last, p.held
+	}
+	if err := r.ready(ctx); isFinal(err) {
+		r.stop()
+		return worker.Source{}, err
+	}
+	return src, nil
+}
+
+// isFinal reports whether asking again would not help.
+func isFinal(err error) bool {
+	if _, ok := errors.AsType[*UnusableError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*LoginError](err); ok {
+		return true
+	}
+	return isCode(err, codeForbidden)
+}

@@ -1,0 +1,189 @@
+package nacos
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// configs is Nacos' config service. Reads may be stale.
+type configs interface {
+	// query gives a document's text.
+	query(ctx context.Context, id string) (text string, found bool, err error)
+
+	// publish writes a document whose text has that md5, or that is missing;
+	// nil says that it was so, and done.
+	publish(ctx context.Context, id, text, md5 string) error
+}
+
+// registry is worker.Slots on the config service's compare-and-set.
+type registry struct {
+	configs configs
+	service string
+	servers string // for errors
+
+	stop func()
+
+	probing sync.Mutex
+	proven  bool // the server was seen to compare and to set
+
+	mu      sync.Mutex
+	written map[int]written // the last write to each slot that was told ok
+}
+
+// written is a write of ours that reads may not show yet.
+type written struct {
+	over worker.Version // what it replaced
+	at   time.Time
+}
+
+func (r *registry) id(slot int) string { return r.service + ".worker." + strconv.Itoa(slot) }
+
+// sum is a document's version.
+func sum(text string) string {
+	h := md5.Sum([]byte(text))
+	return hex.EncodeToString(h[:])
+}
+
+// noSum is the md5 of no text that anybody writes. It is never blank: a blank
+// one would overwrite whatever is there.
+func noSum() string { return sum(rand.Text()) }
+
+// Get implements worker.Slots. A read that does not show a write of ours yet
+// is repeated for a while: it would only make the next write fail.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	for {
+		d, v, err := r.get(ctx, slot)
+		r.mu.Lock()
+		w, wrote := r.written[slot]
+		r.mu.Unlock()
+		if err != nil || !wrote || v != w.over || time.Since(w.at) > visible || !sleep(ctx, 20*time.Millisecond) {
+			return d, v, err
+		}
+	}
+}
+
+func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	if err := r.ready(ctx); err != nil {
+		return worker.Doc{}, "", err
+	}
+	text, found, err := r.configs.query(ctx, r.id(slot))
+	if err != nil || !found {
+		return worker.Doc{}, "", err
+	}
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("config %s: %w", r.id(slot), err)
+	}
+	return d, worker.Version(sum(text)), nil
+}
+
+// Put implements worker.Slots. On a missing document servers take any md5,
+// hence the anchor.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if err := r.ready(ctx); err != nil {
+		return "", worker.Refused, err
+	}
+	text := d.Encode()
+	res, err := outcome(r.configs.publish(ctx, r.id(slot), text, cmp.Or(string(expected), noSum())))
+	if res != worker.OK {
+		return "", res, err
+	}
+	r.mu.Lock()
+	r.written[slot] = written{over: expected, at: time.Now()}
+	r.mu.Unlock()
+	return worker.Version(sum(text)), worker.OK, nil
+}
+
+// outcome tells what became of a publish.
+func outcome(err error) (worker.Result, error) {
+	if err == nil {
+		return worker.OK, nil
+	}
+	if _, unsent := errors.AsType[unsentError](err); unsent {
+		return worker.Refused, err
+	}
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		switch {
+		case isCasMiss(e.Message):
+			return worker.Refused, nil
+		case e.Code == codeForbidden || e.Code == codeNoHandler:
+			return worker.Refused, err
+		}
+	}
+	return worker.Unknown, err
+}
+
+// Anchor implements worker.Anchorer. What counts is what is read: several
+// creators may have been told that theirs was the one.
+func (r *registry) Anchor(ctx context.Context) (string, error) {
+	if err := r.ready(ctx); err != nil {
+		return "", err
+	}
+	return r.ensure(ctx, r.service+".anchor", rand.Text())
+}
+
+// ensure gives the text of a document, creating it if it is missing.
+func (r *registry) ensure(ctx context.Context, id, text string) (string, error) {
+	got, found, err := r.configs.query(ctx, id)
+	if err != nil || found {
+		return got, err
+	}
+	if res, err := outcome(r.configs.publish(ctx, id, text, noSum())); err != nil && res != worker.Unknown {
+		return "", err
+	}
+	err = r.await(ctx, id, func(now string, there bool) bool {
+		got, found = now, there
+		return there
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("config %s is still missing after it was created", id)
+	}
+	return got, err
+}
+
+// visible is how long a write may take until reads show it; 1.2 s has been
+// seen.
+const visible = 3 * time.Second
+
+// await reads a document until it is as wanted, or for as long as writes take
+// to show.
+func (r *registry) await(ctx context.Context, id string, ok func(text string, found bool) bool) error {
+	pause := 10 * time.Millisecond
+	for until := time.Now().Add(visible); ; pause = min(2*pause, 160*time.Millisecond) {
+		text, found, err := r.configs.query(ctx, id)
+		if err != nil || ok(text, found) || time.Now().After(until) {
+			return err
+		}
+		if !sleep(ctx, pause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// sleep reports whether it slept for so long; it ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// Close implements io.Closer.
+func (r *registry) Close() error {
+	r.stop()
+	return nil
+}
