@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // Config is what a DSN says, and what a DSN cannot carry. Start from
@@ -40,6 +41,10 @@ type Config struct {
 	Snowflake     string            // leafSnowflake: the layout
 	State         string            // leafState: a directory
 	Lease         time.Duration     // leafLease
+
+	// WorkerLease, when set, is used instead of Worker. The connector's
+	// generator becomes its owner: Connector.Close gives it back.
+	WorkerLease *worker.Lease
 
 	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
 	RefuseAutoIncrement bool // leafAutoIncrement=refuse

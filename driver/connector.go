@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -62,7 +63,7 @@ type Connector struct {
 	inner   driver.Connector
 	rules   []Rule
 	catalog *catalog
-	ids     *generators
+	ids     generators
 	stats   counters
 
 	view  atomic.Pointer[view]
@@ -121,7 +122,7 @@ func check(cfg *Config) error {
 		switch {
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "":
+		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
 			return &ConfigError{"leafWorker", fmt.Sprintf("missing, and table %s takes snowflakes", r.Table),
 				"name a source of worker ids, for example leafWorker=static(7) or leafWorker=nacos(127.0.0.1:8848)"}
 		}
@@ -179,8 +180,8 @@ func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
 				c.rules[i].Database, c.rules[i].Table = strings.ToLower(c.rules[i].Database), strings.ToLower(c.rules[i].Table)
 			}
 		}
-		if c.cfg.Create {
-			if err := c.ids.createAlloc(ctx); err != nil {
+		if c.cfg.Create && c.ids.alloc() != nil {
+			if err := c.ids.alloc().Create(ctx); err != nil {
 				return err
 			}
 		}
@@ -189,6 +190,9 @@ func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
 				return err
 			}
 		}
+	}
+	if slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil }) {
+		c.ids.snowflakes.begin() // so that the first INSERT need not wait for all of it
 	}
 	s.done = true
 	return nil

@@ -1,17 +1,15 @@
 package driver
 
 import (
-	"context"
 	"database/sql"
 	"database/sql/driver"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
-	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
@@ -116,32 +114,23 @@ func (s *segments) release() error {
 
 // generators are what a connector's tables draw from.
 type generators struct {
-	cfg      *Config
-	segments *segments
+	segments   *segments
+	snowflakes *snowflakes // nil: no worker-id source
 }
 
-func newGenerators(cfg *Config, inner driver.Connector) (*generators, error) {
-	s, err := newSegments(cfg, inner)
-	if err != nil {
-		return nil, err
+func newGenerators(cfg *Config, inner driver.Connector) (g generators, err error) {
+	if g.snowflakes, err = newSnowflakes(cfg); err != nil {
+		return g, err
 	}
-	return &generators{cfg: cfg, segments: s}, nil
-}
-
-func (g *generators) alloc() *segment.AllocStore { return g.segments.alloc }
-
-func (g *generators) segment(tag string) idgen.Generator { return g.segments.generator(tag) }
-
-func (g *generators) snowflake(context.Context, tableName, column) (idgen.Generator, error) {
-	return nil, &ConfigError{"leafWorker", fmt.Sprintf("%s: worker ids are not there yet", g.cfg.Worker), "take segments"}
-}
-
-// createAlloc creates leaf_alloc where it is missing.
-func (g *generators) createAlloc(ctx context.Context) error {
-	if g.segments.alloc == nil {
-		return nil
+	if g.segments, err = newSegments(cfg, inner); err != nil {
+		g.snowflakes.release()
 	}
-	return g.segments.alloc.Create(ctx)
+	return g, err
 }
 
-func (g *generators) close() error { return g.segments.release() }
+// alloc is nil where Config.SegmentStore replaces leaf_alloc.
+func (g generators) alloc() *segment.AllocStore { return g.segments.alloc }
+
+func (g generators) close() error {
+	return errors.Join(g.segments.release(), g.snowflakes.release())
+}

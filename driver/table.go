@@ -120,14 +120,14 @@ func (c *Connector) generator(ctx context.Context, rule Rule, name tableName, ke
 		return rule.Generator, nil
 	}
 	if rule.Kind == Snowflake {
-		return c.ids.snowflake(ctx, name, key)
+		return c.ids.snowflakes, nil
 	}
 	if c.cfg.SegmentStore == nil && !temporary {
 		if err := c.checkRow(ctx, rule, name, key); err != nil {
 			return nil, err
 		}
 	}
-	return c.ids.segment(rule.tag()), nil
+	return c.ids.segments.generator(rule.tag()), nil
 }
 
 // checkRow holds the leaf_alloc row against the table, once for each table: a

@@ -1,0 +1,192 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// acquireSlack is how long a search for a worker id may take beyond the
+// longest wait that an unknown history asks for (the lease's bound + 60 s).
+const acquireSlack = 30 * time.Second
+
+// A snowflakes is one worker id and the one generator on it, which pools with
+// an equal source share: a second lease would waste a worker id. The id is
+// searched in the background, so that no statement's deadline ends the search
+// for the others.
+type snowflakes struct {
+	key    string // "" is never shared
+	refs   int    // guarded by sharedSnowflakes.Mutex
+	layout snowflake.Layout
+	lease  func(ctx context.Context) (*worker.Lease, error)
+	wait   time.Duration // one search's time limit
+
+	gen atomic.Pointer[snowflake.Generator]
+
+	mu     sync.Mutex
+	search chan struct{} // closed when the search under way is over
+	err    error         // of the last search
+	closed bool
+	ctx    context.Context // of the searches
+	cancel context.CancelFunc
+}
+
+var sharedSnowflakes = struct {
+	sync.Mutex
+	m map[string]*snowflakes
+}{m: make(map[string]*snowflakes)}
+
+// newSnowflakes opens or shares the source that cfg names, nil where it names
+// none. Nothing connects yet.
+func newSnowflakes(cfg *Config) (*snowflakes, error) {
+	if cfg.Worker == "" && cfg.WorkerLease == nil {
+		return nil, nil
+	}
+	layout := snowflake.Leaf
+	if cfg.Snowflake != "" {
+		var err error
+		if layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
+			return nil, err
+		}
+	}
+	s := &snowflakes{refs: 1, layout: layout, wait: cfg.Lease + time.Minute + acquireSlack}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if lease := cfg.WorkerLease; lease != nil {
+		s.lease = func(context.Context) (*worker.Lease, error) { return lease, nil }
+		return s, nil
+	}
+	name, _, err := worker.ParseSpec(cfg.Worker)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(worker.Registered(), name) {
+		return nil, &ConfigError{"leafWorker", fmt.Sprintf("no worker-id source %q is registered, only %s (forgotten import?)", name, strings.Join(worker.Registered(), ", ")),
+			"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
+	}
+	wc := worker.Config{
+		Workers: layout.Workers(), Bound: cfg.Lease, NewRegistry: cfg.NewRegistry, State: cfg.State,
+		Options: worker.Options(cfg.WorkerOptions), Logger: cfg.logger(),
+	}
+	s.lease = func(ctx context.Context) (*worker.Lease, error) { return worker.Open(ctx, cfg.Worker, wc) }
+	s.key = snowflakeKey(cfg, layout)
+
+	sharedSnowflakes.Lock()
+	defer sharedSnowflakes.Unlock()
+	if other, ok := sharedSnowflakes.m[s.key]; ok {
+		s.cancel()
+		other.refs++
+		return other, nil
+	}
+	sharedSnowflakes.m[s.key] = s
+	return s, nil
+}
+
+// snowflakeKey is equal for configurations that mean the same worker id.
+func snowflakeKey(cfg *Config, layout snowflake.Layout) string {
+	parts := []string{cfg.Worker, layout.String(), cfg.State, cfg.Lease.String()}
+	for _, k := range slices.Sorted(maps.Keys(cfg.WorkerOptions)) {
+		parts = append(parts, k, cfg.WorkerOptions[k])
+	}
+	return strings.Join(parts, "\x00")
+}
+
+// Next implements idgen.Generator. Until there is a worker id it waits for the
+// search, as long as ctx lets it, and fails with the search's error.
+func (s *snowflakes) Next(ctx context.Context, n int) (int64, error) {
+	if g := s.gen.Load(); g != nil {
+		return g.Next(ctx, n)
+	}
+	search, err := s.begin()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-search:
+	case <-ctx.Done():
+		return 0, fmt.Errorf("leafsql: waiting for a worker id: %w", ctx.Err())
+	}
+	if g := s.gen.Load(); g != nil {
+		return g.Next(ctx, n)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return 0, s.err
+}
+
+// begin starts a search unless one is under way.
+func (s *snowflakes) begin() (<-chan struct{}, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil, idgen.ErrClosed
+	}
+	if s.search != nil {
+		return s.search, nil
+	}
+	search := make(chan struct{})
+	s.search = search
+	go func() {
+		ctx, cancel := context.WithTimeout(s.ctx, s.wait)
+		defer cancel()
+		gen, err := s.open(ctx)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = err
+		if err == nil {
+			s.gen.Store(gen)
+		}
+		s.search = nil
+		close(search)
+	}()
+	return search, nil
+}
+
+func (s *snowflakes) open(ctx context.Context) (*snowflake.Generator, error) {
+	lease, err := s.lease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	gen, err := snowflake.New(s.layout, lease)
+	if err != nil && s.key != "" {
+		lease.Close()
+	}
+	return gen, err
+}
+
+// release gives the worker id back when the last connector lets go.
+func (s *snowflakes) release() error {
+	if s == nil {
+		return nil
+	}
+	sharedSnowflakes.Lock()
+	s.refs--
+	last := s.refs <= 0
+	if last && sharedSnowflakes.m[s.key] == s {
+		delete(sharedSnowflakes.m, s.key)
+	}
+	sharedSnowflakes.Unlock()
+	if !last {
+		return nil
+	}
+	s.cancel()
+	s.mu.Lock()
+	s.closed = true
+	search := s.search
+	s.mu.Unlock()
+	if search != nil {
+		<-search
+	}
+	if g := s.gen.Load(); g != nil {
+		return g.Close()
+	}
+	return nil
+}
