@@ -1,10 +1,12 @@
-package segment
+package segment_test
 
 import (
 	"sync/atomic"
 	"testing"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
 // bare is what a call of Next is held against.
@@ -24,7 +26,7 @@ func BenchmarkNext(b *testing.B) {
 		}
 	})
 	b.Run("segment/serial", func(b *testing.B) {
-		g := New(newMemory(Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		g := segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.Close()
 		b.ReportAllocs()
 		for b.Loop() {
@@ -34,8 +36,8 @@ func BenchmarkNext(b *testing.B) {
 		}
 	})
 	b.Run("segment as idgen.Generator/serial", func(b *testing.B) {
-		var g idgen.Generator = New(newMemory(Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
-		defer g.(*Generator).Close()
+		var g idgen.Generator = segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		defer g.(*segment.Generator).Close()
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, err := g.Next(ctx, 1); err != nil {
@@ -53,7 +55,7 @@ func BenchmarkNext(b *testing.B) {
 		})
 	})
 	b.Run("segment/parallel", func(b *testing.B) {
-		g := New(newMemory(Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
+		g := segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1 << 30}), "a", nil)
 		defer g.Close()
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {

@@ -1,11 +1,14 @@
-package segment
+package segment_test
 
 import (
 	"testing"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
 func TestNext(t *testing.T) {
-	g := New(newMemory(Row{Tag: "a", MaxID: 0, Step: 3}), "a", nil)
+	g := segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 0, Step: 3}), "a", nil)
 	defer g.Close()
 	for want := int64(1); want < 100; want++ {
 		id, err := g.Next(t.Context(), 1)

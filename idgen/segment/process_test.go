@@ -1,0 +1,237 @@
+package segment_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// The test binary started with envWriter set is a writer process.
+const (
+	envWriter = "LEAFSQL_SEGMENT_WRITER" // the DSN
+	envDir    = "LEAFSQL_SEGMENT_DIR"    // where the ids go, a file for each tag
+	envConns  = "LEAFSQL_SEGMENT_CONNS"  // connections of the pool
+)
+
+var tags = []string{"orders", "customers", "items"}
+
+const (
+	writerGoroutines = 64
+	writerCalls      = 300 // of each goroutine, in turn on each tag
+)
+
+// writer issues ids and writes them down, then says so; half-way it says so as well.
+func writer() {
+	if err := write(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("done")
+}
+
+func write() error {
+	db, err := sqlx.Open("mysql", os.Getenv(envWriter))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var conns int
+	fmt.Sscan(os.Getenv(envConns), &conns)
+	db.SetMaxOpenConns(conns)
+	store := segment.NewAllocStore(db, "leaf_alloc")
+
+	var (
+		generators []*segment.Generator
+		files      []*os.File
+		wg         sync.WaitGroup
+		calls      atomic.Int64
+		failed     atomic.Value
+	)
+	for _, tag := range tags {
+		g := segment.New(store, tag, nil)
+		defer g.Close()
+		f, err := os.OpenFile(filepath.Join(os.Getenv(envDir), tag), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		generators, files = append(generators, g), append(files, f)
+	}
+	for w := range writerGoroutines {
+		wg.Go(func() {
+			for c := range writerCalls {
+				tag, n := (w+c)%len(tags), 1
+				if c%5 == 0 {
+					n = 1 + (w+c)%40
+				}
+				first, err := generators[tag].Next(context.Background(), n)
+				if err != nil {
+					failed.Store(err)
+					return
+				}
+				// One write a line: what a killed process wrote is whole but for the last.
+				if _, err := fmt.Fprintf(files[tag], "%d %d\n", first, n); err != nil {
+					failed.Store(err)
+					return
+				}
+				if calls.Add(1) == writerGoroutines*writerCalls/2 {
+					fmt.Println("half")
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if err := failed.Load(); err != nil {
+		return err.(error)
+	}
+	return nil
+}
+
+// process is a writer that runs.
+type process struct {
+	*exec.Cmd
+	dir   string
+	lines *bufio.Scanner
+}
+
+func start(t *testing.T, dsn string, conns int) *process {
+	t.Helper()
+	p := &process{Cmd: exec.CommandContext(t.Context(), os.Args[0]), dir: t.TempDir()}
+	p.Env = append(os.Environ(), envWriter+"="+dsn, envDir+"="+p.dir, envConns+"="+fmt.Sprint(conns))
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.lines = bufio.NewScanner(out)
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// say waits for a line.
+func (p *process) say(t *testing.T, want string) {
+	t.Helper()
+	if !p.lines.Scan() || p.lines.Text() != want {
+		t.Fatalf("the writer said %q, %v instead of %q", p.lines.Text(), p.lines.Err(), want)
+	}
+}
+
+func (p *process) finish(t *testing.T) {
+	t.Helper()
+	p.say(t, "half")
+	p.say(t, "done")
+	if err := p.Wait(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Four processes with 64 goroutines each, of which two are killed half-way and
+// replaced, and a reader that works as Java Leaf does, on the same rows.
+func TestProcesses(t *testing.T) {
+	for _, conns := range []int{8, 1} {
+		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
+			dsn := mysqltest.Database(t)
+			db := pool(t, dsn, "")
+			s := allocStore(t, db, "leaf_alloc")
+			for _, tag := range tags {
+				if err := s.Ensure(t.Context(), tag, 0, 10); err != nil {
+					t.Fatal(err)
+				}
+			}
+			collectors := make([]idcheck.Collector, len(tags))
+
+			stop := make(chan struct{})
+			var leaf sync.WaitGroup
+			for i, tag := range tags {
+				leaf.Go(func() { javaLeaf(t, db, tag, collectors[i].Recorder(), stop) })
+			}
+			var procs []*process
+			for range 4 {
+				procs = append(procs, start(t, dsn, conns))
+			}
+			for _, p := range procs[:2] {
+				p.say(t, "half")
+				if err := p.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+				p.Wait()
+				procs = append(procs, start(t, dsn, conns))
+			}
+			for _, p := range procs[2:] {
+				p.finish(t)
+			}
+			close(stop)
+			leaf.Wait()
+
+			for i, tag := range tags {
+				for _, p := range procs {
+					f, err := os.Open(filepath.Join(p.dir, tag))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := collectors[i].Recorder().AddLines(f); err != nil {
+						t.Fatal(err)
+					}
+					f.Close()
+				}
+				report := collectors[i].Verify(t)
+				row, err := s.Row(t.Context(), tag)
+				if err != nil || report.Max >= row.MaxID {
+					t.Errorf("%s: id %d was issued, the row is at %d (%v)", tag, report.Max, row.MaxID, err)
+				}
+				if least := int64(4 * writerGoroutines * writerCalls / len(tags)); report.Issued < least {
+					t.Errorf("%s: %d ids, fewer than %d", tag, report.Issued, least)
+				}
+				t.Logf("%s: %d ids, %d missing, max_id %d", tag, report.Issued, report.Missing, row.MaxID)
+			}
+		})
+	}
+}
+
+// javaLeaf takes ranges as Leaf does and uses them up.
+func javaLeaf(t *testing.T, db *sqlx.DB, tag string, r *idcheck.Recorder, stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		default:
+		}
+		tx, err := db.Beginx()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		var row segment.Row
+		_, err = tx.Exec("UPDATE leaf_alloc SET max_id = max_id + step WHERE biz_tag = ?", tag)
+		if err == nil {
+			err = tx.Get(&row, "SELECT biz_tag, max_id, step FROM leaf_alloc WHERE biz_tag = ?", tag)
+		}
+		if err == nil {
+			err = tx.Commit()
+		}
+		if err != nil {
+			t.Error(err)
+			tx.Rollback()
+			return
+		}
+		first, n := row.MaxID-row.Step, int(row.Step)
+		if first == 0 {
+			first, n = 1, n-1
+		}
+		r.Add(first, n)
+	}
+}
