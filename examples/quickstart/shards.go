@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A variant is the shop on two shards, run with one of the drivers.
+type variant struct {
+	driverName string
+	key        string      // how the schema declares the key
+	shards     [2]string   // data source names
+	names      [2]string   // of the shards' databases
+	merged     string      // the database both are merged into
+	customers  [2][]string // of each shard's day
+}
+
+func variants(srv *server) (plain, leaf variant) {
+	customers := [2][]string{{"ann", "bob", "cho"}, {"dee", "eva", "fay"}}
+	plain = variant{driverName: "mysql", key: "AUTO_INCREMENT", merged: srv.name("mysql_merged"), customers: customers}
+	leaf = variant{driverName: driver.Name, merged: srv.name("leaf_merged"), customers: customers}
+	for i, letter := range []string{"a", "b"} {
+		plain.names[i] = srv.name("mysql_" + letter)
+		plain.shards[i] = srv.dsn(plain.names[i])
+		leaf.names[i] = srv.name("leaf_" + letter)
+		leaf.shards[i] = srv.leafDSN(leaf.names[i])
+	}
+	return plain, leaf
+}
+
+// openForBusiness opens both shards and creates their tables, lets the shop run for a day on each, and shows the ids it got.
+func (v variant) openForBusiness(ctx context.Context, scr *screen) error {
+	var dbs [2]*sql.DB
+	for i, dsn := range v.shards {
+		var err error
+		if dbs[i], err = sql.Open(v.driverName, dsn); err != nil {
+			return err
+		}
+		defer dbs[i].Close()
+	}
+	for i, db := range dbs {
+		for _, stmt := range schema(v.key) {
+			if _, err := db.ExecContext(ctx, stmt); err != nil {
+				return v.blame(i, err)
+			}
+		}
+		if err := (shop{db}).day(ctx, v.customers[i]...); err != nil {
+			return v.blame(i, err)
+		}
+		line := fmt.Sprintf("   shard %c   ", 'a'+i)
+		for _, table := range []string{"customers", "orders", "order_items"} {
+			ids, err := idList(ctx, db, table)
+			if err != nil {
+				return v.blame(i, err)
+			}
+			line += fmt.Sprintf("%-*s", len(table)+9, table+" "+ids)
+		}
+		scr.printf("%s\n", strings.TrimRight(line, " "))
+	}
+	return nil
+}
+
+func (v variant) blame(shard int, err error) error {
+	return fmt.Errorf("shard %c with driver %s: %w", 'a'+shard, v.driverName, err)
+}
+
+// idList returns a table's ids as people write them: 1, 2, 7-12.
+func idList(ctx context.Context, db *sql.DB, table string) (string, error) {
+	rows, err := db.QueryContext(ctx, "SELECT id FROM "+table+" ORDER BY id")
+	if err != nil {
+		return "", err
+	}
+	defer rows.Close()
+	var runs [][2]int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
+			return "", err
+		}
+		if n := len(runs); n > 0 && runs[n-1][1] == id-1 {
+			runs[n-1][1] = id
+		} else {
+			runs = append(runs, [2]int64{id, id})
+		}
+	}
+	words := make([]string, len(runs))
+	for i, r := range runs {
+		words[i] = fmt.Sprint(r[0])
+		if r[1] > r[0] {
+			words[i] = fmt.Sprintf("%d-%d", r[0], r[1])
+		}
+	}
+	return strings.Join(words, ", "), rows.Err()
+}
+
+// merge copies both shards into one database, as one does to join shards, to build a warehouse or to move rows between
+// shards. It returns the server's error if ids collide.
+func (v variant) merge(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, "USE "+v.merged); err != nil {
+		return err
+	}
+	for _, stmt := range schema("") {
+		if _, err := db.ExecContext(ctx, stmt); err != nil {
+			return err
+		}
+	}
+	if _, err := db.ExecContext(ctx, "ALTER TABLE products DROP INDEX sku"); err != nil { // each shard has its own tea
+		return err
+	}
+	for _, shard := range v.names {
+		for _, table := range tables {
+			if _, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s SELECT * FROM %s.%s", table, shard, table)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// wholeOrders counts the merged orders whose customer is there and whose items still add up to their total.
+func wholeOrders(ctx context.Context, db *sql.DB, database string) (orders, whole int, err error) {
+	err = db.QueryRowContext(ctx, strings.ReplaceAll(`SELECT COUNT(*), COALESCE(SUM(total = (
+			SELECT SUM(i.pieces * i.price) FROM $.order_items i JOIN $.products p ON p.id = i.product_id WHERE i.order_id = o.id)
+			AND EXISTS (SELECT * FROM $.customers c WHERE c.id = o.customer_id)), 0)
+		FROM $.orders o`, "$", database)).Scan(&orders, &whole)
+	return orders, whole, err
+}
+
+// collides tells whether an error says that an id is taken already.
+func collides(err error) bool {
+	var my *mysql.MySQLError
+	return errors.As(err, &my) && my.Number == 1062
+}

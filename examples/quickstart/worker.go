@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// workerEnv tells a process that it is a worker.
+const workerEnv = "LEAFSQL_QUICKSTART_WORKER"
+
+// goroutines insert at the same time in each worker, half of them on either shard.
+const goroutines = 4
+
+// A task is a line that a worker reads: insert so many orders with the driver.
+type task struct {
+	Driver string
+	Shards [2]string
+	Orders int
+}
+
+// A note is a line that a worker writes back.
+type note struct {
+	Orders  int    // inserted since the last note
+	Done    bool   // the task is finished
+	Fetches int64  // ranges this worker fetched from leaf_alloc since it started
+	Error   string // the task failed
+}
+
+// work is a worker process: it carries out the tasks it reads until there are no more. A worker is an application server
+// like any other; that there are several, each with pools of its own, is the point.
+func work(in io.Reader, out io.Writer) {
+	mysql.SetLogger(&mysql.NopLogger{})
+	w := worker{notes: json.NewEncoder(out), pools: map[string]*pool{}}
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		var t task
+		err := json.Unmarshal(lines.Bytes(), &t)
+		if err == nil {
+			err = w.carryOut(t)
+		}
+		if err != nil {
+			w.notes.Encode(note{Error: err.Error()})
+			os.Exit(1)
+		}
+	}
+}
+
+type worker struct {
+	notes *json.Encoder
+	pools map[string]*pool
+}
+
+// A pool is a shard's, with the one statement that is run on it.
+type pool struct {
+	db      *sql.DB
+	insert  *sql.Stmt
+	fetches func() int64
+}
+
+func (w *worker) pool(driverName, dsn string) (*pool, error) {
+	if p := w.pools[dsn]; p != nil {
+		return p, nil
+	}
+	p := &pool{fetches: func() int64 { return 0 }}
+	if driverName == driver.Name { // sql.Open would do, but for the figures of Stats
+		cfg, err := driver.ParseDSN(dsn)
+		if err != nil {
+			return nil, err
+		}
+		connector, err := driver.NewConnector(cfg)
+		if err != nil {
+			return nil, err
+		}
+		p.db, p.fetches = sql.OpenDB(connector), func() int64 { return connector.Stats().Fetches }
+	} else {
+		var err error
+		if p.db, err = sql.Open(driverName, dsn); err != nil {
+			return nil, err
+		}
+	}
+	p.db.SetMaxIdleConns(goroutines)
+	var err error
+	if p.insert, err = p.db.Prepare("INSERT INTO orders (customer_id, total) VALUES (?, ?)"); err != nil {
+		return nil, err
+	}
+	w.pools[dsn] = p
+	return p, nil
+}
+
+func (w *worker) carryOut(t task) error {
+	var shards [2]*pool
+	for i, dsn := range t.Shards {
+		var err error
+		if shards[i], err = w.pool(t.Driver, dsn); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	var started, inserted atomic.Int64
+	for g := range goroutines {
+		wg.Go(func() {
+			for n := started.Add(1); n <= int64(t.Orders) && ctx.Err() == nil; n = started.Add(1) {
+				if _, err := shards[g%2].insert.ExecContext(ctx, n, n%1000); err != nil {
+					cancel(err)
+					return
+				}
+				inserted.Add(1)
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() { wg.Wait(); close(finished) }()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for told := int64(0); ; {
+		n := note{}
+		select {
+		case <-finished:
+			if err := context.Cause(ctx); err != nil {
+				return err
+			}
+			n.Done = true
+			// Both shards' pools share one leaf_alloc and so the segments: each counts the fetches of both.
+			n.Fetches = max(shards[0].fetches(), shards[1].fetches())
+		case <-tick.C:
+		}
+		now := inserted.Load()
+		n.Orders, told = int(now-told), now
+		if err := w.notes.Encode(n); err != nil || n.Done {
+			return err
+		}
+	}
+}
