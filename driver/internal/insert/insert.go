@@ -306,7 +306,11 @@ func (w *writer) finish() error {
 		w.Statement = -1
 	}
 	w.UserMark = w.userMark
+	w.Returning = w.Returning || w.rows
 	w.Mark = w.Table.Mark && w.lastCall < w.markPlace()
+	if w.Select != nil {
+		w.Mark = w.Select.mark
+	}
 	w.Insert.edits = span{w.verb, len(w.plan.edits)}
 	w.plan.Inserts = append(w.plan.Inserts, w.Insert)
 	return nil

@@ -32,6 +32,8 @@ type parser struct {
 	block   bool   // in a compound statement, up to the end of the text
 	unknown bool   // how often the statements before this one answer
 	broken  bool   // no server runs the rest of the text
+	rows    bool   // the statement answers with rows, whatever it is
+	depth   int    // texts around this one in which it is a string
 }
 
 // next goes on to the next token.

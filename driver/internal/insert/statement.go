@@ -4,17 +4,22 @@ import "github.com/leafsql/leafsql/driver/internal/lex"
 
 // texts reads all statements of a text.
 func (p *parser) texts() error {
-	p.lastCall = -1
 	p.next()
 	for p.tok.Kind != lex.EOF && p.tok.Kind != lex.Bad && !p.broken {
 		if p.tok.Kind == ';' {
+			p.s.Seen &^= lex.SeenComment
 			p.next()
 			continue
 		}
+		p.rows = false
 		if err := p.statement(); err != nil {
 			return err
 		}
+		p.s.Seen &^= lex.SeenComment
 		p.plan.Results++
+	}
+	if p.s.Seen&lex.SeenComment != 0 {
+		p.plan.Results++ // nothing but a comment answers too
 	}
 	for p.tok.Kind != lex.EOF { // placeholders count even in what is broken
 		p.next()
@@ -69,15 +74,15 @@ func (p *parser) statement() error {
 			if p.is("execute") {
 				p.plan.UseUnknown = true
 				p.next()
-				if p.is("immediate") {
-					p.unknown = true
-					return p.stored()
-				}
 				p.unknown = true
+				if p.is("immediate") {
+					return p.stored("EXECUTE IMMEDIATE")
+				}
 			}
 		case 'p':
 			if p.is("prepare") {
-				return p.stored()
+				p.next()
+				return p.stored("PREPARE")
 			}
 		case 'd':
 			if p.isAny("desc", "describe") {
@@ -189,7 +194,8 @@ func (p *parser) analyze() bool {
 		}
 		p.next()
 	}
-	return p.isAny("insert", "replace")
+	p.rows = p.isAny("insert", "replace")
+	return p.rows
 }
 
 // rest goes past the rest of a statement, in which an INSERT would stand at a

@@ -206,6 +206,9 @@ func (s *Scanner) Next() Token {
 	return Token{EOF, len(text), len(text)}
 }
 
+// Seek makes the byte at pos, which begins a token, the next to be read.
+func (s *Scanner) Seek(pos int) { s.pos = pos }
+
 func (s *Scanner) bad(start int) Token {
 	s.pos = len(s.Text)
 	return Token{Bad, start, s.pos}
