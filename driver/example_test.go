@@ -1,0 +1,81 @@
+package driver_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// The quick start of the README.
+func Example() {
+	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders&leafCreate=true")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	res, err := db.Exec("INSERT INTO orders (customer, total) VALUES (?, ?)", "ann", 1200)
+	if err != nil {
+		log.Fatal(err)
+	}
+	id, _ := res.LastInsertId()
+	fmt.Println("order", id)
+}
+
+// All ids of the statements under a context.
+func ExampleWithGeneratedIDs() {
+	var ids []driver.GeneratedIDs
+	ctx := driver.WithGeneratedIDs(context.Background(), &ids)
+	if _, err := db.ExecContext(ctx, "INSERT INTO orders (customer) VALUES ('ann'), ('bob')"); err != nil {
+		log.Fatal(err)
+	}
+	for _, g := range ids {
+		fmt.Printf("%s: %d … %d\n", g.Table, g.First, g.First+int64(g.N)-1)
+	}
+}
+
+// Generators, a store or a logger of one's own go into a Config.
+func ExampleNewConnector() {
+	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop")
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg.Auto = false
+	cfg.Tables = []driver.Rule{{Table: "orders"}, {Table: "events", Kind: driver.Snowflake}}
+	cfg.Worker = "static(7)"
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+}
+
+var db *sql.DB // opened as in the package's example
+
+// TestREADMEShowsTheExample keeps the README's quick start compiled.
+func TestREADMEShowsTheExample(t *testing.T) {
+	_, file, _, _ := runtime.Caller(0)
+	source, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(source), "func Example() {\n")
+	body, _, _ = strings.Cut(body, "\n}\n")
+	body = strings.ReplaceAll(body, "\n\t", "\n")
+	body = strings.TrimPrefix(body, "\t")
+	if !strings.Contains(string(readme), body) {
+		t.Errorf("README.md lacks the quick start as it compiles:\n%s", body)
+	}
+}

@@ -1,0 +1,87 @@
+package driver_test
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/leafsql/leafsql/"
+
+// imports is DESIGN's table of who may import whom: for each package what of
+// ours it may depend on, however indirectly, and which others' code it must
+// never bring along.
+var imports = []struct {
+	pkg   string
+	ours  []string
+	never []string // parts of import paths
+}{
+	{"driver/internal/lex", nil, notStd},
+	{"driver/internal/insert", []string{"driver/internal/lex"}, append(notStd, "database/sql")},
+	{"driver/internal/plancache", nil, append(notStd, "database/sql")},
+	{"idgen", nil, append(notStd, "database/sql")},
+	{"idgen/worker", nil, notStd},
+	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
+	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
+	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
+	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "idgen", "idgen/segment", "idgen/snowflake", "idgen/worker"}, clients},
+}
+
+var (
+	clients = []string{"nacos", "redis", "zookeeper", "go-zk", "grpc", "prometheus", "testify"}
+	notStd  = []string{"github.com/jmoiron", "github.com/go-sql-driver", "github.com/samber", "github.com/nacos-group", "google.golang.org"}
+)
+
+// TestImports holds the packages' real dependencies against the table:
+// arrows go downwards, and importing driver alone stays light.
+func TestImports(t *testing.T) {
+	for _, row := range imports {
+		deps := goList(t, "-deps", module+row.pkg)
+		for _, dep := range deps {
+			if own, ok := strings.CutPrefix(dep, module); ok && own != row.pkg && !allowed(row.ours, own) {
+				t.Errorf("%s must not depend on %s", row.pkg, own)
+			}
+			if strings.HasPrefix(dep, module) {
+				continue
+			}
+			for _, part := range row.never {
+				if strings.Contains(dep, part) {
+					t.Errorf("%s must not bring along %s", row.pkg, dep)
+				}
+			}
+		}
+	}
+}
+
+func allowed(ours []string, pkg string) bool {
+	return slices.ContainsFunc(ours, func(o string) bool {
+		prefix, tree := strings.CutSuffix(o, "/...")
+		return pkg == o || tree && strings.HasPrefix(pkg, prefix+"/")
+	})
+}
+
+// TestTestutilIsForTestsOnly: what starts servers is no part of the product.
+func TestTestutilIsForTestsOnly(t *testing.T) {
+	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
+		pkg, imports, _ := strings.Cut(line, " ")
+		pkg = strings.TrimPrefix(pkg, module)
+		if strings.HasPrefix(pkg, "testutil/") {
+			continue
+		}
+		for _, i := range strings.Fields(imports) {
+			if strings.HasPrefix(i, module+"testutil/") {
+				t.Errorf("%s imports %s outside its tests", pkg, i)
+			}
+		}
+	}
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
