@@ -163,35 +163,42 @@ func (g *Generator) stock(s *segment) {
 // take takes n consecutive ids out of what is in memory, moving on to a later span if
 // need be.
 func (g *Generator) take(n int64) (first int64, ok bool) {
-	for {
-		s := g.cur.Load()
-		if first, ok := s.take(n); ok {
-			return first, true
+	s := g.cur.Load()
+	if first, ok := s.take(n); ok {
+		if s.taken() > s.mark.Load() {
+			g.stock(s)
 		}
-		if len(g.queue) > 0 && g.queue[0].start == s.end() && s.size-s.taken()+g.queue[0].size() >= n {
-			// The tail joins the span behind it. Single calls may have shortened it
-			// meanwhile, hence the loop.
-			next := g.queue[0]
-			g.queue = g.queue[1:]
-			left := s.drain()
-			g.use(s, left, span{next.start - left, next.end}, 0)
-			continue
-		}
-		for i, next := range g.queue {
-			if next.size() < n {
-				continue
-			}
-			left := s.drain()
-			g.stats.Dropped += left
-			for _, d := range g.queue[:i] {
-				g.stats.Dropped += d.size()
-			}
-			g.queue = g.queue[i+1:]
+		return first, true
+	}
+	if len(g.queue) == 0 {
+		return 0, false
+	}
+	if next := g.queue[0]; next.start == s.end() && s.size-s.taken()+next.size() >= n {
+		// The end of s joins the span behind it.
+		left := s.drain()
+		next.start -= left
+		g.queue = g.queue[1:]
+		if next.size() >= n {
 			g.use(s, left, next, n)
 			return next.start, true
 		}
-		return 0, false
+		g.use(s, left, next, 0) // single calls have shortened s meanwhile
+		return g.take(n)
 	}
+	for i, next := range g.queue {
+		if next.size() < n {
+			continue
+		}
+		left := s.drain()
+		g.stats.Dropped += left
+		for _, d := range g.queue[:i] {
+			g.stats.Dropped += d.size()
+		}
+		g.queue = g.queue[i+1:]
+		g.use(s, left, next, n)
+		return next.start, true
+	}
+	return 0, false
 }
 
 // use replaces s, drained with left ids in it, by next, of which n ids are taken.

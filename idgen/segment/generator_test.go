@@ -1,24 +1,353 @@
 package segment_test
 
 import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
 )
 
-func TestNext(t *testing.T) {
-	g := segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 0, Step: 3}), "a", nil)
-	defer g.Close()
-	for want := int64(1); want < 100; want++ {
-		id, err := g.Next(t.Context(), 1)
-		if err != nil || id != want {
-			t.Fatalf("got %d, %v, want %d", id, err, want)
+var _ idgen.Generator = (*segment.Generator)(nil)
+
+func memory(maxID, step int64) *segmenttest.Memory {
+	return segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: maxID, Step: step})
+}
+
+// bubble runs a test with a fake clock and a generator for tag a.
+func bubble(t *testing.T, m segment.Store, test func(t *testing.T, g *segment.Generator)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := segment.New(m, "a", nil)
+		defer g.Close()
+		test(t, g)
+	})
+}
+
+// next wants n ids from want, and lets a fetch in the background finish.
+func next(t *testing.T, g *segment.Generator, n int, want int64) {
+	t.Helper()
+	first, err := g.Next(t.Context(), n)
+	if err != nil || first != want {
+		t.Fatalf("Next(%d) = %d, %v, want %d", n, first, err, want)
+	}
+	synctest.Wait()
+}
+
+func asked(t *testing.T, m *segmenttest.Memory, want ...int64) {
+	t.Helper()
+	synctest.Wait()
+	if got := m.Asked(); !slices.Equal(got, want) {
+		t.Fatalf("fetches asked for %d, want %d", got, want)
+	}
+}
+
+func TestZeroIsNeverIssued(t *testing.T) {
+	for _, row := range []segment.Row{{MaxID: 0, Step: 1}, {MaxID: 0, Step: 10}, {MaxID: -5, Step: 10}, {MaxID: -9, Step: 10}} {
+		bubble(t, memory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) {
+			for want := int64(1); want < 50; want++ {
+				next(t, g, 1, want)
+			}
+		})
+		bubble(t, memory(row.MaxID, row.Step), func(t *testing.T, g *segment.Generator) { next(t, g, 10, 1) })
+	}
+	bubble(t, memory(-500, 10), func(t *testing.T, g *segment.Generator) {
+		if id, err := g.Next(t.Context(), 1); !is[*segment.RangeError](err) {
+			t.Fatal(id, err)
+		}
+	})
+}
+
+func TestCount(t *testing.T) {
+	m := memory(1, 10)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		for _, n := range []int{0, -1, math.MinInt, segment.MaxRowStep + 1, math.MaxInt} {
+			if id, err := g.Next(t.Context(), n); !is[*idgen.CountError](err) {
+				t.Fatal(n, id, err)
+			}
+		}
+		asked(t, m)
+		next(t, g, segment.MaxRowStep, 1)
+		next(t, g, 1, segment.MaxRowStep+1)
+	})
+}
+
+func TestExhausted(t *testing.T) {
+	m := memory(math.MaxInt64-25, 10)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		// The doubled step does not fit any more, the row's does.
+		for want := int64(math.MaxInt64 - 25); want < math.MaxInt64-5; want++ {
+			next(t, g, 1, want)
+		}
+		for range 3 {
+			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
+				t.Fatal(id, err)
+			}
+		}
+		m.Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 5, Step: 5})
+		for want := int64(math.MaxInt64 - 5); want < math.MaxInt64-1; want++ {
+			next(t, g, 1, want)
+		}
+		next(t, g, 1, math.MaxInt64-1)
+		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
+			t.Fatal(id, err)
+		}
+	})
+}
+
+func TestBlocks(t *testing.T) {
+	t.Run("across adjoining ranges", func(t *testing.T) {
+		bubble(t, memory(1, 10), func(t *testing.T, g *segment.Generator) {
+			next(t, g, 7, 1)
+			next(t, g, 7, 8)
+			next(t, g, 100, 15)
+			next(t, g, 1, 115)
+			if s := g.Stats(); s.Dropped != 0 || s.IDs != 115 {
+				t.Fatalf("%+v", s)
+			}
+		})
+	})
+	t.Run("others in between", func(t *testing.T) {
+		m := memory(1, 10)
+		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+			next(t, g, 4, 1)
+			m.Put(segment.Row{Tag: "a", MaxID: 1000, Step: 10})
+			next(t, g, 8, 1000) // 5 … 10 are given up
+			next(t, g, 2, 1008)
+			if s := g.Stats(); s.Dropped != 6 {
+				t.Fatalf("%+v", s)
+			}
+		})
+	})
+	t.Run("does not burn the end", func(t *testing.T) {
+		m := memory(1, 10)
+		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+			next(t, g, 4, 1)
+			m.Fail(errDown)
+			if id, err := g.Next(t.Context(), 8); !is[*segment.UnavailableError](err) {
+				t.Fatal(id, err)
+			}
+			next(t, g, 6, 5)
+		})
+	})
+}
+
+// The step as Leaf moves it, seen from the store.
+func TestStep(t *testing.T) {
+	m := memory(1, 10)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 1, 1)
+		asked(t, m, 1)
+		next(t, g, 9, 2) // the prefetch
+		asked(t, m, 1, 20)
+		time.Sleep(20 * time.Minute)
+		next(t, g, 20, 11)
+		asked(t, m, 1, 20, 20)
+		time.Sleep(31 * time.Minute)
+		next(t, g, 20, 31)
+		asked(t, m, 1, 20, 20, 10)
+
+		m.Put(segment.Row{Tag: "a", MaxID: 61, Step: 500}) // raised in the row
+		next(t, g, 10, 51)
+		asked(t, m, 1, 20, 20, 10, 20)
+		if s := g.Stats(); s.Step != 500 || s.Remaining != 500 {
+			t.Fatalf("%+v", s)
+		}
+		next(t, g, 500, 61)
+		asked(t, m, 1, 20, 20, 10, 20, 1000)
+	})
+}
+
+func TestStepCap(t *testing.T) {
+	m := memory(1, 300_000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		for range 20 {
+			if _, err := g.Next(t.Context(), 300_000); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if got := slices.Max(m.Asked()); got != 1_000_000 {
+			t.Fatal(got)
+		}
+	})
+}
+
+// A tag that is used now and then keeps one range in memory, not two.
+func TestQuietTagFetchesLittle(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		for want := range int64(400) {
+			next(t, g, 1, want+1)
+			time.Sleep(time.Second)
+		}
+		asked(t, m, 1)
+	})
+}
+
+// While the step can sustain the rate, nobody waits at a switch.
+func TestNobodyWaitsAtASwitch(t *testing.T) {
+	for _, c := range []struct {
+		step   int64
+		every  time.Duration // ids come at this distance
+		delay  time.Duration // of the store
+		blocks int
+	}{
+		{1000, 100 * time.Microsecond, 5 * time.Millisecond, 1},
+		{1000, 25 * time.Microsecond, 20 * time.Millisecond, 1}, // 800 of 1000 ids go while a fetch is under way
+		{100, time.Millisecond, 90 * time.Millisecond, 1},
+		{1000, 500 * time.Microsecond, 5 * time.Millisecond, 10},
+	} {
+		m := memory(1, c.step)
+		m.Delay(c.delay)
+		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+			for want := range int64(20_000) {
+				begin := time.Now()
+				next(t, g, c.blocks, want*int64(c.blocks)+1)
+				if waited := time.Since(begin); waited > 0 && want > 0 {
+					t.Fatalf("call %d waited %v", want, waited)
+				}
+				time.Sleep(c.every)
+			}
+			if s := g.Stats(); s.Waits != 1 || s.Fetches < 3 {
+				t.Fatalf("%+v", s)
+			}
+		})
+	}
+}
+
+// 64 goroutines on several tags: each id once, and errors none, though the step is
+// small and the store slow.
+func TestConcurrent(t *testing.T) {
+	m := segmenttest.NewMemory(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
+	m.Delay(100 * time.Microsecond)
+	for _, tag := range []string{"a", "b", "c"} {
+		var ids idcheck.Collector
+		// Two generators on a row: ranges skip ahead.
+		gs := []*segment.Generator{segment.New(m, tag, nil), segment.New(m, tag, nil)}
+		var wg sync.WaitGroup
+		var issued atomic.Int64
+		for w := range 64 {
+			g, r := gs[w%2], ids.Recorder()
+			wg.Go(func() {
+				last := int64(0)
+				for c := range 500 {
+					n := 1
+					if (w+c)%7 == 0 {
+						n = 1 + c%30
+					}
+					first, err := g.Next(t.Context(), n)
+					if err != nil || first <= last {
+						t.Errorf("%d after %d, %v", first, last, err)
+						return
+					}
+					last = first + int64(n) - 1
+					issued.Add(int64(n))
+					r.Add(first, n)
+				}
+			})
+		}
+		wg.Wait()
+		ids.Verify(t)
+		var total segment.Stats
+		for _, g := range gs {
+			s := g.Stats()
+			total.IDs += s.IDs
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if total.IDs != issued.Load() {
+			t.Errorf("%d ids issued, Stats say %d", issued.Load(), total.IDs)
 		}
 	}
-	first, err := g.Next(t.Context(), 5000)
-	if err != nil || first != 100 {
-		t.Fatalf("got %d, %v", first, err)
+}
+
+func TestNoAllocations(t *testing.T) {
+	g := segment.New(memory(1, 1<<30), "a", nil)
+	defer g.Close()
+	ctx := context.Background()
+	for _, n := range []int{1, 10} {
+		if got := testing.AllocsPerRun(1000, func() {
+			if _, err := g.Next(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+		}); got != 0 {
+			t.Errorf("Next(%d): %v allocations", n, got)
+		}
 	}
-	t.Logf("%+v", g.Stats())
+}
+
+// Any sequence of calls, with others on the row in between, against a model: ids
+// ascend, lie in fetched ranges, and every id fetched is issued, in memory or given up.
+func FuzzNext(f *testing.F) {
+	f.Add(uint16(10), []byte{1, 1, 9, 200, 30, 1, 0, 255})
+	f.Add(uint16(1), []byte{1, 2, 3, 4, 5, 129, 6, 7})
+	f.Add(uint16(1000), []byte{100, 100, 127, 250, 127, 127, 127, 1, 1, 1})
+	f.Fuzz(func(t *testing.T, step uint16, calls []byte) {
+		m := memory(0, int64(step)+1)
+		spy := &spy{Store: m}
+		bubble(t, spy, func(t *testing.T, g *segment.Generator) {
+			var last, issued int64
+			alone := true
+			for _, c := range calls {
+				if c >= 128 { // somebody else takes a range
+					if _, err := m.Fetch(t.Context(), "a", int64(c), 0); err != nil {
+						t.Fatal(err)
+					}
+					alone = false
+					continue
+				}
+				n := int64(c)*int64(c)/4 + 1
+				first, err := g.Next(t.Context(), int(n))
+				synctest.Wait()
+				if err != nil || first <= last {
+					t.Fatalf("Next(%d) = %d, %v after %d", n, first, err, last)
+				}
+				if alone && first != last+1 {
+					t.Fatalf("Next(%d) = %d after %d with nobody else on the row", n, first, last)
+				}
+				last, issued = first+n-1, issued+n
+				if !spy.covers(first, last) {
+					t.Fatalf("%d … %d was never fetched", first, last)
+				}
+				if s := g.Stats(); s.IDs != issued || s.IDs+s.Dropped+s.Remaining != spy.fetched || alone && s.Dropped != 0 {
+					t.Fatalf("%+v, issued %d of %d fetched", s, issued, spy.fetched)
+				}
+			}
+		})
+	})
+}
+
+// spy notes what was fetched.
+type spy struct {
+	segment.Store
+	spans   []segment.Range // adjoining ones merged
+	fetched int64           // ids from 1 up
+}
+
+func (s *spy) Fetch(ctx context.Context, tag string, n, seen int64) (segment.Range, error) {
+	r, err := s.Store.Fetch(ctx, tag, n, seen)
+	if err == nil {
+		s.fetched += r.End - max(r.Start, 1)
+		if l := len(s.spans); l > 0 && s.spans[l-1].End == r.Start {
+			s.spans[l-1].End = r.End
+		} else {
+			s.spans = append(s.spans, r)
+		}
+	}
+	return r, err
+}
+
+func (s *spy) covers(first, last int64) bool {
+	return slices.ContainsFunc(s.spans, func(r segment.Range) bool { return r.Start <= first && last < r.End })
 }

@@ -1,0 +1,67 @@
+package segment
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPaceStep(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		name      string
+		step, row int64
+		lasted    time.Duration
+		want      int64
+	}{
+		{"short doubles", 1000, 1000, time.Second, 2000},
+		{"short doubles again", 2000, 1000, 15*time.Minute - 1, 4000},
+		{"15 minutes stay", 4000, 1000, 15 * time.Minute, 4000},
+		{"30 minutes stay", 4000, 1000, 30 * time.Minute, 4000},
+		{"long halves", 4000, 1000, 30*time.Minute + 1, 2000},
+		{"down to the row's", 1500, 1000, time.Hour, 1000},
+		{"no lower", 1000, 1000, 24 * time.Hour, 1000},
+		{"up to a million", 600_000, 1000, time.Second, 1_000_000},
+		{"no higher", 1_000_000, 1000, time.Second, 1_000_000},
+		{"a larger row is its own cap", 3_000_000, 3_000_000, time.Second, 3_000_000},
+		{"a row that was larger", 3_000_000, 1000, time.Second, 1_000_000},
+		{"the largest step", MaxRowStep, MaxRowStep, time.Second, MaxRowStep},
+		{"none left to double", 0, 10, time.Second, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := pace{step: c.step, row: c.row, fetched: begin}
+			if got := p.next(begin.Add(c.lasted)); got != c.want {
+				t.Errorf("got %d, want %d", got, c.want)
+			}
+		})
+	}
+	if got := new(pace).next(begin); got != 1 {
+		t.Errorf("the first fetch asks for %d", got)
+	}
+}
+
+func TestPaceNeed(t *testing.T) {
+	var p pace
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	if p.measure(0, now); p.need() != 0 {
+		t.Error("a need before any use:", p.need())
+	}
+	p.arrived(1, 1000, 20*time.Millisecond, now)
+	now = now.Add(time.Second)
+	p.measure(10_000, now)
+	if got := p.need(); got != 400 {
+		t.Error("10,000/s for 2 × 20 ms:", got)
+	}
+	p.measure(10_000, now) // no time has passed
+	if got := p.need(); got != 400 {
+		t.Error("measured twice:", got)
+	}
+	now = now.Add(time.Second)
+	p.measure(10_000, now)
+	if got := p.need(); got != 200 {
+		t.Error("idle for as long:", got)
+	}
+	p.measure(1e15, now.Add(time.Nanosecond))
+	if got := p.need(); got != maxStep {
+		t.Error("a burst without end:", got)
+	}
+}
