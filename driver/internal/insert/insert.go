@@ -19,6 +19,7 @@ type writer struct {
 	form      form
 	verb      int // index of the statement's first edit
 	text      int // index of its first text
+	list      int // edits made in the column list
 
 	firstPlace, lastPlace, lastHole int // where keys to fill stand
 }
@@ -148,12 +149,13 @@ func (w *writer) columnList() error {
 	if w.tok.Kind != ')' {
 		return w.unread(w.Table)
 	}
-	switch {
-	case w.keyColumn >= 0:
-	case w.form == listed:
-		w.insertText(filled, w.tok.Pos, ", "+quoteName(w.Table.Key))
-	default:
-		w.insertText(filled, w.tok.Pos, "") // known when the first row is
+	if w.keyColumn < 0 {
+		column := "" // known when the first row is
+		if w.form == listed {
+			column = ", " + quoteName(w.Table.Key)
+		}
+		w.insertText(filled, w.tok.Pos, column)
+		w.list = 1
 	}
 	w.next()
 	return nil

@@ -151,7 +151,7 @@ func (w *writer) classify(t []lex.Token) valueKind {
 	}
 	switch t[0].Kind {
 	case lex.Number:
-		return w.zeroOr(numberIsZero(str(0)))
+		return w.zeroOr(numberIsZero(str(0), w.Table.IntegerKey))
 	case lex.BitString:
 		return w.zeroOr(strings.Trim(str(0)[1:], "'0") == "")
 	}

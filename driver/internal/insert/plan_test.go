@@ -1,20 +1,34 @@
 package insert
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 )
 
-var orders = &Table{
-	DB: "shop", Name: "orders", Key: "id", Columns: []string{"id", "customer", "total"},
-	IntegerKey: true, Mark: true, UpsertMark: true,
+// The tables of the tests. The database in use is shop.
+var tables = map[string]*Table{
+	"orders": {Key: "id", Columns: []string{"id", "customer", "total"}, IntegerKey: true},
+	"items":  {Key: "item_id", Columns: []string{"order_id", "item_id", "qty"}, IntegerKey: true},
+	"codes":  {Key: "code", Columns: []string{"code", "v"}},
+	"zeros":  {Key: "id", Columns: []string{"id", "v"}, IntegerKey: true, KeepZero: true},
+	"hidden": {Key: "id", Columns: []string{"a", "b"}, IntegerKey: true},
+	"we`ird": {Key: "k`y", Columns: []string{"k`y", "a b"}, IntegerKey: true},
+	"1a":     {Key: "id", Columns: []string{"id", "2b"}, IntegerKey: true},
+	"größe":  {Key: "schlüssel", Columns: []string{"schlüssel", "v"}, IntegerKey: true},
 }
 
-// lookup knows the tables of the tests.
-func lookup(db, name string) (*Table, error) {
-	if name == "orders" && (db == "" || db == "shop") {
-		return orders, nil
+func init() {
+	for name, t := range tables {
+		t.DB, t.Name, t.Mark, t.UpsertMark = "shop", name, true, true
 	}
-	return nil, nil
+}
+
+func lookup(db, name string) (*Table, error) {
+	if db != "" && db != "shop" {
+		return nil, nil
+	}
+	return tables[name], nil
 }
 
 var mariaDB = Mode{SQLModeKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
@@ -33,30 +47,136 @@ func fillAll(p *Plan, first int64) []Fill {
 	fills := make([]Fill, len(p.Inserts))
 	for i, in := range p.Inserts {
 		fills[i] = Fill{First: first, N: in.Holes + len(in.ArgKeys)}
+		if in.Select != nil {
+			fills[i].N = max(in.Select.Bound, 100)
+		}
 		first += int64(fills[i].N)
 	}
 	return fills
 }
 
 func TestShapeArguments(t *testing.T) {
-	p := mustParse(t, "INSERT INTO orders (id, customer) VALUES (?,?),(NULL,?),(?,?)")
-	args := []any{nil, "a", "b", int64(7), "c"}
-	fills := []Fill{{First: 201, N: 2, Explicit: []bool{false, true}}}
-	s := p.Shape(fills)
-	if want := "INSERT INTO orders (id, customer) VALUES (?,?),(LAST_INSERT_ID(?)+?,?),(?,?)"; s.Text != want {
-		t.Errorf("text\n%s, want\n%s", s.Text, want)
-	}
-	got := AppendArgs(nil, args, s, fills, func(id int64) any { return id })
-	want := []any{int64(201), "a", int64(201), int64(1), "b", int64(7), "c"}
-	if len(got) != s.NumInput || len(got) != len(want) {
-		t.Fatalf("arguments %v, want %v (NumInput %d)", got, want, s.NumInput)
-	}
-	for i := range got {
-		if got[i] != want[i] {
-			t.Errorf("arguments %v, want %v", got, want)
+	for _, c := range []struct {
+		text     string
+		fills    []Fill
+		args     string
+		wantText string
+		want     string
+	}{
+		{"INSERT INTO orders (customer,total) VALUES (?,?),(?,?)", []Fill{{201, 2, nil}}, "a b c d",
+			"INSERT INTO orders (customer,total, `id`) VALUES (?,?, ?),(?,?, LAST_INSERT_ID(?)+1)", "a b 201 c d 201"},
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Fill{{201, 2, []bool{false, true}}}, "n a b 7 c",
+			"INSERT INTO orders (id,customer) VALUES (?,?),(LAST_INSERT_ID(?)+?,?),(?,?)", "201 a 201 1 b 7 c"},
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Fill{{201, 3, nil}}, "n a b n c",
+			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?),(LAST_INSERT_ID(?)+?,?)", "201 a 202 b 201 2 c"},
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Fill{{201, 0, []bool{true, true}}}, "7 a 8 b",
+			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", "7 a 8 b"},
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Fill{{201, 2, nil}}, "n a n b c",
+			"INSERT INTO orders (id,customer) VALUES (LAST_INSERT_ID(?),?),(?,?) ON DUPLICATE KEY UPDATE total=?, `id` = IF(LAST_INSERT_ID(orders.`id`), orders.`id`, orders.`id`)",
+			"201 a 202 b c"},
+		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Fill{{201, 1, nil}, {301, 1, []bool{false}}}, "a b n c",
+			"SELECT ?; INSERT INTO orders SET total=?, `id` = LAST_INSERT_ID(?); INSERT INTO items (item_id,qty) VALUES (LAST_INSERT_ID(?),?);",
+			"a b 201 301 c"},
+		{"INSERT INTO orders (id,total) VALUES (?,?); INSERT INTO items (item_id,qty) VALUES (?+1,?);", []Fill{{First: 201, N: 1}, {}}, "n b c d",
+			"INSERT INTO orders (id,total) VALUES (LAST_INSERT_ID(?),?); INSERT INTO items (item_id,qty) VALUES (IFNULL(NULLIF(?+1,0),18446744073709551615+1),?);",
+			"201 b c d"},
+	} {
+		p := mustParse(t, c.text)
+		s := p.Shape(c.fills)
+		if s.Text != c.wantText {
+			t.Errorf("%s\ngot  %s\nwant %s", c.text, s.Text, c.wantText)
+		}
+		var args, want []any
+		for _, a := range strings.Fields(c.args) {
+			args = append(args, a)
+		}
+		for _, a := range strings.Fields(c.want) {
+			want = append(want, a)
+		}
+		got := AppendArgs(nil, args, s, c.fills, anyText)
+		if len(got) != s.NumInput || len(got) != len(want) {
+			t.Errorf("%s\ngot  %v for %d placeholders\nwant %v", c.text, got, s.NumInput, want)
+			continue
+		}
+		for i := range got {
+			if got[i] != want[i] {
+				t.Errorf("%s\ngot  %v\nwant %v", c.text, got, want)
+				break
+			}
+		}
+		if p.Shape(c.fills) != s {
+			t.Errorf("%s: the shape was not kept", c.text)
 		}
 	}
-	if p.Shape(fills) != s {
-		t.Error("the shape was not kept")
+}
+
+func anyText(id int64) any { return strconv.FormatInt(id, 10) }
+
+// A batch that just fits must go on working.
+func TestTooManyPlaceholders(t *testing.T) {
+	for _, c := range []struct {
+		columns string
+		row     string
+		rows    int
+		literal bool
+	}{
+		{"customer", "(?)", 32767, false}, // 65,534
+		{"customer", "(?)", 32768, true},  // 65,536
+		{"customer", "(?)", 65535, true},
+		{"id,customer", "(?,?)", 32767, false}, // the mark's distance is the 65,535th
+		{"customer,id", "(?,?)", 32767, false},
+		{"id,customer,total", "(?,?,?)", 21845, true}, // 65,535 of the user's
+		{"id,customer", "(?,?),(NULL,?)", 21845, true},
+	} {
+		text := "INSERT INTO orders (" + c.columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(c.row+",", c.rows), ",")
+		p := mustParse(t, text)
+		fills := fillAll(p, 1001)
+		s := p.Shape(fills)
+		if s.Literal != c.literal || s.NumInput > maxParams {
+			t.Errorf("%d rows of %s: %d placeholders, literal %v", c.rows, c.row, s.NumInput, s.Literal)
+		}
+		args := make([]int64, p.NumInput)
+		got := AppendArgs(nil, args, s, fills, func(id int64) int64 { return id })
+		if len(got) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
+			t.Errorf("%d rows of %s: %d arguments, %d placeholders, NumInput %d", c.rows, c.row, len(got), strings.Count(s.Text, "?"), s.NumInput)
+		}
+		// Put the arguments into the text: every id must be there once.
+		ids := map[int64]bool{}
+		next := int64(1001)
+		for _, id := range got {
+			if id >= 1001 && !ids[id] {
+				ids[id] = true
+			}
+		}
+		if !c.literal {
+			for ; ids[next]; next++ {
+			}
+			// The last row's id is the mark: first and distance.
+			if want := int64(1001 + fills[0].N - 1); next != want {
+				t.Errorf("%d rows of %s: ids up to %d, want %d", c.rows, c.row, next, want)
+			}
+		}
+	}
+}
+
+func TestShapesAreBounded(t *testing.T) {
+	p := mustParse(t, "INSERT INTO orders (id) VALUES "+strings.TrimSuffix(strings.Repeat("(?),", 100), ","))
+	kept := map[*Shape]bool{}
+	for last := range 100 {
+		explicit := make([]bool, 100)
+		for i := last + 1; i < 100; i++ {
+			explicit[i] = true
+		}
+		fills := []Fill{{First: 1, N: last + 1, Explicit: explicit}}
+		s := p.Shape(fills)
+		if p.Shape(fills) == s {
+			kept[s] = true
+		}
+		if want := strings.Repeat("(?),", last) + "(LAST_INSERT_ID(?)+?)"; !strings.Contains(s.Text, want) || s.NumInput != 101 {
+			t.Fatalf("the mark is not in row %d: %s", last, s.Text)
+		}
+	}
+	if len(kept) != keptShapes+1 {
+		t.Errorf("%d shapes kept, want %d", len(kept), keptShapes+1)
 	}
 }

@@ -74,11 +74,35 @@ func (p *parser) opensBlock(prev lex.Token, depth int) bool {
 		before := p.plan.text[prev.Pos:prev.End]
 		for _, w := range []string{"begin", "then", "else", "do", "loop", "repeat"} {
 			if lex.Is(before, w) {
-				return true
+				return next.Kind != '(' || !p.callsFunction()
 			}
 		}
 		// After the characteristics of a routine, or FOR EACH ROW.
 		return depth == 0 && !lex.Is(before, "return") && !lex.Is(before, "as") && !lex.Is(before, "select")
+	}
+	return false
+}
+
+// callsFunction says whether the group in parentheses behind the word holds a
+// comma, as the arguments of IF() and REPEAT() do and a condition does not.
+func (p *parser) callsFunction() bool {
+	s := p.s
+	depth := 0
+	for range 1000 {
+		switch s.Next().Kind {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth == 0 {
+				return false
+			}
+		case ',':
+			if depth == 1 {
+				return true
+			}
+		case ';', lex.EOF, lex.Bad:
+			return false
+		}
 	}
 	return false
 }

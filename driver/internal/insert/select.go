@@ -56,7 +56,7 @@ func (w *writer) selected() error {
 	params := w.params
 	if w.form != listed {
 		list := w.allColumns()
-		if w.columns.tok.End > 0 {
+		if w.list > 0 {
 			w.plan.texts[w.text] = list
 		} else {
 			w.insertText(always, w.tok.Pos, "("+list+") ")

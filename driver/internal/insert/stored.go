@@ -48,7 +48,7 @@ func (p *parser) stored(form string) error {
 		return in.anyTable(form)
 	}
 	err := in.texts()
-	p.s.Seen |= in.s.Seen
+	p.s.Seen |= in.s.Seen &^ lex.SeenComment
 	p.need |= in.need
 	if err != nil {
 		return err

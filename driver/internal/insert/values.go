@@ -34,11 +34,7 @@ func (w *writer) values() error {
 // restart forgets the rows, to read them in another way.
 func (w *writer) restart(at cursor) {
 	w.cursor = at
-	edits, texts := w.verb, w.text
-	if at.tok.Pos > w.columns.tok.Pos && w.columns.tok.End > 0 && w.keyColumn < 0 {
-		edits, texts = edits+1, texts+1 // that of the column list
-	}
-	w.plan.edits, w.plan.texts = w.plan.edits[:edits], w.plan.texts[:texts]
+	w.plan.edits, w.plan.texts = w.plan.edits[:w.verb+w.list], w.plan.texts[:w.text+w.list]
 	w.Rows, w.Holes, w.ArgKeys, w.Wraps = 0, 0, nil, false
 	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
 }

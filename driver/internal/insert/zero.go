@@ -6,8 +6,8 @@ import (
 )
 
 // numberIsZero says whether a number is 0 once it is stored in an integer
-// column.
-func numberIsZero(s string) bool {
+// column, or simply 0.
+func numberIsZero(s string, integer bool) bool {
 	if len(s) > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'b') {
 		return strings.Trim(s[2:], "0") == ""
 	}
@@ -17,6 +17,9 @@ func numberIsZero(s string) bool {
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
 		return false // out of range
+	}
+	if !integer {
+		return f == 0
 	}
 	if strings.IndexAny(s, "eE") >= 0 {
 		return f <= 0.5 // a double rounds to even

@@ -1,0 +1,224 @@
+package insert
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var (
+	update  = flag.Bool("update", false, "write what the plans come to into testdata")
+	onecase = flag.String("onecase", "", "a text to plan and print, under the settings of -onemode")
+	onemode = flag.String("onemode", "", "settings as in testdata: mysql ansi nobackslash unknown …")
+)
+
+// A goldenCase is a text and what becomes of it. In testdata:
+//
+//	@ settings up to the next empty line, where they are not MariaDB's defaults
+//	< the text, a Go string where it begins with "
+//	> the text with ids from 201, with ? where it has arguments; = for no change
+//	| what the plan says of each statement
+//	! the refusal
+//	~ what has to be asked first
+type goldenCase struct {
+	comment  []string
+	settings string
+	text     string
+	want     []string
+}
+
+func readGolden(t testing.TB, file string) []goldenCase {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []goldenCase
+	var c goldenCase
+	sc := bufio.NewScanner(bytes.NewReader(data))
+	for n := 1; sc.Scan(); n++ {
+		line := sc.Text()
+		if c.text != "" && (line == "" || strings.IndexByte("#@<", line[0]) >= 0) {
+			cases = append(cases, c)
+			c = goldenCase{settings: c.settings}
+		}
+		switch {
+		case line == "":
+			c.settings = ""
+		case line[0] == '#':
+			c.comment = append(c.comment, line)
+		case line[0] == '@':
+			c.settings = line[2:]
+		case line[0] == '<':
+			c.text = line[2:]
+			if c.text[0] == '"' {
+				if c.text, err = strconv.Unquote(c.text); err != nil {
+					t.Fatalf("%s:%d: %v", file, n, err)
+				}
+			}
+		default:
+			c.want = append(c.want, line)
+		}
+	}
+	if c.text != "" {
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+func quoteLine(s string) string {
+	if s != "" && s[0] != '"' && strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == 0xfffd }) < 0 {
+		return s
+	}
+	return strconv.Quote(s)
+}
+
+func goldenFiles(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no testdata", err)
+	}
+	return files
+}
+
+func TestGolden(t *testing.T) {
+	for _, file := range goldenFiles(t) {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			cases := readGolden(t, file)
+			var out strings.Builder
+			settings := ""
+			for i, c := range cases {
+				got := outcome(c.text, c.settings)
+				if !*update && strings.Join(got, "\n") != strings.Join(c.want, "\n") {
+					t.Errorf("%s\ngot  %s\nwant %s", c.text, strings.Join(got, "\n     "), strings.Join(c.want, "\n     "))
+				}
+				refused := strings.HasPrefix(got[0], "!")
+				if refused != (filepath.Base(file) == "refusals.txt") {
+					t.Errorf("%s\nis in %s and comes to %s", c.text, file, got[0])
+				}
+				if i > 0 && (len(c.comment) > 0 || c.settings != settings) {
+					out.WriteByte('\n')
+					settings = ""
+				}
+				for _, line := range c.comment {
+					fmt.Fprintln(&out, line)
+				}
+				if c.settings != settings {
+					fmt.Fprintf(&out, "@ %s\n", c.settings)
+				}
+				settings = c.settings
+				fmt.Fprintf(&out, "< %s\n%s\n", quoteLine(c.text), strings.Join(got, "\n"))
+			}
+			if *update {
+				if err := os.WriteFile(file, []byte(out.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func TestOneCase(t *testing.T) {
+	if *onecase != "" {
+		t.Log(strings.Join(outcome(*onecase, *onemode), "\n"))
+	}
+}
+
+// settings reads the settings of a case.
+func settings(s string) (Mode, Lookup) {
+	m := Mode{SQLModeKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+	plain := false
+	for _, w := range strings.Fields(s) {
+		switch w {
+		case "mysql":
+			m.MariaDB, m.Version = false, 90704
+		case "ansi":
+			m.ANSIQuotes = true
+		case "nobackslash":
+			m.NoBackslashEscapes = true
+		case "unknown":
+			m.SQLModeKnown, m.VersionKnown = false, false
+		case "unknownmode":
+			m.SQLModeKnown = false
+		case "result":
+			plain = true
+		default:
+			panic("unknown setting " + w)
+		}
+	}
+	return m, func(db, name string) (*Table, error) {
+		t, err := lookup(db, name)
+		if t != nil && plain {
+			p := *t
+			p.Mark, p.UpsertMark = false, false
+			return &p, err
+		}
+		return t, err
+	}
+}
+
+// outcome is what testdata says of a text.
+func outcome(text, set string) []string {
+	mode, lookup := settings(set)
+	p, need, err := Parse(text, mode, lookup)
+	switch {
+	case err != nil:
+		return []string{"! " + err.Error()}
+	case need != 0:
+		var asks []string
+		if need&NeedSQLMode != 0 {
+			asks = append(asks, "sql_mode")
+		}
+		if need&NeedVersion != 0 {
+			asks = append(asks, "version")
+		}
+		return []string{"~ " + strings.Join(asks, " ")}
+	}
+	fills := fillAll(p, 201)
+	got := p.Text(fills)
+	if p.NumInput > 0 {
+		got = p.Shape(fills).Text
+	}
+	lines := []string{"> " + quoteLine(got)}
+	if got == text {
+		lines[0] = "="
+	}
+	for i := range p.Inserts {
+		lines = append(lines, "| "+describe(&p.Inserts[i]))
+	}
+	if p.Use != "" || p.UseUnknown {
+		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.UseUnknown]))
+	}
+	return lines
+}
+
+func describe(in *Insert) string {
+	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
+	if in.Select == nil {
+		s += fmt.Sprintf(" rows %d, holes %d", in.Rows, in.Holes)
+	} else {
+		s += fmt.Sprintf(" args %v, bound %d, count %s", in.Select.Args, in.Select.Bound, quoteLine(in.Select.Count))
+	}
+	if len(in.ArgKeys) > 0 {
+		s += fmt.Sprint(", keys ", in.ArgKeys)
+	}
+	for _, f := range []struct {
+		on   bool
+		name string
+	}{
+		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
+		{in.Mark, "mark"}, {in.UpsertMark, "upsert mark"}, {in.UserMark, "user's mark"}, {in.Wraps, "wraps"},
+	} {
+		if f.on {
+			s += ", " + f.name
+		}
+	}
+	return s
+}
