@@ -1,0 +1,344 @@
+package segment_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+)
+
+// calls starts n calls of Next at once and gathers what they give.
+func calls(ctx context.Context, g *segment.Generator, n, ids int) (wait func() (firsts []int64, errs []error)) {
+	var (
+		mu     sync.Mutex
+		wg     sync.WaitGroup
+		firsts []int64
+		errs   []error
+	)
+	for range n {
+		wg.Go(func() {
+			first, err := g.Next(ctx, ids)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			} else {
+				firsts = append(firsts, first)
+			}
+		})
+	}
+	return func() ([]int64, []error) { wg.Wait(); return firsts, errs }
+}
+
+func TestColdStartIsOneFetch(t *testing.T) {
+	m := memory(1, 1000)
+	m.Delay(5 * time.Millisecond)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		firsts, errs := calls(t.Context(), g, 64, 1)()
+		if len(firsts) != 64 || errs != nil {
+			t.Fatal(firsts, errs)
+		}
+		asked(t, m, 1)
+		if s := g.Stats(); s.Waits != 64 || s.Fetches != 1 || s.IDs != 64 || s.Remaining != 936 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+// Demand is added up: 64 blocks do not take 64 fetches.
+func TestColdStartOfBlocks(t *testing.T) {
+	m := memory(1, 10)
+	m.Delay(5 * time.Millisecond)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		firsts, errs := calls(t.Context(), g, 64, 500)()
+		if len(firsts) != 64 || errs != nil {
+			t.Fatal(firsts, errs)
+		}
+		if got := m.Asked(); len(got) > 3 {
+			t.Fatal(got)
+		}
+	})
+}
+
+func TestWaitersHaveTheirOwnContexts(t *testing.T) {
+	m := memory(1, 1000)
+	m.Delay(time.Second)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		begin := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		defer cancel()
+		hasty := calls(ctx, g, 1, 1) // starts the fetch, and does not take it along
+		synctest.Wait()
+		patient := calls(t.Context(), g, 1, 5)
+		if _, errs := hasty(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) || time.Since(begin) != 300*time.Millisecond {
+			t.Fatal(errs, time.Since(begin))
+		}
+		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != time.Second {
+			t.Fatal(firsts, errs, time.Since(begin))
+		}
+		asked(t, m, 1)
+
+		// Ids in memory are issued whatever the context; none are fetched for one that
+		// has ended.
+		if id, err := g.Next(ctx, 1); err != nil || id != 6 {
+			t.Fatal(id, err)
+		}
+		if id, err := g.Next(ctx, 5000); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(id, err)
+		}
+		asked(t, m, 1)
+	})
+}
+
+func TestFetchHasATimeLimit(t *testing.T) {
+	m := memory(1, 1000)
+	m.Delay(time.Hour)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		begin := time.Now()
+		_, err := g.Next(t.Context(), 1)
+		if !is[*segment.UnavailableError](err) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 5s") {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took != 5*time.Second {
+			t.Fatal(took)
+		}
+	})
+}
+
+func TestOutage(t *testing.T) {
+	m := memory(1, 100)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 1, 1)
+		m.Fail(errDown)
+		for want := int64(2); want <= 100; want++ { // from memory
+			next(t, g, 1, want)
+		}
+		// Each call that finds nothing fails with the cause, in bounded time.
+		for range 20 {
+			begin := time.Now()
+			id, err := g.Next(t.Context(), 1)
+			e, ok := errors.AsType[*segment.UnavailableError](err)
+			if !ok || e.Tag != "a" || !errors.Is(err, errDown) {
+				t.Fatal(id, err)
+			}
+			if waited := time.Since(begin); waited > time.Second {
+				t.Fatal("a call failed after", waited)
+			}
+		}
+		// A context that ends first says what the store said.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := g.Next(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), errDown.Error()) {
+			t.Fatal(err)
+		}
+		// Attempts go on without calls, a second apart at most.
+		before := len(m.Asked())
+		time.Sleep(time.Minute)
+		if n := len(m.Asked()) - before; n < 60 || n > 121 {
+			t.Fatal(n, "attempts in a minute")
+		}
+		// Back: the first answer comes within a step, to those who wait as well.
+		waiting := calls(t.Context(), g, 3, 1)
+		m.Fail(nil)
+		begin := time.Now()
+		if firsts, errs := waiting(); errs != nil || len(firsts) != 3 || time.Since(begin) > time.Second {
+			t.Fatal(firsts, errs, time.Since(begin))
+		}
+		next(t, g, 1, 104)
+	})
+}
+
+// A failed prefetch is tried again in the background before the ids run out, and not
+// by every call.
+func TestPrefetchFails(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 1, 1)
+		m.Fail(errDown)
+		for want := int64(2); want <= 900; want++ {
+			next(t, g, 1, want)
+		}
+		asked(t, m, 1, 2000)
+		m.Fail(nil)
+		time.Sleep(50 * time.Millisecond)
+		asked(t, m, 1, 2000, 2000)
+		for want := int64(901); want <= 1200; want++ {
+			next(t, g, 1, want)
+		}
+		if s := g.Stats(); s.Waits != 1 || s.Failures != 1 || s.Fetches != 2 {
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+// Two attempts never follow each other at once, and their distance varies.
+func TestBackOff(t *testing.T) {
+	distances := make(map[time.Duration]bool)
+	m := memory(1, 10)
+	m.Fail(errDown)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		last, bound := time.Now(), 50*time.Millisecond
+		g.Next(t.Context(), 1)
+		for range 30 {
+			g.Next(t.Context(), 1)
+			d := time.Since(last)
+			if d < bound/2 || d > bound {
+				t.Fatalf("an attempt after %v, not in %v … %v", d, bound/2, bound)
+			}
+			distances[d] = true
+			last, bound = time.Now(), min(2*bound, time.Second)
+		}
+	})
+	if len(distances) < 20 {
+		t.Error("no jitter:", distances)
+	}
+}
+
+// What the table answers comes at once, and is asked for anew.
+func TestAnswersAreNotOutages(t *testing.T) {
+	m := segmenttest.NewMemory()
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		begin := time.Now()
+		for range 5 {
+			if id, err := g.Next(t.Context(), 1); !is[*segment.UnknownTagError](err) || is[*segment.UnavailableError](err) {
+				t.Fatal(id, err)
+			}
+		}
+		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: -1})
+		if id, err := g.Next(t.Context(), 1); !is[*segment.StepError](err) {
+			t.Fatal(id, err)
+		}
+		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
+		next(t, g, 1, 1)
+		if time.Since(begin) != 0 {
+			t.Fatal("an answer was waited for", time.Since(begin))
+		}
+		time.Sleep(time.Hour)
+		asked(t, m, 1, 1, 1, 1, 1, 1, 1) // nor is it asked for in the background
+	})
+}
+
+func TestRolledBack(t *testing.T) {
+	for name, change := range map[string]func(*segmenttest.Memory){
+		"lowered":   func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10}) },
+		"recreated": func(m *segmenttest.Memory) { m.Delete("a"); m.Put(segment.Row{Tag: "a", MaxID: 0, Step: 10}) },
+		"restored":  func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 129, Step: 10}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := memory(100, 10)
+			bubble(t, m, func(t *testing.T, g *segment.Generator) {
+				next(t, g, 10, 100) // and [110, 130) is fetched
+				next(t, g, 2, 110)
+				change(m)
+				for want := int64(112); want < 130; want++ {
+					next(t, g, 1, want)
+				}
+				for range 100 {
+					id, err := g.Next(t.Context(), 1)
+					e, ok := errors.AsType[*segment.RolledBackError](err)
+					if !ok || e.Tag != "a" || e.Seen != 130 || e.Start >= 130 {
+						t.Fatal(id, err)
+					}
+				}
+				m.Put(segment.Row{Tag: "a", MaxID: 130, Step: 10})
+				next(t, g, 1, 130)
+			})
+		})
+	}
+}
+
+// liar is a store that does not keep the contract.
+type liar func(n, seen int64) (segment.Range, error)
+
+func (l liar) Fetch(_ context.Context, _ string, n, seen int64) (segment.Range, error) {
+	return l(n, seen)
+}
+
+func TestStoresThatLie(t *testing.T) {
+	bubble(t, liar(func(n, seen int64) (segment.Range, error) { return segment.Range{Start: 1, End: 11, Step: 10}, nil }),
+		func(t *testing.T, g *segment.Generator) {
+			next(t, g, 10, 1)
+			if id, err := g.Next(t.Context(), 1); !is[*segment.RolledBackError](err) {
+				t.Fatal(id, err)
+			}
+		})
+	for _, r := range []segment.Range{{}, {Start: 5, End: 5}, {Start: 7, End: 5}, {Start: 5, End: 14}, {Start: -20, End: -10}, {Start: -1 << 63, End: 0}} {
+		bubble(t, liar(func(n, seen int64) (segment.Range, error) { return r, nil }), func(t *testing.T, g *segment.Generator) {
+			if id, err := g.Next(t.Context(), 10); !is[*segment.RangeError](err) {
+				t.Fatal(r, id, err)
+			}
+		})
+	}
+}
+
+func TestClose(t *testing.T) {
+	m := memory(1, 100)
+	m.Delay(time.Second)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		begin := time.Now()
+		waiting := calls(t.Context(), g, 3, 1)
+		synctest.Wait()
+		for range 2 {
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if firsts, errs := waiting(); firsts != nil || len(errs) != 3 || !errors.Is(errs[0], idgen.ErrClosed) || time.Since(begin) != 0 {
+			t.Fatal(firsts, errs, time.Since(begin))
+		}
+	})
+	m.Delay(0)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 60, 1) // and the prefetch
+		g.Close()
+		for _, n := range []int{1, 10} {
+			if id, err := g.Next(t.Context(), n); err != idgen.ErrClosed {
+				t.Fatal(id, err)
+			}
+		}
+		if s := g.Stats(); s.IDs != 60 || s.Dropped != 240 || s.Remaining != 0 {
+			t.Fatalf("%+v", s)
+		}
+	})
+	m.Fail(errDown)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		g.Next(t.Context(), 1)
+		g.Close()
+		before := len(m.Asked())
+		time.Sleep(time.Hour)
+		if n := len(m.Asked()) - before; n > 0 {
+			t.Fatal(n, "attempts after Close")
+		}
+	})
+}
+
+// The log hears of an outage that no caller hears of, once, and of its end.
+func TestLog(t *testing.T) {
+	m := memory(1, 10)
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		g := segment.New(m, "a", &segment.Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Timeout: time.Second})
+		defer g.Close()
+		next(t, g, 1, 1)
+		m.Fail(errDown)
+		next(t, g, 5, 2)
+		time.Sleep(time.Minute)
+		m.Fail(nil)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		text := out.String()
+		if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"leafsql: ids cannot be fetched" tag=a err="the database is down"`) ||
+			!strings.Contains(text, `"leafsql: ids can be fetched again" tag=a`) {
+			t.Fatal(text)
+		}
+	})
+}
