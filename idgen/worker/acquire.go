@@ -184,12 +184,14 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, error) {
 	now := e.now()
 	floor := e.floor(r.doc, now)
-	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, now+e.bound), Owner: e.owner}
+	bound := now + e.bound
+	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, bound), Owner: e.owner}
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
 	if res == Unknown && !r.doc.IsInitial() {
 		// A read that shows y does not make it true; a second put upon y does.
 		if seen := e.get(ctx, r.slot); seen.err == nil && seen.doc.Same(y) {
-			y.HW = max(y.HW+1, e.now()+e.bound)
+			bound = e.now() + e.bound
+			y.HW = max(y.HW+1, bound)
 			v, res, err = e.put(ctx, r.slot, y, seen.ver)
 		}
 	}
@@ -199,7 +201,7 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 	if after, err := e.anchor(ctx); err != nil || after != anchor {
 		return nil, fmt.Errorf("leafsql: taking worker id %d: the registry was wiped: %w", r.slot, cmp.Or(err, errContended))
 	}
-	h := &holding{engine: e, slot: r.slot, doc: y, ver: v, sent: y.HW, bound: y.HW, before: r.doc}
+	h := &holding{engine: e, slot: r.slot, doc: y, ver: v, sent: y.HW, bound: bound, before: r.doc}
 	h.start = max(floor+1, e.now())
 	return h, nil
 }

@@ -16,19 +16,23 @@ type holding struct {
 	before Doc // what the slot held when it was taken
 	start  int64
 
-	doc   Doc     // ours, as it is known to be in the registry
-	ver   Version // and its version
-	sent  int64   // the highest hw ever sent: no text is sent twice
-	bound int64   // hw of the last put told OK in time: nothing else allows ids
+	doc  Doc     // ours, as it is known to be in the registry
+	ver  Version // and its version
+	sent int64   // the highest hw ever sent: no text is sent twice
+
+	// bound is what the last put told OK in time allows: its hw, but never more
+	// than W beyond the time it was sent. The hw can be far above that while an
+	// unknown history is waited out; a bound as high would outlast the
+	// quarantine of whoever comes after a wipe.
+	bound int64
 
 	resumed bool // from local state: used up to its bound, never renewed
 
 	// last says the highest timestamp issued; nil if nobody was to issue.
 	last atomic.Pointer[func() int64]
 
-	// limit is the highest timestamp that may be issued now: what is confirmed,
-	// reserved in local state, and not further ahead of now than the bound's
-	// length. It only grows, until it falls to sealed.
+	// limit is the highest timestamp that may be issued now: the bound, and no
+	// more than is reserved in local state. It only grows, until it is sealed.
 	limit atomic.Int64
 
 	renewals int // of which every walkEvery-th starts
@@ -42,10 +46,9 @@ const sealed = math.MinInt64
 // publish raises the limit as far as bound and local state allow.
 func (h *holding) publish() error {
 	e := h.engine
-	now := e.now()
-	limit := min(h.bound, now+e.bound)
+	limit := h.bound
 	if e.state != nil {
-		limit = min(limit, max(now, h.start)+reserve)
+		limit = min(limit, max(e.now(), h.start)+reserve)
 		err := e.state.save(record{Slot: h.slot, Nonce: h.doc.Nonce, HW: h.bound, Reserved: limit})
 		if err != nil {
 			return fmt.Errorf("leafsql: local state of the worker id's lease: %w", err)
@@ -53,6 +56,21 @@ func (h *holding) publish() error {
 	}
 	h.limit.Store(max(limit, h.limit.Load()))
 	return nil
+}
+
+// hold keeps the slot until ctx ends or it is lost, tells over which of them it
+// was as soon as no id may be issued any more, and then gives the slot back.
+func (h *holding) hold(ctx context.Context, over func(error)) {
+	err := h.keep(ctx)
+	h.seal()
+	over(err)
+	if err != nil {
+		h.abandon()
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), ms(h.engine.late))
+	defer cancel()
+	h.release(ctx)
 }
 
 // keep renews the slot until ctx ends, which gives nil, or it is lost.
@@ -97,11 +115,12 @@ func (h *holding) keep(ctx context.Context) error {
 // after so many ms, unless the error is a LostError.
 func (h *holding) renew(ctx context.Context) (again int64, err error) {
 	e := h.engine
-	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, e.now()+e.bound), Owner: e.owner}
+	bound := e.now() + e.bound
+	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, bound), Owner: e.owner}
 	h.sent = y.HW
 	v, res, err := e.put(ctx, h.slot, y, h.ver)
 	if res == OK {
-		h.doc, h.ver, h.bound = y, v, y.HW
+		h.doc, h.ver, h.bound = y, v, bound
 		return 0, nil
 	}
 	err = fmt.Errorf("leafsql: renewing worker id %d: %s: %w", h.slot, res, cmp.Or(err, errors.New("the slot was not at the expected version")))
@@ -173,7 +192,6 @@ func (h *holding) seal() int64 {
 
 // abandon is the end of a slot that was lost.
 func (h *holding) abandon() {
-	h.seal()
 	if h.engine.state != nil {
 		h.engine.state.remove()
 	}

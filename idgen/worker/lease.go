@@ -178,22 +178,16 @@ func (c *chain) take(ctx context.Context, before *Lease) (*Lease, error) {
 func (l *Lease) run(ctx context.Context, before *Lease) {
 	defer close(l.over)
 	told := l.tell(ctx, before)
-	err := l.h.keep(ctx)
-	l.h.seal()
-	l.err = err
-	if err == nil {
-		l.err = ErrClosed
-	}
-	close(l.done)
-	l.cancel()
-	if err != nil {
-		l.chain.engine.log.Warn("leafsql: worker id lost", "worker", l.h.slot, "err", err)
-		l.h.abandon()
-	} else {
-		ctx, cancel := context.WithTimeout(context.Background(), ms(l.chain.engine.late))
-		l.h.release(ctx)
-		cancel()
-	}
+	l.h.hold(ctx, func(err error) {
+		l.err = err
+		if err == nil {
+			l.err = ErrClosed
+		} else {
+			l.chain.engine.log.Warn("leafsql: worker id lost", "worker", l.h.slot, "err", err)
+		}
+		close(l.done)
+		l.cancel()
+	})
 	<-told
 	if l.chain.held != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)

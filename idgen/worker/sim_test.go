@@ -1,0 +1,156 @@
+package worker
+
+import (
+	"flag"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+)
+
+// wild is clocks that nobody looks after; near is within M, less the life of a
+// message.
+const (
+	wild = 400_000
+	near = 15_000
+)
+
+// combination is what a registry and its surroundings may do at once.
+type combination struct {
+	name string
+	faults
+}
+
+// safe is where no schedule may find a duplicate.
+var safe = []combination{
+	{"documents exist", faults{clocks: wild, jumps: true}},
+	{"documents exist, versions count", faults{clocks: wild, jumps: true, counter: true}},
+	{"documents missing, creation exclusive", faults{clocks: wild, jumps: true, missing: true}},
+	{"documents missing, several creators told ok, clocks within M", faults{clocks: near, missing: true, several: true, insert: true}},
+	{"wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true}},
+	{"wiped, a put on a missing slot inserts, with the anchor, clocks within M", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true}},
+	{"an older copy after W+M away, clocks within M", faults{clocks: near, restores: true, waited: true}},
+	{"local state, documents exist", faults{clocks: wild, jumps: true, disk: true}},
+	{"local state, wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true, disk: true}},
+}
+
+// broken is what remains impossible: where duplicates are found, and the
+// documentation says so.
+var broken = []combination{
+	{"wiped, a put on a missing slot inserts, no anchor", faults{clocks: near, wipes: true, several: true, insert: true}},
+	{"wiped, a put on a missing slot inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true, staleWipe: true}},
+	{"wiped, clocks further apart than M", faults{clocks: wild, wipes: true}},
+	{"an older copy while owners live", faults{clocks: near, restores: true}},
+	{"compare-and-set that lies", faults{clocks: near, lies: true}},
+	{"an older copy of the local state", faults{clocks: near, disk: true, oldDisk: true}},
+	{"local state used by two processes", faults{clocks: near, disk: true, shared: true}},
+}
+
+var (
+	simSchedules = flag.Int("sim", 100_000, "schedules to simulate over all combinations that must be safe")
+	simSeed      = flag.Uint64("simseed", 1, "the first schedule's seed")
+	simMutant    = flag.Bool("simmutant", false, "expect a duplicate: the engine was broken on purpose")
+)
+
+// hunt plays schedules on all cores and gives the seeds that found a
+// duplicate, in order; it stops early at the limit.
+func hunt(f faults, first uint64, n, limit int) []uint64 {
+	var (
+		mu    sync.Mutex
+		found []uint64
+		next  atomic.Int64
+		wg    sync.WaitGroup
+	)
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(func() {
+			for {
+				i := next.Add(1) - 1
+				if i >= int64(n) {
+					return
+				}
+				seed := first + uint64(i)
+				if run(newSchedule(f, seed), nil) == "" {
+					continue
+				}
+				mu.Lock()
+				found = append(found, seed)
+				if len(found) >= limit {
+					next.Store(int64(n))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	slices.Sort(found)
+	return found
+}
+
+// counterexample is the shortest of the schedules that these seeds lead to:
+// actions are left out as long as the duplicate stays.
+func counterexample(f faults, seeds []uint64) string {
+	var shortest string
+	for _, seed := range seeds {
+		s := newSchedule(f, seed)
+		for again := true; again; {
+			again = false
+			for i := len(s.actions) - 1; i >= 0; i-- {
+				less := s
+				less.actions = slices.Delete(slices.Clone(s.actions), i, i+1)
+				if run(less, nil) != "" {
+					s, again = less, true
+				}
+			}
+		}
+		var trace strings.Builder
+		run(s, &trace)
+		text := fmt.Sprintf("seed %d, %d slots, after leaving out what does not matter:\n%s", seed, s.slots, &trace)
+		if shortest == "" || strings.Count(text, "\n") < strings.Count(shortest, "\n") {
+			shortest = text
+		}
+	}
+	return shortest
+}
+
+func TestSimulation(t *testing.T) {
+	each := *simSchedules / len(safe)
+	if raceEnabled || testing.Short() {
+		each /= 100
+	}
+	duplicates := 0
+	for _, c := range safe {
+		t.Run(c.name, func(t *testing.T) {
+			if found := hunt(c.faults, *simSeed, each, 5); len(found) > 0 {
+				duplicates += len(found)
+				if !*simMutant {
+					t.Errorf("%d duplicates; the shortest:\n%s", len(found), counterexample(c.faults, found))
+				}
+			}
+		})
+	}
+	if *simMutant && duplicates > 0 {
+		t.Error("duplicates, as expected")
+	}
+}
+
+func TestSimulationFindsWhatIsImpossible(t *testing.T) {
+	for _, c := range broken {
+		t.Run(c.name, func(t *testing.T) {
+			if found := hunt(c.faults, *simSeed, 100_000, 1); len(found) == 0 {
+				t.Error("no duplicate: is it still true that this is impossible?")
+			}
+		})
+	}
+}
+
+func BenchmarkSchedule(b *testing.B) {
+	b.ReportAllocs()
+	seed := uint64(0)
+	for b.Loop() {
+		seed++
+		run(newSchedule(safe[0].faults, seed), nil)
+	}
+}
