@@ -1,8 +1,10 @@
 package segment_test
 
 import (
+	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
@@ -66,4 +68,46 @@ func BenchmarkNext(b *testing.B) {
 			}
 		})
 	})
+}
+
+// Segments follow each other every 1,000,000 ids or less, and a fetch takes 5 ms. waits
+// counts the calls that had to wait for one, out of all.
+func BenchmarkSwitch(b *testing.B) {
+	for _, every := range []time.Duration{0, 100 * time.Nanosecond, time.Microsecond, 10 * time.Microsecond} {
+		name := "flat out"
+		if every > 0 {
+			name = fmt.Sprintf("an id every %v", every)
+		}
+		b.Run(name, func(b *testing.B) {
+			m := segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1000})
+			m.Delay(5 * time.Millisecond)
+			g := segment.New(m, "a", nil)
+			defer g.Close()
+			ctx := b.Context()
+			// The step doubles until it sustains the rate: that part is not measured.
+			pace := func(from time.Time, i int) {
+				for every > 0 && time.Since(from) < time.Duration(i)*every {
+				}
+			}
+			begin := time.Now()
+			for i := 0; time.Since(begin) < 200*time.Millisecond; i++ {
+				g.Next(ctx, 1)
+				pace(begin, i)
+			}
+			warm := g.Stats()
+			b.ReportAllocs()
+			begin = time.Now()
+			i := 0
+			for b.Loop() {
+				if _, err := g.Next(ctx, 1); err != nil {
+					b.Fatal(err)
+				}
+				i++
+				pace(begin, i)
+			}
+			s := g.Stats()
+			b.ReportMetric(float64(s.Waits-warm.Waits), "waits")
+			b.ReportMetric(float64(s.Fetches-warm.Fetches), "fetches")
+		})
+	}
 }
