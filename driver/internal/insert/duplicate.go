@@ -50,7 +50,7 @@ func (w *writer) duplicate() error {
 	case !sets:
 		w.UpsertMark = true
 		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+mark)
-	case itself.End > 0 && !straddles(w.plan.text[itself.Pos:itself.End]):
+	case itself.End > 0 && !straddles(w.text[itself.Pos:itself.End]):
 		w.UpsertMark = true
 		w.replaceText(filled, itself.Pos, itself.End, mark)
 	}
@@ -60,7 +60,7 @@ func (w *writer) duplicate() error {
 // isItself says whether the value of an assignment, from its first token to
 // this one, is the key of the row there already: not that of the row alias.
 func (w *writer) isItself(value cursor) bool {
-	v := writer{parser: &parser{cursor: value, plan: w.plan}}
+	v := writer{parser: &parser{cursor: value, text: w.text}}
 	v.Table = w.Table
 	if !v.atName() {
 		return false

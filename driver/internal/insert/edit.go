@@ -23,7 +23,7 @@ const (
 type span struct{ from, to int }
 
 func (p *parser) edit(kind editKind, pos, end, ref int) {
-	p.plan.edits = append(p.plan.edits, edit{int32(pos), int32(end), int32(ref), kind})
+	p.made = append(p.made, edit{int32(pos), int32(end), int32(ref), kind})
 }
 
 func (p *parser) insertText(kind editKind, pos int, text string) {
@@ -31,6 +31,6 @@ func (p *parser) insertText(kind editKind, pos int, text string) {
 }
 
 func (p *parser) replaceText(kind editKind, pos, end int, text string) {
-	p.edit(kind, pos, end, len(p.plan.texts))
-	p.plan.texts = append(p.plan.texts, text)
+	p.edit(kind, pos, end, len(p.texts))
+	p.texts = append(p.texts, text)
 }

@@ -17,8 +17,8 @@ type writer struct {
 	width     int    // columns listed or, without a list, the table's
 	keyColumn int    // which of them is the key, -1: none, it is appended
 	form      form
-	verb      int // index of the statement's first edit
-	text      int // index of its first text
+	firstEdit int // index of its first edit
+	firstText int // index of its first text
 	list      int // edits made in the column list
 
 	firstPlace, lastPlace, lastHole int // where keys to fill stand
@@ -34,7 +34,7 @@ const (
 
 // insert reads INSERT or REPLACE, up to the end of the statement.
 func (p *parser) insert() error {
-	w := writer{parser: p, keyColumn: -1, verb: len(p.plan.edits), text: len(p.plan.texts)}
+	w := writer{parser: p, keyColumn: -1, firstEdit: len(p.made), firstText: len(p.texts)}
 	p.lastCall, p.userMark, p.call = -1, false, 0
 	w.Replace = p.is("replace")
 	p.next()
@@ -60,6 +60,7 @@ modifiers:
 	if t == nil {
 		return p.pass()
 	}
+	p.room()
 	w.Table, w.target = t, name
 	w.table = name[strings.LastIndexByte(name, '.')+1:]
 	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
@@ -152,7 +153,7 @@ func (w *writer) columnList() error {
 	if w.keyColumn < 0 {
 		column := "" // known when the first row is
 		if w.form == listed {
-			column = ", " + quoteName(w.Table.Key)
+			column = quotedAfter(", ", w.Table.Key)
 		}
 		w.insertText(filled, w.tok.Pos, column)
 		w.list = 1
@@ -259,7 +260,7 @@ func (w *writer) alias() error {
 		// The alias would get a column named as the key, and a bare mention of
 		// the key in the update list a second meaning.
 		c := w.columns
-		p := &writer{parser: &parser{cursor: c, plan: w.plan}}
+		p := &writer{parser: &parser{cursor: c, text: w.text}}
 		var b strings.Builder
 		b.WriteString("(")
 		for range w.width {
@@ -279,7 +280,7 @@ func (w *writer) alias() error {
 // ownAlias is a name that the text does not hold.
 func (w *writer) ownAlias() string {
 	name := "leafsql_key"
-	for strings.Contains(w.plan.text, name) {
+	for strings.Contains(w.text, name) {
 		name += "_"
 	}
 	return name
@@ -287,8 +288,8 @@ func (w *writer) ownAlias() string {
 
 // forget undoes what was noted of a statement.
 func (w *writer) forget() {
-	w.plan.edits = w.plan.edits[:w.verb]
-	w.plan.texts = w.plan.texts[:w.text]
+	w.made = w.made[:w.firstEdit]
+	w.texts = w.texts[:w.firstText]
 	for !w.atEnd() {
 		w.next()
 	}
@@ -303,7 +304,7 @@ func (w *writer) finish() error {
 	if w.block {
 		return refuse(w.Table, "it is written in a compound statement", "send the statement by itself, or give "+quoteName(w.Table.Key)+" explicitly")
 	}
-	w.Statement = w.plan.Results
+	w.Statement = w.results
 	if w.unknown {
 		w.Statement = -1
 	}
@@ -313,8 +314,8 @@ func (w *writer) finish() error {
 	if w.Select != nil {
 		w.Mark = w.Select.mark
 	}
-	w.Insert.edits = span{w.verb, len(w.plan.edits)}
-	w.plan.Inserts = append(w.plan.Inserts, w.Insert)
+	w.Insert.edits = span{w.firstEdit, len(w.made)}
+	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
 

@@ -55,7 +55,7 @@ value:
 	value := inner(tokens[:n])
 	switch w.classify(value) {
 	case isHole:
-		if n > 1 && straddles(w.plan.text[start:end]) {
+		if n > 1 && straddles(w.text[start:end]) {
 			return refuse(w.Table, "the key's value straddles a version comment", "write the value without it")
 		}
 		w.hole(key, start, end)
@@ -114,7 +114,7 @@ const (
 
 // classify says what a value without outer parentheses is as a key.
 func (w *writer) classify(t []lex.Token) valueKind {
-	text := w.plan.text
+	text := w.text
 	str := func(i int) string { return text[t[i].Pos:t[i].End] }
 	word := func(i int, s string) bool { return t[i].Kind == lex.Word && lex.Is(str(i), s) }
 
@@ -202,14 +202,14 @@ func (w *writer) namesKey(t []lex.Token) bool {
 		return false
 	}
 	last := t[len(t)-1]
-	return w.isKey(w.plan.text[last.Pos:last.End])
+	return w.isKey(w.text[last.Pos:last.End])
 }
 
 // stringKey says what a string literal, perhaps in several parts, is as a key.
 func (w *writer) stringKey(t []lex.Token) valueKind {
 	var content string
 	for _, x := range t {
-		s := w.plan.text[x.Pos:x.End]
+		s := w.text[x.Pos:x.End]
 		if x.Kind != lex.String {
 			return isExpression
 		}

@@ -43,11 +43,7 @@ type reading struct {
 }
 
 func read(text string, mode Mode, v view, lookup Lookup) reading {
-	p := parser{
-		mode:   mode,
-		lookup: lookup,
-		plan:   &Plan{text: text},
-	}
+	p := parser{text: text, mode: mode, lookup: lookup}
 	p.s = lex.Scanner{
 		Text:               text,
 		NoBackslashEscapes: v.noBackslashEscapes,
@@ -61,8 +57,41 @@ func read(text string, mode Mode, v view, lookup Lookup) reading {
 			p.s.Flavour = lex.MariaDB
 		}
 	}
-	err := p.texts()
-	return reading{v, p.plan, p.need, err, p.s.Seen}
+	err := p.statements()
+	return reading{v, p.plan(), p.need, err, p.s.Seen}
+}
+
+// A usualPlan is a plan with what most plans of one INSERT hold, in one piece.
+type usualPlan struct {
+	Plan
+	inserts [1]Insert
+	edits   [2]edit
+	texts   [1]string
+}
+
+// room makes the plan, once it is known to hold something.
+func (p *parser) room() {
+	if p.made == nil {
+		u := &usualPlan{}
+		p.usual = &u.Plan
+		p.inserts, p.made, p.texts = u.inserts[:0], u.edits[:0], u.texts[:0]
+	}
+}
+
+func (p *parser) plan() *Plan {
+	plan := p.usual
+	if plan == nil {
+		plan = &Plan{}
+	}
+	plan.Inserts = p.inserts
+	plan.Results = p.results
+	plan.NumInput = p.params
+	plan.Use = p.db
+	plan.UseUnknown = p.useUnknown
+	plan.text = p.text
+	plan.edits = p.made
+	plan.texts = p.texts
+	return plan
 }
 
 const seenQuotes = lex.SeenBackslash | lex.SeenDoubleQuote

@@ -23,10 +23,18 @@ type cursor struct {
 // statement in another form.
 type parser struct {
 	cursor
+	text   string
 	mode   Mode
 	lookup Lookup
-	plan   *Plan
 	need   Need
+
+	// What becomes the plan.
+	usual      *Plan
+	inserts    []Insert
+	made       []edit
+	texts      []string
+	results    int
+	useUnknown bool
 
 	db      string // what USE said in this text
 	block   bool   // in a compound statement, up to the end of the text
@@ -68,12 +76,12 @@ func (p *parser) callNext() {
 	p.call = 0
 }
 
-func (p *parser) str() string { return p.plan.text[p.tok.Pos:p.tok.End] }
+func (p *parser) str() string { return p.text[p.tok.Pos:p.tok.End] }
 
 // is says whether the token is the unquoted word given in lower case.
 func (p *parser) is(word string) bool {
 	return p.tok.Kind == lex.Word && p.tok.End-p.tok.Pos == len(word) &&
-		lex.Is(p.plan.text[p.tok.Pos:p.tok.End], word)
+		lex.Is(p.text[p.tok.Pos:p.tok.End], word)
 }
 
 func (p *parser) isAny(words ...string) bool {
@@ -127,11 +135,13 @@ func unquote(s string) string {
 }
 
 // quoteName writes a name so that it is one under every setting.
-func quoteName(name string) string {
+func quoteName(name string) string { return quotedAfter("", name) }
+
+func quotedAfter(before, name string) string {
 	if strings.IndexByte(name, '`') >= 0 {
 		name = strings.ReplaceAll(name, "`", "``")
 	}
-	return "`" + name + "`"
+	return before + "`" + name + "`"
 }
 
 // parens goes past a group in parentheses and reports whether it ends.
@@ -186,13 +196,13 @@ func (p *parser) expr(open bool) {
 // closesList says whether a word ends the assignments of SET or of an update
 // list.
 func (p *parser) closesList() bool {
-	switch p.plan.text[p.tok.Pos] | 0x20 {
+	switch p.text[p.tok.Pos] | 0x20 {
 	case 'o':
 		return p.is("on")
 	case 'a':
 		return p.is("as")
 	case 'r':
-		return p.is("returning") && operand(p.plan.text[p.prevEnd-1])
+		return p.is("returning") && operand(p.text[p.prevEnd-1])
 	}
 	return false
 }

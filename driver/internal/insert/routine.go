@@ -46,7 +46,7 @@ func (p *parser) routine() error {
 			depth--
 			prev = p.tok
 			if t := p.peek(); t.Kind == lex.Word {
-				switch p.plan.text[t.Pos] | 0x20 {
+				switch p.text[t.Pos] | 0x20 {
 				case 'i', 'c', 'l', 'w', 'r', 'f':
 					p.next() // END IF
 				}
@@ -61,7 +61,7 @@ func (p *parser) routine() error {
 // statement, by what stands before and behind it.
 func (p *parser) opensBlock(prev lex.Token, depth int) bool {
 	next := p.peek()
-	word := p.plan.text[next.Pos:next.End]
+	word := p.text[next.Pos:next.End]
 	if next.Kind == lex.Word && (lex.Is(word, "not") && depth == 0 || lex.Is(word, "exists") || lex.Is(word, "each")) {
 		return false
 	}
@@ -71,7 +71,7 @@ func (p *parser) opensBlock(prev lex.Token, depth int) bool {
 	case ')':
 		return depth == 0
 	case lex.Word:
-		before := p.plan.text[prev.Pos:prev.End]
+		before := p.text[prev.Pos:prev.End]
 		for _, w := range []string{"begin", "then", "else", "do", "loop", "repeat"} {
 			if lex.Is(before, w) {
 				return next.Kind != '(' || !p.callsFunction()

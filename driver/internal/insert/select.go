@@ -57,13 +57,13 @@ func (w *writer) selected() error {
 	if w.form != listed {
 		list := w.allColumns()
 		if w.list > 0 {
-			w.plan.texts[w.text] = list
+			w.texts[w.firstText] = list
 		} else {
 			w.insertText(always, w.tok.Pos, "("+list+") ")
 		}
 	}
-	for i := w.verb; i < len(w.plan.edits); i++ {
-		w.plan.edits[i].kind = always
+	for i := w.firstEdit; i < len(w.made); i++ {
+		w.made[i].kind = always
 	}
 	src, err := w.source()
 	if err != nil {
@@ -116,7 +116,7 @@ func (w *writer) source() (source, error) {
 		if depth > 0 {
 			continue
 		}
-		if w.is("on") && w.peekIs("duplicate") || w.mode.MariaDB && w.is("returning") && operand(w.plan.text[w.prevEnd-1]) {
+		if w.is("on") && w.peekIs("duplicate") || w.mode.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1]) {
 			break
 		}
 		switch {
@@ -153,7 +153,7 @@ func (w *writer) source() (source, error) {
 
 func (p *parser) peekIs(word string) bool {
 	t := p.peek()
-	return t.Kind == lex.Word && lex.Is(p.plan.text[t.Pos:t.End], word)
+	return t.Kind == lex.Word && lex.Is(p.text[t.Pos:t.End], word)
 }
 
 // locks says whether a locking clause begins here, not an index hint.
@@ -176,7 +176,7 @@ func (p *parser) limit() int {
 	if count.Kind != lex.Number {
 		return 0
 	}
-	rows, err := strconv.Atoi(p.plan.text[count.Pos:count.End])
+	rows, err := strconv.Atoi(p.text[count.Pos:count.End])
 	if err != nil || rows > maxBound {
 		return 0
 	}
@@ -190,7 +190,7 @@ func (w *writer) effects(what string) error {
 
 // sideEffect says whether the word calls something that is not to run twice.
 func (p *parser) sideEffect() bool {
-	switch p.plan.text[p.tok.Pos] | 0x20 {
+	switch p.text[p.tok.Pos] | 0x20 {
 	case 's':
 		return p.isAny("sleep", "setval", "source_pos_wait") && p.peek().Kind == '('
 	case 'g':
@@ -261,7 +261,7 @@ func (w *writer) numbering(src source) *Select {
 		s.open = ") SELECT " + before.String() + "IF(" + lacks + ", "
 		s.shut = ", " + column + ")" + after.String() + from
 	}
-	s.Count = "WITH " + cte(w.width) + " AS (" + w.plan.text[src.start:src.end] + ") SELECT COUNT(*)" + from
+	s.Count = "WITH " + cte(w.width) + " AS (" + w.text[src.start:src.end] + ") SELECT COUNT(*)" + from
 	if lacks != "" {
 		s.Count += " WHERE " + lacks
 	}
@@ -318,14 +318,14 @@ func (s *Select) number(b []byte, f *Fill) []byte {
 // ownColumns refuses an update list that names a column of the source, which is
 // hidden from it now. The list stands in the text from the given place on.
 func (w *writer) ownColumns(from int) error {
-	s := lex.Scanner{Text: w.plan.text[:w.prevEnd], NoBackslashEscapes: w.s.NoBackslashEscapes, ANSIQuotes: w.s.ANSIQuotes,
+	s := lex.Scanner{Text: w.text[:w.prevEnd], NoBackslashEscapes: w.s.NoBackslashEscapes, ANSIQuotes: w.s.ANSIQuotes,
 		Flavour: w.s.Flavour, Dead: w.s.Dead, Version: w.s.Version}
 	s.Seek(from)
 	var parts [2]lex.Token // the last two tokens
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 		isName := t.Kind == lex.Word || t.Kind == lex.Name
 		if isName && parts[1].Kind == '.' && (parts[0].Kind == lex.Word || parts[0].Kind == lex.Name) {
-			q := unquote(w.plan.text[parts[0].Pos:parts[0].End])
+			q := unquote(w.text[parts[0].Pos:parts[0].End])
 			last := s
 			if last.Next().Kind != '.' && q != unquote(w.table) {
 				return refuse(w.Table, "the update list names a column of the select", "give the value a column in the insert and use VALUES()")

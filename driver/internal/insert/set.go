@@ -34,7 +34,7 @@ func (w *writer) set() error {
 	if w.keyColumn < 0 {
 		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = ")
 		w.hole(key, w.prevEnd, w.prevEnd)
-		w.plan.edits[len(w.plan.edits)-1].kind = key // it follows our own text
+		w.made[len(w.made)-1].kind = key // it follows our own text
 	}
 	return w.tail()
 }

@@ -135,7 +135,14 @@ func (p *Plan) newShape(fills []Fill) *Shape {
 
 // render makes a shape.
 func (p *Plan) render(fills []Fill) *Shape {
-	s := &Shape{NumInput: p.NumInput, marks: make([]int, len(p.Inserts))}
+	usual := &struct {
+		Shape
+		marks [1]int
+		slots [2]slot
+	}{}
+	s := &usual.Shape
+	s.NumInput = p.NumInput
+	s.marks = append(usual.marks[:0], make([]int, len(p.Inserts))...)
 	size, slots := len(p.text), 0
 	for i := range p.Inserts {
 		in, f := &p.Inserts[i], &fills[i]
@@ -170,7 +177,7 @@ func (p *Plan) render(fills []Fill) *Shape {
 		return s
 	}
 	b := make([]byte, 0, size)
-	s.slots = make([]slot, 0, slots)
+	s.slots = slices.Grow(usual.slots[:0], slots)
 	last := 0
 	for i := range p.Inserts {
 		in, f := &p.Inserts[i], &fills[i]

@@ -2,8 +2,8 @@ package insert
 
 import "github.com/leafsql/leafsql/driver/internal/lex"
 
-// texts reads all statements of a text.
-func (p *parser) texts() error {
+// statements reads all statements of the text.
+func (p *parser) statements() error {
 	p.next()
 	for p.tok.Kind != lex.EOF && p.tok.Kind != lex.Bad && !p.broken {
 		if p.tok.Kind == ';' {
@@ -16,16 +16,14 @@ func (p *parser) texts() error {
 			return err
 		}
 		p.s.Seen &^= lex.SeenComment
-		p.plan.Results++
+		p.results++
 	}
 	if p.s.Seen&lex.SeenComment != 0 {
-		p.plan.Results++ // nothing but a comment answers too
+		p.results++ // nothing but a comment answers too
 	}
 	for p.tok.Kind != lex.EOF { // placeholders count even in what is broken
 		p.next()
 	}
-	p.plan.NumInput = p.params
-	p.plan.Use = p.db
 	return nil
 }
 
@@ -38,7 +36,7 @@ func (p *parser) statement() error {
 			}
 			return p.rest()
 		}
-		switch p.plan.text[p.tok.Pos] | 0x20 {
+		switch p.text[p.tok.Pos] | 0x20 {
 		case 'i':
 			if p.is("insert") {
 				return p.insert()
@@ -72,7 +70,7 @@ func (p *parser) statement() error {
 				return p.pass()
 			}
 			if p.is("execute") {
-				p.plan.UseUnknown = true
+				p.useUnknown = true
 				p.next()
 				p.unknown = true
 				if p.is("immediate") {
@@ -217,7 +215,7 @@ func (p *parser) rest() error {
 			return p.odd()
 		}
 		if p.block && p.is("execute") {
-			p.plan.UseUnknown = true
+			p.useUnknown = true
 		}
 		prev = p.tok
 		p.next()

@@ -26,13 +26,13 @@ func (p *parser) stored(form string) error {
 	}
 	var b strings.Builder
 	for _, t := range literal {
-		p.unescape(&b, p.plan.text[t.Pos:t.End])
+		p.unescape(&b, p.text[t.Pos:t.End])
 	}
 	text := b.String()
 	in := parser{
 		mode:   p.mode,
 		lookup: p.lookup,
-		plan:   &Plan{text: text},
+		text:   text,
 		db:     p.db,
 		depth:  p.depth + 1,
 	}
@@ -47,14 +47,14 @@ func (p *parser) stored(form string) error {
 	if in.depth > maxDepth {
 		return in.anyTable(form)
 	}
-	err := in.texts()
+	err := in.statements()
 	p.s.Seen |= in.s.Seen &^ lex.SeenComment
 	p.need |= in.need
 	if err != nil {
 		return err
 	}
-	if len(in.plan.Inserts) > 0 {
-		return refuse(in.plan.Inserts[0].Table, "it is written by the text in "+form, "send that text as a statement of its own")
+	if len(in.inserts) > 0 {
+		return refuse(in.inserts[0].Table, "it is written by the text in "+form, "send that text as a statement of its own")
 	}
 	return nil
 }

@@ -34,7 +34,7 @@ func (w *writer) values() error {
 // restart forgets the rows, to read them in another way.
 func (w *writer) restart(at cursor) {
 	w.cursor = at
-	w.plan.edits, w.plan.texts = w.plan.edits[:w.verb+w.list], w.plan.texts[:w.text+w.list]
+	w.made, w.texts = w.made[:w.firstEdit+w.list], w.texts[:w.firstText+w.list]
 	w.Rows, w.Holes, w.ArgKeys, w.Wraps = 0, 0, nil, false
 	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
 }
@@ -47,7 +47,7 @@ func (w *writer) firstRow(verb int) {
 		list = w.allColumns()
 	}
 	if w.form == empty {
-		w.plan.texts[w.text] = list
+		w.texts[w.firstText] = list
 		if w.tok.Kind != ')' {
 			w.form = positional
 		}
@@ -130,7 +130,7 @@ func (w *writer) closing() bool {
 // hole notes a row without a key, which goes to text[pos:end].
 func (w *writer) hole(kind editKind, pos, end int) {
 	if kind == key && pos > 0 {
-		if c := w.plan.text[pos-1]; c == '!' || '0' <= c && c <= '9' {
+		if c := w.text[pos-1]; c == '!' || '0' <= c && c <= '9' {
 			kind = keySpace // it would read as the version of a version comment
 		}
 	}

@@ -1,0 +1,82 @@
+package insert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const tenColumns = "INSERT INTO orders (customer, total, created, updated, state, street, city, zip, country, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+// What a text costs the first time: a plan and its shape.
+func BenchmarkFirstSight(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		p, _, err := Parse(tenColumns, mariaDB, lookup)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if s := p.Shape([]Fill{{First: 201, N: 1}}); s.NumInput != 11 {
+			b.Fatal(s.NumInput)
+		}
+	}
+}
+
+// What it costs each time after that.
+func BenchmarkAppendArgs(b *testing.B) {
+	p := mustParse(b, tenColumns)
+	args := make([]int64, 10)
+	dst := make([]int64, 0, 11)
+	b.ReportAllocs()
+	for b.Loop() {
+		fills := [1]Fill{{First: 201, N: 1}}
+		s := p.Shape(fills[:])
+		dst = AppendArgs(dst[:0], args, s, fills[:], func(id int64) int64 { return id })
+	}
+}
+
+func literals(rows int) string {
+	var b strings.Builder
+	b.WriteString("INSERT INTO orders (customer, total, created, updated, state, street, city, zip, country, note) VALUES ")
+	for i := range rows {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "('customer %d', %d.50, '2026-01-02 03:04:05', NULL, 'open', 'Main street %d', 'Springfield', '%05d', 'US', 'it''s nice')", i, i*7, i, i)
+	}
+	return b.String()
+}
+
+// A large text of literals: plan and fill.
+func BenchmarkLiterals(b *testing.B) {
+	for _, rows := range []int{1, 1000} {
+		text := literals(rows)
+		b.Run(fmt.Sprint(rows), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				p, _, err := Parse(text, mariaDB, lookup)
+				if err != nil {
+					b.Fatal(err)
+				}
+				p.Text([]Fill{{First: 1234567890123, N: rows}})
+			}
+		})
+	}
+}
+
+// A text that is none of ours.
+func BenchmarkNotOurs(b *testing.B) {
+	for _, text := range []string{
+		"SELECT id, customer, total FROM orders WHERE customer = ? AND created > ? ORDER BY created DESC LIMIT 20",
+		strings.Replace(literals(1000), "orders", "others", 1),
+	} {
+		b.Run(fmt.Sprint(len(text)), func(b *testing.B) {
+			b.ReportAllocs()
+			b.SetBytes(int64(len(text)))
+			for b.Loop() {
+				Parse(text, mariaDB, lookup)
+			}
+		})
+	}
+}
