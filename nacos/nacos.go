@@ -75,7 +75,7 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	if cfg.ConfigClient != nil {
-		return modern(ctx, cfg, clients(cfg))
+		return modern(ctx, cfg, given(cfg))
 	}
 	w := newWeb(cfg)
 	c := newCluster(cfg, w)
@@ -116,7 +116,7 @@ type services struct {
 	close   func()
 }
 
-func clients(cfg Config) services {
+func given(cfg Config) services {
 	s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group}, close: func() {}}
 	if cfg.NamingClient != nil {
 		s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
