@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -18,7 +19,7 @@ type AllocStore struct {
 	db    *sqlx.DB
 	table string // quoted
 
-	update, read, exhausted, ensure string
+	update, read, limits, ensure string
 }
 
 // Row is a tag's row.
@@ -40,9 +41,9 @@ func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 		// SELECT reads.
 		update: "UPDATE " + t + " SET max_id = LAST_INSERT_ID(max_id + GREATEST(step, ?)) WHERE biz_tag = ?",
 		// FOR UPDATE keeps proxies that split reads from writes off their replicas.
-		read:      "SELECT biz_tag, max_id, step FROM " + t + " WHERE biz_tag = ? FOR UPDATE",
-		exhausted: "SELECT max_id > 9223372036854775807 - GREATEST(step, ?) FROM " + t + " WHERE biz_tag = ?",
-		ensure:    "INSERT INTO " + t + " (biz_tag, max_id, step) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE biz_tag = biz_tag",
+		read:   "SELECT biz_tag, max_id, step FROM " + t + " WHERE biz_tag = ? FOR UPDATE",
+		limits: "SELECT max_id < -GREATEST(step, ?) AS below, max_id > 9223372036854775807 - GREATEST(step, ?) AS above FROM " + t + " WHERE biz_tag = ?",
+		ensure: "INSERT INTO " + t + " (biz_tag, max_id, step) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE biz_tag = biz_tag",
 	}
 }
 
@@ -77,17 +78,16 @@ func (s *AllocStore) Fetch(ctx context.Context, tag string, n, seen int64) (Rang
 	if row.Step < 1 || row.Step > MaxRowStep {
 		return Range{}, &StepError{Tag: tag, Table: s.table, Step: row.Step}
 	}
-	// A proxy in between may swallow the id of an UPDATE: 0 says nothing.
-	if wrote != 0 && wrote != row.MaxID {
-		return Range{}, fmt.Errorf("leafsql: tag %q: max_id was set to %d and reads %d in the same transaction; %s must be an InnoDB table without triggers, read where it is written",
-			tag, wrote, row.MaxID, s.table)
-	}
 	r := Range{Start: row.MaxID - max(n, row.Step), End: row.MaxID, Step: row.Step}
-	if r.Start < seen {
-		return Range{}, &RolledBackError{Tag: tag, Table: s.table, Start: r.Start, Seen: seen}
-	}
-	if r.End <= 0 {
+	switch {
+	case wrote < 0 || row.MaxID <= 0:
 		return Range{}, &RangeError{Tag: tag, Table: s.table, Range: r}
+	// A proxy in between may swallow the id of an UPDATE: 0 says nothing.
+	case wrote != 0 && wrote != row.MaxID:
+		return Range{}, fmt.Errorf("leafsql: tag %q: max_id was set to %d and reads %d in the same transaction; %s must be an InnoDB table, read where it is written",
+			tag, wrote, row.MaxID, s.table)
+	case max(r.Start, 0) < seen:
+		return Range{}, &RolledBackError{Tag: tag, Table: s.table, Start: r.Start, Seen: seen}
 	}
 	// Whether a failed commit took effect is unknown: the range is nobody's then.
 	if err := tx.Commit(); err != nil {
@@ -96,13 +96,18 @@ func (s *AllocStore) Fetch(ctx context.Context, tag string, n, seen int64) (Rang
 	return r, nil
 }
 
-// explain looks whether the statement failed because max_id has come to its end.
+// explain looks whether the statement failed because max_id is out of bounds.
 func (s *AllocStore) explain(ctx context.Context, tx *sqlx.Tx, tag string, n int64, cause error) error {
-	var end bool
-	if err := tx.GetContext(ctx, &end, s.exhausted, n, tag); err != nil || !end {
-		return cause
+	var out struct{ Below, Above bool }
+	err := tx.GetContext(ctx, &out, s.limits, n, n, tag)
+	switch {
+	case err == nil && out.Below:
+		// LAST_INSERT_ID is unsigned: such a sum does not get into the column.
+		return &RangeError{Tag: tag, Table: s.table, Range: Range{Start: math.MinInt64, End: 0}}
+	case err == nil && out.Above:
+		return fmt.Errorf("%w: tag %q in %s: %w", idgen.ErrExhausted, tag, s.table, cause)
 	}
-	return fmt.Errorf("%w: tag %q in %s: %w", idgen.ErrExhausted, tag, s.table, cause)
+	return cause
 }
 
 // Create creates the table where it does not exist, as Leaf defines it.

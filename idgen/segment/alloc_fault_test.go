@@ -19,9 +19,9 @@ var errDown = errors.New("the database is down")
 // Every way a fetch can fail, and that it ends without a commit.
 func TestAllocStoreFaults(t *testing.T) {
 	const (
-		update    = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(max_id + GREATEST(step, ?)) WHERE biz_tag = ?"
-		read      = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = ? FOR UPDATE"
-		exhausted = "SELECT max_id > 9223372036854775807 - GREATEST(step, ?) FROM `shop`.`leaf_alloc` WHERE biz_tag = ?"
+		update = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(max_id + GREATEST(step, ?)) WHERE biz_tag = ?"
+		read   = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = ? FOR UPDATE"
+		limits = "SELECT max_id < -GREATEST(step, ?) AS below, max_id > 9223372036854775807 - GREATEST(step, ?) AS above FROM `shop`.`leaf_alloc` WHERE biz_tag = ?"
 	)
 	updated := func(m sqlmock.Sqlmock, id, rows int64) {
 		m.ExpectBegin()
@@ -30,7 +30,9 @@ func TestAllocStoreFaults(t *testing.T) {
 	row := func(maxID, step any) *sqlmock.Rows {
 		return sqlmock.NewRows([]string{"biz_tag", "max_id", "step"}).AddRow("a", maxID, step)
 	}
-	end := func(end any) *sqlmock.Rows { return sqlmock.NewRows([]string{"end"}).AddRow(end) }
+	out := func(below, above bool) *sqlmock.Rows {
+		return sqlmock.NewRows([]string{"below", "above"}).AddRow(below, above)
+	}
 	down := func(t *testing.T, err error) {
 		if !errors.Is(err, errDown) || errors.Is(err, idgen.ErrExhausted) {
 			t.Error(err)
@@ -41,6 +43,11 @@ func TestAllocStoreFaults(t *testing.T) {
 			if !strings.Contains(err.Error(), text) {
 				t.Error(err)
 			}
+		}
+	}
+	below := func(t *testing.T, err error) {
+		if !is[*segment.RangeError](err) {
+			t.Error(err)
 		}
 	}
 	for name, c := range map[string]struct {
@@ -61,25 +68,41 @@ func TestAllocStoreFaults(t *testing.T) {
 		"update": {func(m sqlmock.Sqlmock) {
 			m.ExpectBegin()
 			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(exhausted).WithArgs(20, "a").WillReturnRows(end(false))
+			m.ExpectQuery(limits).WithArgs(20, 20, "a").WillReturnRows(out(false, false))
 			m.ExpectRollback()
 		}, down},
 		"update, and the look at its cause": {func(m sqlmock.Sqlmock) {
 			m.ExpectBegin()
 			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(exhausted).WillReturnError(errors.New("as well"))
+			m.ExpectQuery(limits).WillReturnError(errors.New("as well"))
 			m.ExpectRollback().WillReturnError(errors.New("as well"))
 		}, down},
 		"out of range": {func(m sqlmock.Sqlmock) {
 			m.ExpectBegin()
 			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(exhausted).WillReturnRows(end(true))
+			m.ExpectQuery(limits).WillReturnRows(out(false, true))
 			m.ExpectRollback()
 		}, func(t *testing.T, err error) {
 			if !errors.Is(err, idgen.ErrExhausted) || !errors.Is(err, errDown) {
 				t.Error(err)
 			}
 		}},
+		"far below 1": {func(m sqlmock.Sqlmock) {
+			m.ExpectBegin()
+			m.ExpectExec(update).WillReturnError(errDown)
+			m.ExpectQuery(limits).WillReturnRows(out(true, false))
+			m.ExpectRollback()
+		}, below},
+		"far below 1, and the server took what it could": {func(m sqlmock.Sqlmock) {
+			updated(m, -40, 1)
+			m.ExpectQuery(read).WillReturnRows(row(math.MaxInt64, 10))
+			m.ExpectRollback()
+		}, below},
+		"still below 1": {func(m sqlmock.Sqlmock) {
+			updated(m, 0, 1)
+			m.ExpectQuery(read).WillReturnRows(row(0, 10))
+			m.ExpectRollback()
+		}, below},
 		"no count of rows": {func(m sqlmock.Sqlmock) {
 			m.ExpectBegin()
 			m.ExpectExec(update).WillReturnResult(sqlmock.NewErrorResult(errDown))
@@ -101,19 +124,19 @@ func TestAllocStoreFaults(t *testing.T) {
 		"select": {func(m sqlmock.Sqlmock) {
 			updated(m, 120, 1)
 			m.ExpectQuery(read).WillReturnError(errDown)
-			m.ExpectQuery(exhausted).WillReturnError(errDown)
+			m.ExpectQuery(limits).WillReturnError(errDown)
 			m.ExpectRollback()
 		}, down},
 		"select without a row": {func(m sqlmock.Sqlmock) {
 			updated(m, 120, 1)
 			m.ExpectQuery(read).WillReturnRows(sqlmock.NewRows([]string{"biz_tag", "max_id", "step"}))
-			m.ExpectQuery(exhausted).WillReturnRows(sqlmock.NewRows([]string{"end"}))
+			m.ExpectQuery(limits).WillReturnRows(sqlmock.NewRows([]string{"below", "above"}))
 			m.ExpectRollback()
 		}, says("no rows")},
 		"scan": {func(m sqlmock.Sqlmock) {
 			updated(m, 120, 1)
 			m.ExpectQuery(read).WillReturnRows(row("x", 10))
-			m.ExpectQuery(exhausted).WillReturnRows(end(false))
+			m.ExpectQuery(limits).WillReturnRows(out(false, false))
 			m.ExpectRollback()
 		}, says("max_id")},
 		"read back differs": {func(m sqlmock.Sqlmock) {

@@ -56,8 +56,8 @@ type RangeError struct {
 }
 
 func (e *RangeError) Error() string {
-	return fmt.Sprintf("leafsql: tag %q gave the range [%d, %d), which cannot be used; set its max_id in %s to the highest id in use + 1",
-		e.Tag, e.Range.Start, e.Range.End, table(e.Table))
+	return fmt.Sprintf("leafsql: tag %q gave the range [%d, %d), which cannot be used; raise it above every id in use: UPDATE %s SET max_id = <highest id + 1> WHERE biz_tag = %s",
+		e.Tag, e.Range.Start, e.Range.End, table(e.Table), quote(e.Tag))
 }
 
 // UnavailableError means that there was no id in memory and the store failed to give

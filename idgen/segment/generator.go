@@ -150,7 +150,7 @@ func (g *Generator) stock(s *segment) {
 	taken := s.taken()
 	g.pace.measure(g.stats.IDs+taken, now)
 	switch left := s.size - taken; {
-	case g.fetching || g.failure != nil || len(g.queue) > 0:
+	case g.fetching || len(g.queue) > 0:
 		s.mark.Store(s.size)
 	case left <= max(s.size/2, g.pace.need()):
 		s.mark.Store(s.size)

@@ -24,8 +24,9 @@ type Store interface {
 	//
 	// A row whose next id is below seen is refused with *RolledBackError and not
 	// moved: it may be a restored backup, and creeping past seen would pass ids that
-	// others hold. An unknown tag is *UnknownTagError, a bad step *StepError, a row
-	// that cannot move as far within 1 … 2^63-1 wraps idgen.ErrExhausted. After any
-	// error the ids are lost or were never taken; nobody issues them.
+	// others hold. An unknown tag is *UnknownTagError, a bad step *StepError, a range
+	// without an id above 0 *RangeError, a row that cannot move as far up to 2^63-1
+	// wraps idgen.ErrExhausted. After any error the ids are lost or were never taken;
+	// nobody issues them. Fetch returns soon after ctx ends.
 	Fetch(ctx context.Context, tag string, n, seen int64) (Range, error)
 }

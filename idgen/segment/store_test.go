@@ -179,6 +179,12 @@ func TestAllocStoreWayOut(t *testing.T) {
 	if r, err := s.Fetch(ctx, tag, 1, 123456); err != nil || r.Start != 123456 {
 		t.Fatal(r, err)
 	}
+	db.MustExec("UPDATE leaf_alloc SET max_id = -123456")
+	_, err = s.Fetch(ctx, tag, 1, 0)
+	mend(err)
+	if r, err := s.Fetch(ctx, tag, 1, 0); err != nil || r.Start != 1 {
+		t.Fatal(r, err)
+	}
 	db.MustExec("UPDATE leaf_alloc SET step = -3")
 	_, err = s.Fetch(ctx, tag, 1, 0)
 	mend(err)

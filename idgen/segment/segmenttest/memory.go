@@ -98,6 +98,9 @@ func (m *Memory) Fetch(ctx context.Context, tag string, n, seen int64) (segment.
 	case row.MaxID > math.MaxInt64-n:
 		return segment.Range{}, fmt.Errorf("%w: tag %q", idgen.ErrExhausted, tag)
 	}
+	if row.MaxID <= -n {
+		return segment.Range{}, &segment.RangeError{Tag: tag, Range: segment.Range{Start: row.MaxID, End: row.MaxID + n}}
+	}
 	r := segment.Range{Start: row.MaxID, End: row.MaxID + n, Step: row.Step}
 	row.MaxID = r.End
 	m.rows[tag] = row
