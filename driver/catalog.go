@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"math"
 	"regexp"
@@ -111,6 +112,16 @@ func text(v driver.Value) string {
 		return ""
 	}
 	return fmt.Sprint(v)
+}
+
+// engine names a table's storage engine, "" for a view or a temporary table.
+func (c *catalog) engine(ctx context.Context, database, table string) (string, error) {
+	var engine sql.NullString
+	err := c.db.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", database, table).Scan(&engine)
+	if errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return engine.String, err
 }
 
 // highest gives MAX(column), 0 for an empty table.

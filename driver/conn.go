@@ -58,6 +58,7 @@ type entry struct {
 	need    insert.Need // no plan: the session's settings decide
 	refusal error
 	plain   bool // to the inner driver as it is
+	selects bool // its rows have to be counted on the server
 	ddl     bool // changes tables: what is known of them is out of date afterwards
 }
 
@@ -167,6 +168,7 @@ func (c *conn) parse(ctx context.Context, text string, mode insert.Mode) (*entry
 		return nil, err
 	}
 	e := &entry{plan: plan, need: need, ddl: isDDL(text)}
+	e.selects = need == 0 && selects(plan)
 	e.plain = need == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.UseUnknown && !e.ddl
 	return e, nil
 }

@@ -23,11 +23,20 @@ func (c *conn) exec(ctx context.Context, e *entry, text string, args []driver.Na
 		}
 		return res, err
 	}
-	fills, err := c.draw(ctx, p, args)
-	if err != nil {
-		return nil, err
+	var fills []insert.Fill
+	var res driver.Result
+	var err error
+	if e.selects {
+		fills, err = c.execSelect(ctx, p, args, func(fills []insert.Fill) (err error) {
+			res, err = c.send(ctx, p, fills, args)
+			return err
+		})
+	} else {
+		if fills, err = c.draw(ctx, p, args); err != nil {
+			return nil, err
+		}
+		res, err = c.send(ctx, p, fills, args)
 	}
-	res, err := c.send(ctx, p, fills, args)
 	c.after(e, err)
 	if err != nil {
 		return nil, c.native(ctx, p, text, err)
@@ -67,18 +76,19 @@ func (c *conn) query(ctx context.Context, e *entry, text string, args []driver.N
 		}
 		return rows, err
 	}
-	fills, err := c.draw(ctx, p, args)
-	if err != nil {
-		return nil, err
-	}
+	var fills []insert.Fill
 	var rows driver.Rows
-	if len(args) == 0 {
-		rows, err = c.innerConn.QueryContext(ctx, p.Text(fills), nil)
+	var err error
+	if e.selects {
+		fills, err = c.execSelect(ctx, p, args, func(fills []insert.Fill) (err error) {
+			rows, err = c.sendQuery(ctx, p, fills, args)
+			return err
+		})
 	} else {
-		shape := p.Shape(fills)
-		spliced := c.splice(shape, fills, args)
-		defer clear(spliced)
-		rows, err = c.innerConn.QueryContext(ctx, shape.Text, spliced)
+		if fills, err = c.draw(ctx, p, args); err != nil {
+			return nil, err
+		}
+		rows, err = c.sendQuery(ctx, p, fills, args)
 	}
 	if err == driver.ErrSkip {
 		return nil, err // an argument that cannot be interpolated: the block is a gap
@@ -89,6 +99,16 @@ func (c *conn) query(ctx context.Context, e *entry, text string, args []driver.N
 	}
 	collect(ctx, p, fills)
 	return rows, nil
+}
+
+func (c *conn) sendQuery(ctx context.Context, p *insert.Plan, fills []insert.Fill, args []driver.NamedValue) (driver.Rows, error) {
+	if len(args) == 0 {
+		return c.innerConn.QueryContext(ctx, p.Text(fills), nil)
+	}
+	shape := p.Shape(fills)
+	spliced := c.splice(shape, fills, args)
+	defer clear(spliced)
+	return c.innerConn.QueryContext(ctx, shape.Text, spliced)
 }
 
 // draw decides for each statement which rows lack a key and takes a block of
@@ -152,6 +172,10 @@ func argument(id int64) driver.NamedValue { return driver.NamedValue{Value: id} 
 // result says the ids. The inner driver's result stays what it is where
 // nothing was filled.
 func (c *conn) result(ctx context.Context, p *insert.Plan, fills []insert.Fill, res driver.Result) (driver.Result, error) {
+	affected, server := counts(res)
+	if in := &p.Inserts[0]; in.Select != nil && !in.Upsert && !in.Ignore && !in.Replace && p.Results == 1 {
+		fills[0].N = min(fills[0].N, int(affected)) // the rest of the block is a gap
+	}
 	collect(ctx, p, fills)
 	if p.Results != 1 {
 		return c.results(ctx, p, fills, res)
@@ -160,7 +184,6 @@ func (c *conn) result(ctx context.Context, p *insert.Plan, fills []insert.Fill, 
 	if f.N == 0 {
 		return res, nil
 	}
-	affected, server := counts(res)
 	id, ask := verdict(&p.Inserts[0], f, affected, server, c.c.foundRows())
 	if ask {
 		id = c.lastInsertID(ctx, &p.Inserts[0], f)

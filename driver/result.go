@@ -44,6 +44,8 @@ func verdict(in *insert.Insert, f insert.Fill, affected, server int64, foundRows
 	switch {
 	case f.N == 0:
 		return server, false
+	case in.Select != nil:
+		return selectVerdict(in, f, affected, foundRows), false
 	case in.Upsert && in.UpsertMark && in.Mark:
 		return upsertVerdict(in, f, affected, server, every)
 	case in.Upsert && in.Rows == 1:

@@ -69,14 +69,21 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 
 // make prepares a text, which has to mean what the user's did.
 func (s *stmt) make(ctx context.Context, text string) (driver.Stmt, error) {
-	if s.c.db != s.db || s.c.dbUnknown {
-		return nil, &RefusedError{
-			Table:  s.e.plan.Inserts[0].Table.Ref.(*table).name,
-			Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
-			Way:    "write db.table in it, or prepare it again after USE",
-		}
+	if err := s.sameDatabase(); err != nil {
+		return nil, err
 	}
 	return s.c.innerConn.PrepareContext(ctx, text)
+}
+
+func (s *stmt) sameDatabase() error {
+	if s.c.db == s.db && !s.c.dbUnknown {
+		return nil
+	}
+	return &RefusedError{
+		Table:  tableOf(s.e.plan).name,
+		Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
+		Way:    "write db.table in it, or prepare it again after USE",
+	}
 }
 
 // NumInput is the count of the user's own placeholders.
@@ -88,6 +95,12 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	if s.e.selects { // its text is made anew for each block
+		if err := s.sameDatabase(); err != nil {
+			return nil, err
+		}
+		return s.c.exec(ctx, s.e, s.text, args)
+	}
 	r, err := s.fill(ctx, args)
 	if err != nil {
 		return nil, err
@@ -105,6 +118,9 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	if s.e.selects {
+		return nil, &RefusedError{tableOf(s.e.plan).name, "INSERT … SELECT … RETURNING with arguments or prepared", "send it as text without arguments"}
+	}
 	r, err := s.fill(ctx, args)
 	if err != nil {
 		return nil, err
@@ -167,7 +183,7 @@ func (s *stmt) refresh(ctx context.Context) error {
 	if v == s.view {
 		return nil
 	}
-	if s.c.db != s.db || s.c.dbUnknown {
+	if s.sameDatabase() != nil {
 		return nil // its names mean what they meant when it was prepared
 	}
 	e, err := s.c.entry(ctx, s.text)

@@ -21,6 +21,8 @@ type table struct {
 	column  string
 	highest int64 // the highest id the key column holds
 	gen     idgen.Generator
+
+	transactional bool // a statement that fails leaves no rows behind
 }
 
 // open reads a configured table from the catalog and holds it against its
@@ -60,13 +62,17 @@ func (c *Connector) open(ctx context.Context, conn innerConn, rule Rule, name ta
 	if err != nil {
 		return nil, err
 	}
+	engine, err := c.catalog.engine(ctx, name.db, name.name)
+	if err != nil {
+		return nil, err
+	}
 	t := &insert.Table{
 		DB: name.db, Name: name.name, Key: key.name,
 		IntegerKey: integer,
 		KeepZero:   c.cfg.KeepZero,
 		Mark:       !c.cfg.ResultOnly,
 		UpsertMark: !c.cfg.ResultOnly && key.updatable,
-		Ref:        &table{name: full, column: key.name, highest: highest, gen: gen},
+		Ref:        &table{name: full, column: key.name, highest: highest, gen: gen, transactional: engine == "InnoDB"},
 	}
 	for _, col := range cols {
 		if !col.invisible {

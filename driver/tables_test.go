@@ -224,12 +224,10 @@ func TestStoreElsewhere(t *testing.T) {
 
 func TestUse(t *testing.T) {
 	other := mysqltest.Database(t)
-	name := other[strings.LastIndexByte(other, '/')+1:]
-	if i := strings.IndexByte(name, '?'); i >= 0 {
-		name = name[:i]
-	}
+	name := databaseOf(t, other)
 	openOn(t, other, "leafTables=none", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=500")
-	_, leaf := open(t, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	dsn := mysqltest.Database(t)
+	_, leaf := openOn(t, dsn, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 	leaf.SetMaxOpenConns(1)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
 		t.Errorf("id %d", id)
@@ -240,10 +238,7 @@ func TestUse(t *testing.T) {
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 500 {
 		t.Errorf("another database's table of that name: id %d", id)
 	}
-	var home string
-	if err := leaf.QueryRow("SELECT table_schema FROM information_schema.tables WHERE table_name = 'leaf_alloc' AND table_schema LIKE 'leafsql%' ORDER BY create_time DESC LIMIT 1").Scan(&home); err != nil {
-		t.Fatal(err)
-	}
+	home := databaseOf(t, dsn)
 	if id := insertID(t, leaf, "INSERT INTO "+home+".t (a) VALUES (2)"); id != 2 {
 		t.Errorf("qualified: id %d", id)
 	}

@@ -235,9 +235,14 @@ func (w *writer) numbering(src source) *Select {
 	s := &Select{}
 	lacks := "" // a row lacks a key
 	from := " FROM leafsql_s"
+	open := ") SELECT "
+	if src.ordered && !w.mode.MariaDB {
+		// Merged into the outer query the select would lose its ORDER BY.
+		open = ") SELECT /*+ NO_MERGE(leafsql_s) */ "
+	}
 	if w.keyColumn < 0 {
 		s.Bound = src.bound
-		s.open, s.shut = ") SELECT leafsql_s.*, ", from
+		s.open, s.shut = open+"leafsql_s.*, ", from
 	} else {
 		column := "leafsql_" + strconv.Itoa(w.keyColumn+1)
 		switch {
@@ -258,7 +263,7 @@ func (w *writer) numbering(src source) *Select {
 				after.WriteString(", " + name)
 			}
 		}
-		s.open = ") SELECT " + before.String() + "IF(" + lacks + ", "
+		s.open = open + before.String() + "IF(" + lacks + ", "
 		s.shut = ", " + column + ")" + after.String() + from
 	}
 	s.Count = "WITH " + cte(w.width) + " AS (" + w.text[src.start:src.end] + ") SELECT COUNT(*)" + from

@@ -62,7 +62,7 @@ func (w *writer) firstRow(verb int) {
 // row reads a row, whose first parenthesis was read.
 func (w *writer) row() error {
 	if w.tok.Kind == ')' {
-		if w.form == positional {
+		if w.form != empty {
 			return errBroken // a row of another length
 		}
 		w.hole(key, w.tok.Pos, w.tok.Pos)
@@ -99,7 +99,13 @@ func (w *writer) row() error {
 		return w.unread(w.Table)
 	}
 	if n != w.width {
-		return errBroken
+		if w.form != positional {
+			return errBroken
+		}
+		// Either the count is wrong or the columns are no longer what they
+		// were: with all of them written out the server tells (1136).
+		w.made[w.firstEdit].kind = always
+		w.Wraps = true
 	}
 	if w.keyColumn < 0 {
 		w.hole(keyComma, w.tok.Pos, w.tok.Pos)

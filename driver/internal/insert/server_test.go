@@ -1,0 +1,266 @@
+package insert
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// The tables of the corpus. %s is AUTO_INCREMENT or nothing.
+const schema = `
+CREATE TABLE orders (id BIGINT NOT NULL %[1]s PRIMARY KEY, customer VARCHAR(60) UNIQUE, total INT DEFAULT 5) DEFAULT CHARSET utf8mb4;
+CREATE TABLE items (order_id INT, item_id BIGINT NOT NULL %[1]s PRIMARY KEY, qty INT);
+CREATE TABLE hidden (id BIGINT NOT NULL %[5]s INVISIBLE PRIMARY KEY, a INT, b INT);
+CREATE TABLE %[2]s (%[3]s BIGINT NOT NULL %[1]s PRIMARY KEY, %[4]s INT);
+CREATE TABLE 1a (id BIGINT NOT NULL %[1]s PRIMARY KEY, 2b INT);
+CREATE TABLE größe (schlüssel BIGINT NOT NULL %[1]s PRIMARY KEY, v VARCHAR(9));
+CREATE TABLE codes (code VARCHAR(40) PRIMARY KEY, v INT);
+CREATE TABLE zeros (id BIGINT NOT NULL PRIMARY KEY, v INT);
+CREATE TABLE other (id INT AUTO_INCREMENT PRIMARY KEY, a INT, customer VARCHAR(40));
+CREATE TABLE customers (id INT PRIMARY KEY, name VARCHAR(40));
+CREATE TABLE x (t INT);`
+
+var schemaTables = []string{"orders", "items", "hidden", "`we``ird`", "1a", "größe", "codes", "zeros", "other", "customers", "x"}
+
+// A twin is one of two databases with the same tables, one of which numbers
+// its rows itself. Both are used under the name shop.
+type twin struct {
+	t    testing.TB
+	conn *sql.Conn
+}
+
+func newTwin(t testing.TB, dsn string, auto bool) *twin {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.MultiStatements = true
+	cfg.Params = map[string]string{"sql_mode": "'STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'"}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	t.Cleanup(func() { db.Close() })
+	conn, err := db.Conn(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &twin{t, conn}
+	number, hidden := "", "DEFAULT 0"
+	if auto {
+		number, hidden = "AUTO_INCREMENT", "AUTO_INCREMENT"
+	}
+	w.must(fmt.Sprintf(schema, number, "`we``ird`", "`k``y`", "`a b`", hidden))
+	return w
+}
+
+func (w *twin) must(text string) {
+	w.t.Helper()
+	if _, err := w.conn.ExecContext(context.Background(), text); err != nil {
+		w.t.Fatalf("%s: %v", text, err)
+	}
+}
+
+// named returns the tables that a text may touch.
+func named(text string) []string {
+	return slices.DeleteFunc(slices.Clone(schemaTables), func(table string) bool {
+		return !strings.Contains(text, table)
+	})
+}
+
+// reset empties tables.
+func (w *twin) reset(tables []string) {
+	var b strings.Builder
+	b.WriteString("ROLLBACK; ")
+	for _, table := range tables {
+		fmt.Fprintf(&b, "TRUNCATE %s; ALTER TABLE %[1]s AUTO_INCREMENT=201; ", table)
+	}
+	b.WriteString("REPLACE INTO customers VALUES (1,'ann'),(2,'bob'),(3,'cid'); SELECT LAST_INSERT_ID(77)")
+	w.must(b.String())
+}
+
+// exec runs a text and returns the ids of its answers.
+func (w *twin) exec(text string) (ids []int64, err error) {
+	w.conn.Raw(func(c any) error {
+		var res driver.Result
+		res, err = c.(driver.ExecerContext).ExecContext(context.Background(), text, nil)
+		if err == nil {
+			ids = res.(mysql.Result).AllLastInsertIds()
+		}
+		return nil
+	})
+	return ids, err
+}
+
+// dump is what tables hold, and LAST_INSERT_ID().
+func (w *twin) dump(tables []string) []string {
+	w.t.Helper()
+	lines := w.query("SELECT LAST_INSERT_ID()")
+	for _, table := range tables {
+		columns := "*"
+		if table == "hidden" {
+			columns = "id, a, b"
+		}
+		for _, row := range w.query("SELECT " + columns + " FROM " + table) {
+			lines = append(lines, table+" "+row)
+		}
+	}
+	return lines
+}
+
+func (w *twin) query(text string) []string {
+	w.t.Helper()
+	rows, err := w.conn.QueryContext(context.Background(), text)
+	if err != nil {
+		w.t.Fatalf("%s: %v", text, err)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	values, places := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	var lines []string
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			w.t.Fatal(err)
+		}
+		lines = append(lines, fmt.Sprint(values))
+	}
+	return lines
+}
+
+func (w *twin) prepare(text string) error {
+	st, err := w.conn.PrepareContext(context.Background(), text)
+	if err == nil {
+		st.Close()
+	}
+	return err
+}
+
+// number is the server's number of an error, 0 for none.
+func number(err error) uint16 {
+	if err == nil {
+		return 0
+	}
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number
+	}
+	return 1
+}
+
+// mine names the twin's own database where a text says shop.
+func mine(text, dsn string) string {
+	cfg, _ := mysql.ParseDSN(dsn)
+	for _, shop := range []string{"shop.", "shop .", "`shop`.", "USE shop"} {
+		text = strings.ReplaceAll(text, shop, strings.Replace(shop, "shop", cfg.DBName, 1))
+	}
+	return text
+}
+
+// The whole corpus, run by a server: the text as it is on tables that number
+// themselves, what becomes of it on plain tables. The tables must be equal
+// after it, and the errors, and what LAST_INSERT_ID() says.
+func TestServer(t *testing.T) {
+	autoDSN, plainDSN := mysqltest.Database(t), mysqltest.Database(t)
+	auto, plain := newTwin(t, autoDSN, true), newTwin(t, plainDSN, false)
+	for _, file := range goldenFiles(t) {
+		for _, c := range readGolden(t, file) {
+			if c.settings != "" || skipOnServer(c.text) {
+				continue
+			}
+			mode, lookup := settings("")
+			p, need, err := Parse(c.text, mode, lookup)
+			if err != nil || need != 0 {
+				continue
+			}
+			auto.reset(named(c.text))
+			plain.reset(named(c.text))
+			checkOnServer(t, filepath.Base(file), c.text, p, auto, plain, autoDSN, plainDSN)
+		}
+	}
+}
+
+// skipOnServer says whether a text does what the test cannot undo or compare.
+func skipOnServer(text string) bool {
+	for _, word := range []string{"USE ", "CREATE ", "GRANT", "REVOKE", "ALTER", "HANDLER", "zeros", "codes", "other", "LOCK TABLES", "HELP", "SLEEP", "FOR JOIN", "UUID", "DELAYED", "sql_mode"} {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, autoDSN, plainDSN string) {
+	t.Helper()
+	fills := fillAll(p, 201)
+	next := map[*Table]int64{}
+	for i, in := range p.Inserts {
+		fills[i].First = 201 + next[in.Table]
+		next[in.Table] += int64(fills[i].N)
+	}
+	wraps, upsert, counted := false, false, false
+	for i, in := range p.Inserts {
+		wraps = wraps || in.Wraps
+		upsert = upsert || in.Upsert || !in.Mark
+		if in.Select != nil {
+			if p.NumInput > 0 {
+				return
+			}
+			var n int
+			if err := plain.conn.QueryRowContext(context.Background(), mine(in.Select.Count, plainDSN)).Scan(&n); err != nil {
+				t.Errorf("%s: %s\ncount: %v", file, text, err)
+				return
+			}
+			fills[i].N = n
+			counted = true
+		}
+	}
+	filled := p.Text(fills)
+	if p.NumInput > 0 {
+		filled = p.Shape(fills).Text
+	}
+	if a, b := number(auto.prepare(mine(text, autoDSN))), number(plain.prepare(mine(filled, plainDSN))); a != b {
+		t.Errorf("%s: %s\nthe server's answer to PREPARE is %d, with keys %d:\n%s", file, text, a, b, filled)
+	}
+	if p.NumInput > 0 {
+		return
+	}
+	idsAuto, errAuto := auto.exec(mine(text, autoDSN))
+	idsPlain, errPlain := plain.exec(mine(filled, plainDSN))
+	a, b := number(errAuto), number(errPlain)
+	if wraps && (b == 1690 || b == 1292 || b == 1366) {
+		return // refused by the server: it would have had to generate
+	}
+	if len(p.Inserts) == 0 && b == 1364 && a == 0 {
+		t.Errorf("%s: %s\nwas not filled", file, text)
+	}
+	if a != b && len(p.Inserts) > 0 {
+		t.Errorf("%s: %s\nerror %v, with keys %v:\n%s", file, text, errAuto, errPlain, filled)
+		return
+	}
+	if b != 0 || len(p.Inserts) == 0 {
+		return
+	}
+	rowsAuto, rowsPlain := auto.dump(named(text)), plain.dump(named(text))
+	if upsert {
+		rowsAuto, rowsPlain = rowsAuto[1:], rowsPlain[1:]
+	} else if !slices.Equal(idsAuto, idsPlain) && !counted {
+		t.Errorf("%s: %s\nids %v, with keys %v:\n%s", file, text, idsAuto, idsPlain, filled)
+	}
+	if !slices.Equal(rowsAuto, rowsPlain) {
+		t.Errorf("%s: %s\nrows      %v\nwith keys %v\n%s", file, text, rowsAuto, rowsPlain, filled)
+	}
+}

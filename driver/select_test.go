@@ -1,0 +1,146 @@
+package driver_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// seedSource fills src with rows 1 … n, in a shuffled order of insertion.
+func seedSource(n int) []string {
+	values := make([]string, n)
+	for i := range n {
+		values[i*7919%n] = fmt.Sprintf("(%d, 'x')", i+1)
+	}
+	return []string{"CREATE TABLE src (a INT UNIQUE, b VARCHAR(100))", "INSERT INTO src VALUES " + strings.Join(values, ",")}
+}
+
+func TestInsertSelect(t *testing.T) {
+	const n = 500
+	for _, target := range mysqltest.Targets(t) {
+		for _, tt := range []struct {
+			name, text string
+			args       []any
+			rows       int
+		}{
+			{"plain", "INSERT INTO t (a, b) SELECT a, b FROM src", nil, n},
+			{"ordered", "INSERT INTO t (a, b) SELECT a, b FROM src ORDER BY a DESC", nil, n},
+			{"limit", "INSERT INTO t (a, b) SELECT a, b FROM src ORDER BY a LIMIT 10", nil, 10},
+			{"arguments", "INSERT INTO t (a, b) SELECT a, ? FROM src WHERE a <= ? ORDER BY a", []any{"y", 20}, 20},
+			{"union", "INSERT INTO t (a, b) SELECT a, b FROM src WHERE a < 5 UNION SELECT a, b FROM src WHERE a > 490", nil, 14},
+			{"with", "INSERT INTO t (a, b) WITH c AS (SELECT a, b FROM src WHERE a < 8) SELECT a, b FROM c", nil, 7},
+			{"same value twice", "INSERT INTO t (a, b) SELECT a, 1 FROM src WHERE a < 4", nil, 3},
+			{"nothing", "INSERT INTO t (a, b) SELECT a, b FROM src WHERE a < 0", nil, 0},
+			{"no table", "INSERT INTO t (a, b) SELECT 1, 'x'", nil, 1},
+			{"target as source", "INSERT INTO t (a, b) SELECT a + 1000, b FROM t", nil, 3},
+			{"replace", "REPLACE INTO t (a, b) SELECT a, b FROM src WHERE a < 9", nil, 8},
+		} {
+			for _, prepared := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%s/%s/prepared=%v", target.Name, tt.name, prepared), func(t *testing.T) {
+					setup := append([]string{allocTable, row("t", 1000, 1000), tableT}, seedSource(n)...)
+					if tt.name == "target as source" {
+						setup = append(setup, "INSERT INTO t (id, a) VALUES (1, 1), (2, 2), (3, 3)")
+					}
+					_, leaf := openOn(t, target.Database(t), "leafTables=t", setup...)
+					exec := func() (sql.Result, error) { return leaf.Exec(tt.text, tt.args...) }
+					if prepared {
+						st, err := leaf.Prepare(tt.text)
+						if err != nil {
+							t.Fatal(err)
+						}
+						defer st.Close()
+						exec = func() (sql.Result, error) { return st.Exec(tt.args...) }
+					}
+					res, err := exec()
+					if err != nil {
+						t.Fatal(err)
+					}
+					affected, _ := res.RowsAffected()
+					id, _ := res.LastInsertId()
+					if int(affected) != tt.rows || (id == 1000) != (tt.rows > 0) {
+						t.Errorf("affected %d, LastInsertId %d", affected, id)
+					}
+					var rows, top int
+					if err := leaf.QueryRow("SELECT COUNT(*), COALESCE(MAX(id), 999) FROM t WHERE id >= 1000").Scan(&rows, &top); err != nil || rows != tt.rows || top != 999+rows {
+						t.Errorf("%d rows up to id %d, %v", rows, top, err)
+					}
+					if tt.name == "ordered" {
+						var wrong int
+						if err := leaf.QueryRow("SELECT COUNT(*) FROM t WHERE id + a <> 1000 + ?", n).Scan(&wrong); err != nil || wrong != 0 {
+							t.Errorf("%d ids do not follow ORDER BY, %v", wrong, err)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestInsertSelectWhileRowsAppear: another session adds rows between the count
+// and the INSERT, under every isolation level.
+func TestInsertSelectWhileRowsAppear(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		for _, level := range []sql.IsolationLevel{sql.LevelReadUncommitted, sql.LevelReadCommitted, sql.LevelRepeatableRead, sql.LevelSerializable} {
+			t.Run(target.Name+"/"+level.String(), func(t *testing.T) {
+				plain, leaf := openOn(t, target.Database(t), "leafTables=t",
+					append([]string{allocTable, row("t", 1000, 1000), tableT}, seedSource(20)...)...)
+				tx, err := leaf.BeginTx(t.Context(), &sql.TxOptions{Isolation: level})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer tx.Rollback()
+				var n int
+				if level != sql.LevelSerializable { // there the count's locks keep others out
+					if err := tx.QueryRow("SELECT COUNT(*) FROM src").Scan(&n); err != nil {
+						t.Fatal(err)
+					}
+				}
+				for i := range 13 {
+					if _, err := plain.Exec("INSERT INTO src VALUES (?, 'late')", 100+i); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if _, err := tx.Exec("INSERT INTO t (a, b) SELECT a, b FROM src"); err != nil {
+					t.Fatal(err)
+				}
+				if err := tx.Commit(); err != nil {
+					t.Fatal(err)
+				}
+				var unfilled int
+				if err := plain.QueryRow("SELECT COUNT(*), SUM(id < 1000) FROM t").Scan(&n, &unfilled); err != nil || unfilled != 0 || n < 20 {
+					t.Errorf("%d rows, %d without a key of leafsql's, %v", n, unfilled, err)
+				}
+			})
+		}
+	}
+}
+
+func TestInsertSelectRefused(t *testing.T) {
+	_, leaf := open(t, "leafTables=t,m&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), row("m", 1, 1000), tableT,
+		"CREATE TABLE m (id BIGINT PRIMARY KEY, a INT) ENGINE=MyISAM"}, seedSource(5)...)...)
+	for text, want := range map[string]string{
+		"INSERT INTO m (a) SELECT a FROM src":                                     "ENGINE=InnoDB",
+		"DO 1; INSERT INTO t (a) SELECT a FROM src":                               "send it by itself",
+		"INSERT INTO t (a) SELECT @x := a FROM src":                               "leafsql",
+		"INSERT INTO t (a, b) SELECT a, SLEEP(0) FROM src":                        "leafsql",
+		"INSERT INTO t (a, b) SELECT a, GET_LOCK('x', 0) FROM src":                "leafsql",
+		"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b":   "leafsql",
+		"INSERT INTO t (a) SELECT src.a FROM src ON DUPLICATE KEY UPDATE b = 'y'": "",
+	} {
+		_, err := leaf.Exec(text)
+		if want == "" {
+			if err != nil {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v; want a refusal with %q", text, err, want)
+		}
+	}
+}
