@@ -68,7 +68,7 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("leafsql: no ids for tag %q: %v", e.Tag, e.Cause)
+	return fmt.Sprintf("leafsql: no ids for tag %q: %v; they come again as soon as the store answers", e.Tag, e.Cause)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }

@@ -20,6 +20,10 @@
 // context ends. Errors that are the table's answer, such as *UnknownTagError, come at
 // once and are asked for anew by each call.
 //
+// A generator remembers the highest id it fetched and refuses ranges below, so that a
+// row that was lowered, recreated or restored while it lives is noticed
+// (*RolledBackError). A process that starts afterwards cannot know.
+//
 // The ids of one generator ascend. What is left in memory when a process ends is lost,
 // and so are the ends of ranges too short for a block: the package keeps no ids on
 // disk, since a copy of a range that survives its process is issued twice.
@@ -27,7 +31,6 @@ package segment
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -248,6 +251,3 @@ func (g *Generator) Stats() Stats {
 	}
 	return stats
 }
-
-// String names the tag.
-func (g *Generator) String() string { return fmt.Sprintf("segment(%s)", g.tag) }
