@@ -93,8 +93,8 @@ type seen struct {
 	sqlID    string // the row that SELECT LAST_INSERT_ID() names
 }
 
-// number finds generated ids and databases' names in errors.
-var number = regexp.MustCompile(`\b\d{7,}\b|leafsql_[0-9a-f]+`)
+// ownNumber finds generated ids and databases' names in errors.
+var ownNumber = regexp.MustCompile(`\b\d{7,}\b|leafsql_[0-9a-f]+`)
 
 func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
 	t.Helper()
@@ -105,7 +105,7 @@ func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
 		if !errors.As(err, &me) {
 			t.Errorf("%s: %v is not the server's error", s.sql, err)
 		}
-		o.err = number.ReplaceAllString(err.Error(), "N")
+		o.err = ownNumber.ReplaceAllString(err.Error(), "N")
 		return o
 	}
 	o.affected, _ = res.RowsAffected()

@@ -16,13 +16,13 @@ const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMA
 
 // open makes a database with setup, and opens it plain and through leafsql
 // with params.
-func open(t *testing.T, params string, setup ...string) (plain, leaf *sql.DB) {
+func open(t testing.TB, params string, setup ...string) (plain, leaf *sql.DB) {
 	t.Helper()
 	dsn := mysqltest.Database(t)
 	return openOn(t, dsn, params, setup...)
 }
 
-func openOn(t *testing.T, dsn, params string, setup ...string) (plain, leaf *sql.DB) {
+func openOn(t testing.TB, dsn, params string, setup ...string) (plain, leaf *sql.DB) {
 	t.Helper()
 	plain, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -34,7 +34,11 @@ func openOn(t *testing.T, dsn, params string, setup ...string) (plain, leaf *sql
 			t.Fatalf("%s: %v", s, err)
 		}
 	}
-	if leaf, err = sql.Open(driver.Name, dsn+"?"+params); err != nil {
+	sep := "?"
+	if strings.Contains(dsn, "?") {
+		sep = "&"
+	}
+	if leaf, err = sql.Open(driver.Name, dsn+sep+params); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { leaf.Close() })
