@@ -1,6 +1,7 @@
 package segment_test
 
 import (
+	"context"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -18,6 +19,9 @@ type bare struct {
 	_ [128]byte
 }
 
+//go:noinline
+func (c *bare) Next(context.Context, int) (int64, error) { return c.n.Add(1), nil }
+
 func BenchmarkNext(b *testing.B) {
 	ctx := b.Context()
 	b.Run("bare atomic add/serial", func(b *testing.B) {
@@ -25,6 +29,15 @@ func BenchmarkNext(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			c.n.Add(1)
+		}
+	})
+	b.Run("atomic add as idgen.Generator/serial", func(b *testing.B) {
+		var g idgen.Generator = new(bare)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := g.Next(ctx, 1); err != nil {
+				b.Fatal(err)
+			}
 		}
 	})
 	b.Run("segment/serial", func(b *testing.B) {
@@ -53,6 +66,17 @@ func BenchmarkNext(b *testing.B) {
 		b.RunParallel(func(pb *testing.PB) {
 			for pb.Next() {
 				c.n.Add(1)
+			}
+		})
+	})
+	b.Run("atomic add as idgen.Generator/parallel", func(b *testing.B) {
+		var g idgen.Generator = new(bare)
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				if _, err := g.Next(ctx, 1); err != nil {
+					b.Error(err)
+				}
 			}
 		})
 	})

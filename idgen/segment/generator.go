@@ -101,11 +101,13 @@ func New(store Store, tag string, opts *Options) *Generator {
 // range or from two that adjoin. Next fails with *idgen.CountError, idgen.ErrClosed,
 // the context's error, *UnavailableError, or what Store.Fetch names.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
-	// Small enough to be inlined where the type is known.
 	s, used := g.cur.Load(), int64(0)
 	if n == 1 {
-		if used = s.used.Add(1); used <= s.mark.Load() {
-			return s.base + used, nil
+		// Reads after the addition would wait for it. A mark is never above size, so
+		// an old one does.
+		base, mark := s.base, s.mark.Load()
+		if used = s.used.Add(1); used <= mark {
+			return base + used, nil
 		}
 	}
 	return g.next(ctx, s, n, used)
