@@ -64,10 +64,11 @@ modifiers:
 	w.Table, w.target = t, name
 	w.table = name[strings.LastIndexByte(name, '.')+1:]
 	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
-	if err := w.statement(); err != nil {
-		if err != errBroken {
-			return err
-		}
+	err = w.statement()
+	if err != nil && err != errBroken {
+		return err
+	}
+	if err != nil || w.broken {
 		w.forget()
 		return nil
 	}
@@ -132,7 +133,7 @@ func (w *writer) statement() error {
 func (w *writer) columnList() error {
 	w.columns = w.cursor
 	w.form = empty
-	for w.tok.Kind != ')' {
+	for more := w.tok.Kind != ')'; more; {
 		w.form = listed
 		name, ok := w.column()
 		if !ok {
@@ -142,10 +143,9 @@ func (w *writer) columnList() error {
 			w.keyColumn = w.width
 		}
 		w.width++
-		if w.tok.Kind != ',' {
-			break
+		if more = w.tok.Kind == ','; more {
+			w.next()
 		}
-		w.next()
 	}
 	if w.tok.Kind != ')' {
 		return w.unread(w.Table)
@@ -278,12 +278,14 @@ func (w *writer) alias() error {
 }
 
 // ownAlias is a name that the text does not hold.
-func (w *writer) ownAlias() string {
-	name := "leafsql_key"
-	for strings.Contains(w.text, name) {
-		name += "_"
+func (p *parser) ownAlias() string {
+	if p.own == "" {
+		p.own = "leafsql_key"
+		for strings.Contains(p.text, p.own) {
+			p.own += "_"
+		}
 	}
-	return name
+	return p.own
 }
 
 // forget undoes what was noted of a statement.

@@ -37,6 +37,7 @@ value:
 				break value
 			}
 		case ';', lex.EOF, lex.Bad:
+			w.broken = w.broken || depth > 0
 			break value
 		}
 		if n < maxKeyTokens {

@@ -15,13 +15,16 @@ func Parse(text string, mode Mode, lookup Lookup) (*Plan, Need, error) {
 		return &Plan{text: text}, 0, nil // longer than a packet can be
 	}
 	r := read(text, mode, defaultView(mode), lookup)
-	if r.need == 0 && !r.ambiguous(mode) {
-		return r.plan, 0, r.err
-	}
 	if r.need != 0 {
 		return nil, r.need, nil
 	}
-	return reconcile(r, mode, lookup)
+	if r.ambiguous(mode) {
+		return reconcile(r, mode, lookup)
+	}
+	if r.err != nil {
+		return nil, 0, r.err
+	}
+	return r.plan, 0, nil
 }
 
 // A view is one way to read a text.
@@ -165,8 +168,12 @@ func reconcile(first reading, mode Mode, lookup Lookup) (*Plan, Need, error) {
 			}
 		}
 	}
-	if need == 0 {
-		return first.plan, 0, first.err
+	switch {
+	case need != 0:
+	case first.err != nil:
+		return nil, 0, first.err
+	default:
+		return first.plan, 0, nil
 	}
 	if need&NeedSQLMode != 0 && seen&lex.SeenSQLMode != 0 {
 		return nil, 0, undecided(readings,

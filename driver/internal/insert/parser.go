@@ -41,6 +41,7 @@ type parser struct {
 	unknown bool   // how often the statements before this one answer
 	broken  bool   // no server runs the rest of the text
 	rows    bool   // the statement answers with rows, whatever it is
+	own     string // a name that the text does not hold
 	depth   int    // texts around this one in which it is a string
 }
 
@@ -169,6 +170,9 @@ func (p *parser) parens() bool {
 func (p *parser) expr(open bool) {
 	depth := 0
 	start := p.tok.Pos
+	if p.tok.Kind == ',' || p.tok.Kind == ')' {
+		p.broken = true // no expression
+	}
 	for {
 		switch p.tok.Kind {
 		case '(':
@@ -187,6 +191,7 @@ func (p *parser) expr(open bool) {
 				return
 			}
 		case ';', lex.EOF, lex.Bad:
+			p.broken = p.broken || depth > 0
 			return
 		}
 		p.next()

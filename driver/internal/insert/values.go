@@ -117,18 +117,28 @@ func (w *writer) row() error {
 // closing goes to the parenthesis that closes a row.
 func (w *writer) closing() bool {
 	depth := 0
+	value := false // since the last comma
 	for {
 		switch w.tok.Kind {
 		case '(':
 			depth++
 		case ')':
 			if depth == 0 {
+				w.broken = w.broken || !value
 				return true
 			}
 			depth--
+		case ',':
+			if depth == 0 {
+				w.broken = w.broken || !value
+				value = false
+				w.next()
+				continue
+			}
 		case ';', lex.EOF, lex.Bad:
 			return false
 		}
+		value = true
 		w.next()
 	}
 }

@@ -1,0 +1,141 @@
+package insert
+
+import (
+	"strings"
+	"testing"
+)
+
+// modes are the settings a text is fuzzed under.
+var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknownmode", "result"}
+
+func FuzzParse(f *testing.F) {
+	for _, file := range goldenFiles(f) {
+		for _, c := range readGolden(f, file) {
+			f.Add(c.text)
+		}
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, m := range modes {
+			checkText(t, text, m)
+		}
+	})
+}
+
+// checkText holds what is true of every text.
+func checkText(t *testing.T, text, set string) {
+	mode, lookup := settings(set)
+	p, need, err := Parse(text, mode, lookup)
+	switch {
+	case err != nil:
+		if p != nil || need != 0 {
+			t.Fatalf("%s: %q: a plan or a need beside %v", set, text, err)
+		}
+		return
+	case need != 0:
+		if p != nil {
+			t.Fatalf("%s: %q: a plan beside a need", set, text)
+		}
+		if need&NeedSQLMode != 0 && mode.SQLModeKnown || need&NeedVersion != 0 && mode.VersionKnown {
+			t.Fatalf("%s: %q: asks for what is known", set, text)
+		}
+		return
+	}
+	none := make([]Fill, len(p.Inserts))
+	always := false
+	for i, in := range p.Inserts {
+		if in.Holes == 0 && len(in.ArgKeys) == 0 && !in.Wraps && in.Select == nil {
+			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
+		}
+		none[i].Explicit = make([]bool, len(in.ArgKeys))
+		for j := range none[i].Explicit {
+			none[i].Explicit[j] = true
+		}
+		always = always || in.Wraps || in.Select != nil
+	}
+	if !always && (p.Text(none) != text || p.Shape(none).Text != text) {
+		t.Fatalf("%s: %q: changed where nothing is filled", set, text)
+	}
+	if len(p.Inserts) == 0 {
+		return
+	}
+
+	fills := fillAll(p, 201)
+	for _, f := range [][]Fill{fills, none} {
+		s := p.Shape(f)
+		args := AppendArgs(nil, make([]int, p.NumInput), s, f, func(id int64) int { return int(id) })
+		if len(args) != s.NumInput {
+			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
+		}
+		again := read(s.Text, mode, defaultView(mode), lookup)
+		if again.err == nil && again.plan.NumInput != s.NumInput {
+			t.Fatalf("%s: %q: %d placeholders counted, %d there: %q", set, text, s.NumInput, again.plan.NumInput, s.Text)
+		}
+	}
+
+	// A text that was filled lacks no key. What numbers the rows of a select is
+	// nothing a user writes.
+	for _, in := range p.Inserts {
+		if in.Select != nil || len(in.ArgKeys) > 0 {
+			return
+		}
+	}
+	filled := p.Text(fills)
+	q, need, err := Parse(filled, mode, lookup)
+	if need != 0 && strings.Contains(set, "unknown") {
+		return // its values are looked at now
+	}
+	if r, ok := err.(*Refusal); ok && (strings.Contains(r.Reason, "version comment") || strings.HasPrefix(r.Reason, "the statement cannot be read")) {
+		return // its values are looked at now; what cannot be read no server can
+	}
+	if err != nil || need != 0 {
+		t.Fatalf("%s: %q: filled it comes to %d, %v: %q", set, text, need, err, filled)
+	}
+	for _, in := range q.Inserts {
+		if in.Holes > 0 || len(in.ArgKeys) > 0 || in.Select != nil {
+			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
+		}
+	}
+	if q.NumInput != p.NumInput || q.Results != p.Results {
+		t.Fatalf("%s: %q: filled it is another text: %q", set, text, filled)
+	}
+}
+
+// Time and stack must grow no faster than the text.
+func TestLongTexts(t *testing.T) {
+	const n = 1 << 20
+	rep := func(s string) string { return strings.Repeat(s, n/len(s)) }
+	for _, text := range []string{
+		rep("("), rep(")"), rep("'"), rep("`"), rep("\""), rep("/*"), rep("/*!"), rep("/*!80000 "), rep("*/"), rep("--"), rep("-- \n"), rep("#"),
+		rep("\\"), rep("?"), rep(";"), rep("a "), rep("a:"), rep("a."), rep("@"), rep("0x"), rep("1e"), rep("IF("), rep("INSERT "), rep("insert(a"), rep("."),
+		"INSERT INTO orders (customer) VALUES " + rep("("),
+		"INSERT INTO orders (customer) VALUES (" + rep("(1),"),
+		"INSERT INTO orders (customer) VALUES " + rep("(1),"),
+		"INSERT INTO orders (id) VALUES (" + rep("(") + "0" + rep(")") + ")",
+		"INSERT INTO orders (id) VALUES (" + rep("-") + "0)",
+		"INSERT INTO orders (id) VALUES " + rep("((((NULL)))),"),
+		"INSERT INTO orders (id) VALUES " + rep("(?),") + "(1)",
+		"INSERT INTO orders (id) VALUES ('" + rep("0") + "')",
+		"INSERT INTO orders (id) VALUES (" + rep("'' ") + ")",
+		"INSERT INTO orders (" + rep("a,") + "b) VALUES (1)",
+		"INSERT INTO orders SET " + rep("a=1,") + "b=1",
+		"INSERT INTO orders SET a=1 ON DUPLICATE KEY UPDATE " + rep("a=1,") + "id=id",
+		"INSERT INTO orders (customer) SELECT " + rep("(SELECT "),
+		"INSERT INTO orders (customer) SELECT " + rep("1 UNION SELECT ") + "1",
+		rep("INSERT INTO orders (customer) VALUES (1) AS n ON DUPLICATE KEY UPDATE total=1;"),
+		rep("INSERT INTO orders VALUES ();"),
+		rep("INSERT INTO other VALUES ();"),
+		rep("CREATE PROCEDURE p() BEGIN "), "CREATE PROCEDURE p() BEGIN " + rep("THEN IF("),
+		rep("BEGIN NOT ATOMIC "), "BEGIN NOT ATOMIC " + rep("INSERT INTO other VALUES ();"),
+		"EXECUTE IMMEDIATE '" + rep("EXECUTE IMMEDIATE ''") + "'",
+		rep("PREPARE s FROM 'x';"), rep("SET STATEMENT a=1 FOR "), rep("ANALYZE "), rep("USE a;"),
+	} {
+		for _, m := range []string{"", "unknown"} {
+			mode, lookup := settings(m)
+			if p, need, err := Parse(text, mode, lookup); err == nil && need == 0 {
+				fills := fillAll(p, 1)
+				p.Text(fills)
+				p.Shape(fills)
+			}
+		}
+	}
+}
