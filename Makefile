@@ -17,7 +17,7 @@ help: ## this list
 
 demo: ## the main job, shown on two shards (LEAFSQL_DSN: on your own server)
 	@[ -n "$$LEAFSQL_DSN" ] || .ci/install mariadb
-	@cd examples && go build -o ../$(BIN)/quickstart ./quickstart
+	@cd examples && go build -buildvcs=false -o ../$(BIN)/quickstart ./quickstart
 	@$(BIN)/quickstart
 
 test: serve ## every test of every module, with the race detector, on real MariaDB and MySQL
@@ -44,4 +44,4 @@ clean: ## remove what the targets built here and in the cache folder
 	rm -rf "$${XDG_CACHE_HOME:-$$HOME/.cache}/leafsql"
 
 serve:
-	@go build -o $(SERVE) ./testutil/mysqltest/serve
+	@go build -buildvcs=false -o $(SERVE) ./testutil/mysqltest/serve

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -27,7 +28,7 @@ func TestDemo(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
 			var out bytes.Buffer
-			if err := run(t.Context(), &out, options{dsn: target.DSN(), orders: 2003, processes: 3, rounds: 3}); err != nil {
+			if err := run(t.Context(), &out, options{dsn: target.DSN(), orders: 2003, processes: 3, rounds: 3, patience: time.Hour}); err != nil {
 				t.Fatalf("%v\n%s", err, &out)
 			}
 			for _, want := range []string{
@@ -55,6 +56,16 @@ func TestDemo(t *testing.T) {
 	}
 }
 
+func TestSlowServerEndsEarly(t *testing.T) {
+	var out bytes.Buffer
+	if err := run(t.Context(), &out, options{dsn: mysqltest.DSN(t), orders: 1000, processes: 2, rounds: 10, patience: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`Enough after(.|\n)*mysql-leaf +100 `).MatchString(out.String()) {
+		t.Errorf("the second of ten rounds was begun:\n%s", &out)
+	}
+}
+
 // stopAt cancels when a text was written.
 type stopAt struct {
 	text   string
@@ -74,7 +85,7 @@ func TestInterruptCleansUp(t *testing.T) {
 		t.Run(text, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			out := &stopAt{text: text, cancel: cancel}
-			if err := run(ctx, out, options{dsn: mysqltest.DSN(t), orders: 5000, processes: 2, rounds: 2}); err == nil {
+			if err := run(ctx, out, options{dsn: mysqltest.DSN(t), orders: 5000, processes: 2, rounds: 2, patience: time.Hour}); err == nil {
 				t.Errorf("no error after an interrupt:\n%s", out)
 			}
 			nothingLeft(t, mysqltest.DSN(t))

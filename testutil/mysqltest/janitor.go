@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"sync"
 	"syscall"
 )
 
@@ -38,8 +39,14 @@ func startJanitor(dir string) (*janitor, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mysqltest: start the janitor: %w", err)
 	}
-	return &janitor{cmd: cmd, pipe: pipe}, nil
+	j := &janitor{cmd: cmd, pipe: pipe}
+	janitors.Store(j, nil)
+	return j, nil
 }
+
+// janitors holds those at work. Without it, a server whose owner kept only the data source name would be garbage, its pipe
+// closed by the collector, and the server killed in the middle of a test.
+var janitors sync.Map
 
 // watch says which process to kill at the end, 0 for none.
 func (j *janitor) watch(pid int) error {
@@ -51,6 +58,7 @@ func (j *janitor) watch(pid int) error {
 
 // stop lets the janitor clean up and waits for its end.
 func (j *janitor) stop() {
+	janitors.Delete(j)
 	j.pipe.Close()
 	j.cmd.Wait()
 }

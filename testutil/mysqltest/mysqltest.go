@@ -25,6 +25,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -57,10 +58,15 @@ type Target struct {
 	dsn  string
 }
 
-// Targets returns the servers a matrix runs against: MariaDB and MySQL.
+// Targets returns the servers a matrix runs against: MariaDB and MySQL. If both variables name the same server, that one
+// alone.
 func Targets(t testing.TB) []Target {
 	t.Helper()
-	return []Target{defaultTarget(t), target(t, MySQL, EnvMySQLDSN, &sharedMySQL)}
+	first, second := target(t, MariaDB, EnvDSN, &sharedAny), target(t, MySQL, EnvMySQLDSN, &sharedMySQL)
+	if first.dsn == second.dsn {
+		return []Target{first}
+	}
+	return []Target{first, second}
 }
 
 // DSN returns the target's data source name, naming no database.
@@ -94,10 +100,10 @@ func WithDatabase(dsn, name string) string {
 	return cfg.FormatDSN()
 }
 
-// A shared server is started once per process and ends with it.
+// A shared server is started, or found by its variable, once per process. One that was started ends with the process.
 type shared struct {
 	once   sync.Once
-	server *Server
+	target Target
 	err    error
 }
 
@@ -110,23 +116,47 @@ func defaultTarget(t testing.TB) Target {
 
 func target(t testing.TB, kind Kind, env string, s *shared) Target {
 	t.Helper()
-	if dsn := os.Getenv(env); dsn != "" {
-		cfg, err := mysql.ParseDSN(dsn)
-		if err != nil {
-			t.Fatalf("mysqltest: %s: %v", env, err)
+	dsn := os.Getenv(env)
+	s.once.Do(func() {
+		if dsn != "" {
+			s.target, s.err = find(dsn)
+			return
 		}
-		cfg.DBName = ""
-		name := string(kind)
-		if name == "" {
-			name = string(MariaDB)
+		var server *Server
+		if server, s.err = Start(Config{Kind: kind}); s.err == nil {
+			s.target = server.Target()
 		}
-		return Target{Name: name, dsn: cfg.FormatDSN()}
+	})
+	if s.err == nil && dsn == "" && kind != "" && s.target.Name != string(kind) { // started for a test that takes any
+		_, s.err = findBinary(kind, searchPath())
 	}
-	s.once.Do(func() { s.server, s.err = Start(Config{Kind: kind}) })
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
-	return Target{Name: string(s.server.Kind()), dsn: s.server.DSN("")}
+	return s.target
+}
+
+// find asks a server that already runs what it is.
+func find(dsn string) (Target, error) {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		return Target{}, fmt.Errorf("mysqltest: the data source name in the environment: %w", err)
+	}
+	cfg.DBName = ""
+	g := Target{Name: string(MySQL), dsn: cfg.FormatDSN()}
+	db, err := sql.Open("mysql", g.dsn)
+	if err != nil {
+		return Target{}, fmt.Errorf("mysqltest: %w", err)
+	}
+	defer db.Close()
+	var version string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		return Target{}, fmt.Errorf("mysqltest: the server that the environment names, at %s: %w", cfg.Addr, err)
+	}
+	if strings.Contains(version, "MariaDB") {
+		g.Name = string(MariaDB)
+	}
+	return g, nil
 }
 
 // execute runs one statement on a connection of its own, so that nothing stays open between calls.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -107,6 +108,26 @@ func TestServerKillAndRestart(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestServerOutlivesTheVariableThatHeldIt(t *testing.T) {
+	db := open(t, startAndForget(t))
+	for range 3 {
+		runtime.GC()
+		time.Sleep(100 * time.Millisecond) // what the collector sets off is not immediate
+	}
+	if err := db.Ping(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+//go:noinline
+func startAndForget(t *testing.T) (dsn string) {
+	server, err := mysqltest.Start(mysqltest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server.DSN("") // the janitor ends it with this process
 }
 
 func TestBadArgumentIsReportedWithTheServersWords(t *testing.T) {
