@@ -21,10 +21,31 @@ type catalog struct {
 }
 
 func newCatalog(inner driver.Connector) *catalog {
-	db := sql.OpenDB(inner)
+	db := sql.OpenDB(ownConnector{inner})
 	db.SetMaxOpenConns(2)
 	db.SetConnMaxIdleTime(30 * time.Second)
 	return &catalog{db: db}
+}
+
+// ownConnector makes connections for pools of our own. A DSN may turn
+// autocommit off for the application; what we read must not come from an old
+// snapshot then, and what we write must not wait for a COMMIT.
+type ownConnector struct{ driver.Connector }
+
+func (c ownConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x, ok := dc.(driver.ExecerContext)
+	if !ok {
+		return dc, nil // Connector.Connect says what is missing
+	}
+	if _, err := x.ExecContext(ctx, "SET autocommit = 1", nil); err != nil {
+		dc.Close()
+		return nil, err
+	}
+	return dc, nil
 }
 
 // foldsCase reports whether the server compares table names without case

@@ -62,6 +62,9 @@ type entry struct {
 	ddl     bool // changes tables: what is known of them is out of date afterwards
 }
 
+// plainEntry is every text's where nothing is configured.
+var plainEntry = &entry{plan: new(insert.Plan), plain: true}
+
 // Raw returns the inner driver's connection, for what only it can do. What is
 // sent through it is not filled.
 func (c *conn) Raw() driver.Conn { return c.innerConn }
@@ -76,6 +79,9 @@ func (c *conn) Close() error {
 
 // entry finds or makes what a text needs.
 func (c *conn) entry(ctx context.Context, text string) (*entry, error) {
+	if c.c.idle {
+		return plainEntry, nil
+	}
 	if v := c.c.view.Load(); v != c.view {
 		c.view = v
 		c.replan()

@@ -62,6 +62,7 @@ type Connector struct {
 	cfg     *Config
 	inner   driver.Connector
 	rules   []Rule
+	idle    bool // leafTables=none
 	catalog *catalog
 	ids     generators
 	stats   counters
@@ -99,7 +100,7 @@ func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), catalog: newCatalog(inner)}
+	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, catalog: newCatalog(inner)}
 	var err error
 	if c.ids, err = newGenerators(cfg, inner); err != nil {
 		c.catalog.db.Close()
@@ -164,7 +165,7 @@ func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
 	if c.cfg.MySQL != nil {
 		s.database = c.cfg.MySQL.DBName
 	}
-	if c.cfg.Auto || len(c.rules) > 0 {
+	if !c.idle {
 		var err error
 		if c.cfg.MySQL == nil {
 			if s.database, err = currentDatabase(ctx, ic); err != nil {

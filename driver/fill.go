@@ -51,7 +51,7 @@ func (c *conn) send(ctx context.Context, p *insert.Plan, fills []insert.Fill, ar
 	}
 	shape := p.Shape(fills)
 	args = c.splice(shape, fills, args)
-	defer clear(args)
+	defer c.unsplice()
 	res, err := c.innerConn.ExecContext(ctx, shape.Text, args)
 	if err != driver.ErrSkip {
 		return res, err
@@ -107,7 +107,7 @@ func (c *conn) sendQuery(ctx context.Context, p *insert.Plan, fills []insert.Fil
 	}
 	shape := p.Shape(fills)
 	spliced := c.splice(shape, fills, args)
-	defer clear(spliced)
+	defer c.unsplice()
 	return c.innerConn.QueryContext(ctx, shape.Text, spliced)
 }
 
@@ -165,6 +165,17 @@ func (c *conn) splice(s *insert.Shape, fills []insert.Fill, args []driver.NamedV
 		c.args[i].Ordinal = i + 1
 	}
 	return c.args
+}
+
+// maxScratch keeps a connection from holding on to a large batch's arguments.
+const maxScratch = 1024
+
+// unsplice forgets what the scratch carried.
+func (c *conn) unsplice() {
+	clear(c.args)
+	if cap(c.args) > maxScratch {
+		c.args = nil
+	}
 }
 
 func argument(id int64) driver.NamedValue { return driver.NamedValue{Value: id} }

@@ -66,7 +66,7 @@ func newSegments(cfg *Config, inner driver.Connector) (*segments, error) {
 		s.refs++
 		return s, nil
 	}
-	db := sql.OpenDB(connector)
+	db := sql.OpenDB(ownConnector{connector})
 	db.SetMaxOpenConns(storeConns)
 	db.SetConnMaxIdleTime(10 * time.Minute)
 	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)

@@ -105,7 +105,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (drive
 	if err != nil {
 		return nil, err
 	}
-	defer clear(r.args)
+	defer s.c.unsplice()
 	if r.once {
 		defer r.inner.Close()
 	}
@@ -125,7 +125,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 	if err != nil {
 		return nil, err
 	}
-	defer clear(r.args)
+	defer s.c.unsplice()
 	if r.once { // the rows need it until they are read
 		s.spent = append(s.spent, r.inner)
 	}

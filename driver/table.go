@@ -157,8 +157,12 @@ func (c *Connector) checkRow(ctx context.Context, rule Rule, name tableName, key
 		}
 		row, err = c.ids.alloc().Row(ctx, tag)
 	}
+	if isServerError(err, errNoSuchTable) {
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", c.cfg.AllocTable, full, serverMessage(err)),
+			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
+	}
 	if err != nil {
-		return err
+		return &FillError{Table: full, Rows: 1, Err: err}
 	}
 	if row.MaxID <= highest {
 		return &TableError{full, key.name,
