@@ -58,39 +58,32 @@ func allocStore(t testing.TB, db *sqlx.DB, table string) *segment.AllocStore {
 }
 
 func TestAllocStore(t *testing.T) {
-	isolation := "transaction_isolation"
-	if strings.Contains(version(t), "MariaDB") {
-		isolation = "tx_isolation"
-	}
-	for _, params := range []string{
-		"",
-		"clientFoundRows=true&interpolateParams=true",
-		isolation + "=%27READ-COMMITTED%27&sql_mode=%27%27",
-		isolation + "=%27REPEATABLE-READ%27&autocommit=0",
-		isolation + "=%27SERIALIZABLE%27&sql_mode=%27ANSI_QUOTES,STRICT_ALL_TABLES%27",
-	} {
-		t.Run(params, func(t *testing.T) {
-			segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
-				db := pool(t, mysqltest.Database(t), params)
-				s := allocStore(t, db, "leaf_alloc")
-				return segmenttest.Fixture{
-					Store: s,
-					Put: func(row segment.Row) error {
-						return commit(db, "REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)", row.Tag, row.MaxID, row.Step)
-					},
-					Delete: func(tag string) error { return commit(db, "DELETE FROM leaf_alloc WHERE biz_tag = ?", tag) },
-				}
+	for _, server := range mysqltest.Targets(t) {
+		isolation := "transaction_isolation"
+		if server.Name == "mariadb" {
+			isolation = "tx_isolation"
+		}
+		for name, params := range map[string]string{
+			"default":         "",
+			"found rows":      "clientFoundRows=true&interpolateParams=true",
+			"read committed":  isolation + "=%27READ-COMMITTED%27&sql_mode=%27%27",
+			"repeatable read": isolation + "=%27REPEATABLE-READ%27&autocommit=0",
+			"serializable":    isolation + "=%27SERIALIZABLE%27&sql_mode=%27ANSI_QUOTES,STRICT_ALL_TABLES%27",
+		} {
+			t.Run(server.Name+"/"+name, func(t *testing.T) {
+				segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
+					db := pool(t, server.Database(t), params)
+					return segmenttest.Fixture{
+						Store: allocStore(t, db, "leaf_alloc"),
+						Put: func(row segment.Row) error {
+							return commit(db, "REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, ?, ?)", row.Tag, row.MaxID, row.Step)
+						},
+						Delete: func(tag string) error { return commit(db, "DELETE FROM leaf_alloc WHERE biz_tag = ?", tag) },
+					}
+				})
 			})
-		})
+		}
 	}
-}
-
-func version(t *testing.T) (v string) {
-	t.Helper()
-	if err := pool(t, mysqltest.DSN(t), "").Get(&v, "SELECT VERSION()"); err != nil {
-		t.Fatal(err)
-	}
-	return v
 }
 
 func commit(db *sqlx.DB, text string, args ...any) error {
