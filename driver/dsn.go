@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 )
@@ -132,10 +134,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 }
 
 func unknownParam(name string) error {
-	known := make([]string, len(params))
-	for i, p := range params {
-		known[i] = p.name
-	}
+	known := lo.Map(params, func(p param, _ int) string { return p.name })
 	return &ConfigError{
 		Param:  name,
 		Reason: "no such parameter",
@@ -172,18 +171,11 @@ func (c *Config) String() string {
 	if c.MySQL != nil {
 		s += fmt.Sprintf(" %s(%s)/%s", c.MySQL.Net, c.MySQL.Addr, c.MySQL.DBName)
 	}
-	return s + " leafTables=" + cmpOr(writeTables(c), "auto")
+	return s + " leafTables=" + cmp.Or(writeTables(c), "auto")
 }
 
 // GoString keeps secrets out of %#v as String does out of %v.
 func (c *Config) GoString() string { return c.String() }
-
-func cmpOr(s, otherwise string) string {
-	if s == "" {
-		return otherwise
-	}
-	return s
-}
 
 func readConfigName(c *Config, v string) error {
 	reg, ok := registeredConfig(v)
@@ -214,11 +206,7 @@ func writeTables(c *Config) string {
 	case len(c.Tables) == 0:
 		return "none"
 	}
-	rules := make([]string, len(c.Tables))
-	for i, r := range c.Tables {
-		rules[i] = r.String()
-	}
-	return strings.Join(rules, ",")
+	return strings.Join(lo.Map(c.Tables, func(r Rule, _ int) string { return r.String() }), ",")
 }
 
 func readStore(c *Config, v string) error {

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 )
@@ -45,7 +46,7 @@ func TestParseRules(t *testing.T) {
 				t.Errorf("ParseRules(%q)[%d] = %+v, want %+v", tt.in, i, got[i], tt.want[i])
 			}
 		}
-		if want := cmpOr(tt.back, tt.in); got[0].String() != want {
+		if want := cmp.Or(tt.back, tt.in); got[0].String() != want {
 			t.Errorf("ParseRules(%q)[0].String() = %q, want %q", tt.in, got[0].String(), want)
 		}
 	}
