@@ -25,9 +25,11 @@ type innerConn interface {
 }
 
 var (
-	_ innerConn      = (*conn)(nil)
-	_ driver.Execer  = (*conn)(nil) //nolint:staticcheck // users of sql.Conn.Raw assert it
-	_ driver.Queryer = (*conn)(nil) //nolint:staticcheck // likewise
+	_ innerConn = (*conn)(nil)
+	//lint:ignore SA1019 users of sql.Conn.Raw assert it
+	_ driver.Execer = (*conn)(nil)
+	//lint:ignore SA1019 likewise
+	_ driver.Queryer = (*conn)(nil)
 )
 
 // conn is a connection that fills INSERTs. Like every driver.Conn it is used

@@ -128,7 +128,8 @@ func TestRaw(t *testing.T) {
 	}
 	defer sc.Close()
 	err = sc.Raw(func(dc any) error {
-		if _, err := dc.(sqldriver.Execer).Exec("INSERT INTO t (a) VALUES (1)", nil); err != nil { //nolint:staticcheck // that is the point
+		//lint:ignore SA1019 that is the point
+		if _, err := dc.(sqldriver.Execer).Exec("INSERT INTO t (a) VALUES (1)", nil); err != nil {
 			return err
 		}
 		st, err := dc.(sqldriver.Conn).Prepare("INSERT INTO t (a) VALUES (?)")
@@ -136,7 +137,8 @@ func TestRaw(t *testing.T) {
 			return err
 		}
 		defer st.Close()
-		res, err := st.Exec([]sqldriver.Value{int64(2)}) //nolint:staticcheck // likewise
+		//lint:ignore SA1019 likewise
+		res, err := st.Exec([]sqldriver.Value{int64(2)})
 		if err != nil {
 			return err
 		}
