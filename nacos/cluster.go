@@ -77,7 +77,7 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", target, err))
 	}
-	return nil, errors.Join(failed...)
+	return nil, fmt.Errorf("no Nacos server answers over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
 }
 
 // drop ends a link that failed. Others may have replaced it already.

@@ -81,29 +81,25 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	c := newCluster(cfg, w)
 	if _, err := c.connection(ctx); err != nil {
 		// Either nobody is there, or the servers are from before gRPC.
-		if version, found := w.version(ctx); found {
+		if version, found := w.version(ctx); found && !atLeast(version, 2, 0, 0) {
 			c.close()
-			return old(cfg, w, version, err)
+			return old(cfg, w, version)
 		}
 	}
 	return modern(ctx, cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
 }
 
 // old opens the source on servers that have HTTP alone.
-func old(cfg Config, w *web, version string, noGRPC error) (worker.Source, error) {
-	switch {
-	case semver(version, 1, 4, 1) && !semver(version, 2, 0, 0):
+func old(cfg Config, w *web, version string) (worker.Source, error) {
+	if atLeast(version, 1, 4, 1) {
 		return newLegacy(cfg, w).source(), nil
-	case semver(version, 2, 0, 0):
-		w.close()
-		return worker.Source{}, fmt.Errorf("leafsql: Nacos %s at %s answers over HTTP but not over gRPC: %w; open the gRPC port (HTTP + 1000), or set leafNacosGRPCPort", version, cfg, noGRPC)
 	}
 	w.close()
 	return worker.Source{}, &UnusableError{Servers: cfg.String(), Reason: "it is version " + version + ", whose instance ids change when an instance registers again"}
 }
 
-// semver reports whether a version is at least major.minor.patch.
-func semver(version string, major, minor, patch int) bool {
+// atLeast reports whether a version is at least major.minor.patch.
+func atLeast(version string, major, minor, patch int) bool {
 	var a, b, c int
 	fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c)
 	return cmp.Or(cmp.Compare(a, major), cmp.Compare(b, minor), cmp.Compare(c, patch)) >= 0

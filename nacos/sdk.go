@@ -92,8 +92,12 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 		if !isCode(err, codeUnregistered) {
 			return err
 		}
-		if !sleep(ctx, 5*time.Millisecond) {
+		select {
+		case <-l.gone:
+			return errors.New("the server ended the stream")
+		case <-ctx.Done():
 			return context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
 }

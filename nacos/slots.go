@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -40,10 +41,10 @@ type registry struct {
 	written map[int]written // the last write to each slot that was told ok
 }
 
-// written is a write of ours that reads may not show yet.
+// written is what reads may still show of the time before our last write.
 type written struct {
-	over worker.Version // what it replaced
-	at   time.Time
+	before []worker.Version // what our writes replaced
+	last   time.Time
 }
 
 func (r *registry) id(slot int) string { return r.service + ".worker." + strconv.Itoa(slot) }
@@ -66,7 +67,8 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 		r.mu.Lock()
 		w, wrote := r.written[slot]
 		r.mu.Unlock()
-		if err != nil || !wrote || v != w.over || time.Since(w.at) > visible || !sleep(ctx, 20*time.Millisecond) {
+		stale := wrote && time.Since(w.last) < visible && slices.Contains(w.before, v)
+		if err != nil || !stale || !sleep(ctx, 20*time.Millisecond) {
 			return d, v, err
 		}
 	}
@@ -98,10 +100,16 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	if res != worker.OK {
 		return "", res, err
 	}
-	r.mu.Lock()
-	r.written[slot] = written{over: expected, at: time.Now()}
-	r.mu.Unlock()
+	r.wrote(slot, expected)
 	return worker.Version(sum(text)), worker.OK, nil
+}
+
+// wrote remembers what a write has replaced, and a few from before that.
+func (r *registry) wrote(slot int, over worker.Version) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := append(r.written[slot].before, over)
+	r.written[slot] = written{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
 }
 
 // outcome tells what became of a publish.
@@ -123,43 +131,55 @@ func outcome(err error) (worker.Result, error) {
 	return worker.Unknown, err
 }
 
-// Anchor implements worker.Anchorer. What counts is what is read: several
-// creators may have been told that theirs was the one.
+// Anchor implements worker.Anchorer.
 func (r *registry) Anchor(ctx context.Context) (string, error) {
 	if err := r.ready(ctx); err != nil {
 		return "", err
 	}
-	return r.ensure(ctx, r.service+".anchor", rand.Text())
+	return r.ensure(ctx, r.service+".anchor")
 }
 
-// ensure gives the text of a document, creating it if it is missing.
-func (r *registry) ensure(ctx context.Context, id, text string) (string, error) {
-	got, found, err := r.configs.query(ctx, id)
+// ensure gives the text of a document, creating it with a random one if it is
+// missing. Several creators may be told that theirs was written, and reads may
+// show what was refused; so after a creation the text counts that a
+// compare-and-set, which changes nothing, confirms.
+func (r *registry) ensure(ctx context.Context, id string) (string, error) {
+	text, found, err := r.configs.query(ctx, id)
 	if err != nil || found {
-		return got, err
+		return text, err
 	}
-	if res, err := outcome(r.configs.publish(ctx, id, text, noSum())); err != nil && res != worker.Unknown {
+	if res, err := outcome(r.configs.publish(ctx, id, rand.Text(), noSum())); err != nil && res == worker.Refused {
 		return "", err
 	}
-	err = r.await(ctx, id, func(now string, there bool) bool {
-		got, found = now, there
-		return there
-	})
-	if err == nil && !found {
-		err = fmt.Errorf("config %s is still missing after it was created", id)
+	for {
+		err := r.await(ctx, visible, id, func(now string, there bool) bool {
+			text, found = now, there
+			return there
+		})
+		if err != nil {
+			return "", err
+		}
+		if !found {
+			return "", fmt.Errorf("config %s is still missing after it was created", id)
+		}
+		res, err := outcome(r.configs.publish(ctx, id, text, sum(text)))
+		if res == worker.OK {
+			return text, nil
+		}
+		if err != nil || !sleep(ctx, 20*time.Millisecond) {
+			return "", cmp.Or(err, context.Cause(ctx))
+		}
 	}
-	return got, err
 }
 
 // visible is how long a write may take until reads show it; 1.2 s has been
 // seen.
 const visible = 3 * time.Second
 
-// await reads a document until it is as wanted, or for as long as writes take
-// to show.
-func (r *registry) await(ctx context.Context, id string, ok func(text string, found bool) bool) error {
+// await reads a document until it is as wanted, or for so long.
+func (r *registry) await(ctx context.Context, long time.Duration, id string, ok func(text string, found bool) bool) error {
 	pause := 10 * time.Millisecond
-	for until := time.Now().Add(visible); ; pause = min(2*pause, 160*time.Millisecond) {
+	for until := time.Now().Add(long); ; pause = min(2*pause, 160*time.Millisecond) {
 		text, found, err := r.configs.query(ctx, id)
 		if err != nil || ok(text, found) || time.Now().After(until) {
 			return err
