@@ -37,10 +37,11 @@ const maxBound = 10000
 
 // A source is the select of an INSERT … SELECT.
 type source struct {
-	start, end int // its bytes
-	limitAt    int // where a LIMIT may be put, before a locking clause
-	ordered    bool
+	start, end int  // its bytes
+	limitAt    int  // where a LIMIT may be put, before a locking clause
 	limited    bool // it has a LIMIT
+	enclosed   bool // all of it is in parentheses
+	ordered    bool // it has an ORDER BY
 	bound      int
 }
 
@@ -71,7 +72,13 @@ func (w *writer) selected() error {
 	}
 	s := w.numbering(src)
 	s.Args = [2]int{params, w.params}
-	w.insertText(always, src.start, "WITH "+cte(w.width)+" AS (")
+	before := "WITH " + cte(w.width) + " AS ("
+	if src.enclosed && !w.mode.MariaDB {
+		// MySQL forgets the order of a select in parentheses of its own.
+		before = strings.TrimSuffix(before, "(")
+		s.open = strings.TrimPrefix(s.open, ")")
+	}
+	w.insertText(always, src.start, before)
 	if w.mode.MariaDB && !src.limited {
 		w.insertText(always, src.limitAt, " LIMIT 18446744073709551615")
 	}
@@ -92,10 +99,14 @@ func (w *writer) selected() error {
 func (w *writer) source() (source, error) {
 	src := source{start: w.tok.Pos}
 	single := w.is("select") // one select without a table, so far
-	depth := 0
+	depth, groups := 0, 0
+	first := w.tok.Kind
 	for ; !w.atEnd(); w.next() {
 		switch w.tok.Kind {
 		case '(':
+			if depth == 0 {
+				groups++
+			}
 			depth++
 			continue
 		case ')':
@@ -113,6 +124,9 @@ func (w *writer) source() (source, error) {
 		if w.sideEffect() {
 			return src, w.effects(w.near())
 		}
+		if depth <= 1 && w.is("order") {
+			src.ordered = true
+		}
 		if depth > 0 {
 			continue
 		}
@@ -126,8 +140,6 @@ func (w *writer) source() (source, error) {
 			single = single && w.peekIs("dual")
 		case w.is("join"):
 			single = false
-		case w.is("order"):
-			src.ordered = true
 		case w.is("limit"):
 			src.limited = true
 			src.bound = w.limit()
@@ -148,6 +160,7 @@ func (w *writer) source() (source, error) {
 	if single {
 		src.bound = 1
 	}
+	src.enclosed = first == '(' && groups == 1 && w.text[src.end-1] == ')'
 	return src, nil
 }
 
