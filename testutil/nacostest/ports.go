@@ -9,14 +9,18 @@ import (
 )
 
 // freePort gives an HTTP port whose derived ports are free as well: gRPC for
-// clients and for the cluster above it, JRaft below. It stays below the range
-// that the kernel gives to outgoing connections. The caller holds the boot
-// lock until the server has bound them.
-func freePort() (int, error) {
+// clients and for the cluster above it, JRaft below. The same holds for so many
+// further ports, each 10 above the one before. They stay below the range that
+// the kernel gives to outgoing connections. The caller holds the boot lock
+// until the servers have bound them.
+func freePort(further int) (int, error) {
 	for range 200 {
-		p := 12000 + rand.IntN(18000)
-		if allFree(p, p+1000, p+1001, p-1000) {
-			return p, nil
+		first, free := 12000+rand.IntN(18000), true
+		for p := first; free && p <= first+10*further; p += 10 {
+			free = allFree(p, p+1000, p+1001, p-1000)
+		}
+		if free {
+			return first, nil
 		}
 	}
 	return 0, errors.New("nacostest: no free ports found")

@@ -29,6 +29,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -65,7 +66,8 @@ type Server struct {
 	home string // its folder: conf, data, logs, console.log
 	jars string
 	opts Options
-	proc *process // nil when stopped
+	peer *membership // nil: standalone
+	proc *process    // nil when stopped
 }
 
 // bootTime bounds a boot; alone on two cores it takes 8 to 13 s.
@@ -79,21 +81,36 @@ func Start(tb testing.TB, v Version, opts Options) *Server {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() {
-		s.Kill9()
-		if tb.Failed() {
-			tb.Logf("nacos %s, home kept in %s, last output:\n%s", v, s.home, s.output())
-			return
-		}
-		if err := os.RemoveAll(s.home); err != nil {
-			tb.Error(err)
-		}
-	})
+	tb.Cleanup(func() { s.finish(tb) })
 	return s
+}
+
+// finish stops a test's server.
+func (s *Server) finish(tb testing.TB) {
+	s.Kill9()
+	if tb.Failed() {
+		tb.Logf("nacos %s, home kept in %s, last output:\n%s", s.Version, s.home, s.output())
+		return
+	}
+	if err := os.RemoveAll(s.home); err != nil {
+		tb.Error(err)
+	}
 }
 
 // Launch starts a server outside of a test. The caller stops it.
 func Launch(v Version, opts Options) (*Server, error) {
+	s, err := prepare(v, opts)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.boot(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// prepare gives a server its jars and its home.
+func prepare(v Version, opts Options) (*Server, error) {
 	jars, err := install(v)
 	if err != nil {
 		return nil, err
@@ -102,11 +119,7 @@ func Launch(v Version, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Version: v, home: home, jars: jars, opts: opts}
-	if err := s.boot(); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return &Server{Version: v, home: home, jars: jars, opts: opts}, nil
 }
 
 // Addr is host:port of the HTTP API, as clients are configured with.
@@ -191,21 +204,23 @@ func (s *Server) boot() error {
 	}
 	defer unlock()
 	if s.port == 0 {
-		if s.port, err = freePort(); err != nil {
+		if s.port, err = freePort(0); err != nil {
 			return err
 		}
 	}
+	if err := s.start(); err != nil {
+		return err
+	}
+	return s.awaitReady()
+}
+
+func (s *Server) start() error {
 	if err := s.configure(); err != nil {
 		return err
 	}
-	if s.proc, err = start(s.command(), s.console()); err != nil {
-		return err
-	}
-	if err := s.awaitReady(); err != nil {
-		s.Kill9()
-		return fmt.Errorf("nacostest: nacos %s: %w\n%s", s.Version, err, s.output())
-	}
-	return nil
+	var err error
+	s.proc, err = start(s.command(), s.console())
+	return err
 }
 
 func (s *Server) configure() error {
@@ -226,6 +241,12 @@ func (s *Server) configure() error {
 		lines = append(lines, "nacos.core.auth.enabled=true",
 			"nacos.core.auth.admin.enabled=true", "nacos.core.auth.console.enabled=true")
 	}
+	if s.peer != nil {
+		lines = append(lines, s.peer.properties()...)
+		if err := os.WriteFile(filepath.Join(conf, "cluster.conf"), s.peer.members(), 0o644); err != nil {
+			return err
+		}
+	}
 	props = append(props, strings.Join(slices.Concat(lines, s.opts.Properties), "\n")+"\n"...)
 	return os.WriteFile(filepath.Join(conf, "application.properties"), props, 0o644)
 }
@@ -237,7 +258,7 @@ func (s *Server) command() *exec.Cmd {
 	first, main := "", "com.alibaba.nacos.Nacos"
 	args := []string{
 		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
-		"-Dnacos.standalone=true", "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
+		"-Dnacos.standalone=" + strconv.FormatBool(s.peer == nil), "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
 		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"),
 	}
 	switch s.Version {
@@ -256,9 +277,19 @@ func (s *Server) command() *exec.Cmd {
 	return cmd
 }
 
+// awaitReady waits until the server serves, or kills it and says why not.
 func (s *Server) awaitReady() error {
 	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
 	defer cancel()
+	err := s.served(ctx)
+	if err != nil {
+		s.Kill9()
+		err = fmt.Errorf("nacostest: nacos %s: %w\n%s", s.Version, err, s.output())
+	}
+	return err
+}
+
+func (s *Server) served(ctx context.Context) error {
 	if err := s.poll(ctx, s.serves); err != nil || !s.opts.Auth {
 		return err
 	}
