@@ -1,0 +1,349 @@
+package oracle
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pingcap/tidb/pkg/parser"
+	"github.com/pingcap/tidb/pkg/parser/ast"
+	"github.com/pingcap/tidb/pkg/parser/format"
+	_ "github.com/pingcap/tidb/pkg/parser/test_driver"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+var orders = &insert.Table{
+	DB: "shop", Name: "orders", Key: "id", Columns: []string{"id", "customer", "total"},
+	IntegerKey: true, Mark: true, UpsertMark: true,
+}
+
+func lookup(db, name string) (*insert.Table, error) {
+	if name == "orders" && (db == "" || db == "shop") {
+		return orders, nil
+	}
+	return nil, nil
+}
+
+var mode = insert.Mode{SQLModeKnown: true, VersionKnown: true, Version: 80035}
+
+// judge fails the test unless TiDB sees the same statements in a text and in
+// what becomes of it, but for the keys.
+func judge(t *testing.T, p *parser.Parser, text string) {
+	t.Helper()
+	before, _, err := p.Parse(text, "", "")
+	if err != nil {
+		return // row aliases, RETURNING and MariaDB's own are unknown to it
+	}
+	if strings.Contains(text, "/*!") || strings.Contains(text, "/*T!") || strings.Contains(text, "/*M!") || strings.Contains(text, `\N`) {
+		return // it runs other version comments than a server does, and knows \N
+	}
+	plan, need, err := insert.Parse(text, mode, lookup)
+	if _, refused := err.(*insert.Refusal); refused {
+		return
+	}
+	if err != nil || need != 0 {
+		t.Fatalf("%q: need %d, %v", text, need, err)
+	}
+	if plan.Results != len(before) && plan.Results != len(before)+1 { // it drops comments, which answer
+		t.Fatalf("%q: %d statements, TiDB sees %d", text, plan.Results, len(before))
+	}
+	fills := make([]insert.Fill, len(plan.Inserts))
+	for i, in := range plan.Inserts {
+		if in.Select != nil {
+			return
+		}
+		fills[i] = insert.Fill{First: 201, N: in.Holes + len(in.ArgKeys)}
+	}
+	checkUnplanned(t, text, plan, before)
+	filled := plan.Shape(fills).Text
+	after, _, err := p.Parse(filled, "", "")
+	if err != nil {
+		t.Fatalf("%q: TiDB cannot read it with keys: %v\n%q", text, err, filled)
+	}
+	if len(after) != len(before) {
+		t.Fatalf("%q: %d statements, with keys %d:\n%q", text, len(before), len(after), filled)
+	}
+	for _, in := range plan.Inserts {
+		if in.Statement < 0 {
+			return
+		}
+		a, b := before[in.Statement].(*ast.InsertStmt), after[in.Statement].(*ast.InsertStmt)
+		if a.Select != nil {
+			return // VALUES ROW(…)
+		}
+		rows := len(a.Lists)
+		if a.Setlist {
+			rows = 1
+		}
+		if rows != in.Rows || a.IsReplace != in.Replace || a.IgnoreErr != in.Ignore || (len(a.OnDuplicate) > 0) != in.Upsert {
+			t.Fatalf("%q: TiDB sees another statement than %+v", text, in)
+		}
+		withoutKey(a, in)
+		withoutKey(b, in)
+		if x, y := restore(a), restore(b); x != y {
+			t.Fatalf("%q:\nTiDB sees %s\nwith keys %s\n%q", text, x, y, filled)
+		}
+		before[in.Statement], after[in.Statement] = nil, nil
+	}
+	for i := range before {
+		if before[i] != nil && restore(before[i]) != restore(after[i]) {
+			t.Fatalf("%q: statement %d was changed:\n%q", text, i, filled)
+		}
+	}
+}
+
+// checkUnplanned fails the test if TiDB sees a row without a key in a
+// statement that is not in the plan.
+func checkUnplanned(t *testing.T, text string, plan *insert.Plan, statements []ast.StmtNode) {
+	t.Helper()
+	db := ""
+	for i, s := range statements {
+		if use, ok := s.(*ast.UseStmt); ok {
+			db = use.DBName
+		}
+		in, ok := s.(*ast.InsertStmt)
+		if !ok || slices.ContainsFunc(plan.Inserts, func(p insert.Insert) bool { return p.Statement == i || p.Statement < 0 }) {
+			continue
+		}
+		name, ok := in.Table.TableRefs.Left.(*ast.TableSource).Source.(*ast.TableName)
+		if !ok || name.Name.O != "orders" {
+			continue
+		}
+		if in := cmp.Or(name.Schema.O, db); in != "" && in != "shop" {
+			continue
+		}
+		width := len(in.Columns)
+		if width == 0 && len(in.Lists) > 0 && len(in.Lists[0]) > 0 {
+			width = len(orders.Columns)
+		}
+		if slices.ContainsFunc(in.Lists, func(row []ast.ExprNode) bool { return len(row) != width }) {
+			continue // the server's own error
+		}
+		at := keyAt(in)
+		for _, row := range in.Lists {
+			if at < 0 || at >= len(row) || isNull(row[at]) {
+				t.Fatalf("%q: statement %d is not in the plan", text, i)
+			}
+		}
+	}
+}
+
+func isNull(e ast.ExprNode) bool {
+	switch restore(e) {
+	case "NULL", "0", "DEFAULT", "FALSE":
+		return true
+	}
+	return false
+}
+
+// keyAt returns which value of a row is the key, -1 for none.
+func keyAt(s *ast.InsertStmt) int {
+	if len(s.Columns) == 0 && !s.Setlist {
+		return 0
+	}
+	return slices.IndexFunc(s.Columns, func(c *ast.ColumnName) bool { return c.Name.L == "id" })
+}
+
+// withoutKey takes from a statement what filling may change: the key's column
+// and values, the column list if it is the table's, and the upsert mark.
+func withoutKey(s *ast.InsertStmt, in insert.Insert) {
+	at := keyAt(s)
+	if at >= 0 {
+		for i, row := range s.Lists {
+			if len(row) > 0 {
+				s.Lists[i] = slices.Delete(row, at, at+1)
+			}
+		}
+		if len(s.Columns) > 0 {
+			s.Columns = slices.Delete(s.Columns, at, at+1)
+		}
+	}
+	if len(s.Columns) == 2 && s.Columns[0].Name.L == "customer" && s.Columns[1].Name.L == "total" && !s.Setlist {
+		s.Columns = nil
+	}
+	if s.Setlist && len(s.Columns) == 0 {
+		s.Lists, s.Setlist = nil, false
+	}
+	if in.UpsertMark {
+		s.OnDuplicate = slices.DeleteFunc(s.OnDuplicate, func(a *ast.Assignment) bool { return a.Column.Name.L == "id" })
+	}
+}
+
+func restore(n ast.Node) string {
+	var b strings.Builder
+	if err := n.Restore(format.NewRestoreCtx(format.DefaultRestoreFlags, &b)); err != nil {
+		return err.Error()
+	}
+	return b.String()
+}
+
+// corpus is the texts of the golden files.
+func corpus(t testing.TB) []string {
+	files, err := filepath.Glob("../insert/testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal("no corpus", err)
+	}
+	var texts []string
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(data)) {
+			text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "< ")
+			if !ok {
+				continue
+			}
+			if strings.HasPrefix(text, `"`) {
+				if text, err = strconv.Unquote(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+func TestCorpus(t *testing.T) {
+	p := parser.New()
+	for _, text := range corpus(t) {
+		judge(t, p, text)
+	}
+}
+
+func TestGenerated(t *testing.T) {
+	p := parser.New()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	g := generator{rand.New(rand.NewPCG(seed, 0))}
+	read := 0
+	for range 20000 {
+		text := g.text()
+		if _, _, err := p.Parse(text, "", ""); err == nil {
+			read++
+		}
+		judge(t, p, text)
+	}
+	if read < 15000 {
+		t.Errorf("TiDB read %d of 20000 texts", read)
+	}
+}
+
+func FuzzJudge(f *testing.F) {
+	for _, text := range corpus(f) {
+		f.Add(text)
+	}
+	p := parser.New()
+	f.Fuzz(func(t *testing.T, text string) { judge(t, p, text) })
+}
+
+// A generator writes statements from a grammar.
+type generator struct{ *rand.Rand }
+
+func (g generator) one(of ...string) string { return of[g.IntN(len(of))] }
+
+// maybe is s in one of n cases.
+func (g generator) maybe(n int, s string) string {
+	if g.IntN(n) == 0 {
+		return s
+	}
+	return ""
+}
+
+func (g generator) list(n int, f func() string) string {
+	items := make([]string, n)
+	for i := range items {
+		items[i] = f()
+	}
+	return strings.Join(items, g.one(",", ", ", " , ", ",/* , */", ",-- x\n"))
+}
+
+func (g generator) space() string {
+	return g.one(" ", " ", " ", " ", "  ", "\t", "\n", "/**/", " /* a */ ", " # b\n", "-- c\n")
+}
+
+func (g generator) text() string {
+	var b strings.Builder
+	for i := range 1 + g.IntN(3) {
+		if i > 0 {
+			b.WriteString(";")
+		}
+		switch g.IntN(8) {
+		case 0:
+			b.WriteString(g.one("SELECT 1", "UPDATE orders SET total = 1", "DELETE FROM orders", "SELECT REPLACE('a','b','c')", "USE shop", "USE other", "BEGIN", "SELECT 'INSERT INTO orders VALUES ()'"))
+		default:
+			b.WriteString(g.insert())
+		}
+	}
+	return b.String() + g.one("", "", ";", " ;", "")
+}
+
+func (g generator) insert() string {
+	var b strings.Builder
+	b.WriteString(g.one("INSERT", "insert", "REPLACE") + g.space())
+	replace := strings.HasPrefix(b.String(), "R")
+	if !replace {
+		b.WriteString(g.maybe(6, "IGNORE "))
+	}
+	b.WriteString(g.maybe(2, "INTO "))
+	b.WriteString(g.one("orders", "orders", "`orders`", "shop.orders", "`shop` . `orders`", "other", "other.orders") + g.space())
+	columns := []string{"id", "customer", "total"}
+	g.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
+	columns = columns[:1+g.IntN(3)]
+	if g.IntN(6) == 0 {
+		b.WriteString("SET ")
+		i := 0
+		b.WriteString(g.list(len(columns), func() string {
+			i++
+			return columns[i-1] + g.one("=", " = ", ":=") + g.value(columns[i-1])
+		}))
+	} else {
+		switch g.IntN(6) {
+		case 0:
+			columns = []string{"id", "customer", "total"}
+		case 1:
+			columns = nil
+			b.WriteString(g.maybe(2, "() "))
+		default:
+			i := 0
+			b.WriteString("(" + g.list(len(columns), func() string {
+				i++
+				return g.column(columns[i-1])
+			}) + ")" + g.space())
+		}
+		b.WriteString(g.one("VALUES", "values", "VALUE") + g.space())
+		b.WriteString(g.list(1+g.IntN(4), func() string {
+			i := 0
+			return "(" + g.list(len(columns), func() string {
+				i++
+				return g.value(columns[i-1])
+			}) + g.maybe(9, " /* x */ ") + ")"
+		}))
+	}
+	if !replace && g.IntN(4) == 0 {
+		b.WriteString(g.space() + "ON DUPLICATE KEY UPDATE " + g.list(1+g.IntN(2), func() string {
+			return g.one("total = total + 1", "customer = VALUES(customer)", "id = id", "`id` = orders.id", "id = LAST_INSERT_ID(id)", "total = IF(total > 1, (SELECT MAX(a) FROM x), 2)")
+		}))
+	}
+	return b.String() + g.maybe(5, g.space())
+}
+
+func (g generator) column(name string) string {
+	return g.one(name, name, "`"+name+"`", strings.ToUpper(name), "orders."+name)
+}
+
+func (g generator) value(column string) string {
+	if column == "id" && g.IntN(3) > 0 {
+		return g.one("NULL", "DEFAULT", "0", "'0'", "?", "(0)", "- 0", "0.0", "7", "-7", "'7'", "0x0", "b'0'", "FALSE", "1+1", "(SELECT 0)", "id")
+	}
+	return g.one("1", "'a'", "'it''s'", `'a\'b'`, `"x"`, "?", "NULL", "DEFAULT", "(1)", "CONCAT('(', ')')", "(SELECT MAX(a) FROM x WHERE a IN (1, 2))", "'-- '", "'/*'", "1 -- 2\n", "29--1",
+		"IF(1, 2, 3)", "@a", "@`b c`", "x'4F'", "N'y'", "_utf8mb4'z'", "LAST_INSERT_ID()", "CASE WHEN 1 THEN 2 ELSE 3 END", fmt.Sprint(g.IntN(1000)), "1e3", ".5", "INSERT('a', 1, 1, 'b')")
+}
