@@ -5,12 +5,13 @@ FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
 PKG         = ./...
+CHAOS       = 3.1.0,2.3.2
 
 BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench fuzz lint mysql-server clean serve
+.PHONY: help demo test chaos bench fuzz lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,6 +25,11 @@ test: serve ## every test of every module, with the race detector, on real Maria
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/each-module go test -race -count=1 -timeout=20m -run='$(TEST)' ./...
+
+chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
+	@.ci/install mariadb
+	@testutil/nacostest/install.sh
+	@$(SERVE) -- go test -count=1 -timeout=60m -v ./testutil/chaos -chaos.servers='$(CHAOS)'
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb

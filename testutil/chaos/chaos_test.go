@@ -1,0 +1,309 @@
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/nacostest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+var (
+	full      = flag.String("chaos.servers", "", "server lines for the long run, separated by commas, such as 2.3.2,3.1.0; none: the quick one on 3.1.0")
+	processes = flag.Int("chaos.processes", 16, "writers of the long run")
+	rows      = flag.Int("chaos.rows", 200_000, "rows that each of them inserts")
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(writerEnv) == "" {
+		os.Exit(m.Run())
+	}
+	if err := write(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// A size says how much of everything there is in a run.
+type size struct {
+	processes, rows, batch int
+	rate                   int // rows a second and process, where nothing is wrong
+	lease                  time.Duration
+}
+
+// pause is how long a goroutine of a writer takes for a statement.
+func (s size) pause() time.Duration {
+	return time.Second * time.Duration(goroutines*s.batch) / time.Duration(s.rate)
+}
+
+// A run is one registry, its writers, and what was done to them.
+type run struct {
+	*testing.T
+	size
+	ctx   context.Context
+	began time.Time
+	reg   *registry
+	crew  *crew
+	table *sql.DB
+
+	mu     sync.Mutex
+	random *rand.Rand
+	counts map[string]int
+}
+
+func start(t *testing.T, v nacostest.Version, s size) *run {
+	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+	t.Cleanup(cancel)
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("nacos %s, %d writers of %d rows, leases of %v, layout %s, seed %d", v, s.processes, s.rows, s.lease, layout, seed)
+	dsn := mysqltest.Database(t)
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if _, err := db.Exec("CREATE TABLE events (id BIGINT NOT NULL, process INT NOT NULL, life INT NOT NULL)"); err != nil {
+		t.Fatal(err)
+	}
+	r := &run{
+		T: t, size: s, ctx: ctx, reg: startRegistry(t, v), table: db,
+		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
+	}
+	r.began = time.Now()
+	r.crew = hire(ctx, t, s, func(writer int) string {
+		return fmt.Sprintf("%s?leafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&leafWorker=%s",
+			dsn, layout, s.lease, r.reg.spec(writer))
+	})
+	return r
+}
+
+// note says what happens, and counts it.
+func (r *run) note(what, detail string) {
+	r.mu.Lock()
+	r.counts[what]++
+	r.mu.Unlock()
+	r.Logf("%6.1f s %8d rows  %s %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what, detail)
+}
+
+// nap waits, and reports whether the run goes on.
+func (r *run) nap(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-r.ctx.Done():
+		return false
+	}
+}
+
+// done reports whether every row is in.
+func (r *run) done() bool { return r.crew.acknowledged() >= int64(r.processes*r.rows) }
+
+func (r *run) between(lo, hi time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return lo + time.Duration(r.random.Int64N(int64(hi-lo)))
+}
+
+// victim is any writer that has not finished and is not stopped already. It
+// is to be let go afterwards; nil if there is none.
+func (r *run) victim() *member {
+	r.mu.Lock()
+	order := r.random.Perm(len(r.crew.members))
+	r.mu.Unlock()
+	for _, i := range order {
+		m := r.crew.members[i]
+		if m.acknowledged.Load() < int64(r.rows) && m.caught.CompareAndSwap(false, true) {
+			return m
+		}
+	}
+	return nil
+}
+
+// kill ends one writer as a crash does. It is started again at once.
+func (r *run) kill() {
+	m := r.victim()
+	if m == nil {
+		return
+	}
+	defer m.caught.Store(false)
+	if m.signal(syscall.SIGKILL) {
+		r.note("writer killed -9", fmt.Sprint(m.number))
+	}
+}
+
+// stop holds one writer up, as a machine that swaps or is moved does.
+func (r *run) stop(d time.Duration) {
+	m := r.victim()
+	if m == nil {
+		return
+	}
+	defer m.caught.Store(false)
+	if !m.signal(syscall.SIGSTOP) {
+		return
+	}
+	r.note("writer stopped", fmt.Sprintf("%d for %v", m.number, d.Round(time.Second)))
+	r.nap(d)
+	m.signal(syscall.SIGCONT)
+}
+
+// outage kills the registry, and starts it again after a while and after what
+// is done to its data in between.
+func (r *run) outage(away time.Duration, meanwhile func()) {
+	r.reg.Kill9()
+	r.note("registry killed -9", fmt.Sprintf("for %v and its boot", away))
+	meanwhile()
+	r.nap(away)
+	r.reg.Restart(r.T)
+	r.Logf("%6.1f s registry is back", time.Since(r.began).Seconds())
+}
+
+// halfway does something to the way of one half of the writers for a while.
+func (r *run) halfway(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
+	r.note(what, fmt.Sprintf("half %d for %v", half, d))
+	h := r.reg.halves[half]
+	h.each(spoil)
+	r.nap(d)
+	h.each(func(p *netfault.Proxy) {
+		p.Heal()
+		if err := p.Up(); err != nil {
+			r.Error(err)
+		}
+	})
+}
+
+// finish waits until all rows are in, and asks the database for duplicates.
+func (r *run) finish() {
+	done := make(chan struct{})
+	go func() { r.crew.wg.Wait(); close(done) }()
+	for waiting := true; waiting; {
+		select {
+		case <-done:
+			waiting = false
+		case <-time.After(15 * time.Second):
+			r.Logf("%6.1f s %8d rows", time.Since(r.began).Seconds(), r.crew.acknowledged())
+		}
+	}
+	if r.ctx.Err() != nil {
+		for _, m := range r.crew.members {
+			r.Errorf("writer %d has %d rows, last refusal: %s", m.number, m.acknowledged.Load(), m.lastRefusal())
+		}
+	}
+	r.report(r.count())
+}
+
+// figures are what the database says.
+type figures struct{ rows, distinct, invalid, workers, terms int64 }
+
+func (r *run) count() (f figures) {
+	err := r.table.QueryRow(`SELECT COUNT(*), COUNT(DISTINCT id), COUNT(IF(id < 1, 1, NULL)),
+		COUNT(DISTINCT id >> 12 & 31), COUNT(DISTINCT id >> 12 & 31, process, life) FROM events`).
+		Scan(&f.rows, &f.distinct, &f.invalid, &f.workers, &f.terms)
+	if err != nil {
+		r.Fatal(err)
+	}
+	if d := f.rows - f.distinct; d != 0 || f.invalid != 0 {
+		r.Errorf("%d duplicates, %d ids below 1", d, f.invalid)
+	}
+	if got := r.crew.acknowledged(); f.rows < got {
+		r.Errorf("%d rows are there, %d were acknowledged", f.rows, got)
+	}
+	return f
+}
+
+// report prints the table of figures.
+func (r *run) report(f figures) {
+	var b strings.Builder
+	line := func(what string, value any) { fmt.Fprintf(&b, "\n   %-42s %12v", what, value) }
+	line("Nacos", r.reg.Version)
+	line("processes", r.processes)
+	line("rows acknowledged", r.crew.acknowledged())
+	line("rows in the table", f.rows)
+	line("distinct ids", f.distinct)
+	line("DUPLICATES", f.rows-f.distinct)
+	line("worker ids used", f.workers)
+	line("lives × worker ids (the leases that wrote)", f.terms)
+	line("statements refused, no id to be had", r.crew.refused())
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
+		line(what, r.counts[what])
+	}
+	line("time taken", time.Since(r.began).Round(time.Second))
+	r.Log(b.String())
+}
+
+// layout has few worker ids, and otherwise Leaf's bits.
+const layout = "41-5-12"
+
+func TestChaos(t *testing.T) {
+	if *full == "" {
+		quick(t)
+		return
+	}
+	for v := range strings.SplitSeq(*full, ",") {
+		t.Run(v, func(t *testing.T) { long(t, nacostest.Version(v)) })
+	}
+}
+
+// quick is short enough for every day: one crash of the registry, one of a
+// writer, and one writer stopped for longer than its lease.
+func quick(t *testing.T) {
+	r := start(t, nacostest.V3, size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
+	r.nap(3 * time.Second)
+	var stopped sync.WaitGroup
+	stopped.Go(func() { r.stop(9 * time.Second) })
+	r.nap(2 * time.Second)
+	r.outage(0, r.kill)
+	stopped.Wait()
+	r.finish()
+}
+
+// long is what make chaos runs. A writer is killed every few seconds and
+// others are stopped for longer than their lease, all the while these things
+// happen to the registry one after another.
+func long(t *testing.T, v nacostest.Version) {
+	const lease = 10 * time.Second
+	r := start(t, v, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
+	var all sync.WaitGroup
+	all.Go(func() {
+		for r.nap(r.between(2*time.Second, 8*time.Second)) && !r.done() {
+			r.kill()
+		}
+	})
+	for range 3 {
+		all.Go(func() {
+			for r.nap(r.between(time.Second, 8*time.Second)) && !r.done() {
+				r.stop(r.between(lease+time.Second, 4*lease))
+			}
+		})
+	}
+	black := func(p *netfault.Proxy) { p.Drop(netfault.Both) }
+	var older string
+	r.nap(20 * time.Second)
+	r.outage(5*time.Second, func() { older = r.reg.Snapshot(t) })
+	r.nap(15 * time.Second)
+	r.halfway("partition, packets lost", 0, 25*time.Second, black)
+	r.nap(5 * time.Second)
+	r.halfway("partition, answers lost", 1, 15*time.Second, func(p *netfault.Proxy) { p.Drop(netfault.ToClient) })
+	r.halfway("connections refused", 0, 8*time.Second, (*netfault.Proxy).Down)
+	r.halfway("answers late by 1.5 s", 1, 15*time.Second, func(p *netfault.Proxy) { p.Delay(netfault.ToClient, 1500*time.Millisecond) })
+	r.nap(5 * time.Second)
+	// Two minutes without a registry: no bound of before is good any more, so
+	// no writer is at work when the older copy comes back.
+	r.outage(2*time.Minute, func() { r.reg.Restore(t, older) })
+	r.note("registry set back to the older copy", "")
+	r.finish()
+	all.Wait()
+}
