@@ -11,7 +11,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos bench fuzz lint mysql-server clean serve
+.PHONY: help demo test chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,12 @@ bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
 	@.ci/install mariadb mysql
 	@$(SERVE) -mysql -- .ci/fuzz $(FUZZTIME)
+
+conformance: ## other projects' own test suites, run through mysql-leaf, on both servers (PEER=name)
+	@.ci/install mariadb mysql
+	@go build -buildvcs=false -o $(BIN)/conformance ./testutil/conformance
+	@$(BIN)/conformance -server mariadb $(PEER)
+	@$(BIN)/conformance -server mysql $(PEER)
 
 lint: ## gofmt, go vet, staticcheck, tidy go.mod
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
