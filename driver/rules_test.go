@@ -86,7 +86,7 @@ func FuzzWildcard(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, pattern, name string) {
-		if len(pattern) > 12 || len(name) > 40 {
+		if strings.Count(pattern, "*") > 4 || len(name) > 40 { // the model takes exponential time
 			return
 		}
 		if got, want := wildcard(pattern, name), slowWildcard(pattern, name); got != want {
