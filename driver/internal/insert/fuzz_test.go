@@ -3,16 +3,16 @@ package insert
 import (
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
 )
 
 // modes are the settings a text is fuzzed under.
 var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknownmode", "result"}
 
 func FuzzParse(f *testing.F) {
-	for _, file := range goldenFiles(f) {
-		for _, c := range readGolden(f, file) {
-			f.Add(c.text)
-		}
+	for _, text := range inserttest.Corpus(f, "testdata") {
+		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, m := range modes {

@@ -21,7 +21,7 @@ type writer struct {
 	firstText int // index of its first text
 	list      int // edits made in the column list
 
-	firstPlace, lastPlace, lastHole int // where keys to fill stand
+	firstPlace, lastHole int // where the first key to fill stands, and the last that no argument decides
 }
 
 type form uint8
@@ -51,7 +51,7 @@ modifiers:
 	}
 	p.accept("into")
 	if !p.atName() && p.tok.Kind != '.' {
-		return p.pass()
+		return p.odd("a table named in an unknown form")
 	}
 	t, name, err := p.target()
 	if err != nil {
@@ -63,7 +63,7 @@ modifiers:
 	p.room()
 	w.Table, w.target = t, name
 	w.table = name[strings.LastIndexByte(name, '.')+1:]
-	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
+	w.firstPlace, w.lastHole = -1, -1
 	err = w.statement()
 	if err != nil && err != errBroken {
 		return err

@@ -336,14 +336,13 @@ func (s *Select) number(b []byte, f *Fill) []byte {
 // ownColumns refuses an update list that names a column of the source, which is
 // hidden from it now. The list stands in the text from the given place on.
 func (w *writer) ownColumns(from int) error {
-	s := lex.Scanner{Text: w.text[:w.prevEnd], NoBackslashEscapes: w.s.NoBackslashEscapes, ANSIQuotes: w.s.ANSIQuotes,
-		Flavour: w.s.Flavour, Dead: w.s.Dead, Version: w.s.Version}
-	s.Seek(from)
+	list := w.text[from:w.prevEnd]
+	s := w.s.Over(list)
 	var parts [2]lex.Token // the last two tokens
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 		isName := t.Kind == lex.Word || t.Kind == lex.Name
 		if isName && parts[1].Kind == '.' && (parts[0].Kind == lex.Word || parts[0].Kind == lex.Name) {
-			q := unquote(w.text[parts[0].Pos:parts[0].End])
+			q := unquote(list[parts[0].Pos:parts[0].End])
 			last := s
 			if last.Next().Kind != '.' && q != unquote(w.table) {
 				return refuse(w.Table, "the update list names a column of the select", "give the value a column in the insert and use VALUES()")

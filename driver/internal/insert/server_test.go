@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -196,6 +198,37 @@ func TestServer(t *testing.T) {
 					plain.reset(named(c.text))
 					checkOnServer(t, filepath.Base(file), c.text, p, auto, plain, autoDSN, plainDSN)
 				}
+			}
+		})
+	}
+}
+
+// The same with statements from a grammar.
+func TestServerGenerated(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			autoDSN, plainDSN := target.Database(t), target.Database(t)
+			auto, plain := newTwin(t, autoDSN, true), newTwin(t, plainDSN, false)
+			set := ""
+			if target.Name == "mysql" {
+				set = "mysql"
+			}
+			mode, lookup := settings(set)
+			seed := rand.Uint64()
+			t.Logf("seed %d", seed)
+			g := inserttest.NewGenerator(seed)
+			for range 300 {
+				text := strings.ReplaceAll(g.Insert(), "?", "8")
+				if skipOnServer(text) {
+					continue
+				}
+				p, need, err := Parse(text, mode, lookup)
+				if err != nil || need != 0 {
+					continue
+				}
+				auto.reset([]string{"orders"})
+				plain.reset([]string{"orders"})
+				checkOnServer(t, "generated", text, p, auto, plain, autoDSN, plainDSN)
 			}
 		})
 	}

@@ -212,7 +212,7 @@ func (p *parser) rest() error {
 				}
 				continue
 			}
-			return p.odd()
+			return p.odd(p.str() + " in a statement of an unknown form")
 		}
 		if p.block && p.is("execute") {
 			p.useUnknown = true
@@ -237,11 +237,9 @@ func (p *parser) writes() bool {
 	return false
 }
 
-// odd refuses a statement that holds an INSERT at a place not known, if it
-// names a configured table after it.
-func (p *parser) odd() error {
-	verb := p.str()
-	p.next()
+// odd refuses a statement in which the rest is of an unknown form, if it names
+// a configured table.
+func (p *parser) odd(reason string) error {
 	for !p.atEnd() {
 		if !p.atName() {
 			p.next()
@@ -252,7 +250,7 @@ func (p *parser) odd() error {
 			return err
 		}
 		if t != nil {
-			return refuse(t, verb+" in a statement of an unknown form", "send it as a statement of its own")
+			return refuse(t, reason, "send it as a statement of its own, in a plain form")
 		}
 	}
 	return nil

@@ -36,14 +36,7 @@ func (p *parser) stored(form string) error {
 		db:     p.db,
 		depth:  p.depth + 1,
 	}
-	in.s = lex.Scanner{
-		Text:               text,
-		NoBackslashEscapes: p.s.NoBackslashEscapes,
-		ANSIQuotes:         p.s.ANSIQuotes,
-		Flavour:            p.s.Flavour,
-		Dead:               p.s.Dead,
-		Version:            p.s.Version,
-	}
+	in.s = p.s.Over(text)
 	if in.depth > maxDepth {
 		return in.anyTable(form)
 	}

@@ -36,7 +36,7 @@ func (w *writer) restart(at cursor) {
 	w.cursor = at
 	w.made, w.texts = w.made[:w.firstEdit+w.list], w.texts[:w.firstText+w.list]
 	w.Rows, w.Holes, w.ArgKeys, w.Wraps = 0, 0, nil, false
-	w.firstPlace, w.lastPlace, w.lastHole = -1, -1, -1
+	w.firstPlace, w.lastHole = -1, -1
 }
 
 // firstRow decides what a statement without columns means: rows without values
@@ -161,7 +161,6 @@ func (w *writer) place(pos int) {
 	if w.firstPlace < 0 {
 		w.firstPlace = pos
 	}
-	w.lastPlace = pos
 }
 
 // guard writes the key's expression so that it fails for what would ask the

@@ -11,7 +11,7 @@ func numberIsZero(s string, integer bool) bool {
 	if len(s) > 1 && s[0] == '0' && (s[1] == 'x' || s[1] == 'b') {
 		return strings.Trim(s[2:], "0") == ""
 	}
-	if strings.IndexAny(s, ".eE") < 0 {
+	if !strings.ContainsAny(s, ".eE") {
 		return strings.Trim(s, "0") == ""
 	}
 	f, err := strconv.ParseFloat(s, 64)
@@ -21,7 +21,7 @@ func numberIsZero(s string, integer bool) bool {
 	if !integer {
 		return f == 0
 	}
-	if strings.IndexAny(s, "eE") >= 0 {
+	if strings.ContainsAny(s, "eE") {
 		return f <= 0.5 // a double rounds to even
 	}
 	return f < 0.5
@@ -51,7 +51,7 @@ func stringIsZero(s string) (zero, clean bool) {
 	if err != nil {
 		return false, false
 	}
-	if strings.IndexAny(s, "eE") >= 0 && f != 0 && f < 1 {
+	if strings.ContainsAny(s, "eE") && f != 0 && f < 1 {
 		return false, false
 	}
 	return f < 0.5, true

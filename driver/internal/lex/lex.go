@@ -206,8 +206,17 @@ func (s *Scanner) Next() Token {
 	return Token{EOF, len(text), len(text)}
 }
 
-// Seek makes the byte at pos, which begins a token, the next to be read.
-func (s *Scanner) Seek(pos int) { s.pos = pos }
+// Over returns a scanner with the same settings over another text.
+func (s *Scanner) Over(text string) Scanner {
+	return Scanner{
+		Text:               text,
+		NoBackslashEscapes: s.NoBackslashEscapes,
+		ANSIQuotes:         s.ANSIQuotes,
+		Flavour:            s.Flavour,
+		Dead:               s.Dead,
+		Version:            s.Version,
+	}
+}
 
 func (s *Scanner) bad(start int) Token {
 	s.pos = len(s.Text)

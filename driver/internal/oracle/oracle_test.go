@@ -2,12 +2,8 @@ package oracle
 
 import (
 	"cmp"
-	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -17,6 +13,7 @@ import (
 	_ "github.com/pingcap/tidb/pkg/parser/test_driver"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
 )
 
 var orders = &insert.Table{
@@ -184,37 +181,9 @@ func restore(n ast.Node) string {
 	return b.String()
 }
 
-// corpus is the texts of the golden files.
-func corpus(t testing.TB) []string {
-	files, err := filepath.Glob("../insert/testdata/*.txt")
-	if err != nil || len(files) == 0 {
-		t.Fatal("no corpus", err)
-	}
-	var texts []string
-	for _, file := range files {
-		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for line := range strings.Lines(string(data)) {
-			text, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "< ")
-			if !ok {
-				continue
-			}
-			if strings.HasPrefix(text, `"`) {
-				if text, err = strconv.Unquote(text); err != nil {
-					t.Fatal(err)
-				}
-			}
-			texts = append(texts, text)
-		}
-	}
-	return texts
-}
-
 func TestCorpus(t *testing.T) {
 	p := parser.New()
-	for _, text := range corpus(t) {
+	for _, text := range inserttest.Corpus(t, "../insert/testdata") {
 		judge(t, p, text)
 	}
 }
@@ -223,10 +192,10 @@ func TestGenerated(t *testing.T) {
 	p := parser.New()
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	g := generator{rand.New(rand.NewPCG(seed, 0))}
+	g := inserttest.NewGenerator(seed)
 	read := 0
 	for range 20000 {
-		text := g.text()
+		text := g.Text()
 		if _, _, err := p.Parse(text, "", ""); err == nil {
 			read++
 		}
@@ -238,112 +207,9 @@ func TestGenerated(t *testing.T) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, text := range corpus(f) {
+	for _, text := range inserttest.Corpus(f, "../insert/testdata") {
 		f.Add(text)
 	}
 	p := parser.New()
 	f.Fuzz(func(t *testing.T, text string) { judge(t, p, text) })
-}
-
-// A generator writes statements from a grammar.
-type generator struct{ *rand.Rand }
-
-func (g generator) one(of ...string) string { return of[g.IntN(len(of))] }
-
-// maybe is s in one of n cases.
-func (g generator) maybe(n int, s string) string {
-	if g.IntN(n) == 0 {
-		return s
-	}
-	return ""
-}
-
-func (g generator) list(n int, f func() string) string {
-	items := make([]string, n)
-	for i := range items {
-		items[i] = f()
-	}
-	return strings.Join(items, g.one(",", ", ", " , ", ",/* , */", ",-- x\n"))
-}
-
-func (g generator) space() string {
-	return g.one(" ", " ", " ", " ", "  ", "\t", "\n", "/**/", " /* a */ ", " # b\n", "-- c\n")
-}
-
-func (g generator) text() string {
-	var b strings.Builder
-	for i := range 1 + g.IntN(3) {
-		if i > 0 {
-			b.WriteString(";")
-		}
-		switch g.IntN(8) {
-		case 0:
-			b.WriteString(g.one("SELECT 1", "UPDATE orders SET total = 1", "DELETE FROM orders", "SELECT REPLACE('a','b','c')", "USE shop", "USE other", "BEGIN", "SELECT 'INSERT INTO orders VALUES ()'"))
-		default:
-			b.WriteString(g.insert())
-		}
-	}
-	return b.String() + g.one("", "", ";", " ;", "")
-}
-
-func (g generator) insert() string {
-	var b strings.Builder
-	b.WriteString(g.one("INSERT", "insert", "REPLACE") + g.space())
-	replace := strings.HasPrefix(b.String(), "R")
-	if !replace {
-		b.WriteString(g.maybe(6, "IGNORE "))
-	}
-	b.WriteString(g.maybe(2, "INTO "))
-	b.WriteString(g.one("orders", "orders", "`orders`", "shop.orders", "`shop` . `orders`", "other", "other.orders") + g.space())
-	columns := []string{"id", "customer", "total"}
-	g.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
-	columns = columns[:1+g.IntN(3)]
-	if g.IntN(6) == 0 {
-		b.WriteString("SET ")
-		i := 0
-		b.WriteString(g.list(len(columns), func() string {
-			i++
-			return columns[i-1] + g.one("=", " = ", ":=") + g.value(columns[i-1])
-		}))
-	} else {
-		switch g.IntN(6) {
-		case 0:
-			columns = []string{"id", "customer", "total"}
-		case 1:
-			columns = nil
-			b.WriteString(g.maybe(2, "() "))
-		default:
-			i := 0
-			b.WriteString("(" + g.list(len(columns), func() string {
-				i++
-				return g.column(columns[i-1])
-			}) + ")" + g.space())
-		}
-		b.WriteString(g.one("VALUES", "values", "VALUE") + g.space())
-		b.WriteString(g.list(1+g.IntN(4), func() string {
-			i := 0
-			return "(" + g.list(len(columns), func() string {
-				i++
-				return g.value(columns[i-1])
-			}) + g.maybe(9, " /* x */ ") + ")"
-		}))
-	}
-	if !replace && g.IntN(4) == 0 {
-		b.WriteString(g.space() + "ON DUPLICATE KEY UPDATE " + g.list(1+g.IntN(2), func() string {
-			return g.one("total = total + 1", "customer = VALUES(customer)", "id = id", "`id` = orders.id", "id = LAST_INSERT_ID(id)", "total = IF(total > 1, (SELECT MAX(a) FROM x), 2)")
-		}))
-	}
-	return b.String() + g.maybe(5, g.space())
-}
-
-func (g generator) column(name string) string {
-	return g.one(name, name, "`"+name+"`", strings.ToUpper(name), "orders."+name)
-}
-
-func (g generator) value(column string) string {
-	if column == "id" && g.IntN(3) > 0 {
-		return g.one("NULL", "DEFAULT", "0", "'0'", "?", "(0)", "- 0", "0.0", "7", "-7", "'7'", "0x0", "b'0'", "FALSE", "1+1", "(SELECT 0)", "id")
-	}
-	return g.one("1", "'a'", "'it''s'", `'a\'b'`, `"x"`, "?", "NULL", "DEFAULT", "(1)", "CONCAT('(', ')')", "(SELECT MAX(a) FROM x WHERE a IN (1, 2))", "'-- '", "'/*'", "1 -- 2\n", "29--1",
-		"IF(1, 2, 3)", "@a", "@`b c`", "x'4F'", "N'y'", "_utf8mb4'z'", "LAST_INSERT_ID()", "CASE WHEN 1 THEN 2 ELSE 3 END", fmt.Sprint(g.IntN(1000)), "1e3", ".5", "INSERT('a', 1, 1, 'b')")
 }
