@@ -1,0 +1,131 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const (
+	self   = "github.com/leafsql/leafsql"
+	ldflag = "-ldflags=-X github.com/go-sql-driver/mysql.driverName=mysql-inner -X github.com/go-sql-driver/mysql.driverNameTest=mysql"
+)
+
+// build copies a peer's module into dir, lays the registration of "mysql"
+// beside its tests, and compiles them. It returns the test binary and the
+// folder it has to run in.
+func (p peer) build(dir string) (bin, folder string, err error) {
+	root, err := run(".", "go", "list", "-m", "-f", "{{.Dir}}", self)
+	if err != nil {
+		return "", "", err
+	}
+	in := filepath.Join(root, p.in)
+	if _, err := run(in, "go", "mod", "download", p.module); err != nil {
+		return "", "", err
+	}
+	source, err := run(in, "go", "list", "-m", "-f", "{{.Dir}}", p.module)
+	if err != nil {
+		return "", "", err
+	}
+	tree := filepath.Join(dir, p.name)
+	if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
+		return "", "", err
+	}
+	if _, err := run(dir, "chmod", "-R", "u+w", tree); err != nil {
+		return "", "", err
+	}
+	folder = filepath.Join(tree, p.pkg)
+	if err := p.prepare(folder); err != nil {
+		return "", "", err
+	}
+	// What mysql-leaf needs, in the versions of this repository.
+	edit := []string{"mod", "edit", "-go=1.26", "-require=" + self + "@v0.0.0", "-replace=" + self + "=" + root}
+	for _, path := range p.without {
+		edit = append(edit, "-droprequire="+strings.TrimSuffix(strings.TrimSuffix(path, "/stdlib"), "/godrv"))
+	}
+	if _, err := run(tree, "go", edit...); err != nil {
+		return "", "", err
+	}
+	if err := addSums(filepath.Join(root, "go.sum"), filepath.Join(tree, "go.sum")); err != nil {
+		return "", "", err
+	}
+	bin = filepath.Join(dir, p.name+".test")
+	if _, err := run(folder, "go", "test", "-mod=mod", "-vet=off", "-c", ldflag, "-o", bin, "."); err != nil {
+		return "", "", err
+	}
+	return bin, folder, nil
+}
+
+// prepare drops imports of other databases' drivers from the tests and adds
+// the file that registers "mysql". It is of the external test package: the
+// tests' own cannot import what imports the package under test.
+func (p peer) prepare(folder string) error {
+	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
+	if err != nil {
+		return err
+	}
+	name := ""
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, text, parser.PackageClauseOnly)
+		if err != nil {
+			return err
+		}
+		if name == "" {
+			name = strings.TrimSuffix(f.Name.Name, "_test")
+		}
+		for _, path := range p.without {
+			text = bytes.ReplaceAll(text, []byte("\t_ \""+path+"\"\n"), nil)
+		}
+		if err := os.WriteFile(file, text, 0o644); err != nil {
+			return err
+		}
+	}
+	register := "package " + name + "_test\n\n"
+	if p.init != "" {
+		register += "import \"" + p.module + "\"\n"
+	}
+	register += "import _ \"" + self + "/testutil/conformance/through\"\n\nfunc init() { " + p.init + "\n}\n"
+	return os.WriteFile(filepath.Join(folder, "leafsql_conformance_test.go"), []byte(register), 0o644)
+}
+
+// addSums appends one go.sum to another.
+func addSums(from, to string) error {
+	text, err := os.ReadFile(from)
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile(to, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := f.Write(text); err != nil {
+		f.Close()
+		return err
+	}
+	return f.Close()
+}
+
+// run returns what a command prints.
+func run(dir string, name string, args ...string) (string, error) {
+	cmd := exec.Command(name, args...)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		if exit, ok := err.(*exec.ExitError); ok {
+			out = append(out, exit.Stderr...)
+		}
+		return "", fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), nil
+}

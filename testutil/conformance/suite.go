@@ -1,0 +1,214 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"database/sql"
+	_ "embed"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/conformance/through"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// outcomes are what became of each test: PASS, FAIL, SKIP or PANIC.
+type outcomes map[string]string
+
+// conforms runs a peer's tests and compares.
+func (p peer) conforms(dir string, server *mysqltest.Server, verbose bool) (bool, error) {
+	started := time.Now()
+	bin, folder, err := p.build(dir)
+	if err != nil {
+		return false, err
+	}
+	fmt.Printf("%s: built in %.0f s\n", p.name, time.Since(started).Seconds())
+	excluded, err := p.excluded()
+	if err != nil {
+		return false, err
+	}
+	modes := []string{"bare", "none", "filled"}
+	if p.hidden {
+		modes = []string{"bare", "none", "hidden", "filled"}
+	}
+	var bare outcomes
+	ok := true
+	for _, mode := range modes {
+		skip := excluded[mode]
+		got, log, err := p.run(bin, folder, mode, server, slices.Sorted(maps.Keys(skip)))
+		if err != nil {
+			return false, err
+		}
+		counts := map[string]int{}
+		for _, o := range got {
+			counts[o]++
+		}
+		switch mode {
+		case "bare":
+			bare = got
+		case "hidden": // a test that passes without keys only is no judge of filled
+			for name := range bare {
+				if got[name] != "PASS" {
+					delete(bare, name)
+				}
+			}
+		}
+		var differ []string
+		for name, before := range bare {
+			if top, _, _ := strings.Cut(name, "/"); before == "PASS" && got[name] != "PASS" && skip[top] == "" {
+				differ = append(differ, name)
+			}
+		}
+		slices.Sort(differ)
+		fmt.Printf("%s %s: %d passed, %d failed, %d skipped, %d excluded, %d differ\n", p.name, mode, counts["PASS"], counts["FAIL"]+counts["PANIC"], counts["SKIP"], len(skip), len(differ))
+		for _, name := range differ {
+			ok = false
+			fmt.Printf("  %s: %s, passes on go-sql-driver\n", name, cmp.Or(got[name], "did not run"))
+			if verbose {
+				fmt.Println(indent(of(log, name)))
+			}
+		}
+	}
+	return ok, nil
+}
+
+//go:embed excluded.txt
+var exclusions string
+
+// excluded reads the peer's part of excluded.txt: by mode, test and reason.
+func (p peer) excluded() (map[string]map[string]string, error) {
+	modes := map[string]map[string]string{"none": {}, "hidden": {}, "filled": {}}
+	for line := range strings.Lines(exclusions) {
+		fields, reason, ok := strings.Cut(strings.TrimSpace(line), " # ")
+		if fields == "" || fields[0] == '#' {
+			continue
+		}
+		f := strings.Fields(fields)
+		if !ok || len(f) != 3 {
+			return nil, fmt.Errorf("excluded.txt: %q: want PEER MODE TEST # REASON", line)
+		}
+		if f[0] != p.name {
+			continue
+		}
+		for mode := range modes {
+			if f[1] == mode || f[1] == "leaf" || f[1] == "filled" && mode == "hidden" {
+				modes[mode][f[2]] = reason
+			}
+		}
+	}
+	return modes, nil
+}
+
+const timeout = 10 * time.Minute
+
+var (
+	result  = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+	started = regexp.MustCompile(`(?m)^=== (?:RUN|CONT|NAME)\s+(\S+)`)
+)
+
+// run runs the tests in one mode on a new database. A test that panics ends
+// the binary: the others run again without it.
+func (p peer) run(bin, folder, mode string, server *mysqltest.Server, skip []string) (outcomes, []byte, error) {
+	got := outcomes{}
+	var log bytes.Buffer
+	for {
+		database := "conformance"
+		if err := recreate(server, database); err != nil {
+			return nil, nil, err
+		}
+		args := []string{"-test.v", "-test.timeout=" + timeout.String()}
+		if len(skip) > 0 {
+			args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
+		}
+		if p.args != nil {
+			args = append(args, p.args(server, database)...)
+		}
+		cmd := exec.Command(bin, args...)
+		cmd.Dir = folder
+		cmd.Env = append(os.Environ(),
+			through.EnvMode+"="+mode,
+			through.EnvDSN+"="+server.DSN(database),
+			through.EnvTables+"="+filepath.Join(filepath.Dir(bin), p.name+".tables"))
+		if p.hidden {
+			cmd.Env = append(cmd.Env, through.EnvHidden+"=yes")
+		}
+		if p.env != nil {
+			cmd.Env = append(cmd.Env, p.env(server, database)...)
+		}
+		out, err := cmd.CombinedOutput()
+		log.Write(out)
+		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
+			return nil, nil, err
+		}
+		for _, m := range result.FindAllSubmatch(out, -1) {
+			got[string(m[2])] = string(m[1])
+		}
+		at := bytes.Index(out, []byte("\npanic: "))
+		if at < 0 {
+			if len(got) == 0 {
+				return nil, nil, fmt.Errorf("no test ran: %v\n%s", err, out)
+			}
+			return got, log.Bytes(), nil
+		}
+		running := started.FindAllSubmatch(out[:at], -1)
+		if len(running) == 0 {
+			return nil, nil, fmt.Errorf("%s", out[at:])
+		}
+		top, _, _ := strings.Cut(string(running[len(running)-1][1]), "/")
+		if slices.Contains(skip, top) {
+			return nil, nil, fmt.Errorf("%s", out[at:])
+		}
+		got[top] = "PANIC"
+		skip = append(slices.Clone(skip), top)
+	}
+}
+
+// recreate makes an empty database. The suites read it as utf8mb4 with the
+// server's own collation.
+func recreate(server *mysqltest.Server, database string) error {
+	db, err := sql.Open("mysql", server.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, stmt := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database} {
+		if _, err := db.Exec(stmt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// of returns what a test printed.
+func of(log []byte, name string) []byte {
+	var out []byte
+	printing := false
+	for line := range bytes.Lines(log) {
+		if m := started.FindSubmatch(line); m != nil {
+			printing = string(m[1]) == name
+		}
+		if m := result.FindSubmatch(line); m != nil {
+			printing = string(m[2]) == name
+		}
+		if printing && len(out) < 4000 {
+			out = append(out, line...)
+		}
+	}
+	return out
+}
+
+func indent(b []byte) string {
+	return "      " + strings.ReplaceAll(strings.TrimSpace(string(b)), "\n", "\n      ")
+}

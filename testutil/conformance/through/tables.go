@@ -1,0 +1,199 @@
+package through
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"io"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// hiddenColumns are the key of tables that have none, by mode: SELECT * does
+// not show it, and INSERT without a column list does not mean it. The check
+// makes sure that a row which was not filled is an error.
+var hiddenColumns = map[string]string{
+	"hidden": "leaf_id BIGINT NOT NULL AUTO_INCREMENT INVISIBLE PRIMARY KEY, ",
+	"filled": "leaf_id BIGINT NOT NULL DEFAULT 0 INVISIBLE PRIMARY KEY CHECK (leaf_id > 0), ",
+}
+
+// tables are those a suite creates. Suites make the same tables again and
+// again and count on ids that start at 1 each time.
+type tables struct {
+	mode   string
+	hidden string  // what CREATE TABLE without a key gets
+	db     *sql.DB // past mysql-leaf
+
+	mu       sync.Mutex
+	file     *os.File
+	verdicts map[string]bool // by pattern: whether every table so named can be filled
+	ids      map[string]*ids
+}
+
+func openTables(mode, path string, hidden bool) (*tables, error) {
+	db, err := sql.Open("mysql-inner", os.Getenv(EnvDSN))
+	if err != nil {
+		return nil, err
+	}
+	t := &tables{mode: mode, db: db, verdicts: map[string]bool{}, ids: map[string]*ids{}}
+	if hidden {
+		t.hidden = hiddenColumns[mode]
+	}
+	if mode == "none" {
+		t.file, err = os.Create(path)
+		return t, err
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var pattern, key string
+		if _, err := fmt.Sscan(lines.Text(), &pattern, &key); err != nil {
+			return nil, err
+		}
+		fits := key == "integer" || key == "none" && hidden
+		if before, seen := t.verdicts[pattern]; seen {
+			fits = fits && before
+		}
+		t.verdicts[pattern] = fits
+	}
+	return t, nil
+}
+
+var random = regexp.MustCompile(`[0-9a-f]{16}$`)
+
+// created notes a table and what its key is.
+func (t *tables) created(ctx context.Context, c conn, name string, keyed bool) {
+	if t.file == nil {
+		return
+	}
+	key := "none"
+	if keyed {
+		key = primaryKey(ctx, c, name)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if _, err := fmt.Fprintln(t.file, random.ReplaceAllString(name, "*"), key); err != nil {
+		panic(err)
+	}
+}
+
+// primaryKey says whether a table's key is one integer column.
+func primaryKey(ctx context.Context, c conn, name string) string {
+	rows, err := c.QueryContext(ctx, "SHOW COLUMNS FROM `"+name+"`", nil)
+	if err != nil {
+		return "unknown"
+	}
+	defer rows.Close()
+	integer, keys := false, 0
+	row := make([]sqldriver.Value, len(rows.Columns()))
+	for {
+		if err := rows.Next(row); err == io.EOF {
+			break
+		} else if err != nil {
+			return "unknown"
+		}
+		if fmt.Sprintf("%s", row[3]) == "PRI" {
+			keys++
+			integer = strings.Contains(fmt.Sprintf("%s", row[1]), "int")
+		}
+	}
+	if integer && keys == 1 {
+		return "integer"
+	}
+	return "other"
+}
+
+// rules are for the tables that were found fit.
+func (t *tables) rules() []driver.Rule {
+	if t.mode != "filled" {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var rules []driver.Rule
+	for pattern, fits := range t.verdicts {
+		if !fits {
+			continue
+		}
+		if t.ids[pattern] == nil {
+			t.ids[pattern] = &ids{table: pattern, db: t.db}
+		}
+		rules = append(rules, driver.Rule{Database: "*", Table: pattern, Generator: t.ids[pattern]})
+	}
+	slices.SortFunc(rules, func(a, b driver.Rule) int { return strings.Compare(a.Table, b.Table) })
+	return rules
+}
+
+// restart makes a table's ids begin at 1 again.
+func (t *tables) restart(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.ids[name]; g != nil {
+		g.restart()
+	}
+}
+
+// ids count as AUTO_INCREMENT does: above every key in the table.
+type ids struct {
+	table string
+	db    *sql.DB
+
+	mu     sync.Mutex
+	last   int64
+	column string
+}
+
+func (g *ids) restart() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last, g.column = 0, ""
+}
+
+// Next is idgen.Generator's.
+func (g *ids) Next(ctx context.Context, n int) (int64, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.last = max(g.last, g.highest(ctx))
+	first := g.last + 1
+	g.last += int64(n)
+	return first, nil
+}
+
+// highest is the table's highest key, rows of open transactions included. A
+// table that cannot be seen (temporary, locked) has none.
+func (g *ids) highest(ctx context.Context) (highest int64) {
+	if strings.Contains(g.table, "*") {
+		return 0
+	}
+	c, err := g.db.Conn(context.WithoutCancel(ctx))
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	ctx = context.WithoutCancel(ctx)
+	if g.column == "" {
+		err := c.QueryRowContext(ctx, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_key = 'PRI'", g.table).Scan(&g.column)
+		if err != nil {
+			return 0
+		}
+	}
+	for _, setting := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET SESSION lock_wait_timeout = 1"} {
+		if _, err := c.ExecContext(ctx, setting); err != nil {
+			return 0
+		}
+	}
+	if err := c.QueryRowContext(ctx, "SELECT COALESCE(MAX(`"+g.column+"`), 0) FROM `"+g.table+"`").Scan(&highest); err != nil {
+		return 0
+	}
+	return highest
+}

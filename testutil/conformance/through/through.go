@@ -1,0 +1,77 @@
+// Package through registers a driver named "mysql" that a peer's test suite
+// takes for go-sql-driver's. The suite is linked with
+//
+//	-ldflags "-X github.com/go-sql-driver/mysql.driverName=mysql-inner"
+//
+// so that the name is free. What stands behind it is said by the variable
+// LEAFSQL_CONFORMANCE: go-sql-driver itself ("bare"), mysql-leaf that fills
+// nothing ("none"), or mysql-leaf that fills every table it can ("filled").
+//
+// Most tables of the suites have no key. Where LEAFSQL_CONFORMANCE_HIDDEN is
+// set, filled gives those a hidden one, and the mode "hidden" is what filled is
+// held against: go-sql-driver, and AUTO_INCREMENT on that column.
+package through
+
+import (
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// The variables a run is told by.
+const (
+	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, none, hidden or filled
+	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the tables created: written by none, read by filled
+	EnvDSN    = "LEAFSQL_CONFORMANCE_DSN"    // the database of the suite
+	EnvHidden = "LEAFSQL_CONFORMANCE_HIDDEN" // give tables without a key a hidden one
+)
+
+func init() {
+	switch mode := os.Getenv(EnvMode); mode {
+	case "": // no run of a suite
+	case "bare":
+		sql.Register("mysql", mysql.MySQLDriver{})
+	case "none", "hidden", "filled":
+		tables, err := openTables(mode, os.Getenv(EnvTables), os.Getenv(EnvHidden) != "")
+		if err != nil {
+			panic(err)
+		}
+		sql.Register("mysql", through{tables})
+	default:
+		panic(fmt.Sprintf("%s=%q: want bare, none, hidden or filled", EnvMode, mode))
+	}
+}
+
+type through struct{ tables *tables }
+
+// Open is part of driver.Driver; database/sql calls OpenConnector.
+func (t through) Open(dsn string) (sqldriver.Conn, error) {
+	return nil, fmt.Errorf("through: Open(%q) is not expected", dsn)
+}
+
+// OpenConnector adds to the DSN what an application would.
+func (t through) OpenConnector(dsn string) (sqldriver.Connector, error) {
+	sep := "?"
+	if strings.Contains(dsn[strings.LastIndexByte(dsn, '/')+1:], "?") {
+		sep = "&"
+	}
+	cfg, err := driver.ParseDSN(dsn + sep + "leafTables=none")
+	if err != nil {
+		return nil, err
+	}
+	inner, err := mysql.NewConnector(cfg.MySQL)
+	if err != nil {
+		return nil, err
+	}
+	if t.tables.mode == "hidden" {
+		return watched{inner, t.tables}, nil
+	}
+	cfg.Tables = t.tables.rules()
+	return driver.Wrap(watched{inner, t.tables}, cfg)
+}

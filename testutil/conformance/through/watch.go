@@ -1,0 +1,72 @@
+package through
+
+import (
+	"context"
+	"database/sql/driver"
+	"regexp"
+	"strings"
+)
+
+// A watched connector's connections tell tables what is created and dropped.
+// It stands between mysql-leaf and go-sql-driver.
+type watched struct {
+	driver.Connector
+	tables *tables
+}
+
+// conn is what mysql-leaf wants of a connection.
+type conn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+type watchedConn struct {
+	conn
+	tables *tables
+}
+
+func (w watched) Connect(ctx context.Context) (driver.Conn, error) {
+	c, err := w.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &watchedConn{c.(conn), w.tables}, nil
+}
+
+var (
+	creates = regexp.MustCompile("(?is)^\\s*CREATE\\s+(TEMPORARY\\s+)?TABLE\\s+(?:IF\\s+NOT\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)\\s*(\\()")
+	empties = regexp.MustCompile("(?is)^\\s*(?:DROP|TRUNCATE)\\s+(?:TABLE\\s+)?(?:IF\\s+EXISTS\\s+)?((?:`[^`]+`|\\w+)(?:\\.(?:`[^`]+`|\\w+))?)")
+)
+
+// bare is a table's name without its database and quotes.
+func bare(name string) string {
+	return strings.Trim(name[strings.LastIndexByte(name, '.')+1:], "`")
+}
+
+func (c *watchedConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	m := creates.FindStringSubmatchIndex(text)
+	if m == nil {
+		if m := empties.FindStringSubmatch(text); m != nil {
+			c.tables.restart(bare(m[1]))
+		}
+		return c.conn.ExecContext(ctx, text, args)
+	}
+	name := bare(text[m[4]:m[5]])
+	c.tables.restart(name)
+	keyed := strings.Contains(strings.ToUpper(text), "PRIMARY KEY")
+	if !keyed {
+		text = text[:m[7]] + c.tables.hidden + text[m[7]:]
+	}
+	res, err := c.conn.ExecContext(ctx, text, args)
+	if err == nil {
+		c.tables.created(ctx, c.conn, name, keyed)
+	}
+	return res, err
+}
