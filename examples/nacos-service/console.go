@@ -1,0 +1,136 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// A console is Nacos as anybody can look at it, by HTTP alone.
+type console struct{ addr string }
+
+// An instance is an entry of a service's list.
+type instance struct {
+	IP       string            `json:"ip"`
+	Port     int               `json:"port"`
+	Metadata map[string]string `json:"metadata"`
+}
+
+func (i instance) addr() string { return fmt.Sprintf("%s:%d", i.IP, i.Port) }
+
+// A lease is a worker id that somebody holds.
+type lease struct {
+	worker int
+	addr   string // of the service
+	doc    worker.Doc
+}
+
+func (c console) get(ctx context.Context, path string, query url.Values) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.addr+"/nacos/v1/"+path+"?"+query.Encode(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return 0, nil, fmt.Errorf("asking Nacos: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, body, err
+}
+
+// instances lists a service.
+func (c console) instances(ctx context.Context, service string) ([]instance, error) {
+	code, body, err := c.get(ctx, "ns/instance/list", url.Values{"serviceName": {service}})
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Hosts []instance `json:"hosts"`
+	}
+	if code != http.StatusOK {
+		return nil, fmt.Errorf("listing %s in Nacos: HTTP %d", service, code)
+	}
+	return list.Hosts, json.Unmarshal(body, &list)
+}
+
+// leases reads who holds which worker id: the persistent instances of the
+// service "leafsql" say who, and a config of each says until when.
+func (c console) leases(ctx context.Context) ([]lease, error) {
+	holders, err := c.instances(ctx, "leafsql")
+	if err != nil {
+		return nil, err
+	}
+	var all []lease
+	for _, h := range holders {
+		l := lease{addr: h.addr()}
+		if l.worker, err = strconv.Atoi(h.Metadata["workerId"]); err != nil {
+			return nil, fmt.Errorf("an instance of leafsql without a worker id: %w", err)
+		}
+		if l.doc, err = c.doc(ctx, l.worker); err != nil {
+			return nil, err
+		}
+		all = append(all, l)
+	}
+	slices.SortFunc(all, func(a, b lease) int { return cmp.Compare(a.addr, b.addr) })
+	return all, nil
+}
+
+// doc reads the document of a worker id.
+func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
+	name := "leafsql.worker." + strconv.Itoa(id)
+	code, body, err := c.get(ctx, "cs/configs", url.Values{"dataId": {name}, "group": {"DEFAULT_GROUP"}})
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("reading %s in Nacos: HTTP %d", name, code)
+	}
+	if err != nil {
+		return worker.Doc{}, err
+	}
+	return worker.ParseDoc(string(body))
+}
+
+// inUse makes a new registry one that was used before: each worker id was held
+// yesterday, and given back. On a new one the first processes wait out what
+// they cannot know, over a minute.
+func inUse(ctx context.Context, addr string) error {
+	src, err := worker.OpenSource(ctx, "nacos("+addr+")", nil)
+	if err != nil {
+		return err
+	}
+	defer src.Slots.(io.Closer).Close()
+	yesterday := time.Now().AddDate(0, 0, -1).UnixMilli()
+	slots := make(chan int)
+	failed := make(chan error)
+	const writers = 16
+	for range writers {
+		go func() {
+			var err error
+			for id := range slots {
+				d := worker.Doc{Nonce: fmt.Sprintf("%032x", id+1), HW: yesterday, Free: true}
+				if _, res, e := src.Slots.Put(ctx, id, d, ""); res != worker.OK {
+					err = fmt.Errorf("worker id %d: %v: %w", id, res, cmp.Or(e, ctx.Err()))
+				}
+			}
+			failed <- err
+		}()
+	}
+	for id := range 1024 {
+		slots <- id
+	}
+	close(slots)
+	for range writers {
+		err = cmp.Or(err, <-failed)
+	}
+	return err
+}

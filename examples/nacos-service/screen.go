@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// A screen writes for people: with colours and a running clock in a terminal,
+// and plain lines otherwise.
+type screen struct {
+	mu       sync.Mutex
+	out      io.Writer
+	terminal bool
+	colour   bool
+	unicode  bool
+}
+
+func newScreen(out io.Writer) *screen {
+	s := &screen{out: out}
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
+		s.terminal, s.colour = true, os.Getenv("NO_COLOR") == ""
+	}
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := strings.ToUpper(os.Getenv(name)); locale != "" {
+			s.unicode = strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8")
+			break
+		}
+	}
+	return s
+}
+
+func (s *screen) printf(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	fmt.Fprintf(s.out, format, args...)
+}
+
+func (s *screen) paint(code, text string) string {
+	if !s.colour {
+		return text
+	}
+	return "\x1b[" + code + "m" + text + "\x1b[0m"
+}
+
+func (s *screen) bold(text string) string { return s.paint("1", text) }
+func (s *screen) dim(text string) string  { return s.paint("2", text) }
+
+func (s *screen) heading(text string) { s.printf("\n%s\n", s.bold(text)) }
+
+// say prints a paragraph, line by line.
+func (s *screen) say(lines ...string) {
+	for _, l := range lines {
+		s.printf("   %s\n", l)
+	}
+}
+
+// good prints an outcome.
+func (s *screen) good(text string) {
+	sign := "✓"
+	if !s.unicode {
+		sign = "ok"
+	}
+	s.printf("   %s %s\n", s.paint("32", sign), text)
+}
+
+// during shows that something takes long while f runs: seconds that count up
+// in a terminal, one line otherwise. now may add what goes on meanwhile.
+func (s *screen) during(what string, now func() string, f func() error) error {
+	if !s.terminal {
+		s.say(what + " ...")
+		return f()
+	}
+	began := time.Now()
+	over := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		tick := time.NewTicker(200 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			s.printf("\r   %s %s\x1b[K", what, s.dim(fmt.Sprintf("%.0f s  %s", time.Since(began).Seconds(), now())))
+			select {
+			case <-over:
+				s.printf("\r\x1b[K")
+				return
+			case <-tick.C:
+			}
+		}
+	})
+	defer shown.Wait()
+	defer close(over)
+	return f()
+}

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A process is one life of a service.
+type process struct {
+	settings
+	addr  string // host:port
+	cmd   *exec.Cmd
+	stdin io.Closer
+	said  bytes.Buffer // on its standard error
+}
+
+// launch starts a service and returns when it is registered in Nacos.
+func launch(ctx context.Context, s settings) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	p := &process{settings: s, cmd: exec.Command(self)}
+	p.cmd.Env = append(os.Environ(), serviceEnv+"="+string(text))
+	p.cmd.Stderr = &p.said
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the demo, which ends it
+	if p.stdin, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, func() { p.cmd.Process.Kill() })()
+	line := bufio.NewScanner(out)
+	if !line.Scan() {
+		err := p.cmd.Wait()
+		return nil, fmt.Errorf("service %s did not start: %w\n%s", s.Name, cmp.Or(ctx.Err(), err, io.EOF), p.said.Bytes())
+	}
+	p.addr = line.Text()
+	return p, nil
+}
+
+// kill9 ends the process as a crash does.
+func (p *process) kill9() {
+	p.cmd.Process.Kill()
+	p.cmd.Wait()
+}
+
+// end lets the process finish.
+func (p *process) end() error {
+	p.cmd.Process.Signal(syscall.SIGTERM)
+	timer := time.AfterFunc(15*time.Second, func() { p.cmd.Process.Kill() })
+	defer timer.Stop()
+	if err := p.cmd.Wait(); err != nil {
+		return fmt.Errorf("service %s: %w\n%s", p.Name, err, p.said.Bytes())
+	}
+	return nil
+}
+
+// Customers find the services in Nacos and order, all the time.
+type customers struct {
+	nacos  console
+	cancel context.CancelFunc
+	all    sync.WaitGroup
+
+	mu     sync.Mutex
+	known  []instance
+	last   map[string]int64 // the last id of each service
+	bought int
+	failed int
+	why    error // why the last of them failed
+}
+
+// open lets customers in, and returns when they have found a service.
+func openShop(ctx context.Context, nacos console) *customers {
+	ctx, cancel := context.WithCancel(ctx)
+	c := &customers{nacos: nacos, cancel: cancel, last: make(map[string]int64)}
+	c.all.Go(func() {
+		for {
+			// As long as Nacos is away, the list of before is good enough.
+			if list, err := nacos.instances(ctx, serviceName); err == nil && len(list) > 0 {
+				c.mu.Lock()
+				c.known = list
+				c.mu.Unlock()
+			}
+			if !sleep(ctx, 200*time.Millisecond) {
+				return
+			}
+		}
+	})
+	for n := range 4 {
+		c.all.Go(func() {
+			for sleep(ctx, 10*time.Millisecond) {
+				c.buy(ctx, n)
+			}
+		})
+	}
+	return c
+}
+
+// buy orders from any service.
+func (c *customers) buy(ctx context.Context, customer int) {
+	c.mu.Lock()
+	known := c.known
+	c.mu.Unlock()
+	if len(known) == 0 {
+		return
+	}
+	o, err := post(ctx, known[rand.IntN(len(known))].addr(), customer)
+	if ctx.Err() != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		c.failed++
+		c.why = err
+		return
+	}
+	c.bought++
+	c.last[o.Service] = o.ID
+}
+
+func post(ctx context.Context, addr string, customer int) (o order, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, fmt.Sprintf("http://%s/orders?customer=%d", addr, customer), nil)
+	if err != nil {
+		return o, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return o, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = errors.New(string(bytes.TrimSpace(body)))
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, json.Unmarshal(body, &o)
+}
+
+// sales are what the customers did so far.
+func (c *customers) sales() (bought, failed int, why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bought, c.failed, c.why
+}
+
+// forget is called before a service is started again.
+func (c *customers) forget(service string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.last, service)
+}
+
+// lastID is the last id that a service gave, 0 for none.
+func (c *customers) lastID(service string) int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last[service]
+}
+
+// first waits for a service's first order.
+func (c *customers) first(ctx context.Context, service string) (int64, error) {
+	for until := time.Now().Add(30 * time.Second); ; {
+		if id := c.lastID(service); id != 0 {
+			return id, nil
+		}
+		if time.Now().After(until) {
+			_, _, why := c.sales()
+			return 0, fmt.Errorf("%s took no order within 30 s; the last that failed: %w", service, why)
+		}
+		if !sleep(ctx, 20*time.Millisecond) {
+			return 0, ctx.Err()
+		}
+	}
+}
+
+// close sends the customers home.
+func (c *customers) close() {
+	c.cancel()
+	c.all.Wait()
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// sleep reports whether it slept for so long; it ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
