@@ -90,7 +90,7 @@ type Plan struct {
 type Insert struct {
 	Table     *Table
 	Statement int // index of its answer, as in AllLastInsertIds; -1: not known
-	Rows      int // rows of VALUES, 1 for SET; 0 for a Select
+	Rows      int // rows of VALUES, 1 for SET; 0 for a Select and LOAD DATA
 	Holes     int // rows that lack a key whatever the arguments are
 
 	// ArgKeys are the rows whose key is a placeholder: the argument decides

@@ -6,8 +6,10 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -217,7 +219,7 @@ func TestServerGenerated(t *testing.T) {
 			seed := rand.Uint64()
 			t.Logf("seed %d", seed)
 			g := inserttest.NewGenerator(seed)
-			for range 300 {
+			for range 100 {
 				text := strings.ReplaceAll(g.Insert(), "?", "8")
 				if skipOnServer(text) {
 					continue
@@ -231,6 +233,32 @@ func TestServerGenerated(t *testing.T) {
 				checkOnServer(t, "generated", text, p, auto, plain, autoDSN, plainDSN)
 			}
 		})
+	}
+}
+
+// What LOAD DATA comes to passes keys of a file exactly, and nothing without.
+func TestServerLoadData(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	plain := newTwin(t, dsn, false)
+	mode, lookup := settings("")
+	for _, c := range []struct{ data, want string }{
+		{"1\tann\t7\n9007199254740993\tbob\t8\n-5\tcid\t9\n", "[{-5 true} {cid true} {9 true}] [{1 true} {ann true} {7 true}] [{9007199254740993 true} {bob true} {8 true}]"},
+		{"1\tann\t7\n0\tbob\t8\n", ""},
+		{"1\tann\t7\n\\N\tbob\t8\n", ""},
+		{"", ""},
+	} {
+		plain.reset([]string{"orders"})
+		mysql.RegisterReaderHandler("leafsql", func() io.Reader { return strings.NewReader(c.data) })
+		p, _, err := Parse("LOAD DATA LOCAL INFILE 'Reader::leafsql' INTO TABLE orders", mode, lookup)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := plain.exec(p.Text(make([]Fill, 1))); number(err) != 0 && number(err) != 1690 {
+			t.Fatal(err)
+		}
+		if got := strings.Join(plain.query("SELECT * FROM orders"), " "); got != c.want {
+			t.Errorf("%q\ngot  %s\nwant %s", c.data, got, c.want)
+		}
 	}
 }
 
@@ -252,10 +280,11 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 		fills[i].First = 201 + next[in.Table]
 		next[in.Table] += int64(fills[i].N)
 	}
-	wraps, upsert, counted := false, false, false
+	wraps, counted := false, false
+	upsert := false // or what else leaves LAST_INSERT_ID() another value
 	for i, in := range p.Inserts {
 		wraps = wraps || in.Wraps
-		upsert = upsert || in.Upsert || !in.Mark
+		upsert = upsert || in.Upsert || in.Ignore || !in.Mark
 		if in.Select != nil {
 			if p.NumInput > 0 {
 				return
@@ -290,6 +319,9 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 	if len(p.Inserts) == 0 && b == 1364 && a == 0 {
 		t.Errorf("%s: %s\nwas not filled", file, text)
 	}
+	if a == 1869 {
+		return // an AUTO_INCREMENT's own rule
+	}
 	if a != b && len(p.Inserts) > 0 {
 		t.Errorf("%s: %s\nerror %v, with keys %v:\n%s", file, text, errAuto, errPlain, filled)
 		return
@@ -299,11 +331,26 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 	}
 	rowsAuto, rowsPlain := auto.dump(named(text)), plain.dump(named(text))
 	if upsert {
-		rowsAuto, rowsPlain = rowsAuto[1:], rowsPlain[1:]
+		rowsAuto, rowsPlain = renumber(rowsAuto[1:]), renumber(rowsPlain[1:])
 	} else if !slices.Equal(idsAuto, idsPlain) && !counted {
 		t.Errorf("%s: %s\nids %v, with keys %v:\n%s", file, text, idsAuto, idsPlain, filled)
 	}
 	if !slices.Equal(rowsAuto, rowsPlain) {
 		t.Errorf("%s: %s\nrows      %v\nwith keys %v\n%s", file, text, rowsAuto, rowsPlain, filled)
 	}
+}
+
+var generated = regexp.MustCompile(`\{2\d\d true\}`)
+
+// renumber takes the gaps out of the generated ids: an AUTO_INCREMENT may skip
+// the number of a row that was not stored.
+func renumber(rows []string) []string {
+	next := 200
+	for i, row := range rows {
+		rows[i] = generated.ReplaceAllStringFunc(row, func(string) string {
+			next++
+			return fmt.Sprintf("{%d true}", next)
+		})
+	}
+	return rows
 }

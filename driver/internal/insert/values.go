@@ -166,11 +166,16 @@ func (w *writer) place(pos int) {
 // guard writes the key's expression so that it fails for what would ask the
 // server to generate: error 1690.
 func (w *writer) guard(pos, end int) {
-	open, shut := "IFNULL(NULLIF(", ",0)"
-	if w.Table.KeepZero || !w.Table.IntegerKey {
-		open, shut = "IFNULL(", ""
-	}
+	open, shut := w.guards()
 	w.insertText(always, pos, open)
-	w.insertText(always, end, shut+",18446744073709551615+1)")
+	w.insertText(always, end, shut)
 	w.Wraps = true
+}
+
+// guards is what stands before and behind a guarded expression.
+func (w *writer) guards() (open, shut string) {
+	if w.Table.KeepZero || !w.Table.IntegerKey {
+		return "IFNULL(", ",18446744073709551615+1)"
+	}
+	return "IFNULL(NULLIF(", ",0),18446744073709551615+1)"
 }

@@ -118,9 +118,9 @@ func (g Generator) column(name string) string {
 }
 
 func (g Generator) value(column string) string {
-	if column == "id" && g.IntN(3) > 0 {
-		return g.one("NULL", "DEFAULT", "0", "'0'", "?", "(0)", "- 0", "0.0", "7", "-7", "'7'", "0x0", "b'0'", "FALSE", "1+1", "(SELECT 0)", "id")
+	if column == "id" {
+		return g.one("NULL", "DEFAULT", "0", "'0'", "?", "(0)", "- 0", "0.0", "7", "-7", "'7'", "0x0", "b'0'", "FALSE", "1+1", "(SELECT 0)", "id", "@a", "CONCAT('(', ')')", "LAST_INSERT_ID()", "12 -- 2\n", "29--1", "x'4F'")
 	}
 	return g.one("1", "'a'", "'it''s'", `'a\'b'`, `"x"`, "?", "NULL", "DEFAULT", "(1)", "CONCAT('(', ')')", "(SELECT MAX(a) FROM x WHERE a IN (1, 2))", "'-- '", "'/*'", "1 -- 2\n", "29--1",
-		"IF(1, 2, 3)", "@a", "@`b c`", "x'4F'", "N'y'", "_utf8mb4'z'", "LAST_INSERT_ID()", "CASE WHEN 1 THEN 2 ELSE 3 END", fmt.Sprint(g.IntN(1000)), "1e3", ".5", "INSERT('a', 1, 1, 'b')")
+		"IF(1, 2, 3)", "@a", "@`b c`", "x'4F'", "N'y'", "_utf8mb4'z'", "LAST_INSERT_ID()", "CASE WHEN 1 THEN 2 ELSE 3 END", fmt.Sprint(g.IntN(100)), "1e3", ".5", "INSERT('a', 1, 1, 'b')")
 }
