@@ -1,0 +1,15 @@
+CREATE TABLE leaf_alloc (
+    biz_tag VARCHAR(128) NOT NULL PRIMARY KEY,
+    max_id BIGINT NOT NULL DEFAULT 1,
+    step INT NOT NULL,
+    description VARCHAR(256),
+    update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP
+);
+
+CREATE TABLE customers (
+    id BIGINT NOT NULL PRIMARY KEY,
+    email VARCHAR(100) NOT NULL UNIQUE,
+    name VARCHAR(100) NOT NULL
+);
+
+INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('customers', 1001, 1000);
