@@ -71,10 +71,11 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		if in.Statement < 0 {
 			return
 		}
-		a, b := before[in.Statement].(*ast.InsertStmt), after[in.Statement].(*ast.InsertStmt)
-		if a.Select != nil {
-			return // VALUES ROW(…)
+		a, ok := before[in.Statement].(*ast.InsertStmt)
+		if !ok || a.Select != nil {
+			return // LOAD DATA, VALUES ROW(…)
 		}
+		b := after[in.Statement].(*ast.InsertStmt)
 		rows := len(a.Lists)
 		if a.Setlist {
 			rows = 1
