@@ -13,14 +13,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/nacos-group/nacos-sdk-go/v2/clients"
-	"github.com/nacos-group/nacos-sdk-go/v2/common/constant"
-	"github.com/nacos-group/nacos-sdk-go/v2/vo"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/testutil/nacostest"
@@ -102,98 +97,18 @@ func TestAccess(t *testing.T) {
 			if !isCode(err, codeForbidden) {
 				t.Errorf("no user: %v, want a ServerError with code 403", err)
 			}
-			if err := open(with(worker.Options{"CA": ""})); err == nil {
-				t.Error("a certificate of no known authority was accepted")
+			c := look(t, s, with(worker.Options{"CA": ""}))
+			if _, _, err := c.query(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "certificate") {
+				t.Errorf("a certificate of no known authority: %v", err)
 			}
-			if err := open(with(worker.Options{"CA": "", "TLS": "false"})); err == nil {
+			c = look(t, s, with(worker.Options{"CA": "", "TLS": "false"}))
+			if _, _, err := c.query(t.Context(), "any"); err == nil {
 				t.Error("no TLS, but the server wants it: no error")
 			}
-			c := look(t, s, with(nil))
-			for _, secret := range []string{nacostest.Password} {
-				if strings.Contains(Config{Password: secret, Servers: []Server{{Host: "h"}}}.String(), secret) {
-					t.Error("String shows the password")
-				}
-			}
+			c = look(t, s, with(nil))
 			c.web.current, c.web.renew = "stale", time.Now().Add(time.Hour)
 			if _, _, err := c.query(t.Context(), "any"); err != nil {
 				t.Errorf("with a token that the server does not take any more: %v", err)
-			}
-		})
-	}
-}
-
-// TestOwnClients leases through the SDK's clients of an application, which is
-// a registered service itself.
-func TestOwnClients(t *testing.T) {
-	for _, v := range modernServers {
-		t.Run(string(v), func(t *testing.T) {
-			s := nacostest.Start(t, v, nacostest.Options{})
-			host, port, err := net.SplitHostPort(s.Addr())
-			if err != nil {
-				t.Fatal(err)
-			}
-			p, err := strconv.ParseUint(port, 10, 16)
-			if err != nil {
-				t.Fatal(err)
-			}
-			dir := t.TempDir()
-			param := vo.NacosClientParam{
-				ClientConfig: constant.NewClientConfig(
-					constant.WithNamespaceId("shop"), constant.WithNotLoadCacheAtStart(true),
-					constant.WithLogDir(dir), constant.WithCacheDir(dir), constant.WithLogLevel("error")),
-				ServerConfigs: []constant.ServerConfig{*constant.NewServerConfig(host, p)},
-			}
-			naming, err := clients.NewNamingClient(param)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer naming.CloseClient()
-			config, err := clients.NewConfigClient(param)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer config.CloseClient()
-			if _, err := naming.RegisterInstance(vo.RegisterInstanceParam{
-				ServiceName: "shop", Ip: "10.1.2.3", Port: 8080, Weight: 1, Enable: true, Healthy: true, Ephemeral: true,
-			}); err != nil {
-				t.Fatal(err)
-			}
-			cfg := Config{
-				ConfigClient: config, NamingClient: naming,
-				Instance: Instance{IP: "10.1.2.3", Port: 8080, Metadata: map[string]string{"zone": "a"}},
-			}
-			began := time.Now()
-			src, err := Open(within30s(t), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l, err := worker.Acquire(within30s(t), src, worker.Config{NewRegistry: true})
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
-			c := look(t, s, worker.Options{"Namespace": "shop"})
-			shown := func() (in instance, n int) {
-				list, err := c.list(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
-				if len(list) > 0 {
-					in = list[0]
-				}
-				return in, len(list)
-			}
-			eventually(t, "the application's instance", func() bool {
-				in, n := shown()
-				return n == 1 && in.IP == "10.1.2.3" && in.Port == 8080 && in.Metadata["zone"] == "a" &&
-					in.Metadata[metaWorker] == strconv.Itoa(l.Worker())
-			})
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			eventually(t, "no instance", func() bool { _, n := shown(); return n == 0 })
-			if ok, err := config.PublishConfig(vo.ConfigParam{DataId: "d", Group: "g", Content: "c"}); !ok {
-				t.Errorf("the application's client was closed: %v", err)
 			}
 		})
 	}

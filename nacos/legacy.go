@@ -133,7 +133,7 @@ func (l *legacy) enrol(ctx context.Context, in instance) (id int, why string, er
 }
 
 // look reads every server's list. why says that another has the id and goes
-// first: the lowest ip:port keeps it.
+// first: who registered earlier keeps it.
 func (l *legacy) look(ctx context.Context, in instance) (id int, found bool, why string, err error) {
 	for i, base := range l.web.bases {
 		list, err := l.web.list(ctx, base)
@@ -162,9 +162,20 @@ func (l *legacy) look(ctx context.Context, in instance) (id int, found bool, why
 	return id, true, "", nil
 }
 
-// before is an order that all instances agree on.
+// before is an order that all instances agree on: an older registration may
+// be in use already.
 func before(a, b instance) bool {
-	return cmp.Or(strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
+	return cmp.Or(cmp.Compare(since(a), since(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
+}
+
+// since is when an instance registered, in Unix ms, by its own clock; 0 where
+// that is not known.
+func since(in instance) int64 {
+	ms, err := strconv.ParseInt(in.Metadata[metaSince], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return ms
 }
 
 // instanceID is the integer that 1.4.1 gives. It may stand alone or before
@@ -197,9 +208,8 @@ func (l *legacy) bury(ctx context.Context) {
 	}
 	old := time.Now().Add(-deadAfter).UnixMilli()
 	for _, in := range list {
-		since, err := strconv.ParseInt(in.Metadata[metaSince], 10, 64)
-		id, idErr := instanceID(in)
-		if err != nil || idErr != nil || since > old || in.at(l.in) {
+		id, err := instanceID(in)
+		if err != nil || since(in) == 0 || since(in) > old || in.at(l.in) {
 			continue
 		}
 		if d, ver, err := l.Get(ctx, id); err == nil && ver != "" && d.HW+boundRest.Milliseconds() < time.Now().UnixMilli() {

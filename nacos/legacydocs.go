@@ -2,7 +2,6 @@ package nacos
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,7 +30,8 @@ func (l *legacy) Get(ctx context.Context, slot int) (worker.Doc, worker.Version,
 // Put implements worker.Slots as well as it can without compare-and-set: the
 // instance id is checked, the document is compared, written, left alone for a
 // while if it changes hands, and read again from every server. Two writers
-// that do this at once both see the later text, so one of them gives in.
+// that do this at once both see the later text, so one of them gives in. A
+// missing document is compared as well, so that a wipe needs no anchor.
 func (l *legacy) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
 	if err := l.owns(ctx, slot); err != nil {
 		return "", worker.Refused, err
@@ -87,32 +87,6 @@ func (l *legacy) owns(ctx context.Context, slot int) error {
 		return errors.New("the instance id is not registered")
 	}
 	return l.check(ctx)
-}
-
-// Anchor implements worker.Anchorer.
-func (l *legacy) Anchor(ctx context.Context) (string, error) {
-	id := l.service + ".anchor"
-	text, found, err := l.web.query(ctx, l.web.bases[0], id)
-	if err != nil || found {
-		return text, err
-	}
-	if err := l.web.publish(ctx, id, rand.Text()); err != nil {
-		return "", err
-	}
-	// The creators of a moment see the last one's text, if they wait.
-	for range 20 {
-		if !sleep(ctx, 100*time.Millisecond) {
-			return "", context.Cause(ctx)
-		}
-		text, found, err = l.web.query(ctx, l.web.bases[0], id)
-		if err != nil {
-			return "", err
-		}
-	}
-	if !found {
-		return "", fmt.Errorf("config %s is still missing after it was created", id)
-	}
-	return text, nil
 }
 
 func (l *legacy) doc(slot int) string { return l.service + ".worker." + strconv.Itoa(slot) }

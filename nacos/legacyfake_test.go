@@ -19,7 +19,7 @@ func quickLegacy(t *testing.T, s *fakenacos.Server) *legacy {
 		t.Fatal(err)
 	}
 	l := src.Slots.(*legacy)
-	l.settle = 100 * time.Millisecond
+	l.settle = 500 * time.Millisecond
 	t.Cleanup(func() { l.Close() })
 	return l
 }
@@ -87,11 +87,20 @@ func TestLegacyDocuments(t *testing.T) {
 	if _, res, _ := a.Put(within30s(t), slot, doc(), v); res == worker.OK {
 		t.Error("Put upon an old version was told ok")
 	}
-	if err := a.web.deregister(t.Context(), a.in); err != nil {
-		t.Fatal(err)
-	}
 	_, now, err := a.Get(t.Context(), slot)
 	if err != nil {
+		t.Fatal(err)
+	}
+	restore := s.Copy()
+	s.Wipe()
+	if err := a.web.register(t.Context(), a.in); err != nil {
+		t.Fatal(err)
+	}
+	if _, res, _ := a.Put(within30s(t), slot, doc(), now); res == worker.OK {
+		t.Error("Put upon a document that was wiped was told ok")
+	}
+	restore()
+	if err := a.web.deregister(t.Context(), a.in); err != nil {
 		t.Fatal(err)
 	}
 	if _, res, err := a.Put(within30s(t), slot, doc(), now); res != worker.Refused || err == nil {
@@ -125,29 +134,6 @@ func TestLegacyBuriesTheDead(t *testing.T) {
 	}
 	if got := strings.Join(left, " "); strings.Contains(got, "10.0.0.1") || !strings.Contains(got, "10.0.0.2") {
 		t.Errorf("left are %s", got)
-	}
-}
-
-func TestLegacyAnchor(t *testing.T) {
-	s := fakenacos.Start(t, fakenacos.Legacy)
-	a, b := quickLegacy(t, s), quickLegacy(t, s)
-	var got [2]string
-	var wg sync.WaitGroup
-	for i, l := range []*legacy{a, b} {
-		wg.Go(func() {
-			var err error
-			if got[i], err = l.Anchor(within30s(t)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	wg.Wait()
-	if got[0] != got[1] {
-		t.Errorf("anchors %q", got)
-	}
-	s.Wipe()
-	if after, err := a.Anchor(within30s(t)); err != nil || after == got[0] {
-		t.Errorf("after a wipe: %q, %v", after, err)
 	}
 }
 

@@ -6,6 +6,15 @@
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake"+
 //		"&leafWorker=nacos(n1:8848,n2:8848)&leafNacosNamespace=leafsql")
 //
+// Parameters of the DSN, all optional, are leafNacosNamespace (the id, not the
+// name), leafNacosGroup, leafNacosService; leafNacosUsername and
+// leafNacosPassword; leafNacosIP, leafNacosPort and leafNacosCluster, with which
+// the process shows in the console; leafNacosGRPCPort and leafNacosContextPath
+// where they are not Nacos' own; leafNacosTLS (true, or skip-verify), which
+// leafNacosCA, leafNacosCert and leafNacosKey name PEM files for, and
+// leafNacosPlainHTTP=true where only gRPC has TLS. Config says the same in Go,
+// and takes the SDK's clients of a service that is registered already.
+//
 // On Nacos 2 and 3 every worker id is one config document,
 // "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
 // is package worker's. Beside it each holder is a persistent instance of the

@@ -72,6 +72,7 @@ func TestServers(t *testing.T) {
 			t.Run("Lease", func(t *testing.T) { testLease(t, s) })
 			t.Run("AtOnce", func(t *testing.T) { testAtOnce(t, s) })
 			t.Run("LeavesNothing", func(t *testing.T) { testLeavesNothing(t, s) })
+			t.Run("OwnClients", func(t *testing.T) { testOwnClients(t, s) })
 			t.Run("Apart", func(t *testing.T) { testApart(t, s) })
 			t.Run("Restart", func(t *testing.T) { testRestart(t, s) })
 			t.Run("Wipe", func(t *testing.T) { testWipe(t, s) })
