@@ -1,0 +1,133 @@
+package shop_test
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/XSAM/otelsql"
+	"github.com/go-sql-driver/mysql"
+	"go.opentelemetry.io/otel/attribute"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/leafsql/leafsql/examples/internal/shopdb"
+	shop "github.com/leafsql/leafsql/examples/otelsql"
+)
+
+func TestShop(t *testing.T) {
+	for name, open := range map[string]func(string, ...otelsql.Option) (*sql.DB, error){"outside": shop.OpenOutside, "inside": shop.OpenInside} {
+		for _, params := range []string{"", "&interpolateParams=true", "&multiStatements=true"} {
+			t.Run(name+params, func(t *testing.T) {
+				shopdb.Each(t, func(t *testing.T, dsn string) {
+					spans := tracetest.NewSpanRecorder()
+					provider := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(spans))
+					db, err := open(dsn+params, otelsql.WithTracerProvider(provider))
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer db.Close()
+					run(t, dsn, db)
+					checkSpans(t, spans, name)
+				})
+			})
+		}
+	}
+}
+
+// run uses every way a statement can take: an option of go-sql-driver's or of
+// otelsql's that changes the way must not change what is stored.
+func run(t *testing.T, dsn string, db *sql.DB) {
+	ctx := t.Context()
+	id := func(res sql.Result, err error) int64 {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := res.LastInsertId()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return id
+	}
+	const one = "INSERT INTO customers (email, name) VALUES (?, ?)"
+	ann := id(db.ExecContext(ctx, one, "ann", "Ann"))
+	if ann != shopdb.FirstCustomer {
+		t.Errorf("id %d", ann)
+	}
+	if batch := id(db.ExecContext(ctx, one+", (?, ?)", "bob", "Bob", "cy", "Cy")); batch != ann+1 {
+		t.Errorf("batch: id %d", batch)
+	}
+	for range 2 {
+		if got := id(db.ExecContext(ctx, one+" ON DUPLICATE KEY UPDATE name = VALUES(name)", "bob", "Bobby")); got != ann+1 {
+			t.Errorf("upsert of an existing row: id %d", got)
+		}
+	}
+	next := id(db.ExecContext(ctx, "INSERT INTO customers SET email = 'di', name = 'Di'"))
+	st, err := db.PrepareContext(ctx, "INSERT INTO customers (id, email, name) VALUES (?, ?, ?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	if got := id(st.ExecContext(ctx, nil, "eve", "Eve")); got != next+1 {
+		t.Errorf("prepared: id %d after %d", got, next)
+	}
+	id(st.ExecContext(ctx, 7, "own", "Own"))
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback()
+	last := id(tx.ExecContext(ctx, one, "flo", "Flo"))
+	var sqlID int64
+	if err := tx.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&sqlID); err != nil || sqlID != last {
+		t.Errorf("LAST_INSERT_ID() is %d, %v; want %d", sqlID, err, last)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	// The Result is go-sql-driver's still.
+	sc, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	err = sc.Raw(func(dc any) error {
+		res, err := dc.(driver.ExecerContext).ExecContext(ctx, "INSERT INTO customers (email, name) VALUES ('raw', 'Raw')", nil)
+		if err != nil {
+			return err
+		}
+		if ids := res.(mysql.Result).AllLastInsertIds(); !slices.Equal(ids, []int64{last + 1}) {
+			t.Errorf("AllLastInsertIds: %v after %d", ids, last)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	shopdb.Want(t, dsn, fmt.Sprintf("SELECT email, name, IF(email IN ('di', 'eve', 'flo', 'raw'), '-', id - %d) FROM customers ORDER BY email", ann),
+		"ann Ann 0", "bob Bobby 1", "cy Cy 2", "di Di -", "eve Eve -", "flo Flo -", fmt.Sprint("own Own ", 7-ann), "raw Raw -")
+}
+
+// checkSpans looks at the SQL that the spans show.
+func checkSpans(t *testing.T, spans *tracetest.SpanRecorder, where string) {
+	inserts := 0
+	for _, s := range spans.Ended() {
+		for _, a := range s.Attributes() {
+			if !strings.HasPrefix(string(a.Key), "db.") || a.Value.Type() != attribute.STRING || !strings.HasPrefix(a.Value.AsString(), "INSERT") {
+				continue
+			}
+			inserts++
+			text := a.Value.AsString()
+			if filled := strings.Contains(text, "LAST_INSERT_ID("); filled != (where == "inside") && !strings.Contains(text, "(id,") {
+				t.Errorf("%s: a span shows %s", where, text)
+			}
+		}
+	}
+	if inserts == 0 {
+		t.Error("no span shows an INSERT")
+	}
+}
