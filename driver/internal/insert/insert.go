@@ -15,6 +15,7 @@ type writer struct {
 
 	columns   cursor // the first token of the column list
 	width     int    // columns listed or, without a list, the table's
+	misfit    bool   // a row has not the table's columns
 	keyColumn int    // which of them is the key, -1: none, it is appended
 	form      form
 	firstEdit int // index of its first edit
@@ -246,35 +247,44 @@ func (w *writer) alias() error {
 		return w.unread(w.Table)
 	}
 	w.next()
-	own := w.ownAlias()
+	if w.keyColumn >= 0 || w.form == empty {
+		if w.tok.Kind == '(' && !w.parens() {
+			return w.unread(w.Table)
+		}
+		return nil
+	}
 	if w.tok.Kind == '(' {
 		if !w.parens() {
 			return w.unread(w.Table)
 		}
-		if w.keyColumn < 0 && w.form == listed {
-			w.insertText(filled, w.prevEnd-len(")"), ", "+own)
-		}
+		w.insertText(filled, w.prevEnd-len(")"), ", "+w.ownAlias())
 		return nil
 	}
-	if w.keyColumn < 0 && w.form == listed {
-		// The alias would get a column named as the key, and a bare mention of
-		// the key in the update list a second meaning.
-		c := w.columns
-		p := &writer{parser: &parser{cursor: c, text: w.text}}
-		var b strings.Builder
-		b.WriteString("(")
-		for range w.width {
-			name, _ := p.column()
-			b.WriteString(name + ", ")
-			if p.tok.Kind != ',' {
-				p.expr(true)
-			}
-			p.next()
-		}
-		b.WriteString(own + ")")
-		w.insertText(filled, w.prevEnd, b.String())
-	}
+	// The alias would get a column named as the key, and a bare mention of the
+	// key in the update list a second meaning.
+	w.insertText(filled, w.prevEnd, "("+w.columnNames()+w.ownAlias()+")")
 	return nil
+}
+
+// columnNames is the names of the columns, each with a comma.
+func (w *writer) columnNames() string {
+	var b strings.Builder
+	if w.form == positional {
+		for _, c := range w.Table.Columns {
+			b.WriteString(quoteName(c) + ", ")
+		}
+		return b.String()
+	}
+	list := writer{parser: &parser{cursor: w.columns, text: w.text}}
+	for range w.width {
+		name, _ := list.column()
+		b.WriteString(name + ", ")
+		if list.tok.Kind != ',' {
+			list.expr(true) // the value, in SET
+		}
+		list.next()
+	}
+	return b.String()
 }
 
 // ownAlias is a name that the text does not hold.
