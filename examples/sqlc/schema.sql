@@ -1,0 +1,5 @@
+CREATE TABLE customers (
+    id BIGINT NOT NULL PRIMARY KEY,
+    email VARCHAR(100) NOT NULL UNIQUE,
+    name VARCHAR(100) NOT NULL
+);
