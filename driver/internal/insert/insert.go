@@ -15,7 +15,6 @@ type writer struct {
 
 	columns   cursor // the first token of the column list
 	width     int    // columns listed or, without a list, the table's
-	misfit    bool   // a row has not the table's columns
 	keyColumn int    // which of them is the key, -1: none, it is appended
 	form      form
 	firstEdit int // index of its first edit
