@@ -1,6 +1,10 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
 
 // create reads CREATE. What a trigger or a routine will write is not written
 // now, and cannot be seen when it is; only the end of its body matters.
@@ -24,6 +28,7 @@ func (p *parser) create() error {
 // end the statement.
 func (p *parser) routine() error {
 	depth := 0 // blocks open
+	dollars := !p.mode.VersionKnown || !p.mode.MariaDB
 	prev := lex.Token{}
 	for ; p.tok.Kind != lex.EOF && p.tok.Kind != lex.Bad; p.next() {
 		if p.tok.Kind == ';' && depth <= 0 {
@@ -34,6 +39,8 @@ func (p *parser) routine() error {
 			continue
 		}
 		switch {
+		case dollars && p.text[p.tok.Pos] == '$':
+			dollars = p.dollars()
 		case p.is("begin"):
 			depth++
 		case p.is("case"): // a statement or an expression: both have an END
@@ -105,4 +112,15 @@ func (p *parser) callsFunction() bool {
 		}
 	}
 	return false
+}
+
+// dollars goes past a body in another language, which MySQL has between equal
+// tags, as in $$ … $$. It reports whether more are to be looked for.
+func (p *parser) dollars() bool {
+	end := strings.IndexByte(p.text[p.tok.Pos+1:p.tok.End], '$')
+	if end < 0 {
+		return true
+	}
+	tag := p.text[p.tok.Pos : p.tok.Pos+end+2]
+	return p.s.Past(p.tok.Pos+len(tag), tag)
 }

@@ -218,6 +218,16 @@ func (s *Scanner) Over(text string) Scanner {
 	}
 }
 
+// Past goes on behind the next occurrence of a string from pos on, whatever
+// stands before it, and reports whether there is one.
+func (s *Scanner) Past(pos int, end string) bool {
+	i := strings.Index(s.Text[pos:], end)
+	if i >= 0 {
+		s.pos = pos + i + len(end)
+	}
+	return i >= 0
+}
+
 func (s *Scanner) bad(start int) Token {
 	s.pos = len(s.Text)
 	return Token{Bad, start, s.pos}
