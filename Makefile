@@ -5,13 +5,13 @@ FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
 PKG         = ./...
-CHAOS       = 3.1.0,2.3.2
+CHAOS       = 3.1.0,2.3.2,cluster
 
 BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -20,6 +20,12 @@ demo: ## the main job, shown on two shards (LEAFSQL_DSN: on your own server)
 	@[ -n "$$LEAFSQL_DSN" ] || .ci/install mariadb
 	@cd examples && go build -buildvcs=false -o ../$(BIN)/quickstart ./quickstart
 	@$(BIN)/quickstart
+
+demo-nacos: ## three services on a real Nacos: one is killed, one has its clock set back
+	@.ci/install mariadb
+	@testutil/nacostest/install.sh
+	@cd examples && go build -buildvcs=false -o ../$(BIN)/nacos-service ./nacos-service
+	@$(BIN)/nacos-service
 
 test: serve ## every test of every module, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql

@@ -81,6 +81,7 @@ func (s *stage) open(ctx context.Context) error {
 		}
 	}
 	s.customers = openShop(ctx, s.console)
+	sleep(ctx, 2*time.Second)
 	return s.show(ctx)
 }
 
@@ -91,6 +92,7 @@ func (s *stage) crash(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.dead[s.services["b"].addr] = "b"
 	s.services["b"].kill9()
 	delete(s.services, "b")
 	began := time.Now()
@@ -114,11 +116,12 @@ func (s *stage) clock(ctx context.Context) error {
 	if err := s.launch(ctx, "c", "127.0.0.13", clockAhead); err != nil {
 		return err
 	}
+	s.scr.say("The clock of one process can't be set. Instead, each time that c reads or",
+		"writes in a lease or puts into an id is shifted: others see no difference.", "")
+	sleep(ctx, 2*time.Second) // for some orders
 	if err := s.show(ctx); err != nil {
 		return err
 	}
-	s.scr.say("(A clock of one process can't be set. Instead, every time that c reads or",
-		"writes in a lease or puts into an id is shifted: the others see no difference.)", "")
 	before, err := s.leaseOf(ctx, "c")
 	if err != nil {
 		return err
@@ -136,8 +139,9 @@ func (s *stage) clock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.scr.say(fmt.Sprintf("c runs again with the right clock. Worker id %d is free, but used until %s;", before.worker, clockTime(doc.HW)),
-		"its times would come a second time, so nobody gets it before.", "")
+	s.scr.say("", "c runs again, with the right clock.",
+		fmt.Sprintf("Worker id %d is free, but used up to %s: nobody gets it before.", before.worker, clockTime(doc.HW)), "")
+	sleep(ctx, 2*time.Second)
 	return s.show(ctx)
 }
 
@@ -155,7 +159,7 @@ func (s *stage) outage(ctx context.Context) error {
 		return err
 	}
 	nowBought, nowFailed, why := s.customers.sales()
-	s.scr.good(fmt.Sprintf("%d orders while Nacos was away for %.0f s, %d failed", nowBought-bought, time.Since(began).Seconds(), nowFailed-failed))
+	s.scr.good(fmt.Sprintf("%d orders while Nacos was away for %.0f s; %d calls failed", nowBought-bought, time.Since(began).Seconds(), nowFailed-failed))
 	if nowFailed > failed {
 		s.scr.say(fmt.Sprint("the last because: ", why))
 	}

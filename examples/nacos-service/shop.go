@@ -88,7 +88,7 @@ type customers struct {
 	known  []instance
 	last   map[string]int64 // the last id of each service
 	bought int
-	failed int
+	failed int   // calls that were repeated at another service
 	why    error // why the last of them failed
 }
 
@@ -119,27 +119,33 @@ func openShop(ctx context.Context, nacos console) *customers {
 	return c
 }
 
-// buy orders from any service.
+// buy orders from any service, and from another if that one fails.
 func (c *customers) buy(ctx context.Context, customer int) {
-	c.mu.Lock()
-	known := c.known
-	c.mu.Unlock()
-	if len(known) == 0 {
-		return
+	for again := false; ctx.Err() == nil; again = true {
+		c.mu.Lock()
+		known := c.known
+		c.mu.Unlock()
+		if again || len(known) == 0 {
+			sleep(ctx, 50*time.Millisecond)
+		}
+		if len(known) == 0 {
+			continue
+		}
+		o, err := post(ctx, known[rand.IntN(len(known))].addr(), customer)
+		c.mu.Lock()
+		if err != nil && ctx.Err() == nil {
+			c.failed++
+			c.why = err
+		}
+		if err == nil {
+			c.bought++
+			c.last[o.Service] = o.ID
+		}
+		c.mu.Unlock()
+		if err == nil {
+			return
+		}
 	}
-	o, err := post(ctx, known[rand.IntN(len(known))].addr(), customer)
-	if ctx.Err() != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if err != nil {
-		c.failed++
-		c.why = err
-		return
-	}
-	c.bought++
-	c.last[o.Service] = o.ID
 }
 
 func post(ctx context.Context, addr string, customer int) (o order, err error) {

@@ -24,6 +24,7 @@ type stage struct {
 	database  *mysqltest.Server
 	db        *sql.DB
 	services  map[string]*process
+	dead      map[string]string // the names of those that were killed, by address
 	customers *customers
 }
 
@@ -35,11 +36,11 @@ const table = `CREATE TABLE orders (
 	KEY (id))`
 
 func (s *stage) build(ctx context.Context) (err error) {
-	s.services = make(map[string]*process)
+	s.services, s.dead = make(map[string]*process), make(map[string]string)
 	if s.dir, err = os.MkdirTemp("", "leafsql-demo-nacos-"); err != nil {
 		return err
 	}
-	err = s.scr.during("Starting Nacos (the first time fetches it with Maven)", func() string { return "" }, func() (err error) {
+	err = s.scr.during("Starting Nacos (the first time also fetches it with Maven)", func() string { return "" }, func() (err error) {
 		s.nacos, err = nacostest.Launch(nacostest.V3, nacostest.Options{})
 		return err
 	})
@@ -127,7 +128,7 @@ func (s *stage) show(ctx context.Context) error {
 	for _, l := range all {
 		name, alive := serving[l.addr]
 		if !alive {
-			name = "-"
+			name = s.dead[l.addr] + " dead"
 		}
 		s.scr.say(fmt.Sprintf("%-7s %-17s %9d  %s", name, l.addr, l.worker, until(l.doc.HW)))
 	}
@@ -183,7 +184,7 @@ func (s *stage) count(ctx context.Context) error {
 		return err
 	}
 	bought, failed, _ := s.customers.sales()
-	s.scr.say(fmt.Sprintf("Customers have %d orders; %d failed, those under way at b when it was killed.", bought, failed), "")
+	s.scr.say(fmt.Sprintf("Customers have %d orders; %d calls failed and were repeated elsewhere.", bought, failed), "")
 	switch {
 	case orders != ids:
 		return fmt.Errorf("%d duplicate ids among %d orders", orders-ids, orders)

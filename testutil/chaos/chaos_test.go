@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	full      = flag.String("chaos.servers", "", "server lines for the long run, separated by commas, such as 2.3.2,3.1.0; none: the quick one on 3.1.0")
+	full      = flag.String("chaos.servers", "", "server lines for the long run, separated by commas, such as 2.3.2,3.1.0,cluster; none: the quick one on 3.1.0")
 	processes = flag.Int("chaos.processes", 16, "writers of the long run")
 	rows      = flag.Int("chaos.rows", 200_000, "rows that each of them inserts")
 )
@@ -63,11 +63,11 @@ type run struct {
 	counts map[string]int
 }
 
-func start(t *testing.T, v nacostest.Version, s size) *run {
+func start(t *testing.T, name string, s size) *run {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	t.Cleanup(cancel)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("nacos %s, %d writers of %d rows, leases of %v, layout %s, seed %d", v, s.processes, s.rows, s.lease, layout, seed)
+	t.Logf("nacos %s, %d writers of %d rows, leases of %v, layout %s, seed %d", name, s.processes, s.rows, s.lease, layout, seed)
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -78,7 +78,7 @@ func start(t *testing.T, v nacostest.Version, s size) *run {
 		t.Fatal(err)
 	}
 	r := &run{
-		T: t, size: s, ctx: ctx, reg: startRegistry(t, v), table: db,
+		T: t, size: s, ctx: ctx, reg: startRegistry(t, name), table: db,
 		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
 	}
 	r.began = time.Now()
@@ -94,7 +94,11 @@ func (r *run) note(what, detail string) {
 	r.mu.Lock()
 	r.counts[what]++
 	r.mu.Unlock()
-	r.Logf("%6.1f s %8d rows  %s %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what, detail)
+	r.say(what + ": " + detail)
+}
+
+func (r *run) say(what string) {
+	r.Logf("%6.1f s %8d rows  %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what)
 }
 
 // nap waits, and reports whether the run goes on.
@@ -107,8 +111,8 @@ func (r *run) nap(d time.Duration) bool {
 	}
 }
 
-// done reports whether every row is in.
-func (r *run) done() bool { return r.crew.acknowledged() >= int64(r.processes*r.rows) }
+// calm reports whether so few rows are left that their writers are let alone.
+func (r *run) calm() bool { return r.crew.acknowledged() > int64(r.processes*r.rows*9/10) }
 
 func (r *run) between(lo, hi time.Duration) time.Duration {
 	r.mu.Lock()
@@ -158,15 +162,47 @@ func (r *run) stop(d time.Duration) {
 	m.signal(syscall.SIGCONT)
 }
 
-// outage kills the registry, and starts it again after a while and after what
-// is done to its data in between.
-func (r *run) outage(away time.Duration, meanwhile func()) {
-	r.reg.Kill9()
-	r.note("registry killed -9", fmt.Sprintf("for %v and its boot", away))
+// outage kills a node of the registry, which may be the only one, and starts
+// it again after a while and after what is done meanwhile.
+func (r *run) outage(node int, away time.Duration, meanwhile func()) {
+	n := r.reg.nodes[node]
+	n.Kill9()
+	r.note("registry killed -9", fmt.Sprintf("node %d, for %v and its boot", node, away))
 	meanwhile()
 	r.nap(away)
-	r.reg.Restart(r.T)
-	r.Logf("%6.1f s registry is back", time.Since(r.began).Seconds())
+	n.Restart(r.T)
+	r.say("the node is back")
+}
+
+// setBack brings an older copy of the registry back, as it is documented: two
+// minutes after everybody was cut off. No bound of before is good any more
+// then, so that no writer is at work. The nodes of a cluster are started
+// again one by one.
+func (r *run) setBack() {
+	for _, h := range r.reg.halves {
+		h.each((*netfault.Proxy).Down)
+	}
+	r.note("registry set back to an older copy", "two minutes from now")
+	if len(r.reg.nodes) == 1 {
+		r.outage(0, 2*time.Minute, r.reg.setBack)
+	} else {
+		r.nap(2 * time.Minute)
+		r.reg.setBack()
+		for i := range r.reg.nodes {
+			r.outage(i, 0, func() {})
+		}
+	}
+	for _, h := range r.reg.halves {
+		h.each(r.up)
+	}
+	r.say("the older copy is in use")
+}
+
+func (r *run) up(p *netfault.Proxy) {
+	p.Heal()
+	if err := p.Up(); err != nil {
+		r.Error(err)
+	}
 }
 
 // halfway does something to the way of one half of the writers for a while.
@@ -175,12 +211,7 @@ func (r *run) halfway(what string, half int, d time.Duration, spoil func(*netfau
 	h := r.reg.halves[half]
 	h.each(spoil)
 	r.nap(d)
-	h.each(func(p *netfault.Proxy) {
-		p.Heal()
-		if err := p.Up(); err != nil {
-			r.Error(err)
-		}
-	})
+	h.each(r.up)
 }
 
 // finish waits until all rows are in, and asks the database for duplicates.
@@ -192,7 +223,7 @@ func (r *run) finish() {
 		case <-done:
 			waiting = false
 		case <-time.After(15 * time.Second):
-			r.Logf("%6.1f s %8d rows", time.Since(r.began).Seconds(), r.crew.acknowledged())
+			r.say("")
 		}
 	}
 	if r.ctx.Err() != nil {
@@ -226,7 +257,7 @@ func (r *run) count() (f figures) {
 func (r *run) report(f figures) {
 	var b strings.Builder
 	line := func(what string, value any) { fmt.Fprintf(&b, "\n   %-42s %12v", what, value) }
-	line("Nacos", r.reg.Version)
+	line("Nacos", r.reg.name)
 	line("processes", r.processes)
 	line("rows acknowledged", r.crew.acknowledged())
 	line("rows in the table", f.rows)
@@ -252,20 +283,20 @@ func TestChaos(t *testing.T) {
 		quick(t)
 		return
 	}
-	for v := range strings.SplitSeq(*full, ",") {
-		t.Run(v, func(t *testing.T) { long(t, nacostest.Version(v)) })
+	for name := range strings.SplitSeq(*full, ",") {
+		t.Run(name, func(t *testing.T) { long(t, name) })
 	}
 }
 
 // quick is short enough for every day: one crash of the registry, one of a
 // writer, and one writer stopped for longer than its lease.
 func quick(t *testing.T) {
-	r := start(t, nacostest.V3, size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
+	r := start(t, string(nacostest.V3), size{processes: 4, rows: 5_000, batch: 10, rate: 200, lease: 6 * time.Second})
 	r.nap(3 * time.Second)
 	var stopped sync.WaitGroup
 	stopped.Go(func() { r.stop(9 * time.Second) })
 	r.nap(2 * time.Second)
-	r.outage(0, r.kill)
+	r.outage(0, 0, r.kill)
 	stopped.Wait()
 	r.finish()
 }
@@ -273,26 +304,26 @@ func quick(t *testing.T) {
 // long is what make chaos runs. A writer is killed every few seconds and
 // others are stopped for longer than their lease, all the while these things
 // happen to the registry one after another.
-func long(t *testing.T, v nacostest.Version) {
+func long(t *testing.T, name string) {
 	const lease = 10 * time.Second
-	r := start(t, v, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
+	r := start(t, name, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
 	var all sync.WaitGroup
 	all.Go(func() {
-		for r.nap(r.between(2*time.Second, 8*time.Second)) && !r.done() {
+		for r.nap(r.between(2*time.Second, 8*time.Second)) && !r.calm() {
 			r.kill()
 		}
 	})
 	for range 3 {
 		all.Go(func() {
-			for r.nap(r.between(time.Second, 8*time.Second)) && !r.done() {
+			for r.nap(r.between(time.Second, 8*time.Second)) && !r.calm() {
 				r.stop(r.between(lease+time.Second, 4*lease))
 			}
 		})
 	}
 	black := func(p *netfault.Proxy) { p.Drop(netfault.Both) }
-	var older string
+	last := len(r.reg.nodes) - 1
 	r.nap(20 * time.Second)
-	r.outage(5*time.Second, func() { older = r.reg.Snapshot(t) })
+	r.outage(0, 5*time.Second, r.reg.older)
 	r.nap(15 * time.Second)
 	r.halfway("partition, packets lost", 0, 25*time.Second, black)
 	r.nap(5 * time.Second)
@@ -300,10 +331,9 @@ func long(t *testing.T, v nacostest.Version) {
 	r.halfway("connections refused", 0, 8*time.Second, (*netfault.Proxy).Down)
 	r.halfway("answers late by 1.5 s", 1, 15*time.Second, func(p *netfault.Proxy) { p.Delay(netfault.ToClient, 1500*time.Millisecond) })
 	r.nap(5 * time.Second)
-	// Two minutes without a registry: no bound of before is good any more, so
-	// no writer is at work when the older copy comes back.
-	r.outage(2*time.Minute, func() { r.reg.Restore(t, older) })
-	r.note("registry set back to the older copy", "")
+	r.setBack()
+	r.nap(30 * time.Second)
+	r.outage(last, 5*time.Second, func() {})
 	r.finish()
 	all.Wait()
 }
