@@ -3,6 +3,7 @@ package insert
 import (
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -179,4 +180,30 @@ func TestShapesAreBounded(t *testing.T) {
 	if len(kept) != keptShapes+1 {
 		t.Errorf("%d shapes kept, want %d", len(kept), keptShapes+1)
 	}
+}
+
+// A plan is shared by connections.
+func TestShapesConcurrently(t *testing.T) {
+	p := mustParse(t, "INSERT INTO orders (id) VALUES (?),(?),(?),(NULL),(?)")
+	var wg sync.WaitGroup
+	for g := range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				explicit := []bool{i&1 > 0, i&2 > 0, i&4 > 0, g&1 > 0}
+				n := 1
+				for _, e := range explicit {
+					if !e {
+						n++
+					}
+				}
+				fills := []Fill{{First: 201, N: n, Explicit: explicit}}
+				s := p.Shape(fills)
+				args := AppendArgs(nil, []int64{1, 2, 3, 4}, s, fills, func(id int64) int64 { return id })
+				if len(args) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
+					t.Errorf("%v: %d arguments for %s", explicit, len(args), s.Text)
+				}
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -201,7 +201,7 @@ func (p *parser) analyze() bool {
 func (p *parser) rest() error {
 	prev := lex.Token{}
 	for !p.atEnd() {
-		if p.tok.Kind == lex.Word && prev.Kind != '.' && prev.Kind != '@' && p.writes() {
+		if p.tok.Kind == lex.Word && prev.Kind != '.' && p.writes() {
 			if p.block {
 				verb := p.insert
 				if p.is("load") {
