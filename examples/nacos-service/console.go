@@ -109,6 +109,8 @@ func inUse(ctx context.Context, addr string) error {
 		return err
 	}
 	defer src.Slots.(io.Closer).Close()
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
 	yesterday := time.Now().AddDate(0, 0, -1).UnixMilli()
 	slots := make(chan int)
 	failed := make(chan error)
@@ -117,10 +119,7 @@ func inUse(ctx context.Context, addr string) error {
 		go func() {
 			var err error
 			for id := range slots {
-				d := worker.Doc{Nonce: fmt.Sprintf("%032x", id+1), HW: yesterday, Free: true}
-				if _, res, e := src.Slots.Put(ctx, id, d, ""); res != worker.OK {
-					err = fmt.Errorf("worker id %d: %v: %w", id, res, cmp.Or(e, ctx.Err()))
-				}
+				err = cmp.Or(err, free(ctx, src.Slots, id, yesterday))
 			}
 			failed <- err
 		}()
@@ -133,4 +132,21 @@ func inUse(ctx context.Context, addr string) error {
 		err = cmp.Or(err, <-failed)
 	}
 	return err
+}
+
+// free creates the document of a worker id. Nacos is now and then busy with a
+// document, and says so.
+func free(ctx context.Context, slots worker.Slots, id int, since int64) error {
+	for {
+		_, v, err := slots.Get(ctx, id)
+		if v != "" {
+			return nil
+		}
+		if err == nil {
+			_, _, err = slots.Put(ctx, id, worker.Doc{Nonce: fmt.Sprintf("%032x", id+1), HW: since, Free: true}, "")
+		}
+		if ctx.Err() != nil {
+			return fmt.Errorf("worker id %d: %w", id, cmp.Or(err, ctx.Err()))
+		}
+	}
 }

@@ -34,12 +34,15 @@ func main() {
 	}
 	// The first Ctrl-C cleans up, a second one ends at once.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	context.AfterFunc(ctx, stop)
+	context.AfterFunc(ctx, func() {
+		stop()
+		fmt.Fprintln(os.Stderr, "\nnacos-service: ending what was started ...")
+	})
 	err := run(ctx, os.Stdout)
 	var left cleanupError
 	switch {
 	case ctx.Err() != nil && !errors.As(err, &left):
-		fmt.Fprintln(os.Stderr, "\nnacos-service: interrupted, everything is cleaned up")
+		fmt.Fprintln(os.Stderr, "nacos-service: interrupted, everything is cleaned up")
 		os.Exit(130)
 	case err != nil:
 		fmt.Fprintln(os.Stderr, "\nnacos-service:", err)
