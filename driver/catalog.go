@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -27,9 +28,13 @@ func newCatalog(inner driver.Connector) *catalog {
 	return &catalog{db: db}
 }
 
-// ownConnector makes connections for pools of our own. A DSN may turn
-// autocommit off for the application; what we read must not come from an old
-// snapshot then, and what we write must not wait for a COMMIT.
+// ownSession undoes what a DSN may set for the application: what we read must
+// not come from an old snapshot or be cut short, and what we write must not
+// wait for a COMMIT. The short wait is for a table that the application's own
+// connection has locked.
+const ownSession = "SET autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
+
+// ownConnector makes connections for pools of our own.
 type ownConnector struct{ driver.Connector }
 
 func (c ownConnector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -41,7 +46,7 @@ func (c ownConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if !ok {
 		return dc, nil // Connector.Connect says what is missing
 	}
-	if _, err := x.ExecContext(ctx, "SET autocommit = 1", nil); err != nil {
+	if _, err := x.ExecContext(ctx, ownSession, nil); err != nil {
 		dc.Close()
 		return nil, err
 	}
@@ -145,12 +150,23 @@ func (c *catalog) engine(ctx context.Context, database, table string) (string, e
 	return engine.String, err
 }
 
-// highest gives MAX(column), 0 for an empty table.
-func (c *catalog) highest(ctx context.Context, database, table, column string) (int64, error) {
-	var v sql.NullInt64
-	err := c.db.QueryRowContext(ctx, "SELECT CAST(MAX("+quoteName(column)+") AS SIGNED) FROM "+
-		quoteName(database)+"."+quoteName(table)).Scan(&v)
-	return max(v.Int64, 0), err
+// highest gives the highest key that an id could meet, 0 for an empty table.
+// Where the application has locked the table only conn can read it.
+func (c *catalog) highest(ctx context.Context, conn innerConn, name tableName, column string, integer bool) (int64, error) {
+	query := "SELECT MAX(" + quoteName(column) + ") FROM " + quoteFull(name) + " WHERE " + quoteName(column) + " <= 9223372036854775807"
+	if !integer { // the order of text is not that of numbers, and no index helps
+		query = "SELECT MAX(k) FROM (SELECT CAST(" + quoteName(column) + " AS DECIMAL(65,0)) k FROM " + quoteFull(name) + ") x WHERE k <= 9223372036854775807"
+	}
+	var v sql.NullString
+	err := c.db.QueryRowContext(ctx, query).Scan(&v)
+	if isServerError(err, errLockWait) {
+		v.String, err = scalar(ctx, conn, query)
+	}
+	if err != nil || v.String == "" {
+		return 0, err
+	}
+	n, err := strconv.ParseInt(v.String, 10, 64)
+	return max(n, 0), err
 }
 
 // matching lists the base tables of a database whose names fit a pattern.

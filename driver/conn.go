@@ -172,6 +172,10 @@ func (c *conn) parse(ctx context.Context, text string, mode insert.Mode) (*entry
 		}
 		return &entry{refusal: &RefusedError{Table: name, Reason: refusal.Reason, Way: refusal.Way}}, nil
 	}
+	if isServerError(err, errNoSuchTable) && isDDL(text) {
+		return nil, &RefusedError{Table: "in this text", Reason: "it creates a table and fills it at once, so the table could not be looked at (" + serverMessage(err) + ")",
+			Way: "send CREATE TABLE by itself, before the INSERT"}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -223,6 +227,15 @@ func (c *conn) after(e *entry, err error) {
 	}
 	if e.ddl || err != nil && isServerError(err, errUnknownColumn, errColumnCount, errNoSuchTable) {
 		c.c.forget()
+	}
+}
+
+// afterQuery is after for rows that are still to be read, and with them the
+// answers of later statements: whether those work is not known yet.
+func (c *conn) afterQuery(e *entry, err error) {
+	c.after(e, err)
+	if e.plan.Use != "" {
+		c.dbUnknown, c.last = true, nil
 	}
 }
 

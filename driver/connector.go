@@ -67,8 +67,9 @@ type Connector struct {
 	ids     generators
 	stats   counters
 
-	view  atomic.Pointer[view]
-	aging *time.Timer
+	view   atomic.Pointer[view]
+	aging  *time.Timer
+	closed atomic.Bool
 
 	setup struct {
 		sync.Mutex
@@ -202,6 +203,7 @@ func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
 // Close ends prefetching and gives the worker's lease back, where no other
 // Connector shares them. sql.DB's Close calls it.
 func (c *Connector) Close() error {
+	c.closed.Store(true)
 	c.aging.Stop()
 	c.catalog.db.Close()
 	return c.ids.close()
@@ -210,7 +212,9 @@ func (c *Connector) Close() error {
 // age replaces the view: an ALTER TABLE elsewhere must not go unseen for long.
 func (c *Connector) age() {
 	c.forget()
-	c.aging.Reset(maxAge)
+	if !c.closed.Load() {
+		c.aging.Reset(maxAge)
+	}
 }
 
 // forget makes the next statements read the catalog again.

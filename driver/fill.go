@@ -72,7 +72,7 @@ func (c *conn) query(ctx context.Context, e *entry, text string, args []driver.N
 	if len(p.Inserts) == 0 {
 		rows, err := c.innerConn.QueryContext(ctx, text, args)
 		if err != driver.ErrSkip {
-			c.after(e, err)
+			c.afterQuery(e, err)
 		}
 		return rows, err
 	}
@@ -93,7 +93,7 @@ func (c *conn) query(ctx context.Context, e *entry, text string, args []driver.N
 	if err == driver.ErrSkip {
 		return nil, err // an argument that cannot be interpolated: the block is a gap
 	}
-	c.after(e, err)
+	c.afterQuery(e, err)
 	if err != nil {
 		return nil, c.native(ctx, p, text, err)
 	}
@@ -121,7 +121,17 @@ func (c *conn) draw(ctx context.Context, p *insert.Plan, args []driver.NamedValu
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
 			// server to tell: nothing needs to be drawn for it.
-			if len(args) == 0 || !generates(args[key.Arg].Value, in.Table.KeepZero) {
+			m := keyGiven
+			if len(args) > 0 {
+				m = meaning(args[key.Arg].Value, in.Table)
+			}
+			if m == keyUnclear {
+				var err error
+				if m, err = c.resolve(ctx, in, args[key.Arg].Value); err != nil {
+					return nil, err
+				}
+			}
+			if m == keyGiven {
 				if f.Explicit == nil {
 					f.Explicit = make([]bool, len(in.ArgKeys))
 				}

@@ -49,13 +49,14 @@ func verdict(in *insert.Insert, f insert.Fill, affected, server int64, foundRows
 	case in.Upsert && in.UpsertMark && in.Mark:
 		return upsertVerdict(in, f, affected, server, every)
 	case in.Upsert && in.Rows == 1:
-		// Without marks an affected count of 1 says "inserted", except under
-		// clientFoundRows, where an unchanged row counts 1 as well.
-		if affected == 1 && !foundRows {
-			return f.First, false
-		}
-		if in.Mark { // the statement sets its own LAST_INSERT_ID(expr)
+		// Without our mark an affected count of 1 says "inserted", except
+		// under clientFoundRows, where an unchanged row counts 1 as well. A
+		// mark of the user's own says which row was updated.
+		if in.UserMark && server != 0 {
 			return server, false
+		}
+		if affected == 1 && (!foundRows || in.UserMark) {
+			return f.First, false
 		}
 		return 0, false
 	case in.Upsert:

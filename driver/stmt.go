@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
@@ -63,9 +64,21 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(s.inner) >= maxVariants {
+		for old, stmt := range s.inner { // any: batches whose keys come and go have no favourite
+			stmt.Close()
+			delete(s.inner, old)
+			break
+		}
+		s.shape, s.last = nil, nil
+	}
 	s.inner[text] = inner
 	return inner, nil
 }
+
+// maxVariants bounds the statements one prepared statement keeps on the
+// server, which has a limit for all clients together.
+const maxVariants = 16
 
 // make prepares a text, which has to mean what the user's did.
 func (s *stmt) make(ctx context.Context, text string) (driver.Stmt, error) {
@@ -153,6 +166,9 @@ type run struct {
 
 // fill draws the ids of one execution and finds the inner statement for them.
 func (s *stmt) fill(ctx context.Context, args []driver.NamedValue) (run, error) {
+	if len(args) != s.NumInput() { // database/sql sees to it, others may not
+		return run{}, fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
+	}
 	if err := s.refresh(ctx); err != nil {
 		return run{}, err
 	}

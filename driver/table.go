@@ -58,7 +58,7 @@ func (c *Connector) open(ctx context.Context, conn innerConn, rule Rule, name ta
 	if err := c.checkAutoIncrement(full, name, key); err != nil {
 		return nil, err
 	}
-	gen, err := c.generator(ctx, rule, name, key, temporary)
+	gen, err := c.generator(ctx, conn, rule, name, key, temporary)
 	if err != nil {
 		return nil, err
 	}
@@ -111,6 +111,8 @@ func (c *Connector) checkAutoIncrement(full string, name tableName, key column) 
 	switch {
 	case !key.autoInc:
 		return nil
+	case c.cfg.KeepZero:
+		return &TableError{full, key.name, "leafZero=keep says that 0 is a key, and its AUTO_INCREMENT makes a number of the server's of it", "drop it: " + drop}
 	case c.cfg.RefuseAutoIncrement:
 		return &TableError{full, key.name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
 	case c.first("auto_increment " + full):
@@ -121,7 +123,7 @@ func (c *Connector) checkAutoIncrement(full string, name tableName, key column) 
 
 // generator finds the generator of a rule's table and checks, where ids come
 // from leaf_alloc, that the row is fit for the table.
-func (c *Connector) generator(ctx context.Context, rule Rule, name tableName, key column, temporary bool) (idgen.Generator, error) {
+func (c *Connector) generator(ctx context.Context, conn innerConn, rule Rule, name tableName, key column, temporary bool) (idgen.Generator, error) {
 	if rule.Generator != nil {
 		return rule.Generator, nil
 	}
@@ -129,7 +131,7 @@ func (c *Connector) generator(ctx context.Context, rule Rule, name tableName, ke
 		return c.ids.snowflakes, nil
 	}
 	if c.cfg.SegmentStore == nil && !temporary {
-		if err := c.checkRow(ctx, rule, name, key); err != nil {
+		if err := c.checkRow(ctx, conn, rule, name, key); err != nil {
 			return nil, err
 		}
 	}
@@ -140,19 +142,29 @@ func (c *Connector) generator(ctx context.Context, rule Rule, name tableName, ke
 // row that starts at or below ids in use is the classic accident of a
 // migration. MAX is read first: ids that others insert meanwhile come from
 // ranges that the row has left behind.
-func (c *Connector) checkRow(ctx context.Context, rule Rule, name tableName, key column) error {
+func (c *Connector) checkRow(ctx context.Context, conn innerConn, rule Rule, name tableName, key column) error {
 	full, tag := name.db+"."+name.name, rule.tag()
 	if _, done := c.once.Load("row " + full); done {
 		return nil
 	}
-	highest, err := c.catalog.highest(ctx, name.db, name.name, key.name)
+	top, integer, _ := limit(key.typ)
+	highest, err := c.catalog.highest(ctx, conn, name, key.name, integer)
+	if isServerError(err, errTableDenied, errColumnDenied) {
+		if c.cfg.Create {
+			return &TableError{full, key.name, "its highest key may not be read (" + serverMessage(err) + "), so no row of leaf_alloc can be created for it",
+				"GRANT SELECT on it, or add the row by hand"}
+		}
+		c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", full, "err", err)
+		c.once.Store("row "+full, struct{}{})
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	row, err := c.ids.alloc().Row(ctx, tag)
 	var unknown *segment.UnknownTagError
 	if errors.As(err, &unknown) && c.cfg.Create {
-		if err := c.createRow(ctx, rule, name, key, highest); err != nil {
+		if err := c.createRow(ctx, conn, rule, name, key, highest); err != nil {
 			return err
 		}
 		row, err = c.ids.alloc().Row(ctx, tag)
@@ -169,7 +181,7 @@ func (c *Connector) checkRow(ctx context.Context, rule Rule, name tableName, key
 			fmt.Sprintf("the highest key is %d, and tag %q would start at %d, below or at keys in use", highest, tag, max(row.MaxID, 1)),
 			fmt.Sprintf("raise it: UPDATE %s SET max_id = %d WHERE biz_tag = %s", c.cfg.AllocTable, highest+1, quoteString(tag))}
 	}
-	if top, _, _ := limit(key.typ); row.MaxID > top {
+	if row.MaxID > top {
 		return &TableError{full, key.name,
 			fmt.Sprintf("its type %s ends at %d, and tag %q stands at %d", key.typ, top, tag, row.MaxID),
 			"make it BIGINT: ALTER TABLE " + quoteFull(name) + " MODIFY " + quoteName(key.name) + " BIGINT NOT NULL"}
@@ -180,14 +192,15 @@ func (c *Connector) checkRow(ctx context.Context, rule Rule, name tableName, key
 
 // createRow adds the row of a tag, starting above the keys of every table
 // that the rule feeds in this database.
-func (c *Connector) createRow(ctx context.Context, rule Rule, name tableName, key column, highest int64) error {
+func (c *Connector) createRow(ctx context.Context, conn innerConn, rule Rule, name tableName, key column, highest int64) error {
 	if strings.Contains(rule.Table, "*") {
 		names, err := c.catalog.matching(ctx, name.db, rule.Table)
 		if err != nil {
 			return err
 		}
 		for _, other := range names {
-			top, err := c.catalog.highest(ctx, name.db, other, key.name)
+			_, integer, _ := limit(key.typ)
+			top, err := c.catalog.highest(ctx, conn, tableName{name.db, other}, key.name, integer)
 			if isServerError(err, errUnknownColumn) {
 				continue // fits the pattern, but not the rule
 			}

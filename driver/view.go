@@ -158,7 +158,10 @@ const (
 	errParse         = 1064
 	errUnknownColumn = 1054
 	errColumnCount   = 1136
+	errTableDenied   = 1142
+	errColumnDenied  = 1143
 	errNoSuchTable   = 1146
+	errLockWait      = 1205
 	errOutOfRange    = 1690
 )
 
