@@ -3,9 +3,7 @@ package nacos
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +54,7 @@ func TestProbe(t *testing.T) {
 		"refused now and then":       {fakenacos.Faults{RefuseRight: 2}, true},
 		"refused texts are served":   {fakenacos.Faults{RefuseRight: 2, ServeRefused: true, ReadLag: 50 * time.Millisecond}, true},
 		"ok to everything":           {fakenacos.Faults{Lie: true}, false},
+		"overwritten in any case":    {fakenacos.Faults{NoCompare: true}, false},
 		"ok without effect":          {fakenacos.Faults{LieWhenRight: true}, false},
 		"the same, with stale reads": {fakenacos.Faults{LieWhenRight: true, ServeRefused: true, ReadLag: 50 * time.Millisecond}, false},
 	} {
@@ -178,13 +177,25 @@ func TestConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := src.Slots.(*registry)
-	for name, disturb := range map[string]func(){
-		"broken": s.Break, "reset": s.Reset, "its token forgotten": s.Forget,
+	c := r.configs.(*cluster)
+	for _, d := range []struct {
+		what    string
+		disturb func()
+		moves   bool // to another connection
+	}{
+		{"broken", s.Break, true}, {"reset", s.Reset, true}, {"with its token forgotten", s.Forget, false},
 	} {
-		disturb()
-		eventually(t, "an answer on a connection that was "+name, func() bool {
-			_, err := r.Anchor(t.Context())
-			return err == nil
+		was, err := c.connection(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.disturb()
+		eventually(t, "an answer after a connection "+d.what, func() bool {
+			if _, err := r.Anchor(t.Context()); err != nil {
+				return false
+			}
+			is, err := c.connection(t.Context())
+			return err == nil && (is != was) == d.moves
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -242,143 +253,17 @@ func TestWipeShowsInTheAnchor(t *testing.T) {
 	}
 }
 
-const fakeService = "public/DEFAULT_GROUP@@leafsql"
-
-func TestPresence(t *testing.T) {
-	for name, faults := range map[string]fakenacos.Faults{
-		"over gRPC, the old API gone": {NoHTTP: 410},
-		"over the old API":            {NoPersistent: true},
-		"seen late":                   {ListLag: 500 * time.Millisecond},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := fakenacos.Start(t, fakenacos.Modern)
-			former := mustOpenFake(t, fakeConfig(s)).configs.(*cluster)
-			crashed := instance{IP: "10.0.0.2", Port: 80, Metadata: map[string]string{metaWorker: "0"}}
-			if err := former.register(t.Context(), crashed); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(faults.ListLag)
-			s.Fault(func(f *fakenacos.Faults) { *f = faults; f.RefuseNaming = true })
-			cfg := fakeConfig(s)
-			cfg.Instance = Instance{IP: "10.0.0.1", Port: 80}
-			src, err := Open(within30s(t), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A registration that is refused keeps nobody from a worker id.
-			l, err := worker.Acquire(within30s(t), src, worker.Config{NewRegistry: true, Workers: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.Fault(func(f *fakenacos.Faults) { f.RefuseNaming = false })
-			eventually(t, "our instance alone", func() bool {
-				list := s.Instances(fakeService)
-				return len(list) == 1 && list[0].Port == 80 && list[0].IP == "10.0.0.1" &&
-					list[0].Metadata[metaWorker] == strconv.Itoa(l.Worker())
-			})
-			eventually(t, "the last worker id of an equal address", func() bool {
-				id, ok := src.Last(t.Context())
-				return ok && id == l.Worker()
-			})
-			s.Revert()
-			if id, ok := src.Last(t.Context()); ok {
-				t.Errorf("a last worker id, %d, from an instance without metadata", id)
-			}
-			if err := l.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if list := s.Instances(fakeService); len(list) > 0 {
-				t.Errorf("after Close there is %v", list)
-			}
-		})
-	}
-}
-
-// ids counts timestamps that were issued twice under one worker id.
-type ids struct {
-	mu   sync.Mutex
-	upTo map[int][]span
-	dups int
-}
-
-type span struct{ first, last int64 }
-
-func (i *ids) issued(id int, s span) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, o := range i.upTo[id] {
-		if s.first <= o.last && o.first <= s.last {
-			i.dups++
-		}
-	}
-	i.upTo[id] = append(i.upTo[id], s)
-}
-
-// TestChurn has processes come, go and crash while everything goes wrong.
-func TestChurn(t *testing.T) {
+// TestAnchorOfALateCreator has one that finds no anchor, is refused when it
+// creates one, and reads what was refused.
+func TestAnchorOfALateCreator(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	r := mustOpenFake(t, fakeConfig(s))
-	if _, err := r.Anchor(t.Context()); err != nil {
+	first, late := mustOpenFake(t, fakeConfig(s)), mustOpenFake(t, fakeConfig(s))
+	want, err := first.Anchor(within30s(t))
+	if err != nil {
 		t.Fatal(err)
 	}
-	for slot := range 512 {
-		d := doc()
-		d.Free = true
-		if _, res, err := r.Put(t.Context(), slot, d, ""); res != worker.OK {
-			t.Fatal(res, err)
-		}
-	}
-	s.Fault(func(f *fakenacos.Faults) {
-		*f = fakenacos.Faults{ReadLag: 30 * time.Millisecond, LoseReplies: 10, RefuseRight: 10, ServeRefused: true}
-	})
-	seen := ids{upTo: make(map[int][]span)}
-	var lives, crashes atomic.Int64
-	end := time.Now().Add(8 * time.Second)
-	var wg sync.WaitGroup
-	for p := range 12 {
-		wg.Go(func() {
-			for life := 0; time.Now().Before(end); life++ {
-				src, err := Open(within30s(t), fakeConfig(s))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				l, err := worker.Acquire(within30s(t), src, worker.Config{Workers: 512, Bound: 6 * time.Second})
-				if err != nil {
-					t.Log(err)
-					continue // a registry this bad may give up
-				}
-				var last atomic.Int64
-				last.Store(l.Start() - 1)
-				if err := l.Bind(last.Load); err != nil {
-					t.Error(err)
-				}
-				for range 5 {
-					last.Store(min(l.Now(), l.Limit()))
-					if last.Load() > l.Limit() { // it ended meanwhile
-						break
-					}
-					time.Sleep(10 * time.Millisecond)
-				}
-				if issued := (span{l.Start(), last.Load()}); issued.last >= issued.first {
-					seen.issued(l.Worker(), issued)
-				}
-				lives.Add(1)
-				if (p+life)%4 == 0 { // nobody is told that it went
-					src.Slots.(*registry).Close()
-					crashes.Add(1)
-				}
-				l.Close()
-			}
-		})
-	}
-	for time.Now().Before(end) {
-		time.Sleep(300 * time.Millisecond)
-		s.Break()
-	}
-	wg.Wait()
-	t.Logf("%d leases, %d not given back", lives.Load(), crashes.Load())
-	if seen.dups > 0 || lives.Load() < 20 {
-		t.Errorf("%d leases, %d overlap in time with another of their worker id", lives.Load(), seen.dups)
+	s.Fault(func(f *fakenacos.Faults) { f.ServeRefused, f.ReadLag = true, 200*time.Millisecond })
+	if got, err := late.Anchor(within30s(t)); err != nil || got != want {
+		t.Errorf("the anchor is %q for one and %q, %v, for the other", want, got, err)
 	}
 }

@@ -151,7 +151,7 @@ func (r *registry) ensure(ctx context.Context, id string) (string, error) {
 	if res, err := outcome(r.configs.publish(ctx, id, rand.Text(), noSum())); err != nil && res == worker.Refused {
 		return "", err
 	}
-	for {
+	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		err := r.await(ctx, visible, id, func(now string, there bool) bool {
 			text, found = now, there
 			return there
@@ -166,7 +166,7 @@ func (r *registry) ensure(ctx context.Context, id string) (string, error) {
 		if res == worker.OK {
 			return text, nil
 		}
-		if err != nil || !sleep(ctx, 20*time.Millisecond) {
+		if err != nil || !sleep(ctx, pause) {
 			return "", cmp.Or(err, context.Cause(ctx))
 		}
 	}
