@@ -81,14 +81,19 @@ func (c *conn) Close() error {
 
 // entry finds or makes what a text needs.
 func (c *conn) entry(ctx context.Context, text string) (*entry, error) {
+	if c.last != nil && text == c.lastText && c.view == c.c.view.Load() {
+		return c.last, nil
+	}
+	return c.find(ctx, text)
+}
+
+func (c *conn) find(ctx context.Context, text string) (*entry, error) {
 	if c.c.idle {
 		return plainEntry, nil
 	}
 	if v := c.c.view.Load(); v != c.view {
 		c.view = v
 		c.replan()
-	} else if c.last != nil && text == c.lastText {
-		return c.last, nil
 	}
 	if c.dbUnknown {
 		return c.settled(ctx, text, c.mode)

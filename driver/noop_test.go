@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"io"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -125,50 +126,61 @@ var overheads = []struct {
 	{"insert elsewhere", "INSERT INTO other (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 0},
 }
 
-// BenchmarkExec is db.ExecContext over an inner driver that does nothing: the
-// difference between bare and leaf is what leafsql costs.
-func BenchmarkExec(b *testing.B) {
+// BenchmarkOverhead is db.ExecContext over an inner driver that does nothing,
+// bare and with leafsql around it in turns, so that both see the same noise:
+// the medians, what leafsql adds, and the ratio. Allocations are held by
+// TestAllocations.
+func BenchmarkOverhead(b *testing.B) {
 	bare, leaf := openNoop(b)
+	ctx := b.Context()
 	for _, o := range overheads {
-		for _, side := range []struct {
-			name string
-			db   *sql.DB
-		}{{"bare", bare}, {"leaf", leaf}} {
-			b.Run(o.name+"/"+side.name, func(b *testing.B) {
-				ctx := b.Context()
-				b.ReportAllocs()
-				for b.Loop() {
-					if _, err := side.db.ExecContext(ctx, o.text, o.args...); err != nil {
-						b.Fatal(err)
-					}
-				}
-			})
+		direct := func(db *sql.DB) func() error {
+			return func() error {
+				_, err := db.ExecContext(ctx, o.text, o.args...)
+				return err
+			}
 		}
+		b.Run(o.name, func(b *testing.B) { inTurns(b, direct(bare), direct(leaf)) })
+		b.Run(o.name+" prepared", func(b *testing.B) {
+			prepared := func(db *sql.DB) func() error {
+				st, err := db.PrepareContext(ctx, o.text)
+				if err != nil {
+					b.Fatal(err)
+				}
+				b.Cleanup(func() { st.Close() })
+				return func() error {
+					_, err := st.ExecContext(ctx, o.args...)
+					return err
+				}
+			}
+			inTurns(b, prepared(bare), prepared(leaf))
+		})
 	}
 }
 
-// BenchmarkPreparedExec is a prepared statement over the same.
-func BenchmarkPreparedExec(b *testing.B) {
-	bare, leaf := openNoop(b)
-	for _, side := range []struct {
-		name string
-		db   *sql.DB
-	}{{"bare", bare}, {"leaf", leaf}} {
-		b.Run(side.name, func(b *testing.B) {
-			ctx := b.Context()
-			st, err := side.db.PrepareContext(ctx, "INSERT INTO t (a, b) VALUES (?, ?)")
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer st.Close()
-			b.ReportAllocs()
-			for b.Loop() {
-				if _, err := st.ExecContext(ctx, int64(1), int64(2)); err != nil {
+// inTurns times two calls in alternating runs of 1,000.
+func inTurns(b *testing.B, bare, leaf func() error) {
+	const run = 1000
+	took := [2][]float64{}
+	for b.Loop() {
+		for i, call := range []func() error{bare, leaf} {
+			start := time.Now()
+			for range run {
+				if err := call(); err != nil {
 					b.Fatal(err)
 				}
 			}
-		})
+			took[i] = append(took[i], float64(time.Since(start).Nanoseconds())/run)
+		}
 	}
+	slices.Sort(took[0])
+	slices.Sort(took[1])
+	x, y := took[0][len(took[0])/2], took[1][len(took[1])/2]
+	b.ReportMetric(x, "bare-ns")
+	b.ReportMetric(y, "leaf-ns")
+	b.ReportMetric(y-x, "added-ns")
+	b.ReportMetric(y/x, "ratio")
+	b.ReportMetric(0, "ns/op") // of a run of both, which means nothing
 }
 
 func TestAllocations(t *testing.T) {
