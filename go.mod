@@ -9,6 +9,8 @@ require (
 	github.com/nacos-group/nacos-sdk-go/v2 v2.3.5
 	github.com/samber/lo v1.53.0
 	go.uber.org/goleak v1.3.0
+	google.golang.org/grpc v1.67.3
+	google.golang.org/protobuf v1.36.5
 )
 
 require (
@@ -63,8 +65,6 @@ require (
 	golang.org/x/text v0.22.0 // indirect
 	golang.org/x/time v0.1.0 // indirect
 	google.golang.org/genproto/googleapis/rpc v0.0.0-20240814211410-ddb44dafa142 // indirect
-	google.golang.org/grpc v1.67.3 // indirect
-	google.golang.org/protobuf v1.36.5 // indirect
 	gopkg.in/ini.v1 v1.67.0 // indirect
 	gopkg.in/natefinch/lumberjack.v2 v2.0.0 // indirect
 )
