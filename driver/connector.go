@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"database/sql/driver"
@@ -98,6 +99,8 @@ func NewConnector(cfg *Config) (*Connector, error) {
 // go-sql-driver's do, or Connect says what is missing.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 	cfg = cfg.Clone()
+	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
+	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
 	if err := check(cfg); err != nil {
 		return nil, err
 	}

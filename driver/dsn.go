@@ -236,10 +236,13 @@ func readWorker(c *Config, v string) error {
 	return nil
 }
 
+// minLease is the least that package worker takes.
+const minLease = 6 * time.Second
+
 func readLease(c *Config, v string) error {
 	d, err := time.ParseDuration(v)
-	if err != nil || d < time.Second {
-		return &ConfigError{"leafLease", "not a duration of a second or more", "write for example 60s"}
+	if err != nil || d < minLease {
+		return &ConfigError{"leafLease", "not a duration of 6 seconds or more", "write for example 60s"}
 	}
 	c.Lease = d
 	return nil
