@@ -100,7 +100,7 @@ func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
 			return all[i], nil
 		}
 		if time.Now().After(until) {
-			return lease{}, fmt.Errorf("Nacos does not list the worker id of %s within 20 s", name)
+			return lease{}, fmt.Errorf("the worker id of %s does not show in Nacos within 20 s", name)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return lease{}, ctx.Err()
