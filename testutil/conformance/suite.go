@@ -65,13 +65,7 @@ func (p peer) conforms(dir string, server *mysqltest.Server, verbose bool) (bool
 				}
 			}
 		}
-		var differ []string
-		for name, before := range bare {
-			if top, _, _ := strings.Cut(name, "/"); before == "PASS" && got[name] != "PASS" && skip[top] == "" {
-				differ = append(differ, name)
-			}
-		}
-		slices.Sort(differ)
+		differ := differing(bare, got, skip)
 		fmt.Printf("%s %s: %d passed, %d failed, %d skipped, %d excluded, %d differ\n", p.name, mode, counts["PASS"], counts["FAIL"]+counts["PANIC"], counts["SKIP"], len(skip), len(differ))
 		for _, name := range differ {
 			ok = false
@@ -84,18 +78,27 @@ func (p peer) conforms(dir string, server *mysqltest.Server, verbose bool) (bool
 	return ok, nil
 }
 
+// differing are the tests that pass on go-sql-driver and do not pass in got,
+// less those that were not to run.
+func differing(bare, got outcomes, skip map[string]string) (names []string) {
+	for name, before := range bare {
+		if top, _, _ := strings.Cut(name, "/"); before == "PASS" && got[name] != "PASS" && skip[top] == "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 //go:embed excluded.txt
 var exclusions string
 
 // excluded reads the peer's part of excluded.txt: by mode, test and reason.
 func (p peer) excluded() (map[string]map[string]string, error) {
 	modes := map[string]map[string]string{"none": {}, "hidden": {}, "filled": {}}
-	for line := range strings.Lines(exclusions) {
-		fields, reason, ok := strings.Cut(strings.TrimSpace(line), " # ")
-		if fields == "" || fields[0] == '#' {
-			continue
-		}
-		f := strings.Fields(fields)
+	for _, line := range entries(exclusions) {
+		test, reason, ok := strings.Cut(line, " # ")
+		f := strings.Fields(test)
 		if !ok || len(f) != 3 {
 			return nil, fmt.Errorf("excluded.txt: %q: want PEER MODE TEST # REASON", line)
 		}
@@ -109,6 +112,16 @@ func (p peer) excluded() (map[string]map[string]string, error) {
 		}
 	}
 	return modes, nil
+}
+
+// entries are the lines that are neither empty nor a comment.
+func entries(text string) (lines []string) {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
 const timeout = 10 * time.Minute
@@ -152,27 +165,38 @@ func (p peer) run(bin, folder, mode string, server *mysqltest.Server, skip []str
 		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 			return nil, nil, err
 		}
-		for _, m := range result.FindAllSubmatch(out, -1) {
-			got[string(m[2])] = string(m[1])
-		}
-		at := bytes.Index(out, []byte("\npanic: "))
-		if at < 0 {
-			if len(got) == 0 {
-				return nil, nil, fmt.Errorf("no test ran: %v\n%s", err, out)
-			}
+		outcomes, top := parse(out)
+		maps.Copy(got, outcomes)
+		switch {
+		case len(got) == 0:
+			return nil, nil, fmt.Errorf("no test ran: %v\n%s", err, out)
+		case top == "":
 			return got, log.Bytes(), nil
-		}
-		running := started.FindAllSubmatch(out[:at], -1)
-		if len(running) == 0 {
-			return nil, nil, fmt.Errorf("%s", out[at:])
-		}
-		top, _, _ := strings.Cut(string(running[len(running)-1][1]), "/")
-		if slices.Contains(skip, top) {
-			return nil, nil, fmt.Errorf("%s", out[at:])
+		case slices.Contains(skip, top):
+			return nil, nil, fmt.Errorf("%s panics although it is left out\n%s", top, out)
 		}
 		got[top] = "PANIC"
 		skip = append(slices.Clone(skip), top)
 	}
+}
+
+// parse reads what a test binary printed: what became of the tests, and which
+// one ended the binary by a panic.
+func parse(out []byte) (got outcomes, crashed string) {
+	got = outcomes{}
+	for _, m := range result.FindAllSubmatch(out, -1) {
+		got[string(m[2])] = string(m[1])
+	}
+	at := bytes.Index(out, []byte("\npanic: "))
+	if at < 0 {
+		return got, ""
+	}
+	running := started.FindAllSubmatch(out[:at], -1)
+	if len(running) == 0 {
+		return got, "?"
+	}
+	crashed, _, _ = strings.Cut(string(running[len(running)-1][1]), "/")
+	return got, crashed
 }
 
 // recreate makes an empty database. The suites read it as utf8mb4 with the

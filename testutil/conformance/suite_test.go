@@ -1,0 +1,61 @@
+//go:build unix
+
+package main
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// TestExclusions: each line names a peer, and has a reason.
+func TestExclusions(t *testing.T) {
+	total := 0
+	for _, p := range peers {
+		modes, err := p.excluded()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(modes["bare"]) > 0 {
+			t.Errorf("%s: tests are excluded on go-sql-driver itself", p.name)
+		}
+		for _, reason := range modes["filled"] {
+			if total++; reason == "" {
+				t.Errorf("%s: a line without a reason", p.name)
+			}
+		}
+	}
+	if lines := len(entries(exclusions)); total != lines {
+		t.Errorf("%d of %d lines name a peer and its mode", total, lines)
+	}
+}
+
+func TestParse(t *testing.T) {
+	got, crashed := parse([]byte(`=== RUN   TestA
+=== RUN   TestA/one
+    a_test.go:1: said
+--- PASS: TestA (0.00s)
+    --- PASS: TestA/one (0.00s)
+=== RUN   TestB
+=== PAUSE TestB
+--- SKIP: TestC (0.00s)
+=== RUN   TestD
+--- FAIL: TestD (1.20s)
+=== CONT  TestB
+=== RUN   TestB/two
+panic: interface conversion
+`))
+	want := outcomes{"TestA": "PASS", "TestA/one": "PASS", "TestC": "SKIP", "TestD": "FAIL"}
+	if !maps.Equal(got, want) || crashed != "TestB" {
+		t.Errorf("got %v and %q", got, crashed)
+	}
+}
+
+func TestDiffering(t *testing.T) {
+	bare := outcomes{"TestA": "PASS", "TestB": "PASS", "TestC": "FAIL", "TestD": "SKIP", "TestE": "PASS", "TestE/x": "PASS", "TestF": "PASS"}
+	got := outcomes{"TestA": "PASS", "TestB": "FAIL", "TestC": "FAIL", "TestD": "SKIP", "TestF": "SKIP"}
+	skip := map[string]string{"TestE": "a reason"}
+	if d := differing(bare, got, skip); !slices.Equal(d, []string{"TestB", "TestF"}) {
+		t.Error(d)
+	}
+}

@@ -1,0 +1,32 @@
+package through
+
+import "testing"
+
+func TestNamesOfTables(t *testing.T) {
+	for text, want := range map[string]string{
+		"CREATE TABLE t (a INT)":                                 "t",
+		" create temporary table if not exists `a b` (\n a INT)": "a b",
+		"CREATE TABLE db.`t`(a INT)":                             "t",
+		"CREATE TABLE t LIKE u":                                  "",
+		"CREATE TABLE t AS SELECT 1":                             "",
+		"INSERT INTO t VALUES ('CREATE TABLE x (a INT)')":        "",
+		"/* CREATE TABLE x ( */ SELECT 1":                        "",
+	} {
+		got := ""
+		if m := creates.FindStringSubmatch(text); m != nil {
+			got = bare(m[2])
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+	for text, want := range map[string]string{
+		"DROP TABLE IF EXISTS `t`": "t",
+		"TRUNCATE t":               "t",
+		"truncate table db.t":      "t",
+	} {
+		if m := empties.FindStringSubmatch(text); m == nil || bare(m[1]) != want {
+			t.Errorf("%s: %q, want %q", text, m, want)
+		}
+	}
+}
