@@ -6,9 +6,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// loadKey is the variable through which a key passes from a file to its column.
-const loadKey = "@leafsql_key"
-
 // load reads LOAD DATA and LOAD XML. Only the server sees the rows of the file,
 // so none can be filled; where the file gives the keys they are guarded like
 // expressions, and a row without one fails.
@@ -126,7 +123,7 @@ func (w *writer) loaded() error {
 	}
 	switch {
 	case list && inList.End > 0:
-		w.replaceText(always, inList.Pos, inList.End, loadKey)
+		w.replaceText(always, inList.Pos, inList.End, keyVariable)
 	case list || !w.lists():
 		return refuse(w.Table, "LOAD DATA reads rows that only the server sees, without a key",
 			"put the key into the file, or load into another table and INSERT … SELECT from it")
@@ -140,7 +137,7 @@ func (w *writer) loaded() error {
 	if set {
 		before = ", "
 	}
-	w.insertText(always, w.prevEnd, before+quoteName(w.Table.Key)+" = "+open+loadKey+shut)
+	w.insertText(always, w.prevEnd, before+quoteName(w.Table.Key)+" = "+open+keyVariable+shut)
 	w.Wraps = true
 	return nil
 }
@@ -158,6 +155,6 @@ func (w *writer) fileColumns() string {
 	for i, c := range w.Table.Columns {
 		names[i] = quoteName(c)
 	}
-	names[w.keyColumn] = loadKey
+	names[w.keyColumn] = keyVariable
 	return strings.Join(names, ", ")
 }

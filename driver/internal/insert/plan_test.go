@@ -79,7 +79,7 @@ func TestShapeArguments(t *testing.T) {
 			"SELECT ?; INSERT INTO orders SET total=?, `id` = LAST_INSERT_ID(?); INSERT INTO items (item_id,qty) VALUES (LAST_INSERT_ID(?),?);",
 			"a b 201 301 c"},
 		{"INSERT INTO orders (id,total) VALUES (?,?); INSERT INTO items (item_id,qty) VALUES (?+1,?);", []Fill{{First: 201, N: 1}, {}}, "n b c d",
-			"INSERT INTO orders (id,total) VALUES (LAST_INSERT_ID(?),?); INSERT INTO items (item_id,qty) VALUES (IFNULL(NULLIF(?+1,0),18446744073709551615+1),?);",
+			"INSERT INTO orders (id,total) VALUES (LAST_INSERT_ID(?),?); INSERT INTO items (item_id,qty) VALUES (IF((@leafsql_key:=ROUND(CAST(?+1 AS DECIMAL(60,30))))<>0,CAST(@leafsql_key AS DECIMAL(30)),18446744073709551615+1),?);",
 			"201 b c d"},
 	} {
 		p := mustParse(t, c.text)

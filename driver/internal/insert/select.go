@@ -249,8 +249,9 @@ func (w *writer) numbering(src source) *Select {
 	lacks := "" // a row lacks a key
 	from := " FROM leafsql_s"
 	open := ") SELECT "
-	if src.ordered && !w.mode.MariaDB {
-		// Merged into the outer query the select would lose its ORDER BY.
+	if (src.ordered || w.keyColumn >= 0) && !w.mode.MariaDB {
+		// Merged into the outer query the select would lose its ORDER BY, and
+		// evaluate its expression for the key more than once.
 		open = ") SELECT /*+ NO_MERGE(leafsql_s) */ "
 	}
 	if w.keyColumn < 0 {
@@ -262,7 +263,7 @@ func (w *writer) numbering(src source) *Select {
 		case w.Table.KeepZero:
 			lacks = column + " IS NULL"
 		case w.Table.IntegerKey:
-			lacks = "IFNULL(" + column + ",0)=0"
+			lacks = "IFNULL(ROUND(" + column + "),0)=0" // as the column would store it
 		default:
 			lacks = "IFNULL(" + column + ",'0')='0'"
 		}

@@ -172,10 +172,15 @@ func (w *writer) guard(pos, end int) {
 	w.Wraps = true
 }
 
-// guards is what stands before and behind a guarded expression.
+// guards is what stands before and behind a guarded expression, which may have
+// side effects and is evaluated once. What it is compared as is what is stored:
+// an integer column would round 0.4 to 0. Every integer is exact as a DECIMAL.
 func (w *writer) guards() (open, shut string) {
 	if w.Table.KeepZero || !w.Table.IntegerKey {
 		return "IFNULL(", ",18446744073709551615+1)"
 	}
-	return "IFNULL(NULLIF(", ",0),18446744073709551615+1)"
+	return "IF((" + keyVariable + ":=ROUND(CAST(", " AS DECIMAL(60,30))))<>0,CAST(" + keyVariable + " AS DECIMAL(30)),18446744073709551615+1)"
 }
+
+// keyVariable holds a key while it is looked at.
+const keyVariable = "@leafsql_key"
