@@ -56,7 +56,7 @@ func (s *screen) heading(text string) { s.printf("\n%s\n", s.bold(text)) }
 // say prints a paragraph, line by line.
 func (s *screen) say(lines ...string) {
 	for _, l := range lines {
-		s.printf("   %s\n", l)
+		s.printf("%s\n", strings.TrimRight("   "+l, " "))
 	}
 }
 
@@ -70,25 +70,28 @@ func (s *screen) good(text string) {
 }
 
 // during shows that something takes long while f runs: seconds that count up
-// in a terminal, one line otherwise. now may add what goes on meanwhile.
+// in a terminal, a line now and then otherwise. now may add what goes on
+// meanwhile.
 func (s *screen) during(what string, now func() string, f func() error) error {
-	if !s.terminal {
+	every, form, last := 15*time.Second, "   ... %[2]s\n", ""
+	if s.terminal {
+		every, form, last = 200*time.Millisecond, "\r   %s %s\x1b[K", "\r\x1b[K"
+	} else {
 		s.say(what + " ...")
-		return f()
 	}
 	began := time.Now()
 	over := make(chan struct{})
 	var shown sync.WaitGroup
 	shown.Go(func() {
-		tick := time.NewTicker(200 * time.Millisecond)
+		tick := time.NewTicker(every)
 		defer tick.Stop()
 		for {
-			s.printf("\r   %s %s\x1b[K", what, s.dim(fmt.Sprintf("%.0f s  %s", time.Since(began).Seconds(), now())))
 			select {
 			case <-over:
-				s.printf("\r\x1b[K")
+				s.printf("%s", last)
 				return
 			case <-tick.C:
+				s.printf(form, what, s.dim(fmt.Sprintf("%.0f s  %s", time.Since(began).Seconds(), now())))
 			}
 		}
 	})

@@ -65,7 +65,7 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if _, err := s.db.ExecContext(ctx, table); err != nil {
 		return err
 	}
-	return s.scr.during("Writing yesterday's 1,024 worker ids into Nacos, all given back", func() string { return "" }, func() error {
+	return s.scr.during("Making it one in use: 1,024 worker ids, given back yesterday", func() string { return "" }, func() error {
 		return inUse(ctx, s.console.addr)
 	})
 }
