@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"time"
 )
 
@@ -209,9 +208,6 @@ func (c *cluster) instance(ctx context.Context, what string, in instance) error 
 func (c *cluster) list(ctx context.Context) ([]instance, error) {
 	var r serviceReply
 	err := c.call(ctx, "ServiceQueryRequest", c.naming(), &r)
-	if err != nil && strings.Contains(err.Error(), "not exist") {
-		return nil, nil
-	}
 	return r.ServiceInfo.Hosts, err
 }
 

@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"errors"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/testutil/nacostest"
+	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
 // modernServers are the versions whose compare-and-set is good.
@@ -75,6 +77,7 @@ func TestServers(t *testing.T) {
 			t.Run("OwnClients", func(t *testing.T) { testOwnClients(t, s) })
 			t.Run("Apart", func(t *testing.T) { testApart(t, s) })
 			t.Run("Restart", func(t *testing.T) { testRestart(t, s) })
+			t.Run("Paused", func(t *testing.T) { testPaused(t, s) })
 			t.Run("Wipe", func(t *testing.T) { testWipe(t, s) })
 		})
 	}
@@ -253,6 +256,52 @@ func testRestart(t *testing.T, s *nacostest.Server) {
 	t.Logf("a worker id beside one that was not given back: in %v", time.Since(began).Round(time.Millisecond))
 	if second.Worker() == l.Worker() {
 		t.Errorf("worker id %d given twice", l.Worker())
+	}
+}
+
+// testPaused cuts a holder off until another has its worker id, and then lets
+// it go on.
+func testPaused(t *testing.T, s *nacostest.Server) {
+	proxy := netfault.Start(t, s.GRPCAddr())
+	_, port, err := net.SplitHostPort(proxy.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf := worker.Config{
+		NewRegistry: true, Workers: 1, Bound: 6 * time.Second,
+		Options: worker.Options{"Service": "paused", "GRPCPort": port},
+	}
+	first, err := worker.Open(within30s(t), spec(s), conf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer first.Close()
+	proxy.Drop(netfault.Both)
+	limit := first.Limit() // no renewal is confirmed from here on
+	select {
+	case <-first.Done():
+	case <-time.After(20 * time.Second):
+		t.Fatal("a holder that reaches nobody goes on")
+	}
+	conf.Options = worker.Options{"Service": "paused"}
+	var second *worker.Lease
+	eventually(t, "the worker id taken over", func() bool {
+		second, err = worker.Open(within30s(t), spec(s), conf)
+		if _, taken := errors.AsType[*worker.TakenError](err); err != nil && !taken {
+			t.Fatal(err)
+		}
+		return err == nil
+	})
+	defer second.Close()
+	if second.Start() <= limit {
+		t.Errorf("the second starts at %d, the first may have used %d", second.Start(), limit)
+	}
+	proxy.Heal()
+	if _, err := first.Successor(within30s(t)); err == nil {
+		t.Error("the first has the only worker id again")
+	}
+	if lost, ok := errors.AsType[*worker.LostError](first.Err()); !ok || first.Limit() > 0 {
+		t.Errorf("the first: limit %d, %v, %v", first.Limit(), first.Err(), lost)
 	}
 }
 
