@@ -51,7 +51,7 @@ modifiers:
 	}
 	p.accept("into")
 	if !p.atName() && p.tok.Kind != '.' {
-		return p.odd("a table named in an unknown form")
+		return p.odd("a table named in an unknown form", plainForm)
 	}
 	t, name, err := p.target()
 	if err != nil {
@@ -314,6 +314,9 @@ func (w *writer) finish() error {
 	}
 	if w.block {
 		return refuse(w.Table, "it is written in a compound statement", "send the statement by itself, or give "+quoteName(w.Table.Key)+" explicitly")
+	}
+	if w.program {
+		return refuse(w.Table, "it follows a stored program in the same text", "send it in a text of its own")
 	}
 	w.Statement = w.results
 	if w.unknown {

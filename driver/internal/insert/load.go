@@ -28,7 +28,7 @@ func (p *parser) load() error {
 	p.next()
 	p.next()
 	if !p.atName() && p.tok.Kind != '.' {
-		return p.odd("a table named in an unknown form")
+		return p.odd("a table named in an unknown form", plainForm)
 	}
 	t, _, err := p.target()
 	if err != nil {

@@ -38,6 +38,7 @@ type parser struct {
 
 	db      string // what USE said in this text
 	block   bool   // in a compound statement, up to the end of the text
+	program bool   // a stored program was defined
 	unknown bool   // how often the statements before this one answer
 	broken  bool   // no server runs the rest of the text
 	rows    bool   // the statement answers with rows, whatever it is

@@ -73,13 +73,15 @@ func (p *parser) statement() error {
 				p.useUnknown = true
 				p.next()
 				p.unknown = true
-				if p.is("immediate") {
+				if p.accept("immediate") {
 					return p.stored("EXECUTE IMMEDIATE")
 				}
 			}
 		case 'p':
 			if p.is("prepare") {
 				p.next()
+				p.next()
+				p.accept("from")
 				return p.stored("PREPARE")
 			}
 		case 'd':
@@ -104,7 +106,7 @@ func (p *parser) statement() error {
 			}
 		case 'a':
 			if p.is("alter") {
-				return p.pass()
+				return p.alter()
 			}
 			if p.is("analyze") {
 				if p.analyze() {
@@ -212,15 +214,47 @@ func (p *parser) rest() error {
 				}
 				continue
 			}
-			return p.odd(p.str() + " in a statement of an unknown form")
+			return p.odd(p.str()+" in a statement of an unknown form", plainForm)
 		}
-		if p.block && p.is("execute") {
-			p.useUnknown = true
+		if p.block && prev.Kind != '.' {
+			if form := p.storedHere(); form != "" {
+				p.useUnknown = true
+				if err := p.stored(form); err != nil {
+					return err
+				}
+				continue
+			}
 		}
 		prev = p.tok
 		p.next()
 	}
 	return nil
+}
+
+// storedHere says whether a text is executed or prepared at the place in a
+// compound statement, and goes to the text.
+func (p *parser) storedHere() string {
+	switch {
+	case p.is("execute"):
+		p.useUnknown = true
+		if !p.peekIs("immediate") {
+			return ""
+		}
+		p.next()
+		p.next()
+		return "EXECUTE IMMEDIATE"
+	case p.is("prepare"):
+		s := p.s
+		s.Next()
+		if t := s.Next(); t.Kind != lex.Word || !lex.Is(p.text[t.Pos:t.End], "from") {
+			return ""
+		}
+		p.next()
+		p.next()
+		p.next()
+		return "PREPARE"
+	}
+	return ""
 }
 
 // writes says whether the word is one that begins a statement we care for, not
@@ -237,9 +271,12 @@ func (p *parser) writes() bool {
 	return false
 }
 
-// odd refuses a statement in which the rest is of an unknown form, if it names
-// a configured table.
-func (p *parser) odd(reason string) error {
+// plainForm is the way out for a statement of an unknown form.
+const plainForm = "send it as a statement of its own, in a plain form"
+
+// odd refuses a statement for a reason if the rest of it names a configured
+// table.
+func (p *parser) odd(reason, way string) error {
 	for !p.atEnd() {
 		if !p.atName() {
 			p.next()
@@ -250,7 +287,7 @@ func (p *parser) odd(reason string) error {
 			return err
 		}
 		if t != nil {
-			return refuse(t, reason, "send it as a statement of its own, in a plain form")
+			return refuse(t, reason, way)
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"encoding/hex"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -9,24 +10,34 @@ import (
 // maxDepth is how many texts deep a text may be stored in others.
 const maxDepth = 3
 
-// stored reads the text that PREPARE … FROM or EXECUTE IMMEDIATE holds. A text
-// in a variable or an expression is not seen.
+// stored reads the text that PREPARE … FROM or EXECUTE IMMEDIATE holds, from its
+// first token. Of an expression the literals are read, with a placeholder for
+// what is between them; a text in variables is not seen.
 func (p *parser) stored(form string) error {
-	var literal []lex.Token
-	for ; !p.atEnd(); p.next() {
-		if p.tok.Kind == lex.String && (len(literal) == 0 || literal[len(literal)-1].End == p.prevEnd) {
-			literal = append(literal, p.tok)
-		}
-		if p.is("using") {
-			break
-		}
-	}
-	if err := p.pass(); err != nil || len(literal) == 0 {
-		return err
-	}
 	var b strings.Builder
-	for _, t := range literal {
-		p.unescape(&b, p.text[t.Pos:t.End])
+	for ; !p.atEnd() && !p.is("using"); p.next() {
+		switch s := p.str(); p.tok.Kind {
+		case lex.String:
+			p.unescape(&b, s)
+		case lex.HexString:
+			b.WriteString(fromHex(s[len("x'") : len(s)-1]))
+		case ',', '(', ')':
+		case lex.Number:
+			if !strings.HasPrefix(s, "0x") {
+				b.WriteString(s)
+				continue
+			}
+			b.WriteString(fromHex(s[len("0x"):]))
+		case lex.Word:
+			if s[0] != '_' && !p.isAny("concat", "concat_ws") {
+				b.WriteString(" ? ")
+			}
+		default:
+			b.WriteString(" ? ")
+		}
+	}
+	if err := p.pass(); err != nil {
+		return err
 	}
 	text := b.String()
 	in := parser{
@@ -70,6 +81,15 @@ func (p *parser) anyTable(form string) error {
 		}
 	}
 	return nil
+}
+
+// fromHex is what hexadecimal digits stand for, as a string.
+func fromHex(s string) string {
+	if len(s)%2 == 1 {
+		s = "0" + s
+	}
+	b, _ := hex.DecodeString(s)
+	return string(b)
 }
 
 // unescape appends what a string literal says.
