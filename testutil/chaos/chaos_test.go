@@ -82,9 +82,13 @@ func start(t *testing.T, name string, s size) *run {
 		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
 	}
 	r.began = time.Now()
+	separator := "?"
+	if strings.Contains(dsn, "?") {
+		separator = "&"
+	}
 	r.crew = hire(ctx, t, s, func(writer int) string {
-		return fmt.Sprintf("%s?leafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&leafWorker=%s",
-			dsn, layout, s.lease, r.reg.spec(writer))
+		return fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&leafWorker=%s",
+			dsn, separator, layout, s.lease, r.reg.spec(writer))
 	})
 	return r
 }
