@@ -68,9 +68,11 @@ func benchServer(b *testing.B, batch int) {
 		{name: "auto", run: func(int64) error { _, err := auto.Exec(withoutKey...); return err }},
 		{name: "leaf", run: func(int64) error { _, err := filled.Exec(withoutKey...); return err }},
 	}
-	next := int64(1)
+	next, turn := int64(1), 0
 	round := func(statements int) {
-		for _, c := range contenders {
+		turn++
+		for i := range contenders {
+			c := contenders[(i+turn)%len(contenders)] // whoever follows whom has its own noise
 			start := time.Now()
 			for i := range statements {
 				if err := c.run(next + int64(i*batch)); err != nil {
