@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
 // ask completes mode by what need says, on the application's own connection:
@@ -37,6 +38,13 @@ func (c *conn) ask(ctx context.Context, mode insert.Mode, need insert.Need) (ins
 			}
 		}
 		mode.SQLModeKnown = true
+	}
+	if need&insert.NeedCharset != 0 && !mode.CharsetKnown {
+		v, err := scalar(ctx, c.innerConn, "SELECT @@character_set_client")
+		if err != nil {
+			return mode, err
+		}
+		mode.Charset, mode.CharsetKnown = lex.CharsetOf(v), true
 	}
 	return mode, nil
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // modes are the settings a text is fuzzed under.
-var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknownmode", "result"}
+var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknownmode", "result", "latin1", "gbk", "big5 ansi", "sjis"}
 
 func FuzzParse(f *testing.F) {
 	for _, text := range inserttest.Corpus(f, "testdata") {
@@ -35,7 +35,7 @@ func checkText(t *testing.T, text, set string) {
 		if p != nil {
 			t.Fatalf("%s: %q: a plan beside a need", set, text)
 		}
-		if need&NeedSQLMode != 0 && mode.SQLModeKnown || need&NeedVersion != 0 && mode.VersionKnown {
+		if need&NeedSQLMode != 0 && mode.SQLModeKnown || need&NeedVersion != 0 && mode.VersionKnown || need&NeedCharset != 0 && mode.CharsetKnown {
 			t.Fatalf("%s: %q: asks for what is known", set, text)
 		}
 		return

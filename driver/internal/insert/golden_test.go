@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
 var (
@@ -133,7 +135,7 @@ func TestOneCase(t *testing.T) {
 
 // settings reads the settings of a case.
 func settings(s string) (Mode, Lookup) {
-	m := Mode{SQLModeKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+	m := Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -144,7 +146,9 @@ func settings(s string) (Mode, Lookup) {
 		case "nobackslash":
 			m.NoBackslashEscapes = true
 		case "unknown":
-			m.SQLModeKnown, m.VersionKnown = false, false
+			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown = false, false, false
+		case "latin1", "gbk", "big5", "sjis":
+			m.Charset = lex.CharsetOf(w)
 		case "unknownmode":
 			m.SQLModeKnown = false
 		case "result":
@@ -178,6 +182,9 @@ func outcome(text, set string) []string {
 		}
 		if need&NeedVersion != 0 {
 			asks = append(asks, "version")
+		}
+		if need&NeedCharset != 0 {
+			asks = append(asks, "character set")
 		}
 		return []string{"~ " + strings.Join(asks, " ")}
 	}

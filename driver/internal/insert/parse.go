@@ -14,6 +14,14 @@ func Parse(text string, mode Mode, lookup Lookup) (*Plan, Need, error) {
 	if len(text) > math.MaxInt32 {
 		return &Plan{text: text}, 0, nil // longer than a packet can be
 	}
+	if tricky(text) {
+		return parseBytes(text, mode, lookup)
+	}
+	return parse(text, mode, lookup)
+}
+
+// parse is Parse under one character set.
+func parse(text string, mode Mode, lookup Lookup) (*Plan, Need, error) {
 	r := read(text, mode, defaultView(mode), lookup)
 	if r.need != 0 {
 		return nil, r.need, nil
@@ -51,6 +59,7 @@ func read(text string, mode Mode, v view, lookup Lookup) reading {
 		Text:               text,
 		NoBackslashEscapes: v.noBackslashEscapes,
 		ANSIQuotes:         v.ansiQuotes,
+		Charset:            mode.Charset,
 		Dead:               v.dead,
 		Version:            mode.Version,
 	}

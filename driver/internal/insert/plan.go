@@ -11,7 +11,11 @@
 // that would write a configured table in a form it cannot read.
 package insert
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
 
 // A Mode holds the settings of a session that change what the bytes of a text
 // mean.
@@ -20,6 +24,10 @@ type Mode struct {
 	SQLModeKnown       bool
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
+
+	// CharsetKnown says that Charset is true.
+	CharsetKnown bool
+	Charset      lex.Charset // of character_set_client
 
 	// VersionKnown says that the two fields of the server's version are true.
 	VersionKnown bool
@@ -33,6 +41,7 @@ type Need uint8
 const (
 	NeedSQLMode Need = 1 << iota // SELECT @@sql_mode
 	NeedVersion                  // SELECT VERSION()
+	NeedCharset                  // SELECT @@character_set_client
 )
 
 // A Lookup returns the configured table that a name in a text means, nil where

@@ -32,7 +32,7 @@ func lookup(db, name string) (*Table, error) {
 	return tables[name], nil
 }
 
-var mariaDB = Mode{SQLModeKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+var mariaDB = Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
 
 func mustParse(t testing.TB, text string) *Plan {
 	t.Helper()

@@ -9,7 +9,7 @@ func (s *Scanner) dashes() bool {
 	if len(rest) < 2 || rest[1] != '-' {
 		return false
 	}
-	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f
+	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f || rest[2] >= 0x80 && rest[2] == spaces[s.Charset]
 }
 
 // line skips a comment up to the end of its line.

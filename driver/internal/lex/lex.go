@@ -7,9 +7,7 @@
 //
 // It knows quotes, comments, version comments, numbers and placeholders, as far
 // as they decide where a token ends. It knows no grammar and does not check:
-// what no server would take may come out as any tokens. Character sets in which
-// a byte below 0x80 can be part of a longer character (gbk, sjis, big5) are not
-// supported.
+// what no server would take may come out as any tokens.
 package lex
 
 import "strings"
@@ -60,6 +58,7 @@ type Scanner struct {
 
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
+	Charset            Charset
 
 	// Version comments that not every server runs: Flavour Any takes all or
 	// none of them for code, as Dead says; the other two as the server would.
@@ -137,6 +136,10 @@ func (s *Scanner) Next() Token {
 			s.pos++
 			continue
 		case ident:
+			if c >= 0x80 && c == spaces[s.Charset] {
+				s.pos++
+				continue
+			}
 			return s.word(start)
 		case digit:
 			if s.named {
@@ -212,6 +215,7 @@ func (s *Scanner) Over(text string) Scanner {
 		Text:               text,
 		NoBackslashEscapes: s.NoBackslashEscapes,
 		ANSIQuotes:         s.ANSIQuotes,
+		Charset:            s.Charset,
 		Flavour:            s.Flavour,
 		Dead:               s.Dead,
 		Version:            s.Version,
@@ -237,8 +241,12 @@ func (s *Scanner) bad(start int) Token {
 func (s *Scanner) word(start int) Token {
 	text := s.Text
 	i := start + 1
-	for i < len(text) && inName(text[i]) {
-		i++
+	if s.Charset == UTF8 {
+		for i < len(text) && inName(text[i]) {
+			i++
+		}
+	} else {
+		i = s.nameEnd(start)
 	}
 	if i < len(text) {
 		switch text[i] {
@@ -254,7 +262,7 @@ func (s *Scanner) word(start int) Token {
 				}
 			}
 		case '.':
-			s.dotted = i+1 < len(text) && inName(text[i+1])
+			s.dotted = i+1 < len(text) && s.inName(text[i+1])
 		}
 	}
 	s.named = false
@@ -265,64 +273,12 @@ func (s *Scanner) word(start int) Token {
 	return Token{Word, start, i}
 }
 
-// number reads a number, or a name that begins with a digit.
-func (s *Scanner) number(start int) Token {
-	text := s.Text
-	i := start
-	digits := func() {
-		for i < len(text) && classes[text[i]] == digit {
-			i++
-		}
-	}
-	at := func(i int) byte {
-		if i < len(text) {
-			return text[i]
-		}
-		return 0
-	}
-	if text[i] == '0' && (at(i+1) == 'x' || at(i+1) == 'b') {
-		j := i + 2
-		for j < len(text) && (text[i+1] == 'x' && isHex(text[j]) || text[j] == '0' || text[j] == '1') {
-			j++
-		}
-		if j == i+2 || inName(at(j)) {
-			return s.word(start)
-		}
-		s.pos = j
-		return Token{Number, start, j}
-	}
-	digits()
-	real := at(i) == '.'
-	if real {
-		i++
-		digits()
-	}
-	if c := at(i); c == 'e' || c == 'E' {
-		exponent := i + 1
-		if c := at(exponent); c == '+' || c == '-' {
-			exponent++
-		}
-		if classes[at(exponent)] == digit {
-			i = exponent
-			digits()
-			s.pos = i
-			return Token{Number, start, i}
-		}
-	}
-	if !real && inName(at(i)) {
-		return s.word(start)
-	}
-	s.pos = i
-	return Token{Number, start, i}
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
-}
-
 // quoted reads a string whose opening quote is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
+	if s.Charset.double() {
+		return s.quotedPairs(kind, start, open, q)
+	}
 	for i := open + 1; i < len(text); i++ {
 		switch text[i] {
 		case q:
@@ -346,6 +302,9 @@ func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 func (s *Scanner) name(start int, q byte) Token {
 	text := s.Text
 	s.named = false
+	if s.Charset.double() {
+		return s.namePairs(start, q)
+	}
 	for i := start + 1; ; i += 2 {
 		n := strings.IndexByte(text[min(i, len(text)):], q)
 		if n < 0 {
@@ -353,13 +312,17 @@ func (s *Scanner) name(start int, q byte) Token {
 		}
 		i += n
 		if i+1 == len(text) || text[i+1] != q {
-			s.pos = i + 1
-			if i-start == len("`sql_mode") && Is(text[start+1:i], "sql_mode") {
-				s.Seen |= SeenSQLMode
-			}
-			return Token{Name, start, i + 1}
+			return s.nameToken(start, i)
 		}
 	}
+}
+
+func (s *Scanner) nameToken(start, end int) Token {
+	s.pos = end + 1
+	if end-start == len("`sql_mode") && Is(s.Text[start+1:end], "sql_mode") {
+		s.Seen |= SeenSQLMode
+	}
+	return Token{Name, start, end + 1}
 }
 
 // variable reads @x, @@x, or the @ before a quoted name.
@@ -370,8 +333,8 @@ func (s *Scanner) variable(start int) Token {
 	if system {
 		i++
 	}
-	for i < len(text) && (inName(text[i]) || text[i] == '.' && !system) {
-		i++
+	for i = s.nameEnd(i); !system && i < len(text) && text[i] == '.'; {
+		i = s.nameEnd(i + 1)
 	}
 	s.pos = i
 	if system && Is(text[start+2:i], "sql_mode") {

@@ -173,3 +173,24 @@ func BenchmarkScanner(b *testing.B) {
 		}
 	}
 }
+
+func TestCharsets(t *testing.T) {
+	for _, c := range []struct{ charset, text, want string }{
+		{"utf8mb4", "'\xbf\\' a", "!['\xbf\\' a]"},
+		{"gbk", "'\xbf\\' a", "s['\xbf\\'] w[a]"},
+		{"gbk", "'\xbf''' a", "s['\xbf'''] w[a]"},
+		{"gbk", "`\xbf`` \xbf\\a \xbf\xa0 @\xbf\\ b", "n[`\xbf``] w[\xbf\\a] w[\xbf\xa0] v[@\xbf\\] w[b]"},
+		{"gb18030", "'\x810\x810' '\x81\\'", "s['\x810\x810'] s['\x81\\']"},
+		{"gbk", "'\xff\\''", "s['\xff\\'']"},
+		{"gbk", "'\xbf", "!['\xbf]"},
+		{"big5", "'\xa1\\' '\x81\\''", "s['\xa1\\'] s['\x81\\'']"},
+		{"sjis", "'\x83\\' '\xa1\\''", "s['\x83\\'] s['\xa1\\'']"},
+		{"latin1", "a\xa0b @c\xa0d 1\xa0\xa02 --\xa0e", "w[a] w[b] v[@c] w[d] #[1] #[2]"},
+		{"cp866", "a\xffb\xa0", "w[a] w[b\xa0]"},
+		{"utf8mb4", "a\xa0b", "w[a\xa0b]"},
+	} {
+		if got := tokens(Scanner{Text: c.text, Charset: CharsetOf(c.charset)}); got != c.want {
+			t.Errorf("%s: %q\ngot  %q\nwant %q", c.charset, c.text, got, c.want)
+		}
+	}
+}

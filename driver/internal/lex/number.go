@@ -1,0 +1,56 @@
+package lex
+
+// number reads a number, or a name that begins with a digit.
+func (s *Scanner) number(start int) Token {
+	text := s.Text
+	i := start
+	digits := func() {
+		for i < len(text) && classes[text[i]] == digit {
+			i++
+		}
+	}
+	at := func(i int) byte {
+		if i < len(text) {
+			return text[i]
+		}
+		return 0
+	}
+	if text[i] == '0' && (at(i+1) == 'x' || at(i+1) == 'b') {
+		j := i + 2
+		for j < len(text) && (text[i+1] == 'x' && isHex(text[j]) || text[j] == '0' || text[j] == '1') {
+			j++
+		}
+		if j == i+2 || s.inName(at(j)) {
+			return s.word(start)
+		}
+		s.pos = j
+		return Token{Number, start, j}
+	}
+	digits()
+	real := at(i) == '.'
+	if real {
+		i++
+		digits()
+	}
+	if c := at(i); c == 'e' || c == 'E' {
+		exponent := i + 1
+		if c := at(exponent); c == '+' || c == '-' {
+			exponent++
+		}
+		if classes[at(exponent)] == digit {
+			i = exponent
+			digits()
+			s.pos = i
+			return Token{Number, start, i}
+		}
+	}
+	if !real && s.inName(at(i)) {
+		return s.word(start)
+	}
+	s.pos = i
+	return Token{Number, start, i}
+}
+
+func isHex(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
+}
