@@ -126,8 +126,9 @@ type Insert struct {
 	// argument: the server's answer is what the user asked for.
 	UserMark bool
 
-	// Wraps says that keys in this statement are expressions that are guarded:
-	// the text differs from the user's even where nothing is filled.
+	// Wraps says that the text differs from the user's even where nothing is
+	// filled: a key is an expression, which is guarded, or the statement lists
+	// no columns, so that they are written out.
 	Wraps bool
 
 	// Select is set for INSERT … SELECT and INSERT … TABLE, whose rows are

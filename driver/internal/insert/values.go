@@ -40,20 +40,25 @@ func (w *writer) restart(at cursor) {
 }
 
 // firstRow decides what a statement without columns means: rows without values
-// name none, others name all. verb is where VALUES stands.
+// name none, others name all. All are written out even where every row has its
+// key: after an ALTER TABLE that moved the columns another value would be the
+// key, perhaps one that asks the server for its own. verb is where
+// VALUES stands.
 func (w *writer) firstRow(verb int) {
-	list := quoteName(w.Table.Key)
+	list, kind := quoteName(w.Table.Key), filled
 	if w.tok.Kind != ')' {
-		list = w.allColumns()
+		list, kind = w.allColumns(), always
+		w.Wraps = true
 	}
 	if w.form == empty {
 		w.texts[w.firstText] = list
+		w.made[w.firstEdit].kind = kind
 		if w.tok.Kind != ')' {
 			w.form = positional
 		}
 		return
 	}
-	w.insertText(filled, verb, "("+list+") ")
+	w.insertText(kind, verb, "("+list+") ")
 	if w.tok.Kind == ')' {
 		w.form = empty
 	}
@@ -98,14 +103,8 @@ func (w *writer) row() error {
 	if w.tok.Kind != ')' {
 		return w.unread(w.Table)
 	}
-	if n != w.width {
-		if w.form != positional {
-			return errBroken
-		}
-		// Either the count is wrong or the columns are no longer what they
-		// were: with all of them written out the server tells (1136).
-		w.made[w.firstEdit].kind = always
-		w.Wraps = true
+	if n != w.width && w.form != positional {
+		return errBroken // positional: the server tells (1136)
 	}
 	if w.keyColumn < 0 {
 		w.hole(keyComma, w.tok.Pos, w.tok.Pos)
