@@ -208,6 +208,9 @@ func outcome(text, set string) []string {
 
 func describe(in *Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
+	if in.Statement < 0 && in.FromEnd > 0 {
+		s = fmt.Sprintf("-%d: %s.%s", in.FromEnd, in.Table.DB, in.Table.Name)
+	}
 	if in.Select == nil {
 		s += fmt.Sprintf(" rows %d, holes %d", in.Rows, in.Holes)
 	} else {

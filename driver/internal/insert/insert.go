@@ -322,6 +322,7 @@ func (w *writer) finish() error {
 	if w.unknown {
 		w.Statement = -1
 	}
+	w.FromEnd = w.results // until all statements are counted
 	w.UserMark = w.userMark
 	w.Returning = w.Returning || w.rows
 	w.Mark = w.Table.Mark && w.lastCall < w.markPlace()

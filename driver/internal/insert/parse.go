@@ -95,6 +95,13 @@ func (p *parser) plan() *Plan {
 	if plan == nil {
 		plan = &Plan{}
 	}
+	for i := range p.inserts {
+		if in := &p.inserts[i]; in.FromEnd >= p.counted {
+			in.FromEnd = p.results - in.FromEnd
+		} else {
+			in.FromEnd = 0
+		}
+	}
 	plan.Inserts = p.inserts
 	plan.Results = p.results
 	plan.NumInput = p.params
@@ -256,7 +263,7 @@ func same(a, b *reading) bool {
 }
 
 func (a *Insert) same(b *Insert) bool {
-	if a.Table != b.Table || a.Statement != b.Statement || a.Rows != b.Rows || a.Holes != b.Holes ||
+	if a.Table != b.Table || a.Statement != b.Statement || a.FromEnd != b.FromEnd || a.Rows != b.Rows || a.Holes != b.Holes ||
 		a.Replace != b.Replace || a.Ignore != b.Ignore || a.Upsert != b.Upsert || a.Returning != b.Returning ||
 		a.Mark != b.Mark || a.UpsertMark != b.UpsertMark || a.UserMark != b.UserMark || a.Wraps != b.Wraps ||
 		len(a.ArgKeys) != len(b.ArgKeys) || a.edits != b.edits {

@@ -40,6 +40,7 @@ type parser struct {
 	block   bool   // in a compound statement, up to the end of the text
 	program bool   // a stored program was defined
 	unknown bool   // how often the statements before this one answer
+	counted int    // from which statement on each answers once
 	broken  bool   // no server runs the rest of the text
 	rows    bool   // the statement answers with rows, whatever it is
 	own     string // a name that the text does not hold

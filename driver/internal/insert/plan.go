@@ -72,8 +72,9 @@ type Plan struct {
 	Inserts []Insert
 
 	// Results is the number of statements in the text, each of which answers
-	// once. CALL, and MariaDB's compound statements, answer more often; an
-	// Insert after one of those has Statement -1.
+	// once. CALL, EXECUTE and MariaDB's compound statements may answer more
+	// often; an Insert after one of those has Statement -1, and one before it
+	// FromEnd 0.
 	Results int
 
 	// NumInput is the number of placeholders in the text.
@@ -99,6 +100,7 @@ type Plan struct {
 type Insert struct {
 	Table     *Table
 	Statement int // index of its answer, as in AllLastInsertIds; -1: not known
+	FromEnd   int // the same from the end, where 1 is the last answer; 0: not known
 	Rows      int // rows of VALUES, 1 for SET; 0 for a Select and LOAD DATA
 	Holes     int // rows that lack a key whatever the arguments are
 

@@ -37,11 +37,12 @@ const maxBound = 10000
 
 // A source is the select of an INSERT … SELECT.
 type source struct {
-	start, end int  // its bytes
-	limitAt    int  // where a LIMIT may be put, before a locking clause
-	limited    bool // it has a LIMIT
-	enclosed   bool // all of it is in parentheses
-	ordered    bool // it has an ORDER BY
+	start, end int   // its bytes
+	limitAt    int   // where a LIMIT may be put, before a locking clause
+	limited    bool  // it has a LIMIT
+	offset     bool  // it has an OFFSET, as MariaDB takes it without a LIMIT
+	around     []int // the parentheses around all of it: those that open, then those that close
+	ordered    bool  // it has an ORDER BY
 	bound      int
 }
 
@@ -73,14 +74,24 @@ func (w *writer) selected() error {
 	s := w.numbering(src)
 	s.Args = [2]int{params, w.params}
 	before := "WITH " + cte(w.width) + " AS ("
-	if src.enclosed && !w.mode.MariaDB {
+	pairs := len(src.around) / 2
+	if w.mode.MariaDB {
+		pairs = 0
+	}
+	if pairs > 0 {
 		// MySQL forgets the order of a select in parentheses of its own.
 		before = strings.TrimSuffix(before, "(")
 		s.open = strings.TrimPrefix(s.open, ")")
 	}
 	w.insertText(always, src.start, before)
+	for i := 1; i < pairs; i++ {
+		w.replaceText(always, src.around[i], src.around[i]+1, "")
+	}
 	if w.mode.MariaDB && !src.limited {
-		w.insertText(always, src.limitAt, " LIMIT 18446744073709551615")
+		w.insertText(always, src.limitAt, src.noLimit())
+	}
+	for i := pairs; i < 2*pairs-1; i++ {
+		w.replaceText(always, src.around[i], src.around[i]+1, "")
 	}
 	w.edit(numbered, src.end, src.end, 0)
 	w.Select = s
@@ -99,13 +110,13 @@ func (w *writer) selected() error {
 func (w *writer) source() (source, error) {
 	src := source{start: w.tok.Pos}
 	single := w.is("select") // one select without a table, so far
-	depth, groups := 0, 0
-	first := w.tok.Kind
+	var opens, closes []int  // parentheses before the first other token, and behind the last
+	depth, around := 0, -1   // around: how many pairs no other token is outside of
 	for ; !w.atEnd(); w.next() {
 		switch w.tok.Kind {
 		case '(':
-			if depth == 0 {
-				groups++
+			if around < 0 {
+				opens = append(opens, w.tok.Pos)
 			}
 			depth++
 			continue
@@ -114,7 +125,19 @@ func (w *writer) source() (source, error) {
 			if depth < 0 {
 				return src, w.unread(w.Table)
 			}
+			if len(opens) > 0 {
+				closes = append(closes, w.tok.Pos)
+			}
 			continue
+		}
+		if depth == 0 && (w.is("on") && w.peekIs("duplicate") || w.mode.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])) {
+			break
+		}
+		if around < 0 || depth < around {
+			around = depth
+		}
+		closes = closes[:0]
+		switch w.tok.Kind {
 		case lex.Assign:
 			return src, w.effects("an assignment to a variable")
 		case lex.Word:
@@ -124,14 +147,11 @@ func (w *writer) source() (source, error) {
 		if w.sideEffect() {
 			return src, w.effects(w.near())
 		}
-		if depth <= 1 && w.is("order") {
+		if depth <= max(1, len(opens)) && w.is("order") {
 			src.ordered = true
 		}
 		if depth > 0 {
 			continue
-		}
-		if w.is("on") && w.peekIs("duplicate") || w.mode.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1]) {
-			break
 		}
 		switch {
 		case w.isAny("union", "except", "intersect", "minus"):
@@ -145,6 +165,8 @@ func (w *writer) source() (source, error) {
 			src.bound = w.limit()
 		case w.is("fetch"):
 			src.limited = true
+		case w.is("offset"):
+			src.offset = w.offset()
 		case w.isAny("for", "lock") && src.limitAt == 0 && w.locks():
 			src.limitAt = w.prevEnd
 		}
@@ -160,7 +182,9 @@ func (w *writer) source() (source, error) {
 	if single {
 		src.bound = 1
 	}
-	src.enclosed = first == '(' && groups == 1 && w.text[src.end-1] == ')'
+	if around > 0 && around <= len(closes) {
+		src.around = append(opens[:around], closes[len(closes)-around:]...)
+	}
 	return src, nil
 }
 
@@ -169,9 +193,27 @@ func (p *parser) peekIs(word string) bool {
 	return t.Kind == lex.Word && lex.Is(p.text[t.Pos:t.End], word)
 }
 
+// noLimit is a LIMIT that lets all rows through, and keeps their order.
+func (src *source) noLimit() string {
+	if src.offset {
+		return " FETCH NEXT 18446744073709551615 ROWS ONLY"
+	}
+	return " LIMIT 18446744073709551615"
+}
+
 // locks says whether a locking clause begins here, not an index hint.
 func (p *parser) locks() bool {
 	return p.is("lock") && p.peekIs("in") || p.is("for") && (p.peekIs("update") || p.peekIs("share"))
+}
+
+// offset says whether MariaDB's OFFSET … ROWS begins here. Without a limit it is
+// ignored in a WITH.
+func (p *parser) offset() bool {
+	s := p.s
+	s.Next()
+	t := s.Next()
+	word := p.text[t.Pos:t.End]
+	return t.Kind == lex.Word && (lex.Is(word, "row") || lex.Is(word, "rows"))
 }
 
 // limit reads how many rows a LIMIT lets through, 0 if that is no small
@@ -280,7 +322,11 @@ func (w *writer) numbering(src source) *Select {
 		s.open = open + before.String() + "IF(" + lacks + ", "
 		s.shut = ", " + column + ")" + after.String() + from
 	}
-	s.Count = "WITH " + cte(w.width) + " AS (" + w.text[src.start:src.end] + ") SELECT COUNT(*)" + from
+	count := w.text[src.start:src.end]
+	if src.offset && w.mode.MariaDB && !src.limited {
+		count = w.text[src.start:src.limitAt] + src.noLimit() + w.text[src.limitAt:src.end]
+	}
+	s.Count = "WITH " + cte(w.width) + " AS (" + count + ") SELECT COUNT(*)" + from
 	if lacks != "" {
 		s.Count += " WHERE " + lacks
 	}

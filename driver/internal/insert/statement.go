@@ -72,7 +72,7 @@ func (p *parser) statement() error {
 			if p.is("execute") {
 				p.useUnknown = true
 				p.next()
-				p.unknown = true
+				p.answersOften()
 				if p.accept("immediate") {
 					return p.stored("EXECUTE IMMEDIATE")
 				}
@@ -123,7 +123,7 @@ func (p *parser) statement() error {
 				return p.create()
 			}
 			if p.is("call") {
-				p.unknown = true
+				p.answersOften()
 			}
 			if p.is("case") {
 				p.inBlock()
@@ -157,7 +157,13 @@ func (p *parser) statement() error {
 // inBlock notes that a compound statement began. Where it ends is not read:
 // what follows in the same text is treated as part of it.
 func (p *parser) inBlock() {
-	p.block, p.unknown = true, true
+	p.block = true
+	p.answersOften()
+}
+
+// answersOften notes that the statement does not answer once.
+func (p *parser) answersOften() {
+	p.unknown, p.counted = true, p.results+1
 }
 
 // pass goes past a statement that mentions statements without running them.
