@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/pingcap/tidb/pkg/parser"
 	"github.com/pingcap/tidb/pkg/parser/ast"
@@ -28,12 +29,15 @@ func lookup(db, name string) (*insert.Table, error) {
 	return nil, nil
 }
 
-var mode = insert.Mode{SQLModeKnown: true, VersionKnown: true, Version: 80035}
+var mode = insert.Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, Version: 80035}
 
 // judge fails the test unless TiDB sees the same statements in a text and in
 // what becomes of it, but for the keys.
 func judge(t *testing.T, p *parser.Parser, text string) {
 	t.Helper()
+	if !utf8.ValidString(text) {
+		return // it trims bytes that are white space in latin1
+	}
 	before, _, err := p.Parse(text, "", "")
 	if err != nil {
 		return // row aliases, RETURNING and MariaDB's own are unknown to it
