@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
@@ -178,28 +177,20 @@ func (c *conn) parse(ctx context.Context, text string, mode insert.Mode) (*entry
 		return &entry{refusal: &RefusedError{Table: name, Reason: refusal.Reason, Way: refusal.Way}}, nil
 	}
 	if isServerError(err, errNoSuchTable) && isDDL(text) {
-		return nil, &RefusedError{Table: "in this text", Reason: "it creates a table and fills it at once, so the table could not be looked at (" + serverMessage(err) + ")",
-			Way: "send CREATE TABLE by itself, before the INSERT"}
+		return nil, &RefusedError{Table: missingTable(err), Reason: "it is created and filled in one text, so it could not be looked at (" + serverMessage(err) + ")", Way: sendDDLFirst}
 	}
 	if err != nil {
 		return nil, err
 	}
 	e := &entry{plan: plan, need: need, ddl: isDDL(text)}
+	if need == 0 && plan.Results > 1 {
+		if t := changedBefore(text, plan); t != nil {
+			return &entry{refusal: &RefusedError{Table: t.name, Reason: "a statement before the INSERT in the same text changes the table", Way: sendDDLFirst}}, nil
+		}
+	}
 	e.selects = need == 0 && selects(plan)
 	e.plain = need == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.UseUnknown && !e.ddl
 	return e, nil
-}
-
-// isDDL tells texts that may change a table's columns. Others' are found when
-// the view ages, or by the errors they lead to.
-func isDDL(text string) bool {
-	text = strings.TrimLeft(text, " \t\r\n")
-	word, _, _ := strings.Cut(text[:min(len(text), 8)], " ")
-	switch strings.ToUpper(word) {
-	case "CREATE", "ALTER", "DROP", "RENAME":
-		return true
-	}
-	return false
 }
 
 // knowDatabase asks for the database in use where a text may have changed it.

@@ -219,18 +219,20 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, fills []insert.Fill,
 		return res, nil
 	}
 	ids, affected := all.AllLastInsertIds(), all.AllRowsAffected()
-	if len(ids) != p.Results || len(affected) != p.Results {
-		return res, nil // a CALL answered more than once: the marks have to do
-	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if s := in.Statement; s >= 0 && fills[i].N > 0 {
-			id, ask := verdict(in, fills[i], affected[s], ids[s], c.c.foundRows())
-			if ask && s == p.Results-1 {
-				id = c.lastInsertID(ctx, in, fills[i])
-			}
-			ids[s] = id
+		s := in.Statement
+		if in.FromEnd > 0 { // a CALL before it may have answered any number of times
+			s = len(ids) - in.FromEnd
 		}
+		if s < 0 || s >= len(ids) || len(affected) != len(ids) || fills[i].N == 0 {
+			continue // the mark has to do
+		}
+		id, ask := verdict(in, fills[i], affected[s], ids[s], c.c.foundRows())
+		if ask && s == len(ids)-1 {
+			id = c.lastInsertID(ctx, in, fills[i])
+		}
+		ids[s] = id
 	}
 	return &result{Result: res, id: ids[len(ids)-1], all: ids}, nil
 }

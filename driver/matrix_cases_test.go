@@ -85,6 +85,12 @@ var matrixCases = []matrixCase{
 		{sql: "INSERT INTO t (k, n) VALUES (?, 1), (?, 1) ON DUPLICATE KEY UPDATE n = n - 1", args: []any{"old", "d"}, id: "0", sqlID: "row old"},
 		{sql: "INSERT INTO t (k, n) VALUES (?, 1), (?, 1) ON DUPLICATE KEY UPDATE n = n - 1", args: []any{"e", "old"}, id: "0", sqlID: "row old"},
 	}},
+	{name: "upsert of new rows beside rows named by their keys", seed: seeded, steps: []step{
+		ex("INSERT INTO t (k, n, id) VALUES (?, 1, DEFAULT), (?, -2, 7) ON DUPLICATE KEY UPDATE n = VALUES(n)", "a", "old"),
+		ex("INSERT INTO t (k, n, id) VALUES (?, -3, 7), (?, 1, DEFAULT) ON DUPLICATE KEY UPDATE n = VALUES(n)", "old", "b"),
+		ex("INSERT INTO t (id, k, n) VALUES (?, ?, 1), (?, ?, -4), (?, ?, 1) ON DUPLICATE KEY UPDATE n = VALUES(n)", nil, "c", 7, "old", nil, "d"),
+		ex("INSERT INTO t (k, n, id) VALUES (?, 1, DEFAULT), (?, 1, DEFAULT), (?, -2, 7) ON DUPLICATE KEY UPDATE id = id", "e", "f", "old"),
+	}},
 	{name: "replace", seed: seeded, steps: []step{
 		ex("REPLACE INTO t (k, n) VALUES (?, 1)", "a"),
 		ex("REPLACE INTO t (k, n) VALUES (?, 2), (?, 2)", "a", "old"),

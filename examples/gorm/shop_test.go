@@ -132,6 +132,22 @@ func TestAssociations(t *testing.T) {
 	})
 }
 
+// TestNewOrdersBeforeStoredOnes: GORM saves them in one upsert, in which only
+// some rows have a key.
+func TestNewOrdersBeforeStoredOnes(t *testing.T) {
+	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
+		ann := shop.Customer{Email: "ann@x", Name: "Ann", Orders: []shop.Order{{Total: 10}, {Total: 20}}}
+		check(t, shop.Add(db, &ann))
+		ann.Orders = append([]shop.Order{{Total: 1}, {Total: 2}}, ann.Orders...)
+		check(t, db.Save(&ann).Error)
+		var want []string
+		for _, o := range append(ann.Orders[2:], ann.Orders[:2]...) {
+			want = append(want, fmt.Sprint(o.ID, o.Total))
+		}
+		shopdb.Want(t, dsn, "SELECT id, total FROM orders ORDER BY id", want...)
+	})
+}
+
 func TestUpsert(t *testing.T) {
 	each(t, func(t *testing.T, dsn string, db *gorm.DB) {
 		ann := shop.Customer{Email: "ann@x", Name: "Ann"}

@@ -46,6 +46,11 @@ func (w *writer) duplicate() error {
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
 	mark := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
+	if w.Rows > 1 && w.keyColumn >= 0 && w.Holes < w.Rows {
+		// A row of the batch that names its own key and finds it says nothing
+		// of the rows that are filled.
+		mark = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + mark + ")"
+	}
 	switch {
 	case !sets:
 		w.UpsertMark = true

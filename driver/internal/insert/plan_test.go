@@ -73,7 +73,7 @@ func TestShapeArguments(t *testing.T) {
 		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Fill{{201, 0, []bool{true, true}}}, "7 a 8 b",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", "7 a 8 b"},
 		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Fill{{201, 2, nil}}, "n a n b c",
-			"INSERT INTO orders (id,customer) VALUES (LAST_INSERT_ID(?),?),(?,?) ON DUPLICATE KEY UPDATE total=?, `id` = IF(LAST_INSERT_ID(orders.`id`), orders.`id`, orders.`id`)",
+			"INSERT INTO orders (id,customer) VALUES (LAST_INSERT_ID(?),?),(?,?) ON DUPLICATE KEY UPDATE total=?, `id` = IF(VALUES(`id`) = orders.`id`, orders.`id`, IF(LAST_INSERT_ID(orders.`id`), orders.`id`, orders.`id`))",
 			"201 a 202 b c"},
 		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Fill{{201, 1, nil}, {301, 1, []bool{false}}}, "a b n c",
 			"SELECT ?; INSERT INTO orders SET total=?, `id` = LAST_INSERT_ID(?); INSERT INTO items (item_id,qty) VALUES (LAST_INSERT_ID(?),?);",
