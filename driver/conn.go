@@ -3,6 +3,8 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
@@ -158,6 +160,10 @@ func (c *conn) settled(ctx context.Context, text string, mode insert.Mode) (*ent
 func (c *conn) parse(ctx context.Context, text string, mode insert.Mode) (*entry, error) {
 	view := c.view
 	lookup := func(db, name string) (*insert.Table, error) {
+		if !utf8.ValidString(db) || !utf8.ValidString(name) {
+			return nil, &RefusedError{Table: strings.ToValidUTF8(name, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+				Way: "connect with charset=utf8mb4"}
+		}
 		if db == "" {
 			if err := c.knowDatabase(ctx); err != nil {
 				return nil, err

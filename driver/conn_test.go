@@ -350,3 +350,12 @@ func databaseOf(t *testing.T, dsn string) string {
 	}
 	return cfg.DBName
 }
+
+// TestNameInAnotherCharset: a name that cannot be compared must not slip past
+// the rules.
+func TestNameInAnotherCharset(t *testing.T) {
+	_, leaf := open(t, "leafTables=größe&charset=latin1", allocTable, row("größe", 1, 10), "CREATE TABLE größe (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+	if _, err := leaf.Exec("INSERT INTO gr\xf6\xdfe (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
+		t.Errorf("%v", err)
+	}
+}
