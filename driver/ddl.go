@@ -32,8 +32,9 @@ func missingTable(err error) string {
 	return name
 }
 
-// changedBefore gives the table that a text both changes and fills, nil if
-// there is none: its INSERT was planned on the columns from before.
+// changedBefore gives the table that a text both changes and fills by the
+// order of its columns, nil if there is none: that INSERT was planned on the
+// columns from before.
 func changedBefore(text string, p *insert.Plan) *table {
 	if len(p.Inserts) == 0 || !isDDL(text) {
 		return nil
@@ -41,8 +42,9 @@ func changedBefore(text string, p *insert.Plan) *table {
 	for _, change := range ddl.FindAllString(text, -1) {
 		change = strings.ToLower(change)
 		for i := range p.Inserts {
-			if t := p.Inserts[i].Table; strings.Contains(change, strings.ToLower(t.Name)) {
-				return t.Ref.(*table)
+			// Wraps: the text is not the user's, as columns or guards were put in.
+			if in := &p.Inserts[i]; in.Wraps && strings.Contains(change, strings.ToLower(in.Table.Name)) {
+				return in.Table.Ref.(*table)
 			}
 		}
 	}
