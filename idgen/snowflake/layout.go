@@ -138,12 +138,16 @@ func (l Layout) End() time.Time { return time.UnixMilli(l.end()) }
 
 func (l Layout) end() int64 { return l.Epoch + 1<<l.Time - 1 }
 
-// Compose gives the id that says p. Only what fits the layout makes one.
+// spent reports whether no id can say ms since the epoch any more. Where time
+// and sequence take all 63 bits, the place beyond the last one is negative.
+func (l Layout) spent(ms int64) bool { return uint64(ms) >= 1<<l.Time }
+
+// Compose gives the id that says p, its time cut to the millisecond. Only what
+// fits the layout makes one, and 0 is none.
 func (l Layout) Compose(p Parts) (int64, error) {
-	ms := p.Time.UnixMilli()
 	low := l.Worker - l.Datacenter
 	switch {
-	case ms < l.Epoch || ms > l.end():
+	case p.Time.Before(time.UnixMilli(l.Epoch)) || !p.Time.Before(l.End().Add(time.Millisecond)):
 		return 0, l.partError("time", p.Time.UTC().Format(time.RFC3339Nano))
 	case p.Datacenter < 0 || p.Datacenter >= 1<<l.Datacenter:
 		return 0, l.partError("data centre", p.Datacenter)
@@ -152,8 +156,13 @@ func (l Layout) Compose(p Parts) (int64, error) {
 	case p.Sequence < 0 || p.Sequence >= 1<<l.Sequence:
 		return 0, l.partError("sequence", p.Sequence)
 	}
+	ms := p.Time.UnixMilli() - l.Epoch
 	worker := int64(p.Datacenter)<<low | int64(p.Worker)
-	return (ms-l.Epoch)<<(l.Worker+l.Sequence) | worker<<l.Sequence | int64(p.Sequence), nil
+	id := ms<<(l.Worker+l.Sequence) | worker<<l.Sequence | int64(p.Sequence)
+	if id == 0 {
+		return 0, l.partError("time", "of the epoch itself: 0 is not an id")
+	}
+	return id, nil
 }
 
 func (l Layout) partError(what string, v any) error {

@@ -67,9 +67,9 @@ func TestComposeDecompose(t *testing.T) {
 	if id, _ := JavaScript.Compose(Parts{Time: JavaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
 		t.Errorf("JavaScript reaches %d", id)
 	}
-	// A tweet's id, of 2022-06-10 and worker 1 in data centre 11.
-	p, err := Twitter.Decompose(1535274313571446784)
-	if err != nil || p.Time.UTC().Format(time.DateOnly) != "2022-06-10" {
+	// A tweet's id, of worker 26 in data centre 11.
+	p, err := Twitter.Decompose(1541815603606036480)
+	if want := (Parts{time.UnixMilli(1656432460105), 11, 26, 0}); err != nil || p != want {
 		t.Errorf("%+v, %v", p, err)
 	}
 	for _, id := range []int64{0, -1} {

@@ -13,6 +13,9 @@
 //
 // Ids of one generator only rise, also over a worker id lost and another taken.
 // Their time may run ahead of the clock in a burst, as far as Lease.Ahead.
+// A clock set back while the process runs is not followed. One set back between
+// two runs is for worker.Open to wait out, or to refuse with a worker.ClockError
+// that says by how much.
 //
 // The package does not choose worker ids and does not know whether one is
 // unique: that is what the lease is for. Ids of different workers are ordered
@@ -31,7 +34,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// maxWait is how long Next waits for time to pass or for the lease, at most.
+// maxWait is how long Next waits for a lease to be renewed or replaced, at most.
 const maxWait = 3 * time.Second
 
 // Generator makes the ids of one layout under one lease and its successors.
@@ -170,27 +173,34 @@ func (g *Generator) Close() error {
 // Layout is how the ids are cut.
 func (g *Generator) Layout() Layout { return g.layout }
 
-// Next gives n consecutive ids, at most 2^Layout.Sequence. It waits for the
-// next millisecond where it must, under ctx and 3 s at most. Errors are an
-// idgen.CountError, a LeaseError, an EpochError, a worker.ClockError if the
-// clock is further back than that, idgen.ErrClosed, or ctx's. After an error
-// nothing has changed.
+// Next gives n consecutive ids, at most 2^Layout.Sequence. Where it must wait
+// it does so under ctx: for time to pass, and for a lease, that 3 s at most.
+// Errors are an idgen.CountError, a LeaseError, an EpochError, idgen.ErrClosed,
+// or ctx's. After an error nothing has changed.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	if n < 1 || int64(n) > g.size {
 		return 0, &idgen.CountError{N: n, Max: int(g.size)}
 	}
-	seq := g.layout.Sequence
+	var (
+		seq    = g.layout.Sequence
+		t      = g.term.Load()
+		now    = t.lease.Now() - t.epoch
+		waited int64 // ms
+	)
 	for {
-		t := g.term.Load()
-		now := t.lease.Now() - t.epoch
 		last := t.last.Load()
 		first := g.after(last, now, int64(n))
 		end := first + int64(n) - 1
 		ms := end >> seq
-		if ms > now+t.ahead || ms+t.epoch > t.lease.Limit() || ms >= 1<<g.layout.Time {
-			if err := g.wait(ctx, int64(n)); err != nil {
+		// Who has waited may borrow that much more than who comes now. So
+		// nobody starves when more is drawn than a millisecond has.
+		if ms > now+t.ahead+waited || ms+t.epoch > t.lease.Limit() || g.layout.spent(ms) {
+			var err error
+			if waited, err = g.wait(ctx, int64(n), waited); err != nil {
 				return 0, err
 			}
+			t = g.term.Load()
+			now = t.lease.Now() - t.epoch
 			continue
 		}
 		if !t.last.CompareAndSwap(last, end) {
@@ -206,7 +216,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 // after is the first place for n ids after last, and not before now.
 func (g *Generator) after(last, now, n int64) int64 {
 	first := last + 1
-	if first < now<<g.layout.Sequence {
+	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.spent
 		return now<<g.layout.Sequence + offset(now, g.size-n+1)
 	}
 	if first&(g.size-1)+n > g.size {
@@ -215,42 +225,45 @@ func (g *Generator) after(last, now, n int64) int64 {
 	return first
 }
 
-// offset is where the sequence of a millisecond begins, below room: spread
-// evenly, so that the ids of a quiet table do so modulo any number of shards.
-// Steps of the golden ratio do that for times in any rhythm.
+// offset is where the sequence of a millisecond begins, below room: without a
+// pattern, so that the ids of a quiet table spread over any number of shards,
+// in whatever rhythm its rows come.
 func offset(ms, room int64) int64 {
 	h := uint64(ms) * 0x9e3779b97f4a7c15
-	return int64((h >> 32) * uint64(room) >> 32)
+	h = (h ^ h>>32) * 0xd6e8feb86659fd93
+	h ^= h >> 32
+	return int64((h & (1<<32 - 1)) * uint64(room) >> 32)
 }
 
 // wait returns when it is worth trying again, or an error if it won't be.
-func (g *Generator) wait(ctx context.Context, n int64) error {
-	deadline := time.Now().Add(maxWait)
+// waited is how many ms the call of Next has spent here.
+func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
+	began := g.term.Load().lease.Now() - waited
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		t := g.term.Load()
 		now := t.lease.Now() - t.epoch
+		waited = now + t.epoch - began
 		ms := (g.after(t.last.Load(), now, n) + n - 1) >> g.layout.Sequence
-		over := t.lease.Err()
-		switch early := ms - t.ahead - now; {
-		case errors.Is(over, worker.ErrClosed):
-			return idgen.ErrClosed
-		case over == nil && ms >= 1<<g.layout.Time:
-			return &EpochError{time.UnixMilli(t.epoch), g.layout.End()}
-		case over == nil && early > maxWait.Milliseconds():
-			return &worker.ClockError{Worker: t.lease.Worker(), Owner: "this process", Behind: time.Duration(ms-now) * time.Millisecond}
-		case over == nil && early > 0:
+		held := t.lease.Err() == nil
+		switch early := ms - t.ahead - now - waited; {
+		case held && g.layout.spent(ms):
+			return 0, &EpochError{time.UnixMilli(t.epoch), g.layout.End()}
+		case held && early > 0:
 			pause = time.Duration(early) * time.Millisecond
-		case over == nil && ms+t.epoch <= t.lease.Limit():
-			return nil
-		case time.Now().After(deadline):
-			return g.unleased(t)
+		case held && ms+t.epoch <= t.lease.Limit():
+			return waited, nil
+		case waited >= maxWait.Milliseconds():
+			return 0, g.unleased(t)
 		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
+		case <-g.over:
+			timer.Stop()
+			return 0, idgen.ErrClosed
 		case <-ctx.Done():
 			timer.Stop()
-			return fmt.Errorf("leafsql: snowflake: waiting for an id: %w", context.Cause(ctx))
+			return 0, fmt.Errorf("leafsql: snowflake: waiting for an id: %w", context.Cause(ctx))
 		}
 	}
 }

@@ -1,8 +1,18 @@
 package snowflake
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -10,27 +20,364 @@ import (
 
 var _ idgen.Generator = (*Generator)(nil)
 
-func newGenerator(t testing.TB, layout Layout) *Generator {
-	t.Helper()
-	l, err := worker.Open(t.Context(), "static(7)", worker.Config{Workers: layout.Workers(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := New(layout, l)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { g.Close() })
-	return g
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// small has 16 ids a millisecond, so that they are soon used up.
+var small = Layout{Time: 41, Worker: 6, Sequence: 4, Epoch: 1}
+
+// today is when the tests' bubbles begin, except where they say else.
+var today = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
+
+// bubble runs f at a time of its own, in which waiting takes none.
+func bubble(t *testing.T, at time.Time, f func(t *testing.T)) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(at))
+		f(t)
+	})
 }
 
-func BenchmarkBurst(b *testing.B) {
-	g := newGenerator(b, Layout{Time: 41, Worker: 0 + 3, Sequence: 19, Epoch: Leaf.Epoch})
-	ctx := b.Context()
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := g.Next(ctx, 1); err != nil {
-			b.Fatal(err)
+// next is Next where an error is none of the test's business.
+func next(t testing.TB, g *Generator, n int) int64 {
+	t.Helper()
+	id, err := g.Next(t.Context(), n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id
+}
+
+// parts reads an id of g.
+func parts(t testing.TB, g *Generator, id int64) Parts {
+	t.Helper()
+	p, err := g.Layout().Decompose(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestNext(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		g := new(registry).generator(t, Leaf, 1, 0)
+		last := int64(0)
+		for i := range 5000 {
+			n := 1 + i*7%4096
+			first := next(t, g, n)
+			if first <= last {
+				t.Fatalf("%d after %d", first, last)
+			}
+			last = first + int64(n) - 1
+			from, to := parts(t, g, first), parts(t, g, last)
+			if !from.Time.Equal(to.Time) || from.Worker != 0 || to.Worker != 0 || to.Sequence-from.Sequence != n-1 {
+				t.Fatalf("a block of %d from %+v to %+v", n, from, to)
+			}
+		}
+	})
+}
+
+// The time an id says is the clock's while there is no burst, but for the
+// rounding of two clocks.
+func TestTime(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		for _, l := range []Layout{Leaf, Twitter, Discord, JavaScript} {
+			g := new(registry).generator(t, l, 1, 0)
+			for range 100 {
+				time.Sleep(1234567 * time.Microsecond)
+				if p := parts(t, g, next(t, g, 1)); time.Since(p.Time) < 0 || time.Since(p.Time) >= 2*time.Millisecond {
+					t.Fatalf("%s: an id of %v at %v", l, p.Time, time.Now())
+				}
+			}
+		}
+	})
+}
+
+func TestCount(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		g := new(registry).generator(t, Leaf, 1, 0)
+		for _, n := range []int{-1, 0, 4097, 1 << 40} {
+			before := next(t, g, 1)
+			_, err := g.Next(t.Context(), n)
+			if e, ok := errors.AsType[*idgen.CountError](err); !ok || e.N != n || e.Max != 4096 {
+				t.Errorf("%d ids: %v", n, err)
+			}
+			if id := next(t, g, 1); id != before+1 {
+				t.Errorf("%d after %d: a refused call changed something", id, before)
+			}
+		}
+		if p := parts(t, g, next(t, g, 4096)); p.Sequence != 0 {
+			t.Errorf("a whole millisecond's block begins at %d", p.Sequence)
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		l := new(registry).acquire(t, 1024, 0)
+		defer l.Close()
+		if _, err := New(JavaScript, l); err == nil || !strings.Contains(err.Error(), "no room for 1024 worker ids") {
+			t.Errorf("5 bits for 1024 worker ids: %v", err)
+		}
+		if _, err := New(Layout{Time: 41}, l); err == nil {
+			t.Error("a layout that isn't valid was taken")
+		}
+		future := Leaf
+		future.Epoch = time.Now().UnixMilli() + 1
+		var e *EpochError
+		if _, err := New(future, l); !errors.As(err, &e) || !e.Begin.Equal(time.UnixMilli(future.Epoch)) || !errors.Is(err, idgen.ErrExhausted) {
+			t.Errorf("an epoch to come: %v", err)
+		}
+		g, err := New(Leaf, l)
+		if err != nil {
+			t.Fatalf("what was refused must leave the lease: %v", err)
+		}
+		defer g.Close()
+		if _, err := New(Leaf, l); err == nil || !strings.Contains(err.Error(), "already has a generator") {
+			t.Errorf("a second generator on one lease: %v", err)
+		}
+	})
+}
+
+func TestEpochEnds(t *testing.T) {
+	defer slog.SetDefault(slog.Default())
+	for _, layout := range []Layout{
+		{Time: 30, Worker: 10, Sequence: 4, Epoch: today.UnixMilli()},
+		{Time: 41, Worker: 0, Sequence: 22, Epoch: 0}, // places take all 63 bits
+	} {
+		bubble(t, layout.End().Add(-20*time.Second), func(t *testing.T) {
+			slog.SetDefault(slog.New(slog.DiscardHandler))
+			g := new(registry).generator(t, layout, 1, 0)
+			time.Sleep(time.Until(layout.End()))
+			last, ids := int64(0), 0
+			for {
+				first, err := g.Next(t.Context(), 1<<layout.Sequence)
+				if e, ok := errors.AsType[*EpochError](err); ok {
+					if !e.End.Equal(layout.End()) || !errors.Is(err, idgen.ErrExhausted) {
+						t.Errorf("%s: %v", layout, err)
+					}
+					break
+				}
+				if err != nil || first <= last {
+					t.Fatalf("%s: %d after %d, %v", layout, first, last, err)
+				}
+				last = first
+				ids++
+			}
+			if p := parts(t, g, last); ids > 2 || !p.Time.Equal(layout.End()) { // 2: the clocks' rounding
+				t.Errorf("%s: %d blocks, the last %+v", layout, ids, p)
+			}
+			time.Sleep(time.Hour)
+			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
+				t.Errorf("%s: after the end: %d, %v", layout, id, err)
+			}
+			l := new(registry).acquire(t, 1, 0)
+			defer l.Close()
+			if _, err := New(layout, l); !errors.Is(err, idgen.ErrExhausted) {
+				t.Errorf("%s: a start after the end: %v", layout, err)
+			}
+		})
+	}
+}
+
+func TestEpochWarning(t *testing.T) {
+	for years, want := range map[int]bool{4: true, 6: false} {
+		bubble(t, Leaf.End().AddDate(-years, 0, 0), func(t *testing.T) {
+			var log bytes.Buffer
+			defer slog.SetDefault(slog.Default())
+			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+			new(registry).generator(t, Leaf, 1, 0)
+			if got := strings.Contains(log.String(), "ends soon"); got != want {
+				t.Errorf("%d years ahead: %q", years, log.String())
+			}
+		})
+	}
+}
+
+// The ids of two runs of the same worker id rise, whatever the clock was set
+// to between them: a little back is waited out, more is refused and said.
+func TestClockSetBack(t *testing.T) {
+	state := t.TempDir()
+	var last int64
+	bubble(t, today, func(t *testing.T) {
+		l, err := open(t, small, "static(7)", state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := New(small, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = next(t, g, 16)
+		for range 500 {
+			last = next(t, g, 16) + 15 // to half a second ahead
+		}
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+	})
+	bubble(t, today.Add(-time.Hour), func(t *testing.T) {
+		_, err := open(t, small, "static(7)", state)
+		e, ok := errors.AsType[*worker.ClockError](err)
+		if !ok || e.Worker != 7 || e.Behind < time.Hour || e.Behind > time.Hour+time.Second {
+			t.Errorf("an hour back: %v", err)
+		}
+	})
+	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := worker.Open(ctx, "static(7)", worker.Config{Workers: small.Workers(), State: state, Logger: slog.New(slog.DiscardHandler)})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a wait longer than its context: %v", err)
+		}
+	})
+	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
+		l, err := open(t, small, "static(7)", state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, err := New(small, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		if waited := 3*time.Second + time.Until(today); waited < 0 || time.Until(today) > -500*time.Millisecond {
+			t.Errorf("3 s back were waited out until %v", time.Now())
+		}
+		if id := next(t, g, 1); id <= last {
+			t.Errorf("%d after %d", id, last)
+		}
+	})
+}
+
+func TestClose(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		r := new(registry)
+		g := r.generator(t, small, 1, 0)
+		last := parts(t, g, next(t, g, 1)).Time
+		for range 2 {
+			if err := g.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
+			t.Errorf("after Close: %v", err)
+		}
+		if d := r.doc(0); !d.Free || d.HW != last.UnixMilli() {
+			t.Errorf("the worker id was given back as %+v; the last id is of %d", d, last.UnixMilli())
+		}
+	})
+}
+
+// Close ends waits at once, also while no lease is held.
+func TestCloseWhileWaiting(t *testing.T) {
+	for name, rob := range map[string]bool{"for time": false, "for a lease": true} {
+		bubble(t, today, func(t *testing.T) {
+			r := new(registry)
+			g := r.generator(t, small, 1, 0)
+			if rob {
+				r.rob(0)
+				time.Sleep(11 * time.Second)
+			} else {
+				for g.term.Load().last.Load()>>4+1 <= g.term.Load().lease.Now()+29_999 {
+					next(t, g, 16)
+				}
+			}
+			began := time.Now()
+			failed := make(chan error)
+			for range 3 {
+				go func() {
+					for {
+						if _, err := g.Next(t.Context(), 16); err != nil {
+							failed <- err
+							return
+						}
+					}
+				}()
+			}
+			time.Sleep(time.Second)
+			go g.Close()
+			for range 3 {
+				if err := <-failed; !errors.Is(err, idgen.ErrClosed) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if waited := time.Since(began); waited > 1010*time.Millisecond {
+				t.Errorf("%s: Close was noticed after %v", name, waited)
+			}
+		})
+	}
+}
+
+// draw lets n goroutines draw per calls each, of many sizes, and gives the ids.
+func draw(t testing.TB, g *Generator, n, per int) []int64 {
+	var (
+		wg  sync.WaitGroup
+		ids = make([][]int64, n)
+	)
+	for i := range n {
+		wg.Go(func() {
+			for k := range per {
+				size := 1 + (i+k)%5
+				first, err := g.Next(t.Context(), size)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if k := len(ids[i]); k > 0 && first <= ids[i][k-1] {
+					t.Errorf("%d after %d", first, ids[i][k-1])
+					return
+				}
+				for s := range int64(size) {
+					ids[i] = append(ids[i], first+s)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return slices.Concat(ids...)
+}
+
+// distinct says whether no id is there twice.
+func distinct(t testing.TB, ids []int64) {
+	t.Helper()
+	slices.Sort(ids)
+	if all := len(ids); len(slices.Compact(ids)) != all {
+		t.Error("ids were issued twice")
+	}
+	if len(ids) == 0 || ids[0] < 1 {
+		t.Errorf("%d ids, the least is not above 0", len(ids))
+	}
+}
+
+func TestGoroutines(t *testing.T) {
+	for _, l := range []Layout{Leaf, JavaScript} {
+		g := new(registry).generator(t, l, 1, 0)
+		distinct(t, draw(t, g, 64, 1000))
+	}
+}
+
+// Generators on different worker ids never meet, though their times and
+// sequences are the same.
+func TestWorkersDisjoint(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		r := new(registry)
+		var ids []int64
+		for range 4 {
+			ids = append(ids, draw(t, r.generator(t, small, 4, 0), 4, 1000)...)
+		}
+		distinct(t, ids)
+	})
+}
+
+func TestAllocations(t *testing.T) {
+	g := new(registry).generator(t, Leaf, 1, time.Hour)
+	ctx := t.Context()
+	for _, n := range []int{1, 100} {
+		if allocs := testing.AllocsPerRun(10_000, func() {
+			if _, err := g.Next(ctx, n); err != nil {
+				t.Fatal(err)
+			}
+		}); allocs != 0 {
+			t.Errorf("%v allocations for %d ids", allocs, n)
 		}
 	}
 }
