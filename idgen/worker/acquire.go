@@ -27,7 +27,7 @@ func (e *engine) acquire(ctx context.Context) (*holding, error) {
 	began := e.now()
 	for try := int64(0); ; try++ {
 		h, err := e.search(ctx)
-		if h != nil {
+		if h != nil { // err is of the slots tried before
 			return h, nil
 		}
 		var (
@@ -65,13 +65,16 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 	var (
 		later, missing, ahead, held []reading
 		failed                      error
+		h                           *holding
 	)
-	take := func(r reading) *holding {
-		h, err := e.take(ctx, anchor, r)
-		if err != nil {
+	// take says whether the search is over: a slot was taken, or every take to
+	// come would be as void as this one.
+	take := func(r reading) bool {
+		var err error
+		if h, err = e.take(ctx, anchor, r); err != nil {
 			failed = err
 		}
-		return h
+		return h != nil || errors.Is(err, errVoid)
 	}
 	for batch := range slices.Chunk(slots, readAtOnce) {
 		answered := false
@@ -94,8 +97,8 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 			case floor > now:
 				later = append(later, r)
 			default:
-				if h := take(r); h != nil {
-					return h, nil
+				if take(r) {
+					return h, failed
 				}
 			}
 			if ctx.Err() != nil {
@@ -111,8 +114,8 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 		return cmp.Compare(e.floor(a.doc, now), e.floor(b.doc, now))
 	})
 	for _, r := range later {
-		if h := take(r); h != nil {
-			return h, nil
+		if take(r) {
+			return h, failed
 		}
 	}
 	for _, r := range missing {
@@ -121,8 +124,8 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 		case r.err != nil:
 			return nil, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
 		case r.doc.IsInitial():
-			if h := take(r); h != nil {
-				return h, nil
+			if take(r) {
+				return h, failed
 			}
 		}
 	}
@@ -199,11 +202,21 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 		return nil, fmt.Errorf("leafsql: taking worker id %d: %s: %w", r.slot, res, cmp.Or(err, errContended))
 	}
 	if after, err := e.anchor(ctx); err != nil || after != anchor {
-		return nil, fmt.Errorf("leafsql: taking worker id %d: the registry was wiped: %w", r.slot, cmp.Or(err, errContended))
+		e.undo(ctx, r.slot, y, v)
+		return nil, fmt.Errorf("leafsql: taking worker id %d: %w: %w", r.slot, errVoid, cmp.Or(err, errors.New("it was wiped meanwhile")))
 	}
 	h := &holding{engine: e, slot: r.slot, doc: y, ver: v, sent: y.HW, bound: bound, before: r.doc}
 	h.start = max(floor+1, e.now())
 	return h, nil
+}
+
+// undo frees a slot whose take is void. What the slot held before may be lost,
+// so that its history is unknown.
+func (e *engine) undo(ctx context.Context, slot int, y Doc, v Version) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms(e.late))
+	defer cancel()
+	y.HW, y.Free = max(y.HW, e.quarantine(e.now())), true
+	e.put(ctx, slot, y, v)
 }
 
 // resume goes on with the slot that this process's last life held, up to the

@@ -13,7 +13,10 @@ var ErrClosed = errors.New("leafsql: the worker id was given back")
 // same local state.
 var ErrInUse = errors.New("local state is in use")
 
-var errContended = errors.New("another process was there at the same time")
+var (
+	errContended = errors.New("another process was there at the same time")
+	errVoid      = errors.New("the registry may not be the one that was read")
+)
 
 // TakenError says that every worker id is held by somebody.
 type TakenError struct {
