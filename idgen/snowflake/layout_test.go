@@ -81,3 +81,51 @@ func TestComposeDecompose(t *testing.T) {
 		t.Error("an id above the layout was read")
 	}
 }
+
+func TestComposeRefuses(t *testing.T) {
+	if id, err := Leaf.Compose(Parts{Time: time.UnixMilli(Leaf.Epoch)}); err == nil {
+		t.Errorf("0 was made: %d", id)
+	}
+	// Unix milliseconds of such times do not fit an int64.
+	for _, at := range []time.Time{time.Unix(1<<55, 0), time.Unix(-1<<55, 0)} {
+		if id, err := Leaf.Compose(Parts{Time: at}); err == nil {
+			t.Errorf("%v made %d", at, id)
+		}
+	}
+}
+
+// What an id says makes that id again, and what makes an id is said by it.
+func FuzzLayout(f *testing.F) {
+	f.Add("41-10-12", int64(1<<62), int64(1_700_000_000_000), 3, 5, 77)
+	f.Add("41-5+5-12@2024-01-01", int64(1), int64(0), 31, 31, 4095)
+	f.Add("41-5-7@2024-01-01", int64(1<<53-1), int64(-1), 0, 31, 127)
+	f.Add("41-0-22@0", int64(1<<63-1), int64(1<<41-1), 0, 0, 1<<22-1)
+	f.Add("62-0-1@0", int64(-1), int64(1<<62-1), 0, 0, 1)
+	f.Fuzz(func(t *testing.T, text string, id, ms int64, datacenter, worker, sequence int) {
+		l, err := ParseLayout(text)
+		if err != nil {
+			if l != (Layout{}) || !strings.Contains(err.Error(), "leafsql: snowflake layout") {
+				t.Fatalf("%q: %+v, %v", text, l, err)
+			}
+			return
+		}
+		if again, err := ParseLayout(l.String()); err != nil || again != l {
+			t.Fatalf("%q is %s, which is %+v, %v", text, l, again, err)
+		}
+		p, err := l.Decompose(id)
+		if fits := id > 0 && uint64(id) < 1<<(l.Time+l.Worker+l.Sequence); fits != (err == nil) {
+			t.Fatalf("%s: %d is read as %+v, %v", l, id, p, err)
+		}
+		if err == nil {
+			if again, err := l.Compose(p); err != nil || again != id {
+				t.Fatalf("%s: %d says %+v, which makes %d, %v", l, id, p, again, err)
+			}
+		}
+		p = Parts{time.UnixMilli(ms), datacenter, worker, sequence}
+		if made, err := l.Compose(p); err == nil {
+			if again, err := l.Decompose(made); err != nil || again != p {
+				t.Fatalf("%s: %+v makes %d, which says %+v, %v", l, p, made, again, err)
+			}
+		}
+	})
+}
