@@ -12,7 +12,8 @@
 //	first, err := ids.Next(ctx, 3) // first, first+1 and first+2
 //
 // Ids of one generator only rise, also over a worker id lost and another taken.
-// Their time may run ahead of the clock in a burst, as far as Lease.Ahead.
+// Their time may run ahead of the clock in a burst: as far as Lease.Ahead, for
+// calls that had to wait by that wait more, and never beyond Lease.Limit.
 // A clock set back while the process runs is not followed. One set back between
 // two runs is for worker.Open to wait out, or to refuse with a worker.ClockError
 // that says by how much.
