@@ -1,0 +1,169 @@
+package workertest
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Memory is a registry in memory, for tests that need none. It keeps the rules
+// of worker.Slots, and breaks them on demand. The zero value is an empty one.
+type Memory struct {
+	mu     sync.Mutex
+	slots  map[int]text
+	anchor int // how often it was wiped
+	faults Faults
+}
+
+// text is what a slot holds.
+type text struct{ now, before string }
+
+// Faults are what goes wrong, from now on. The first six do happen, and
+// leases must bear them; the others make it no registry.
+type Faults struct {
+	Away        bool          // nobody answers
+	Delay       time.Duration // before each answer
+	LoseReplies int           // of n writes, one is done and its reply lost; 0: none
+	RefuseRight int           // of n writes at the right version, one is refused
+	StaleReads  int           // of n reads, one shows what was before
+	Insert      bool          // a missing slot takes a put at any version, as on Nacos
+
+	AlwaysOK   bool // wrong versions are told OK, without effect
+	NoCompare  bool // wrong versions are written upon
+	LoseWrites bool // right versions are told OK, without effect
+}
+
+// ErrAway is the error of a registry that does not answer.
+var ErrAway = errors.New("the registry does not answer")
+
+// Fault changes what goes wrong.
+func (m *Memory) Fault(change func(*Faults)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change(&m.faults)
+}
+
+// Fixture gives m to Run or RunInBubble.
+func (m *Memory) Fixture() Fixture {
+	away := func(is bool) func() error {
+		return func() error {
+			m.Fault(func(f *Faults) { f.Away = is })
+			return nil
+		}
+	}
+	return Fixture{
+		Open: func(context.Context) (worker.Source, error) { return worker.Source{Slots: m}, nil },
+		Wipe: m.change(func() { clear(m.slots); m.anchor++ }),
+		Copy: func() (func() error, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			slots := maps.Clone(m.slots)
+			return m.change(func() { m.slots = maps.Clone(slots) }), nil
+		},
+		Stop:    away(true),
+		Start:   away(false),
+		Remove:  func(slot int) error { return m.change(func() { delete(m.slots, slot) })() },
+		Corrupt: func(slot int) error { return m.change(func() { m.slots[slot] = text{now: "edited by hand"} })() },
+	}
+}
+
+// change is a hand on what is stored.
+func (m *Memory) change(do func()) func() error {
+	return func() error {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		do()
+		return nil
+	}
+}
+
+// Get implements worker.Slots.
+func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	if err := m.dawdle(ctx); err != nil {
+		return worker.Doc{}, "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults.Away {
+		return worker.Doc{}, "", ErrAway
+	}
+	s := m.slots[slot]
+	shown := s.now
+	if oneIn(m.faults.StaleReads) {
+		shown = s.before
+	}
+	if shown == "" {
+		return worker.Doc{}, "", nil
+	}
+	d, err := worker.ParseDoc(shown)
+	if err != nil {
+		return worker.Doc{}, "", err
+	}
+	return d, worker.Version(shown), nil
+}
+
+// Put implements worker.Slots.
+func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if err := m.dawdle(ctx); err != nil {
+		return "", worker.Refused, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f, s, y := m.faults, m.slots[slot], d.Encode()
+	right := worker.Version(s.now) == expected || f.Insert && s.now == ""
+	switch {
+	case f.Away:
+		return "", worker.Unknown, ErrAway
+	case f.AlwaysOK && !right, f.LoseWrites && right && s.now != "":
+		return worker.Version(y), worker.OK, nil
+	case !right && !f.NoCompare, oneIn(f.RefuseRight):
+		return "", worker.Refused, nil
+	}
+	if m.slots == nil {
+		m.slots = make(map[int]text)
+	}
+	m.slots[slot] = text{now: y, before: s.now}
+	if oneIn(f.LoseReplies) {
+		return "", worker.Unknown, ErrAway
+	}
+	return worker.Version(y), worker.OK, nil
+}
+
+// Anchor implements worker.Anchorer.
+func (m *Memory) Anchor(ctx context.Context) (string, error) {
+	if err := m.dawdle(ctx); err != nil {
+		return "", err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.faults.Away {
+		return "", ErrAway
+	}
+	return strconv.Itoa(m.anchor), nil
+}
+
+// oneIn is true for one call in n.
+func oneIn(n int) bool { return n > 0 && rand.IntN(n) == 0 }
+
+func (m *Memory) dawdle(ctx context.Context) error {
+	m.mu.Lock()
+	d := m.faults.Delay
+	m.mu.Unlock()
+	if d == 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

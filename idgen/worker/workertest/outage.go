@@ -1,0 +1,132 @@
+package workertest
+
+import (
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// downAtStart starts a process while nobody answers.
+func downAtStart(k *kit) {
+	k.seed(0, 4)
+	p := k.open(0) // a process that opened it before
+	k.ok(k.Stop())
+	if err := p.acquire(k.within(2*time.Second), among(4)); err == nil {
+		k.Error("a lease from a registry that is away")
+	}
+	src, err := k.Open(k.within(2 * time.Second)) // one that opens it now may be told so
+	var q *process
+	if err == nil {
+		q = &process{k: k, slots: src.Slots, src: src}
+		defer q.Close()
+	}
+	k.ok(k.Start())
+	if q == nil {
+		q = k.open(0)
+	}
+	k.searches(q)
+	k.searches(k.open(0))
+}
+
+// searches takes a lease from a registry that is on its way back.
+func (k *kit) searches(p *process) {
+	k.Helper()
+	src := p
+	var err error
+	k.eventually("a lease after the registry came back", func() bool {
+		if err = src.acquire(k.within(patience), among(4)); err != nil {
+			k.Log(err)
+			src = k.open(0) // the source was closed by the one that failed
+		}
+		return err == nil
+	})
+	src.issue()
+	src.lease.Close()
+}
+
+// downDuringRun goes on issuing within the bound, and after it.
+func downDuringRun(k *kit) {
+	k.seed(0, 4)
+	cfg := worker.Config{Workers: 4, Bound: time.Minute}
+	p := k.hold(0, cfg)
+	k.ok(k.Stop())
+	limit := p.lease.Limit()
+	p.issue()
+	time.Sleep(time.Second)
+	p.issue()
+	if p.lease.Err() != nil || p.lease.Limit() != limit {
+		k.Errorf("limit %d, before %d, %v", p.lease.Limit(), limit, p.lease.Err())
+	}
+	k.ok(k.Start())
+	k.eventually("a higher limit", func() bool {
+		p.issue()
+		return p.lease.Limit() > limit || p.lease.Err() != nil
+	})
+	if p.lease.Err() != nil {
+		k.Error(p.lease.Err())
+	}
+	p.burst()
+	q := k.hold(0, cfg)
+	if q.lease.Worker() == p.lease.Worker() {
+		k.Errorf("worker id %d given twice", q.lease.Worker())
+	}
+	q.burst()
+	if !k.virtual {
+		return
+	}
+	k.ok(k.Stop()) // longer than a bound
+	k.endsWithin(p, 2*time.Minute)
+	p.burst()
+	k.ok(k.Start())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		s, err := p.lease.Successor(k.within(5 * time.Minute))
+		if err != nil {
+			k.Error(err)
+			return
+		}
+		p.have(s)
+		p.burst()
+	})
+	wg.Wait()
+}
+
+// wiped loses everything under live owners, who go on; nobody may take their
+// worker ids before their bounds are over.
+func wiped(k *kit) {
+	k.seed(0, 2)
+	p := k.hold(0, among(2))
+	p.burst()
+	before, err := p.Anchor(k.within(patience))
+	k.ok(err)
+	k.ok(k.Wipe())
+	k.eventually("another anchor, or none", func() bool {
+		after, err := p.Anchor(k.within(5 * time.Second))
+		return err == nil && (after != before || before == "")
+	})
+	k.unknownHistory(p, among(2))
+}
+
+// restored sets the registry back. A live owner goes on; and after writers were
+// away for as long as is documented, nothing is issued twice.
+func restored(k *kit) {
+	k.seed(0, 1)
+	cfg := worker.Config{Workers: 1, Bound: time.Minute}
+	p := k.hold(0, cfg)
+	restore, err := k.Copy()
+	k.ok(err)
+	limit := p.lease.Limit()
+	k.eventually("a higher limit", func() bool { return p.lease.Limit() > limit })
+	p.burst()
+	k.ok(restore())
+	limit = p.lease.Limit()
+	k.eventually("a higher limit after the registry was set back", func() bool { return p.lease.Limit() > limit })
+	if p.lease.Err() != nil {
+		k.Error(p.lease.Err())
+	}
+	p.burst()
+	p.crash()
+	k.ok(restore())
+	k.hold(4*time.Minute, cfg).burst()
+}

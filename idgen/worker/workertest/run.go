@@ -1,0 +1,162 @@
+// Package workertest is what every worker.Slots must pass.
+//
+//	func TestSlots(t *testing.T) {
+//		workertest.Run(t, func(t testing.TB) workertest.Fixture {
+//			registry := …
+//			return workertest.Fixture{Open: registry.open, Wipe: registry.wipe}
+//		})
+//	}
+//
+// First come the rules of Slots themselves, then leases on them: processes that
+// start at once, crash, lose touch, have wrong clocks, and a registry that goes
+// away, is wiped or set back. Memory is a registry for tests of other things.
+//
+// The package does not search schedules, as worker's own simulation does, and
+// does not test what a registry's server does when its machine crashes.
+package workertest
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Fixture is an empty registry and a hand on it. What a registry can't do is
+// left nil, and what needs it is left out.
+type Fixture struct {
+	// Open opens the registry as one more process does, with connections of
+	// its own. Slots that are an io.Closer are closed by the kit.
+	Open func(ctx context.Context) (worker.Source, error)
+
+	// Exclusive says that the registry has one slot, and that a second Open
+	// fails until the first is closed.
+	Exclusive bool
+
+	Wipe        func() error                             // loses everything
+	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy
+	Stop, Start func() error                             // the registry is away, and back with what it had
+	Remove      func(slot int) error                     // loses one document
+	Corrupt     func(slot int) error                     // makes a document unreadable
+}
+
+// Run tests a registry that waits for something outside the process. open is
+// called for each part; parts that disturb the whole registry run first and
+// alone, the others in parallel.
+func Run(t *testing.T, open func(t testing.TB) Fixture) {
+	for _, p := range parts {
+		if p.alone {
+			t.Run(p.name, func(t *testing.T) { p.run(t, open(t), false) })
+		}
+	}
+	for _, p := range parts {
+		if !p.alone {
+			t.Run(p.name, func(t *testing.T) {
+				t.Parallel()
+				p.run(t, open(t), false)
+			})
+		}
+	}
+}
+
+// RunInBubble is Run for a registry that waits for nothing outside the
+// process: each part runs in virtual time, as testing/synctest gives it.
+func RunInBubble(t *testing.T, open func(t testing.TB) Fixture) {
+	for _, p := range parts {
+		t.Run(p.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { p.run(t, open(t), true) })
+		})
+	}
+}
+
+// part is one thing that is tested.
+type part struct {
+	name  string
+	test  func(*kit)
+	alone bool                // it disturbs all of the registry
+	can   func(*Fixture) bool // whether the registry can do what it takes; nil: always
+}
+
+var parts = []part{
+	{"Missing", missing, false, nil},
+	{"RoundTrip", roundTrip, false, nil},
+	{"WrongVersion", wrongVersion, false, nil},
+	{"Chain", chain, false, nil},
+	{"OneWinner", oneWinner, false, nil},
+	{"Creators", creators, false, nil},
+	{"NoUpdateIsLost", noUpdateIsLost, false, nil},
+	{"EndedContext", endedContext, false, nil},
+	{"Corrupt", corrupt, false, func(f *Fixture) bool { return f.Corrupt != nil }},
+
+	{"StartsAtOnce", startsAtOnce, false, several},
+	{"StartsAtOnceOnNothing", startsAtOnceOnNothing, false, several},
+	{"Release", release, false, nil},
+	{"CrashTakesAnotherSlot", crashTakesAnother, false, several},
+	{"CrashAlone", crashAlone, false, nil},
+	{"TakeOver", takeOver, false, several},
+	{"Fencing", fencing, false, several},
+	{"CutOff", cutOff, false, several},
+	{"BoundHonoured", boundHonoured, false, nil},
+	{"LateIsUnknown", lateIsUnknown, false, nil},
+	{"LostReplies", lostReplies, false, nil},
+	{"AllTaken", allTaken, false, several},
+	{"ClockSetBack", clockSetBack, false, nil},
+	{"ClockFarAhead", clockFarAhead, false, nil},
+	{"StateResumes", stateResumes, false, nil},
+	{"StateLost", stateLost, false, several},
+	{"StateCorrupted", stateCorrupted, false, several},
+	{"StateCopied", stateCopied, false, several},
+	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && several(f) }},
+
+	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
+	{"DownDuringRun", downDuringRun, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
+	{"Wiped", wiped, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
+	{"Restored", restored, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
+}
+
+func several(f *Fixture) bool { return !f.Exclusive }
+
+func (p part) run(t testing.TB, f Fixture, virtual bool) {
+	t.Helper()
+	if p.can != nil && !p.can(&f) {
+		t.Skip("not for this registry")
+	}
+	p.test(&kit{TB: t, Fixture: f, virtual: virtual})
+}
+
+// kit is one part's test.
+type kit struct {
+	testing.TB
+	Fixture
+	virtual bool // time costs nothing
+	ledger  ledger
+}
+
+// within is a context for what should be there in a moment.
+func (k *kit) within(d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(k.Context(), d)
+	k.Cleanup(cancel)
+	return ctx
+}
+
+func (k *kit) ok(err error) {
+	k.Helper()
+	if err != nil {
+		k.Fatal(err)
+	}
+}
+
+// eventually waits for what registries show with a delay.
+func (k *kit) eventually(what string, ok func() bool) {
+	k.Helper()
+	for until := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			k.Fatalf("not seen within %v: %s", patience, what)
+		}
+	}
+}
+
+// patience is how long a registry may take for anything.
+const patience = 30 * time.Second

@@ -1,0 +1,352 @@
+package workertest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+var docs atomic.Int64
+
+// doc is a document that was never written before.
+func doc() worker.Doc {
+	return worker.Doc{Nonce: fmt.Sprintf("%032x", docs.Add(1)), HW: time.Now().UnixMilli() - 1000, Free: true, Owner: "kit"}
+}
+
+// set writes until it is told OK, upon whatever is there, and gives the version.
+func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
+	k.Helper()
+	var (
+		last worker.Result
+		why  error
+	)
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		ctx, cancel := context.WithTimeout(k.Context(), 5*time.Second)
+		_, v, err := s.Get(ctx, slot)
+		if why = err; err == nil {
+			v, last, why = s.Put(ctx, slot, d, v)
+			if last == worker.OK {
+				cancel()
+				return v
+			}
+		}
+		cancel()
+	}
+	k.Fatalf("slot %d can't be written: %v, %v", slot, last, why)
+	return ""
+}
+
+// refused puts at a version that is not the slot's.
+func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
+	k.Helper()
+	for range 10 {
+		_, r, err := s.Put(k.within(5*time.Second), slot, doc(), expected)
+		switch r {
+		case worker.OK:
+			k.Fatalf("slot %d: a put at the wrong version %q was told OK", slot, expected)
+		case worker.Refused:
+			return
+		}
+		k.Logf("slot %d: a put at the wrong version: %v, %v", slot, r, err)
+	}
+	k.Fatalf("slot %d: puts at a wrong version are never refused", slot)
+}
+
+// next puts at the right version. A registry may refuse that now and then, but
+// not for long.
+func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
+	k.Helper()
+	var (
+		r   worker.Result
+		err error
+	)
+	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
+		var after worker.Version
+		after, r, err = s.Put(k.within(5*time.Second), slot, doc(), v)
+		switch {
+		case r == worker.OK && (after == "" || after == v):
+			k.Fatalf("slot %d: version %q after a put at %q", slot, after, v)
+		case r == worker.OK:
+			return after
+		case r == worker.Unknown: // where the slot is now, only a read tells
+			k.Fatalf("slot %d: a put at the right version: unknown, %v", slot, err)
+		}
+	}
+	k.Fatalf("slot %d: puts at the version last told are %v, %v: another put changed the slot, or that one did not", slot, r, err)
+	return ""
+}
+
+// shows waits until another process reads what was written.
+func (k *kit) shows(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
+	k.Helper()
+	k.eventually(fmt.Sprintf("slot %d is %+v at %q", slot, d, v), func() bool {
+		got, gv, err := s.Get(k.within(5*time.Second), slot)
+		return err == nil && gv == v && got == d
+	})
+}
+
+// another is a second process, where there can be one.
+func (k *kit) another(p *process) worker.Slots {
+	if k.Exclusive {
+		return p.slots
+	}
+	return k.open(0).slots
+}
+
+func missing(k *kit) {
+	s := k.open(0).slots
+	slots := []int{0, 1, 1023}
+	if k.Exclusive {
+		slots = slots[:1]
+	}
+	for _, slot := range slots {
+		if d, v, err := s.Get(k.within(patience), slot); err != nil || v != "" || d != (worker.Doc{}) {
+			k.Errorf("missing slot %d: %+v, version %q, %v", slot, d, v, err)
+		}
+	}
+}
+
+func roundTrip(k *kit) {
+	p := k.open(0)
+	s, other := p.slots, k.another(p)
+	seen := make(map[worker.Version]bool)
+	for _, d := range []worker.Doc{
+		worker.Initial(),
+		doc(),
+		{Nonce: strings.Repeat("f", 32), HW: 1},
+		{Nonce: "a", HW: 1<<62 + 1, Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
+		{Nonce: "b", HW: time.Now().UnixMilli(), Owner: strings.Repeat("a long name ", 20)},
+	} {
+		v := k.set(s, 0, d)
+		if v == "" || seen[v] {
+			k.Errorf("%+v: version %q", d, v)
+		}
+		seen[v] = true
+		k.shows(other, 0, d, v)
+	}
+}
+
+func wrongVersion(k *kit) {
+	p := k.open(0)
+	s, other := p.slots, k.another(p)
+	first := k.set(s, 0, doc())
+	k.refused(other, 0, "")
+	second := k.next(s, 0, first)
+	k.refused(s, 0, first)
+	k.refused(other, 0, first)
+	k.refused(other, 0, "")
+	// A read may show what was refused. That the slot still is at its version
+	// proves that nothing was changed.
+	third := k.next(other, 0, second)
+	k.refused(s, 0, second)
+	k.next(s, 0, third)
+}
+
+// chain writes without reading, each time upon the version just told, and in
+// turns.
+func chain(k *kit) {
+	p := k.open(0)
+	s := []worker.Slots{p.slots, k.another(p)}
+	v := k.set(s[0], 0, doc())
+	for i := range 20 {
+		before := v
+		v = k.next(s[i%2], 0, v)
+		k.refused(s[(i+1)%2], 0, before)
+	}
+}
+
+// rivals has n processes put at once at one version and tells what became of
+// them.
+func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (told map[worker.Result]int, winner worker.Version) {
+	var (
+		mu sync.Mutex
+		wg sync.WaitGroup
+	)
+	told = make(map[worker.Result]int)
+	ctx, cancel := context.WithTimeout(k.Context(), patience)
+	defer cancel()
+	for i := range n {
+		wg.Go(func() {
+			after, r, err := procs[i%len(procs)].Put(ctx, 0, d(), v)
+			mu.Lock()
+			defer mu.Unlock()
+			told[r]++
+			if r == worker.OK {
+				winner = after
+			}
+			if r == worker.OK && err != nil {
+				k.Errorf("OK with an error: %v", err)
+			}
+		})
+	}
+	wg.Wait()
+	return told, winner
+}
+
+func (k *kit) crowd(n int) []worker.Slots {
+	if k.Exclusive {
+		n = 1
+	}
+	procs := make([]worker.Slots, n)
+	for i := range procs {
+		procs[i] = k.open(0).slots
+	}
+	return procs
+}
+
+func oneWinner(k *kit) {
+	procs := k.crowd(4)
+	v := k.set(procs[0], 0, doc())
+	const rounds = 10
+	won := 0
+	for range rounds {
+		told, winner := k.rivals(procs, 8, doc, v)
+		switch {
+		case told[worker.OK] > 1:
+			k.Fatalf("%d of 8 puts at one version were told OK", told[worker.OK])
+		case told[worker.OK] == 1:
+			won++
+			v = k.next(procs[1%len(procs)], 0, winner)
+		default:
+			k.Logf("no winner: %v", told)
+			v = k.set(procs[0], 0, doc())
+		}
+	}
+	if won < rounds/2 {
+		k.Errorf("a winner in %d of %d rounds", won, rounds)
+	}
+}
+
+// creators create the document of unknown history at once. Several may be told
+// OK; but of those who then take it, one.
+func creators(k *kit) {
+	procs := k.crowd(4)
+	told, _ := k.rivals(procs, 8, worker.Initial, "")
+	k.Logf("creators were told %v", told)
+	var v worker.Version
+	k.eventually("the document that all created", func() bool {
+		d, now, err := procs[len(procs)-1].Get(k.within(5*time.Second), 0)
+		v = now
+		return err == nil && d == worker.Initial()
+	})
+	told, winner := k.rivals(procs, 8, doc, v)
+	if told[worker.OK] > 1 || told[worker.OK]+told[worker.Unknown] == 0 {
+		k.Errorf("of 8 that took it: %v", told)
+	}
+	if winner != "" {
+		k.next(procs[0], 0, winner)
+	}
+}
+
+// noUpdateIsLost counts in a slot.
+func noUpdateIsLost(k *kit) {
+	procs := k.crowd(4)
+	d := doc()
+	d.HW = 1000
+	v := k.set(procs[0], 0, d)
+	k.shows(procs[len(procs)-1], 0, d, v)
+	var (
+		wg          sync.WaitGroup
+		ok, unknown atomic.Int64
+	)
+	ctx, cancel := context.WithTimeout(k.Context(), 2*patience)
+	defer cancel()
+	const each = 10
+	for i := range 4 {
+		s := procs[i%len(procs)]
+		wg.Go(func() {
+			for done := 0; done < each && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+				d, v, err := s.Get(ctx, 0)
+				if err != nil {
+					continue
+				}
+				y := doc()
+				y.HW = d.HW + 1
+				switch _, r, _ := s.Put(ctx, 0, y, v); r {
+				case worker.OK:
+					ok.Add(1)
+					done++
+				case worker.Unknown:
+					unknown.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if ok.Load() != 4*each {
+		k.Errorf("%d writes of %d in %v", ok.Load(), 4*each, 2*patience)
+	}
+	low, high := 1000+ok.Load(), 1000+ok.Load()+unknown.Load()
+	var got worker.Doc
+	k.eventually(fmt.Sprintf("a count of %d … %d", low, high), func() bool {
+		var err error
+		got, _, err = procs[0].Get(k.within(5*time.Second), 0)
+		return err == nil && got.HW >= low && got.HW <= high
+	})
+}
+
+func endedContext(k *kit) {
+	s := k.open(0).slots
+	v := k.set(s, 0, doc())
+	ctx, cancel := context.WithCancel(k.Context())
+	cancel()
+	began := time.Now()
+	_, _, getErr := s.Get(ctx, 0)
+	after, r, putErr := s.Put(ctx, 0, doc(), v)
+	if took := time.Since(began); took > 2*time.Second {
+		k.Errorf("calls with an ended context took %v (%v, %v)", took, getErr, putErr)
+	}
+	switch r { // said truly, whichever it was
+	case worker.OK:
+		k.next(s, 0, after)
+	case worker.Refused:
+		k.next(s, 0, v)
+	}
+}
+
+// corrupt looks for a free slot in a text that says nothing.
+func corrupt(k *kit) {
+	p := k.open(0)
+	k.set(p.slots, 0, doc())
+	if k.Exclusive {
+		p.Close()
+	}
+	k.ok(k.Corrupt(0))
+	p = k.open(0)
+	k.eventually("an error of the unreadable document", func() bool {
+		d, v, err := p.slots.Get(k.within(5*time.Second), 0)
+		if err == nil && d.Free && d.Owner != "kit" {
+			k.Errorf("an unreadable document: %+v at %q", d, v)
+		}
+		return err != nil
+	})
+	if err := p.acquire(k.within(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
+		k.Error("a lease on an unreadable document")
+	}
+	if k.Exclusive {
+		return
+	}
+	k.seed(1, 2)
+	if q := k.hold(0, worker.Config{Workers: 2}); q.lease.Worker() != 1 {
+		k.Errorf("worker id %d, whose document can't be read", q.lease.Worker())
+	}
+}
+
+// seed makes slots [from, to) ones that were used before and given back.
+func (k *kit) seed(from, to int) {
+	k.Helper()
+	p := k.open(0)
+	defer p.Close()
+	for slot := from; slot < to; slot++ {
+		d := doc()
+		v := k.set(p.slots, slot, d)
+		if !k.Exclusive {
+			k.shows(p.slots, slot, d, v)
+		}
+	}
+}
