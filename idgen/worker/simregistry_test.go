@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -246,7 +245,10 @@ func (s simSlots) Anchor(context.Context) (string, error) {
 	return strconv.Itoa(n), nil
 }
 
-func show(d Doc) string {
+// show is a document as traces have it.
+type show Doc
+
+func (d show) String() string {
 	state := "held"
 	if d.Free {
 		state = "free"
@@ -254,10 +256,11 @@ func show(d Doc) string {
 	return fmt.Sprintf("{%.6s %s %s}", d.Nonce, clockTime(d.HW), state)
 }
 
-// clockTime shows virtual time as minutes from the start of the schedule.
-func clockTime(ms int64) string {
-	d := time.Duration(ms-simEpoch) * time.Millisecond
-	return cmp.Or(d.String(), "0")
+// clockTime is virtual time, shown from the start of the schedule.
+type clockTime int64
+
+func (t clockTime) String() string {
+	return (time.Duration(t-simEpoch) * time.Millisecond).String()
 }
 
 // stream is a source of random numbers that cost little to begin.

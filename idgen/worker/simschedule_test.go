@@ -1,0 +1,79 @@
+package worker
+
+import "slices"
+
+// simEpoch is the time at which schedules begin, in Unix ms.
+const simEpoch = 1_700_000_000_000
+
+// action is one thing that a schedule does to the world.
+type action struct {
+	at     int64
+	kind   string
+	proc   int
+	amount int64
+}
+
+// schedule is a world's fate. Everything in it follows from the seed, and what
+// happens to one process does not depend on the actions on another, so that
+// actions can be left out one by one.
+type schedule struct {
+	faults
+	seed    uint64
+	procs   int
+	slots   int
+	horizon int64
+	actions []action
+}
+
+func newSchedule(f faults, seed uint64) schedule {
+	rng := newStream(seed)
+	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 + rng.n(3), horizon: 200_000 + int64(rng.n(500_000))}
+	add := func(kind string, proc int, amount int64) {
+		s.actions = append(s.actions, action{simEpoch + int64(rng.n(int(s.horizon))), kind, proc, amount})
+	}
+	for p := range s.procs {
+		s.actions = append(s.actions, action{simEpoch + int64(rng.n(30_000)), "start", p, 0})
+		for range 1 + rng.n(4) {
+			add([]string{"crash", "crash", "stop"}[rng.n(3)], p, 0)
+		}
+		for range 2 + rng.n(4) {
+			add("start", p, 0)
+		}
+		for range rng.n(4) {
+			add("pause", p, int64(rng.n([]int{10_000, 100_000, 300_000}[rng.n(3)])))
+		}
+		if f.jumps {
+			for range rng.n(3) {
+				add("jump", p, int64(rng.n(int(2*f.clocks)))-f.clocks)
+			}
+		}
+		for range rng.n(3) {
+			add("restart", p, 0)
+		}
+		if f.oldDisk {
+			add("restart on an older disk", p, int64(rng.n(120_000)))
+		}
+	}
+	aways := rng.n(3)
+	if f.disk {
+		aways += 2
+	}
+	for range aways {
+		add("away", 0, int64(rng.n([]int{15_000, 150_000}[rng.n(2)])))
+	}
+	for range rng.n(3) {
+		add("refuse", 0, int64(rng.n(20_000)))
+	}
+	if f.wipes {
+		for range 1 + rng.n(3) {
+			add("wipe", 0, 0)
+		}
+	}
+	if f.restores {
+		for range 1 + rng.n(2) {
+			add("restore", 0, int64(rng.n(200_000)))
+		}
+	}
+	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
+	return s
+}
