@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -148,10 +149,20 @@ func headers(token string) map[string]string {
 // query reads a config. Reading does no harm twice, so another server is asked
 // when one does not answer.
 func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
-	for range len(c.targets) + 1 {
+	busy := 0
+	for tries := 0; tries <= len(c.targets); tries++ {
 		var r configReply
 		err = c.call(ctx, "ConfigQueryRequest", c.config(id), &r)
 		switch {
+		case isBusy(err) && busy < maxBusy:
+			busy++
+			tries--
+			select {
+			case <-ctx.Done():
+				return "", false, err
+			case <-time.After(busyPause):
+			}
+			continue
 		case err == nil:
 			return r.Content, true, nil
 		case isCode(err, codeMissing):
@@ -164,6 +175,18 @@ func (c *cluster) query(ctx context.Context, id string) (text string, found bool
 		}
 	}
 	return "", false, err
+}
+
+// A server that is just writing a document to its disk refuses to read it:
+// 3.1.0 for up to a second after a start. It is asked again meanwhile.
+const (
+	busyPause = 100 * time.Millisecond
+	maxBusy   = 20
+)
+
+func isBusy(err error) bool {
+	e, ok := errors.AsType[*ServerError](err)
+	return ok && e.Code == 400 && strings.Contains(e.Message, "being modified")
 }
 
 // publish writes a config whose present text has that md5; nil says that it

@@ -132,8 +132,8 @@ func (h *holding) renew(ctx context.Context) (again int64, err error) {
 		// One of our own puts, perhaps this one. It is where the next one goes
 		// on from; it raises nothing.
 		h.ver = r.ver
-		if r.doc.Same(y) {
-			again = 0
+		if res == Unknown && r.doc.Same(y) {
+			again = 0 // only its reply was lost; a refusal may be served for minutes
 		}
 	case r.doc.HW > h.doc.HW:
 		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: err}
