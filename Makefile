@@ -4,6 +4,7 @@ STATICCHECK = v0.8.2
 FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
+SCHEDULES   = 1000000
 PKG         = ./...
 CHAOS       = 3.1.0,2.3.2,cluster
 
@@ -11,7 +12,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test sim chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,6 +32,10 @@ test: serve ## every test of every module, with the race detector, on real Maria
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/each-module go test -race -count=1 -timeout=20m -run='$(TEST)' ./...
+	@go test -count=1 -run='Simulation' ./idgen/worker # 100,000 schedules, which the race detector would make slow
+
+sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
+	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
 
 chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
 	@.ci/install mariadb
