@@ -12,7 +12,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test sim chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test sim mutations chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -36,6 +36,9 @@ test: serve ## every test of every module, with the race detector, on real Maria
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
+
+mutations: ## break the lease engine in each way it must not be broken, and see the simulation find a duplicate
+	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker -mutations
 
 chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
 	@.ci/install mariadb

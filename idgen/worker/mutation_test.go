@@ -1,0 +1,161 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// mutation breaks one rule of the protocol in the engine's source, which the
+// simulation must notice. The source is replaced for the compiler alone, so
+// that nothing of this is in the engine; a text that no longer occurs exactly
+// once fails the test.
+type mutation struct {
+	rule     string
+	in       string // expression of the combinations in which it is looked for
+	file     string
+	old, new string
+}
+
+// mutations has no entry for "a take keeps hw at or above the previous one": no
+// schedule has shown a duplicate without it yet.
+var mutations = []mutation{
+	{"refuse above the bound", "^documents exist$", "holding.go",
+		"limit := h.bound\n", "limit := h.bound + 6*e.bound\n"},
+	{"start above the previous hw", "^documents exist$", "acquire.go",
+		"h.start = max(floor+1, e.now())", "h.start = e.now()"},
+	{"raise the bound only on a confirmed put: not on an unknown one", "^documents exist$", "holding.go",
+		"if res == OK {\n\t\th.doc", "if res != Refused {\n\t\th.doc"},
+	{"raise the bound only on a confirmed put: not when it is sent", "^documents exist$", "holding.go",
+		"h.sent = y.HW\n", "h.sent, h.bound = y.HW, bound\n"},
+	{"never on a read: renewing", "^documents exist|^wiped", "holding.go",
+		"if res == Unknown && r.doc.Same(y) {\n", "if r.doc.Same(y) {\n\t\t\th.doc, h.bound = y, bound\n"},
+	{"never on a read: taking", "^documents exist$", "acquire.go",
+		"v, res, err = e.put(ctx, r.slot, y, seen.ver)", "v, res, err = seen.ver, OK, nil"},
+	{"nonce", "^documents exist$", "host.go",
+		"return hex.EncodeToString(b[:])", "return hex.EncodeToString(b[:0]) + \"same\""},
+	{"real compare-and-set: not a look before the write", "^documents exist$", "engine.go",
+		"v, r, err := e.slots.Put(", "if _, v, err := e.slots.Get(ctx, slot); err == nil {\n\t\texpected = v\n\t}\n\tv, r, err := e.slots.Put("},
+	{"free with hw at or above what was issued", "^documents exist$", "holding.go",
+		"HW: last, Free: true", "HW: h.start - 1, Free: true"},
+	{"free with hw at or above the previous, also when nothing was issued", "^documents exist$", "holding.go",
+		"last := h.start - 1\n", "last := int64(0)\n"},
+	{"no id after sending free", "^documents exist$", "holding.go",
+		"h.limit.Store(sealed)\n", ""},
+	{"quarantine of unknown history", "^wiped", "engine.go",
+		"return e.quarantine(now)\n", "return now - 1\n"},
+	{"quarantine of unknown history, by who prepares spares", "^wiped", "holding.go",
+		"HW: e.quarantine(e.now()), Free: true", "HW: e.now(), Free: true"},
+	{"quarantine of unknown history, after a void take", "^wiped.*anchor", "acquire.go",
+		"max(y.HW, e.quarantine(e.now())), true", "e.now(), true"},
+	{"the anchor is the same after the take", "^wiped.*anchor", "acquire.go",
+		"err != nil || after != anchor", "err != nil && after != anchor"},
+	{"never send an old text again", "^documents exist$|^wiped", "holding.go",
+		"HW: max(h.sent+1, bound)", "HW: max(h.doc.HW+1, h.sent, bound-e.bound)"},
+	{"no renewal past one's bound", "^wiped", "holding.go",
+		"if now > h.bound {", "if now > h.bound && h.resumed {"},
+	{"ok later than D is unknown", "^documents exist$|^wiped|missing", "engine.go",
+		"e.now()-began > e.late", "false && began > 0"},
+	{"a bound is never further ahead than W", "^wiped", "holding.go",
+		"h.doc, h.ver, h.bound = y, v, bound\n", "h.doc, h.ver, h.bound = y, v, y.HW\n"},
+	{"local state is saved before ids are issued", "^local state, documents", "holding.go",
+		"HW: h.bound, Reserved: limit})", "HW: h.bound, Reserved: min(limit, e.now())})"},
+	{"local state is removed before the slot is freed", "^local state, documents", "holding.go",
+		"if err := e.state.remove(); err != nil {", "if err := error(nil); err != nil {"},
+	{"a restart begins above what was reserved", "^local state, documents", "acquire.go",
+		"start: max(rec.Reserved+1, now)", "start: now"},
+}
+
+// mutantSchedules bounds the search for a mutation's first duplicate.
+const mutantSchedules = 60_000
+
+// TestMutations compiles the package once for each mutation, which takes
+// minutes: `make mutations` runs it.
+func TestMutations(t *testing.T) {
+	if !*simMutations {
+		return
+	}
+	began := time.Now()
+	for _, m := range mutations {
+		t.Run(m.rule, func(t *testing.T) {
+			source, err := os.ReadFile(m.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(source), m.old); n != 1 {
+				t.Fatalf("%s holds %q %d times; the mutation needs it once", m.file, m.old, n)
+			}
+			out, err := build(t, m.file, strings.Replace(string(source), m.old, m.new, 1)).
+				run("-test.run=^TestHunt$", "-simmutant="+m.in, fmt.Sprint("-sim=", mutantSchedules))
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			first := regexp.MustCompile(`schedule (\d+) .*`).FindString(out)
+			if first == "" {
+				t.Fatalf("no duplicate in %d schedules: is the rule needed, and does the simulation know why?", mutantSchedules)
+			}
+			t.Log(first)
+		})
+	}
+	t.Logf("%d mutations in %v", len(mutations), time.Since(began).Round(time.Second))
+}
+
+// TestHunt is what a broken engine runs: it says which schedule is the first
+// with a duplicate, the combinations taking turns.
+func TestHunt(t *testing.T) {
+	if *simMutant == "" {
+		return
+	}
+	in := regexp.MustCompile(*simMutant)
+	combinations := slices.DeleteFunc(slices.Clone(safe), func(c combination) bool { return !in.MatchString(c.name) })
+	const round = 32 // of each combination at once
+	for n := 0; n < *simSchedules; n += round * len(combinations) {
+		for i, c := range combinations {
+			if found := hunt(c.faults, *simSeed+uint64(n/len(combinations)), round, round); len(found) > 0 {
+				at := n + round*i + int(found[0]-*simSeed) - n/len(combinations) + 1
+				fmt.Printf("schedule %d (%s)\n%s", at, c.name, counterexample(c.faults, found[:1]))
+				return
+			}
+		}
+	}
+}
+
+// testBinary is the package's tests, compiled.
+type testBinary string
+
+// build compiles the package's tests with one file replaced.
+func build(t *testing.T, file, source string) testBinary {
+	t.Helper()
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	replaced := filepath.Join(dir, file)
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, file): replaced}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string][]byte{replaced: []byte(source), filepath.Join(dir, "overlay.json"): overlay} {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary := filepath.Join(dir, "worker.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", binary, "-overlay="+filepath.Join(dir, "overlay.json"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("compiling: %v\n%s", err, out)
+	}
+	return testBinary(binary)
+}
+
+func (b testBinary) run(args ...string) (string, error) {
+	out, err := exec.Command(string(b), args...).CombinedOutput()
+	return string(out), err
+}
