@@ -24,8 +24,10 @@ type mutation struct {
 	old, new string
 }
 
-// mutations has no entry for "a take keeps hw at or above the previous one": no
-// schedule has shown a duplicate without it yet.
+// mutations has no entries for "a take keeps hw at or above the previous one"
+// and "an OK later than D counts as unknown": 60,000 schedules have shown no
+// duplicate without either. The engine's bound counts from when a put was sent,
+// which covers a late OK as well; both rules stay, as they cost nothing.
 var mutations = []mutation{
 	{"refuse above the bound", "^documents exist$", "holding.go",
 		"limit := h.bound\n", "limit := h.bound + 6*e.bound\n"},
@@ -61,8 +63,6 @@ var mutations = []mutation{
 		"HW: max(h.sent+1, bound)", "HW: max(h.doc.HW+1, h.sent, bound-e.bound)"},
 	{"no renewal past one's bound", "^wiped", "holding.go",
 		"if now > h.bound {", "if now > h.bound && h.resumed {"},
-	{"ok later than D is unknown", "^documents exist$|^wiped|missing", "engine.go",
-		"e.now()-began > e.late", "false && began > 0"},
 	{"a bound is never further ahead than W", "^wiped", "holding.go",
 		"h.doc, h.ver, h.bound = y, v, bound\n", "h.doc, h.ver, h.bound = y, v, y.HW\n"},
 	{"local state is saved before ids are issued", "^local state, documents", "holding.go",
