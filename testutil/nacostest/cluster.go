@@ -38,7 +38,7 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 	}
 	var c Cluster
 	for i := range c.Nodes {
-		n, err := prepare(V3, Options{})
+		n, err := prepare(tb.Context(), V3, Options{})
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -48,15 +48,15 @@ func StartCluster(tb testing.TB, dsn string) *Cluster {
 	if err := createSchema(tb.Context(), db, c.Nodes[0].jars); err != nil {
 		tb.Fatal(err)
 	}
-	if err := c.boot(db); err != nil {
+	if err := c.boot(tb.Context(), db); err != nil {
 		tb.Fatal(err)
 	}
 	return &c
 }
 
 // boot starts the nodes together: none is ready before the others are there.
-func (c *Cluster) boot(db *mysql.Config) error {
-	unlock, err := lock("boot.lock")
+func (c *Cluster) boot(ctx context.Context, db *mysql.Config) error {
+	unlock, err := lock(ctx, "boot.lock")
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (c *Cluster) boot(db *mysql.Config) error {
 		}
 	}
 	for _, n := range c.Nodes {
-		if err := n.awaitReady(); err != nil {
+		if err := n.awaitReady(ctx); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package nacostest
 
 import (
+	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // servers holds, for each version, what Maven needs to fetch it and what it
@@ -33,7 +35,7 @@ func cacheDir() (string, error) {
 
 // lock takes an exclusive lock that all processes of this user's tests share,
 // and gives it back when unlock is called or the process dies.
-func lock(name string) (unlock func(), err error) {
+func lock(ctx context.Context, name string) (unlock func(), err error) {
 	dir, err := cacheDir()
 	if err != nil {
 		return nil, err
@@ -43,21 +45,26 @@ func lock(name string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX)
-		if !errors.Is(err, syscall.EINTR) {
-			break
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if err == nil {
+			return func() { f.Close() }, nil
 		}
-	}
-	if err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) || errors.Is(err, syscall.EINTR) {
+			select {
+			case <-time.After(50 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				err = context.Cause(ctx)
+			}
+		}
 		f.Close()
 		return nil, fmt.Errorf("nacostest: locking %s: %w", f.Name(), err)
 	}
-	return func() { f.Close() }, nil
 }
 
 // install gives the folder with the version's jars under lib, and its compiled
 // starter under classes, fetching them if they are not there yet.
-func install(v Version) (string, error) {
+func install(ctx context.Context, v Version) (string, error) {
 	for _, tool := range []string{"java", "javac", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return "", fmt.Errorf("nacostest: %w; run testutil/nacostest/install.sh, which installs a JDK and Maven", err)
@@ -68,7 +75,7 @@ func install(v Version) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("nacostest: unknown version %s: %w", v, err)
 	}
-	unlock, err := lock("install.lock")
+	unlock, err := lock(ctx, "install.lock")
 	if err != nil {
 		return "", err
 	}
@@ -93,13 +100,13 @@ func install(v Version) (string, error) {
 	if err := os.CopyFS(tmp, sub); err != nil {
 		return "", err
 	}
-	err = run(tmp, "mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies",
+	err = run(ctx, tmp, "mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies",
 		"-DoutputDirectory=lib", "-DincludeScope=runtime")
 	if err != nil {
 		return "", err
 	}
 	if _, err := os.Stat(filepath.Join(tmp, "Boot.java")); err == nil {
-		if err := run(tmp, "javac", "-proc:none", "-cp", "lib/*", "-d", "classes", "Boot.java"); err != nil {
+		if err := run(ctx, tmp, "javac", "-proc:none", "-cp", "lib/*", "-d", "classes", "Boot.java"); err != nil {
 			return "", err
 		}
 	}
@@ -123,9 +130,9 @@ func digest(dir string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil))[:12], nil
 }
 
-func run(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir = dir
+func run(ctx context.Context, dir, name string, args ...string) error {
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.WaitDelay = dir, time.Second
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("nacostest: %s %s: %w\n%s", name, strings.Join(args, " "), err, out)

@@ -77,7 +77,7 @@ const bootTime = 3 * time.Minute
 // failed by then the server's output is logged and its home is kept.
 func Start(tb testing.TB, v Version, opts Options) *Server {
 	tb.Helper()
-	s, err := Launch(v, opts)
+	s, err := LaunchContext(tb.Context(), v, opts)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -97,21 +97,28 @@ func (s *Server) finish(tb testing.TB) {
 	}
 }
 
-// Launch starts a server outside of a test. The caller stops it.
+// Launch is LaunchContext for those who have all the time.
 func Launch(v Version, opts Options) (*Server, error) {
-	s, err := prepare(v, opts)
+	return LaunchContext(context.Background(), v, opts)
+}
+
+// LaunchContext starts a server outside of a test. The caller stops it. If ctx
+// ends before the server is ready nothing of it is left; afterwards ctx does
+// not matter any more.
+func LaunchContext(ctx context.Context, v Version, opts Options) (*Server, error) {
+	s, err := prepare(ctx, v, opts)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.boot(); err != nil {
-		return nil, err
+	if err := s.boot(ctx); err != nil {
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
 // prepare gives a server its jars and its home.
-func prepare(v Version, opts Options) (*Server, error) {
-	jars, err := install(v)
+func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
+	jars, err := install(ctx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -145,17 +152,17 @@ func (s *Server) Stop() error {
 // Restart starts a stopped server again, on the same ports and data.
 func (s *Server) Restart(tb testing.TB) {
 	tb.Helper()
-	if err := s.Relaunch(); err != nil {
+	if err := s.Relaunch(tb.Context()); err != nil {
 		tb.Fatal(err)
 	}
 }
 
 // Relaunch is Restart outside of a test.
-func (s *Server) Relaunch() error {
+func (s *Server) Relaunch(ctx context.Context) error {
 	if s.proc != nil {
 		return errors.New("nacostest: the server is running")
 	}
-	return s.boot()
+	return s.boot(ctx)
 }
 
 // Wipe removes all that a stopped server had stored.
@@ -167,10 +174,16 @@ func (s *Server) Wipe(tb testing.TB) {
 	}
 }
 
-// Snapshot copies what a stopped server has stored, for Restore.
+// Snapshot copies what the server has stored, for Restore. One that is running
+// stands still meanwhile, so that the copy is what a crash would have left.
 func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	tb.Helper()
-	s.mustBeStopped(tb)
+	if s.proc != nil {
+		if err := s.proc.freeze(); err != nil {
+			tb.Fatal(err)
+		}
+		defer s.proc.thaw()
+	}
 	dir = tb.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(s.data())); err != nil {
 		tb.Fatal(err)
@@ -197,8 +210,8 @@ func (s *Server) mustBeStopped(tb testing.TB) {
 }
 
 // boot starts the process and waits until it serves.
-func (s *Server) boot() error {
-	unlock, err := lock("boot.lock")
+func (s *Server) boot(ctx context.Context) error {
+	unlock, err := lock(ctx, "boot.lock")
 	if err != nil {
 		return err
 	}
@@ -211,7 +224,7 @@ func (s *Server) boot() error {
 	if err := s.start(); err != nil {
 		return err
 	}
-	return s.awaitReady()
+	return s.awaitReady(ctx)
 }
 
 func (s *Server) start() error {
@@ -278,8 +291,8 @@ func (s *Server) command() *exec.Cmd {
 }
 
 // awaitReady waits until the server serves, or kills it and says why not.
-func (s *Server) awaitReady() error {
-	ctx, cancel := context.WithTimeout(context.Background(), bootTime)
+func (s *Server) awaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, bootTime, fmt.Errorf("not ready after %v", bootTime))
 	defer cancel()
 	err := s.served(ctx)
 	if err != nil {
@@ -305,7 +318,7 @@ func (s *Server) poll(ctx context.Context, ok func(context.Context) bool) error 
 	for !ok(ctx) {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("not ready after %v", bootTime)
+			return context.Cause(ctx)
 		case <-s.proc.done:
 			return errors.New("it ended while booting")
 		case <-time.After(100 * time.Millisecond):

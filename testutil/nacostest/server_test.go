@@ -2,12 +2,14 @@ package nacostest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -68,16 +70,18 @@ func TestVersions(t *testing.T) {
 			if v != V2 {
 				return
 			}
-			s.Kill9()
-			snapshot := s.Snapshot(t)
-			s.Restart(t)
-			await(t, s, "200 one")
+			running := s.Snapshot(t)
 			config(t, s, http.MethodPost, "two")
 			await(t, s, "200 two")
 			s.Kill9()
-			s.Restore(t, snapshot)
+			stopped := s.Snapshot(t)
+			s.Restore(t, running)
 			s.Restart(t)
 			await(t, s, "200 one")
+			s.Kill9()
+			s.Restore(t, stopped)
+			s.Restart(t)
+			await(t, s, "200 two")
 			s.Kill9()
 			s.Wipe(t)
 			s.Restart(t)
@@ -117,13 +121,50 @@ func TestStopLeavesNothing(t *testing.T) {
 
 func TestServerThatCannotBootSaysWhy(t *testing.T) {
 	s := &Server{Version: V1, home: t.TempDir(), jars: t.TempDir()}
-	err := s.boot()
+	err := s.boot(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "com.alibaba.nacos.Nacos") {
 		t.Errorf("the error does not show the output: %v", err)
 	}
 	if s.proc != nil {
 		t.Error("the process was not given up")
 	}
+}
+
+// TestEndOfContext ends a start while it waits for others, and while the
+// server boots: soon, and with nothing left.
+func TestEndOfContext(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	launch := func(ready func() bool) {
+		t.Helper()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		enough := errors.New("enough")
+		var ended time.Time
+		go func() {
+			for !ready() {
+				time.Sleep(10 * time.Millisecond)
+			}
+			ended = time.Now()
+			cancel(enough)
+		}()
+		_, err := LaunchContext(ctx, V1, Options{})
+		if took := time.Since(ended); !errors.Is(err, enough) || took > 2*time.Second {
+			t.Errorf("%v after the end of the context: %v", took, err)
+		}
+		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
+	unlock, err := lock(t.Context(), "boot.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	launch(func() bool { return time.Since(began) > 300*time.Millisecond })
+	unlock()
+	launch(func() bool {
+		booting, err := filepath.Glob(filepath.Join(os.TempDir(), "*", "console.log"))
+		return err != nil || len(booting) > 0
+	})
 }
 
 func TestMissingToolIsAnError(t *testing.T) {
