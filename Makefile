@@ -32,13 +32,13 @@ test: serve ## every test of every module, with the race detector, on real Maria
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/each-module go test -race -count=1 -timeout=20m -run='$(TEST)' ./...
-	@go test -count=1 -run='Simulation' ./idgen/worker # 100,000 schedules, which the race detector would make slow
+	@go test -count=1 -run='Simulation|Mutations' ./idgen/worker # 100,000 schedules, which the race detector would make slow
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
 
 mutations: ## break the lease engine in each way it must not be broken, and see the simulation find a duplicate
-	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker -mutations
+	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker
 
 chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
 	@.ci/install mariadb

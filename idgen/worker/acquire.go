@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// readAtOnce is how many slots a search reads at the same time.
+// readAtOnce is how many slots a search reads at the same time, after the
+// first, which more often than not is free, or was this process's before.
 const readAtOnce = 16
 
 // reading is what a search saw of one slot.
@@ -22,33 +23,42 @@ type reading struct {
 }
 
 // acquire searches until it holds a slot. It gives up when ctx ends, when every
-// slot is held, and when the registry has not answered for the engine's patience.
+// search for some seconds found every slot held, so that it was no stale read,
+// and when the registry has not answered for the engine's patience.
 func (e *engine) acquire(ctx context.Context) (*holding, error) {
 	began := e.now()
+	since := began // when searches began to find no slot to take
 	for try := int64(0); ; try++ {
 		h, err := e.search(ctx)
 		if h != nil { // err is of the slots tried before
 			return h, nil
 		}
-		var (
-			taken *TakenError
-			clock *ClockError
-		)
-		if errors.As(err, &taken) || errors.As(err, &clock) {
-			return nil, err
-		}
-		if h := e.resume(); h != nil {
-			e.log.Warn("leafsql: the registry of worker ids is away; going on within the last bound",
-				"worker", h.slot, "until", time.UnixMilli(h.bound), "err", err)
-			return h, nil
-		}
-		if e.now()-began > e.patience {
-			return nil, err
+		if isVerdict(err) {
+			if e.now()-since >= e.doubt {
+				return nil, err
+			}
+		} else {
+			since = e.now()
+			if h := e.resume(); h != nil {
+				e.log.Warn("leafsql: the registry of worker ids is away; going on within the last bound",
+					"worker", h.slot, "until", time.UnixMilli(h.bound), "err", err)
+				return h, nil
+			}
+			if e.now()-began > e.patience {
+				return nil, err
+			}
 		}
 		if e.host.sleep(ctx, ms(e.jitter(250, min(int64(250)<<min(try, 3), 2000)))) != nil {
 			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
 		}
 	}
+}
+
+// isVerdict reports whether a search saw every slot and none to take.
+func isVerdict(err error) bool {
+	_, taken := errors.AsType[*TakenError](err)
+	_, ahead := errors.AsType[*ClockError](err)
+	return taken || ahead
 }
 
 // search looks at the slots once and takes the first that can be used at once,
@@ -76,7 +86,9 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 		}
 		return h != nil || errors.Is(err, errVoid)
 	}
-	for batch := range slices.Chunk(slots, readAtOnce) {
+	for n := 1; len(slots) > 0; n = readAtOnce {
+		batch := slots[:min(n, len(slots))]
+		slots = slots[len(batch):]
 		answered := false
 		for _, r := range e.read(ctx, batch) {
 			answered = answered || r.err == nil
@@ -105,7 +117,7 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, context.Cause(ctx)))
 			}
 		}
-		if !answered {
+		if !answered && n > 1 { // one alone may be unreadable
 			return nil, failed
 		}
 	}

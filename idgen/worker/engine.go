@@ -16,12 +16,13 @@ type timing struct {
 	late     int64 // D: an OK that took longer is not trusted
 	ahead    int64 // how far beyond now a lease is to be used up in a burst
 	patience int64 // how long a search goes on without a registry that answers
+	doubt    int64 // how long it must have seen no slot to take: reads may be stale
 }
 
 // timingFor gives the lengths for a bound W of a registry on the network.
 func timingFor(bound time.Duration) timing {
 	w := bound.Milliseconds()
-	return timing{renew: w / 6, bound: w, takeover: 2 * w, skew: 60_000, late: w / 12, ahead: w / 2, patience: 15_000}
+	return timing{renew: w / 6, bound: w, takeover: 2 * w, skew: 60_000, late: w / 12, ahead: w / 2, patience: 15_000, doubt: 3000}
 }
 
 // localTiming is for a registry on the same machine, held under a lock of the

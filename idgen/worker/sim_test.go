@@ -28,6 +28,7 @@ type combination struct {
 var safe = []combination{
 	{"documents exist", faults{clocks: wild, jumps: true}},
 	{"documents exist, versions count", faults{clocks: wild, jumps: true, counter: true}},
+	{"documents exist, held slots are taken over at once", faults{clocks: wild, jumps: true, hasty: true}},
 	{"documents missing, creation exclusive", faults{clocks: wild, jumps: true, missing: true}},
 	{"documents missing, several creators told ok, clocks within M", faults{clocks: near, missing: true, several: true, insert: true}},
 	{"wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true}},
@@ -44,6 +45,7 @@ var broken = []combination{
 	{"wiped, a put on a missing slot inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true, staleWipe: true}},
 	{"wiped, clocks further apart than M", faults{clocks: wild, wipes: true}},
 	{"an older copy while owners live", faults{clocks: near, restores: true}},
+	{"asynchronous fail-over: the last seconds are lost", faults{clocks: near, restores: true, lags: true}},
 	{"compare-and-set that lies", faults{clocks: near, lies: true}},
 	{"an older copy of the local state", faults{clocks: near, disk: true, oldDisk: true}},
 	{"local state used by two processes", faults{clocks: near, disk: true, shared: true}},
@@ -53,7 +55,6 @@ var (
 	simSchedules = flag.Int("sim", 100_000, "schedules to simulate over all combinations that must be safe")
 	simSeed      = flag.Uint64("simseed", 1, "the first schedule's seed")
 	simMutant    = flag.String("simmutant", "", "only look for the first duplicate in the combinations that match this expression")
-	simMutations = flag.Bool("mutations", false, "break the engine in each way it must not be broken, and look for a duplicate")
 )
 
 // hunt plays schedules on all cores and gives the seeds that found a

@@ -58,6 +58,9 @@ func (p *proc) start() {
 	if p.w.disk {
 		p.engine.state = simDisk{p}
 	}
+	if p.w.hasty {
+		p.engine.takeover = 0
+	}
 	p.next, p.end = iter.Pull(p.main)
 	p.resume()
 	life := p.life

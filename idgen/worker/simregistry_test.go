@@ -21,10 +21,12 @@ type faults struct {
 	staleWipe bool  // reads are stale across a wipe, too
 	restores  bool  // an older copy comes back at once
 	waited    bool  // ... only after the registry was away for W+M
+	lags      bool  // ... of some seconds ago, as a replica's that writes reach later
 	lies      bool  // compare-and-set says ok without comparing
 	disk      bool  // processes keep local state
 	oldDisk   bool  // ... of which an older copy comes back
 	shared    bool  // ... which two processes use at once
+	hasty     bool  // a held slot is taken over as soon as its bound is over: T is a courtesy
 }
 
 const (

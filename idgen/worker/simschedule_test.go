@@ -70,8 +70,12 @@ func newSchedule(f faults, seed uint64) schedule {
 		}
 	}
 	if f.restores {
+		age := 200_000
+		if f.lags {
+			age = 5_000
+		}
 		for range 1 + rng.n(2) {
-			add("restore", 0, int64(rng.n(200_000)))
+			add("restore", 0, int64(rng.n(age)))
 		}
 	}
 	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
