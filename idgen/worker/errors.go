@@ -7,7 +7,7 @@ import (
 )
 
 // ErrClosed is the end of a lease that was given back with Close.
-var ErrClosed = errors.New("leafsql: the worker id was given back")
+var ErrClosed = errors.New("leafsql: the worker id was given back; open another lease")
 
 // ErrInUse says that another process, or another pool of this one, uses the
 // same local state.
@@ -31,7 +31,7 @@ func (e *TakenError) Error() string {
 		return fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it is gone",
 			e.Worker, owner(e.Owner), e.Until.Format(time.RFC3339))
 	}
-	return fmt.Sprintf("leafsql: all %d worker ids are held; the oldest, %d of %s, is free at %s unless renewed: stop processes that need none, or use a layout with more worker bits",
+	return fmt.Sprintf("leafsql: all %d worker ids are held: the oldest, %d of %s, is free at %s unless renewed; stop processes that need none, or use a layout with more worker bits",
 		e.Of, e.Worker, owner(e.Owner), e.Until.Format(time.RFC3339))
 }
 
@@ -56,14 +56,14 @@ type LostError struct {
 }
 
 func (e *LostError) Error() string {
-	s := fmt.Sprintf("leafsql: worker id %d was lost: its bound ended before the registry confirmed another", e.Worker)
+	why := "its bound ended before the registry confirmed another"
 	if e.Owner != "" {
-		s = fmt.Sprintf("leafsql: worker id %d was lost: it is held by %s now", e.Worker, e.Owner)
+		why = fmt.Sprintf("it is held by %s now", e.Owner)
 	}
 	if e.Cause != nil {
-		s += ": " + e.Cause.Error()
+		why += ": " + e.Cause.Error()
 	}
-	return s
+	return fmt.Sprintf("leafsql: worker id %d was lost: %s; take a successor, which needs the registry", e.Worker, why)
 }
 
 func (e *LostError) Unwrap() error { return e.Cause }

@@ -25,7 +25,7 @@ func openFile(dir string, worker int) (*file, error) {
 	path := filepath.Join(dir, fmt.Sprintf("worker-%d.json", worker))
 	lock, err := lockFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: worker id %d: %w", worker, err)
+		return nil, fmt.Errorf("leafsql: worker id %d: %w", worker, unusable(err))
 	}
 	return &file{worker: worker, path: path, lock: lock}, nil
 }
@@ -66,7 +66,7 @@ func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, 
 	}
 	text := d.Encode()
 	if err := writeDurably(f.path, []byte(text)); err != nil {
-		return "", Unknown, err
+		return "", Unknown, unusable(err)
 	}
 	f.mine = true
 	return Version(text), OK, nil

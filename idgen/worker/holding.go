@@ -51,7 +51,7 @@ func (h *holding) publish() error {
 		limit = min(limit, max(e.now(), h.start)+reserve)
 		err := e.state.save(record{Slot: h.slot, Nonce: h.doc.Nonce, HW: h.bound, Reserved: limit})
 		if err != nil {
-			return fmt.Errorf("leafsql: local state of the worker id's lease: %w", err)
+			return fmt.Errorf("leafsql: local state of the worker id's lease: %w", unusable(err))
 		}
 	}
 	h.limit.Store(max(limit, h.limit.Load()))
@@ -68,10 +68,13 @@ func (h *holding) hold(ctx context.Context, over func(error)) {
 		h.abandon()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), ms(h.engine.late))
+	ctx, cancel := context.WithTimeout(context.Background(), ms(min(h.engine.late, releaseFor)))
 	defer cancel()
 	h.release(ctx)
 }
+
+// releaseFor is how long an application that ends waits for the registry.
+const releaseFor = 5000
 
 // keep renews the slot until ctx ends, which gives nil, or it is lost.
 func (h *holding) keep(ctx context.Context) error {
@@ -123,7 +126,7 @@ func (h *holding) renew(ctx context.Context) (again int64, err error) {
 		h.doc, h.ver, h.bound = y, v, bound
 		return 0, nil
 	}
-	err = fmt.Errorf("leafsql: renewing worker id %d: %s: %w", h.slot, res, cmp.Or(err, errors.New("the slot was not at the expected version")))
+	err = fmt.Errorf("renewing it: %s: %w", res, cmp.Or(err, errors.New("the slot was not at the expected version")))
 	again = e.jitter(500, 1500)
 	r := e.get(ctx, h.slot)
 	switch {

@@ -161,16 +161,24 @@ func (c *chain) take(ctx context.Context, before *Lease) (*Lease, error) {
 		case <-t.C:
 		case <-l.done:
 			t.Stop()
+			l.end()
 			return nil, l.err
 		case <-ctx.Done():
 			t.Stop()
 			l.end()
-			return nil, fmt.Errorf("leafsql: worker id %d may be used in %v: %w", h.slot, ms(wait), context.Cause(ctx))
+			return nil, fmt.Errorf("leafsql: worker id %d: its ids are safe only in %v: %w; give the start that long", h.slot, ms(h.start-e.now()), context.Cause(ctx))
 		}
 	}
 	c.mu.Lock()
-	c.current = l
+	mine := c.current == before
+	if mine {
+		c.current = l
+	}
 	c.mu.Unlock()
+	if !mine {
+		l.end()
+		return nil, before.noSuccessor()
+	}
 	return l, nil
 }
 
@@ -269,12 +277,24 @@ func (l *Lease) Err() error {
 }
 
 // Successor takes another worker id from the same source after this lease was
-// lost. The source then belongs to the successor.
+// lost. The source then belongs to the successor; there is one at most, and
+// none after Close.
 func (l *Lease) Successor(ctx context.Context) (*Lease, error) {
-	if err := l.Err(); err == nil || errors.Is(err, ErrClosed) {
-		return nil, fmt.Errorf("leafsql: worker id %d was not lost: no successor", l.h.slot)
+	c := l.chain
+	c.mu.Lock()
+	mine := c.current == l
+	c.mu.Unlock()
+	if !mine {
+		return nil, l.noSuccessor()
 	}
-	return l.chain.take(ctx, l)
+	if l.Err() == nil {
+		return nil, fmt.Errorf("leafsql: no successor of worker id %d: it was not lost; use its lease, or open another", l.h.slot)
+	}
+	return c.take(ctx, l)
+}
+
+func (l *Lease) noSuccessor() error {
+	return fmt.Errorf("leafsql: no successor of worker id %d: it was closed or has one; use that, or open another lease", l.h.slot)
 }
 
 // Close ends the lease, gives the worker id back and closes the source. It
@@ -305,7 +325,7 @@ func newChain(src Source, cfg Config) (*chain, error) {
 		cfg.Bound = time.Minute
 	}
 	if cfg.Bound < 6*time.Second || cfg.Bound > time.Hour {
-		return nil, fmt.Errorf("leafsql: a lease of %v: must be within 6s … 1h", cfg.Bound)
+		return nil, fmt.Errorf("leafsql: a lease of %v: out of range; choose 6s … 1h", cfg.Bound)
 	}
 	if cfg.Owner == "" {
 		host, _ := os.Hostname()
@@ -325,7 +345,7 @@ func newChain(src Source, cfg Config) (*chain, error) {
 		return c, c.local(*src.fixed, cfg)
 	}
 	if src.Slots == nil {
-		return nil, errors.New("leafsql: a source of worker ids without Slots")
+		return nil, errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
 	}
 	e.slots = timed{src.Slots, ms(e.late)}
 	e.workers = among(src.Workers, cfg.Workers)
@@ -337,9 +357,9 @@ func newChain(src Source, cfg Config) (*chain, error) {
 	}
 	if cfg.State != "" {
 		if cfg.Registry == "" {
-			return nil, errors.New("leafsql: Config.State without Config.Registry")
+			return nil, errors.New("leafsql: Config.State: nothing tells this registry from others; set Config.Registry")
 		}
-		st, err := openState(cfg.State, cfg.Registry)
+		st, err := openState(cfg.State, cfg.Registry, cfg.Workers)
 		if err != nil {
 			return nil, err
 		}
@@ -368,32 +388,4 @@ func among(some func(context.Context) ([]int, error), n int) func(context.Contex
 		}
 		return ids, err
 	}
-}
-
-// timed gives every call to a registry its time.
-type timed struct {
-	Slots
-	d time.Duration
-}
-
-func (t timed) Get(ctx context.Context, slot int) (Doc, Version, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.d)
-	defer cancel()
-	return t.Slots.Get(ctx, slot)
-}
-
-func (t timed) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, t.d)
-	defer cancel()
-	return t.Slots.Put(ctx, slot, d, expected)
-}
-
-func (t timed) Anchor(ctx context.Context) (string, error) {
-	a, ok := t.Slots.(Anchorer)
-	if !ok {
-		return "", nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, t.d)
-	defer cancel()
-	return a.Anchor(ctx)
 }

@@ -37,11 +37,11 @@ func openEnv(_ context.Context, address string, opts Options) (Source, error) {
 	}
 	text, ok := os.LookupEnv(address)
 	if !ok {
-		return Source{}, fmt.Errorf("leafsql: worker source env(%s): the environment variable is not set", address)
+		return Source{}, fmt.Errorf("leafsql: worker source env(%s): the environment variable is not set; set it to a worker id of this process's own", address)
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value %q is not a worker id", address, text)
+		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value %q is not a worker id; set it to a number from 0", address, text)
 	}
 	return Fixed(n), nil
 }
@@ -51,11 +51,11 @@ func openOrdinal(_ context.Context, address string, opts Options) (Source, error
 		return Source{}, err
 	}
 	if address != "" {
-		return Source{}, fmt.Errorf("leafsql: worker source ordinal(%s): takes nothing between the parentheses", address)
+		return Source{}, fmt.Errorf("leafsql: worker source ordinal(%s): takes nothing between the parentheses; write ordinal()", address)
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return Source{}, fmt.Errorf("leafsql: worker source ordinal(): host name: %w", err)
+		return Source{}, fmt.Errorf("leafsql: worker source ordinal(): host name: %w; use static(N) or env(VAR)", err)
 	}
 	n, err := ordinal(host)
 	if err != nil {

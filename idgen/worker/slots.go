@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
+	"time"
 )
 
 // Version names one state of a slot, as its backend tells states apart: a
@@ -66,8 +68,8 @@ func ParseDoc(text string) (Doc, error) {
 		return Doc{}, fmt.Errorf("leafsql: not a worker slot's document: %w", err)
 	}
 	d := Doc(t)
-	switch {
-	case dec.More():
+	switch _, err := dec.Token(); {
+	case err != io.EOF:
 		return Doc{}, errors.New("leafsql: not a worker slot's document: text after its end")
 	case d.Nonce == "" || d.HW < 0:
 		return Doc{}, errors.New("leafsql: not a worker slot's document: no nonce, or hw below 0")
@@ -119,4 +121,32 @@ type Slots interface {
 // a take, and a change makes the take void.
 type Anchorer interface {
 	Anchor(ctx context.Context) (string, error)
+}
+
+// timed gives every call to a registry its time.
+type timed struct {
+	Slots
+	d time.Duration
+}
+
+func (t timed) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return t.Slots.Get(ctx, slot)
+}
+
+func (t timed) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return t.Slots.Put(ctx, slot, d, expected)
+}
+
+func (t timed) Anchor(ctx context.Context) (string, error) {
+	a, ok := t.Slots.(Anchorer)
+	if !ok {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, t.d)
+	defer cancel()
+	return a.Anchor(ctx)
 }

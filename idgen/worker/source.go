@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -51,7 +52,7 @@ type Options map[string]string
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, k) {
-			return fmt.Errorf("leafsql: worker source: unknown option %q; known are %s", k, strings.Join(known, ", "))
+			return fmt.Errorf("leafsql: worker source: unknown option %q; known are %s", k, cmp.Or(strings.Join(known, ", "), "none"))
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -17,19 +18,30 @@ import (
 // state is the record of a lease in a file, under a lock held for the life of
 // the process.
 type state struct {
-	path string
-	lock *os.File
+	path    string
+	lock    *os.File
+	workers int // a record of another layout's may be of a worker id that is none here
 }
 
-func openState(dir, registry string) (*state, error) {
+func openState(dir, registry string, workers int) (*state, error) {
 	h := fnv.New64a()
 	h.Write([]byte(registry))
 	path := filepath.Join(dir, fmt.Sprintf("lease-%016x.json", h.Sum64()))
 	lock, err := lockFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: local state of the worker id's lease: %w", err)
+		return nil, fmt.Errorf("leafsql: local state of the worker id's lease: %w", unusable(err))
 	}
-	return &state{path, lock}, nil
+	return &state{path, lock, workers}, nil
+}
+
+// unusable adds the way out to an error of the file system.
+func unusable(err error) error {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	if path || link {
+		return fmt.Errorf("%w; see that the directory is on a local disk, has room, and can be written to", err)
+	}
+	return err
 }
 
 func (s *state) load() (record, bool, error) {
@@ -45,6 +57,12 @@ func (s *state) load() (record, bool, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&r); err != nil {
 		return record{}, false, fmt.Errorf("%s: %w", s.path, err)
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return record{}, false, fmt.Errorf("%s: text after its end", s.path)
+	}
+	if r.Slot < 0 || r.Slot >= s.workers {
+		return record{}, false, fmt.Errorf("%s: worker id %d does not fit the layout, which has 0 … %d", s.path, r.Slot, s.workers-1)
 	}
 	return r, r.Nonce != "", nil
 }

@@ -1,0 +1,35 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+// TestMain finds goroutines that outlive the tests. The test binary is also
+// the second process of the tests that need one.
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(holdsVar); dir != "" {
+		os.Exit(holds(dir))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+const holdsVar = "LEAFSQL_TEST_HOLDS"
+
+// holds takes worker id 3 on the file in dir, says up to when, and keeps it
+// until the standard input ends or the process is killed.
+func holds(dir string) int {
+	l, err := Open(context.Background(), "static(3)", Config{State: dir, NewRegistry: true, Logger: quiet()})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(l.Limit())
+	io.Copy(io.Discard, os.Stdin)
+	return 0
+}
