@@ -3,6 +3,7 @@ package worker
 import (
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -138,6 +139,30 @@ func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 				t.Error("no duplicate: is it still true that this is impossible?")
 			}
 		})
+	}
+}
+
+// TestDocumented holds ARCHITECTURE.md's two lists against what is tested.
+func TestDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, leases, _ := strings.Cut(string(text), "\n## Leases of worker ids\n")
+	var documented, tested []string
+	for line := range strings.Lines(leases) {
+		if item, ok := strings.CutPrefix(line, "- "); ok {
+			documented = append(documented, strings.TrimSpace(item))
+		}
+	}
+	for _, m := range mutations {
+		tested = append(tested, m.rule)
+	}
+	for _, c := range broken {
+		tested = append(tested, c.name)
+	}
+	if !slices.Equal(documented, tested) {
+		t.Errorf("documented:\n%s\n\ntested:\n%s", strings.Join(documented, "\n"), strings.Join(tested, "\n"))
 	}
 }
 
