@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log"
 	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -60,22 +58,22 @@ func ExampleNewConnector() {
 
 var db *sql.DB // opened as in the package's example
 
-// TestREADMEShowsTheExample keeps the README's quick start compiled.
-func TestREADMEShowsTheExample(t *testing.T) {
-	_, file, _, _ := runtime.Caller(0)
-	source, err := os.ReadFile(file)
+// TestREADMEShowsTheExamples keeps the README's snippets compiled.
+func TestREADMEShowsTheExamples(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	readme, err := os.ReadFile(filepath.Join(filepath.Dir(file), "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, body, _ := strings.Cut(string(source), "func Example() {\n")
-	body, _, _ = strings.Cut(body, "\n}\n")
-	body = strings.ReplaceAll(body, "\n\t", "\n")
-	body = strings.TrimPrefix(body, "\t")
-	if !strings.Contains(string(readme), body) {
-		t.Errorf("README.md lacks the quick start as it compiles:\n%s", body)
+	for _, file := range []string{"example_test.go", "../nacos/example_test.go"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(string(source), "func Example() {\n")
+		body, _, _ = strings.Cut(body, "\n}\n")
+		body = strings.TrimPrefix(strings.ReplaceAll(body, "\n\t", "\n"), "\t")
+		if body == "" || !strings.Contains(string(readme), body) {
+			t.Errorf("README.md lacks the example of %s as it compiles:\n%s", file, body)
+		}
 	}
 }

@@ -1,0 +1,59 @@
+package nacos_test
+
+import (
+	"context"
+	"database/sql"
+	"log"
+
+	"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client"
+	"github.com/nacos-group/nacos-sdk-go/v2/clients/naming_client"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos"
+)
+
+// Snowflake ids whose worker id comes from Nacos, as the README shows them.
+func Example() {
+	// beside: import _ "github.com/leafsql/leafsql/nacos"
+	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+
+		"&leafWorker=nacos(n1:8848,n2:8848)&leafNacosNamespace=leafsql")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close() // gives the worker id back
+}
+
+// A service that is registered in Nacos already passes its own clients and its
+// own address.
+func Example_registeredService() {
+	var (
+		configs config_client.IConfigClient // the application's
+		names   naming_client.INamingClient
+	)
+	ctx := context.Background()
+	source, err := nacos.Open(ctx, nacos.Config{
+		ConfigClient: configs,
+		NamingClient: names,
+		Instance:     nacos.Instance{IP: "10.0.0.7", Port: 8080},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	lease, err := worker.Acquire(ctx, source, worker.Config{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lease.Close()
+	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake")
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg.WorkerLease = lease
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	db := sql.OpenDB(connector)
+	defer db.Close()
+}
