@@ -157,7 +157,7 @@ func (s *stage) outage(ctx context.Context) error {
 	err := s.scr.during("Nacos is away, orders go on", func() string {
 		now, _, _ := s.customers.sales()
 		return fmt.Sprintf("%d orders", now-bought)
-	}, s.nacos.Relaunch)
+	}, func() error { return s.nacos.Relaunch(ctx) })
 	if err != nil {
 		return err
 	}
