@@ -1,10 +1,16 @@
 package nacos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
@@ -12,39 +18,121 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
+// TestWorkerKitOnTheFake gives each part a server of its own.
 func TestWorkerKitOnTheFake(t *testing.T) {
-	var services atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
-		s := fakenacos.Start(t, fakenacos.Modern)
-		service := fmt.Sprintf("kit%d", services.Add(1))
-		return workertest.Fixture{
-			Open: func(ctx context.Context) (worker.Source, error) {
-				cfg := fakeConfig(s)
-				cfg.Service = service
-				return Open(ctx, cfg)
-			},
-			Wipe: func() error { s.Wipe(); return nil },
-			Copy: func() (func() error, error) {
-				restore := s.Copy()
-				return func() error { restore(); return nil }, nil
-			},
-		}
-	})
+	const lag = 100 * time.Millisecond
+	var wg sync.WaitGroup
+	for name, faults := range map[string]fakenacos.Faults{
+		"Good":        {},
+		"Stale":       {ReadLag: lag, StaleReads: 4, AllCreators: true},
+		"Refusing":    {RefuseRight: 4},
+		"Losing":      {LoseReplies: 10},
+		"ShowingLies": {RefuseRight: 10, ServeRefused: true, ReadLag: lag},
+		"All":         {RefuseRight: 10, ServeRefused: true, ReadLag: lag, StaleReads: 10, LoseReplies: 20, AllCreators: true},
+	} {
+		wg.Go(func() {
+			t.Run(name, func(t *testing.T) {
+				workertest.RunApart(t, func(t testing.TB) workertest.Fixture { return onFake(t, faults) })
+			})
+		})
+	}
+	wg.Wait()
+}
+
+func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	s.Fault(func(f *fakenacos.Faults) { *f = faults })
+	cfg := fakeConfig(s)
+	hand := hand{addr: cfg.Servers[0].http(), service: "kit"}
+	return workertest.Fixture{
+		Unreliable: faults != fakenacos.Faults{},
+		Open: func(ctx context.Context) (worker.Source, error) {
+			cfg := cfg
+			cfg.Service = hand.service
+			return Open(ctx, cfg)
+		},
+		Wipe: func() error { s.Wipe(); return nil },
+		Copy: func() (func() error, error) {
+			restore := s.Copy()
+			return func() error { restore(); return nil }, nil
+		},
+		Stop:    func() error { s.Kill(); return nil },
+		Start:   func() error { s.Revive(); return nil },
+		Remove:  hand.remove,
+		Corrupt: hand.corrupt,
+	}
 }
 
 // TestWorkerKitOnServers gives each part a service, and so documents, of its
-// own on one server. Servers that restart and lose data are TestServers' part.
+// own on one server.
 func TestWorkerKitOnServers(t *testing.T) {
 	for _, v := range modernServers {
 		t.Run(string(v), func(t *testing.T) {
 			s := nacostest.Start(t, v, nacostest.Options{})
 			var services atomic.Int64
-			workertest.Run(t, func(testing.TB) workertest.Fixture {
-				opts := worker.Options{"Service": fmt.Sprintf("kit%d", services.Add(1))}
-				return workertest.Fixture{Open: func(ctx context.Context) (worker.Source, error) {
-					return openDSN(ctx, s.Addr(), opts)
-				}}
+			workertest.Run(t, func(t testing.TB) workertest.Fixture {
+				return onServer(t, s, fmt.Sprintf("kit%d", services.Add(1)))
 			})
 		})
 	}
+}
+
+func onServer(t testing.TB, s *nacostest.Server, service string) workertest.Fixture {
+	hand := hand{addr: s.Addr(), service: service}
+	stop := func() error { s.Kill9(); return nil }
+	start := func() error { return s.Relaunch(t.Context()) }
+	return workertest.Fixture{
+		Open: func(ctx context.Context) (worker.Source, error) {
+			return openDSN(ctx, s.Addr(), worker.Options{"Service": service})
+		},
+		Stop:  stop,
+		Start: start,
+		Wipe: func() error {
+			s.Kill9()
+			s.Wipe(t)
+			return start()
+		},
+		Copy: func() (func() error, error) {
+			dir := s.Snapshot(t)
+			return func() error {
+				s.Kill9()
+				s.Restore(t, dir)
+				return start()
+			}, nil
+		},
+		Remove:  hand.remove,
+		Corrupt: hand.corrupt,
+	}
+}
+
+// hand changes a service's documents as people do, over the HTTP API, and
+// again where they saw no answer.
+type hand struct{ addr, service string }
+
+func (h hand) remove(slot int) error  { return h.change(http.MethodDelete, slot, "") }
+func (h hand) corrupt(slot int) error { return h.change(http.MethodPost, slot, "edited by hand") }
+
+func (h hand) change(method string, slot int, content string) error {
+	form := url.Values{"group": {"DEFAULT_GROUP"}, "dataId": {h.service + ".worker." + strconv.Itoa(slot)}}
+	if content != "" {
+		form.Set("content", content)
+	}
+	var last error
+	for range 10 {
+		req, err := http.NewRequest(method, "http://"+h.addr+"/nacos/v1/cs/configs?"+form.Encode(), nil)
+		if err != nil {
+			return err
+		}
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		switch {
+		case err != nil:
+			last = err
+		case resp.StatusCode != http.StatusOK:
+			return cmp.Or(resp.Body.Close(), fmt.Errorf("%s %s: %s", method, form.Get("dataId"), resp.Status))
+		default:
+			return resp.Body.Close()
+		}
+	}
+	return last
 }

@@ -21,34 +21,41 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 	ctx := k.within(2 * patience)
 	began := time.Now()
 	var wg sync.WaitGroup
-	for _, p := range procs {
+	for i := range procs {
 		wg.Go(func() {
 			for {
-				err := p.acquire(ctx, cfg)
+				err := procs[i].acquire(ctx, cfg)
 				if err == nil {
-					break
-				}
-				if _, taken := errors.AsType[*worker.TakenError](err); !taken || ctx.Err() != nil {
-					k.Error(err)
+					procs[i].issue()
 					return
 				}
-				time.Sleep(100 * time.Millisecond) // a slot is taken, and given back, by one that lost its reply
+				// A slot is taken, and given back, by one that lost its reply.
+				if _, taken := errors.AsType[*worker.TakenError](err); taken || k.Unreliable {
+					time.Sleep(100 * time.Millisecond)
+					if procs[i], err = k.tryOpen(0); err == nil {
+						continue
+					}
+				}
+				k.Error(err)
+				return
 			}
-			p.issue()
 		})
 	}
 	wg.Wait()
 	k.Logf("%d leases after %v", n, time.Since(began).Round(time.Millisecond))
 	seen := make(map[int]bool)
 	for _, p := range procs {
-		if p.lease == nil {
+		if p == nil || p.lease == nil {
 			k.FailNow()
+		}
+		p.burst()
+		if k.Unreliable && p.lease.Err() != nil {
+			continue // it waited for the others longer than it could be kept
 		}
 		if id := p.lease.Worker(); seen[id] {
 			k.Errorf("worker id %d given twice", id)
 		}
 		seen[p.lease.Worker()] = true
-		p.burst()
 	}
 }
 
@@ -67,10 +74,7 @@ func startsAtOnceOnNothing(k *kit) {
 func release(k *kit) {
 	k.seed(0, 1)
 	for life := range 4 {
-		p := k.open(0)
-		if err := p.acquire(k.within(patience), among(1)); err != nil {
-			k.Fatalf("life %d: %v", life, err)
-		}
+		p := k.hold(0, among(1))
 		switch life % 3 { // one of them issues nothing
 		case 0:
 			p.issue()
@@ -86,7 +90,7 @@ func release(k *kit) {
 }
 
 // crashTakesAnother starts a process after a crash: it does not wait for its
-// old slot.
+// old slot, which takes the bound and twice that.
 func crashTakesAnother(k *kit) {
 	k.seed(0, 4)
 	p := k.hold(0, among(4))
@@ -97,7 +101,11 @@ func crashTakesAnother(k *kit) {
 	if q.lease.Worker() == p.lease.Worker() {
 		k.Errorf("worker id %d, which is held", q.lease.Worker())
 	}
-	if took := time.Since(began); took > bound/2 || q.lease.Start() > q.lease.Now() {
+	soon := 2 * bound
+	if k.virtual {
+		soon = time.Second
+	}
+	if took := time.Since(began); took > soon && !k.Unreliable || q.lease.Start() > q.lease.Now() {
 		k.Errorf("another worker id took %v", took)
 	}
 	q.burst()
@@ -122,8 +130,13 @@ func takeOver(k *kit) {
 	p := k.hold(0, among(1))
 	p.burst()
 	p.crash()
+	crashed := time.Now()
 	early := k.open(bound)
 	err := early.acquire(k.within(patience), among(1))
+	if err == nil && k.Unreliable && time.Since(crashed) > bound {
+		early.burst() // so long a search saw the end of the courtesy
+		return
+	}
 	if taken, ok := errors.AsType[*worker.TakenError](err); !ok || taken.Worker != 0 || taken.Of != 1 {
 		k.Errorf("before the bound and the courtesy after it: %v", err)
 	}
@@ -203,10 +216,32 @@ func (k *kit) endsWithin(p *process, d time.Duration) {
 func boundHonoured(k *kit) {
 	k.seed(0, 1)
 	p := k.hold(0, among(1))
-	limit := p.lease.Limit()
-	k.eventually("a higher limit", func() bool { return p.lease.Limit() > limit })
+	if !k.renewed(p) {
+		return
+	}
 	p.cut.Store(true)
-	k.unrenewed(p, time.Second/2)
+	k.unrenewed(p, time.Second)
+}
+
+// renewed waits until a limit rises. It may never do so where the registry
+// shows what it refused: an owner then takes its own refused text for the one
+// that is there.
+func (k *kit) renewed(p *process) bool {
+	k.Helper()
+	limit := p.lease.Limit()
+	giveUp := time.Now().Add(patience / 2)
+	k.eventually("a higher limit", func() bool {
+		p.issue()
+		return p.lease.Limit() > limit || p.lease.Err() != nil || k.Unreliable && time.Now().After(giveUp)
+	})
+	if p.lease.Limit() > limit {
+		return true
+	}
+	if !k.Unreliable {
+		k.Fatal(p.lease.Err())
+	}
+	k.Logf("not renewed: %v", p.lease.Err())
+	return false
 }
 
 // lateIsUnknown has writes told OK too late to be believed.
@@ -242,13 +277,10 @@ func (k *kit) unrenewed(p *process, settle time.Duration) {
 // renewing and at the release.
 func lostReplies(k *kit) {
 	k.seed(0, 2)
-	p := k.open(0)
-	p.lose.Store(1)
-	k.ok(p.acquire(k.within(patience), among(1)))
+	p := k.holdWith(0, among(1), func(p *process) { p.lose.Store(1) })
 	p.burst()
 	p.lose.Store(1)
-	limit := p.lease.Limit()
-	k.eventually("a limit raised by the put after the lost one", func() bool { return p.lease.Limit() > limit })
+	k.renewed(p) // by the put after the lost one
 	p.burst()
 	p.lose.Store(1)
 	p.lease.Close()
@@ -261,7 +293,7 @@ func allTaken(k *kit) {
 	p := k.open(0)
 	now := time.Now().UnixMilli()
 	const oldest = 2
-	for slot, rest := range []int64{30_000, 20_000, 10_000, 40_000} {
+	for slot, rest := range []int64{300_000, 200_000, 100_000, 400_000} {
 		d := doc()
 		d.HW, d.Free = now+rest, false
 		if slot == oldest {
@@ -272,7 +304,10 @@ func allTaken(k *kit) {
 	q := k.open(0)
 	err := q.acquire(k.within(patience), among(4))
 	taken, ok := errors.AsType[*worker.TakenError](err)
-	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || taken.Until.UnixMilli() != now+10_000+2*bound.Milliseconds() {
+	if ok && k.Unreliable {
+		return // which one it is said of depends on what was seen
+	}
+	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || taken.Until.UnixMilli() != now+100_000+2*bound.Milliseconds() {
 		k.Errorf("with all taken: %v", err)
 	}
 }
@@ -317,7 +352,7 @@ func removed(k *kit) {
 	p := k.hold(0, among(1))
 	p.burst()
 	k.ok(k.Remove(0))
-	k.unknownHistory(p, among(1))
+	k.unknownHistory(p, worker.Config{Workers: 1, Bound: bound})
 }
 
 // unknownHistory has a newcomer to a registry that lost what it knew of p.
@@ -345,7 +380,7 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config) {
 	err := q.acquire(k.within(wait), cfg)
 	close(stop)
 	wg.Wait()
-	if took := time.Since(began); err == nil && took < bound+time.Minute-time.Second {
+	if took := time.Since(began); err == nil && took < cfg.Bound+time.Minute-time.Second {
 		k.Errorf("a lease %v after the registry lost all it knew", took)
 	}
 	if err == nil {

@@ -37,9 +37,17 @@ var errCut = errors.New("cut off from the registry")
 // open starts a process whose clock is ahead by so much.
 func (k *kit) open(ahead time.Duration) *process {
 	k.Helper()
-	src, err := k.Open(k.within(patience))
+	p, err := k.tryOpen(ahead)
 	if err != nil {
 		k.Fatalf("Open: %v", err)
+	}
+	return p
+}
+
+func (k *kit) tryOpen(ahead time.Duration) (*process, error) {
+	src, err := k.Open(k.within(patience))
+	if err != nil {
+		return nil, err
 	}
 	p := &process{k: k, slots: src.Slots, src: src, shift: ahead.Milliseconds()}
 	k.Cleanup(func() {
@@ -48,7 +56,7 @@ func (k *kit) open(ahead time.Duration) *process {
 		}
 		p.Close()
 	})
-	return p
+	return p, nil
 }
 
 // source is what the process takes its lease from.
@@ -66,7 +74,8 @@ func (p *process) source() worker.Source {
 	return src
 }
 
-// acquire takes a lease; on success the process has it.
+// acquire takes a lease; on success the process has it, else its source is
+// closed.
 func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	cfg.Bound = cmp.Or(cfg.Bound, bound)
 	cfg.Workers = cmp.Or(cfg.Workers, 1)
@@ -92,11 +101,25 @@ const bound = 6 * time.Second
 // hold starts a process with a lease.
 func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 	k.Helper()
-	p := k.open(ahead)
-	if err := p.acquire(k.within(patience), cfg); err != nil {
-		k.Fatalf("no lease: %v", err)
+	return k.holdWith(ahead, cfg, func(*process) {})
+}
+
+// holdWith prepares the process before it looks for a lease. Where the registry
+// is not reliable a worker id may not have been given back, and it tries again.
+func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
+	k.Helper()
+	for until := time.Now().Add(2 * patience); ; time.Sleep(time.Second) {
+		p := k.open(ahead)
+		prepare(p)
+		err := p.acquire(k.within(patience), cfg)
+		if err == nil {
+			return p
+		}
+		if !k.Unreliable || time.Now().After(until) {
+			k.Fatalf("no lease: %v", err)
+		}
+		k.Logf("no lease yet: %v", err)
 	}
-	return p
 }
 
 // issue puts all timestamps up to now into ids.

@@ -17,6 +17,7 @@ package workertest
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,6 +36,11 @@ type Fixture struct {
 	// fails until the first is closed.
 	Exclusive bool
 
+	// Unreliable says that the registry may refuse what is right, lose replies,
+	// and show what is not there or no longer. It must be safe all the same; how
+	// soon there is a lease is not asked.
+	Unreliable bool
+
 	Wipe        func() error                             // loses everything
 	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy
 	Stop, Start func() error                             // the registry is away, and back with what it had
@@ -44,21 +50,37 @@ type Fixture struct {
 
 // Run tests a registry that waits for something outside the process. open is
 // called for each part; parts that disturb the whole registry run first and
-// alone, the others in parallel.
+// alone, the others at once.
 func Run(t *testing.T, open func(t testing.TB) Fixture) {
-	for _, p := range parts {
-		if p.alone {
-			t.Run(p.name, func(t *testing.T) { p.run(t, open(t), false) })
-		}
-	}
+	var others []part
 	for _, p := range parts {
 		if !p.alone {
-			t.Run(p.name, func(t *testing.T) {
-				t.Parallel()
-				p.run(t, open(t), false)
-			})
+			others = append(others, p)
+			continue
 		}
+		t.Run(p.name, func(t *testing.T) { p.run(t, open(t), false) })
 	}
+	runAtOnce(t, others, open)
+}
+
+// RunApart is Run for registries that have nothing in common, such as one
+// server for each call of open. No part has to wait for another.
+func RunApart(t *testing.T, open func(t testing.TB) Fixture) { runAtOnce(t, parts, open) }
+
+// runAtOnce runs more parts at the same time than there are processors: most
+// of what they do is wait.
+func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
+	const atOnce = 8
+	turn := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for _, p := range parts {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			t.Run(p.name, func(t *testing.T) { p.run(t, open(t), false) })
+		})
+	}
+	wg.Wait()
 }
 
 // RunInBubble is Run for a registry that waits for nothing outside the
@@ -117,6 +139,8 @@ var parts = []part{
 	{"StateLost", stateLost, false, several},
 	{"StateCorrupted", stateCorrupted, false, several},
 	{"StateCopied", stateCopied, false, several},
+	{"StateCopiedWhileAway", stateCopiedWhileAway, false, several},
+	{"StateInUse", stateInUse, false, several},
 	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && several(f) }},
 
 	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -95,20 +96,74 @@ func stateCorrupted(k *kit) {
 	k.hold(0, stateful(dir)).burst()
 }
 
-// stateCopied starts a second process on a copy of the first one's disk. With
-// the registry there, the copy gives it nothing.
-func stateCopied(k *kit) {
-	dir, twin := k.TempDir(), k.TempDir()
+// copied gives a process that issues, and a copy of its local state.
+func (k *kit) copied() (p *process, dir, twin string) {
+	k.Helper()
+	dir, twin = k.TempDir(), k.TempDir()
 	k.seed(0, 4)
-	p := k.hold(0, stateful(dir))
+	p = k.hold(0, stateful(dir))
 	p.burst()
 	for name, text := range k.files(dir) {
 		k.ok(os.WriteFile(filepath.Join(twin, filepath.Base(name)), text, 0o644))
 	}
+	return p, dir, twin
+}
+
+// stateCopied starts a second process on a copy of the first one's disk. With
+// the registry there, the copy gives it nothing.
+func stateCopied(k *kit) {
+	p, _, twin := k.copied()
 	q := k.hold(0, stateful(twin))
 	if q.lease.Worker() == p.lease.Worker() {
 		k.Errorf("worker id %d of the disk that was copied", q.lease.Worker())
 	}
 	p.burst()
 	q.burst()
+}
+
+// stateCopiedWhileAway starts it where the registry can't be reached. That a
+// copy issues what the first one issues is documented, and nothing on its host
+// could tell. What holds is that it begins above what was reserved when the
+// copy was made, ends with the bound that was confirmed by then, and gets no
+// more, registry or not.
+func stateCopiedWhileAway(k *kit) {
+	p, _, twin := k.copied()
+	reserved, copied := p.last.Load(), p.lease.Now()
+	q := k.open(0)
+	q.cut.Store(true)
+	cfg := stateful(twin)
+	k.ok(q.acquire(k.within(patience), cfg))
+	if q.lease.Worker() != p.lease.Worker() || q.lease.Start() <= reserved {
+		k.Errorf("worker id %d from %d, the copy is of %d up to %d", q.lease.Worker(), q.lease.Start(), p.lease.Worker(), reserved)
+	}
+	watch := 2 * time.Second
+	if k.virtual {
+		watch = 2 * cfg.Bound
+	}
+	for until := time.Now().Add(watch); time.Now().Before(until) && q.lease.Err() == nil; time.Sleep(100 * time.Millisecond) {
+		q.cut.Store(false) // it is back
+		if beyond := q.lease.Limit() - copied - cfg.Bound.Milliseconds(); beyond > 0 {
+			k.Fatalf("a copy goes on for %d ms beyond the bound it was made with", beyond)
+		}
+	}
+	if k.virtual {
+		k.endsWithin(q, time.Second)
+	}
+}
+
+// stateInUse starts a second process on the first one's own disk: refused,
+// registry or not.
+func stateInUse(k *kit) {
+	dir := k.TempDir()
+	k.seed(0, 4)
+	p := k.hold(0, stateful(dir))
+	p.burst()
+	for _, cut := range []bool{false, true} {
+		q := k.open(0)
+		q.cut.Store(cut)
+		if err := q.acquire(k.within(patience), stateful(dir)); !errors.Is(err, worker.ErrInUse) {
+			k.Errorf("on local state that is in use, cut off %v: %v", cut, err)
+		}
+	}
+	p.burst()
 }

@@ -35,6 +35,7 @@ const (
 // Faults are what goes wrong, from now on.
 type Faults struct {
 	ReadLag      time.Duration // reads show a config as it was so long ago
+	StaleReads   int           // of n reads, one shows a config as it was before the last write
 	ListLag      time.Duration // and lists an instance
 	LoseReplies  int           // of n publishes, the connection of one breaks after it was done; 0: none
 	RefuseRight  int           // of n publishes with the right md5, one is refused
@@ -58,9 +59,10 @@ type Server struct {
 	Port     int
 	GRPCPort int
 
-	line Line
-	http *http.Server
-	grpc *grpc.Server
+	line  Line
+	http  *http.Server
+	grpc  *grpc.Server
+	gates []*gate
 
 	mu        sync.Mutex
 	faults    Faults
@@ -105,12 +107,12 @@ func Start(tb testing.TB, line Line) *Server {
 		line: line, configs: make(map[string]config), instances: make(map[string][]Instance),
 		tokens: make(map[string]bool), conns: make(map[string]func()), resets: make(map[string]func()),
 	}
-	web := listen(tb)
+	web := s.listen(tb)
 	s.Port = web.Addr().(*net.TCPAddr).Port
 	s.http = &http.Server{Handler: s.handler()}
 	go s.http.Serve(web)
 	tb.Cleanup(func() { s.http.Close() })
-	rpc := listen(tb)
+	rpc := s.listen(tb)
 	s.GRPCPort = rpc.Addr().(*net.TCPAddr).Port
 	if line == Legacy {
 		rpc.Close()
@@ -122,12 +124,29 @@ func Start(tb testing.TB, line Line) *Server {
 	return s
 }
 
-func listen(tb testing.TB) net.Listener {
+func (s *Server) listen(tb testing.TB) net.Listener {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		tb.Fatal(err)
 	}
-	return l
+	g := &gate{Listener: l, conns: make(map[net.Conn]struct{})}
+	s.gates = append(s.gates, g)
+	return g
+}
+
+// Kill ends all connections, and those that come, until Revive. What was
+// stored stays, as after kill -9.
+func (s *Server) Kill() {
+	for _, g := range s.gates {
+		g.set(true)
+	}
+}
+
+// Revive lets clients in again.
+func (s *Server) Revive() {
+	for _, g := range s.gates {
+		g.set(false)
+	}
 }
 
 // Fault changes what goes wrong.
@@ -212,6 +231,13 @@ func (s *Server) Revert() {
 
 func oneIn(n int) bool { return n > 0 && rand.IntN(n) == 0 }
 
+// remove deletes a config.
+func (s *Server) remove(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.configs, id)
+}
+
 func sum(text string) string {
 	h := md5.Sum([]byte(text))
 	return hex.EncodeToString(h[:])
@@ -267,6 +293,9 @@ func (s *Server) query(id string) (text string, found bool) {
 	c := s.configs[id]
 	if time.Now().Before(c.until) {
 		return c.shown, true
+	}
+	if n := len(c.past); n > 0 && oneIn(s.faults.StaleReads) {
+		return c.past[n-1].text, c.past[n-1].exists
 	}
 	at := time.Now().Add(-s.faults.ReadLag)
 	for _, v := range c.past {

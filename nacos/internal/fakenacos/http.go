@@ -41,6 +41,10 @@ func (s *Server) handler() http.Handler {
 		}
 		fmt.Fprint(w, "true")
 	}))
+	mux.HandleFunc("DELETE /nacos/v1/cs/configs", s.guard(func(w http.ResponseWriter, r *http.Request) {
+		s.remove(configKey(r))
+		fmt.Fprint(w, "true")
+	}))
 	return mux
 }
 
