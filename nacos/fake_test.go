@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"errors"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -42,6 +43,8 @@ func mustOpenFake(t *testing.T, cfg Config) *registry {
 	return r
 }
 
+// TestProbe has a server's compare-and-set judged when the source is opened
+// and a slot is taken.
 func TestProbe(t *testing.T) {
 	for name, c := range map[string]struct {
 		faults fakenacos.Faults
@@ -63,16 +66,65 @@ func TestProbe(t *testing.T) {
 			s := fakenacos.Start(t, fakenacos.Modern)
 			s.Fault(func(f *fakenacos.Faults) { *f = c.faults })
 			r, err := openFake(t, fakeConfig(s))
+			if err == nil {
+				err = takeSlot(t, r)
+			}
 			_, unusable := errors.AsType[*UnusableError](err)
 			if unusable == c.usable || err != nil && !unusable {
-				t.Fatalf("Open: %v", err)
-			}
-			for c.usable { // a lost reply leaves it to the next call
-				if err := r.ready(within30s(t)); err == nil {
-					break
-				}
+				t.Fatal(err)
 			}
 		})
+	}
+}
+
+// takeSlot creates a slot and takes it, however often the server fails, unless
+// it is unusable.
+func takeSlot(t *testing.T, r *registry) error {
+	ctx := within30s(t)
+	for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
+		_, v, err := r.Get(ctx, 3)
+		if err != nil {
+			continue
+		}
+		d := doc()
+		if v == "" {
+			d = worker.Initial()
+		}
+		_, res, err := r.Put(ctx, 3, d, v)
+		if _, unusable := errors.AsType[*UnusableError](err); unusable || res == worker.OK && v != "" {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// TestRequests counts what is asked of a server for a worker id of a registry
+// in use.
+func TestRequests(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	first := mustOpenFake(t, fakeConfig(s))
+	for slot := range 1024 {
+		d := worker.Doc{Nonce: "n", HW: 1, Free: true}
+		if _, res, err := first.Put(t.Context(), slot, d, ""); res != worker.OK {
+			t.Fatal(res, err)
+		}
+	}
+	if _, err := first.Anchor(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := s.Publishes()
+	src, err := Open(within30s(t), fakeConfig(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := worker.Acquire(within30s(t), src, worker.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	// A refusal, the take, and the refusal of what was taken over.
+	if n := s.Publishes() - before; n != 3 {
+		t.Errorf("a worker id took %d writes", n)
 	}
 }
 
@@ -80,9 +132,8 @@ func TestRightSumRefusedForAWhile(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { f.RefuseRight = 1 })
 	time.AfterFunc(time.Second, func() { s.Fault(func(f *fakenacos.Faults) { f.RefuseRight = 0 }) })
-	r := mustOpenFake(t, fakeConfig(s))
-	if !r.proven {
-		t.Error("the probe gave up")
+	if _, err := mustOpenFake(t, fakeConfig(s)).Anchor(within30s(t)); err != nil {
+		t.Errorf("the anchor's creator gave up: %v", err)
 	}
 }
 
@@ -163,6 +214,28 @@ func TestServerAway(t *testing.T) {
 		if _, err := mustOpenFake(t, both).Anchor(t.Context()); err != nil {
 			t.Errorf("with one of two servers: %v", err)
 		}
+	}
+}
+
+// TestSilentServer has one of two servers take connections and say nothing.
+func TestSilentServer(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	cfg := fakeConfig(s, s)
+	cfg.Servers[0].GRPCPort = silent.Addr().(*net.TCPAddr).Port
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	c := newCluster(cfg, newWeb(cfg))
+	defer c.close()
+	c.next = 0
+	began := time.Now()
+	if _, _, err := c.query(within30s(t), "anything"); err != nil {
+		t.Errorf("with one of two servers: %v after %v", err, time.Since(began))
 	}
 }
 

@@ -1,12 +1,7 @@
 package nacos
 
 import (
-	"bufio"
-	"context"
-	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"strconv"
 	"sync"
 	"testing"
@@ -17,87 +12,6 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
-
-// TestMain is also the process that a test starts many of.
-func TestMain(m *testing.M) {
-	if spec := os.Getenv("NACOS_LEASE"); spec != "" {
-		holdLease(spec)
-		return
-	}
-	os.Exit(m.Run())
-}
-
-// holdLease takes a worker id, prints it and keeps it until standard input
-// ends.
-func holdLease(spec string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
-	defer cancel()
-	l, err := worker.Open(ctx, spec, worker.Config{
-		NewRegistry: true, Options: worker.Options{"Service": os.Getenv("NACOS_SERVICE")},
-	})
-	if err != nil {
-		fmt.Println("error:", err)
-		os.Exit(1)
-	}
-	fmt.Println("worker", l.Worker())
-	io.Copy(io.Discard, os.Stdin)
-	if err := l.Err(); err != nil {
-		fmt.Println("error:", err)
-		os.Exit(1)
-	}
-	l.Close()
-}
-
-// holder is a process that holds a worker id.
-type holder struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	out   *bufio.Reader
-}
-
-func startHolder(t *testing.T, spec, service string) *holder {
-	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "NACOS_LEASE="+spec, "NACOS_SERVICE="+service)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	h := &holder{cmd: cmd, stdin: stdin, out: bufio.NewReader(out)}
-	t.Cleanup(h.kill9)
-	return h
-}
-
-// worker waits for the worker id.
-func (h *holder) worker() (int, error) {
-	line, err := h.out.ReadString('\n')
-	if err != nil {
-		return 0, fmt.Errorf("the process ended: %w", err)
-	}
-	var id int
-	if _, err := fmt.Sscanf(line, "worker %d\n", &id); err != nil {
-		return 0, fmt.Errorf("the process says %q", line)
-	}
-	return id, nil
-}
-
-// leave has the process give its worker id back.
-func (h *holder) leave() error {
-	h.stdin.Close()
-	return h.cmd.Wait()
-}
-
-func (h *holder) kill9() {
-	h.cmd.Process.Kill()
-	h.cmd.Wait()
-}
 
 func TestLegacy(t *testing.T) {
 	s := nacostest.Start(t, nacostest.V1, nacostest.Options{})

@@ -3,6 +3,7 @@ package nacos
 import (
 	"context"
 	"log/slog"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -31,6 +32,8 @@ type presence struct {
 	names naming
 	self  Instance
 	log   *slog.Logger
+
+	listed bool // perhaps; guarded by held being called one at a time
 }
 
 // held is worker.Source's Held.
@@ -40,6 +43,10 @@ func (p *presence) held(ctx context.Context, h worker.Holding) {
 		p.show(ctx, in)
 		return
 	}
+	if !p.listed {
+		return
+	}
+	p.listed = false
 	if err := p.names.deregister(ctx, in); err != nil {
 		p.log.Warn("leafsql: Nacos still lists this process, which has given its worker id back", "worker", h.Worker, "err", err)
 	}
@@ -67,8 +74,14 @@ func (p *presence) instance(h worker.Holding) instance {
 }
 
 // show registers the instance, again and again until it is done, and then
-// removes those of former owners of the worker id: it is ours now.
+// removes those of former owners of the worker id: it is ours now. It begins a
+// while after the take: where many start at once they all still need the
+// server for their worker ids.
 func (p *presence) show(ctx context.Context, in instance) {
+	if !sleep(ctx, time.Second+rand.N(time.Second)) {
+		return
+	}
+	p.listed = true
 	pause := 500 * time.Millisecond
 	for {
 		err := p.names.register(ctx, in)
@@ -96,8 +109,11 @@ func (p *presence) show(ctx context.Context, in instance) {
 }
 
 // last is worker.Source's Last: the worker id beside this process's address in
-// the list.
+// the list. Without a port of its own the process has no such address.
 func (p *presence) last(ctx context.Context) (int, bool) {
+	if p.self.Port == 0 {
+		return 0, false
+	}
 	ctx, cancel := context.WithTimeout(ctx, 500*time.Millisecond)
 	defer cancel()
 	list, err := p.names.list(ctx)
@@ -105,7 +121,7 @@ func (p *presence) last(ctx context.Context) (int, bool) {
 		return 0, false
 	}
 	for _, in := range list {
-		if in.IP != p.self.IP || p.self.Port != 0 && in.Port != p.self.Port {
+		if in.IP != p.self.IP || in.Port != p.self.Port {
 			continue
 		}
 		if n, err := strconv.Atoi(in.Metadata[metaWorker]); err == nil {

@@ -2,69 +2,70 @@ package nacos
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// ready makes sure once that the server's compare-and-set is one. As long as
-// it can't be reached, each call tries again.
+// A server's ok is no proof: 2.0.x says it to every compare-and-set and does
+// nothing. So two refusals have to be seen, each once: that of an md5 nobody
+// wrote, before anything is asked of a server, and that of the md5 which the
+// first write to a slot has replaced, before that write counts. No read is
+// needed for it, which may show a write a second late.
+
+// ready makes sure that the server's compare-and-set compares. As long as it
+// can't be reached, each call tries again.
 func (r *registry) ready(ctx context.Context) error {
 	r.probing.Lock()
 	defer r.probing.Unlock()
-	if r.proven {
+	if r.compares {
 		return nil
 	}
 	err := r.probe(ctx)
-	r.proven = err == nil
+	r.compares = err == nil
 	return err
 }
 
-// probe works on a document of its own that all processes share. A wrong md5
-// must be refused and a right one must have an effect that can be read; being
-// told so is no proof. 2.0.x says ok to everything and does nothing.
+// probe works on a document of its own that all processes share and that has
+// always the same text, so that nothing is lost where the md5 is ignored. A
+// missing document takes any md5, the first time.
 func (r *registry) probe(ctx context.Context) error {
-	id := r.service + ".probe"
-	text, err := r.ensure(ctx, id)
-	if err != nil {
-		return err
+	for range 2 {
+		err := r.configs.publish(ctx, r.service+".probe", "probe", noSum())
+		if err != nil {
+			return unlessMissed(err)
+		}
 	}
-	// The text written is the one that is there, so that nothing is lost where
-	// the md5 is ignored, and nothing seems written where the content of
-	// refused writes is served.
-	err = r.configs.publish(ctx, id, text, noSum())
+	return r.unusable("it says ok to a compare-and-set with the wrong md5, as 2.0.x does")
+}
+
+// prove makes sure that writes told ok are carried out: once text is there,
+// the md5 that it replaced must be refused. What is sent again is text, which
+// changes nothing where the md5 is ignored, and can't come late: no document
+// has the md5 a second time.
+func (r *registry) prove(ctx context.Context, id, text string, replaced worker.Version) error {
+	r.mu.Lock()
+	proven := r.proven
+	r.mu.Unlock()
+	if proven || replaced == "" { // a write upon nothing compares with nothing
+		return nil
+	}
+	err := r.configs.publish(ctx, id, text, string(replaced))
 	if err == nil {
-		return r.unusable("it says ok to a compare-and-set with the wrong md5, as 2.0.x does")
+		return r.unusable("it says ok to a compare-and-set and does not carry it out")
 	}
-	if _, err := outcome(err); err != nil {
-		return err
+	err = unlessMissed(err)
+	r.mu.Lock()
+	r.proven = r.proven || err == nil
+	r.mu.Unlock()
+	return err
+}
+
+// unlessMissed gives nil if the comparison failed, be it at a repetition.
+func unlessMissed(err error) error {
+	if isCasMiss(err.Error()) {
+		return nil
 	}
-	for {
-		said := r.configs.publish(ctx, id, rand.Text(), sum(text))
-		if _, err := outcome(said); err != nil {
-			return err
-		}
-		// Somebody else's change is as good as ours: of many that probe at
-		// once, one is told ok.
-		was, changed, long := text, false, visible
-		if said != nil {
-			long /= 10
-		}
-		err := r.await(ctx, long, id, func(now string, found bool) bool {
-			text, changed = now, found && now != was
-			return changed
-		})
-		switch {
-		case err != nil:
-			return err
-		case changed:
-			return nil
-		case said == nil:
-			return r.unusable("it says ok to a compare-and-set and does not carry it out")
-		case ctx.Err() != nil:
-			return fmt.Errorf("refused with the right md5: %w", errors.Join(said, context.Cause(ctx)))
-		}
-	}
+	return err
 }
 
 func (r *registry) unusable(reason string) error {

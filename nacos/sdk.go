@@ -64,10 +64,10 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 			close(l.gone)
 		}
 	}()
-	var check status
-	if err := l.call(ctx, "ServerCheckRequest", nil, internalRequest{"internal"}, &check); err != nil {
-		return err
-	}
+	// The stream is to outlive ctx, but not to wait longer for a server that
+	// takes the connection and says nothing.
+	inTime := context.AfterFunc(ctx, l.cancel)
+	defer inTime()
 	stream, err := pb.NewBiRequestStreamClient(l.conn).RequestBiStream(life)
 	if err != nil {
 		return err

@@ -34,10 +34,11 @@ type registry struct {
 
 	stop func()
 
-	probing sync.Mutex
-	proven  bool // the server was seen to compare and to set
+	probing  sync.Mutex
+	compares bool // the server was seen to refuse a wrong md5
 
 	mu      sync.Mutex
+	proven  bool            // a write was seen to replace what was there
 	written map[int]written // the last write to each slot that was told ok
 }
 
@@ -101,6 +102,9 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 		return "", res, err
 	}
 	r.wrote(slot, expected)
+	if err := r.prove(ctx, r.id(slot), text, expected); err != nil {
+		return "", worker.Unknown, err
+	}
 	return worker.Version(sum(text)), worker.OK, nil
 }
 

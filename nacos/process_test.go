@@ -1,0 +1,129 @@
+package nacos
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// TestMain is also the process that a test starts many of.
+func TestMain(m *testing.M) {
+	if spec := os.Getenv("NACOS_LEASE"); spec != "" {
+		holdLease(spec)
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// holdLease takes a worker id when the barrier opens, prints it and the time,
+// and keeps it until standard input ends.
+func holdLease(spec string) {
+	if os.Getenv("NACOS_BARRIER") != "" {
+		fmt.Println("running")
+		io.Copy(io.Discard, os.NewFile(3, "barrier"))
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
+	defer cancel()
+	l, err := worker.Open(ctx, spec, worker.Config{
+		NewRegistry: os.Getenv("NACOS_IN_USE") == "",
+		Options:     worker.Options{"Service": os.Getenv("NACOS_SERVICE")},
+	})
+	at := time.Now().UnixNano()
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	fmt.Println("worker", l.Worker(), at)
+	io.Copy(io.Discard, os.Stdin)
+	if err := l.Err(); err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	l.Close()
+}
+
+// holder is a process that holds a worker id.
+type holder struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	out   *bufio.Reader
+}
+
+func startHolder(tb testing.TB, spec, service string) *holder {
+	return startProcess(tb, nil, "NACOS_LEASE="+spec, "NACOS_SERVICE="+service)
+}
+
+// startWaiting starts a holder on a registry in use that waits until barrier
+// is at its end.
+func startWaiting(tb testing.TB, spec, service string, barrier *os.File) *holder {
+	return startProcess(tb, barrier, "NACOS_LEASE="+spec, "NACOS_SERVICE="+service, "NACOS_IN_USE=1", "NACOS_BARRIER=1")
+}
+
+func startProcess(tb testing.TB, barrier *os.File, env ...string) *holder {
+	tb.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env...)
+	cmd.Stderr = os.Stderr
+	if barrier != nil {
+		cmd.ExtraFiles = []*os.File{barrier}
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	h := &holder{cmd: cmd, stdin: stdin, out: bufio.NewReader(out)}
+	tb.Cleanup(h.kill9)
+	return h
+}
+
+// running waits until the process is at the barrier.
+func (h *holder) running() error {
+	if line, err := h.out.ReadString('\n'); err != nil || line != "running\n" {
+		return fmt.Errorf("the process says %q, %w", line, err)
+	}
+	return nil
+}
+
+// worker waits for the worker id.
+func (h *holder) worker() (int, error) {
+	id, _, err := h.workerAt()
+	return id, err
+}
+
+// workerAt also says when it was there.
+func (h *holder) workerAt() (id int, at time.Time, err error) {
+	line, err := h.out.ReadString('\n')
+	if err != nil {
+		return 0, at, fmt.Errorf("the process ended: %w", err)
+	}
+	var ns int64
+	if _, err := fmt.Sscanf(line, "worker %d %d\n", &id, &ns); err != nil {
+		return 0, at, fmt.Errorf("the process says %q", line)
+	}
+	return id, time.Unix(0, ns), nil
+}
+
+// leave has the process give its worker id back.
+func (h *holder) leave() error {
+	h.stdin.Close()
+	return h.cmd.Wait()
+}
+
+func (h *holder) kill9() {
+	h.cmd.Process.Kill()
+	h.cmd.Wait()
+}
