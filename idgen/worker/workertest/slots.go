@@ -138,6 +138,8 @@ func roundTrip(k *kit) {
 		{Nonce: strings.Repeat("f", 32), HW: 1},
 		{Nonce: "a", HW: 1<<62 + 1, Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
 		{Nonce: "b", HW: time.Now().UnixMilli(), Owner: strings.Repeat("a long name ", 20)},
+		{Nonce: "b", HW: time.Now().UnixMilli() + 1, Owner: "renewed"},
+		{Nonce: "b", HW: time.Now().UnixMilli() + 1, Owner: "renewed", Free: true},
 	} {
 		v := k.set(s, 0, d)
 		if v == "" || seen[v] {

@@ -1,0 +1,219 @@
+package workertest
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// ofTheEngine are the parts that no registry can fail by breaking a rule: they
+// hold the engine and its local state against rules of theirs.
+var ofTheEngine = []string{"LateIsUnknown", "StateResumes", "StateCopiedWhileAway", "StateInUse"}
+
+// TestKitSees has registries that are none, each for one reason. The parts of
+// the kit that are there for it must fail.
+func TestKitSees(t *testing.T) {
+	seen := slices.Clone(ofTheEngine)
+	for _, b := range breakages {
+		t.Run(b.is, func(t *testing.T) {
+			for _, name := range b.parts {
+				i := slices.IndexFunc(parts, func(p part) bool { return p.name == name })
+				if !failsOn(t, parts[i], b.open) {
+					t.Errorf("%s saw nothing wrong", name)
+				}
+			}
+		})
+		seen = append(seen, b.parts...)
+	}
+	for _, p := range parts {
+		if !slices.Contains(seen, p.name) {
+			t.Errorf("%s was not shown to fail", p.name)
+		}
+	}
+}
+
+// failsOn runs a part on a registry and tells whether it failed.
+func failsOn(t *testing.T, p part, open func() Fixture) bool {
+	r := &recorder{}
+	synctest.Test(t, func(t *testing.T) {
+		r.T = t
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			p.run(r, open(), true)
+		}()
+		<-done
+	})
+	return r.failed.Load()
+}
+
+// recorder is a test whose failure is what is wanted.
+type recorder struct {
+	*testing.T
+	failed atomic.Bool
+}
+
+func (r *recorder) Errorf(string, ...any) { r.failed.Store(true) }
+func (r *recorder) Error(...any)          { r.failed.Store(true) }
+func (r *recorder) FailNow()              { r.failed.Store(true); runtime.Goexit() }
+func (r *recorder) Fatalf(string, ...any) { r.FailNow() }
+func (r *recorder) Fatal(...any)          { r.FailNow() }
+func (r *recorder) Logf(string, ...any)   {}
+func (r *recorder) Log(...any)            {}
+
+// breakage is a registry that breaks a rule, and parts that must fail on it.
+type breakage struct {
+	is    string
+	open  func() Fixture
+	parts []string
+}
+
+var breakages = []breakage{
+	{"a wrong version is told ok, without effect", faulty(Faults{AlwaysOK: true}),
+		[]string{"WrongVersion", "Chain", "OneWinner", "Fencing", "CutOff"}},
+	{"a wrong version is written upon", faulty(Faults{NoCompare: true}),
+		[]string{"WrongVersion", "Chain", "OneWinner", "Creators", "Fencing", "CutOff"}},
+	{"a right version is told ok, without effect", faulty(Faults{LoseWrites: true}),
+		[]string{"RoundTrip", "WrongVersion", "Chain", "OneWinner", "NoUpdateIsLost"}},
+	{"compared, and written later", func() Fixture {
+		return new(Memory).through(&wrapper{
+			put: func(m *Memory, p put) told {
+				if _, v, err := m.Get(p.ctx, p.slot); err != nil || v != p.expected {
+					return told{r: worker.Refused, err: err}
+				}
+				time.Sleep(time.Millisecond)
+				return told{m.overwrite(p), worker.OK, nil}
+			},
+			last: func(*Memory) (int, bool) { return 0, true }, // where all meet
+		})
+	}, []string{"OneWinner", "Creators", "NoUpdateIsLost", "StartsAtOnce", "StartsAtOnceOnNothing"}},
+	{"created though it is there", putting(func(m *Memory, p put) told {
+		if p.expected == "" {
+			return told{m.overwrite(p), worker.OK, nil}
+		}
+		return p.to(m)
+	}), []string{"WrongVersion"}},
+	{"the version before is right, too", putting(func(m *Memory, p put) told {
+		if s := m.at(p.slot); s.before != "" && p.expected == worker.Version(s.before) {
+			p.expected = worker.Version(s.now)
+		}
+		return p.to(m)
+	}), []string{"WrongVersion", "Chain", "OneWinner"}},
+	{"versions come again", versioned(func(_ worker.Doc, writes int) string { return strconv.Itoa(writes % 2) }),
+		[]string{"RoundTrip"}},
+	{"the version is the nonce", versioned(func(d worker.Doc, _ int) string { return d.Nonce }),
+		[]string{"RoundTrip"}},
+	{"sent twice", func() Fixture {
+		var puts atomic.Int64
+		return putting(func(m *Memory, p put) told {
+			if t := p.to(m); t.r != worker.OK || puts.Add(1)%3 > 0 {
+				return t
+			}
+			return p.to(m)
+		})()
+	}, []string{"WrongVersion", "Chain"}},
+	{"deaf to contexts", putting(func(m *Memory, p put) told {
+		time.Sleep(100 * time.Millisecond)
+		p.ctx = context.WithoutCancel(p.ctx)
+		return p.to(m)
+	}), []string{"EndedContext"}},
+	{"written, and refused because the context ended", putting(func(m *Memory, p put) told {
+		ended := p.ctx.Err()
+		p.ctx = context.WithoutCancel(p.ctx)
+		if t := p.to(m); ended == nil {
+			return t
+		}
+		return told{r: worker.Refused, err: ended}
+	}), []string{"EndedContext"}},
+	{"nothing is given back", putting(func(m *Memory, p put) told {
+		if p.d.Free && p.d.Nonce == m.doc(p.slot).Nonce {
+			return told{worker.Version(p.d.Encode()), worker.OK, nil}
+		}
+		return p.to(m)
+	}), []string{"Release"}},
+	{"whoever has it keeps it", putting(func(m *Memory, p put) told {
+		if d := m.doc(p.slot); d.Nonce != "" && !d.Free && d.Nonce != p.d.Nonce {
+			return told{r: worker.Refused}
+		}
+		return p.to(m)
+	}), []string{"CrashAlone", "TakeOver", "Fencing", "CutOff", "Restored"}},
+	{"written once by each", putting(func(m *Memory, p put) told {
+		if p.d.Nonce == m.doc(p.slot).Nonce && !p.d.Free {
+			return told{r: worker.Refused}
+		}
+		return p.to(m)
+	}), []string{"BoundHonoured", "LostReplies", "DownDuringRun", "Restored"}},
+	{"no read shows the last write", faulty(Faults{StaleReads: 1}),
+		[]string{"RoundTrip", "NoUpdateIsLost"}},
+	{"a missing slot is shown as free", getting(func(s seen) seen {
+		if s.v == "" && s.err == nil {
+			s.d, s.v = worker.Doc{Nonce: "none", HW: 1, Free: true}, "none"
+		}
+		return s
+	}), []string{"Missing"}},
+	{"an unreadable slot is shown as missing", getting(func(s seen) seen {
+		if s.err != nil && !errors.Is(s.err, ErrAway) {
+			return seen{}
+		}
+		return s
+	}), []string{"Corrupt"}},
+	{"every slot is shown as free", getting(func(s seen) seen {
+		s.d.Free = true
+		return s
+	}), []string{"RoundTrip", "TakeOver", "AllTaken"}},
+	{"times are seconds", getting(func(s seen) seen {
+		s.d.HW -= s.d.HW % 1000
+		return s
+	}), []string{"RoundTrip"}},
+	{"times are no later than now", getting(func(s seen) seen {
+		s.d.HW = min(s.d.HW, time.Now().UnixMilli())
+		return s
+	}), []string{"AllTaken", "ClockSetBack", "ClockFarAhead"}},
+	{"a holder's slot is shown as old, and is looked at first", func() Fixture {
+		return new(Memory).through(&wrapper{
+			get: func(s seen) seen {
+				if s.v != "" && s.d.Owner != "kit" {
+					s.d.HW, s.d.Free = 1, true
+				}
+				return s
+			},
+			last: (*Memory).held,
+		})
+	}, []string{"CrashTakesAnotherSlot", "TakeOver", "ClockSetBack", "StateLost", "StateCorrupted", "StateCopied"}},
+	{"the anchor outlives a wipe", func() Fixture {
+		m := &Memory{faults: Faults{Insert: true}}
+		return m.through(&wrapper{anchored: true})
+	}, []string{"Wiped"}},
+
+	{"wiped, it shows free slots", spoiled(func(m *Memory, f *Fixture) {
+		f.Wipe = m.change(func() {
+			m.anchor++
+			for slot := range m.slots {
+				m.slots[slot] = text{now: doc().Encode()}
+			}
+		})
+	}), []string{"Wiped"}},
+	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
+		f.Remove = func(slot int) error {
+			return m.change(func() { m.slots[slot] = text{now: doc().Encode()} })()
+		}
+	}), []string{"Removed"}},
+	{"it answers while it is away", spoiled(func(_ *Memory, f *Fixture) {
+		f.Stop = func() error { return nil }
+	}), []string{"DownAtStart", "DownDuringRun"}},
+	{"it comes back with nothing", spoiled(func(_ *Memory, f *Fixture) {
+		start := f.Start
+		f.Start = func() error { return errors.Join(f.Wipe(), start()) }
+	}), []string{"DownAtStart", "DownDuringRun"}},
+	{"it is set back to nothing", spoiled(func(_ *Memory, f *Fixture) {
+		f.Copy = func() (func() error, error) { return f.Wipe, nil }
+	}), []string{"Restored"}},
+}

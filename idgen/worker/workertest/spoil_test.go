@@ -1,0 +1,175 @@
+package workertest
+
+import (
+	"context"
+	"sync"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// wrapper is a Memory behind somebody who spoils what is asked and answered.
+type wrapper struct {
+	*Memory
+	put      func(*Memory, put) told
+	get      func(seen) seen
+	last     func(*Memory) (slot int, ok bool) // where processes look first
+	anchored bool                              // it has one anchor for ever
+}
+
+// put is a call of Put, told its answer, and seen that of Get.
+type (
+	put struct {
+		ctx      context.Context
+		slot     int
+		d        worker.Doc
+		expected worker.Version
+	}
+	told struct {
+		v   worker.Version
+		r   worker.Result
+		err error
+	}
+	seen struct {
+		slot int
+		d    worker.Doc
+		v    worker.Version
+		err  error
+	}
+)
+
+// to has the call carried out as it is.
+func (p put) to(m *Memory) (t told) {
+	t.v, t.r, t.err = m.Put(p.ctx, p.slot, p.d, p.expected)
+	return t
+}
+
+func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	p := put{ctx, slot, d, expected}
+	if w.put == nil {
+		t := p.to(w.Memory)
+		return t.v, t.r, t.err
+	}
+	t := w.put(w.Memory, p)
+	return t.v, t.r, t.err
+}
+
+func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	s := seen{slot: slot}
+	s.d, s.v, s.err = w.Memory.Get(ctx, slot)
+	if w.get != nil {
+		s = w.get(s)
+	}
+	return s.d, s.v, s.err
+}
+
+func (w *wrapper) Anchor(ctx context.Context) (string, error) {
+	if w.anchored {
+		return "the same", nil
+	}
+	return w.Memory.Anchor(ctx)
+}
+
+// through gives a fixture of m behind w.
+func (m *Memory) through(w *wrapper) Fixture {
+	w.Memory = m
+	f := m.Fixture()
+	f.Open = func(context.Context) (worker.Source, error) {
+		src := worker.Source{Slots: w}
+		if w.last != nil {
+			src.Last = func(context.Context) (int, bool) { return w.last(m) }
+		}
+		return src, nil
+	}
+	return f
+}
+
+func putting(spoil func(*Memory, put) told) func() Fixture {
+	return func() Fixture { return new(Memory).through(&wrapper{put: spoil}) }
+}
+
+func getting(spoil func(seen) seen) func() Fixture {
+	return func() Fixture { return new(Memory).through(&wrapper{get: spoil}) }
+}
+
+// spoiled gives Memory's own fixture, changed.
+func spoiled(change func(*Memory, *Fixture)) func() Fixture {
+	return func() Fixture {
+		m := new(Memory)
+		f := m.Fixture()
+		change(m, &f)
+		return f
+	}
+}
+
+// faulty gives Memory with faults.
+func faulty(f Faults) func() Fixture {
+	return spoiled(func(m *Memory, _ *Fixture) { m.faults = f })
+}
+
+// versioned gives a Memory that makes its versions from the document and the
+// number of writes to its slot.
+func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
+	return func() Fixture {
+		var (
+			mu     sync.Mutex
+			writes = make(map[int]int)
+			now    = make(map[int]worker.Version)
+		)
+		return new(Memory).through(&wrapper{
+			put: func(m *Memory, p put) told {
+				mu.Lock()
+				defer mu.Unlock()
+				if now[p.slot] != p.expected {
+					return told{r: worker.Refused}
+				}
+				m.overwrite(p)
+				writes[p.slot]++
+				now[p.slot] = worker.Version(version(p.d, writes[p.slot]))
+				return told{now[p.slot], worker.OK, nil}
+			},
+			get: func(s seen) seen {
+				mu.Lock()
+				defer mu.Unlock()
+				s.v = now[s.slot]
+				return s
+			},
+		})
+	}
+}
+
+// overwrite writes in any case.
+func (m *Memory) overwrite(p put) worker.Version {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.slots == nil {
+		m.slots = make(map[int]text)
+	}
+	m.slots[p.slot] = text{now: p.d.Encode(), before: m.slots[p.slot].now}
+	return worker.Version(p.d.Encode())
+}
+
+// at is what a slot holds.
+func (m *Memory) at(slot int) text {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.slots[slot]
+}
+
+// doc is the document there; the zero one if there is none.
+func (m *Memory) doc(slot int) worker.Doc {
+	d, err := worker.ParseDoc(m.at(slot).now)
+	if err != nil {
+		return worker.Doc{}
+	}
+	return d
+}
+
+// held finds a slot that somebody holds.
+func (m *Memory) held() (slot int, ok bool) {
+	for slot := range 16 {
+		if d := m.doc(slot); d.Nonce != "" && !d.Free {
+			return slot, true
+		}
+	}
+	return 0, false
+}
