@@ -81,7 +81,7 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 			for _, documents := range []int{1024, 65} {
 				b.Run("documents="+strconv.Itoa(documents), func(b *testing.B) {
 					service := "crowd" + strconv.Itoa(documents)
-					defer inUse(b, s, service, documents).Close()
+					defer registryInUse(b, s, service, documents).Close()
 					var took []time.Duration
 					for b.Loop() {
 						took = append(took, wave(b, s, service, 64)...)
@@ -96,8 +96,8 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 	}
 }
 
-// inUse gives so many slots documents of former holders, and one a holder.
-func inUse(b *testing.B, s *nacostest.Server, service string, documents int) *worker.Lease {
+// registryInUse gives so many slots documents of former holders, and one a holder.
+func registryInUse(b *testing.B, s *nacostest.Server, service string, documents int) *worker.Lease {
 	opts := worker.Options{"Service": service}
 	src, err := openDSN(b.Context(), s.Addr(), opts)
 	if err != nil {

@@ -27,10 +27,13 @@ type legacy struct {
 	log     *slog.Logger
 	settle  time.Duration // how long a registration is left to show; 5 s
 
-	mu   sync.Mutex
-	in   instance // the registration; IP "" if there is none
-	mine int      // its id
+	mu    sync.Mutex
+	in    instance // the registration; IP "" if there is none
+	mine  int      // its id, or unsettled
+	asked bool     // workers was asked, and no document was written since
 }
+
+const unsettled = -1
 
 // Times of the courtesy to others in 1.4's registry.
 const (
@@ -50,38 +53,55 @@ func (l *legacy) source() worker.Source {
 }
 
 // workers is worker.Source's Workers: it names the one worker id that is this
-// instance's, registering it first if need be.
+// instance's, registering it first if need be. When it is asked again, because
+// the id could not be taken, the id has to stand up to the others once more.
 func (l *legacy) workers(ctx context.Context) ([]int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in.IP != "" {
-		if err := l.check(ctx); err == nil {
-			return []int{l.mine}, nil
-		}
+	l.asked = true
+	if l.in.IP == "" {
+		l.in, l.mine = l.instance(cmp.Or(l.self.Port, anyPort())), unsettled
 	}
-	port := cmp.Or(l.self.Port, anyPort())
 	for try := 0; ; try++ {
-		in := l.instance(port)
-		id, why, err := l.enrol(ctx, in)
+		why, err := l.verify(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if why == "" {
-			l.in, l.mine = in, id
-			l.bury(ctx)
-			return []int{id}, nil
+			return []int{l.mine}, nil
 		}
 		// The others that got the same id do the same: go apart.
-		if err := l.web.deregister(ctx, in); err != nil {
+		if err := l.web.deregister(ctx, l.in); err != nil {
 			return nil, err
 		}
-		port = anyPort()
+		l.in, l.mine = l.instance(anyPort()), unsettled
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(l.settle) / 5))
 		l.log.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
 		if !sleep(ctx, pause) {
 			return nil, fmt.Errorf("no instance id of its own yet: %s: %w", why, context.Cause(ctx))
 		}
 	}
+}
+
+// verify makes sure that this instance is registered and alone has its id. why
+// says what speaks against it.
+func (l *legacy) verify(ctx context.Context) (why string, err error) {
+	if l.mine == unsettled {
+		id, why, err := l.enrol(ctx, l.in)
+		if err == nil && why == "" {
+			l.mine = id
+			l.bury(ctx)
+		}
+		return why, err
+	}
+	id, found, why, err := l.look(ctx, l.in)
+	switch {
+	case err != nil || why != "":
+		return why, err
+	case !found || id != l.mine:
+		return fmt.Sprintf("instance id %d is not in every list any more", l.mine), nil
+	}
+	return l.occupied(ctx, l.mine), nil
 }
 
 // anyPort makes a registration of this process's own: an equal ip:port would
@@ -192,11 +212,16 @@ func instanceID(in instance) (int, error) {
 // occupied says who holds the slot's document, if its bound is not over: a
 // registration of a process that crashed, or one that has the same id.
 func (l *legacy) occupied(ctx context.Context, id int) (why string) {
-	d, ver, err := l.Get(ctx, id)
-	if err != nil || ver == "" || d.Free || time.UnixMilli(d.HW).Add(boundRest).Before(time.Now()) {
+	d, ver, err := l.read(ctx, id)
+	if err != nil || ver == "" || !inUse(d) {
 		return ""
 	}
 	return fmt.Sprintf("worker id %d is held by %s", id, d.Owner)
+}
+
+// inUse reports whether a slot may have an owner who issues ids.
+func inUse(d worker.Doc) bool {
+	return !d.Free && time.Now().Before(time.UnixMilli(d.HW).Add(boundRest))
 }
 
 // bury removes the registrations of processes that are long gone, so that
@@ -212,7 +237,7 @@ func (l *legacy) bury(ctx context.Context) {
 		if err != nil || since(in) == 0 || since(in) > old || in.at(l.in) {
 			continue
 		}
-		if d, ver, err := l.Get(ctx, id); err == nil && ver != "" && d.HW+boundRest.Milliseconds() < time.Now().UnixMilli() {
+		if d, ver, err := l.read(ctx, id); err == nil && ver != "" && d.HW+boundRest.Milliseconds() < time.Now().UnixMilli() {
 			_ = l.web.deregister(ctx, in) // whoever starts next tries again
 		}
 	}

@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,8 +14,23 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Get implements worker.Slots.
+// Get implements worker.Slots. A slot that somebody took since workers named it
+// is an error: that was a tie, and workers will name another one. As an answer
+// it would say that all worker ids are taken.
 func (l *legacy) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	d, v, err := l.read(ctx, slot)
+	if err != nil || !inUse(d) {
+		return d, v, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.asked {
+		return worker.Doc{}, "", fmt.Errorf("worker id %d was taken by %s at the same time", slot, d.Owner)
+	}
+	return d, v, nil
+}
+
+func (l *legacy) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	id := l.doc(slot)
 	text, found, err := l.web.query(ctx, l.web.bases[0], id)
 	if err != nil || !found {
@@ -36,25 +52,41 @@ func (l *legacy) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	if err := l.owns(ctx, slot); err != nil {
 		return "", worker.Refused, err
 	}
-	was, ver, err := l.Get(ctx, slot)
+	began := time.Now()
+	was, ver, err := l.read(ctx, slot)
 	if err != nil || ver != expected {
 		return "", worker.Refused, err
 	}
+	l.mu.Lock()
+	l.asked = false
+	l.mu.Unlock()
 	text := d.Encode()
-	if err := l.web.publish(ctx, l.doc(slot), text); err != nil {
-		return "", worker.Unknown, err
-	}
+	err = l.web.publish(ctx, l.doc(slot), text)
 	if d.Nonce != was.Nonce && !d.Free {
-		wait := 1500 * time.Millisecond
+		wait := changeTime
 		if end, ok := ctx.Deadline(); ok {
 			wait = min(wait, time.Until(end)/3)
+		}
+		if err != nil || time.Since(began) > wait/2 {
+			// Another that wrote before may have looked already. To say Unknown
+			// would be to have this text, if it stands there, taken for a lease.
+			return "", worker.Refused, cmp.Or(err, errTooLate)
 		}
 		if !sleep(ctx, wait) {
 			return "", worker.Unknown, context.Cause(ctx)
 		}
 	}
+	if err != nil {
+		return "", worker.Unknown, err
+	}
 	return l.confirm(ctx, slot, text, expected)
 }
+
+// changeTime is how long a document that changes hands is left alone. Nobody
+// may take more than half of it from comparing to writing.
+const changeTime = 1500 * time.Millisecond
+
+var errTooLate = errors.New("the server took too long to write what was compared before")
 
 // confirm reads a document until every server has the text.
 func (l *legacy) confirm(ctx context.Context, slot int, text string, over worker.Version) (worker.Version, worker.Result, error) {

@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"sync"
@@ -24,6 +25,14 @@ func quickLegacy(t *testing.T, s *fakenacos.Server) *legacy {
 	return l
 }
 
+// untilUnique is a context for many that look for instance ids of their own on
+// a server that gives half of them one that is another's.
+func untilUnique(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // TestLegacyRegistrations has many register at once with a server that gives
 // one id to several, and loses some.
 func TestLegacyRegistrations(t *testing.T) {
@@ -38,12 +47,12 @@ func TestLegacyRegistrations(t *testing.T) {
 		l := quickLegacy(t, s)
 		l.settle = 2 * time.Second // for a machine on which all of this is slow
 		wg.Go(func() {
-			ids, err := l.workers(within30s(t))
+			ids, err := l.workers(untilUnique(t))
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			again, err := l.workers(within30s(t))
+			again, err := l.workers(untilUnique(t))
 			mu.Lock()
 			defer mu.Unlock()
 			if err != nil || len(ids) != 1 || len(again) != 1 || again[0] != ids[0] || seen[ids[0]] {
