@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -218,17 +219,23 @@ func (j *journal) count(what string) int {
 // files reads what is in a directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(dir, "*"))
+	entries, err := os.ReadDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	all := make(map[string]string)
-	for _, name := range names {
-		text, err := os.ReadFile(name)
+	for _, e := range entries {
+		if !e.Type().IsRegular() {
+			continue // as fill leaves it: reading that has no end
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // renamed meanwhile
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		all[filepath.Base(name)] = string(text)
+		all[e.Name()] = string(text)
 	}
 	return all
 }
@@ -249,4 +256,30 @@ func fill(t *testing.T, path string) {
 	if err := os.Symlink("/dev/full", path+".new"); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// empty makes room again.
+func empty(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path + ".new"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// readOnly gives a directory that nobody can write to, root neither.
+func readOnly(t *testing.T) string {
+	t.Helper()
+	if os.Geteuid() == 0 {
+		return "/proc/self"
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// only is a source's Workers that names one.
+func only(worker int) func(context.Context) ([]int, error) {
+	return func(context.Context) ([]int, error) { return []int{worker}, nil }
 }

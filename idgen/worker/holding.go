@@ -63,11 +63,12 @@ func (h *holding) publish() error {
 func (h *holding) hold(ctx context.Context, over func(error)) {
 	err := h.keep(ctx)
 	h.seal()
-	over(err)
 	if err != nil {
-		h.abandon()
+		h.abandon() // before a successor has local state of its own
+		over(err)
 		return
 	}
+	over(nil)
 	ctx, cancel := context.WithTimeout(context.Background(), ms(min(h.engine.late, releaseFor)))
 	defer cancel()
 	h.release(ctx)
@@ -97,15 +98,15 @@ func (h *holding) keep(ctx context.Context) error {
 		}
 		if now >= renewal && !h.resumed {
 			var again int64
-			again, failed = h.renew(ctx)
+			again, failed = h.renew(ctx, now)
 			if _, lost := errors.AsType[*LostError](failed); lost {
 				return failed
 			}
+			renewal = e.now() + again
 			if failed == nil {
-				again = now + e.renew - e.now()
+				renewal = now + e.renew // however long it takes to prepare
 				h.prepare(ctx)
 			}
-			renewal = e.now() + again
 		}
 		was := unsaved
 		if unsaved = h.publish(); unsaved != nil && was == nil {
@@ -114,13 +115,14 @@ func (h *holding) keep(ctx context.Context) error {
 	}
 }
 
-// renew tries once to raise the bound. After an error it is to be tried again
+// renew tries once to raise the bound, which at now had not ended. After an error it is to be tried again
 // after so many ms, unless the error is a LostError.
-func (h *holding) renew(ctx context.Context) (again int64, err error) {
+func (h *holding) renew(ctx context.Context, now int64) (again int64, err error) {
 	e := h.engine
 	bound := e.now() + e.bound
 	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, bound), Owner: e.owner}
 	h.sent = y.HW
+	bound = now + e.bound // not from later: a process may pause past its bound before it sends
 	v, res, err := e.put(ctx, h.slot, y, h.ver)
 	if res == OK {
 		h.doc, h.ver, h.bound = y, v, bound

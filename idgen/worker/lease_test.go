@@ -83,7 +83,8 @@ func TestDoneErrAndClose(t *testing.T) {
 				}
 				// It stays so.
 				time.Sleep(10 * time.Minute)
-				if l.Close() != nil || l.Close() != nil || l.Err() != err || l.Limit() > 0 {
+				first, second := l.Close(), l.Close()
+				if first != nil || second != nil || l.Err() != err || l.Limit() > 0 {
 					t.Errorf("later: limit %d, %v", l.Limit(), l.Err())
 				}
 			})
