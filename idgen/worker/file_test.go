@@ -1,0 +1,255 @@
+package worker
+
+import (
+	"bufio"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// openedFile opens worker id 3's file until the end of the test.
+func openedFile(t *testing.T, dir string) *file {
+	t.Helper()
+	f, err := openFile(dir, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+// A document is free for the next life, and held in the life that wrote it.
+func TestFileAcrossLives(t *testing.T) {
+	dir := t.TempDir()
+	f := openedFile(t, dir)
+	if d, v, err := f.Get(t.Context(), 3); d != (Doc{}) || v != "" || err != nil {
+		t.Errorf("at first: %+v, %q, %v", d, v, err)
+	}
+	d := Doc{Nonce: "ab", HW: 7, Owner: "me"}
+	for _, tt := range []struct {
+		expected Version
+		res      Result
+	}{{"another", Refused}, {"", OK}, {"", Refused}, {Version(d.Encode()), OK}} {
+		v, res, err := f.Put(t.Context(), 3, d, tt.expected)
+		if res != tt.res || err != nil || (res == OK) != (v == Version(d.Encode())) {
+			t.Errorf("at %q: %q, %v, %v; want %v", tt.expected, v, res, err, tt.res)
+		}
+	}
+	if got, v, err := f.Get(t.Context(), 3); got != d || v != Version(d.Encode()) || err != nil {
+		t.Errorf("in its life: %+v, %q, %v", got, v, err)
+	}
+	if _, err := openFile(dir, 3); !errors.Is(err, ErrInUse) {
+		t.Errorf("opened twice: %v", err)
+	}
+	if other, err := openFile(dir, 4); err != nil || other.Close() != nil {
+		t.Errorf("another worker id's: %v", err)
+	}
+	f.Close()
+	next := openedFile(t, dir)
+	free := d
+	free.Free = true
+	if got, v, err := next.Get(t.Context(), 3); got != free || v != Version(d.Encode()) || err != nil {
+		t.Errorf("in the next life: %+v, %q, %v", got, v, err)
+	}
+}
+
+// The worker id of a file that can't be read is not used, nor the file
+// replaced; one that is lost has an unknown history, which is waited out.
+func TestFileLostOrCorrupted(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text   string // "" is no file
+		want   string // in the error; "" is none
+		waited time.Duration
+	}{
+		"lost":            {"", "", 3 * time.Second},
+		"half":            {`{"nonce":"ab","hw":1,"fr`, "remove the file", 0},
+		"of zeros":        {"\x00\x00\x00\x00", "remove the file", 0},
+		"edited by hand":  {"worker 3 is free", "remove the file", 0},
+		"an older copy":   {Doc{Nonce: "ab", HW: 1}.Encode(), "", 0},
+		"just crashed":    {Doc{Nonce: "ab", HW: 946684800000 + 2500}.Encode(), "", 2501 * time.Millisecond},
+		"a clock back":    {Doc{Nonce: "ab", HW: 946684800000 + 3_600_000}.Encode(), "set the clock right", 0},
+		"left by a write": {Doc{Nonce: "ab", HW: 1, Free: true}.Encode(), "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "worker-3.json")
+			if tt.text != "" {
+				setFiles(t, dir, map[string]string{"worker-3.json": tt.text, "worker-3.json.new": `{"no`})
+			}
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now() // 2000-01-01 in a bubble
+				l, err := open(t, "static(3)", Config{State: dir})
+				if tt.want == "" {
+					if waited := time.Since(began); err != nil || waited < tt.waited || waited > tt.waited+2*time.Millisecond {
+						t.Errorf("waited %v, %v; want %v", waited, err, tt.waited)
+					}
+					if d, err := ParseDoc(files(t, dir)["worker-3.json"]); err != nil || d.HW < l.Limit() {
+						t.Errorf("the file has %+v, %v beside a limit of %d", d, err, l.Limit())
+					}
+					return
+				}
+				if err == nil || !strings.Contains(err.Error(), tt.want) || strings.HasPrefix(tt.want, "remove") && !strings.Contains(err.Error(), path) {
+					t.Errorf("%v; want %q", err, tt.want)
+				}
+				if got := files(t, dir)["worker-3.json"]; got != tt.text {
+					t.Errorf("the file was replaced: %s", got)
+				}
+			})
+		})
+	}
+}
+
+// A directory that is copied while its owner lives guards against nothing, as
+// the documentation says: both issue.
+func TestFileCopied(t *testing.T) {
+	dir, twin := t.TempDir(), t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		first, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		setFiles(t, twin, files(t, dir))
+		second, err := open(t, "static(3)", Config{State: twin})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(5 * time.Second)
+		if first.Err() != nil || second.Err() != nil || first.Limit() < second.Start() || second.Limit() < first.Start() {
+			t.Errorf("%d … %d and %d … %d", first.Start(), first.Limit(), second.Start(), second.Limit())
+		}
+	})
+}
+
+// A second process is refused while the first lives, however that ends, and
+// then goes on above it.
+func TestFileInAnotherProcess(t *testing.T) {
+	for _, kill := range []bool{false, true} {
+		dir := t.TempDir()
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), holdsVar+"="+dir)
+		cmd.Stderr = os.Stderr
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		line, err := bufio.NewReader(out).ReadString('\n')
+		limit, bad := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil || bad != nil {
+			t.Errorf("the first process: %q, %v, %v", line, err, bad)
+		}
+		if _, err := open(t, "static(3)", Config{State: dir}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
+			t.Errorf("beside the first process: %v", err)
+		}
+		if kill {
+			cmd.Process.Kill()
+		} else {
+			in.Close()
+		}
+		if err := cmd.Wait(); (err == nil) == kill {
+			t.Errorf("the first process ended with %v", err)
+		}
+		d, _, err := openedFile(t, dir).Get(t.Context(), 3)
+		if err != nil || !d.Free || d.HW < limit {
+			t.Errorf("after the first process: %+v, %v; it could issue up to %d", d, err, limit)
+		}
+	}
+}
+
+func TestFileDirectories(t *testing.T) {
+	full := t.TempDir()
+	fill(t, filepath.Join(full, "worker-3.json"))
+	for name, dir := range map[string]string{"not to be written to": readOnly(t), "a full disk": full} {
+		synctest.Test(t, func(t *testing.T) {
+			_, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "worker-3.json")) || !houseForm.MatchString(err.Error()) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+	if got := files(t, full); len(got) != 1 {
+		t.Errorf("on the full disk there are %v", got)
+	}
+}
+
+// A lease on a file lives as long as the disk takes its renewals, and no
+// longer.
+func TestFileDiskFillsUp(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "worker-3.json")
+	synctest.Test(t, func(t *testing.T) {
+		l, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10*time.Second + 500*time.Millisecond) // between two renewals
+		fill(t, path)
+		bound := l.Limit()
+		for l.Err() == nil {
+			if l.Limit() > bound {
+				t.Fatalf("the limit is %v beyond what is on the disk", ms(l.Limit()-bound))
+			}
+			time.Sleep(50 * time.Millisecond)
+		}
+		if lost, ok := errors.AsType[*LostError](l.Err()); !ok || !strings.Contains(lost.Error(), path) {
+			t.Errorf("lost as %v", l.Err())
+		}
+		empty(t, path)
+		next, err := keep(t, func() (*Lease, error) { return l.Successor(t.Context()) })
+		if err != nil || next.Start() <= bound {
+			t.Fatalf("with room again: %v", err)
+		}
+	})
+}
+
+// A write leaves the old content or the new one, whatever stops it.
+func TestWriteDurably(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before func(t *testing.T, path string)
+		fails  bool
+	}{
+		"plainly":                {func(*testing.T, string) {}, false},
+		"after a crash":          {func(t *testing.T, path string) { os.WriteFile(path+".new", []byte("a longer text, half wri"), 0o600) }, false},
+		"a full disk":            {fill, true},
+		"no way to write":        {func(t *testing.T, path string) { os.Mkdir(path+".new", 0o755) }, true},
+		"no way to put it there": {func(t *testing.T, path string) { os.Remove(path); os.MkdirAll(path+"/x", 0o755) }, true},
+		"no directory":           {func(t *testing.T, path string) { os.RemoveAll(filepath.Dir(path)) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "dir", "file")
+			if err := os.Mkdir(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := writeDurably(path, []byte("old")); err != nil {
+				t.Fatal(err)
+			}
+			tt.before(t, path)
+			was, _ := os.ReadFile(path)
+			err := writeDurably(path, []byte("new"))
+			if (err != nil) != tt.fails || err != nil && !strings.Contains(err.Error(), path) {
+				t.Fatalf("%v; it should fail: %v", err, tt.fails)
+			}
+			if !tt.fails {
+				was = []byte("new")
+				if _, err := os.Lstat(path + ".new"); err == nil {
+					t.Error("what was written is still under its first name")
+				}
+			}
+			if got, _ := os.ReadFile(path); string(got) != string(was) {
+				t.Errorf("it holds %q; want %q", got, was)
+			}
+		})
+	}
+}
