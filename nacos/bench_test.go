@@ -13,33 +13,53 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// BenchmarkAcquire is the time from a process's start to its first id, on a
-// registry that is in use. In the crashed case every process before ended
-// without giving its worker id back.
+// BenchmarkAcquire is the time from nothing to a worker id, on a registry that
+// is in use, for a process that runs.
 func BenchmarkAcquire(b *testing.B) {
 	for _, v := range modernServers {
-		s := nacostest.Start(b, v, nacostest.Options{})
-		for _, name := range []string{"given back", "crashed"} {
-			b.Run(string(v)+"/"+name, func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					src, err := openDSN(b.Context(), s.Addr(), nil)
-					if err != nil {
-						b.Fatal(err)
-					}
-					l, err := worker.Acquire(b.Context(), src, worker.Config{NewRegistry: true})
-					if err != nil {
-						b.Fatal(err)
-					}
-					b.StopTimer()
-					if name == "crashed" {
-						src.Slots.(*registry).Close()
-					}
-					l.Close()
-					b.StartTimer()
+		b.Run(string(v), func(b *testing.B) {
+			s := nacostest.Start(b, v, nacostest.Options{})
+			defer registryInUse(b, s, "leafsql", 1024).Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				l, err := worker.Open(b.Context(), spec(s), worker.Config{})
+				if err != nil {
+					b.Fatal(err)
 				}
-			})
-		}
+				b.StopTimer()
+				l.Close()
+				b.StartTimer()
+			}
+		})
+	}
+}
+
+// BenchmarkAfterKill9 is the same for a process that starts right after the
+// one before it was killed.
+func BenchmarkAfterKill9(b *testing.B) {
+	for _, v := range modernServers {
+		b.Run(string(v), func(b *testing.B) {
+			s := nacostest.Start(b, v, nacostest.Options{})
+			defer registryInUse(b, s, "kill9", 1024).Close()
+			killed := func() {}
+			var took []time.Duration
+			for b.Loop() {
+				open, barrier := newBarrier(b)
+				h := startWaiting(b, spec(s), "kill9", barrier)
+				if err := h.running(); err != nil {
+					b.Fatal(err)
+				}
+				killed()
+				killed = h.kill9
+				released := open()
+				_, at, err := h.workerAt()
+				if err != nil {
+					b.Fatal(err)
+				}
+				took = append(took, at.Sub(released))
+			}
+			report(b, took)
+		})
 	}
 }
 
@@ -86,10 +106,7 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 					for b.Loop() {
 						took = append(took, wave(b, s, service, 64)...)
 					}
-					slices.Sort(took)
-					b.ReportMetric(0, "ns/op") // mostly that of starting processes
-					b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
-					b.ReportMetric(took[len(took)-1].Seconds()*1000, "max-ms")
+					report(b, took)
 				})
 			}
 		})
@@ -120,22 +137,17 @@ func registryInUse(b *testing.B, s *nacostest.Server, service string, documents 
 
 // wave lets n processes go and says how long each took to its worker id.
 func wave(b *testing.B, s *nacostest.Server, service string, n int) []time.Duration {
-	read, write, err := os.Pipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer read.Close()
+	open, barrier := newBarrier(b)
 	holders := make([]*holder, n)
 	for i := range holders {
-		holders[i] = startWaiting(b, spec(s), service, read)
+		holders[i] = startWaiting(b, spec(s), service, barrier)
 	}
 	for _, h := range holders {
 		if err := h.running(); err != nil {
 			b.Fatal(err)
 		}
 	}
-	released := time.Now()
-	write.Close()
+	released := open()
 	took, seen := make([]time.Duration, n), make(map[int]bool)
 	for i, h := range holders {
 		id, at, err := h.workerAt()
@@ -157,4 +169,27 @@ func wave(b *testing.B, s *nacostest.Server, service string, n int) []time.Durat
 	slices.Sort(took)
 	b.Logf("%d processes: half after %v, all after %v", n, took[n/2].Round(time.Millisecond), took[n-1].Round(time.Millisecond))
 	return took
+}
+
+// newBarrier gives a file that has an end once it is opened; open says when
+// that was.
+func newBarrier(b *testing.B) (open func() time.Time, barrier *os.File) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { read.Close(); write.Close() })
+	return func() time.Time {
+		defer write.Close()
+		return time.Now()
+	}, read
+}
+
+// report gives how long each process took. The time of an operation is mostly
+// that of starting the processes.
+func report(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
+	b.ReportMetric(took[len(took)-1].Seconds()*1000, "max-ms")
 }

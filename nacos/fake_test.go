@@ -98,36 +98,6 @@ func takeSlot(t *testing.T, r *registry) error {
 	return ctx.Err()
 }
 
-// TestRequests counts what is asked of a server for a worker id of a registry
-// in use.
-func TestRequests(t *testing.T) {
-	s := fakenacos.Start(t, fakenacos.Modern)
-	first := mustOpenFake(t, fakeConfig(s))
-	for slot := range 1024 {
-		d := worker.Doc{Nonce: "n", HW: 1, Free: true}
-		if _, res, err := first.Put(t.Context(), slot, d, ""); res != worker.OK {
-			t.Fatal(res, err)
-		}
-	}
-	if _, err := first.Anchor(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	before := s.Publishes()
-	src, err := Open(within30s(t), fakeConfig(s))
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := worker.Acquire(within30s(t), src, worker.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	// A refusal, the take, and the refusal of what was taken over.
-	if n := s.Publishes() - before; n != 3 {
-		t.Errorf("a worker id took %d writes", n)
-	}
-}
-
 func TestRightSumRefusedForAWhile(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { f.RefuseRight = 1 })
