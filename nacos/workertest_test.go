@@ -85,8 +85,9 @@ func onServer(t testing.TB, s *nacostest.Server, service string) workertest.Fixt
 		Open: func(ctx context.Context) (worker.Source, error) {
 			return openDSN(ctx, s.Addr(), worker.Options{"Service": service})
 		},
-		Stop:  stop,
-		Start: start,
+		Outage: time.Minute,
+		Stop:   stop,
+		Start:  start,
 		Wipe: func() error {
 			s.Kill9()
 			s.Wipe(t)

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -45,14 +46,15 @@ func (k *kit) searches(p *process) {
 	src.lease.Close()
 }
 
-// outlasting is a search whose lease outlasts an outage that an operator ends:
-// a server that is killed, loses data and starts again.
-func outlasting(n int) worker.Config { return worker.Config{Workers: n, Bound: time.Minute} }
+// outlasting is a search whose lease outlasts an outage.
+func (k *kit) outlasting(n int) worker.Config {
+	return worker.Config{Workers: n, Bound: max(2*bound, k.Outage)}
+}
 
 // downDuringRun goes on issuing within the bound, and after it.
 func downDuringRun(k *kit) {
 	k.seed(0, 4)
-	cfg := outlasting(4)
+	cfg := k.outlasting(4)
 	p := k.hold(0, cfg)
 	k.ok(k.Stop())
 	time.Sleep(time.Second) // replies that came before
@@ -94,27 +96,49 @@ func downDuringRun(k *kit) {
 }
 
 // wiped loses everything under live owners, who go on; nobody may take their
-// worker ids before their bounds are over.
+// worker ids before their bounds are over. Not even a process that has seen the
+// slot free, before its owner took it, and writes after the wipe.
 func wiped(k *kit) {
 	k.seed(0, 2)
-	cfg := outlasting(2)
-	p := k.hold(0, cfg)
-	p.burst()
-	before, err := p.Anchor(k.within(patience))
-	k.ok(err)
-	k.ok(k.Wipe())
+	cfg := k.outlasting(2)
+	var (
+		owner  *process
+		anchor string
+	)
+	late := k.open(0)
+	soon, cancel := context.WithCancel(k.within(2 * patience))
+	defer cancel()
+	late.before = func(slot int) {
+		owner = k.holdWith(0, cfg, func(p *process) {
+			p.src.Last = func(context.Context) (int, bool) { return slot, true }
+		})
+		owner.burst()
+		var err error
+		anchor, err = owner.Anchor(k.within(patience))
+		k.ok(err)
+		k.ok(k.Wipe())
+		time.AfterFunc(time.Second, cancel)
+	}
+	err := late.acquire(soon, cfg)
+	if owner == nil {
+		k.Fatalf("nothing was written: %v", err)
+	}
+	if err == nil {
+		k.Error("a lease right after a wipe")
+		late.burst()
+	}
 	k.eventually("another anchor, or none", func() bool {
-		after, err := p.Anchor(k.within(5 * time.Second))
-		return err == nil && (after != before || before == "")
+		after, err := owner.Anchor(k.within(5 * time.Second))
+		return err == nil && (after != anchor || anchor == "")
 	})
-	k.unknownHistory(p, cfg)
+	k.unknownHistory(owner, cfg)
 }
 
 // restored sets the registry back. A live owner goes on; and after writers were
 // away for as long as is documented, nothing is issued twice.
 func restored(k *kit) {
 	k.seed(0, 1)
-	cfg := outlasting(1)
+	cfg := k.outlasting(1)
 	p := k.hold(0, cfg)
 	restore, err := k.Copy()
 	k.ok(err)
@@ -125,5 +149,5 @@ func restored(k *kit) {
 	p.burst()
 	p.crash()
 	k.ok(restore())
-	k.hold(4*time.Minute, cfg).burst()
+	k.hold(4*cfg.Bound+time.Minute, cfg).burst()
 }

@@ -28,6 +28,8 @@ type process struct {
 	lose  atomic.Int64 // replies of so many writes get lost
 	close sync.Once
 
+	before func(slot int) // called once, before its first write
+
 	lease *worker.Lease
 	last  atomic.Int64
 }
@@ -160,6 +162,10 @@ func (p *process) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
 	if p.cut.Load() || p.dead.Load() {
 		return "", worker.Refused, errCut
+	}
+	if before := p.before; before != nil {
+		p.before = nil
+		before(slot)
 	}
 	v, r, err := p.slots.Put(ctx, slot, shifted(d, p.shift), expected)
 	time.Sleep(time.Duration(p.slow.Load()))

@@ -46,6 +46,10 @@ type Fixture struct {
 	Stop, Start func() error                             // the registry is away, and back with what it had
 	Remove      func(slot int) error                     // loses one document
 	Corrupt     func(slot int) error                     // makes a document unreadable
+
+	// Outage is more than Stop and Start take together, or Wipe, or a restore:
+	// leases that are to outlast one are taken for so long. 0: a moment.
+	Outage time.Duration
 }
 
 // Run tests a registry that waits for something outside the process. open is

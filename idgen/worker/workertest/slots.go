@@ -20,6 +20,8 @@ func doc() worker.Doc {
 }
 
 // set writes until it is told OK, upon whatever is there, and gives the version.
+// Something else comes between two writes of the same: nobody writes a document
+// upon itself.
 func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	k.Helper()
 	var (
@@ -28,10 +30,14 @@ func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	)
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(k.Context(), 5*time.Second)
-		_, v, err := s.Get(ctx, slot)
+		was, v, err := s.Get(ctx, slot)
 		if why = err; err == nil {
-			v, last, why = s.Put(ctx, slot, d, v)
-			if last == worker.OK {
+			y := d
+			if was == d {
+				y = doc()
+			}
+			v, last, why = s.Put(ctx, slot, y, v)
+			if last == worker.OK && y == d {
 				cancel()
 				return v
 			}

@@ -142,8 +142,8 @@ func stateCopiedWhileAway(k *kit) {
 	}
 	for until := time.Now().Add(watch); time.Now().Before(until) && q.lease.Err() == nil; time.Sleep(100 * time.Millisecond) {
 		q.cut.Store(false) // it is back
-		if beyond := q.lease.Limit() - copied - cfg.Bound.Milliseconds(); beyond > 0 {
-			k.Fatalf("a copy goes on for %d ms beyond the bound it was made with", beyond)
+		if limit, most := q.lease.Limit(), copied+cfg.Bound.Milliseconds(); limit > most {
+			k.Fatalf("a copy goes on for %d ms beyond the bound it was made with", limit-most)
 		}
 	}
 	if k.virtual {
