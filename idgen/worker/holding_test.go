@@ -273,7 +273,7 @@ func (d *slowDisk) remove() error {
 	return d.store.remove()
 }
 
-// A successor's local state is not removed with that of the lease before.
+// A lost lease removes its local state, and not that of its successor.
 func TestStateOfASuccessor(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -290,6 +290,9 @@ func TestStateOfASuccessor(t *testing.T) {
 		}
 		f.write(l.Worker(), Doc{Nonce: "other", HW: time.Now().Add(time.Hour).UnixMilli()})
 		<-l.Done()
+		if left := files(t, dir); len(left) != 1 {
+			t.Errorf("a lost lease leaves %v; want the lock alone", left)
+		}
 		if _, err := keep(t, func() (*Lease, error) { return l.Successor(t.Context()) }); err != nil {
 			t.Fatal(err)
 		}
