@@ -30,7 +30,7 @@ type legacy struct {
 	mu    sync.Mutex
 	in    instance // the registration; IP "" if there is none
 	mine  int      // its id, or unsettled
-	asked bool     // workers was asked, and no document was written since
+	asked bool     // workers was asked, and no slot was taken since
 }
 
 const unsettled = -1

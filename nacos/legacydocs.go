@@ -57,9 +57,11 @@ func (l *legacy) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	if err != nil || ver != expected {
 		return "", worker.Refused, err
 	}
-	l.mu.Lock()
-	l.asked = false
-	l.mu.Unlock()
+	if !d.Free {
+		l.mu.Lock()
+		l.asked = false
+		l.mu.Unlock()
+	}
 	text := d.Encode()
 	err = l.web.publish(ctx, l.doc(slot), text)
 	if d.Nonce != was.Nonce && !d.Free {

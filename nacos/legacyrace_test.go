@@ -27,8 +27,11 @@ func TestLegacyLateTie(t *testing.T) {
 				return ids, err
 			}
 		},
+		"when the document is created": func(src *worker.Source, rival func()) {
+			src.Slots = &interrupted{legacy: src.Slots.(*legacy), created: rival, taken: func() {}}
+		},
 		"while the document is left alone": func(src *worker.Source, rival func()) {
-			src.Slots = &interrupted{legacy: src.Slots.(*legacy), by: rival}
+			src.Slots = &interrupted{legacy: src.Slots.(*legacy), created: func() {}, taken: rival}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -36,6 +39,7 @@ func TestLegacyLateTie(t *testing.T) {
 			s := fakenacos.Start(t, fakenacos.Legacy)
 			s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
 			l := quickLegacy(t, s)
+			l.settle = 3 * time.Second // longer than package worker doubts that all slots are held
 			var once sync.Once
 			src := l.source()
 			when(&src, func() {
@@ -64,15 +68,18 @@ func TestLegacyLateTie(t *testing.T) {
 	}
 }
 
-// interrupted has something happen while a document is taken.
+// interrupted has something happen when a document was created, or while it is
+// taken.
 type interrupted struct {
 	*legacy
-	by func()
+	created, taken func()
 }
 
 func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
-	if !d.Free {
-		defer time.AfterFunc(300*time.Millisecond, i.by).Stop()
+	if d.Free {
+		defer i.created()
+	} else {
+		defer time.AfterFunc(300*time.Millisecond, i.taken).Stop()
 	}
 	return i.legacy.Put(ctx, slot, d, expected)
 }
