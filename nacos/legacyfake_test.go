@@ -97,7 +97,7 @@ func TestLegacyDocuments(t *testing.T) {
 	if _, res, _ := a.Put(within30s(t), slot, doc(), v); res == worker.OK {
 		t.Error("Put upon an old version was told ok")
 	}
-	_, now, err := a.Get(t.Context(), slot)
+	_, now, err := a.read(t.Context(), slot)
 	if err != nil {
 		t.Fatal(err)
 	}
