@@ -1,7 +1,6 @@
 package workertest
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -93,61 +92,4 @@ func downDuringRun(k *kit) {
 		p.burst()
 	})
 	wg.Wait()
-}
-
-// wiped loses everything under live owners, who go on; nobody may take their
-// worker ids before their bounds are over. Not even a process that has seen the
-// slot free, before its owner took it, and writes after the wipe.
-func wiped(k *kit) {
-	k.seed(0, 2)
-	cfg := k.outlasting(2)
-	var (
-		owner  *process
-		anchor string
-	)
-	late := k.open(0)
-	soon, cancel := context.WithCancel(k.within(2 * patience))
-	defer cancel()
-	late.before = func(slot int) {
-		owner = k.holdWith(0, cfg, func(p *process) {
-			p.src.Last = func(context.Context) (int, bool) { return slot, true }
-		})
-		owner.burst()
-		var err error
-		anchor, err = owner.Anchor(k.within(patience))
-		k.ok(err)
-		k.ok(k.Wipe())
-		time.AfterFunc(time.Second, cancel)
-	}
-	err := late.acquire(soon, cfg)
-	if owner == nil {
-		k.Fatalf("nothing was written: %v", err)
-	}
-	if err == nil {
-		k.Error("a lease right after a wipe")
-		late.burst()
-	}
-	k.eventually("another anchor, or none", func() bool {
-		after, err := owner.Anchor(k.within(5 * time.Second))
-		return err == nil && (after != anchor || anchor == "")
-	})
-	k.unknownHistory(owner, cfg)
-}
-
-// restored sets the registry back. A live owner goes on; and after writers were
-// away for as long as is documented, nothing is issued twice.
-func restored(k *kit) {
-	k.seed(0, 1)
-	cfg := k.outlasting(1)
-	p := k.hold(0, cfg)
-	restore, err := k.Copy()
-	k.ok(err)
-	k.renewed(p)
-	p.burst()
-	k.ok(restore())
-	k.renewed(p)
-	p.burst()
-	p.crash()
-	k.ok(restore())
-	k.hold(4*cfg.Bound+time.Minute, cfg).burst()
 }

@@ -1,0 +1,118 @@
+package workertest
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// removed loses one document under a live owner. Whoever comes next knows
+// nothing and waits out what can be. The document has been seen by then: where a
+// missing slot takes any put, as on Nacos, one who reads it as it was before its
+// owner took it, and writes after it was removed, issues what the owner does.
+func removed(k *kit) {
+	k.seed(0, 1)
+	other := k.open(0)
+	p := k.hold(0, among(1))
+	p.burst()
+	k.eventually("the slot as held", func() bool {
+		d, _, err := other.Get(k.within(5*time.Second), 0)
+		return err == nil && !d.Free
+	})
+	k.ok(k.Remove(0))
+	k.unknownHistory(p, worker.Config{Workers: 1, Bound: bound})
+}
+
+// unknownHistory has a newcomer to a registry that lost what it knew of p.
+func (k *kit) unknownHistory(p *process, cfg worker.Config) {
+	k.Helper()
+	wait := 3 * time.Second
+	if k.virtual {
+		wait = 5 * time.Minute
+	}
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for tick := time.NewTicker(100 * time.Millisecond); ; {
+			select {
+			case <-stop:
+				tick.Stop()
+				return
+			case <-tick.C:
+				p.burst()
+			}
+		}
+	})
+	began := time.Now()
+	q := k.open(0)
+	err := q.acquire(k.within(wait), cfg)
+	close(stop)
+	wg.Wait()
+	if took := time.Since(began); err == nil && took < cfg.Bound+time.Minute-time.Second {
+		k.Errorf("a lease %v after the registry lost all it knew", took)
+	}
+	if err == nil {
+		q.burst()
+	}
+	k.Logf("a newcomer: %v after %v", err, time.Since(began).Round(time.Millisecond))
+	p.burst()
+}
+
+// wiped loses everything under live owners, who go on; nobody may take their
+// worker ids before their bounds are over. Not even a process that has seen the
+// slot free, before its owner took it, and writes after the wipe.
+func wiped(k *kit) {
+	k.seed(0, 2)
+	cfg := k.outlasting(2)
+	var (
+		owner  *process
+		anchor string
+	)
+	late := k.open(0)
+	soon, cancel := context.WithCancel(k.within(2 * patience))
+	defer cancel()
+	late.before = func(slot int) {
+		owner = k.holdWith(0, cfg, func(p *process) {
+			p.src.Last = func(context.Context) (int, bool) { return slot, true }
+		})
+		owner.burst()
+		var err error
+		anchor, err = owner.Anchor(k.within(patience))
+		k.ok(err)
+		k.ok(k.Wipe())
+		time.AfterFunc(time.Second, cancel)
+	}
+	err := late.acquire(soon, cfg)
+	if owner == nil {
+		k.Fatalf("nothing was written: %v", err)
+	}
+	if err == nil {
+		k.Error("a lease right after a wipe")
+		late.burst()
+	}
+	k.eventually("another anchor, or none", func() bool {
+		after, err := owner.Anchor(k.within(5 * time.Second))
+		return err == nil && (after != anchor || anchor == "")
+	})
+	k.unknownHistory(owner, cfg)
+}
+
+// restored sets the registry back. A live owner goes on; and after writers were
+// away for as long as is documented, nothing is issued twice.
+func restored(k *kit) {
+	k.seed(0, 1)
+	cfg := k.outlasting(1)
+	p := k.hold(0, cfg)
+	restore, err := k.Copy()
+	k.ok(err)
+	k.renewed(p)
+	p.burst()
+	k.ok(restore())
+	k.renewed(p)
+	p.burst()
+	p.crash()
+	k.ok(restore())
+	k.hold(4*cfg.Bound+time.Minute, cfg).burst()
+}
