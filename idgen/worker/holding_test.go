@@ -210,6 +210,7 @@ func TestAwayTooLong(t *testing.T) {
 		{fakeFaults{away: true}, 1500 * time.Millisecond},
 		{fakeFaults{hangs: true}, 11500 * time.Millisecond},
 		{fakeFaults{deny: 1}, 1500 * time.Millisecond},
+		{fakeFaults{delay: 5200 * time.Millisecond}, 12 * time.Second}, // an OK later than D is none
 	} {
 		for _, state := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%+v, local state %v", tt.faults, state), func(t *testing.T) {
