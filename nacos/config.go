@@ -149,6 +149,9 @@ func parse(address string, opts worker.Options) (Config, error) {
 	if err := cmp.Or(opts.Only(p.known...), p.err); err != nil {
 		return Config{}, err
 	}
+	if strings.Contains(address, "@") { // what stands before it is not for logs
+		return Config{}, errors.New("leafsql: Nacos: an @ in the servers' addresses; write host:port alone, and who logs in as leafNacosUsername and leafNacosPassword")
+	}
 	for _, a := range strings.Split(address, ",") {
 		s, err := parseServer(strings.TrimSpace(a))
 		if err != nil {
@@ -169,7 +172,7 @@ func parseServer(a string) (Server, error) {
 		}
 	}
 	s := Server{Host: strings.Trim(host, "[]")}
-	if s.Host == "" || strings.ContainsAny(s.Host, "/?#@ ") {
+	if s.Host == "" || strings.ContainsAny(s.Host, "/?# ") {
 		return Server{}, fmt.Errorf("leafsql: Nacos: server %q is not of the form host:port; write for example nacos(n1:8848,n2:8848)", a)
 	}
 	if port != "" {

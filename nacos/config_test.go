@@ -54,6 +54,9 @@ func TestParseErrors(t *testing.T) {
 	}{
 		{"", nil, "host:port"},
 		{"n1:8848,", nil, "host:port"},
+		{"n1:8848,u:hunter2@n2:8848", nil, "leafNacosPassword"},
+		{"http://u:hunter2@n1:8848", nil, "leafNacosPassword"},
+		{"u:hunter2,x@y@n1", nil, "leafNacosPassword"},
 		{"http://n1:8848", nil, "host:port"},
 		{"n1:x", nil, "host:port"},
 		{"n1:0", nil, "host:port"},
@@ -73,7 +76,7 @@ func TestParseErrors(t *testing.T) {
 		if err == nil {
 			err = cfg.complete()
 		}
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "leafsql: ") {
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.HasPrefix(err.Error(), "leafsql: ") || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("nacos(%s) %v: %v, want an error that names %s", c.address, c.opts, err, c.want)
 		}
 	}
