@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -24,10 +23,15 @@ type web struct {
 	user      string
 	password  string
 
-	mu      sync.Mutex
-	current string // token
-	renew   time.Time
+	turn    chan struct{} // holds one token; guards what follows
+	next    int           // the server to log in at: the one that did last
+	current string        // token
+	renew   time.Time     // when to ask for another
+	expires time.Time
 }
+
+// loginRest is how far apart failed logins are, as long as the token is good.
+const loginRest = 10 * time.Second
 
 func newWeb(cfg Config) *web {
 	w := &web{
@@ -39,9 +43,11 @@ func newWeb(cfg Config) *web {
 				MaxIdleConns:    4,
 				IdleConnTimeout: 20 * time.Second,
 			},
+			// What is sent holds the password or a token: for nobody else.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
-		user: cfg.Username, password: cfg.Password,
+		user: cfg.Username, password: cfg.Password, turn: make(chan struct{}, 1),
 	}
 	scheme := "http://"
 	if cfg.TLS != nil && !cfg.PlainHTTP {
@@ -66,39 +72,57 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("leafsql: Nacos at %s does not let user %q log in: %s; check leafNacosUsername and leafNacosPassword", e.Server, e.User, e.Message)
 }
 
-// token gives the access token that requests carry, "" without a user.
+// token gives the access token that requests carry, "" without a user. A new
+// one is wanted in good time. If it can't be had the old one is good to its
+// end, and a request is not kept waiting by more than one server for it.
 func (w *web) token(ctx context.Context) (string, error) {
 	if w.user == "" {
 		return "", nil
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.current != "" && time.Now().Before(w.renew) {
+	select {
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	now := time.Now()
+	good := w.current != "" && now.Before(w.expires)
+	if good && now.Before(w.renew) {
 		return w.current, nil
 	}
 	var failed []error
-	for _, base := range w.bases {
-		err := w.login(ctx, base)
+	for range w.bases {
+		err := w.login(ctx, w.bases[w.next])
 		if err == nil {
 			return w.current, nil
 		}
-		failed = append(failed, err)
+		w.next = (w.next + 1) % len(w.bases)
+		if good {
+			w.renew = now.Add(loginRest)
+			return w.current, nil
+		}
+		if failed = append(failed, err); ctx.Err() != nil {
+			break
+		}
 	}
 	return "", errors.Join(failed...)
 }
 
 // forget gives up a token that a server refused.
 func (w *web) forget(token string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.turn <- struct{}{}
 	if w.current == token {
 		w.current = ""
 	}
+	<-w.turn
 }
 
-// login asks one server for a token. The older path is tried first: 3.1 has
-// both, and versions without it answer 404 or 410 at once.
+// login asks one server for a token, and leaves time for the others. The older
+// path is tried first: 3.1 has both, and versions without it answer 404 or 410
+// at once.
 func (w *web) login(ctx context.Context, base string) error {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, requestTime/time.Duration(len(w.bases))))
+	defer cancel()
 	form := url.Values{"username": {w.user}, "password": {w.password}}
 	var code int
 	var body []byte
@@ -116,11 +140,19 @@ func (w *web) login(ctx context.Context, base string) error {
 		AccessToken string `json:"accessToken"`
 		TokenTTL    int64  `json:"tokenTtl"`
 	}
-	if code != http.StatusOK || json.Unmarshal(body, &r) != nil || r.AccessToken == "" {
-		return &LoginError{Server: base, User: w.user, Message: fmt.Sprintf("HTTP %d %s", code, excerpt(body))}
+	message := fmt.Sprintf("HTTP %d %s", code, excerpt(body))
+	switch code {
+	case http.StatusOK:
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+		return &LoginError{Server: base, User: w.user, Message: message}
+	default:
+		return fmt.Errorf("logging in: %s: %s", base, message)
 	}
-	w.current = r.AccessToken
-	w.renew = time.Now().Add(time.Duration(r.TokenTTL) * time.Second * 4 / 5)
+	if json.Unmarshal(body, &r) != nil || r.AccessToken == "" {
+		return fmt.Errorf("logging in: %s: no token in the answer", base) // which may be one all the same
+	}
+	life := time.Duration(r.TokenTTL) * time.Second
+	w.current, w.renew, w.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
 	return nil
 }
 
@@ -148,6 +180,9 @@ func (w *web) send(ctx context.Context, method, address string, form url.Values)
 		return 0, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
 	}
 	defer resp.Body.Close()
+	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 {
+		return 0, nil, fmt.Errorf("%s: redirects to %s://%s, which is not followed; name the servers themselves", req.URL.Host, to.Scheme, to.Host)
+	}
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
 	return resp.StatusCode, b, err
 }
