@@ -204,9 +204,11 @@ func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
 }
 
 // Close ends prefetching and gives the worker's lease back, where no other
-// Connector shares them. sql.DB's Close calls it.
+// Connector shares them. sql.DB's Close calls it; a second call does nothing.
 func (c *Connector) Close() error {
-	c.closed.Store(true)
+	if c.closed.Swap(true) {
+		return nil
+	}
 	c.aging.Stop()
 	c.catalog.db.Close()
 	return c.ids.close()
