@@ -42,8 +42,9 @@ type Config struct {
 	State         string            // leafState: a directory
 	Lease         time.Duration     // leafLease
 
-	// WorkerLease, when set, is used instead of Worker. The connector's
-	// generator becomes its owner: Connector.Close gives it back.
+	// WorkerLease, when set, is used instead of Worker. The connector becomes
+	// its owner, once NewConnector or Wrap has succeeded: Connector.Close gives
+	// it back, used or not. Connectors with the same one share it.
 	WorkerLease *worker.Lease
 
 	ResultOnly          bool // leafLastInsertID=result: the text carries no mark

@@ -119,11 +119,11 @@ type generators struct {
 }
 
 func newGenerators(cfg *Config, inner driver.Connector) (g generators, err error) {
-	if g.snowflakes, err = newSnowflakes(cfg); err != nil {
+	if g.segments, err = newSegments(cfg, inner); err != nil {
 		return g, err
 	}
-	if g.segments, err = newSegments(cfg, inner); err != nil {
-		g.snowflakes.release()
+	if g.snowflakes, err = newSnowflakes(cfg); err != nil {
+		g.segments.release() // in this order: a lease of the caller's stays open
 	}
 	return g, err
 }

@@ -2,8 +2,13 @@ package driver
 
 import (
 	"database/sql"
+	"errors"
 	"log/slog"
 	"testing"
+
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
 const insertT = "INSERT INTO t (a, b) VALUES (1, 2)"
@@ -44,4 +49,85 @@ func TestConnectorClosedTwice(t *testing.T) {
 	if _, err := db.Exec(insertT); err != nil {
 		t.Errorf("the other pool: %v", err)
 	}
+}
+
+func acquire(t *testing.T) *worker.Lease {
+	t.Helper()
+	src := worker.Source{Slots: &workertest.Memory{}}
+	l, err := worker.Acquire(t.Context(), src, worker.Config{NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+// The caller's lease is given back with the last connector that was given it,
+// whatever became of its generator.
+func TestWorkerLeaseIsGivenBack(t *testing.T) {
+	t.Run("never connected", func(t *testing.T) {
+		cfg := leased("")
+		cfg.WorkerLease = acquire(t)
+		sql.OpenDB(wrapNoop(t, cfg)).Close()
+		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
+			t.Errorf("after db.Close: %v", err)
+		}
+	})
+	t.Run("no generator", func(t *testing.T) {
+		cfg := leased("")
+		cfg.WorkerLease = acquire(t)
+		cfg.Snowflake = "41-10-12@4102444800000" // begins in 2100
+		db := sql.OpenDB(wrapNoop(t, cfg))
+		_, err := db.Exec(insertT)
+		if _, ok := errors.AsType[*snowflake.EpochError](err); !ok || cfg.WorkerLease.Err() != nil {
+			t.Errorf("%v; the lease: %v", err, cfg.WorkerLease.Err())
+		}
+		db.Close()
+		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
+			t.Errorf("after db.Close: %v", err)
+		}
+	})
+	t.Run("two pools", func(t *testing.T) {
+		cfg := leased("")
+		cfg.WorkerLease = acquire(t)
+		one, two := sql.OpenDB(wrapNoop(t, cfg)), sql.OpenDB(wrapNoop(t, cfg))
+		for _, db := range []*sql.DB{one, two} {
+			if _, err := db.Exec(insertT); err != nil {
+				t.Error(err)
+			}
+		}
+		one.Close()
+		if _, err := two.Exec(insertT); err != nil {
+			t.Errorf("after the other pool's Close: %v", err)
+		}
+		two.Close()
+		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
+			t.Errorf("after db.Close: %v", err)
+		}
+	})
+	t.Run("not the only generator's", func(t *testing.T) {
+		cfg := leased("")
+		cfg.WorkerLease = acquire(t)
+		other, err := snowflake.New(snowflake.Leaf, cfg.WorkerLease)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		db := sql.OpenDB(wrapNoop(t, cfg))
+		if _, err := db.Exec(insertT); err == nil {
+			t.Error("two generators issue under one lease")
+		}
+		db.Close()
+		if err := cfg.WorkerLease.Err(); err != nil {
+			t.Errorf("a lease with another generator was closed: %v", err)
+		}
+	})
+	t.Run("Wrap failed", func(t *testing.T) {
+		cfg := leased("")
+		cfg.WorkerLease = acquire(t)
+		cfg.Store = "not a DSN"
+		if _, err := Wrap(noop{}, cfg); err == nil || cfg.WorkerLease.Err() != nil {
+			t.Errorf("Wrap: %v; the lease: %v", err, cfg.WorkerLease.Err())
+		}
+	})
 }

@@ -24,11 +24,10 @@ const acquireSlack = 30 * time.Second
 // searched in the background, so that no statement's deadline ends the search
 // for the others.
 type snowflakes struct {
-	key    string // "" is never shared
-	refs   int    // guarded by sharedSnowflakes.Mutex
-	layout snowflake.Layout
-	lease  func(ctx context.Context) (*worker.Lease, error)
-	wait   time.Duration // one search's time limit
+	key   snowflakeKey
+	refs  int // guarded by sharedSnowflakes.Mutex
+	lease func(ctx context.Context) (*worker.Lease, error)
+	wait  time.Duration // one search's time limit
 
 	gen atomic.Pointer[snowflake.Generator]
 
@@ -42,8 +41,15 @@ type snowflakes struct {
 
 var sharedSnowflakes = struct {
 	sync.Mutex
-	m map[string]*snowflakes
-}{m: make(map[string]*snowflakes)}
+	m map[snowflakeKey]*snowflakes
+}{m: make(map[snowflakeKey]*snowflakes)}
+
+// snowflakeKey is equal for configurations that mean the same worker id.
+type snowflakeKey struct {
+	lease  *worker.Lease // Config.WorkerLease
+	layout snowflake.Layout
+	source string // where there is no lease
+}
 
 // newSnowflakes opens or shares the source that cfg names, nil where it names
 // none. Nothing connects yet.
@@ -58,11 +64,13 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 			return nil, err
 		}
 	}
-	s := &snowflakes{refs: 1, layout: layout, wait: cfg.Lease + time.Minute + acquireSlack}
-	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s := &snowflakes{
+		key: snowflakeKey{lease: cfg.WorkerLease, layout: layout}, refs: 1,
+		wait: cfg.Lease + time.Minute + acquireSlack,
+	}
 	if lease := cfg.WorkerLease; lease != nil {
 		s.lease = func(context.Context) (*worker.Lease, error) { return lease, nil }
-		return s, nil
+		return s.share(), nil
 	}
 	name, _, err := worker.ParseSpec(cfg.Worker)
 	if err != nil {
@@ -77,22 +85,26 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 		Options: worker.Options(cfg.WorkerOptions), Logger: cfg.logger(),
 	}
 	s.lease = func(ctx context.Context) (*worker.Lease, error) { return worker.Open(ctx, cfg.Worker, wc) }
-	s.key = snowflakeKey(cfg, layout)
+	s.key.source = sourceKey(cfg)
+	return s.share(), nil
+}
 
+// share gives the equal one that is there, or s.
+func (s *snowflakes) share() *snowflakes {
 	sharedSnowflakes.Lock()
 	defer sharedSnowflakes.Unlock()
 	if other, ok := sharedSnowflakes.m[s.key]; ok {
-		s.cancel()
 		other.refs++
-		return other, nil
+		return other
 	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	sharedSnowflakes.m[s.key] = s
-	return s, nil
+	return s
 }
 
-// snowflakeKey is equal for configurations that mean the same worker id.
-func snowflakeKey(cfg *Config, layout snowflake.Layout) string {
-	parts := []string{cfg.Worker, layout.String(), cfg.State, cfg.Lease.String()}
+// sourceKey is equal for configurations whose leafWorker means the same.
+func sourceKey(cfg *Config) string {
+	parts := []string{cfg.Worker, cfg.State, cfg.Lease.String()}
 	for _, k := range slices.Sorted(maps.Keys(cfg.WorkerOptions)) {
 		parts = append(parts, k, cfg.WorkerOptions[k])
 	}
@@ -155,9 +167,9 @@ func (s *snowflakes) open(ctx context.Context) (*snowflake.Generator, error) {
 	if err != nil {
 		return nil, err
 	}
-	gen, err := snowflake.New(s.layout, lease)
-	if err != nil && s.key != "" {
-		lease.Close()
+	gen, err := snowflake.New(s.key.layout, lease)
+	if err != nil && s.key.lease == nil {
+		lease.Close() // the caller's is there for the next search, and for release
 	}
 	return gen, err
 }
@@ -187,6 +199,10 @@ func (s *snowflakes) release() error {
 	}
 	if g := s.gen.Load(); g != nil {
 		return g.Close()
+	}
+	// The caller's lease is ours to give back, unless it has another generator.
+	if l := s.key.lease; l != nil && l.Bind(func() int64 { return 0 }) == nil {
+		return l.Close()
 	}
 	return nil
 }
