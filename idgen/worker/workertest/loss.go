@@ -22,11 +22,11 @@ func removed(k *kit) {
 		return err == nil && !d.Free
 	})
 	k.ok(k.Remove(0))
-	k.unknownHistory(p, worker.Config{Workers: 1, Bound: bound})
+	k.unknownHistory(p, worker.Config{Workers: 1, Bound: bound}, time.Now())
 }
 
-// unknownHistory has a newcomer to a registry that lost what it knew of p.
-func (k *kit) unknownHistory(p *process, cfg worker.Config) {
+// unknownHistory has a newcomer to a registry that has lost what it knew of p.
+func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 	k.Helper()
 	wait := 3 * time.Second
 	if k.virtual {
@@ -45,18 +45,17 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config) {
 			}
 		}
 	})
-	began := time.Now()
 	q := k.open(0)
 	err := q.acquire(k.within(wait), cfg)
 	close(stop)
 	wg.Wait()
-	if took := time.Since(began); err == nil && took < cfg.Bound+time.Minute-time.Second {
+	if took := time.Since(lost); err == nil && took < cfg.Bound+time.Minute-time.Second {
 		k.Errorf("a lease %v after the registry lost all it knew", took)
 	}
 	if err == nil {
 		q.burst()
 	}
-	k.Logf("a newcomer: %v after %v", err, time.Since(began).Round(time.Millisecond))
+	k.Logf("a newcomer: %v after %v", err, time.Since(lost).Round(time.Millisecond))
 	p.burst()
 }
 
@@ -69,6 +68,7 @@ func wiped(k *kit) {
 	var (
 		owner  *process
 		anchor string
+		lost   time.Time
 	)
 	late := k.open(0)
 	soon, cancel := context.WithCancel(k.within(2 * patience))
@@ -82,6 +82,7 @@ func wiped(k *kit) {
 		anchor, err = owner.Anchor(k.within(patience))
 		k.ok(err)
 		k.ok(k.Wipe())
+		lost = time.Now()
 		time.AfterFunc(time.Second, cancel)
 	}
 	err := late.acquire(soon, cfg)
@@ -96,7 +97,7 @@ func wiped(k *kit) {
 		after, err := owner.Anchor(k.within(5 * time.Second))
 		return err == nil && (after != anchor || anchor == "")
 	})
-	k.unknownHistory(owner, cfg)
+	k.unknownHistory(owner, cfg, lost)
 }
 
 // restored sets the registry back. A live owner goes on; and after writers were

@@ -57,9 +57,13 @@ func (m *Memory) Fixture() Fixture {
 			return nil
 		}
 	}
+	m.mu.Lock()
+	f := m.faults
+	m.mu.Unlock()
 	return Fixture{
-		Open: func(context.Context) (worker.Source, error) { return worker.Source{Slots: m}, nil },
-		Wipe: m.change(func() { clear(m.slots); m.anchor++ }),
+		Unreliable: f.LoseReplies > 0 || f.RefuseRight > 0 || f.StaleReads > 0,
+		Open:       func(context.Context) (worker.Source, error) { return worker.Source{Slots: m}, nil },
+		Wipe:       m.change(func() { clear(m.slots); m.anchor++ }),
 		Copy: func() (func() error, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()

@@ -142,7 +142,8 @@ var parts = []part{
 	{"StateResumes", stateResumes, false, nil},
 	{"StateLost", stateLost, false, several},
 	{"StateCorrupted", stateCorrupted, false, several},
-	{"StateCopied", stateCopied, false, several},
+	// One failed search is enough to go on from local state, copied or not.
+	{"StateCopied", stateCopied, false, func(f *Fixture) bool { return several(f) && !f.Unreliable }},
 	{"StateCopiedWhileAway", stateCopiedWhileAway, false, several},
 	{"StateInUse", stateInUse, false, several},
 	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && several(f) }},

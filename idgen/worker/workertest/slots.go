@@ -242,7 +242,7 @@ func oneWinner(k *kit) {
 			v = k.set(procs[0], 0, doc())
 		}
 	}
-	if won < rounds/2 {
+	if won < rounds/2 && !k.Unreliable {
 		k.Errorf("a winner in %d of %d rounds", won, rounds)
 	}
 }
