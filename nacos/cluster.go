@@ -18,7 +18,9 @@ const (
 )
 
 // cluster speaks gRPC with one of several servers at a time, and goes to
-// another when that one is gone. It connects when it is first needed.
+// another when that one is gone. It connects when it is first needed. What was
+// seen of one server says nothing about the next, so each new link is vetted
+// before anything else is asked.
 type cluster struct {
 	targets   []string // host:port of gRPC
 	tls       *tls.Config
@@ -29,7 +31,9 @@ type cluster struct {
 
 	turn   chan struct{} // holds one token; guards what follows
 	link   *link
-	next   int // the target to try first
+	next   int       // the target to try first
+	anchor string    // what every new link has to show; "": anything
+	left   time.Time // when a link was last dropped for a server's errors
 	closed bool
 }
 
@@ -64,20 +68,45 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 			return c.link, nil
 		}
 	}
+	if _, err := c.web.token(ctx); err != nil { // no server would do without
+		return nil, err
+	}
 	var failed []error
+	var final error
 	for range c.targets {
 		target := c.targets[c.next]
 		c.next = (c.next + 1) % len(c.targets)
-		dialCtx, cancel := context.WithTimeout(ctx, dialTime)
-		l, err := connect(dialCtx, target, c.tls, c.namespace)
-		cancel()
+		l, err := c.open(ctx, target)
 		if err == nil {
 			c.link = l
 			return l, nil
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", target, err))
+		if isFinal(err) {
+			final = err
+		}
 	}
-	return nil, fmt.Errorf("no Nacos server answers over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
+	if final != nil {
+		return nil, final
+	}
+	return nil, fmt.Errorf("no Nacos server can be used over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
+}
+
+// open gives a link to one server that was vetted.
+func (c *cluster) open(ctx context.Context, target string) (*link, error) {
+	dialCtx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	l, err := connect(dialCtx, target, c.tls, c.namespace)
+	if err != nil {
+		return nil, err
+	}
+	vetCtx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	if err := c.vet(vetCtx, target, pinned{c, l}); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
 }
 
 // drop ends a link that failed. Others may have replaced it already.
@@ -111,26 +140,47 @@ func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
 		if err != nil {
 			return unsentError{err}
 		}
-		token, err := c.web.token(ctx)
-		if err != nil {
-			return unsentError{err}
-		}
-		err = l.call(ctx, kind, headers(token), body, into)
-		switch {
-		case isCode(err, codeUnregistered):
-			c.drop(l)
-		case isCode(err, codeForbidden):
-			c.web.forget(token)
-		case err != nil && !isServerError(err) && !errors.Is(ctx.Err(), context.Canceled):
-			c.drop(l)
-			return err
-		default:
+		err = pinned{c, l}.call(ctx, kind, body, into)
+		c.judge(ctx, l, err)
+		if !isCode(err, codeUnregistered) {
 			return err
 		}
 		if again {
 			return unsentError{err}
 		}
 	}
+}
+
+// judge ends a link that its answer shows to be of no use. A server that
+// answers only with errors is left for another, but not for its naming service,
+// which needs more nodes than the config service does.
+func (c *cluster) judge(ctx context.Context, l *link, err error) {
+	e, answered := errors.AsType[*ServerError](err)
+	switch {
+	case err == nil || isUnsent(err):
+	case !answered:
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			c.drop(l)
+		}
+	case e.Code == codeUnregistered:
+		c.drop(l)
+	case e.Code/100 == 5 && !isCasMiss(e.Message) && strings.HasPrefix(e.Request, "Config"):
+		if c.mayLeave() {
+			c.drop(l)
+		}
+	}
+}
+
+// mayLeave reports whether there is another server, and keeps a cluster that
+// has no leader anywhere from being dialled more than once a second.
+func (c *cluster) mayLeave() bool {
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
+	if len(c.targets) == 1 || time.Since(c.left) < time.Second {
+		return false
+	}
+	c.left = time.Now()
+	return true
 }
 
 func isServerError(err error) bool {
@@ -146,35 +196,23 @@ func headers(token string) map[string]string {
 	return h
 }
 
-// query reads a config. Reading does no harm twice, so another server is asked
-// when one does not answer.
-func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
-	busy := 0
-	for tries := 0; tries <= len(c.targets); tries++ {
+// caller sends a request and reads the reply.
+type caller func(ctx context.Context, kind string, body, into any) error
+
+// read reads a config.
+func (c *cluster) read(ctx context.Context, call caller, id string) (text string, found bool, err error) {
+	for busy := 0; ; busy++ {
 		var r configReply
-		err = c.call(ctx, "ConfigQueryRequest", c.config(id), &r)
+		err := call(ctx, "ConfigQueryRequest", c.config(id), &r)
 		switch {
-		case isBusy(err) && busy < maxBusy:
-			busy++
-			tries--
-			select {
-			case <-ctx.Done():
-				return "", false, err
-			case <-time.After(busyPause):
-			}
-			continue
 		case err == nil:
 			return r.Content, true, nil
 		case isCode(err, codeMissing):
 			return "", false, nil
-		case isServerError(err) || ctx.Err() != nil:
+		case !isBusy(err) || busy == maxBusy || !sleep(ctx, busyPause):
 			return "", false, err
 		}
-		if _, unsent := errors.AsType[unsentError](err); unsent {
-			return "", false, err // every server was tried
-		}
 	}
-	return "", false, err
 }
 
 // A server that is just writing a document to its disk refuses to read it:
@@ -189,14 +227,34 @@ func isBusy(err error) bool {
 	return ok && e.Code == 400 && strings.Contains(e.Message, "being modified")
 }
 
-// publish writes a config whose present text has that md5; nil says that it
-// was so, and done.
-func (c *cluster) publish(ctx context.Context, id, text, md5 string) error {
+// write writes a config whose present text has that md5, or that is missing.
+func (c *cluster) write(ctx context.Context, call caller, id, text, md5 string) error {
 	var r status
-	return c.call(ctx, "ConfigPublishRequest", publishRequest{
+	return call(ctx, "ConfigPublishRequest", publishRequest{
 		configRequest: c.config(id), Content: text, CasMD5: md5,
 		AdditionMap: map[string]string{"type": "json"},
 	}, &r)
+}
+
+func (c *cluster) ready(ctx context.Context) error {
+	_, err := c.connection(ctx)
+	return err
+}
+
+// query reads a config. Reading does no harm twice, so another server is asked
+// when one does not answer.
+func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
+	for range len(c.targets) + 1 {
+		text, found, err = c.read(ctx, c.call, id)
+		if err == nil || isServerError(err) || isUnsent(err) || ctx.Err() != nil { // unsent: every server was tried
+			break
+		}
+	}
+	return text, found, err
+}
+
+func (c *cluster) publish(ctx context.Context, id, text, md5 string) error {
+	return c.write(ctx, c.call, id, text, md5)
 }
 
 func (c *cluster) config(id string) configRequest {

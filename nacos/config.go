@@ -20,7 +20,7 @@ import (
 
 // Config says where the registry is, for Open. Its zero fields have defaults.
 type Config struct {
-	Servers     []Server // at least one, unless ConfigClient is set
+	Servers     []Server // of one cluster; at least one, unless ConfigClient is set
 	ContextPath string   // of the HTTP API; "/nacos"
 
 	Namespace string // its id, not its name; "" or "public" is the default one
@@ -38,7 +38,10 @@ type Config struct {
 	// ConfigClient and NamingClient are the SDK's clients of an application
 	// that has them, used instead of Servers. Namespace and credentials are
 	// then theirs. They stay open. Without a NamingClient the process does
-	// not show in the console. 1.4 can't be reached through them.
+	// not show in the console. 1.4 can't be reached through them. To which
+	// server such a client goes can't be seen, so only the first is tried
+	// for its compare-and-set: all of them must be 2.3 or later, and of one
+	// cluster.
 	ConfigClient ConfigClient
 	NamingClient NamingClient
 

@@ -21,7 +21,10 @@
 // service, with its worker id in the metadata, for people who look at the
 // console. Nothing depends on the instances: what they show may be stale or
 // edited. A server whose compare-and-set does not compare (2.0.x) is found out
-// and refused.
+// and refused, at the start and whenever the process goes on to another. The
+// servers are to be of one cluster: a worker id that was taken in one is not
+// renewed in another, nor in one that came back without its documents, but lost
+// when its bound is over.
 //
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
 // integer instance id that the server gives a persistent instance registered
@@ -122,7 +125,7 @@ type services struct {
 }
 
 func given(cfg Config) services {
-	s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group}, close: func() {}}
+	s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service}, close: func() {}}
 	if cfg.NamingClient != nil {
 		s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
 	}
@@ -137,7 +140,7 @@ func modern(ctx context.Context, cfg Config, s services) (worker.Source, error) 
 		p := &presence{names: s.names, self: cfg.Instance, log: cfg.Logger}
 		src.Last, src.Held = p.last, p.held
 	}
-	if err := r.ready(ctx); isFinal(err) {
+	if err := r.configs.ready(ctx); isFinal(err) {
 		r.stop()
 		return worker.Source{}, err
 	}

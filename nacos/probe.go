@@ -7,35 +7,23 @@ import (
 )
 
 // A server's ok is no proof: 2.0.x says it to every compare-and-set and does
-// nothing. So two refusals have to be seen, each once: that of an md5 nobody
-// wrote, before anything is asked of a server, and that of the md5 which the
-// first write to a slot has replaced, before that write counts. No read is
-// needed for it, which may show a write a second late.
+// nothing. So two refusals have to be seen: that of an md5 nobody wrote, once
+// of each server that is gone to, before anything else is asked of it, and that
+// of the md5 which the first write to a slot has replaced, before that write
+// counts. No read is needed for it, which may show a write a second late.
 
-// ready makes sure that the server's compare-and-set compares. As long as it
-// can't be reached, each call tries again.
-func (r *registry) ready(ctx context.Context) error {
-	r.probing.Lock()
-	defer r.probing.Unlock()
-	if r.compares {
-		return nil
-	}
-	err := r.probe(ctx)
-	r.compares = err == nil
-	return err
-}
-
-// probe works on a document of its own that all processes share and that has
-// always the same text, so that nothing is lost where the md5 is ignored. A
-// missing document takes any md5, the first time.
-func (r *registry) probe(ctx context.Context) error {
+// probe makes sure that a server's compare-and-set compares. It works on a
+// document of its own that all processes share and that has always the same
+// text, so that nothing is lost where the md5 is ignored. A missing document
+// takes any md5, the first time.
+func probe(ctx context.Context, server documents, name, service string) error {
 	for range 2 {
-		err := r.configs.publish(ctx, r.service+".probe", "probe", noSum())
+		err := server.publish(ctx, service+".probe", "probe", noSum())
 		if err != nil {
 			return unlessMissed(err)
 		}
 	}
-	return r.unusable("it says ok to a compare-and-set with the wrong md5, as 2.0.x does")
+	return &UnusableError{Servers: name, Reason: "it says ok to a compare-and-set with the wrong md5, as 2.0.x does"}
 }
 
 // prove makes sure that writes told ok are carried out: once text is there,
@@ -51,7 +39,7 @@ func (r *registry) prove(ctx context.Context, id, text string, replaced worker.V
 	}
 	err := r.configs.publish(ctx, id, text, string(replaced))
 	if err == nil {
-		return r.unusable("it says ok to a compare-and-set and does not carry it out")
+		return &UnusableError{Servers: r.servers, Reason: "it says ok to a compare-and-set and does not carry it out"}
 	}
 	err = unlessMissed(err)
 	r.mu.Lock()
@@ -66,8 +54,4 @@ func unlessMissed(err error) error {
 		return nil
 	}
 	return err
-}
-
-func (r *registry) unusable(reason string) error {
-	return &UnusableError{Servers: r.servers, Reason: reason}
 }

@@ -13,7 +13,7 @@ import (
 // counted counts what is asked of a server.
 type counted struct {
 	*cluster
-	reads, writes, names atomic.Int64
+	reads, names atomic.Int64
 }
 
 func (c *counted) query(ctx context.Context, id string) (string, bool, error) {
@@ -21,9 +21,21 @@ func (c *counted) query(ctx context.Context, id string) (string, bool, error) {
 	return c.cluster.query(ctx, id)
 }
 
-func (c *counted) publish(ctx context.Context, id, text, md5 string) error {
-	c.writes.Add(1)
-	return c.cluster.publish(ctx, id, text, md5)
+// settle counts what is asked of one server alone.
+func (c *counted) settle(ctx context.Context, f func(context.Context, documents) (string, error)) (string, error) {
+	return c.cluster.settle(ctx, func(ctx context.Context, one documents) (string, error) {
+		return f(ctx, countedReads{one, &c.reads})
+	})
+}
+
+type countedReads struct {
+	documents
+	n *atomic.Int64
+}
+
+func (c countedReads) query(ctx context.Context, id string) (string, bool, error) {
+	c.n.Add(1)
+	return c.documents.query(ctx, id)
 }
 
 func (c *counted) register(ctx context.Context, in instance) error {
@@ -55,6 +67,8 @@ func TestRequests(t *testing.T) {
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
+	before := s.Publishes()
+	writes := func() int { return s.Publishes() - before }
 	w := newWeb(cfg)
 	c := &counted{cluster: newCluster(cfg, w)}
 	src, err := modern(within30s(t), cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
@@ -68,13 +82,13 @@ func TestRequests(t *testing.T) {
 	defer l.Close()
 	// The anchor before and after, and the slot; a refusal, the take, and the
 	// refusal of what was taken over.
-	if r, w, n := c.reads.Load(), c.writes.Load(), c.names.Load(); r != 3 || w != 3 || n != 0 {
+	if r, w, n := c.reads.Load(), writes(), c.names.Load(); r != 3 || w != 3 || n != 0 {
 		t.Errorf("a worker id took %d reads, %d writes, %d of names", r, w, n)
 	}
 	began := time.Now()
-	eventually(t, "10 renewals", func() bool { return c.writes.Load() >= 3+10 })
+	eventually(t, "10 renewals", func() bool { return writes() >= 3+10 })
 	if held := time.Since(began); held < 9*time.Second {
-		t.Errorf("%d writes in %v", c.writes.Load()-3, held)
+		t.Errorf("%d writes in %v", writes()-3, held)
 	}
 	// 64 free documents were looked for, once in 60 renewals, and the instance
 	// is in the list.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	pb "github.com/nacos-group/nacos-sdk-go/v2/api/grpc"
@@ -189,10 +190,33 @@ type NamingClient interface {
 	Unsubscribe(*vo.SubscribeParam) error
 }
 
-// sdkConfig is the config service through an application's client.
+// sdkConfig is the config service through an application's client. Which
+// server that one goes to, and when to another, can't be seen.
 type sdkConfig struct {
-	client ConfigClient
-	group  string
+	client         ConfigClient
+	service, group string
+
+	mu       sync.Mutex
+	compares bool // a server was seen to refuse a wrong md5
+}
+
+// ready tries again each time until a server could be judged.
+func (s *sdkConfig) ready(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.compares {
+		return nil
+	}
+	err := probe(ctx, s, "the application's client", s.service)
+	s.compares = err == nil
+	return err
+}
+
+func (s *sdkConfig) settle(ctx context.Context, f func(context.Context, documents) (string, error)) (string, error) {
+	if err := s.ready(ctx); err != nil {
+		return "", err
+	}
+	return f(ctx, s)
 }
 
 // sdkReads is how far apart reads of one document are kept: the SDK refuses

@@ -16,14 +16,26 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// configs is Nacos' config service. Reads may be stale.
-type configs interface {
+// documents are those of Nacos' config service. Reads may be stale.
+type documents interface {
 	// query gives a document's text.
 	query(ctx context.Context, id string) (text string, found bool, err error)
 
 	// publish writes a document whose text has that md5, or that is missing;
 	// nil says that it was so, and done.
 	publish(ctx context.Context, id, text, md5 string) error
+}
+
+// configs is the config service of servers that were seen to compare.
+type configs interface {
+	documents
+
+	// ready returns when there is such a server.
+	ready(ctx context.Context) error
+
+	// settle has f find the registry's anchor, which servers gone to from then
+	// on have to show.
+	settle(ctx context.Context, f func(context.Context, documents) (string, error)) (string, error)
 }
 
 // registry is worker.Slots on the config service's compare-and-set.
@@ -33,9 +45,6 @@ type registry struct {
 	servers string // for errors
 
 	stop func()
-
-	probing  sync.Mutex
-	compares bool // the server was seen to refuse a wrong md5
 
 	mu      sync.Mutex
 	proven  bool            // a write was seen to replace what was there
@@ -76,7 +85,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 }
 
 func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	if err := r.ready(ctx); err != nil {
+	if err := r.configs.ready(ctx); err != nil {
 		return worker.Doc{}, "", err
 	}
 	text, found, err := r.configs.query(ctx, r.id(slot))
@@ -93,7 +102,7 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 // Put implements worker.Slots. On a missing document servers take any md5,
 // hence the anchor.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
-	if err := r.ready(ctx); err != nil {
+	if err := r.configs.ready(ctx); err != nil {
 		return "", worker.Refused, err
 	}
 	text := d.Encode()
@@ -137,26 +146,27 @@ func outcome(err error) (worker.Result, error) {
 
 // Anchor implements worker.Anchorer.
 func (r *registry) Anchor(ctx context.Context) (string, error) {
-	if err := r.ready(ctx); err != nil {
-		return "", err
-	}
-	return r.ensure(ctx, r.service+".anchor")
+	return r.configs.settle(ctx, func(ctx context.Context, one documents) (string, error) {
+		return ensure(ctx, one, anchorID(r.service))
+	})
 }
+
+func anchorID(service string) string { return service + ".anchor" }
 
 // ensure gives the text of a document, creating it with a random one if it is
 // missing. Several creators may be told that theirs was written, and reads may
 // show what was refused; so after a creation the text counts that a
 // compare-and-set, which changes nothing, confirms.
-func (r *registry) ensure(ctx context.Context, id string) (string, error) {
-	text, found, err := r.configs.query(ctx, id)
+func ensure(ctx context.Context, docs documents, id string) (string, error) {
+	text, found, err := docs.query(ctx, id)
 	if err != nil || found {
 		return text, err
 	}
-	if res, err := outcome(r.configs.publish(ctx, id, rand.Text(), noSum())); err != nil && res == worker.Refused {
+	if res, err := outcome(docs.publish(ctx, id, rand.Text(), noSum())); err != nil && res == worker.Refused {
 		return "", err
 	}
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		err := r.await(ctx, visible, id, func(now string, there bool) bool {
+		err := await(ctx, docs, visible, id, func(now string, there bool) bool {
 			text, found = now, there
 			return there
 		})
@@ -166,7 +176,7 @@ func (r *registry) ensure(ctx context.Context, id string) (string, error) {
 		if !found {
 			return "", fmt.Errorf("config %s is still missing after it was created", id)
 		}
-		res, err := outcome(r.configs.publish(ctx, id, text, sum(text)))
+		res, err := outcome(docs.publish(ctx, id, text, sum(text)))
 		if res == worker.OK {
 			return text, nil
 		}
@@ -181,10 +191,10 @@ func (r *registry) ensure(ctx context.Context, id string) (string, error) {
 const visible = 3 * time.Second
 
 // await reads a document until it is as wanted, or for so long.
-func (r *registry) await(ctx context.Context, long time.Duration, id string, ok func(text string, found bool) bool) error {
+func await(ctx context.Context, docs documents, long time.Duration, id string, ok func(text string, found bool) bool) error {
 	pause := 10 * time.Millisecond
 	for until := time.Now().Add(long); ; pause = min(2*pause, 160*time.Millisecond) {
-		text, found, err := r.configs.query(ctx, id)
+		text, found, err := docs.query(ctx, id)
 		if err != nil || ok(text, found) || time.Now().After(until) {
 			return err
 		}

@@ -120,3 +120,8 @@ func isCasMiss(message string) bool { return strings.Contains(message, "Cas publ
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }
+
+func isUnsent(err error) bool {
+	_, ok := errors.AsType[unsentError](err)
+	return ok
+}

@@ -1,0 +1,236 @@
+package nacos
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	pb "github.com/nacos-group/nacos-sdk-go/v2/api/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+)
+
+// beginAt opens the registry at the first of the config's servers.
+func beginAt(t *testing.T, cfg Config) worker.Source {
+	t.Helper()
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	w := newWeb(cfg)
+	c := newCluster(cfg, w)
+	c.next = 0
+	src, err := modern(within30s(t), cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { src.Slots.(*registry).Close() })
+	return src
+}
+
+// taken is a slot that is held.
+func taken(t *testing.T, r *registry, slot int) worker.Version {
+	t.Helper()
+	if _, err := r.Anchor(within30s(t)); err != nil {
+		t.Fatal(err)
+	}
+	v, res, err := r.Put(within30s(t), slot, doc(), "")
+	if res != worker.OK {
+		t.Fatal(res, err)
+	}
+	return v
+}
+
+// refused has puts be refused for a reason, however often they are tried.
+func refused(t *testing.T, r *registry, slot int, v worker.Version, why string) {
+	t.Helper()
+	for range 3 {
+		if _, res, err := r.Put(within30s(t), slot, doc(), v); res != worker.Refused || err == nil || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, %v; want refused: %s", res, err, why)
+		}
+	}
+}
+
+// TestServerThatLiesAfterFailover has the next server be a 2.0.4: in an upgrade
+// node by node, or behind an address that changes sides.
+func TestServerThatLiesAfterFailover(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	r := mustOpenFake(t, fakeConfig(s))
+	v := taken(t, r, 3)
+	s.Fault(func(f *fakenacos.Faults) { f.Lie = true })
+	s.Break()
+	eventually(t, "a new connection", func() bool {
+		_, _, err := r.Get(t.Context(), 3)
+		_, unusable := errors.AsType[*UnusableError](err)
+		return unusable
+	})
+	refused(t, r, 3, v, "wrong md5")
+	s.Fault(func(f *fakenacos.Faults) { f.Lie = false })
+	if _, res, err := r.Put(within30s(t), 3, doc(), v); res != worker.OK {
+		t.Errorf("on a good server: %v, %v", res, err)
+	}
+}
+
+// TestGoodServerBesideOneThatLies has one of two servers be used, whichever
+// comes first.
+func TestGoodServerBesideOneThatLies(t *testing.T) {
+	good, liar := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
+	mustOpenFake(t, fakeConfig(liar)) // its probe document is there
+	liar.Fault(func(f *fakenacos.Faults) { f.Lie = true })
+	taken(t, beginAt(t, fakeConfig(liar, good)).Slots.(*registry), 3)
+	if n := len(good.Instances("public/DEFAULT_GROUP@@leafsql")); n != 0 || good.Publishes() == 0 {
+		t.Errorf("%d instances, %d writes", n, good.Publishes())
+	}
+}
+
+// TestAnotherClusterAfterFailover names the servers of two clusters as one.
+func TestAnotherClusterAfterFailover(t *testing.T) {
+	for name, used := range map[string]bool{"empty": false, "used": true} {
+		t.Run(name, func(t *testing.T) {
+			a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
+			if used {
+				taken(t, mustOpenFake(t, fakeConfig(b)), 5)
+			}
+			r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
+			v := taken(t, r, 3)
+			a.Kill()
+			eventually(t, "a new connection", func() bool {
+				_, _, err := r.Get(t.Context(), 3)
+				return errors.Is(err, errAnotherRegistry)
+			})
+			refused(t, r, 3, v, "one cluster")
+			a.Revive()
+			if _, res, err := r.Put(within30s(t), 3, doc(), v); res != worker.OK {
+				t.Errorf("the first cluster is back: %v, %v", res, err)
+			}
+		})
+	}
+}
+
+// TestAnotherClusterEndsALease has a lease not go on in another cluster, and
+// the process take its worker id of that one.
+func TestAnotherClusterEndsALease(t *testing.T) {
+	t.Parallel()
+	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
+	const bound = 6 * time.Second
+	cfg := worker.Config{Workers: 1, NewRegistry: true, Bound: bound, Logger: slog.New(slog.DiscardHandler)}
+	l, err := worker.Acquire(within30s(t), beginAt(t, fakeConfig(a, b)), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	eventually(t, "a renewal", func() bool { return l.Limit() > l.Start()+bound.Milliseconds()+500 })
+	a.Kill()
+	time.Sleep(bound / 2) // renewals that were sent are over
+	limit := l.Limit()
+	eventually(t, "the end of the lease", func() bool {
+		if l.Limit() > limit {
+			t.Fatal("it was renewed where it was not taken")
+		}
+		return l.Now() > limit
+	})
+}
+
+// TestWipeUnderALiveHolder has renewals go on where the registry is still the
+// same, and end where that can't be known.
+func TestWipeUnderALiveHolder(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	r := mustOpenFake(t, fakeConfig(s))
+	v := taken(t, r, 3)
+	s.Wipe()
+	v, res, err := r.Put(within30s(t), 3, doc(), v)
+	if res != worker.OK {
+		t.Errorf("over the link that was there: %v, %v", res, err)
+	}
+	s.Break()
+	eventually(t, "a new connection", func() bool {
+		_, _, err := r.Get(t.Context(), 3)
+		return errors.Is(err, errAnotherRegistry)
+	})
+	refused(t, r, 3, v, "wiped")
+	if _, err := r.Anchor(within30s(t)); err != nil { // the search after the lease's end
+		t.Fatal(err)
+	}
+	if _, res, err := r.Put(within30s(t), 3, doc(), v); res != worker.OK {
+		t.Errorf("for the next lease: %v, %v", res, err)
+	}
+}
+
+// sick is a node that accepts connections, compares, and answers all else with
+// an error while it is ill: no leader, no database.
+type sick struct {
+	pb.UnimplementedRequestServer
+	pb.UnimplementedBiRequestStreamServer
+	asked atomic.Int64
+}
+
+func (*sick) RequestBiStream(st pb.BiRequestStream_RequestBiStreamServer) error {
+	<-st.Context().Done()
+	return nil
+}
+
+func (s *sick) Request(_ context.Context, in *pb.Payload) (*pb.Payload, error) {
+	body := map[string]any{"resultCode": 200, "success": true}
+	switch kind := in.GetMetadata().GetType(); {
+	case strings.HasSuffix(kind, "CheckRequest"):
+	case strings.Contains(string(in.GetBody().GetValue()), "leafsql.probe"):
+		body = map[string]any{"resultCode": 500, "message": "Cas publish fail,server md5 may have changed."}
+	default:
+		s.asked.Add(1)
+		body = map[string]any{"resultCode": 500, "errorCode": 500, "message": "CP raft group has no leader"}
+	}
+	b, err := json.Marshal(body)
+	return &pb.Payload{Metadata: &pb.Metadata{Type: "R"}, Body: &anypb.Any{Value: b}}, err
+}
+
+// besideASickServer begins at a server that answers with errors alone.
+func besideASickServer(t *testing.T, s *fakenacos.Server) (*cluster, *sick) {
+	t.Helper()
+	lis, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, ill := grpc.NewServer(), &sick{}
+	pb.RegisterRequestServer(g, ill)
+	pb.RegisterBiRequestStreamServer(g, ill)
+	go g.Serve(lis)
+	t.Cleanup(g.Stop)
+	cfg := fakeConfig(s, s)
+	cfg.Servers[0] = Server{Host: "127.0.0.1", Port: 1, GRPCPort: lis.Addr().(*net.TCPAddr).Port}
+	return beginAt(t, cfg).Slots.(*registry).configs.(*cluster), ill
+}
+
+func TestSickServerIsLeft(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	c, ill := besideASickServer(t, s)
+	err := c.publish(within30s(t), "d", "text", noSum())
+	if !isCode(err, codeFailed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
+		t.Errorf("a write went on to another server: %v, %d, %d", err, ill.asked.Load(), s.Publishes())
+	}
+	if err := c.publish(within30s(t), "d", "text", noSum()); err != nil {
+		t.Errorf("the next one, with one of two servers well: %v", err)
+	}
+}
+
+// TestSickNamingIsNoReason: registrations need more nodes than leases do.
+func TestSickNamingIsNoReason(t *testing.T) {
+	c, _ := besideASickServer(t, fakenacos.Start(t, fakenacos.Modern))
+	before, err := c.connection(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.register(within30s(t), instance{}); !isCode(err, codeFailed) {
+		t.Fatal(err)
+	}
+	if after, err := c.connection(t.Context()); after != before {
+		t.Errorf("the link was given up for a registration: %v", err)
+	}
+}
