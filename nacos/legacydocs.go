@@ -125,14 +125,15 @@ func (l *legacy) owns(ctx context.Context, slot int) error {
 
 func (l *legacy) doc(slot int) string { return l.service + ".worker." + strconv.Itoa(slot) }
 
-// version asks the servers for theirs; found is whether one answered.
+// version asks the servers for theirs; found is whether one answered, and not
+// something in front of it.
 func (w *web) version(ctx context.Context) (version string, found bool) {
 	for _, base := range w.bases {
 		code, body, err := w.send(ctx, http.MethodGet, base+"/v1/console/server/state", nil)
 		var state struct {
 			Version string `json:"version"`
 		}
-		if err == nil && code == http.StatusOK && json.Unmarshal(body, &state) == nil {
+		if err == nil && code == http.StatusOK && json.Unmarshal(body, &state) == nil && state.Version != "" {
 			return state.Version, true
 		}
 	}

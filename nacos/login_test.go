@@ -46,21 +46,20 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := withUser(s, fakeConfig(s, s, s))
 	cfg.Servers[0].Port, cfg.Servers[1].Port = silent(t), silent(t)
-	r := mustOpenFake(t, cfg)
-	ctx := within30s(t)
-	var err error
-	for range 3 { // each request has 3 s, a login 1 s
-		if _, err = r.Anchor(ctx); err == nil {
-			break
-		}
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
 	}
+	w := newWeb(cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), requestTime)
+	defer cancel()
+	token, err := w.token(ctx)
 	if err != nil {
 		t.Fatalf("with one of three servers: %v", err)
 	}
-	s.Forget() // the next login begins where the last one worked
-	ctx, cancel := context.WithTimeout(ctx, 900*time.Millisecond)
+	w.forget(token) // the next login begins where the last one worked
+	ctx, cancel = context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
-	if _, err := r.Anchor(ctx); err != nil {
+	if _, err := w.token(ctx); err != nil {
 		t.Errorf("a login that knows who answers: %v", err)
 	}
 }
@@ -147,4 +146,13 @@ func TestRedirect(t *testing.T) {
 			t.Errorf("HTTP %d: %v, want an error that names the host", code, err)
 		}
 	}
+}
+
+// TestVersionOfSomethingElse has something in front of the servers answer any
+// path with 200 and JSON.
+func TestVersionOfSomethingElse(t *testing.T) {
+	port := httpPort(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		io.WriteString(w, `{"code":503,"message":"no healthy upstream"}`)
+	}))
+	mustOpenFake(t, Config{Servers: []Server{{Host: "127.0.0.1", Port: port, GRPCPort: 1}}}) // it may come back
 }
