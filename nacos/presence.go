@@ -47,9 +47,24 @@ func (p *presence) held(ctx context.Context, h worker.Holding) {
 		return
 	}
 	p.listed = false
-	if err := p.names.deregister(ctx, in); err != nil {
+	if err := p.remove(ctx, in); err != nil {
 		p.log.Warn("leafsql: Nacos still lists this process, which has given its worker id back", "worker", h.Worker, "err", err)
 	}
+}
+
+// remove takes this lease's entry out of the list. At the same address there
+// may be that of a process which has taken the worker id since.
+func (p *presence) remove(ctx context.Context, in instance) error {
+	list, err := p.names.list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, o := range list {
+		if nonce := o.Metadata[metaNonce]; o.at(in) && nonce != "" && nonce != in.Metadata[metaNonce] {
+			return nil
+		}
+	}
+	return p.names.deregister(ctx, in)
 }
 
 func (p *presence) instance(h worker.Holding) instance {

@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"log/slog"
 	"strconv"
 	"testing"
 	"time"
@@ -58,5 +59,29 @@ func TestPresence(t *testing.T) {
 				t.Errorf("after Close there is %v", list)
 			}
 		})
+	}
+}
+
+// TestLoserLeavesTheWinnersEntry has two processes at one address, of which the
+// second takes the worker id that the first lost while it was paused.
+func TestLoserLeavesTheWinnersEntry(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	names := mustOpenFake(t, fakeConfig(s)).configs.(*cluster)
+	process := func(nonce string) (show, remove func()) {
+		p := &presence{names: names, self: Instance{IP: "10.0.0.1"}, log: slog.Default()}
+		h := worker.Holding{Worker: 5, Doc: worker.Doc{Nonce: nonce}}
+		return func() { p.show(within30s(t), p.instance(h)) }, func() { p.held(within30s(t), h) }
+	}
+	show, removeLoser := process("loser")
+	show()
+	show, removeWinner := process("winner")
+	show()
+	removeLoser()
+	if list := s.Instances(fakeService); len(list) != 1 || list[0].Metadata[metaNonce] != "winner" {
+		t.Errorf("after the loser left there is %v", list)
+	}
+	removeWinner()
+	if list := s.Instances(fakeService); len(list) != 0 {
+		t.Errorf("after both left there is %v", list)
 	}
 }
