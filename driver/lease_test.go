@@ -1,10 +1,14 @@
 package driver
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"log/slog"
+	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -130,4 +134,86 @@ func TestWorkerLeaseIsGivenBack(t *testing.T) {
 			t.Errorf("Wrap: %v; the lease: %v", err, cfg.WorkerLease.Err())
 		}
 	})
+}
+
+// gated is one worker id, given back when the gate is open and not before.
+type gated struct {
+	workertest.Memory
+	gate <-chan struct{}
+}
+
+func (g *gated) Close() error {
+	<-g.gate
+	return nil
+}
+
+// A pool opened while an equal one closes waits for its worker id, and so does
+// a third when the second is closed meanwhile.
+func TestReopenWhileClosing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the layout's epoch
+		gate := make(chan struct{})
+		slots := &gated{gate: gate}
+		searches := 0
+		open := func() *sql.DB {
+			c := wrapNoop(t, leased("static(903)"))
+			c.ids.snowflakes.lease = func(ctx context.Context) (*worker.Lease, error) {
+				searches++
+				return worker.Acquire(ctx, worker.Source{Slots: slots}, worker.Config{Workers: 1, NewRegistry: true, Logger: c.cfg.Logger})
+			}
+			return sql.OpenDB(c)
+		}
+		one := open()
+		if _, err := one.Exec(insertT); err != nil {
+			t.Fatal(err)
+		}
+		go one.Close()
+		synctest.Wait()
+		two := open()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := two.ExecContext(ctx, insertT); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("while the pool before closes: %v", err)
+		}
+		go two.Close()
+		synctest.Wait()
+		three := open()
+		inserted := make(chan error)
+		go func() {
+			_, err := three.Exec(insertT)
+			inserted <- err
+		}()
+		synctest.Wait()
+		if searches != 1 {
+			t.Errorf("%d searches while the first worker id is not given back", searches)
+		}
+		close(gate)
+		if err := <-inserted; err != nil {
+			t.Errorf("after it was: %v", err)
+		}
+		three.Close()
+		if n := len(sharedSnowflakes.m); n != 0 {
+			t.Errorf("%d sources are kept", n)
+		}
+	})
+}
+
+// The same with a real lock on local state.
+func TestReopenStatic(t *testing.T) {
+	cfg := leased("static(904)")
+	cfg.State = t.TempDir()
+	var closing sync.WaitGroup
+	for i := range 20 {
+		db := sql.OpenDB(wrapNoop(t, cfg))
+		if _, err := db.Exec(insertT); err != nil {
+			t.Errorf("pool %d: %v", i, err)
+		}
+		done := make(chan struct{})
+		closing.Go(func() {
+			close(done)
+			db.Close()
+		})
+		<-done
+	}
+	closing.Wait()
 }

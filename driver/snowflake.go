@@ -25,9 +25,12 @@ const acquireSlack = 30 * time.Second
 // for the others.
 type snowflakes struct {
 	key   snowflakeKey
-	refs  int // guarded by sharedSnowflakes.Mutex
+	refs  int // guarded by sharedSnowflakes.Mutex; 0: it is closing
 	lease func(ctx context.Context) (*worker.Lease, error)
 	wait  time.Duration // one search's time limit
+
+	after <-chan struct{} // closed when the equal one before is over; nil: there was none
+	over  chan struct{}   // closed when the worker id, and that before, was given back
 
 	gen atomic.Pointer[snowflake.Generator]
 
@@ -89,14 +92,19 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 	return s.share(), nil
 }
 
-// share gives the equal one that is there, or s.
+// share gives the equal one that is in use, or s. The worker id of one that is
+// closing has to be given back first.
 func (s *snowflakes) share() *snowflakes {
 	sharedSnowflakes.Lock()
 	defer sharedSnowflakes.Unlock()
 	if other, ok := sharedSnowflakes.m[s.key]; ok {
-		other.refs++
-		return other
+		if other.refs > 0 {
+			other.refs++
+			return other
+		}
+		s.after = other.over
 	}
+	s.over = make(chan struct{})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	sharedSnowflakes.m[s.key] = s
 	return s
@@ -163,6 +171,13 @@ func (s *snowflakes) begin() (<-chan struct{}, error) {
 }
 
 func (s *snowflakes) open(ctx context.Context) (*snowflake.Generator, error) {
+	if s.after != nil {
+		select {
+		case <-s.after:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("leafsql: worker id: an earlier pool has not given it back: %w", ctx.Err())
+		}
+	}
 	lease, err := s.lease(ctx)
 	if err != nil {
 		return nil, err
@@ -181,10 +196,7 @@ func (s *snowflakes) release() error {
 	}
 	sharedSnowflakes.Lock()
 	s.refs--
-	last := s.refs <= 0
-	if last && sharedSnowflakes.m[s.key] == s {
-		delete(sharedSnowflakes.m, s.key)
-	}
+	last := s.refs == 0
 	sharedSnowflakes.Unlock()
 	if !last {
 		return nil
@@ -197,6 +209,20 @@ func (s *snowflakes) release() error {
 	if search != nil {
 		<-search
 	}
+	err := s.giveBack()
+	if s.after != nil {
+		<-s.after
+	}
+	sharedSnowflakes.Lock()
+	defer sharedSnowflakes.Unlock()
+	close(s.over)
+	if sharedSnowflakes.m[s.key] == s {
+		delete(sharedSnowflakes.m, s.key)
+	}
+	return err
+}
+
+func (s *snowflakes) giveBack() error {
 	if g := s.gen.Load(); g != nil {
 		return g.Close()
 	}
