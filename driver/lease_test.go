@@ -217,3 +217,16 @@ func TestReopenStatic(t *testing.T) {
 	}
 	closing.Wait()
 }
+
+// leafLease means nothing to a fixed worker id, so it makes no other source.
+func TestLeaseOfAFixedWorkerID(t *testing.T) {
+	for i, lease := range []time.Duration{time.Minute, 30 * time.Second} {
+		cfg := leased("static(902)")
+		cfg.Lease = lease
+		db := sql.OpenDB(wrapNoop(t, cfg))
+		defer db.Close()
+		if _, err := db.Exec(insertT); err != nil {
+			t.Errorf("pool %d: %v", i, err)
+		}
+	}
+}

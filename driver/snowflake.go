@@ -112,7 +112,11 @@ func (s *snowflakes) share() *snowflakes {
 
 // sourceKey is equal for configurations whose leafWorker means the same.
 func sourceKey(cfg *Config) string {
-	parts := []string{cfg.Worker, cfg.State, cfg.Lease.String()}
+	parts := []string{cfg.Worker, cfg.State}
+	name, _, _ := worker.ParseSpec(cfg.Worker)
+	if !slices.Contains([]string{"static", "env", "ordinal"}, name) { // which have a bound of their own
+		parts = append(parts, cfg.Lease.String())
+	}
 	for _, k := range slices.Sorted(maps.Keys(cfg.WorkerOptions)) {
 		parts = append(parts, k, cfg.WorkerOptions[k])
 	}
