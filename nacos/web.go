@@ -141,19 +141,27 @@ func (w *web) login(ctx context.Context, base string) error {
 		TokenTTL    int64  `json:"tokenTtl"`
 	}
 	message := fmt.Sprintf("HTTP %d %s", code, excerpt(body))
-	switch code {
-	case http.StatusOK:
-	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+	switch {
+	case refusesLogin(code, message):
 		return &LoginError{Server: base, User: w.user, Message: message}
-	default:
+	case code != http.StatusOK:
 		return fmt.Errorf("logging in: %s: %s", base, message)
-	}
-	if json.Unmarshal(body, &r) != nil || r.AccessToken == "" {
-		return fmt.Errorf("logging in: %s: no token in the answer", base) // which may be one all the same
+	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
+		return fmt.Errorf("logging in: %s: no token in the answer", base) // which is not shown: it may hold one
 	}
 	life := time.Duration(r.TokenTTL) * time.Second
 	w.current, w.renew, w.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
 	return nil
+}
+
+// refusesLogin tells a wrong user or password from a server that can't say yet.
+func refusesLogin(code int, message string) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	}
+	// So does 3.1.0 say it.
+	return code == http.StatusInternalServerError && strings.Contains(message, "Handle API Compatibility failed")
 }
 
 // send sends a request to one server. The form travels in the body, where it
