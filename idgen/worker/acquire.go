@@ -27,24 +27,29 @@ type reading struct {
 // and when the registry has not answered for the engine's patience.
 func (e *engine) acquire(ctx context.Context) (*holding, error) {
 	began := e.now()
-	since := began // when searches began to find no slot to take
+	none := int64(-1) // when searches began to find no slot to take
 	for try := int64(0); ; try++ {
 		h, err := e.search(ctx)
 		if h != nil { // err is of the slots tried before
 			return h, nil
 		}
 		if isVerdict(err) {
-			if e.now()-since >= e.doubt {
+			if none < 0 {
+				none = e.now()
+			}
+			if e.now()-none >= e.doubt {
 				return nil, err
 			}
 		} else {
-			since = e.now()
-			if h := e.resume(); h != nil {
-				e.log.Warn("leafsql: the registry of worker ids is away; going on within the last bound",
-					"worker", h.slot, "until", time.UnixMilli(h.bound), "err", err)
+			none = -1
+			if h := e.resume(err); h != nil {
 				return h, nil
 			}
-			if e.now()-began > e.patience {
+			patience := e.patience
+			if errors.Is(err, errContended) {
+				patience *= 8 // it answers, and others must be done some day
+			}
+			if e.now()-began > patience {
 				return nil, err
 			}
 		}
@@ -66,7 +71,7 @@ func isVerdict(err error) bool {
 func (e *engine) search(ctx context.Context) (*holding, error) {
 	anchor, err := e.anchor(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: registry of worker ids: %w", err)
+		return nil, &awayError{fmt.Errorf("leafsql: registry of worker ids: %w", err)}
 	}
 	slots, err := e.order(ctx)
 	if err != nil {
@@ -74,7 +79,8 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 	}
 	var (
 		later, missing, ahead, held []reading
-		failed                      error
+		failed, unread              error
+		answered                    bool
 		h                           *holding
 	)
 	// take says whether the search is over: a slot was taken, or every take to
@@ -89,7 +95,6 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 	for n := 1; len(slots) > 0; n = readAtOnce {
 		batch := slots[:min(n, len(slots))]
 		slots = slots[len(batch):]
-		answered := false
 		for _, r := range e.read(ctx, batch) {
 			answered = answered || r.err == nil
 			if r.ver == "" && r.err == nil && e.fresh {
@@ -99,13 +104,13 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 			floor := e.floor(r.doc, now)
 			switch {
 			case r.err != nil:
-				failed = fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
+				unread = fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
 			case r.ver == "":
 				missing = append(missing, r)
-			case !r.doc.Free && now <= r.doc.HW+e.takeover:
-				held = append(held, r)
 			case floor > now+2*e.bound+e.skew:
 				ahead = append(ahead, r)
+			case !r.doc.Free && now <= r.doc.HW+e.takeover:
+				held = append(held, r)
 			case floor > now:
 				later = append(later, r)
 			default:
@@ -114,12 +119,15 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 				}
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, context.Cause(ctx)))
+				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, unread, context.Cause(ctx)))
 			}
 		}
 		if !answered && n > 1 { // one alone may be unreadable
-			return nil, failed
+			break
 		}
+	}
+	if !answered && unread != nil {
+		return nil, &awayError{unread}
 	}
 	slices.SortStableFunc(later, func(a, b reading) int {
 		now := e.now()
@@ -144,7 +152,7 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 	if failed != nil {
 		return nil, failed
 	}
-	return nil, e.none(ahead, held)
+	return nil, e.none(ahead, held, unread)
 }
 
 // order gives the slots in the order they are tried: the one held last time,
@@ -186,7 +194,7 @@ func (e *engine) get(ctx context.Context, slot int) reading {
 // create writes the document of unknown history into a missing slot. Whether
 // it was this call that wrote it does not matter, nor if several did.
 func (e *engine) create(ctx context.Context, slot int) reading {
-	_, _, err := e.put(ctx, slot, Initial(), "")
+	_, _, err := e.put(ctx, e.now(), slot, Initial(), "")
 	r := e.get(ctx, slot)
 	if r.err == nil && r.ver == "" {
 		r.err = cmp.Or(err, errors.New("still missing after it was created"))
@@ -201,13 +209,26 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 	floor := e.floor(r.doc, now)
 	bound := now + e.bound
 	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, bound), Owner: e.owner}
-	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	if res == Unknown && !r.doc.IsInitial() {
+	v, res, err := e.put(ctx, now, r.slot, y, r.ver)
+	again := func(over Version) {
+		now = e.now()
+		bound = now + e.bound
+		y.HW = max(y.HW+1, bound)
+		v, res, err = e.put(ctx, now, r.slot, y, over)
+	}
+	switch {
+	case res == Unknown && !r.doc.IsInitial():
 		// A read that shows y does not make it true; a second put upon y does.
 		if seen := e.get(ctx, r.slot); seen.err == nil && seen.doc.Same(y) {
-			bound = e.now() + e.bound
-			y.HW = max(y.HW+1, bound)
-			v, res, err = e.put(ctx, r.slot, y, seen.ver)
+			again(seen.ver)
+		}
+	case res == OK && r.doc.IsInitial() && e.fresh && e.settle > 0:
+		// Another creator may still put the initial document over y, and whoever
+		// comes then waits nothing out: see that y stays.
+		if err = e.host.sleep(ctx, ms(e.settle)); err == nil {
+			again(v)
+		} else {
+			res = Unknown
 		}
 	}
 	if res != OK {
@@ -217,7 +238,7 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 		e.undo(ctx, r.slot, y, v)
 		return nil, fmt.Errorf("leafsql: taking worker id %d: %w: %w", r.slot, errVoid, cmp.Or(err, errors.New("it was wiped meanwhile")))
 	}
-	h := &holding{engine: e, slot: r.slot, doc: y, ver: v, sent: y.HW, bound: bound, before: r.doc}
+	h := &holding{engine: e, slot: r.slot, doc: y, sure: v, ver: v, sent: y.HW, bound: bound, before: r.doc}
 	h.start = max(floor+1, e.now())
 	return h, nil
 }
@@ -227,24 +248,28 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 func (e *engine) undo(ctx context.Context, slot int, y Doc, v Version) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms(e.late))
 	defer cancel()
-	y.HW, y.Free = max(y.HW, e.quarantine(e.now())), true
-	e.put(ctx, slot, y, v)
+	now := e.now()
+	y.HW, y.Free = max(y.HW, e.quarantine(now)), true
+	e.put(ctx, now, slot, y, v)
 }
 
 // resume goes on with the slot that this process's last life held, up to the
-// bound that was confirmed to it, as if it had only paused.
-func (e *engine) resume() *holding {
-	if e.state == nil {
+// bound that was confirmed to it, as if it had only paused: if the registry is
+// away, for one that answers knows better.
+func (e *engine) resume(err error) *holding {
+	if _, away := errors.AsType[*awayError](err); !away || e.state == nil {
 		return nil
 	}
-	rec, ok, err := e.state.load()
-	if err != nil {
-		e.log.Warn("leafsql: local state of the worker id's lease", "err", err)
+	rec, ok, bad := e.state.load()
+	if bad != nil {
+		e.log.Warn("leafsql: local state of the worker id's lease", "err", bad)
 	}
 	now := e.now()
-	if !ok || err != nil || rec.HW <= max(now, rec.Reserved)+saveEvery {
+	if !ok || bad != nil || rec.HW <= max(now, rec.Reserved)+saveEvery {
 		return nil
 	}
+	e.log.Warn("leafsql: the registry of worker ids is away; going on within the last bound",
+		"worker", rec.Slot, "until", time.UnixMilli(rec.HW), "err", err)
 	return &holding{
 		engine: e, slot: rec.Slot, resumed: true,
 		doc:   Doc{Nonce: rec.Nonce, HW: rec.HW, Owner: e.owner},
@@ -252,9 +277,13 @@ func (e *engine) resume() *holding {
 	}
 }
 
-// none says why no slot could be taken.
-func (e *engine) none(ahead, held []reading) error {
+// none says why no slot could be taken. That one or the other could not be
+// read matters only if no other was held: it is not to be had soon either.
+func (e *engine) none(ahead, held []reading, unread error) error {
 	now := e.now()
+	if len(held) == 0 && unread != nil {
+		return unread
+	}
 	if len(held) == 0 && len(ahead) > 0 {
 		r := slices.MinFunc(ahead, func(a, b reading) int { return cmp.Compare(a.doc.HW, b.doc.HW) })
 		return &ClockError{Worker: r.slot, Owner: r.doc.Owner, Behind: ms(r.doc.HW - now)}

@@ -91,3 +91,100 @@ func TestVoidTakeEndsTheSearch(t *testing.T) {
 		})
 	}
 }
+
+// unreadable has one slot that no text can be made of.
+type unreadable struct {
+	*memory
+	slot int
+}
+
+func (u unreadable) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	if slot == u.slot {
+		return Doc{}, "", errors.New("not a worker slot's document")
+	}
+	return u.memory.Get(ctx, slot)
+}
+
+// TestNoSlotToTake: what a search says that finds none, and how long it looks.
+func TestNoSlotToTake(t *testing.T) {
+	held := func(ahead time.Duration) *memory {
+		m := &memory{}
+		for i := range 4 {
+			d := Doc{Nonce: "n", HW: time.Now().Add(ahead).UnixMilli() + int64(i), Owner: "o"}
+			m.Put(context.Background(), i, d, "")
+		}
+		return m
+	}
+	for name, tt := range map[string]struct {
+		slots func() Slots
+		ahead bool // a ClockError, else a TakenError
+	}{
+		"all held":                            {func() Slots { return held(time.Minute) }, false},
+		"all held but one that is unreadable": {func() Slots { return unreadable{held(time.Minute), 2} }, false},
+		"held, by clocks hours ahead":         {func() Slots { return held(5 * time.Hour) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := tt.slots()
+				began := time.Now()
+				_, err := Acquire(t.Context(), Source{Slots: s, Last: func(context.Context) (int, bool) { return 2, true }}, Config{Workers: 4, Logger: quiet()})
+				taken, isTaken := errors.AsType[*TakenError](err)
+				clock, isClock := errors.AsType[*ClockError](err)
+				switch {
+				case tt.ahead && (!isClock || clock.Owner != "o" || clock.Behind < 4*time.Hour), !tt.ahead && (!isTaken || taken.Owner != "o" || taken.Worker != 0):
+					t.Errorf("%v", err)
+				}
+				if took := time.Since(began); took < 3*time.Second || took > 6*time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestStaleVerdict: what one search saw may be over.
+func TestStaleVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := &memory{}
+		v, _, _ := m.Put(t.Context(), 0, Doc{Nonce: "n", HW: time.Now().Add(time.Minute).UnixMilli()}, "")
+		time.AfterFunc(2*time.Second, func() {
+			m.Put(context.Background(), 0, Doc{Nonce: "n", HW: 1, Free: true}, v)
+		})
+		acquired(t, m, Config{Workers: 1})
+	})
+}
+
+// TestContendedSearchGoesOn: a registry that answers is there, however long
+// others are faster.
+func TestContendedSearchGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(4)
+		f.set(fakeFaults{deny: 1})
+		time.AfterFunc(time.Minute, func() { f.set(fakeFaults{}) })
+		acquired(t, f, Config{Workers: 4})
+	})
+}
+
+// TestDeclaredNewOnce: a successor comes when others may be running, whatever
+// was declared at the start.
+func TestDeclaredNewOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		l := acquired(t, f, Config{Workers: 2, NewRegistry: true})
+		f.set(fakeFaults{away: true})
+		<-l.Done()
+		f.set(fakeFaults{})
+		f.memory.mu.Lock()
+		f.memory.slots = nil
+		f.memory.mu.Unlock()
+		began := time.Now()
+		next, err := l.Successor(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer next.Close()
+		if waited := time.Since(began); waited < 2*time.Minute {
+			t.Errorf("the wiped registry's slot was used after %v", waited)
+		}
+	})
+}

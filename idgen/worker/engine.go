@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -17,12 +18,13 @@ type timing struct {
 	ahead    int64 // how far beyond now a lease is to be used up in a burst
 	patience int64 // how long a search goes on without a registry that answers
 	doubt    int64 // how long it must have seen no slot to take: reads may be stale
+	settle   int64 // how long after a creation creators may still be at work
 }
 
 // timingFor gives the lengths for a bound W of a registry on the network.
 func timingFor(bound time.Duration) timing {
 	w := bound.Milliseconds()
-	return timing{renew: w / 6, bound: w, takeover: 2 * w, skew: 60_000, late: w / 12, ahead: w / 2, patience: 15_000, doubt: 3000}
+	return timing{renew: w / 6, bound: w, takeover: 2 * w, skew: 60_000, late: w / 12, ahead: w / 2, patience: 15_000, doubt: 3000, settle: 500}
 }
 
 // localTiming is for a registry on the same machine, held under a lock of the
@@ -91,12 +93,15 @@ func (e *engine) floor(d Doc, now int64) int64 {
 // hold now.
 func (e *engine) quarantine(now int64) int64 { return now + e.bound + e.skew }
 
-// put writes with compare-and-set. An OK that came late proves nothing: the
-// slot may have changed hands since.
-func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
-	began := e.now()
+// put writes with compare-and-set what was decided on at a time. A process may
+// pause at any line: what waited for long is not sent, and an OK that came late
+// proves nothing, as the slot may have changed hands since.
+func (e *engine) put(ctx context.Context, decided int64, slot int, d Doc, expected Version) (Version, Result, error) {
+	if e.now()-decided > e.late {
+		return "", Refused, errors.New("the process paused before it could be sent")
+	}
 	v, r, err := e.slots.Put(ctx, slot, d, expected)
-	if r == OK && e.now()-began > e.late {
+	if r == OK && e.now()-decided > e.late {
 		return "", Unknown, fmt.Errorf("the registry took longer than %v", ms(e.late))
 	}
 	return v, r, err

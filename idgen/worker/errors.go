@@ -10,13 +10,19 @@ import (
 var ErrClosed = errors.New("leafsql: the worker id was given back; open another lease")
 
 // ErrInUse says that another process, or another pool of this one, uses the
-// same local state.
-var ErrInUse = errors.New("local state is in use")
+// same fixed worker id or local state.
+var ErrInUse = errors.New("in use already")
 
 var (
 	errContended = errors.New("another process was there at the same time")
 	errVoid      = errors.New("the registry may not be the one that was read")
+	errClone     = errors.New("a copy of this process is running, with its memory")
 )
+
+// awayError is the end of a search in which the registry did not answer at all.
+type awayError struct{ error }
+
+func (e *awayError) Unwrap() error { return e.error }
 
 // TakenError says that every worker id is held by somebody.
 type TakenError struct {

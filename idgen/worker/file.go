@@ -25,7 +25,7 @@ func openFile(dir string, worker int) (*file, error) {
 	path := filepath.Join(dir, fmt.Sprintf("worker-%d.json", worker))
 	lock, err := lockFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: worker id %d: %w", worker, unusable(err))
+		return nil, fmt.Errorf("leafsql: worker id %d: %w; stop the other process, or give this one another worker id", worker, unusable(err))
 	}
 	return &file{worker: worker, path: path, lock: lock}, nil
 }

@@ -115,6 +115,7 @@ func TestFileCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		setFiles(t, twin, files(t, dir))
+		unclaim(3) // as in another process
 		second, err := open(t, "static(3)", Config{State: twin})
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 )
 
@@ -17,8 +18,10 @@ type holding struct {
 	start  int64
 
 	doc  Doc     // ours, as it is known to be in the registry
-	ver  Version // and its version
+	sure Version // and its version
+	ver  Version // which the next put expects: a later one may have been read
 	sent int64   // the highest hw ever sent: no text is sent twice
+	open []int64 // those sent since doc was confirmed
 
 	// bound is what the last put told OK in time allows: its hw, but never more
 	// than W beyond the time it was sent. The hw can be far above that while an
@@ -115,17 +118,17 @@ func (h *holding) keep(ctx context.Context) error {
 	}
 }
 
-// renew tries once to raise the bound, which at now had not ended. After an error it is to be tried again
-// after so many ms, unless the error is a LostError.
+// renew tries once to raise the bound, which at now had not ended. After an
+// error it is to be tried again after so many ms, unless it is a LostError.
 func (h *holding) renew(ctx context.Context, now int64) (again int64, err error) {
 	e := h.engine
-	bound := e.now() + e.bound
+	bound := now + e.bound
 	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, bound), Owner: e.owner}
 	h.sent = y.HW
-	bound = now + e.bound // not from later: a process may pause past its bound before it sends
-	v, res, err := e.put(ctx, h.slot, y, h.ver)
+	h.open = append(h.open, y.HW)
+	v, res, err := e.put(ctx, now, h.slot, y, h.ver)
 	if res == OK {
-		h.doc, h.ver, h.bound = y, v, bound
+		h.doc, h.sure, h.ver, h.bound, h.open = y, v, v, bound, nil
 		return 0, nil
 	}
 	err = fmt.Errorf("renewing it: %s: %w", res, cmp.Or(err, errors.New("the slot was not at the expected version")))
@@ -133,17 +136,32 @@ func (h *holding) renew(ctx context.Context, now int64) (again int64, err error)
 	r := e.get(ctx, h.slot)
 	switch {
 	case r.err != nil || r.ver == "":
+	case r.doc.Nonce == h.doc.Nonce && !h.wrote(r.doc):
+		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: errClone}
 	case r.doc.Nonce == h.doc.Nonce:
 		// One of our own puts, perhaps this one. It is where the next one goes
-		// on from; it raises nothing.
-		h.ver = r.ver
+		// on from; it raises nothing. If that is refused as well, what was read
+		// may be a put that was refused and is served all the same.
+		if res == Refused && h.ver != h.sure {
+			h.ver = h.sure
+		} else {
+			h.ver = r.ver
+		}
 		if res == Unknown && r.doc.Same(y) {
-			again = 0 // only its reply was lost; a refusal may be served for minutes
+			again = e.jitter(20, 100) // only its reply was lost; a refusal may be served for minutes
 		}
 	case r.doc.HW > h.doc.HW:
 		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: err}
 	}
 	return again, err
+}
+
+// wrote reports whether a document with our nonce can be ours: the one that was
+// confirmed, an older one, or one whose reply was lost. If it can't, a copy of
+// this process is running, such as a virtual machine's snapshot started beside
+// it, and has the nonce as well.
+func (h *holding) wrote(d Doc) bool {
+	return d.HW <= h.doc.HW || slices.Contains(h.open, d.HW)
 }
 
 // walkEvery is how many renewals there are from one look for spare documents
@@ -176,8 +194,9 @@ func (h *holding) prepare(ctx context.Context) {
 			return // a registry in trouble is not to be asked for more
 		}
 		if r.doc.IsInitial() {
-			d := Doc{Nonce: newNonce(e.host), HW: e.quarantine(e.now()), Free: true, Owner: e.owner}
-			e.put(ctx, r.slot, d, r.ver)
+			now := e.now()
+			d := Doc{Nonce: newNonce(e.host), HW: e.quarantine(now), Free: true, Owner: e.owner}
+			e.put(ctx, now, r.slot, d, r.ver)
 		}
 		if r.doc.Free {
 			h.found++
@@ -219,15 +238,16 @@ func (h *holding) release(ctx context.Context) {
 			return
 		}
 	}
-	if e.now() > h.bound {
+	now := e.now()
+	if now > h.bound {
 		return
 	}
 	free := Doc{Nonce: h.doc.Nonce, HW: last, Free: true, Owner: e.owner}
-	if _, res, _ := e.put(ctx, h.slot, free, h.ver); res != Refused {
+	if _, res, _ := e.put(ctx, now, h.slot, free, h.ver); res != Refused {
 		return
 	}
 	// The last renewal's reply may have been lost.
-	if r := e.get(ctx, h.slot); r.err == nil && r.doc.Nonce == h.doc.Nonce && !r.doc.Free {
-		e.put(ctx, h.slot, free, r.ver)
+	if r := e.get(ctx, h.slot); r.err == nil && r.doc.Nonce == h.doc.Nonce && !r.doc.Free && h.wrote(r.doc) {
+		e.put(ctx, now, h.slot, free, r.ver)
 	}
 }

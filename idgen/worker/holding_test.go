@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -123,9 +124,9 @@ func TestWritesOfSpares(t *testing.T) {
 		f           *fake
 		least, most int // slots written, besides the lease's own
 	}{
-		"an empty registry":  {&fake{}, 16, 80},
+		"an empty registry":  {&fake{}, 256, 272},
 		"documents ready":    {newFake(1024), 0, 0},
-		"few documents":      {newFake(8), 8, 80},
+		"few documents":      {newFake(8), 248, 272},
 		"documents but five": {newFake(1019), 0, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +158,7 @@ func TestWritesOfSpares(t *testing.T) {
 						free++
 					}
 				}
-				if free < 16 {
+				if free < 256 {
 					t.Errorf("%d free documents are ready", free)
 				}
 			})
@@ -345,4 +346,94 @@ func TestPausedWhileRenewing(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestClone: a virtual machine's snapshot is started beside it. Both have the
+// nonce; the first to see what it never wrote ends.
+func TestClone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c, err := newChain(Source{Slots: newFake(4)}, Config{Workers: 4, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := c.engine.acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		clone := &holding{engine: h.engine, slot: h.slot, before: h.before, start: h.start, doc: h.doc, sure: h.sure, ver: h.ver, sent: h.sent, bound: h.bound}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		over := make(chan error, 2)
+		go func() { over <- h.keep(ctx) }()
+		time.Sleep(3 * time.Second)
+		go func() { over <- clone.keep(ctx) }()
+		time.Sleep(15 * time.Second)
+		select {
+		case err := <-over:
+			if _, ok := errors.AsType[*LostError](err); !ok || !errors.Is(err, errClone) {
+				t.Errorf("lost by %v", err)
+			}
+		default:
+			t.Error("both go on with one worker id")
+		}
+	})
+}
+
+// servesRefused refuses one put and serves what it held until the next is done.
+type servesRefused struct {
+	*fake
+	n    int
+	doc  Doc
+	mu   sync.Mutex
+	puts int
+}
+
+func (s *servesRefused) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.puts++; s.puts == s.n {
+		s.doc = d
+		return "", Refused, nil
+	}
+	v, res, err := s.fake.Put(ctx, slot, d, expected)
+	if res == OK {
+		s.doc = Doc{}
+	}
+	return v, res, err
+}
+
+func (s *servesRefused) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doc.Nonce != "" {
+		return s.doc, "of what was refused", nil
+	}
+	return s.fake.Get(ctx, slot)
+}
+
+// TestRefusedAndServed: a renewal is refused for no reason and read all the
+// same; the lease goes on from what was confirmed.
+func TestRefusedAndServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := leased(t, Source{Slots: &servesRefused{fake: newFake(1), n: 3}}, Config{Workers: 1})
+		time.Sleep(2 * time.Minute)
+		if l.Err() != nil || l.Limit() < l.Now()+40_000 {
+			t.Errorf("limit now+%d ms, %v", l.Limit()-l.Now(), l.Err())
+		}
+	})
+}
+
+// TestCloneGivesNothingBack: who ends must not free what its copy goes on with.
+func TestCloneGivesNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		l := leased(t, Source{Slots: f}, Config{Workers: 1})
+		d, v, _ := f.memory.Get(t.Context(), 0)
+		d.HW += 5000 // the copy's renewal
+		f.memory.Put(t.Context(), 0, d, v)
+		l.Close()
+		if got := f.doc(0); got.Free {
+			t.Errorf("freed: %+v", got)
+		}
+	})
 }

@@ -89,7 +89,8 @@ type chain struct {
 	engine  *engine
 	clock   clock
 	began   time.Time
-	workers int // Config.Workers
+	workers int  // Config.Workers
+	strict  bool // no id is of a time to come: nothing would remember it
 	held    func(context.Context, Holding)
 	close   func() error
 
@@ -128,6 +129,7 @@ func Acquire(ctx context.Context, src Source, cfg Config) (*Lease, error) {
 		c.close()
 		return nil, err
 	}
+	c.engine.fresh = false // was said of this start, not of successors
 	return l, nil
 }
 
@@ -241,7 +243,13 @@ func (l *Lease) Start() int64 { return l.h.start }
 // grows while the lease is renewed and is below every time once it is over.
 // Whoever issues ids asks before and after it has marked them as issued (see
 // Bind), and drops them if the limit fell below meanwhile.
-func (l *Lease) Limit() int64 { return l.h.limit.Load() }
+func (l *Lease) Limit() int64 {
+	limit := l.h.limit.Load()
+	if l.chain.strict {
+		limit = min(limit, l.Now())
+	}
+	return limit
+}
 
 // Now is the lease's time in Unix ms: the machine's clock, except that it
 // never goes back while the process runs.
@@ -321,6 +329,9 @@ func newChain(src Source, cfg Config) (*chain, error) {
 	if cfg.Workers == 0 {
 		cfg.Workers = 1024
 	}
+	if cfg.Workers < 0 {
+		return nil, fmt.Errorf("leafsql: leases of %d worker ids: must be 1 or more; 0 means 1024", cfg.Workers)
+	}
 	if cfg.Bound == 0 {
 		cfg.Bound = time.Minute
 	}
@@ -338,7 +349,7 @@ func newChain(src Source, cfg Config) (*chain, error) {
 	m := machine{began: c.began}
 	e := &engine{
 		timing: timingFor(cfg.Bound), last: src.Last, seed: m.random(), fresh: cfg.NewRegistry,
-		owner: cfg.Owner, host: m, clock: &c.clock, log: cfg.Logger, spares: 64,
+		owner: cfg.Owner, host: m, clock: &c.clock, log: cfg.Logger, spares: 256,
 	}
 	c.engine = e
 	if src.fixed != nil {
@@ -368,24 +379,4 @@ func newChain(src Source, cfg Config) (*chain, error) {
 		c.close = func() error { return errors.Join(closeSlots(), st.Close()) }
 	}
 	return c, nil
-}
-
-// among gives the worker ids to choose from, which must fit the layout.
-func among(some func(context.Context) ([]int, error), n int) func(context.Context) ([]int, error) {
-	if some == nil {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return func(context.Context) ([]int, error) { return all, nil }
-	}
-	return func(ctx context.Context) ([]int, error) {
-		ids, err := some(ctx)
-		for _, id := range ids {
-			if id < 0 || id >= n {
-				return nil, fmt.Errorf("worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", id, n-1)
-			}
-		}
-		return ids, err
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 func init() {
@@ -17,7 +18,7 @@ func init() {
 // Fixed is the source of one worker id that somebody else takes care to give
 // to no other process. With Config.State its lease is kept in a file, which
 // guards against a clock set back and a second process on the host; without,
-// there is only the clock.
+// there is only the clock, and no id is of a time to come.
 func Fixed(worker int) Source { return Source{fixed: &worker} }
 
 func openStatic(_ context.Context, address string, opts Options) (Source, error) {
@@ -41,7 +42,7 @@ func openEnv(_ context.Context, address string, opts Options) (Source, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value %q is not a worker id; set it to a number from 0", address, text)
+		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value is not a worker id; set it to a number from 0", address)
 	}
 	return Fixed(n), nil
 }
@@ -81,19 +82,35 @@ func (c *chain) local(worker int, cfg Config) error {
 	if worker < 0 || worker >= cfg.Workers {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
 	}
+	if !claim(worker) {
+		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, ErrInUse)
+	}
+	c.close = func() error { unclaim(worker); return nil }
 	e := c.engine
 	e.timing, e.spares = localTiming, 0
 	e.workers = func(context.Context) ([]int, error) { return []int{worker}, nil }
 	if cfg.State == "" {
 		e.log.Warn("leafsql: the worker id is guarded by nothing but the clock: another process with the same one, or a clock set back between two runs, issues ids twice; leafState=DIR guards against both on this host",
 			"worker", worker)
-		e.fresh, e.slots = true, &inProcess
+		e.fresh, e.slots, e.ahead, c.strict = true, &inProcess, 0, true
 		return nil
 	}
 	f, err := openFile(cfg.State, worker)
 	if err != nil {
+		unclaim(worker)
 		return err
 	}
-	e.slots, c.close = f, f.Close
+	e.slots, c.close = f, func() error { defer unclaim(worker); return f.Close() }
 	return nil
 }
+
+// claimed are the fixed worker ids that this process leases: in two
+// directories they would not meet.
+var claimed sync.Map
+
+func claim(worker int) bool {
+	_, taken := claimed.LoadOrStore(worker, true)
+	return !taken
+}
+
+func unclaim(worker int) { claimed.Delete(worker) }

@@ -21,7 +21,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%w: %s: %w; stop the other process or give this one a directory of its own", ErrInUse, f.Name(), err)
+		return nil, fmt.Errorf("%w: %s: %w", ErrInUse, f.Name(), err)
 	}
 	return f, nil
 }

@@ -32,6 +32,7 @@ var safe = []combination{
 	{"documents exist, held slots are taken over at once", faults{clocks: wild, jumps: true, hasty: true}},
 	{"documents missing, creation exclusive", faults{clocks: wild, jumps: true, missing: true}},
 	{"documents missing, several creators told ok, clocks within M", faults{clocks: near, missing: true, several: true, insert: true}},
+	{"documents missing, several creators told ok, the registry declared new", faults{clocks: near, missing: true, several: true, insert: true, fresh: true}},
 	{"wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true}},
 	{"wiped, a put on a missing slot inserts, with the anchor, clocks within M", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true}},
 	{"an older copy after W+M away, clocks within M", faults{clocks: near, restores: true, waited: true}},

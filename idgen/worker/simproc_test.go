@@ -58,6 +58,7 @@ func (p *proc) start() {
 	if p.w.disk {
 		p.engine.state = simDisk{p}
 	}
+	p.engine.fresh = p.w.fresh && p.life == 1
 	if p.w.hasty {
 		p.engine.takeover = 0
 	}

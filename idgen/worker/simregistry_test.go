@@ -26,6 +26,7 @@ type faults struct {
 	disk      bool  // processes keep local state
 	oldDisk   bool  // ... of which an older copy comes back
 	shared    bool  // ... which two processes use at once
+	fresh     bool  // processes start the first time with the registry declared new
 	hasty     bool  // a held slot is taken over as soon as its bound is over: T is a courtesy
 }
 
@@ -65,11 +66,11 @@ func newSimRegistry(w *world, slots int) *simRegistry {
 	r := &simRegistry{w: w, slots: make([]slotText, slots), history: make([][]change, slots), phantom: make([]slotText, slots),
 		counts: make([]int, slots), anchors: []int64{w.now}, created: make([]int64, slots), wiped: -1}
 	for i := range slots {
-		r.created[i] = -life
 		r.history[i] = []change{{w.now, slotText{}}}
 		if !w.missing {
 			r.set(i, Doc{Nonce: "before", HW: w.now - 1, Free: true})
 		}
+		r.created[i] = -life
 	}
 	return r
 }

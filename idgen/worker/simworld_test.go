@@ -76,6 +76,9 @@ func run(s schedule, trace *strings.Builder) string {
 		}
 		w.now = e.at
 		e.do()
+		if w.steps > 1_000_000 {
+			panic(fmt.Sprintf("the schedule of seed %d does not end", s.seed))
+		}
 	}
 	for _, p := range w.procs {
 		p.crash()

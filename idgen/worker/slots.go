@@ -61,7 +61,7 @@ func (d Doc) Encode() string {
 // ParseDoc reads what Encode wrote. A text it cannot read is an error, never
 // a free slot.
 func ParseDoc(text string) (Doc, error) {
-	var t docText
+	t := docText{HW: -1} // one without is not to be taken for 0
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&t); err != nil {

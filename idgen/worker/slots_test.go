@@ -42,6 +42,8 @@ var docTexts = map[string]string{
 	"an empty object":     `{}`,
 	"a list":              `[{"nonce":"ab","hw":1,"free":true}]`,
 	"half":                `{"nonce":"ab","hw":1,"fr`,
+	"no hw":               `{"nonce":"ab","free":true}`,
+	"null for hw":         `{"nonce":"ab","hw":null,"free":true}`,
 	"no nonce":            `{"hw":1,"free":true}`,
 	"an empty nonce":      `{"nonce":"","hw":1,"free":true}`,
 	"below 0":             `{"nonce":"ab","hw":-1,"free":true}`,

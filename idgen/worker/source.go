@@ -93,6 +93,9 @@ func Registered() []string {
 func ParseSpec(spec string) (name, address string, err error) {
 	name, rest, ok := strings.Cut(spec, "(")
 	if !ok || name == "" || !strings.HasSuffix(rest, ")") {
+		if i := strings.LastIndexByte(spec, '@'); i >= 0 {
+			spec = "…" + spec[i:] // a password may stand before it
+		}
 		return "", "", fmt.Errorf("leafsql: worker source %q: not of the form name(address); write for example static(7)", spec)
 	}
 	return name, strings.TrimSuffix(rest, ")"), nil
@@ -112,4 +115,24 @@ func OpenSource(ctx context.Context, spec string, opts Options) (Source, error) 
 			name, strings.Join(Registered(), ", "))
 	}
 	return open(ctx, address, opts)
+}
+
+// among gives the worker ids to choose from, which must fit the layout.
+func among(some func(context.Context) ([]int, error), n int) func(context.Context) ([]int, error) {
+	if some == nil {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return func(context.Context) ([]int, error) { return all, nil }
+	}
+	return func(ctx context.Context) ([]int, error) {
+		ids, err := some(ctx)
+		for _, id := range ids {
+			if id < 0 || id >= n {
+				return nil, fmt.Errorf("worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", id, n-1)
+			}
+		}
+		return ids, err
+	}
 }

@@ -29,7 +29,7 @@ func openState(dir, registry string, workers int) (*state, error) {
 	path := filepath.Join(dir, fmt.Sprintf("lease-%016x.json", h.Sum64()))
 	lock, err := lockFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: local state of the worker id's lease: %w", unusable(err))
+		return nil, fmt.Errorf("leafsql: local state of the worker id's lease: %w; stop the other process, or give this one a directory of its own", unusable(err))
 	}
 	return &state{path, lock, workers}, nil
 }
