@@ -80,17 +80,22 @@ func (r *registry) doc(slot int) worker.Doc {
 	return r.docs[slot]
 }
 
-// acquire leases one of the worker ids 0 … n-1.
+// acquire leases one of the worker ids 0 … n-1, which were in use before.
 func (r *registry) acquire(t testing.TB, n int, bound time.Duration) *worker.Lease {
 	t.Helper()
 	all := make([]int, n)
+	r.mu.Lock()
 	for i := range all {
 		all[i] = i
+		if r.version(i) == "" {
+			r.write(i, worker.Doc{Nonce: "before", HW: 1, Free: true})
+		}
 	}
+	r.mu.Unlock()
 	l, err := worker.Acquire(t.Context(), worker.Source{
 		Slots:   r,
 		Workers: func(context.Context) ([]int, error) { return all, nil },
-	}, worker.Config{Workers: n, Bound: bound, NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
+	}, worker.Config{Workers: n, Bound: bound, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

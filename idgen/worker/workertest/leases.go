@@ -293,7 +293,7 @@ func allTaken(k *kit) {
 	p := k.open(0)
 	now := time.Now().UnixMilli()
 	const oldest = 2
-	for slot, rest := range []int64{300_000, 200_000, 100_000, 400_000} {
+	for slot, rest := range []int64{60_000, 50_000, 40_000, 70_000} {
 		d := doc()
 		d.HW, d.Free = now+rest, false
 		if slot == oldest {
@@ -307,7 +307,7 @@ func allTaken(k *kit) {
 		return // what it says depends on what was seen
 	}
 	taken, ok := errors.AsType[*worker.TakenError](err)
-	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || taken.Until.UnixMilli() != now+100_000+2*bound.Milliseconds() {
+	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || taken.Until.UnixMilli() != now+40_000+2*bound.Milliseconds() {
 		k.Errorf("with all taken: %v", err)
 	}
 }

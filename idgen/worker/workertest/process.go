@@ -110,7 +110,7 @@ func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 // is not reliable a worker id may not have been given back, and it tries again.
 func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
 	k.Helper()
-	for until := time.Now().Add(10 * max(bound, cfg.Bound)); ; time.Sleep(time.Second) {
+	for until := time.Now().Add(25 * max(bound, cfg.Bound)); ; time.Sleep(time.Second) {
 		p := k.open(ahead)
 		prepare(p)
 		err := p.acquire(k.within(patience), cfg)
