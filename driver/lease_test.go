@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"log/slog"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,4 +231,44 @@ func TestLeaseOfAFixedWorkerID(t *testing.T) {
 			t.Errorf("pool %d: %v", i, err)
 		}
 	}
+}
+
+// A source that fails is asked again after a pause that grows to 10 s. The
+// reason is in every error, also of statements with less patience than a
+// search, and once in the log.
+func TestFailedSearch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		cfg := leased("static(905)")
+		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		c := wrapNoop(t, cfg)
+		reason := errors.New("leafsql: the reason")
+		var searches atomic.Int32
+		c.ids.snowflakes.lease = func(context.Context) (*worker.Lease, error) {
+			searches.Add(1)
+			time.Sleep(100 * time.Millisecond)
+			return nil, reason
+		}
+		db := sql.OpenDB(c)
+		waited := 0
+		for range 6000 { // a minute
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+			_, err := db.ExecContext(ctx, insertT)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				waited++
+			}
+			if searches.Load() > 1 && !errors.Is(err, reason) {
+				t.Fatalf("after a failed search: %v", err)
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		db.Close() // nothing is logged any more
+		if n := searches.Load(); n < 6 || n > 20 || waited == 0 {
+			t.Errorf("%d searches in a minute, waited for %d times", n, waited)
+		}
+		if n := strings.Count(log.String(), "the reason"); n != 1 {
+			t.Errorf("the reason is in the log %d times: %s", n, log.String())
+		}
+	})
 }

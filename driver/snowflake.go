@@ -3,7 +3,9 @@ package driver
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -19,6 +21,11 @@ import (
 // longest wait that an unknown history asks for (the lease's bound + 60 s).
 const acquireSlack = 30 * time.Second
 
+// After a failed search statements fail with its error for a pause that grows
+// from the one to the other, and half of it at random: the registry must not
+// be asked once for each of them.
+const minPause, maxPause = time.Second, 10 * time.Second
+
 // A snowflakes is one worker id and the one generator on it, which pools with
 // an equal source share: a second lease would waste a worker id. The id is
 // searched in the background, so that no statement's deadline ends the search
@@ -28,6 +35,7 @@ type snowflakes struct {
 	refs  int // guarded by sharedSnowflakes.Mutex; 0: it is closing
 	lease func(ctx context.Context) (*worker.Lease, error)
 	wait  time.Duration // one search's time limit
+	log   *slog.Logger
 
 	after <-chan struct{} // closed when the equal one before is over; nil: there was none
 	over  chan struct{}   // closed when the worker id, and that before, was given back
@@ -37,6 +45,8 @@ type snowflakes struct {
 	mu     sync.Mutex
 	search chan struct{} // closed when the search under way is over
 	err    error         // of the last search
+	pause  time.Duration // after it, if it failed
+	again  time.Time     // when the pause is over
 	closed bool
 	ctx    context.Context // of the searches
 	cancel context.CancelFunc
@@ -69,7 +79,7 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 	}
 	s := &snowflakes{
 		key: snowflakeKey{lease: cfg.WorkerLease, layout: layout}, refs: 1,
-		wait: cfg.Lease + time.Minute + acquireSlack,
+		wait: cfg.Lease + time.Minute + acquireSlack, log: cfg.logger(),
 	}
 	if lease := cfg.WorkerLease; lease != nil {
 		s.lease = func(context.Context) (*worker.Lease, error) { return lease, nil }
@@ -124,7 +134,8 @@ func sourceKey(cfg *Config) string {
 }
 
 // Next implements idgen.Generator. Until there is a worker id it waits for the
-// search, as long as ctx lets it, and fails with the search's error.
+// search, as long as ctx lets it, and fails with the search's error, at once
+// during the pause after it.
 func (s *snowflakes) Next(ctx context.Context, n int) (int64, error) {
 	if g := s.gen.Load(); g != nil {
 		return g.Next(ctx, n)
@@ -136,6 +147,11 @@ func (s *snowflakes) Next(ctx context.Context, n int) (int64, error) {
 	select {
 	case <-search:
 	case <-ctx.Done():
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.err != nil {
+			return 0, fmt.Errorf("leafsql: waiting for a worker id: %w; the last search failed: %w", ctx.Err(), s.err)
+		}
 		return 0, fmt.Errorf("leafsql: waiting for a worker id: %w", ctx.Err())
 	}
 	if g := s.gen.Load(); g != nil {
@@ -156,6 +172,9 @@ func (s *snowflakes) begin() (<-chan struct{}, error) {
 	if s.search != nil {
 		return s.search, nil
 	}
+	if s.err != nil && time.Now().Before(s.again) {
+		return nil, s.err
+	}
 	search := make(chan struct{})
 	s.search = search
 	go func() {
@@ -164,14 +183,25 @@ func (s *snowflakes) begin() (<-chan struct{}, error) {
 		gen, err := s.open(ctx)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.err = err
-		if err == nil {
-			s.gen.Store(gen)
-		}
+		s.ended(gen, err)
 		s.search = nil
 		close(search)
 	}()
 	return search, nil
+}
+
+// ended takes what a search came to.
+func (s *snowflakes) ended(gen *snowflake.Generator, err error) {
+	if err == nil {
+		s.gen.Store(gen)
+		return
+	}
+	if s.ctx.Err() == nil && (s.err == nil || s.err.Error() != err.Error()) {
+		s.log.Warn("leafsql: no worker id: " + strings.TrimPrefix(err.Error(), "leafsql: "))
+	}
+	s.err = err
+	s.pause = min(max(2*s.pause, minPause), maxPause)
+	s.again = time.Now().Add(s.pause/2 + rand.N(s.pause/2))
 }
 
 func (s *snowflakes) open(ctx context.Context) (*snowflake.Generator, error) {
