@@ -28,6 +28,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"sync/atomic"
 	"time"
 
@@ -136,6 +137,8 @@ func (g *Generator) use(l *worker.Lease, after int64) error {
 // follow takes another worker id whenever one was lost.
 func (g *Generator) follow(ctx context.Context, l *worker.Lease) {
 	defer close(g.over)
+	const most = 10 * time.Second
+	pause := time.Second
 	for {
 		select {
 		case <-l.Done():
@@ -153,14 +156,16 @@ func (g *Generator) follow(ctx context.Context, l *worker.Lease) {
 		if err == nil {
 			l = next
 			g.failed.Store(nil)
+			pause = time.Second
 			continue
 		}
 		g.failed.Store(&err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(time.Second):
+		case <-time.After(pause/2 + rand.N(pause/2)):
 		}
+		pause = min(2*pause, most)
 	}
 }
 
