@@ -31,9 +31,10 @@ type cluster struct {
 
 	turn   chan struct{} // holds one token; guards what follows
 	link   *link
-	next   int       // the target to try first
-	anchor string    // what every new link has to show; "": anything
-	left   time.Time // when a link was last dropped for a server's errors
+	next   int             // the target to try first
+	anchor string          // what every new link has to show; "": anything
+	shown  map[string]bool // targets that have shown it
+	left   time.Time       // when a link was last dropped for a server's errors
 	closed bool
 }
 

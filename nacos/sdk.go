@@ -33,6 +33,7 @@ const clientVersion = "Nacos-Go-Client:v2.3.5"
 // link is a connection to one server. The server knows it by a stream that
 // stays open; requests are sent beside it.
 type link struct {
+	target   string
 	conn     *grpc.ClientConn
 	requests pb.RequestClient
 	cancel   context.CancelFunc
@@ -50,7 +51,7 @@ func connect(ctx context.Context, target string, conf *tls.Config, namespace str
 		return nil, err
 	}
 	life, cancel := context.WithCancel(context.Background())
-	l := &link{conn: conn, requests: pb.NewRequestClient(conn), cancel: cancel, gone: make(chan struct{})}
+	l := &link{target: target, conn: conn, requests: pb.NewRequestClient(conn), cancel: cancel, gone: make(chan struct{})}
 	if err := l.introduce(ctx, life, namespace); err != nil {
 		l.close()
 		return nil, err

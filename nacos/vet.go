@@ -6,22 +6,26 @@ import (
 )
 
 // vet makes sure that a server's compare-and-set compares, and that it shows
-// the anchor that the servers before it showed. Another one, or none, is that
-// of another cluster, or of this one after it was wiped; from here these look
-// alike. In another cluster a renewal would find the document missing and be
-// told ok, while the first one gives the worker id away after the old bound. So
-// nothing is written there, and what is held ends at its bound. A wipe under a
-// link that stays does not show here, and needs not: it is the one registry
+// the anchor that the servers before it showed. Another one, or none, may be
+// that of another cluster. There a renewal would find the document missing and
+// be told ok, while the first cluster gives the worker id away after the old
+// bound. So nothing is written there, and what is held ends at its bound. A
+// server that has shown the anchor was wiped since: it is the one registry
 // still, where a renewal and a newcomer's document of unknown history meet.
 func (c *cluster) vet(ctx context.Context, target string, server pinned) error {
 	if err := probe(ctx, server, target, c.service); err != nil || c.anchor == "" {
 		return err
 	}
 	text, found, err := server.query(ctx, anchorID(c.service))
-	if err == nil && (!found || text != c.anchor) {
-		err = errAnotherRegistry
+	switch {
+	case err != nil:
+		return err
+	case found && text == c.anchor:
+		c.shown[target] = true
+	case !c.shown[target]:
+		return errAnotherRegistry
 	}
-	return err
+	return nil
 }
 
 var errAnotherRegistry = errors.New("its registry of worker ids is not the one used before: name servers of one cluster only, or else the registry was wiped")
@@ -63,7 +67,10 @@ func (c *cluster) expect(ctx context.Context, anchor string, l *link) error {
 	if l != nil && c.link != l {
 		return errors.New("the server was left while it was asked for the registry's anchor")
 	}
-	c.anchor = anchor
+	c.anchor, c.shown = anchor, make(map[string]bool)
+	if l != nil {
+		c.shown[l.target] = true
+	}
 	return nil
 }
 
