@@ -95,6 +95,12 @@ var breakages = []breakage{
 			last: func(*Memory) (int, bool) { return 0, true }, // where all meet
 		})
 	}, []string{"OneWinner", "Creators", "NoUpdateIsLost", "StartsAtOnce"}},
+	{"nothing can be created", putting(func(m *Memory, p put) told {
+		if p.expected == "" {
+			return told{r: worker.Refused}
+		}
+		return p.to(m)
+	}), []string{"Creators", "StartsAtOnceOnNothing"}},
 	{"created though it is there", putting(func(m *Memory, p put) told {
 		if p.expected == "" {
 			return told{m.overwrite(p), worker.OK, nil}
@@ -150,7 +156,7 @@ var breakages = []breakage{
 			return told{r: worker.Refused}
 		}
 		return p.to(m)
-	}), []string{"StartsAtOnceOnNothing", "BoundHonoured", "LostReplies", "DownDuringRun", "Restored"}},
+	}), []string{"BoundHonoured", "LostReplies", "DownDuringRun", "Restored"}},
 	{"no read shows the last write", faulty(Faults{StaleReads: 1}),
 		[]string{"RoundTrip", "NoUpdateIsLost"}},
 	{"a missing slot is shown as free", getting(func(s seen) seen {
