@@ -145,7 +145,9 @@ func TestPut(t *testing.T) {
 		t.Errorf("after the lost reply: %v, %v", d, err)
 	}
 
-	s.Fault(func(f *fakenacos.Faults) { f.ReadLag = 200 * time.Millisecond })
+	const lag = 200 * time.Millisecond
+	s.Fault(func(f *fakenacos.Faults) { f.ReadLag = lag })
+	time.Sleep(lag) // what the unconfirmed write replaced shows no more
 	third := doc()
 	if _, res, err := r.Put(ctx, 7, third, v); res != worker.OK {
 		t.Fatal(res, err)

@@ -28,9 +28,10 @@ type legacy struct {
 	settle  time.Duration // how long a registration is left to show; 5 s
 
 	mu    sync.Mutex
-	in    instance // the registration; IP "" if there is none
-	mine  int      // its id, or unsettled
-	asked bool     // workers was asked, and no slot was taken since
+	in    instance   // the registration; IP "" if there is none
+	mine  int        // its id, or unsettled
+	kept  []instance // other registrations, so that their ids are not given again
+	asked bool       // workers was asked, and no slot was taken since
 }
 
 const unsettled = -1
@@ -59,22 +60,25 @@ func (l *legacy) workers(ctx context.Context) ([]int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.asked = true
-	if l.in.IP == "" {
-		l.in, l.mine = l.instance(cmp.Or(l.self.Port, anyPort())), unsettled
-	}
+	port := cmp.Or(l.self.Port, anyPort())
 	for try := 0; ; try++ {
+		if l.in.IP == "" {
+			l.in, l.mine = l.instance(port), unsettled
+		}
 		why, err := l.verify(ctx)
 		if err != nil {
 			return nil, err
 		}
 		if why == "" {
-			return []int{l.mine}, nil
+			return []int{l.mine}, l.dropKept(ctx)
 		}
+		if l.in.IP != "" {
+			if err := l.web.deregister(ctx, l.in); err != nil {
+				return nil, err
+			}
+		}
+		l.in, port = instance{}, anyPort()
 		// The others that got the same id do the same: go apart.
-		if err := l.web.deregister(ctx, l.in); err != nil {
-			return nil, err
-		}
-		l.in, l.mine = l.instance(anyPort()), unsettled
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(l.settle) / 5))
 		l.log.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
 		if !sleep(ctx, pause) {
@@ -83,16 +87,35 @@ func (l *legacy) workers(ctx context.Context) ([]int, error) {
 	}
 }
 
+// dropKept removes the registrations that kept ids from being given.
+func (l *legacy) dropKept(ctx context.Context) error {
+	for len(l.kept) > 0 {
+		if err := l.web.deregister(ctx, l.kept[0]); err != nil {
+			return err
+		}
+		l.kept = l.kept[1:]
+	}
+	return nil
+}
+
 // verify makes sure that this instance is registered and alone has its id. why
 // says what speaks against it.
 func (l *legacy) verify(ctx context.Context) (why string, err error) {
 	if l.mine == unsettled {
-		id, why, err := l.enrol(ctx, l.in)
-		if err == nil && why == "" {
-			l.mine = id
-			l.bury(ctx)
+		id, why, err := l.enrol(ctx)
+		if err != nil || why != "" {
+			return why, err
 		}
-		return why, err
+		if why = l.occupied(ctx, id); why != "" {
+			// Whoever wrote the document is not in the list any more, it may have
+			// been this process: without this registration the next one would be
+			// given the same id again.
+			l.kept, l.in = append(l.kept, l.in), instance{}
+			return why, nil
+		}
+		l.mine = id
+		l.bury(ctx)
+		return "", nil
 	}
 	id, found, why, err := l.look(ctx, l.in)
 	switch {
@@ -114,16 +137,18 @@ func (l *legacy) instance(port int) instance {
 		Metadata: l.self.metadata(map[string]string{
 			metaGenerator: "snowflake",
 			metaOwner:     strconv.Itoa(os.Getpid()),
-			metaSince:     strconv.FormatInt(time.Now().UnixMilli(), 10),
 		}),
 	}
 }
 
 // enrol registers and waits until all servers agree, twice, on an id that only
 // this instance has. why says what spoke against it, "" if nothing.
-func (l *legacy) enrol(ctx context.Context, in instance) (id int, why string, err error) {
+func (l *legacy) enrol(ctx context.Context) (id int, why string, err error) {
 	for range 4 { // registrations told ok may never show
-		if err := l.web.register(ctx, in); err != nil {
+		// From when it shows, not before: an id that stood up to what showed
+		// earlier is in use.
+		l.in.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
+		if err := l.web.register(ctx, l.in); err != nil {
 			return 0, "", err
 		}
 		if !sleep(ctx, l.settle) {
@@ -132,7 +157,7 @@ func (l *legacy) enrol(ctx context.Context, in instance) (id int, why string, er
 		var found bool
 		for look := range 2 {
 			var now int
-			now, found, why, err = l.look(ctx, in)
+			now, found, why, err = l.look(ctx, l.in)
 			if err != nil || why != "" {
 				return 0, why, err
 			}
@@ -146,7 +171,7 @@ func (l *legacy) enrol(ctx context.Context, in instance) (id int, why string, er
 			}
 		}
 		if found {
-			return id, l.occupied(ctx, id), nil
+			return id, "", nil
 		}
 	}
 	return 0, "the registration does not show in the list", nil
@@ -279,13 +304,13 @@ func (l *legacy) held(ctx context.Context, h worker.Holding) {
 func (l *legacy) leave(ctx context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.in.IP == "" {
-		return
+	if l.in.IP != "" {
+		l.kept = append(l.kept, l.in)
+		l.in = instance{}
 	}
-	if err := l.web.deregister(ctx, l.in); err != nil {
+	if err := l.dropKept(ctx); err != nil {
 		l.log.Warn("leafsql: Nacos still lists this process, which has given its worker id back", "worker", l.mine, "err", err)
 	}
-	l.in = instance{}
 }
 
 // Close implements io.Closer.

@@ -64,6 +64,48 @@ func TestLegacyRegistrations(t *testing.T) {
 	wg.Wait()
 }
 
+// TestLegacyOccupied has an instance id given again and again whose document
+// somebody holds who is not in the list, such as this process, whose
+// registration was lost while it took the slot.
+func TestLegacyOccupied(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	a, b := quickLegacy(t, s), quickLegacy(t, s)
+	held := worker.Doc{Nonce: "n", HW: time.Now().Add(time.Minute).UnixMilli()}
+	if err := a.web.publish(t.Context(), a.doc(0), held.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*legacy{a, b} {
+		if _, err := l.workers(within30s(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for _, in := range s.Instances(fakeService) {
+		ids = append(ids, in.InstanceID)
+	}
+	if a.mine != 1 || b.mine != 2 || strings.Join(ids, " ") != "1 2" {
+		t.Errorf("worker ids %d and %d; instances %v", a.mine, b.mine, ids)
+	}
+}
+
+// TestLegacyRegisteredLate gives one the instance id of another, which was
+// verified between the one's decision to register and its registration.
+func TestLegacyRegisteredLate(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
+	a, b := quickLegacy(t, s), quickLegacy(t, s)
+	a.in, a.mine = a.instance(1), unsettled
+	time.Sleep(2 * time.Millisecond) // registrations have a time in ms
+	if _, err := b.workers(within30s(t)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if ids, err := a.workers(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("worker ids %v, %v, and %d is another's", ids, err, b.mine)
+	}
+}
+
 // TestLegacyDocuments has two that hold one id meet at the document.
 func TestLegacyDocuments(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Legacy)
