@@ -153,6 +153,33 @@ func TestSuccessor(t *testing.T) {
 	})
 }
 
+// Searches for a successor are further and further apart, 10 s at most: a
+// registry whose worker ids are all taken is left in peace.
+func TestSearchesApart(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		r := new(registry)
+		g := r.generator(t, small, 1, time.Minute)
+		r.rob(0)
+		<-g.term.Load().lease.Done()
+		reads := func(during time.Duration) int {
+			r.mu.Lock()
+			before := r.reads
+			r.mu.Unlock()
+			time.Sleep(during)
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.reads - before
+		}
+		time.Sleep(30 * time.Second)
+		// A search reads for 3 s, 5 times, and then rests for 5 to 10 s.
+		if n := reads(time.Minute); n < 10 || n > 45 {
+			t.Errorf("%d reads in a minute", n)
+		}
+		time.Sleep(5 * time.Minute) // until the thief's bound has ended
+		next(t, g, 1)
+	})
+}
+
 // Many goroutines draw while the lease is lost again and again, each time with
 // ids far ahead of the clock.
 func TestLostUnderLoad(t *testing.T) {
