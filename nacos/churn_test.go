@@ -34,12 +34,13 @@ func (i *ids) issued(id int, s span) {
 func TestChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
-	if _, err := r.Anchor(t.Context()); err != nil {
+	anchor, err := r.Anchor(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
 	for slot := range 512 {
 		d := doc()
-		d.Free = true
+		d.Free, d.Anchor = true, anchor
 		if _, res, err := r.Put(t.Context(), slot, d, ""); res != worker.OK {
 			t.Fatal(res, err)
 		}

@@ -2,6 +2,7 @@ package nacos
 
 import (
 	"net"
+	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -25,7 +26,12 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir := t.TempDir()
+	dir, err := os.MkdirTemp("", "ownclients")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The clients write into it for a moment after they were closed.
+	t.Cleanup(func() { eventually(t, "an empty folder", func() bool { return os.RemoveAll(dir) == nil }) })
 	param := vo.NacosClientParam{
 		ClientConfig: constant.NewClientConfig(
 			constant.WithNamespaceId("shop"), constant.WithNotLoadCacheAtStart(true),

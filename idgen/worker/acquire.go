@@ -101,7 +101,7 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 				r = e.create(ctx, r.slot)
 			}
 			now := e.now()
-			floor := e.floor(r.doc, now)
+			floor := e.floor(r.doc, anchor, now)
 			switch {
 			case r.err != nil:
 				unread = fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err)
@@ -131,7 +131,7 @@ func (e *engine) search(ctx context.Context) (*holding, error) {
 	}
 	slices.SortStableFunc(later, func(a, b reading) int {
 		now := e.now()
-		return cmp.Compare(e.floor(a.doc, now), e.floor(b.doc, now))
+		return cmp.Compare(e.floor(a.doc, anchor, now), e.floor(b.doc, anchor, now))
 	})
 	for _, r := range later {
 		if take(r) {
@@ -206,9 +206,9 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 // everything that can have been issued before.
 func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, error) {
 	now := e.now()
-	floor := e.floor(r.doc, now)
+	floor := e.floor(r.doc, anchor, now)
 	bound := now + e.bound
-	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, bound), Owner: e.owner}
+	y := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW+1, floor, bound), Owner: e.owner, Anchor: anchor}
 	v, res, err := e.put(ctx, now, r.slot, y, r.ver)
 	again := func(over Version) {
 		now = e.now()
@@ -238,19 +238,18 @@ func (e *engine) take(ctx context.Context, anchor string, r reading) (*holding, 
 		e.undo(ctx, r.slot, y, v)
 		return nil, fmt.Errorf("leafsql: taking worker id %d: %w: %w", r.slot, errVoid, cmp.Or(err, errors.New("it was wiped meanwhile")))
 	}
-	h := &holding{engine: e, slot: r.slot, doc: y, sure: v, ver: v, sent: y.HW, bound: bound, before: r.doc}
+	h := &holding{engine: e, slot: r.slot, doc: y, sure: v, ver: v, sent: y.HW, bound: bound, blind: unknown(r.doc, anchor)}
 	h.start = max(floor+1, e.now())
 	return h, nil
 }
 
-// undo frees a slot whose take is void. What the slot held before may be lost,
-// so that its history is unknown.
+// undo frees a slot whose take is void. What the slot held before may be lost;
+// the anchor in y says so.
 func (e *engine) undo(ctx context.Context, slot int, y Doc, v Version) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ms(e.late))
 	defer cancel()
-	now := e.now()
-	y.HW, y.Free = max(y.HW, e.quarantine(now)), true
-	e.put(ctx, now, slot, y, v)
+	y.Free = true
+	e.put(ctx, e.now(), slot, y, v)
 }
 
 // resume goes on with the slot that this process's last life held, up to the

@@ -79,15 +79,19 @@ func (e *engine) now() int64 {
 
 // floor is the highest timestamp that may have been issued under d or under
 // what was lost before it.
-func (e *engine) floor(d Doc, now int64) int64 {
+func (e *engine) floor(d Doc, anchor string, now int64) int64 {
 	switch {
-	case !d.IsInitial():
+	case !unknown(d, anchor):
 		return d.HW
 	case e.fresh:
-		return now - 1
+		return max(d.HW, now-1)
 	}
-	return e.quarantine(now)
+	return max(d.HW, e.quarantine(now))
 }
+
+// unknown reports whether d says nothing about what was before it, in a
+// registry with that anchor.
+func unknown(d Doc, anchor string) bool { return d.IsInitial() || d.Anchor != anchor }
 
 // quarantine is above every bound that an owner unknown to the registry can
 // hold now.

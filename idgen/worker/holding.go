@@ -14,7 +14,7 @@ import (
 type holding struct {
 	engine *engine
 	slot   int
-	before Doc // what the slot held when it was taken
+	blind  bool // what the slot held when it was taken said nothing of the past
 	start  int64
 
 	doc  Doc     // ours, as it is known to be in the registry
@@ -123,7 +123,8 @@ func (h *holding) keep(ctx context.Context) error {
 func (h *holding) renew(ctx context.Context, now int64) (again int64, err error) {
 	e := h.engine
 	bound := now + e.bound
-	y := Doc{Nonce: h.doc.Nonce, HW: max(h.sent+1, bound), Owner: e.owner}
+	y := h.doc
+	y.HW = max(h.sent+1, bound)
 	h.sent = y.HW
 	h.open = append(h.open, y.HW)
 	v, res, err := e.put(ctx, now, h.slot, y, h.ver)
@@ -186,6 +187,10 @@ func (h *holding) prepare(ctx context.Context) {
 	batch := slots[h.walked:min(h.walked+readAtOnce, len(slots))]
 	h.walked += len(batch)
 	began := e.now()
+	anchor, err := e.anchor(ctx)
+	if err != nil {
+		return
+	}
 	for _, r := range e.read(ctx, batch) {
 		if r.err == nil && r.ver == "" {
 			r = e.create(ctx, r.slot)
@@ -193,9 +198,9 @@ func (h *holding) prepare(ctx context.Context) {
 		if r.err != nil || e.now()-began > e.late {
 			return // a registry in trouble is not to be asked for more
 		}
-		if r.doc.IsInitial() {
+		if r.doc.Free && unknown(r.doc, anchor) {
 			now := e.now()
-			d := Doc{Nonce: newNonce(e.host), HW: e.quarantine(now), Free: true, Owner: e.owner}
+			d := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW, e.quarantine(now)), Free: true, Owner: e.owner, Anchor: anchor}
 			e.put(ctx, now, r.slot, d, r.ver)
 		}
 		if r.doc.Free {
@@ -242,7 +247,8 @@ func (h *holding) release(ctx context.Context) {
 	if now > h.bound {
 		return
 	}
-	free := Doc{Nonce: h.doc.Nonce, HW: last, Free: true, Owner: e.owner}
+	free := h.doc
+	free.HW, free.Free = last, true
 	if _, res, _ := e.put(ctx, now, h.slot, free, h.ver); res != Refused {
 		return
 	}

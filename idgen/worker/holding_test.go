@@ -360,7 +360,7 @@ func TestClone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		clone := &holding{engine: h.engine, slot: h.slot, before: h.before, start: h.start, doc: h.doc, sure: h.sure, ver: h.ver, sent: h.sent, bound: h.bound}
+		clone := &holding{engine: h.engine, slot: h.slot, start: h.start, doc: h.doc, sure: h.sure, ver: h.ver, sent: h.sent, bound: h.bound}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		over := make(chan error, 2)

@@ -152,7 +152,7 @@ func (c *chain) take(ctx context.Context, before *Lease) (*Lease, error) {
 	wait := h.start - e.now()
 	if wait > 1000 {
 		why := "ids up to then may have been issued under this worker id"
-		if h.before.IsInitial() {
+		if h.blind {
 			why = "nothing is known of the registry's past; leafNewRegistry=true declares that nobody is running"
 		}
 		e.log.Info("leafsql: waiting before the first id", "worker", h.slot, "wait", ms(wait), "why", why)

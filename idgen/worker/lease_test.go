@@ -124,7 +124,7 @@ func TestGivenBackWithLast(t *testing.T) {
 					l.Bind(last)
 				}
 				l.Close()
-				if got := (Doc{held.Nonce, want, true, "me"}); f.doc(0) != got {
+				if got := (Doc{Nonce: held.Nonce, HW: want, Free: true, Owner: "me"}); f.doc(0) != got {
 					t.Errorf("given back as %+v; want %+v", f.doc(0), got)
 				}
 			})

@@ -90,7 +90,7 @@ func (r *simRegistry) version(slot int, d Doc) Version {
 	if r.w.counter {
 		return Version(strconv.Itoa(r.counts[slot]))
 	}
-	return Version(d.Nonce + strconv.FormatInt(d.HW, 36) + strconv.FormatBool(d.Free))
+	return Version(d.Nonce + strconv.FormatInt(d.HW, 36) + strconv.FormatBool(d.Free) + d.Anchor)
 }
 
 // apply is a put's arrival.

@@ -21,6 +21,12 @@ type Doc struct {
 	HW    int64  // the highest timestamp the owner may put into an id, in Unix ms
 	Free  bool   // nobody holds the slot; ids up to HW may have been issued
 	Owner string // for people: host, process id; never compared
+
+	// Anchor is the registry's (see Anchorer) when the slot was taken, "" where
+	// it has none. A document with another one tells nothing: a message that is
+	// underway while the registry is wiped writes it, as if nobody had had the
+	// slot since it was sent.
+	Anchor string
 }
 
 // initialNonce marks the one document that says nothing about the past.
@@ -46,6 +52,8 @@ type docText struct {
 	HW    int64  `json:"hw"`
 	Free  bool   `json:"free"`
 	Owner string `json:"owner,omitempty"`
+
+	Anchor string `json:"anchor,omitempty"`
 }
 
 // Encode gives the one text of d that every backend storing texts writes.
@@ -118,7 +126,7 @@ type Slots interface {
 // Anchorer is for Slots whose Put on a missing slot writes whatever version it
 // expected. Anchor gives a text that stays the same until the registry is
 // wiped, creating a random one if there is none; it is read before and after
-// a take, and a change makes the take void.
+// a take, and a change makes the take void. Documents carry it.
 type Anchorer interface {
 	Anchor(ctx context.Context) (string, error)
 }

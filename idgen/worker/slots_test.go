@@ -85,7 +85,7 @@ func FuzzParseDoc(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add(Initial().Encode())
-	f.Add(Doc{Nonce: "ab", HW: 1700000000000, Owner: "shop-1:42"}.Encode())
+	f.Add(Doc{Nonce: "ab", HW: 1700000000000, Owner: "shop-1:42", Anchor: "x"}.Encode())
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := ParseDoc(text)
 		if err != nil {
@@ -111,11 +111,11 @@ func TestDocSame(t *testing.T) {
 		want bool
 	}{
 		{d, true},
-		{Doc{"ab", 7, true, "you"}, true},
-		{Doc{"ab", 7, true, ""}, true},
-		{Doc{"cd", 7, true, "me"}, false},
-		{Doc{"ab", 8, true, "me"}, false},
-		{Doc{"ab", 7, false, "me"}, false},
+		{Doc{"ab", 7, true, "you", ""}, true},
+		{Doc{"ab", 7, true, "", ""}, true},
+		{Doc{"cd", 7, true, "me", ""}, false},
+		{Doc{"ab", 8, true, "me", ""}, false},
+		{Doc{"ab", 7, false, "me", ""}, false},
 		{Doc{}, false},
 	} {
 		if d.Same(tt.e) != tt.want || tt.e.Same(d) != tt.want {

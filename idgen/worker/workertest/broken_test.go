@@ -203,13 +203,13 @@ var breakages = []breakage{
 		f.Wipe = m.change(func() {
 			m.anchor++
 			for slot := range m.slots {
-				m.slots[slot] = text{now: doc().Encode()}
+				m.slots[slot] = m.freed()
 			}
 		})
 	}), []string{"Wiped"}},
 	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
 		f.Remove = func(slot int) error {
-			return m.change(func() { m.slots[slot] = text{now: doc().Encode()} })()
+			return m.change(func() { m.slots[slot] = m.freed() })()
 		}
 	}), []string{"Removed"}},
 	{"it answers while it is away", spoiled(func(_ *Memory, f *Fixture) {
