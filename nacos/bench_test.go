@@ -122,12 +122,8 @@ func registryInUse(b *testing.B, s *nacostest.Server, service string, documents 
 	}
 	r := src.Slots.(*registry)
 	defer r.Close()
-	anchor, err := r.Anchor(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
 	for _, slot := range rand.Perm(1024)[:documents] {
-		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().UnixMilli() - 1000, Free: true, Anchor: anchor}
+		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().UnixMilli() - 1000, Free: true}
 		if _, res, err := r.Put(b.Context(), slot, d, ""); res == worker.Unknown || err != nil {
 			b.Fatal(slot, res, err)
 		}

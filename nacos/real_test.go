@@ -134,14 +134,10 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	const n = 64
 	opts := worker.Options{"Service": "crowd"}
 	r := openReal(t, s, opts)
-	anchor, err := r.Anchor(within30s(t))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var wg sync.WaitGroup
 	for slot := range 1024 {
 		wg.Go(func() {
-			d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().UnixMilli() - 1000, Free: true, Anchor: anchor}
+			d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().UnixMilli() - 1000, Free: true}
 			if _, res, err := r.Put(t.Context(), slot, d, ""); res != worker.OK {
 				t.Error(slot, res, err)
 			}

@@ -55,15 +55,14 @@ func TestRequests(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
 	first := mustOpenFake(t, cfg)
-	anchor, err := first.Anchor(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for slot := range 1024 {
-		d := worker.Doc{Nonce: "n", HW: 1, Free: true, Anchor: anchor}
+		d := worker.Doc{Nonce: "n", HW: 1, Free: true}
 		if _, res, err := first.Put(t.Context(), slot, d, ""); res != worker.OK {
 			t.Fatal(res, err)
 		}
+	}
+	if _, err := first.Anchor(t.Context()); err != nil {
+		t.Fatal(err)
 	}
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)

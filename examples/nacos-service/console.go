@@ -111,11 +111,7 @@ func inUse(ctx context.Context, addr string) error {
 	defer src.Slots.(io.Closer).Close()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	anchor, err := src.Slots.(worker.Anchorer).Anchor(ctx)
-	if err != nil {
-		return err
-	}
-	d := worker.Doc{HW: time.Now().AddDate(0, 0, -1).UnixMilli(), Free: true, Anchor: anchor}
+	yesterday := time.Now().AddDate(0, 0, -1).UnixMilli()
 	slots := make(chan int)
 	failed := make(chan error)
 	const writers = 16
@@ -123,7 +119,7 @@ func inUse(ctx context.Context, addr string) error {
 		go func() {
 			var err error
 			for id := range slots {
-				err = cmp.Or(err, create(ctx, src.Slots, id, d))
+				err = cmp.Or(err, free(ctx, src.Slots, id, yesterday))
 			}
 			failed <- err
 		}()
@@ -138,17 +134,16 @@ func inUse(ctx context.Context, addr string) error {
 	return err
 }
 
-// create writes the document of a worker id. Nacos is now and then busy with a
+// free creates the document of a worker id. Nacos is now and then busy with a
 // document, and says so.
-func create(ctx context.Context, slots worker.Slots, id int, d worker.Doc) error {
-	d.Nonce = fmt.Sprintf("%032x", id+1)
+func free(ctx context.Context, slots worker.Slots, id int, since int64) error {
 	for {
 		_, v, err := slots.Get(ctx, id)
 		if v != "" {
 			return nil
 		}
 		if err == nil {
-			_, _, err = slots.Put(ctx, id, d, "")
+			_, _, err = slots.Put(ctx, id, worker.Doc{Nonce: fmt.Sprintf("%032x", id+1), HW: since, Free: true}, "")
 		}
 		if ctx.Err() != nil {
 			return fmt.Errorf("worker id %d: %w", id, cmp.Or(err, ctx.Err()))

@@ -54,8 +54,8 @@ func (a *anchored) touched() (held, freed int) {
 		switch {
 		case !d.Free:
 			held++
-		case d.HW > 1:
-			freed++
+		case d.Anchor != "":
+			freed++ // which tells nothing where that is another's
 		}
 	}
 	return held, freed
@@ -70,10 +70,6 @@ func TestVoidTakeEndsTheSearch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &anchored{memory: registry(64), answers: answers}
-				for i := range 64 {
-					_, v, _ := s.Get(t.Context(), i)
-					s.Put(t.Context(), i, Doc{Nonce: "before", HW: 1, Free: true, Anchor: answers[i%len(answers)]}, v)
-				}
 				began := time.Now()
 				acquired(t, s, Config{Workers: 64})
 				if took := time.Since(began); took > 3*time.Second {
@@ -82,6 +78,27 @@ func TestVoidTakeEndsTheSearch(t *testing.T) {
 				void := len(answers) / 2
 				if held, freed := s.touched(); held != 1 || freed != void {
 					t.Errorf("%d slots are held and %d freed; want 1 and %d", held, freed, void)
+				}
+			})
+		})
+	}
+}
+
+// TestDocumentOfAnotherAnchor: who takes a slot waits out what a document does
+// not tell that was written in another life of the registry.
+func TestDocumentOfAnotherAnchor(t *testing.T) {
+	for anchor, waits := range map[string]time.Duration{"": 0, "now": 0, "before": 2 * time.Minute} {
+		t.Run(anchor, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &memory{}
+				m.Put(t.Context(), 0, Doc{Nonce: "n", HW: time.Now().UnixMilli() - 1, Free: true, Anchor: anchor}, "")
+				began := time.Now()
+				acquired(t, &anchored{memory: m, answers: []string{"now"}}, Config{Workers: 1})
+				if took := time.Since(began); took.Round(time.Second) != waits {
+					t.Errorf("took %v; want %v", took, waits)
+				}
+				if d, _, _ := m.Get(t.Context(), 0); d.Anchor != "now" {
+					t.Errorf("taken as %+v", d)
 				}
 			})
 		})

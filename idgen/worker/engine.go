@@ -90,8 +90,11 @@ func (e *engine) floor(d Doc, anchor string, now int64) int64 {
 }
 
 // unknown reports whether d says nothing about what was before it, in a
-// registry with that anchor.
-func unknown(d Doc, anchor string) bool { return d.IsInitial() || d.Anchor != anchor }
+// registry with that anchor. A spare's hw is enough for a late message, too:
+// M counts the life of one.
+func unknown(d Doc, anchor string) bool {
+	return d.IsInitial() || d.Anchor != "" && d.Anchor != anchor
+}
 
 // quarantine is above every bound that an owner unknown to the registry can
 // hold now.

@@ -187,10 +187,6 @@ func (h *holding) prepare(ctx context.Context) {
 	batch := slots[h.walked:min(h.walked+readAtOnce, len(slots))]
 	h.walked += len(batch)
 	began := e.now()
-	anchor, err := e.anchor(ctx)
-	if err != nil {
-		return
-	}
 	for _, r := range e.read(ctx, batch) {
 		if r.err == nil && r.ver == "" {
 			r = e.create(ctx, r.slot)
@@ -198,9 +194,9 @@ func (h *holding) prepare(ctx context.Context) {
 		if r.err != nil || e.now()-began > e.late {
 			return // a registry in trouble is not to be asked for more
 		}
-		if r.doc.Free && unknown(r.doc, anchor) {
+		if r.doc.IsInitial() {
 			now := e.now()
-			d := Doc{Nonce: newNonce(e.host), HW: max(r.doc.HW, e.quarantine(now)), Free: true, Owner: e.owner, Anchor: anchor}
+			d := Doc{Nonce: newNonce(e.host), HW: e.quarantine(now), Free: true, Owner: e.owner}
 			e.put(ctx, now, r.slot, d, r.ver)
 		}
 		if r.doc.Free {

@@ -23,9 +23,9 @@ type Doc struct {
 	Owner string // for people: host, process id; never compared
 
 	// Anchor is the registry's (see Anchorer) when the slot was taken, "" where
-	// it has none. A document with another one tells nothing: a message that is
-	// underway while the registry is wiped writes it, as if nobody had had the
-	// slot since it was sent.
+	// it has none or the slot was not taken yet. A document with another one
+	// tells nothing: a message that is underway while the registry is wiped
+	// writes it, as if nobody had had the slot since it was sent.
 	Anchor string
 }
 

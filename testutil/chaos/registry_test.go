@@ -96,10 +96,6 @@ func (r *registry) use(ctx context.Context) error {
 		return err
 	}
 	defer src.Slots.(io.Closer).Close()
-	anchor, err := src.Slots.(worker.Anchorer).Anchor(ctx)
-	if err != nil {
-		return err
-	}
 	for slot := 0; slot < workers; {
 		// The server says now and then that it is busy with the document.
 		_, v, err := src.Slots.Get(ctx, slot)
@@ -107,7 +103,7 @@ func (r *registry) use(ctx context.Context) error {
 			slot++
 			continue
 		}
-		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().Add(-time.Minute).UnixMilli(), Free: true, Anchor: anchor}
+		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().Add(-time.Minute).UnixMilli(), Free: true}
 		if err == nil {
 			_, _, err = src.Slots.Put(ctx, slot, d, "")
 		}

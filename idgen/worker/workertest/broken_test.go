@@ -203,13 +203,13 @@ var breakages = []breakage{
 		f.Wipe = m.change(func() {
 			m.anchor++
 			for slot := range m.slots {
-				m.slots[slot] = m.freed()
+				m.slots[slot] = text{now: doc().Encode()}
 			}
 		})
 	}), []string{"Wiped"}},
 	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
 		f.Remove = func(slot int) error {
-			return m.change(func() { m.slots[slot] = m.freed() })()
+			return m.change(func() { m.slots[slot] = text{now: doc().Encode()} })()
 		}
 	}), []string{"Removed"}},
 	{"it answers while it is away", spoiled(func(_ *Memory, f *Fixture) {

@@ -377,15 +377,8 @@ func (k *kit) seed(from, to int) {
 	k.Helper()
 	p := k.open(0)
 	defer p.Close()
-	var anchor string
-	k.eventually("the anchor", func() bool {
-		var err error
-		anchor, err = p.Anchor(k.within(5 * time.Second))
-		return err == nil
-	})
 	for slot := from; slot < to; slot++ {
 		d := doc()
-		d.Anchor = anchor
 		v := k.set(p.slots, slot, d)
 		if !k.Exclusive {
 			k.shows(p.slots, slot, d, v)

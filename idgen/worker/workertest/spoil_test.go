@@ -2,7 +2,6 @@ package workertest
 
 import (
 	"context"
-	"strconv"
 	"sync"
 
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -68,13 +67,6 @@ func (w *wrapper) Anchor(ctx context.Context) (string, error) {
 		return "the same", nil
 	}
 	return w.Memory.Anchor(ctx)
-}
-
-// freed is a slot whose document says that nobody ever had it.
-func (m *Memory) freed() text {
-	d := doc()
-	d.Anchor = strconv.Itoa(m.anchor)
-	return text{now: d.Encode()}
 }
 
 // through gives a fixture of m behind w.
