@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 )
@@ -135,14 +136,19 @@ func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 }
 
 // Leader gives the node that leads the group of persistent instances, by its
-// place in Nodes.
+// place in Nodes. Nodes that are ready may still be electing it, and members
+// learn of it from each other every few seconds.
 func (c *Cluster) Leader(tb testing.TB) int {
 	tb.Helper()
-	leader, err := c.leader(tb.Context())
-	if err != nil {
-		tb.Fatal(err)
+	for until := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		leader, err := c.leader(tb.Context())
+		if err == nil {
+			return leader
+		}
+		if time.Now().After(until) {
+			tb.Fatal(err)
+		}
 	}
-	return leader
 }
 
 func (c *Cluster) leader(ctx context.Context) (int, error) {
