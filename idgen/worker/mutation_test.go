@@ -65,8 +65,6 @@ var mutations = []mutation{
 		"if now > h.bound {\n\t\t\treturn &LostError", "if now > h.bound && h.resumed {\n\t\t\treturn &LostError"},
 	{"an OK later than D is unknown, or else the bound counts from when the put was sent", "taken over at once$", "holding.go",
 		"v, res, err := e.put(ctx, now, h.slot, y, h.ver)", "v, res, err := e.slots.Put(ctx, h.slot, y, h.ver)\n\tbound = e.now() + e.bound"},
-	{"what waited longer than D is not sent", "^wiped", "engine.go",
-		"if e.now()-decided > e.late {", "if decided < 0 {"},
 	{"a bound is never further ahead than W", "^wiped", "holding.go",
 		"= y, v, v, bound, nil\n", "= y, v, v, y.HW, nil\n"},
 	{"local state is saved before ids are issued", "^local state, documents", "holding.go",
