@@ -79,6 +79,14 @@ func TestVoidTakeEndsTheSearch(t *testing.T) {
 				if held, freed := s.touched(); held != 1 || freed != void {
 					t.Errorf("%d slots are held and %d freed; want 1 and %d", held, freed, void)
 				}
+				// What a void take leaves behind tells nothing after the wipe.
+				last := answers[len(answers)-1]
+				for i := range 64 {
+					d, _, _ := s.Get(t.Context(), i)
+					if d.Free && d.Anchor != "" && !unknown(d, last) && last != answers[0] {
+						t.Errorf("slot %d was freed as %+v", i, d)
+					}
+				}
 			})
 		})
 	}

@@ -126,7 +126,8 @@ type Slots interface {
 // Anchorer is for Slots whose Put on a missing slot writes whatever version it
 // expected. Anchor gives a text that stays the same until the registry is
 // wiped, creating a random one if there is none; it is read before and after
-// a take, and a change makes the take void. Documents carry it.
+// a take, and a change makes the take void. Documents carry it. It is never
+// read while a lease is held: a registry may go to other servers to find it.
 type Anchorer interface {
 	Anchor(ctx context.Context) (string, error)
 }
