@@ -128,7 +128,8 @@ func (s *Scanner) inName(c byte) bool {
 
 // nameEnd returns the end of the unquoted name of which text[:i] was read.
 func (s *Scanner) nameEnd(i int) int {
-	for i < len(s.Text) && s.inName(s.Text[i]) {
+	text := s.Text
+	for i < len(text) && classes[text[i]]-ident <= digit-ident && (s.Space == 0 || text[i] != s.Space) {
 		i++
 	}
 	return i
