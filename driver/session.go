@@ -36,6 +36,8 @@ func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert
 			return settings, err
 		}
 		settings.Charset, settings.CharsetKnown = v, true
+		c.settings.Charset, c.settings.CharsetKnown = v, true // until a text sets it
+		c.replan()
 	}
 	return settings, nil
 }

@@ -155,7 +155,7 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 	}
 	return &statement{
 		plan:        plan,
-		passThrough: plan.Cut == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.Unseen && len(plan.Changes) == 0,
+		passThrough: plan.Cut == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.Unseen && !plan.Charset && len(plan.Changes) == 0,
 	}, nil
 }
 
@@ -252,6 +252,10 @@ func (c *conn) after(st *statement, err error) {
 		c.dbUnknown, c.last = true, nil
 	case p.Use != "":
 		c.use(p.Use)
+	}
+	if p.Charset || p.Unseen && c.settings.CharsetKnown {
+		c.settings.Charset, c.settings.CharsetKnown = "", false
+		c.replan()
 	}
 	if len(p.Changes) > 0 {
 		c.noteChanges(p)

@@ -32,7 +32,7 @@ func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``"
 type Column struct {
 	Name          string
 	Type          string // such as "int(10) unsigned"
-	Primary       bool   // part of the primary key
+	Primary       bool   // part of the primary key, and not generated from others
 	AutoIncrement bool
 	Invisible     bool
 	Updatable     bool // this user may update it
@@ -43,7 +43,8 @@ type Column struct {
 // of information_schema, say.
 func (c *Column) Describe(key, byDefault, extra string) {
 	extra, byDefault = strings.ToLower(extra), strings.ToLower(byDefault)
-	c.Primary = key == "PRI"
+	generated := strings.Contains(extra, "generated") && !strings.Contains(extra, "default_generated")
+	c.Primary = key == "PRI" && !generated
 	c.AutoIncrement = strings.Contains(extra, "auto_increment")
 	c.Invisible = strings.Contains(extra, "invisible")
 	c.Now = now.MatchString(byDefault)

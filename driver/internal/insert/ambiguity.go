@@ -109,7 +109,7 @@ func same(a, b *interpretation) bool {
 		return ra != nil && rb != nil && *ra == *rb
 	}
 	p, q := a.plan, b.plan
-	if p.Use != q.Use || p.Unseen != q.Unseen || p.Cut != q.Cut || p.CutInput != q.CutInput || len(p.Changes) != len(q.Changes) {
+	if p.Use != q.Use || p.Unseen != q.Unseen || p.Charset != q.Charset || p.Cut != q.Cut || p.CutInput != q.CutInput || len(p.Changes) != len(q.Changes) {
 		return false
 	}
 	for i := range p.Changes {

@@ -136,7 +136,7 @@ func TestOneCase(t *testing.T) {
 
 // settings reads the settings of a case.
 func settings(s string) (Settings, Lookup) {
-	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -147,7 +147,7 @@ func settings(s string) (Settings, Lookup) {
 		case "nobackslash":
 			m.NoBackslashEscapes = true
 		case "unknown":
-			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown = false, false, false
+			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown, m.Charset = false, false, false, ""
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
 		case "stage":
@@ -216,6 +216,9 @@ func outcome(text, set string) []string {
 	}
 	for i := range p.Inserts {
 		lines = append(lines, "| "+describe(&p.Inserts[i]))
+	}
+	if p.Charset {
+		lines = append(lines, "| sets the character set")
 	}
 	if p.Use != "" || p.Unseen {
 		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.Unseen]))

@@ -31,6 +31,7 @@ type insertReader struct {
 	firstKey int // where the first key to fill stands, -1 none
 	lastGap  int // where the last key that no argument decides stands, -1 none
 
+	nameErr    error    // a name of the table's cannot be written
 	staged     bool     // only the server knows the rows or their keys
 	loaded     []string // LOAD DATA: the columns it writes
 	qualifiers []span   // the bytes of qualifiers in SET, which a stage does not know
@@ -109,12 +110,35 @@ func (w *insertReader) readTarget() (bool, error) {
 	}
 	w.room()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
+	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
 }
 
+// needUTF8 looks whether names that are in UTF-8 here can be written into the
+// text, which is in the client's character set.
+func (w *insertReader) needUTF8(names ...string) error {
+	for _, name := range names {
+		if ascii(name) == len(name) {
+			continue
+		}
+		switch {
+		case !w.settings.CharsetKnown:
+			w.missing |= MissingCharset
+			return errInvalid
+		case !strings.HasPrefix(w.settings.Charset, "utf8"):
+			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
+		}
+		return nil
+	}
+	return nil
+}
+
 // end takes what reading the statement came to.
 func (w *insertReader) end(err error) error {
+	if err == nil {
+		err = w.nameErr
+	}
 	if err != nil && err != errInvalid {
 		return err
 	}
@@ -206,6 +230,9 @@ func (w *insertReader) allColumns() string {
 	var b strings.Builder
 	w.width = len(w.Table.Columns)
 	w.keyColumn = -1
+	if w.nameErr == nil {
+		w.nameErr = w.needUTF8(w.Table.Columns...)
+	}
 	for i, c := range w.Table.Columns {
 		if i > 0 {
 			b.WriteString(", ")

@@ -83,6 +83,7 @@ func (w *insertReader) file(xml bool) error {
 		}
 	}
 	if !hasList {
+		w.allColumns()
 		names = append(names, w.Table.Columns...)
 		if !xml { // whose fields have names
 			list := quoteList(names)

@@ -107,6 +107,7 @@ func (r *reader) plan() *Plan {
 	plan.Use = r.db
 	plan.Changes = r.changes
 	plan.Unseen = r.unseen
+	plan.Charset = r.charset
 	plan.edits = r.edits
 	plan.texts = r.texts
 	return plan

@@ -98,6 +98,9 @@ type Plan struct {
 	// it as it was.
 	Use string
 
+	// Charset says that the text may change character_set_client.
+	Charset bool
+
 	// Changes are the tables and views that the text creates, alters, renames
 	// or drops.
 	Changes []Change

@@ -36,6 +36,7 @@ type reader struct {
 	results  int
 	changes  []Change
 	unseen   bool
+	charset  bool
 	cut      int
 	cutInput int
 

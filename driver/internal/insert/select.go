@@ -96,6 +96,7 @@ func (w *insertReader) tablelessSelect() bool {
 	}
 	if w.keyColumn < 0 {
 		w.gap(keyComma, w.prevEnd, w.prevEnd)
+		w.spaceBehind()
 	}
 	if w.accept("from") && !w.accept("dual") {
 		return false

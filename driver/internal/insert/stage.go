@@ -77,8 +77,10 @@ func (w *insertReader) finishStaged() error {
 		s.head, s.verb = verb+" INTO "+w.text[w.head.to:w.targetEnd], len(verb)
 	}
 	end := w.prevEnd
-	s.tail = w.edited(w.source.to, end, nil)
-	s.markedTail = w.edited(w.source.to, end, w.edits[w.tailEdit:])
+	if end > w.source.to {
+		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
+		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
+	}
 	s.marker = w.Table.Marker && w.lastCall < 0
 	if err := w.checkSource(s); err != nil {
 		return err

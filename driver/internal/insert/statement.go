@@ -1,6 +1,10 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
 
 // verbs are the words that begin a statement which matters here, by their
 // first letter. What begins with another word is skipped: see rest.
@@ -68,6 +72,7 @@ func (r *reader) use() error {
 // set reads SET, and MariaDB's SET STATEMENT … FOR before a statement.
 func (r *reader) set() error {
 	r.next()
+	r.charset = r.charset || r.setsCharset()
 	if !r.accept("statement") {
 		return r.rest()
 	}
@@ -84,6 +89,21 @@ func (r *reader) set() error {
 		}
 	}
 	return nil
+}
+
+// setsCharset says whether a SET names what decides character_set_client.
+func (r *reader) setsCharset() bool {
+	s, t := r.s, r.tok
+	for ; t.Kind != ';' && t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+		if t.Kind != lex.Word && t.Kind != lex.Var && t.Kind != lex.Name {
+			continue
+		}
+		switch word := strings.ToLower(strings.Trim(r.text[t.Pos:t.End], "`@")); {
+		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"):
+			return true
+		}
+	}
+	return false
 }
 
 // analyze reads MariaDB's ANALYZE [FORMAT = x] before a statement, which

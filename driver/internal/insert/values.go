@@ -188,9 +188,17 @@ func (w *insertReader) assignments() error {
 		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = ")
 		w.gap(key, w.prevEnd, w.prevEnd)
 		w.edits[len(w.edits)-1].kind = key // it follows our own text
+		w.spaceBehind()
 	}
 	w.calledTooLate()
 	return w.tail()
+}
+
+// spaceBehind keeps the key apart from a word that follows at once.
+func (w *insertReader) spaceBehind() {
+	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
+		w.insertText(filled, w.prevEnd, " ")
+	}
 }
 
 // unqualify notes what stands before the last part of a column's name, which
