@@ -72,8 +72,8 @@ func (r *reader) use() error {
 // set reads SET, and MariaDB's SET STATEMENT … FOR before a statement.
 func (r *reader) set() error {
 	r.next()
-	r.charset = r.charset || r.setsCharset()
 	if !r.accept("statement") {
+		r.charset = r.charset || r.setsCharset()
 		return r.rest()
 	}
 	for !r.atEnd() {
