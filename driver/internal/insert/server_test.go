@@ -262,7 +262,7 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 	}
 	upsert := false // or what else leaves LAST_INSERT_ID() another value
 	for _, in := range p.Inserts {
-		upsert = upsert || in.Upsert || in.Ignore || !in.Marker
+		upsert = upsert || in.Upsert || in.Ignore || !in.Marker || in.Lacking+len(in.ArgKeys) == 0
 	}
 	filled := p.Text(fills)
 	if p.NumInput > 0 {
