@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -262,24 +261,6 @@ func TestLeafCreateBesideShards(t *testing.T) {
 	if !errors.Is(err, driver.ErrRefused) {
 		t.Errorf("%T", err)
 	}
-}
-
-// A logBuffer is what the default logger wrote, for tests.
-type logBuffer struct {
-	mu sync.Mutex
-	b  strings.Builder
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // captureLog collects what is logged until the test ends.

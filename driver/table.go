@@ -249,7 +249,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	case err != nil:
 		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
 	}
-	if row.MaxID <= highest && highest > 0 {
+	if max(row.MaxID, 1) <= highest { // 0 is never issued
 		if err := t.raiseRow(ctx, row, highest, created); err != nil {
 			return err
 		}
