@@ -181,7 +181,8 @@ func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) 
 }
 
 // skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
-// column's highest value is not followed: no id is above it.
+// column's highest value is not followed, here and where the highest key is
+// looked for: no id is above it.
 func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	gen, ok := t.gen.(skipper)
 	if k <= 0 || k >= t.highest || !ok || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
@@ -193,6 +194,9 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	}
 	if err == nil {
 		err = gen.Skip(ctx, k)
+	}
+	if errors.Is(err, idgen.ErrExhausted) {
+		return nil // no id is left above it that could be issued
 	}
 	var unknown *segment.UnknownTagError
 	if errors.As(err, &unknown) && !t.c.cfg.Create {
@@ -267,10 +271,10 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.integer {
-		highest, known, err = t.c.catalog.HighestKey(ctx, name, t.column)
+		highest, known, err = t.c.catalog.HighestKey(ctx, name, t.column, t.highest)
 		if isServerError(err, errLockWait) { // the application's own connection has locked the table
 			var s string
-			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column))
+			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
 			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
 			known = err == nil
 		}
@@ -317,9 +321,6 @@ func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highe
 			return 0, err
 		}
 		before = max(before, other)
-	}
-	if before == math.MaxInt64 {
-		return 0, &FillError{Table: t.name.String(), Rows: 1, Err: idgen.ErrExhausted}
 	}
 	if err := t.c.ids.alloc().Ensure(ctx, tag, before+1, createdStep); err != nil {
 		return 0, err
@@ -397,8 +398,8 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
 		return
 	}
-	highest, known, err := t.c.catalog.HighestKey(ctx, t.name, t.column)
-	if err != nil || !known || highest >= t.highest {
+	highest, known, err := t.c.catalog.HighestKey(ctx, t.name, t.column, t.highest)
+	if err != nil || !known {
 		return
 	}
 	if gen.Skip(ctx, highest) == nil {

@@ -183,10 +183,10 @@ func (c *Catalog) Tables(ctx context.Context, db string) ([]string, error) {
 	return names, rows.Err()
 }
 
-// HighestKey gives the highest value of an integer column that an id could
-// meet, 0 for an empty table. indexed is false, and nothing was looked at,
-// where no index begins with the column: the table would have to be read.
-func (c *Catalog) HighestKey(ctx context.Context, table Name, column string) (highest int64, indexed bool, err error) {
+// HighestKey gives the highest value of an integer column below a limit, 0 for
+// an empty table. indexed is false, and nothing was looked at, where no index
+// begins with the column: the table would have to be read.
+func (c *Catalog) HighestKey(ctx context.Context, table Name, column string, below int64) (highest int64, indexed bool, err error) {
 	var one int
 	err = c.db.QueryRowContext(ctx, "SELECT 1 FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND column_name = ? AND seq_in_index = 1 LIMIT 1",
 		table.DB, table.Table, column).Scan(&one)
@@ -197,14 +197,14 @@ func (c *Catalog) HighestKey(ctx context.Context, table Name, column string) (hi
 		return 0, false, err
 	}
 	var v sql.NullInt64
-	err = c.db.QueryRowContext(ctx, MaxQuery(table, column)).Scan(&v)
+	err = c.db.QueryRowContext(ctx, MaxQuery(table, column, below)).Scan(&v)
 	return max(v.Int64, 0), true, err
 }
 
-// MaxQuery is the query for the highest value of an integer column that an id
-// could meet.
-func MaxQuery(table Name, column string) string {
-	return "SELECT MAX(" + Quote(column) + ") FROM " + table.Quoted() + " WHERE " + Quote(column) + " <= 9223372036854775807"
+// MaxQuery is the query for the highest value of an integer column below a
+// limit.
+func MaxQuery(table Name, column string, below int64) string {
+	return "SELECT MAX(" + Quote(column) + ") FROM " + table.Quoted() + " WHERE " + Quote(column) + " < " + strconv.FormatInt(below, 10)
 }
 
 // Empty reports whether a table has no row.
