@@ -57,7 +57,6 @@ type world struct {
 	procs   []*process
 	pending []*statement
 	wrong   string // what must not happen, and did
-	log     []string
 }
 
 // process is one client.
