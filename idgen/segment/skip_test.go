@@ -137,6 +137,20 @@ func TestSkipIsOneFetch(t *testing.T) {
 	})
 }
 
+// Who waits for ids meanwhile is served from the same range.
+func TestSkipServesBlocks(t *testing.T) {
+	m := memory(1, 1000)
+	m.Delay(time.Second)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		waiting := calls(t.Context(), g, 1, 3000)
+		skip(t, g, 500)
+		if firsts, errs := waiting(); errs != nil || firsts[0] != 501 {
+			t.Fatal(firsts, errs)
+		}
+		asked(t, m, 3000)
+	})
+}
+
 // An import in ascending order asks once a step, and does not make the step grow.
 func TestSkipAscending(t *testing.T) {
 	m := memory(1, 1000)
