@@ -26,7 +26,7 @@ type sender func(p *insert.Plan, blocks []insert.Block) error
 func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, send sender) (*statement, []insert.Block, error) {
 	blocks, err := c.reserve(ctx, st.plan, args)
 	if err != nil {
-		return st, nil, err
+		return st, nil, c.connector.counts.note(err)
 	}
 	err = send(st.plan, blocks)
 	c.after(st, err)
@@ -169,10 +169,12 @@ func (c *conn) stagedStatement(ctx context.Context, text string) (*statement, er
 	settings.StageArguments = true
 	st, _, err := c.plan(ctx, text, settings)
 	if err == nil && st.refusal != nil {
-		c.connector.counts.refused(st.refusal)
-		return nil, st.refusal
+		err = st.refusal
 	}
-	return st, err
+	if err != nil {
+		return nil, c.connector.counts.note(err)
+	}
+	return st, nil
 }
 
 // execInParts executes a text that has to be cut: what is behind the cut can

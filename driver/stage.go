@@ -184,9 +184,7 @@ func (s *staging) createError(err error) error {
 }
 
 func (s *staging) refusal(reason, fix string) error {
-	r := &RefusedError{Table: s.t.name.String(), Reason: reason, Way: fix}
-	s.c.connector.counts.refused(r)
-	return r
+	return &RefusedError{Table: s.t.name.String(), Reason: reason, Way: fix}
 }
 
 // clock makes the source and the copy say the same time, where both do: the
@@ -342,10 +340,11 @@ func (c *conn) runStaged(ctx context.Context, st *statement, text string, args [
 		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
 		c.after(st, err)
 	}
-	if err == nil {
-		collect(ctx, st.plan, []insert.Block{ran.block})
+	if err != nil {
+		return ran, c.connector.counts.note(err)
 	}
-	return ran, err
+	collect(ctx, st.plan, []insert.Block{ran.block})
+	return ran, nil
 }
 
 // execStaged executes a staged statement.

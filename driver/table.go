@@ -74,16 +74,19 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	}
 	t := &table{
 		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
-		counts: c.counts.of(name), checking: make(chan struct{}, 1),
+		checking: make(chan struct{}, 1),
 	}
+	kind, tag := Segment, ""
 	switch {
 	case rule.Generator != nil:
-		t.gen = rule.Generator
+		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
-		t.gen = c.ids.snowflakes
+		t.gen, kind = c.ids.snowflakes, Snowflake
 	default:
-		t.gen = c.ids.segments.generator(rule.tag(name.Table))
+		tag = rule.tag(name.Table)
+		t.gen = c.ids.segments.generator(tag)
 	}
+	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
 	// temporary table are its own.
 	t.checked.Store(rule.Generator != nil || rule.Kind == Snowflake || c.ids.alloc() == nil || temporary)

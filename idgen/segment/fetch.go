@@ -128,8 +128,14 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 		}
 	}
 	if key > 0 {
+		// Like the first range, the first one for a key is small: a program that
+		// writes a few seeds burns few ids.
+		n := q.Step
+		if !g.raised {
+			g.raised, n = true, min(n, firstRange)
+		}
 		q.Raise, q.Floor = true, key+1
-		q.N = min(max(q.Step, wanted), math.MaxInt64-q.Floor)
+		q.N = min(max(n, wanted), math.MaxInt64-q.Floor)
 		return q, 0
 	}
 	g.pace.measure(g.stats.IDs+g.cur.Load().issued(), now)
