@@ -429,7 +429,7 @@ func TestAllocStoreRetries(t *testing.T) {
 				for _, at := range began {
 					waits[at] = true
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(150 * time.Millisecond) // the server renews the table when nobody reads it for 100 ms
 			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
