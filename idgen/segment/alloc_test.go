@@ -457,6 +457,33 @@ func TestAllocStoreFailsAtOnce(t *testing.T) {
 	}
 }
 
+// Numbers beyond 2^53 and 2^62 are exact, whatever the server adds them up as.
+func TestAllocStoreLargeNumbers(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		for _, column := range []string{"BIGINT", "BIGINT UNSIGNED"} {
+			db.MustExec("DROP TABLE IF EXISTS leaf_alloc")
+			db.MustExec("CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id " + column + ", step INT)")
+			db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 1, 10)")
+			s := segment.NewAllocStore(db, "leaf_alloc")
+			seen := int64(0)
+			for _, floor := range []int64{1<<53 + 1, 1<<62 + 1, math.MaxInt64 - 31} {
+				for _, q := range []segment.Request{{N: 10, Floor: floor, Raise: true}, {N: 11, Floor: floor}} {
+					q.Tag, q.Seen = "a", seen
+					want := segment.Range{Start: max(floor, seen), Step: 10}
+					want.End = want.Start + q.N
+					r, err := s.Fetch(t.Context(), q)
+					row, rerr := s.Row(t.Context(), "a")
+					if err != nil || rerr != nil || r != want || row.MaxID != want.End {
+						t.Fatal(server.Name, column, q, r, err, row, rerr)
+					}
+					seen = r.End
+				}
+			}
+		}
+	}
+}
+
 // Exhausted, with the largest request there is.
 func TestAllocStoreExhausted(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
