@@ -429,7 +429,7 @@ func TestAllocStoreRetries(t *testing.T) {
 				for _, at := range began {
 					waits[at] = true
 				}
-				time.Sleep(10 * time.Millisecond)
+				time.Sleep(150 * time.Millisecond) // the server renews the table when nobody reads it for 100 ms
 			}
 			if err := tx.Commit(); err != nil {
 				t.Fatal(err)
@@ -454,6 +454,33 @@ func TestAllocStoreFailsAtOnce(t *testing.T) {
 	}
 	if took := time.Since(begin); took > 4*time.Second { // less than an attempt more would take
 		t.Fatal(took)
+	}
+}
+
+// Numbers beyond 2^53 and 2^62 are exact, whatever the server adds them up as.
+func TestAllocStoreLargeNumbers(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		for _, column := range []string{"BIGINT", "BIGINT UNSIGNED"} {
+			db.MustExec("DROP TABLE IF EXISTS leaf_alloc")
+			db.MustExec("CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id " + column + ", step INT)")
+			db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 1, 10)")
+			s := segment.NewAllocStore(db, "leaf_alloc")
+			seen := int64(0)
+			for _, floor := range []int64{1<<53 + 1, 1<<62 + 1, math.MaxInt64 - 31} {
+				for _, q := range []segment.Request{{N: 10, Floor: floor, Raise: true}, {N: 11, Floor: floor}} {
+					q.Tag, q.Seen = "a", seen
+					want := segment.Range{Start: max(floor, seen), Step: 10}
+					want.End = want.Start + q.N
+					r, err := s.Fetch(t.Context(), q)
+					row, rerr := s.Row(t.Context(), "a")
+					if err != nil || rerr != nil || r != want || row.MaxID != want.End {
+						t.Fatal(server.Name, column, q, r, err, row, rerr)
+					}
+					seen = r.End
+				}
+			}
+		}
 	}
 }
 
