@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -36,6 +37,7 @@ type table struct {
 	column  string // the key
 	highest int64  // the highest id the key column holds
 	integer bool
+	alone   bool // the key is the whole primary key
 	rule    Rule
 	gen     idgen.Generator
 	counts  *tableCounts
@@ -74,6 +76,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	}
 	t := &table{
 		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
+		alone:    key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name }),
 		checking: make(chan struct{}, 1),
 	}
 	kind, tag := Segment, ""
@@ -274,7 +277,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.integer {
-		highest, known, err = t.c.catalog.HighestKey(ctx, name, t.column, t.highest)
+		highest, known, err = t.readHighest(ctx, name)
 		if isServerError(err, errLockWait) { // the application's own connection has locked the table
 			var s string
 			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
@@ -294,6 +297,17 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
 	}
 	return max(highest, 0), known, nil
+}
+
+// readHighest is the highest key of a table where an index tells it.
+func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
+	if known = t.alone && name == t.name; !known {
+		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
+			return 0, false, err
+		}
+	}
+	highest, err = t.c.catalog.Highest(ctx, name, t.column, t.highest)
+	return highest, err == nil, err
 }
 
 // createRow adds the row of a tag, starting above the keys of every table
@@ -401,7 +415,7 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
 		return
 	}
-	highest, known, err := t.c.catalog.HighestKey(ctx, t.name, t.column, t.highest)
+	highest, known, err := t.readHighest(ctx, t.name)
 	if err != nil || !known {
 		return
 	}
