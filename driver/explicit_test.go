@@ -210,12 +210,12 @@ func TestStoreAwayAndAnExplicitKey(t *testing.T) {
 	openOn(t, ids, "leafTables=none", allocTable, row("t", 1, 1000))
 	_, leaf := open(t, "leafTables=t&leafStore="+strings.ReplaceAll(ids, "/", "%2F"), tableT)
 	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
-	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (500, 2)") // fetches a range that begins above
+	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (500, 2)", "INSERT INTO t (id, a) VALUES (600, 3)") // each fetches a range that begins above
 	if err := server.Kill9(); err != nil {
 		t.Fatal(err)
 	}
-	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (600, 3)")
-	_, err := leaf.Exec("INSERT INTO t (id, a) VALUES (50000, 4)")
+	mustExec(t, leaf, "INSERT INTO t (id, a) VALUES (700, 4)")
+	_, err := leaf.Exec("INSERT INTO t (id, a) VALUES (50000, 5)")
 	var fill *driver.FillError
 	var away *segment.UnavailableError
 	if !errors.As(err, &fill) || fill.Key != 50000 || !errors.As(err, &away) || !strings.Contains(err.Error(), "leafExplicit=keep") {
