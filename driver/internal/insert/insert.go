@@ -81,6 +81,9 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
 	w.head = span{w.began.tok.Pos, w.tok.Pos}
+	if straddles(w.text[w.began.prevEnd:w.began.tok.Pos]) {
+		w.head.from = w.began.prevEnd
+	}
 	headParams := w.params
 	n, written, ok := w.tableName()
 	if !ok {
@@ -245,7 +248,7 @@ func (w *insertReader) columnNames() []string {
 
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
-	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	w.endSource()
 	if w.staged {
 		w.noCalls() // what the rows call is called before the marker
 	}
