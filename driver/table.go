@@ -97,6 +97,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
 		IntegerKey:   integer,
+		Unsigned:     key.Unsigned(),
 		KeepZero:     c.cfg.KeepZero,
 		Floors:       skips && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly,

@@ -90,6 +90,11 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return top - 1, false
 }
 
+// Unsigned says whether the column's type has no negative values.
+func (c *Column) Unsigned() bool {
+	return strings.Contains(strings.ToLower(c.Type), "unsigned")
+}
+
 // A Catalog asks through a pool of its own: a query on an application's
 // connection would change its ROW_COUNT(), and in a pool of one wait for it.
 type Catalog struct{ db *sql.DB }

@@ -29,10 +29,13 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64) {
 	case nil:
 		return Wanted, 0
 	case int64:
-		if v == 0 {
+		switch {
+		case v == 0:
 			return t.zero()
+		case v < 0:
+			return t.negative()
 		}
-		return Given, max(v, 0)
+		return Given, v
 	case uint64:
 		if v == 0 {
 			return t.zero()
@@ -49,6 +52,8 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64) {
 			return t.zero()
 		case !(math.Abs(v) >= 1) && t.IntegerKey: // it rounds, in more than one way
 			return Unclear, 0
+		case v < 0:
+			return t.negative()
 		}
 		return Given, ceil(v)
 	case string:
@@ -78,11 +83,17 @@ func (t *Table) zero() (Meaning, int64) {
 	return Wanted, 0
 }
 
+// negative judges a number below 0. A column without such values may make 0 of
+// it, where that is no error.
+func (t *Table) negative() (Meaning, int64) {
+	if t.Unsigned {
+		return Unclear, 0
+	}
+	return Given, 0
+}
+
 func ceil(f float64) int64 {
-	switch f = math.Ceil(f); {
-	case !(f > 0):
-		return 0
-	case f >= math.MaxInt64:
+	if f = math.Ceil(f); f >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return int64(f)
@@ -119,7 +130,7 @@ func (t *Table) decimalMeaning(s string) (Meaning, int64) {
 	case whole == "" && t.IntegerKey:
 		return Unclear, 0 // it rounds, in more than one way
 	case negative:
-		return Given, 0
+		return t.negative()
 	}
 	floor, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil {

@@ -41,6 +41,17 @@ func TestKeyMeaning(t *testing.T) {
 	}
 }
 
+// TestNegativeKeys: a column without negative values may make 0 of one.
+func TestNegativeKeys(t *testing.T) {
+	for _, v := range []any{int64(-1), int64(math.MinInt64), -1.5, -1e30, math.Inf(-1), "-1", []byte("-1.5"), " -7 ", "-9223372036854775809"} {
+		signed, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
+		unsigned, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
+		if signed != Given || unsigned != Unclear {
+			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
+		}
+	}
+}
+
 func TestFloors(t *testing.T) {
 	integer, text := &Table{IntegerKey: true}, &Table{}
 	for _, tt := range []struct {

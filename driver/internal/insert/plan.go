@@ -61,6 +61,7 @@ type Table struct {
 	NowColumns []string
 
 	IntegerKey bool // a key of another type gets no upsert marker
+	Unsigned   bool // the key's type has no negative values
 	KeepZero   bool // 0 in the key column is a value, not "please generate"
 	Floors     bool // explicit keys move the counter
 	Marker     bool // the statement carries LAST_INSERT_ID(first)

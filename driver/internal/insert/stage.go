@@ -49,6 +49,33 @@ var clocks = map[string]bool{
 	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
 }
 
+// endSource notes that the source ends here, with the version comment that ends
+// behind it.
+func (w *insertReader) endSource() {
+	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	if gap := w.text[w.prevEnd:w.tok.Pos]; straddles(gap) {
+		if end := strings.Index(gap, "*/"); !strings.Contains(gap[:max(end, 0)], "/*") {
+			w.source.to += end + len("*/")
+		}
+	}
+}
+
+// whole says whether every version comment that a piece of the text holds a
+// part of is in it from its beginning to its end.
+func (w *insertReader) whole(piece string) bool {
+	in := w.s.Over(piece)
+	for star := false; ; {
+		t := in.Next()
+		switch {
+		case t.Kind == lex.EOF:
+			return true
+		case t.Kind == lex.Bad, t.Kind == '/' && star && piece[t.Pos-1] == '*':
+			return false
+		}
+		star = t.Kind == '*'
+	}
+}
+
 // finishStaged notes a statement whose rows are staged.
 func (w *insertReader) finishStaged() error {
 	if w.rows {
@@ -76,12 +103,17 @@ func (w *insertReader) finishStaged() error {
 		}
 		s.head, s.verb = verb+" INTO "+w.text[w.head.to:w.targetEnd], len(verb)
 	}
-	end := w.prevEnd
+	end := max(w.prevEnd, w.source.to)
 	if end > w.source.to {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
 	s.marker = w.Table.Marker && w.lastCall < 0
+	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
+		if !w.whole(piece) {
+			return refuse(w.Table, "a version comment begins in one part of it and ends in another, and its parts go to the server one by one", "write it without that comment")
+		}
+	}
 	if err := w.checkSource(s); err != nil {
 		return err
 	}
@@ -241,14 +273,13 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 		first = markerOpen + first + ")"
 	}
 	switch {
-	case b.N == 0:
 	case s.Key < 0:
 		if columns != "" {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
 		values = append(values, first+"+(ROW_NUMBER() OVER (ORDER BY leafsql_n)-1)")
-	default:
+	case b.N > 0:
 		lacks := s.lacks()
 		if s.upsert {
 			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
