@@ -132,11 +132,12 @@ func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, af
 //	upsert of several rows, with the markers        the first id if the server says so, else 0
 //	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
 //	upsert of several rows without our marker       0
+//	keys that are UUIDs                             what the server says
 //	select without a table that gave no row         what the server says; 0 under IGNORE
 func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
-	case b.N == 0, in.Conditional && affected == 0 && !in.Ignore:
+	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Conditional && affected == 0 && !in.Ignore:
 		return server, false
 	case in.Upsert && in.UpsertMarker && in.Marker:
 		// Each row that was updated or left alone put its own key into

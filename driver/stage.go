@@ -230,7 +230,7 @@ func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, err e
 		}
 	}
 	if b.N > 0 {
-		b.First, err = s.t.next(ctx, s.c.innerConn, b.N)
+		err = s.t.draw(ctx, s.c.innerConn, &b)
 	}
 	return b, err
 }

@@ -31,7 +31,7 @@ func BenchmarkAppendArgs(b *testing.B) {
 	for b.Loop() {
 		fills := [1]Block{{First: 201, N: 1}}
 		s := p.Template(fills[:])
-		dst = AppendArgs(dst[:0], args, s, fills[:], func(id int64) int64 { return id })
+		dst = AppendArgs(dst[:0], args, s, fills[:], idOf(same64), same64)
 	}
 }
 

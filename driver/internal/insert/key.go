@@ -25,6 +25,9 @@ const (
 // certain is left to the server. floor is the lowest whole number that is not
 // below a given key; 0: the counter need not pass it.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64) {
+	if b, ok := v.([]byte); ok && t.UUID != NoUUID && len(b) == 16 && strings.Trim(string(b), "\x00") == "" {
+		return t.zero()
+	}
 	switch v := v.(type) {
 	case nil:
 		return Wanted, 0
@@ -103,13 +106,13 @@ func ceil(f float64) int64 {
 // and "0.1" are keys of their own.
 func (t *Table) stringMeaning(s string) (Meaning, int64) {
 	m, floor := t.decimalMeaning(strings.Trim(s, " "))
-	if !t.IntegerKey {
-		if s == "0" {
-			return t.zero()
-		}
-		return Given, floor
+	switch {
+	case t.IntegerKey:
+		return m, floor
+	case s == "0", t.UUID != NoUUID && strings.Trim(s, "0-") == "": // a UUID of zeros, or no text
+		return t.zero()
 	}
-	return m, floor
+	return Given, floor
 }
 
 // decimalMeaning judges digits, perhaps with a sign and a fraction.

@@ -71,3 +71,19 @@ func TestFloors(t *testing.T) {
 		}
 	}
 }
+
+func TestUUIDMeaning(t *testing.T) {
+	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
+		table := &Table{UUID: form}
+		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0, false} {
+			if m, _ := table.KeyMeaning(v); m != Wanted {
+				t.Errorf("%T %v is a key", v, v)
+			}
+		}
+		for _, v := range []any{"00000000-0000-0000-0000-000000000001", append(make([]byte, 15), 1), "x", int64(7), time.Now()} {
+			if m, _ := table.KeyMeaning(v); m != Given {
+				t.Errorf("%T %v is no key", v, v)
+			}
+		}
+	}
+}

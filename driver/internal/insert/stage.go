@@ -1,6 +1,8 @@
 package insert
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -235,7 +237,10 @@ func (s *Stage) Look(stage string, below int64) string {
 	key := quoteName(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
 	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
-	if !s.table.IntegerKey {
+	switch {
+	case s.table.UUID != NoUUID:
+		highest = "NULL"
+	case !s.table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
 	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " FOR UPDATE"
@@ -251,7 +256,29 @@ func (s *Stage) lacks() string {
 	case s.table.IntegerKey:
 		return "(" + key + " IS NULL OR " + key + " = 0)"
 	}
+	switch s.table.UUID {
+	case UUIDText:
+		return "(" + key + " IS NULL OR CAST(" + key + " AS CHAR) IN ('0', '', '00000000-0000-0000-0000-000000000000'))"
+	case UUIDBytes:
+		return "(" + key + " IS NULL OR " + key + " = UNHEX(REPEAT('00', LENGTH(" + key + "))))"
+	}
 	return "(" + key + " IS NULL OR " + key + " = '0')"
+}
+
+// id is the expression for the id of a row, k of which stand before it.
+func (s *Stage) id(b Block, k string, marked bool) string {
+	switch {
+	case marked:
+		return markerOpen + strconv.FormatInt(b.First, 10) + ")+(" + k + ")"
+	case s.table.UUID == NoUUID:
+		return strconv.FormatInt(b.First, 10) + "+(" + k + ")"
+	}
+	low := "LPAD(HEX(CAST(" + strconv.FormatUint(binary.BigEndian.Uint64(b.UUID[8:]), 10) + "+(" + k + ") AS UNSIGNED)), 16, '0')"
+	if s.table.UUID == UUIDBytes {
+		return "UNHEX(CONCAT('" + hex.EncodeToString(b.UUID[:8]) + "', " + low + "))"
+	}
+	text := string(appendUUID(nil, b.UUID))
+	return "LOWER(CONCAT('" + text[:len("00000000-0000-0000-")] + "', LEFT(" + low + ", 4), '-', RIGHT(" + low + ", 12)))"
 }
 
 // Copy is the text that writes the rows of a stage to the table, with the ids
@@ -268,23 +295,20 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 			inner[i] = quoteName(c) + " " + values[i]
 		}
 	}
-	first := strconv.FormatInt(b.First, 10)
-	if marked = s.marker && b.N > 0; marked {
-		first = markerOpen + first + ")"
-	}
+	marked = s.marker && b.N > 0
 	switch {
 	case s.Key < 0:
 		if columns != "" {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
-		values = append(values, first+"+(ROW_NUMBER() OVER (ORDER BY leafsql_n)-1)")
+		values = append(values, s.id(b, "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1", marked))
 	case b.N > 0:
 		lacks := s.lacks()
 		if s.upsert {
 			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
 		}
-		values[s.Key] = "IF(" + lacks + ", " + first + "+(SUM(" + lacks + ") OVER (ORDER BY leafsql_n)-1), " + values[s.Key] + ")"
+		values[s.Key] = "IF(" + lacks + ", " + s.id(b, "SUM("+lacks+") OVER (ORDER BY leafsql_n)-1", marked) + ", " + values[s.Key] + ")"
 	}
 	from, tail := stage, s.tail
 	if s.upsert {
