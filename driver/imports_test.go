@@ -23,7 +23,7 @@ var imports = []struct {
 	{"driver/internal/plancache", nil, append(notStd, "database/sql")},
 	{"idgen", nil, append(notStd, "database/sql")},
 	{"idgen/worker", nil, notStd},
-	{"idgen/uuid7", nil, append(notStd, "database/sql")},
+	{"idgen/uuid7", nil, notStd},
 	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
