@@ -6,13 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
 )
 
-// process is a child that dies with this process, however that ends.
+// process is a server's process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -24,26 +23,17 @@ func start(cmd *exec.Cmd, output string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, so the
-		// thread has to live as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer out.Close()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the way it ended is in its output
-		}
-		close(p.done)
-	}()
-	if err := <-started; err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("nacostest: starting %s: %w", cmd.Path, err)
 	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the way it ended is in its output
+		close(p.done)
+	}()
 	return p, nil
 }
 

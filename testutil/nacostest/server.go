@@ -10,7 +10,7 @@
 // machine without them fails tests, never skips them.
 //
 // Each server is standalone, has a home of its own and listens on loopback
-// ports that were free. It dies with the test process. Servers boot one after
+// ports that were free. It goes with the test process, and its home too. Servers boot one after
 // another, also those of several test processes: a boot takes 10 s of two
 // cores. The package does not talk to the servers beyond asking whether they
 // are ready.
@@ -33,6 +33,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
 // Version is a server's version.
@@ -68,13 +71,15 @@ type Server struct {
 	opts Options
 	peer *membership // nil: standalone
 	proc *process    // nil when stopped
+
+	janitor *janitor.Janitor // of home
 }
 
 // bootTime bounds a boot; alone on two cores it takes 8 to 13 s.
 const bootTime = 3 * time.Minute
 
 // Start starts a server that is stopped when the test ends. If the test has
-// failed by then the server's output is logged and its home is kept.
+// failed by then the end of the server's output is logged.
 func Start(tb testing.TB, v Version, opts Options) *Server {
 	tb.Helper()
 	s, err := LaunchContext(tb.Context(), v, opts)
@@ -87,12 +92,10 @@ func Start(tb testing.TB, v Version, opts Options) *Server {
 
 // finish stops a test's server.
 func (s *Server) finish(tb testing.TB) {
-	s.Kill9()
 	if tb.Failed() {
-		tb.Logf("nacos %s, home kept in %s, last output:\n%s", s.Version, s.home, s.output())
-		return
+		tb.Logf("nacos %s, last output:\n%s", s.Version, s.output())
 	}
-	if err := os.RemoveAll(s.home); err != nil {
+	if err := s.Stop(); err != nil {
 		tb.Error(err)
 	}
 }
@@ -126,7 +129,11 @@ func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Version: v, home: home, jars: jars, opts: opts}, nil
+	s := &Server{Version: v, home: home, jars: jars, opts: opts}
+	if s.janitor, err = janitor.Start(home); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
+	}
+	return s, nil
 }
 
 // Addr is host:port of the HTTP API, as clients are configured with.
@@ -140,12 +147,14 @@ func (s *Server) Kill9() {
 	if s.proc != nil {
 		s.proc.kill9()
 		s.proc = nil
+		_ = s.janitor.Watch(0) // fails only if it is gone, and then the pid is not known to anybody
 	}
 }
 
 // Stop ends the server and removes all it has written.
 func (s *Server) Stop() error {
 	s.Kill9()
+	s.janitor.Stop()
 	return os.RemoveAll(s.home)
 }
 
@@ -217,7 +226,7 @@ func (s *Server) boot(ctx context.Context) error {
 	}
 	defer unlock()
 	if s.port == 0 {
-		if s.port, err = freePort(0); err != nil {
+		if s.port, err = freeport.Find(derived...); err != nil {
 			return err
 		}
 	}
@@ -232,14 +241,18 @@ func (s *Server) start() error {
 		return err
 	}
 	var err error
-	s.proc, err = start(s.command(), s.console())
-	return err
+	if s.proc, err = start(s.command(), s.console()); err != nil {
+		return err
+	}
+	return s.janitor.Watch(s.proc.cmd.Process.Pid)
 }
 
 func (s *Server) configure() error {
 	conf := filepath.Join(s.home, "conf")
-	if err := os.MkdirAll(conf, 0o755); err != nil {
-		return err
+	for _, dir := range []string{conf, filepath.Join(s.home, "tmp")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	props, err := servers.ReadFile(path.Join("servers", string(s.Version), "application.properties"))
 	if err != nil {
@@ -270,9 +283,9 @@ func (s *Server) command() *exec.Cmd {
 	lib := filepath.Join(s.jars, "lib")
 	first, main := "", "com.alibaba.nacos.Nacos"
 	args := []string{
-		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 		"-Dnacos.standalone=" + strconv.FormatBool(s.peer == nil), "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
-		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"),
+		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"), "-Djava.io.tmpdir=" + filepath.Join(s.home, "tmp"),
 	}
 	switch s.Version {
 	case V3:
