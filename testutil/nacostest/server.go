@@ -72,6 +72,8 @@ type Server struct {
 	peer *membership // nil: standalone
 	proc *process    // nil when stopped
 
+	recording bool // its classes are wanted for the archive
+
 	janitor *janitor.Janitor // of home
 }
 
@@ -125,6 +127,10 @@ func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newServer(v, opts, jars)
+}
+
+func newServer(v Version, opts Options, jars string) (*Server, error) {
 	home, err := os.MkdirTemp("", "nacostest-"+string(v)+"-")
 	if err != nil {
 		return nil, err
@@ -287,9 +293,14 @@ func (s *Server) command() *exec.Cmd {
 		"-Dnacos.standalone=" + strconv.FormatBool(s.peer == nil), "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
 		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"), "-Djava.io.tmpdir=" + filepath.Join(s.home, "tmp"),
 	}
+	if s.recording {
+		args = append(args, "-XX:+RecordDynamicDumpInfo")
+	} else {
+		args = append(args, "-XX:SharedArchiveFile="+filepath.Join(s.jars, archive))
+	}
 	switch s.Version {
 	case V3:
-		first, main = filepath.Join(s.jars, "classes")+":", "Boot"
+		first, main = filepath.Join(s.jars, "boot.jar")+":", "Boot"
 		args = append(args, "-Dnacos.deployment.type=server", fmt.Sprintf("-Dnacos.server.main.port=%d", s.port))
 	case V2, V2Lie:
 		first = lib + "/hessian-4.0.63.jar:" + lib + "/nacos-console-" + string(s.Version) + ".jar:"
