@@ -1,11 +1,11 @@
 package segment_test
 
 import (
-	"context"
+	"database/sql/driver"
 	"errors"
-	"math"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/DATA-DOG/go-sqlmock"
 	"github.com/jmoiron/sqlx"
@@ -14,208 +14,201 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-var errDown = errors.New("the database is down")
+// script is what a database is asked, in order, and what it answers.
+type script struct{ sqlmock.Sqlmock }
 
-// Every way a fetch can fail, and that it ends without a commit.
+const (
+	readText   = "SELECT max_id, step, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
+	updateText = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(GREATEST(max_id, 90) + 20) WHERE biz_tag = _utf8mb4 X'61' AND step BETWEEN 1 AND 15 AND max_id >= 100 AND max_id <= 9223372036854775787"
+	wroteText  = "SELECT LAST_INSERT_ID(), max_id FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
+)
+
+func (s script) ok(text string) { s.ExpectExec(text).WillReturnResult(sqlmock.NewResult(0, 0)) }
+
+func (s script) fails(text string, err error) { s.ExpectExec(text).WillReturnError(err) }
+
+// reads answers a look with rows of three values each.
+func (s script) reads(end string, values ...driver.Value) {
+	s.ok("START TRANSACTION")
+	s.ExpectQuery(readText).WillReturnRows(s.rows(values...))
+	s.ok(end)
+}
+
+func (s script) rows(values ...driver.Value) *sqlmock.Rows {
+	r := s.NewRowsWithColumnDefinition(sqlmock.NewColumn("max_id").OfType("BIGINT", int64(0)), sqlmock.NewColumn("step"), sqlmock.NewColumn("@@autocommit"))
+	for ; len(values) > 0; values = values[3:] {
+		r.AddRow(values[:3]...)
+	}
+	return r
+}
+
+func (s script) fit() { s.reads("COMMIT", 100, 15, 1) }
+
+func (s script) updates(id, rows int64) {
+	s.ExpectExec(updateText).WillReturnResult(sqlmock.NewResult(id, rows))
+}
+
+func (s script) wrote(id, maxID any) {
+	s.ExpectQuery(wroteText).WillReturnRows(sqlmock.NewRows([]string{"LAST_INSERT_ID()", "max_id"}).AddRow(id, maxID))
+}
+
+// Every way a fetch can go: it ends at once with an error that does not pass, another
+// attempt follows on one that does, and no range comes out that is not proven.
 func TestAllocStoreFaults(t *testing.T) {
-	const (
-		update = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(max_id + GREATEST(step, ?)) WHERE biz_tag = ?"
-		read   = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = ? FOR UPDATE"
-		limits = "SELECT max_id < -GREATEST(step, ?) AS below, max_id > 9223372036854775807 - GREATEST(step, ?) AS above FROM `shop`.`leaf_alloc` WHERE biz_tag = ?"
-	)
-	updated := func(m sqlmock.Sqlmock, id, rows int64) {
-		m.ExpectBegin()
-		m.ExpectExec(update).WithArgs(20, "a").WillReturnResult(sqlmock.NewResult(id, rows))
-	}
-	row := func(maxID, step any) *sqlmock.Rows {
-		return sqlmock.NewRows([]string{"biz_tag", "max_id", "step"}).AddRow("a", maxID, step)
-	}
-	out := func(below, above bool) *sqlmock.Rows {
-		return sqlmock.NewRows([]string{"below", "above"}).AddRow(below, above)
-	}
-	down := func(t *testing.T, err error) {
-		if !errors.Is(err, errDown) || errors.Is(err, idgen.ErrExhausted) {
-			t.Error(err)
-		}
-	}
-	says := func(text string) func(*testing.T, error) {
-		return func(t *testing.T, err error) {
-			if !strings.Contains(err.Error(), text) {
-				t.Error(err)
-			}
-		}
-	}
-	below := func(t *testing.T, err error) {
-		if !is[*segment.RangeError](err) {
-			t.Error(err)
-		}
-	}
+	bug := errors.New("Error 1064 (42000): a syntax error")
 	for name, c := range map[string]struct {
-		script func(sqlmock.Sqlmock)
-		check  func(*testing.T, error) // nil: a range
+		script func(s script)
+		want   string // in the error; "": the range [100, 120)
+		is     func(error) bool
 	}{
-		"well": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WithArgs("a").WillReturnRows(row(120, 10))
-			m.ExpectCommit()
-		}, nil},
-		"well, a proxy hides the id": {func(m sqlmock.Sqlmock) {
-			updated(m, 0, 1)
-			m.ExpectQuery(read).WithArgs("a").WillReturnRows(row(120, 10))
-			m.ExpectCommit()
-		}, nil},
-		"begin": {func(m sqlmock.Sqlmock) { m.ExpectBegin().WillReturnError(errDown) }, down},
-		"update": {func(m sqlmock.Sqlmock) {
-			m.ExpectBegin()
-			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(limits).WithArgs(20, 20, "a").WillReturnRows(out(false, false))
-			m.ExpectRollback()
-		}, down},
-		"update, and the look at its cause": {func(m sqlmock.Sqlmock) {
-			m.ExpectBegin()
-			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(limits).WillReturnError(errors.New("as well"))
-			m.ExpectRollback().WillReturnError(errors.New("as well"))
-		}, down},
-		"out of range": {func(m sqlmock.Sqlmock) {
-			m.ExpectBegin()
-			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(limits).WillReturnRows(out(false, true))
-			m.ExpectRollback()
-		}, func(t *testing.T, err error) {
-			if !errors.Is(err, idgen.ErrExhausted) || !errors.Is(err, errDown) {
-				t.Error(err)
-			}
+		"well":        {script: func(s script) { s.fit(); s.updates(120, 1) }},
+		"look: begin": {script: func(s script) { s.fails("START TRANSACTION", bug) }, want: "syntax"},
+		"look: select": {script: func(s script) {
+			s.ok("START TRANSACTION")
+			s.ExpectQuery(readText).WillReturnError(bug)
+			s.ok("ROLLBACK")
+		}, want: "syntax"},
+		"look: commit": {script: func(s script) {
+			s.ok("START TRANSACTION")
+			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1))
+			s.fails("COMMIT", bug)
+		}, want: "syntax"},
+		"look: no row":         {script: func(s script) { s.reads("ROLLBACK") }, want: "no row", is: is[*segment.UnknownTagError]},
+		"look: two rows":       {script: func(s script) { s.reads("ROLLBACK", 100, 15, 1, 100, 15, 1) }, want: "more than one row", is: is[*segment.RowError]},
+		"look: no number":      {script: func(s script) { s.reads("ROLLBACK", "x", 15, 1) }, want: "max_id is x", is: is[*segment.RowError]},
+		"look: step 0":         {script: func(s script) { s.reads("ROLLBACK", 100, 0, 1) }, want: "step is 0", is: is[*segment.RowError]},
+		"look: step too large": {script: func(s script) { s.reads("ROLLBACK", 100, 1<<31, 1) }, want: "step is 2147483648", is: is[*segment.RowError]},
+		"look: end":            {script: func(s script) { s.reads("COMMIT", "9223372036854775800", 15, 1) }, want: "used up", is: isExhausted},
+		"look: row broken off": {script: func(s script) {
+			s.ok("START TRANSACTION")
+			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1).RowError(0, bug))
+			s.ok("ROLLBACK")
+		}, want: "syntax"},
+		"look: the connection broke": {script: func(s script) { s.fails("START TRANSACTION", errDown); s.fit(); s.updates(120, 1) }},
+		"update":                     {script: func(s script) { s.fit(); s.fails(updateText, bug) }, want: "syntax"},
+		"update: out of range":       {script: func(s script) { s.fit(); s.fails(updateText, errors.New("Error 1264 (22003): Out of range value")) }, want: "1264"},
+		"update: the connection broke": {script: func(s script) {
+			s.fit()
+			s.fails(updateText, errDown)
+			s.fails(updateText, errDown)
+			s.updates(120, 1)
 		}},
-		"far below 1": {func(m sqlmock.Sqlmock) {
-			m.ExpectBegin()
-			m.ExpectExec(update).WillReturnError(errDown)
-			m.ExpectQuery(limits).WillReturnRows(out(true, false))
-			m.ExpectRollback()
-		}, below},
-		"far below 1, and the server took what it could": {func(m sqlmock.Sqlmock) {
-			updated(m, -40, 1)
-			m.ExpectQuery(read).WillReturnRows(row(math.MaxInt64, 10))
-			m.ExpectRollback()
-		}, below},
-		"still below 1": {func(m sqlmock.Sqlmock) {
-			updated(m, 0, 1)
-			m.ExpectQuery(read).WillReturnRows(row(0, 10))
-			m.ExpectRollback()
-		}, below},
-		"no count of rows": {func(m sqlmock.Sqlmock) {
-			m.ExpectBegin()
-			m.ExpectExec(update).WillReturnResult(sqlmock.NewErrorResult(errDown))
-			m.ExpectRollback()
-		}, down},
-		"0 rows": {func(m sqlmock.Sqlmock) {
-			updated(m, 0, 0)
-			m.ExpectRollback()
-		}, func(t *testing.T, err error) {
-			e, ok := errors.AsType[*segment.UnknownTagError](err)
-			if !ok || *e != (segment.UnknownTagError{Tag: "a", Table: "`shop`.`leaf_alloc`"}) {
-				t.Error(err)
+		"update: conflicts": {script: func(s script) {
+			s.fit()
+			for _, text := range []string{
+				"Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction",
+				"Error 1205 (HY000): Lock wait timeout exceeded; try restarting transaction",
+				"Error 1180 (HY000): Got error 149 during COMMIT",
+				"Error 3101 (40000): Plugin instructed the server to rollback the current transaction.",
+				"Error 9999 (40002): something that a proxy made up",
+				"Error 1213: Deadlock found when trying to get lock",
+			} {
+				s.fails(updateText, errors.New(text))
 			}
+			s.updates(120, 1)
 		}},
-		"2 rows": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 2)
-			m.ExpectRollback()
-		}, says("2 rows")},
-		"select": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnError(errDown)
-			m.ExpectQuery(limits).WillReturnError(errDown)
-			m.ExpectRollback()
-		}, down},
-		"select without a row": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(sqlmock.NewRows([]string{"biz_tag", "max_id", "step"}))
-			m.ExpectQuery(limits).WillReturnRows(sqlmock.NewRows([]string{"below", "above"}))
-			m.ExpectRollback()
-		}, says("no rows")},
-		"scan": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(row("x", 10))
-			m.ExpectQuery(limits).WillReturnRows(out(false, false))
-			m.ExpectRollback()
-		}, says("max_id")},
-		"read back differs": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(row(140, 10))
-			m.ExpectRollback()
-		}, says("set to 120 and reads 140")},
-		"step 0": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(row(120, 0))
-			m.ExpectRollback()
-		}, says("step 0")},
-		"step too large": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(row(120, math.MaxInt32+1))
-			m.ExpectRollback()
-		}, says("step 2147483648")},
-		"below seen": {func(m sqlmock.Sqlmock) {
-			updated(m, 119, 1)
-			m.ExpectQuery(read).WillReturnRows(row(119, 10))
-			m.ExpectRollback()
-		}, func(t *testing.T, err error) {
-			e, ok := errors.AsType[*segment.RolledBackError](err)
-			if !ok || *e != (segment.RolledBackError{Tag: "a", Table: "`shop`.`leaf_alloc`", Start: 99, Seen: 100}) {
-				t.Error(err)
-			}
+		"update: no count of rows": {script: func(s script) { s.fit(); s.ExpectExec(updateText).WillReturnResult(sqlmock.NewErrorResult(bug)) }, want: "syntax"},
+		"update: two rows":         {script: func(s script) { s.fit(); s.updates(120, 2) }, want: "more than one row", is: is[*segment.RowError]},
+		"update: below seen":       {script: func(s script) { s.fit(); s.updates(119, 1) }, want: "says it is 119", is: is[*segment.RowError]},
+		"update: below n":          {script: func(s script) { s.fit(); s.updates(19, 1) }, want: "says it is 19", is: is[*segment.RowError]},
+		"update: negative":         {script: func(s script) { s.fit(); s.updates(-1<<63, 1) }, want: "says it is -9223372036854775808", is: is[*segment.RowError]},
+		"0 rows: gone":             {script: func(s script) { s.fit(); s.updates(0, 0); s.reads("ROLLBACK") }, want: "no row", is: is[*segment.UnknownTagError]},
+		"0 rows: by now it fits":   {script: func(s script) { s.fit(); s.updates(0, 0); s.fit(); s.updates(120, 1) }},
+		"0 rows, an older insert id": {script: func(s script) {
+			s.fit()
+			s.updates(120, 0)
+			s.fit()
+			s.updates(0, 0)
+			s.fit()
+			s.updates(120, 1)
 		}},
-		"commit": {func(m sqlmock.Sqlmock) {
-			updated(m, 120, 1)
-			m.ExpectQuery(read).WillReturnRows(row(120, 10))
-			m.ExpectCommit().WillReturnError(errDown)
-		}, func(t *testing.T, err error) { down(t, err); says("commit")(t, err) }},
+		"0 rows: behind, then not": {script: func(s script) { s.fit(); s.updates(0, 0); s.reads("COMMIT", 90, 15, 1); s.updates(120, 1) }},
+		"no insert id": {script: func(s script) {
+			s.fit()
+			s.updates(0, 1)
+			s.ok("START TRANSACTION")
+			s.updates(0, 1)
+			s.wrote(120, 120)
+			s.ok("COMMIT")
+		}},
+		"no autocommit": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.wrote(120, 120)
+			s.ok("COMMIT")
+		}},
+		"transaction: conflict, the next one is whole": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.ExpectQuery(wroteText).WillReturnError(errors.New("Error 1213 (40001): Deadlock found"))
+			s.ok("ROLLBACK")
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.wrote(120, 120)
+			s.ok("COMMIT")
+		}},
+		"transaction: 0 rows": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 0)
+			s.ok("COMMIT")
+			s.reads("ROLLBACK")
+		}, want: "no row"},
+		"transaction: reads something else": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.wrote(120, 140)
+			s.ok("ROLLBACK")
+		}, want: "set to 120 and reads 140", is: is[*segment.RowError]},
+		"transaction: the row is gone": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.ExpectQuery(wroteText).WillReturnError(bug)
+			s.ok("ROLLBACK")
+		}, want: "syntax"},
+		"transaction: below seen": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(119, 1)
+			s.wrote(119, 119)
+			s.ok("COMMIT")
+		}, want: "says it is 119"},
+		"transaction: commit": {script: func(s script) {
+			s.reads("COMMIT", 100, 15, 0)
+			s.ok("START TRANSACTION")
+			s.updates(120, 1)
+			s.wrote(120, 120)
+			s.fails("COMMIT", bug)
+		}, want: "syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer db.Close()
-			c.script(mock)
-			mock.ExpectClose()
-			r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").Fetch(t.Context(), "a", 20, 100)
-			switch {
-			case c.check == nil && (err != nil || r != (segment.Range{Start: 100, End: 120, Step: 10})):
-				t.Error(r, err)
-			case c.check != nil && (err == nil || r != (segment.Range{})):
-				t.Error("a range came out of a fetch that failed:", r, err)
-			case c.check != nil:
-				c.check(t, err)
-			}
-			db.Close()
-			if err := mock.ExpectationsWereMet(); err != nil {
-				t.Error(err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				c.script(script{mock})
+				r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").
+					Fetch(t.Context(), segment.Request{Tag: "a", N: 20, Step: 15, Floor: 90, Seen: 100})
+				switch {
+				case c.want == "" && (err != nil || r != segment.Range{Start: 100, End: 120, Step: 15}):
+					t.Error(r, err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || r != segment.Range{}):
+					t.Error(r, err)
+				case c.is != nil && !c.is(err):
+					t.Errorf("%T", err)
+				}
+				if err := mock.ExpectationsWereMet(); err != nil {
+					t.Error(err)
+				}
+			})
 		})
 	}
 }
 
-// A context that ends inside the transaction gives no range.
-func TestAllocStoreCancelled(t *testing.T) {
-	db, mock, err := sqlmock.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	mock.MatchExpectationsInOrder(false) // database/sql rolls back on its own
-	mock.ExpectBegin()
-	mock.ExpectRollback()
-	mock.ExpectExec("UPDATE").WillReturnResult(cancelling(cancel))
-	mock.ExpectQuery("SELECT").WillReturnRows(sqlmock.NewRows([]string{"biz_tag", "max_id", "step"}).AddRow("a", 120, 10))
-	mock.ExpectCommit()
-	if r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "leaf_alloc").Fetch(ctx, "a", 1, 0); !errors.Is(err, context.Canceled) {
-		t.Error(r, err)
-	}
-}
-
-// cancelling is an UPDATE's result that ends the context when it is read.
-type cancelling context.CancelFunc
-
-func (c cancelling) LastInsertId() (int64, error) { return 120, nil }
-func (c cancelling) RowsAffected() (int64, error) { c(); return 1, nil }
+func isExhausted(err error) bool { return errors.Is(err, idgen.ErrExhausted) }

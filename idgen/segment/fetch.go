@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// waiter is a call of Next that found no ids. first and err belong to the call once
-// done is closed.
+// waiter is a call of Next that found no ids, or one of Skip that found the row below
+// its key. first and err belong to the call once done is closed.
 type waiter struct {
-	n     int64 // 0 when the call has given up
+	n     int64 // ids wanted
+	key   int64 // or the key to be passed
+	gone  bool  // the call is over
 	done  chan struct{}
 	first int64
 	err   error
@@ -30,11 +34,18 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 		g.mu.Unlock()
 		return first, nil
 	}
+	w := &waiter{n: n, done: make(chan struct{})}
+	err := g.await(ctx, w)
+	return w.first, err
+}
+
+// await waits, no longer than ctx, until a fetch has served w. It is called with g.mu
+// held, and lets it go.
+func (g *Generator) await(ctx context.Context, w *waiter) error {
 	if err := ctx.Err(); err != nil {
 		defer g.mu.Unlock()
-		return 0, g.gaveUp(err)
+		return g.gaveUp(err)
 	}
-	w := &waiter{n: n, done: make(chan struct{})}
 	g.waiters = append(g.waiters, w)
 	g.stats.Waits++
 	g.fetch()
@@ -42,18 +53,18 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 
 	select {
 	case <-w.done:
-		return w.first, w.err
+		return w.err
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case <-w.done: // the ids came at the same moment
-		return w.first, w.err
+	case <-w.done: // it came at the same moment
+		return w.err
 	default:
 	}
-	w.n = 0
-	return 0, g.gaveUp(ctx.Err())
+	w.gone = true
+	return g.gaveUp(ctx.Err())
 }
 
 // gaveUp is the error of a call whose context ended with err.
@@ -71,100 +82,162 @@ func (g *Generator) fetch() {
 		return
 	}
 	g.fetching = true
-	step, seen := g.pace.next(time.Now()), g.seen
-	var wanted int64
-	for _, w := range g.waiters {
-		wanted = min(wanted+w.n, MaxRowStep)
-	}
-	n := max(step, wanted)
+	q, step := g.request(time.Now())
 	g.tasks.Go(func() {
-		begin := time.Now()
-		r, err := g.load(n, seen)
+		began := time.Now()
+		r, err := g.load(q)
 		now := time.Now()
 
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		if !g.closed && err == nil {
-			g.pace.arrived(step, r.Step, now.Sub(begin), now)
-			g.arrived(r)
+			if step > 0 && r.Start < r.End {
+				g.pace.arrived(step, now.Sub(began), now)
+				g.stats.Step = step
+			}
+			g.arrived(q, r, now)
 		}
 		g.fetching = false // not before the waiters are served, who count as demand
-		switch {
+		switch s := g.cur.Load(); {
 		case g.closed:
 		case err != nil:
-			g.failed(err)
+			g.failed(err, step)
 		case len(g.waiters) > 0:
 			g.fetch()
-		default:
-			g.stock(g.cur.Load())
+		case step > 0:
+			g.stock(s)
+		default: // nobody asked for ids; who does next looks after the stock
+			s.mark.Store(s.taken())
 		}
 	})
 }
 
-// load fetches a range of at least n ids from the store and judges it.
-func (g *Generator) load(n, seen int64) (Range, error) {
+// request says what to ask the store for: how the row stands where that is not known,
+// else to move it above the keys that wait, else for ids, in number the pace's step or
+// as many as are wanted. step is 0 where it is not for ids.
+func (g *Generator) request(now time.Time) (q Request, step int64) {
+	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
+	if !g.pace.known(now) {
+		return q, 0
+	}
+	q.Step = g.pace.row
+	var wanted, key int64
+	for _, w := range g.waiters {
+		if !w.gone {
+			wanted, key = min(wanted+w.n, MaxRowStep), max(key, w.key)
+		}
+	}
+	if key > 0 {
+		q.Raise, q.Floor = true, key+1
+		q.N = min(q.Step, math.MaxInt64-q.Floor)
+		return q, 0
+	}
+	g.pace.measure(g.stats.IDs+g.cur.Load().issued(), now)
+	step = g.pace.next(now)
+	q.N = max(step, wanted)
+	return q, step
+}
+
+// load sends a request to the store and judges the answer.
+func (g *Generator) load(q Request) (Range, error) {
 	ctx, cancel := context.WithTimeout(g.ctx, g.timeout)
 	defer cancel()
-	r, err := g.store.Fetch(ctx, g.tag, n, seen)
+	r, err := g.store.Fetch(ctx, q)
 	switch {
 	case err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
 		// Not to be taken for the end of the caller's own context.
 		return r, fmt.Errorf("no answer within %v", g.timeout)
 	case err != nil:
 		return r, err
-	case max(r.Start, 0) < seen:
-		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: seen}
-	case r.End < 1 || r.Start > r.End-n:
-		return r, &RangeError{Tag: g.tag, Range: r}
+	case r.Start >= 0 && r.Start < q.Seen:
+		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
+	case r.Step < 1 || r.Step > MaxRowStep:
+	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor):
+		return r, nil
+	case q.N > 0 && r.Start >= q.Floor && r.Start <= r.End-q.N:
+		return r, nil
 	}
-	return r, nil
+	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store gave [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "it does not keep the contract of segment.Store"}
 }
 
-// arrived puts a range into the queue and serves who waits, first come first served.
-func (g *Generator) arrived(r Range) {
+// arrived notes what the store gave and serves who waits.
+func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	if g.warned {
 		g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 	}
-	g.stats.Fetches++
-	g.seen = r.End
 	g.failure, g.pause, g.warned = nil, 0, false
+	g.top = max(g.top, r.End)
+	if r.Start == r.End {
+		g.pace.looks(r.Step, now)
+	} else {
+		g.stats.Fetches++
+		g.seen = r.End
+		g.pace.begun = true
+		g.add(span{r.Start, r.End})
+	}
+	g.serve()
+}
 
-	// A range from 0 holds one id fewer: MySQL reads 0 as "generate one".
-	if s := (span{max(r.Start, 1), r.End}); s.size() > 0 {
-		if last := len(g.queue) - 1; last >= 0 && g.queue[last].end == s.start {
-			g.queue[last].end = s.end
-		} else {
-			g.queue = append(g.queue, s)
+// add puts a span behind the queue, without the ids that are to be skipped.
+func (g *Generator) add(s span) {
+	if low := min(g.floor, s.end); s.start < low {
+		g.stats.Dropped += low - s.start
+		s.start = low
+	}
+	if s.size() <= 0 {
+		return
+	}
+	if last := len(g.queue) - 1; last >= 0 && g.queue[last].end == s.start {
+		g.queue[last].end = s.end
+	} else {
+		g.queue = append(g.queue, s)
+	}
+}
+
+// serve gives who waits what has come: first the keys that the row is above of, then
+// the ids, first come first served.
+func (g *Generator) serve() {
+	for _, w := range g.waiters {
+		if !w.gone && w.key > 0 && w.key < g.top {
+			g.pass(w.key)
+			w.finish(nil)
 		}
 	}
-	for len(g.waiters) > 0 {
-		w := g.waiters[0]
-		if w.n > 0 {
+	short := false
+	for _, w := range g.waiters {
+		if !w.gone && w.n > 0 && !short {
 			first, ok := g.take(w.n)
-			if !ok {
-				return
+			if short = !ok; ok {
+				w.first = first
+				w.finish(nil)
 			}
-			w.first = first
-			close(w.done)
 		}
-		g.waiters = g.waiters[1:]
 	}
-	g.waiters = nil
+	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool { return w.gone })
+}
+
+// finish ends a call's wait.
+func (w *waiter) finish(err error) {
+	w.err, w.gone = err, true
+	close(w.done)
 }
 
 // failed tells who waits, and plans the next attempt if the store may come back by
-// itself.
-func (g *Generator) failed(err error) {
+// itself. Where the fetch was not for ids (step 0), it takes somebody who waits.
+func (g *Generator) failed(err error, step int64) {
+	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.row {
+		g.pace.step = 0 // the row's own may still fit
+		g.fetch()
+		return
+	}
 	g.stats.Failures++
 	g.failure = err
-	if errors.Is(err, idgen.ErrExhausted) {
-		g.pace.step = 0 // the row's own step may still fit
-	}
 	if len(g.waiters) == 0 && !g.warned {
 		g.warned = true
 		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "err", err)
 	}
 	if isAnswer(err) {
+		g.pace.row = 0 // who mends a row may give it another step
 		g.fail(err)
 		return
 	}
@@ -174,16 +247,17 @@ func (g *Generator) failed(err error) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.retry = nil
-		g.fetch()
+		if step > 0 || slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone }) {
+			g.fetch()
+		}
 	})
 }
 
 // fail gives err to who waits.
 func (g *Generator) fail(err error) {
 	for _, w := range g.waiters {
-		if w.n > 0 {
-			w.err = err
-			close(w.done)
+		if !w.gone {
+			w.finish(err)
 		}
 	}
 	g.waiters = nil
@@ -193,10 +267,8 @@ func (g *Generator) fail(err error) {
 func isAnswer(err error) bool {
 	var (
 		unknown *UnknownTagError
-		step    *StepError
+		row     *RowError
 		back    *RolledBackError
-		rng     *RangeError
 	)
-	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &step) ||
-		errors.As(err, &back) || errors.As(err, &rng)
+	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back)
 }

@@ -47,8 +47,10 @@ func TestColdStartIsOneFetch(t *testing.T) {
 		if len(firsts) != 64 || errs != nil {
 			t.Fatal(firsts, errs)
 		}
-		asked(t, m, 1)
-		if s := g.Stats(); s.Waits != 64 || s.Fetches != 1 || s.IDs != 64 || s.Remaining != 936 {
+		asked(t, m, 64, 1000) // the second range is for later
+		time.Sleep(5 * time.Millisecond)
+		synctest.Wait()
+		if s := g.Stats(); s.Waits != 64 || s.Fetches != 2 || s.IDs != 64 || s.Remaining != 1000 {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -63,7 +65,7 @@ func TestColdStartOfBlocks(t *testing.T) {
 		if len(firsts) != 64 || errs != nil {
 			t.Fatal(firsts, errs)
 		}
-		if got := m.Asked(); len(got) > 3 {
+		if got := m.Requests(); len(got) > 3 {
 			t.Fatal(got)
 		}
 	})
@@ -82,10 +84,10 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 		if _, errs := hasty(); len(errs) != 1 || !errors.Is(errs[0], context.DeadlineExceeded) || time.Since(begin) != 300*time.Millisecond {
 			t.Fatal(errs, time.Since(begin))
 		}
-		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != time.Second {
+		if firsts, errs := patient(); errs != nil || firsts[0] != 1 || time.Since(begin) != 2*time.Second { // a look, a fetch
 			t.Fatal(firsts, errs, time.Since(begin))
 		}
-		asked(t, m, 1)
+		asked(t, m, 16)
 
 		// Ids in memory are issued whatever the context; none are fetched for one that
 		// has ended.
@@ -95,7 +97,7 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 		if id, err := g.Next(ctx, 5000); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(id, err)
 		}
-		asked(t, m, 1)
+		asked(t, m, 16)
 	})
 }
 
@@ -115,11 +117,11 @@ func TestFetchHasATimeLimit(t *testing.T) {
 }
 
 func TestOutage(t *testing.T) {
-	m := memory(1, 100)
+	m := memory(1, 1000)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 1, 1)
 		m.Fail(errDown)
-		for want := int64(2); want <= 100; want++ { // from memory
+		for want := int64(2); want <= 16; want++ { // from memory
 			next(t, g, 1, want)
 		}
 		// Each call that finds nothing fails with the cause, in bounded time.
@@ -141,9 +143,9 @@ func TestOutage(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Attempts go on without calls, a second apart at most.
-		before := len(m.Asked())
+		before := len(m.Requests())
 		time.Sleep(time.Minute)
-		if n := len(m.Asked()) - before; n < 60 || n > 121 {
+		if n := len(m.Requests()) - before; n < 60 || n > 121 {
 			t.Fatal(n, "attempts in a minute")
 		}
 		// Back: the first answer comes within a step, to those who wait as well.
@@ -153,7 +155,7 @@ func TestOutage(t *testing.T) {
 		if firsts, errs := waiting(); errs != nil || len(firsts) != 3 || time.Since(begin) > time.Second {
 			t.Fatal(firsts, errs, time.Since(begin))
 		}
-		next(t, g, 1, 104)
+		next(t, g, 1, 20)
 	})
 }
 
@@ -164,14 +166,14 @@ func TestPrefetchFails(t *testing.T) {
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		next(t, g, 1, 1)
 		m.Fail(errDown)
-		for want := int64(2); want <= 900; want++ {
+		for want := int64(2); want <= 14; want++ {
 			next(t, g, 1, want)
 		}
-		asked(t, m, 1, 2000)
+		asked(t, m, 16, 1000)
 		m.Fail(nil)
 		time.Sleep(50 * time.Millisecond)
-		asked(t, m, 1, 2000, 2000)
-		for want := int64(901); want <= 1200; want++ {
+		asked(t, m, 16, 1000, 1000)
+		for want := int64(15); want <= 400; want++ {
 			next(t, g, 1, want)
 		}
 		if s := g.Stats(); s.Waits != 1 || s.Failures != 1 || s.Fetches != 2 {
@@ -214,7 +216,7 @@ func TestAnswersAreNotOutages(t *testing.T) {
 			}
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: -1})
-		if id, err := g.Next(t.Context(), 1); !is[*segment.StepError](err) {
+		if id, err := g.Next(t.Context(), 1); !is[*segment.RowError](err) {
 			t.Fatal(id, err)
 		}
 		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 10})
@@ -222,8 +224,11 @@ func TestAnswersAreNotOutages(t *testing.T) {
 		if time.Since(begin) != 0 {
 			t.Fatal("an answer was waited for", time.Since(begin))
 		}
+		before := len(m.Requests())
 		time.Sleep(time.Hour)
-		asked(t, m, 1, 1, 1, 1, 1, 1, 1) // nor is it asked for in the background
+		if n := len(m.Requests()) - before; n > 0 || before != 8 {
+			t.Fatal(before, "requests, and", n, "in the background")
+		}
 	})
 }
 
@@ -234,47 +239,60 @@ func TestRolledBack(t *testing.T) {
 		"restored":  func(m *segmenttest.Memory) { m.Put(segment.Row{Tag: "a", MaxID: 129, Step: 10}) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := memory(100, 10)
+			m := memory(100, 20)
 			bubble(t, m, func(t *testing.T, g *segment.Generator) {
-				next(t, g, 10, 100) // and [110, 130) is fetched
+				next(t, g, 10, 100) // of [100, 116), and [116, 136) is fetched
 				next(t, g, 2, 110)
 				change(m)
-				for want := int64(112); want < 130; want++ {
+				for want := int64(112); want < 136; want++ {
 					next(t, g, 1, want)
 				}
 				for range 100 {
 					id, err := g.Next(t.Context(), 1)
 					e, ok := errors.AsType[*segment.RolledBackError](err)
-					if !ok || e.Tag != "a" || e.Seen != 130 || e.Start >= 130 {
+					if !ok || e.Tag != "a" || e.Seen != 136 || e.Start >= 136 {
 						t.Fatal(id, err)
 					}
 				}
-				m.Put(segment.Row{Tag: "a", MaxID: 130, Step: 10})
-				next(t, g, 1, 130)
+				m.Put(segment.Row{Tag: "a", MaxID: 136, Step: 10})
+				next(t, g, 1, 136)
 			})
 		})
 	}
 }
 
 // liar is a store that does not keep the contract.
-type liar func(n, seen int64) (segment.Range, error)
+type liar func(q segment.Request) segment.Range
 
-func (l liar) Fetch(_ context.Context, _ string, n, seen int64) (segment.Range, error) {
-	return l(n, seen)
-}
+func (l liar) Fetch(_ context.Context, q segment.Request) (segment.Range, error) { return l(q), nil }
 
 func TestStoresThatLie(t *testing.T) {
-	bubble(t, liar(func(n, seen int64) (segment.Range, error) { return segment.Range{Start: 1, End: 11, Step: 10}, nil }),
-		func(t *testing.T, g *segment.Generator) {
-			next(t, g, 10, 1)
-			if id, err := g.Next(t.Context(), 1); !is[*segment.RolledBackError](err) {
-				t.Fatal(id, err)
+	bubble(t, liar(func(q segment.Request) segment.Range {
+		if q.N == 0 {
+			return segment.Range{Start: 1, End: 1, Step: 10}
+		}
+		return segment.Range{Start: 1, End: 11, Step: 10}
+	}), func(t *testing.T, g *segment.Generator) {
+		next(t, g, 10, 1)
+		if id, err := g.Next(t.Context(), 1); !is[*segment.RolledBackError](err) {
+			t.Fatal(id, err)
+		}
+	})
+	for _, r := range []segment.Range{
+		{}, {Start: 5, End: 5}, {Start: 5, End: 5, Step: 10}, {Start: 7, End: 5, Step: 10}, {Start: 5, End: 14, Step: 10},
+		{Start: 0, End: 10, Step: 10}, {Start: 5, End: 15}, {Start: -20, End: -10, Step: 10}, {Start: -1 << 63, End: 0, Step: 10},
+	} {
+		bubble(t, liar(func(q segment.Request) segment.Range {
+			if q.N == 0 {
+				return segment.Range{Start: 0, End: 0, Step: 10}
 			}
-		})
-	for _, r := range []segment.Range{{}, {Start: 5, End: 5}, {Start: 7, End: 5}, {Start: 5, End: 14}, {Start: -20, End: -10}, {Start: -1 << 63, End: 0}} {
-		bubble(t, liar(func(n, seen int64) (segment.Range, error) { return r, nil }), func(t *testing.T, g *segment.Generator) {
-			if id, err := g.Next(t.Context(), 10); !is[*segment.RangeError](err) {
+			return r
+		}), func(t *testing.T, g *segment.Generator) {
+			if id, err := g.Next(t.Context(), 10); !is[*segment.RowError](err) {
 				t.Fatal(r, id, err)
+			}
+			if err := g.Skip(t.Context(), 20); !is[*segment.RowError](err) {
+				t.Fatal(r, err)
 			}
 		})
 	}
@@ -305,7 +323,7 @@ func TestClose(t *testing.T) {
 				t.Fatal(id, err)
 			}
 		}
-		if s := g.Stats(); s.IDs != 60 || s.Dropped != 240 || s.Remaining != 0 {
+		if s := g.Stats(); s.IDs != 60 || s.Dropped != 100 || s.Remaining != 0 {
 			t.Fatalf("%+v", s)
 		}
 	})
@@ -313,11 +331,38 @@ func TestClose(t *testing.T) {
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		g.Next(t.Context(), 1)
 		g.Close()
-		before := len(m.Asked())
+		before := len(m.Requests())
 		time.Sleep(time.Hour)
-		if n := len(m.Asked()) - before; n > 0 {
+		if n := len(m.Requests()) - before; n > 0 {
 			t.Fatal(n, "attempts after Close")
 		}
+	})
+}
+
+// deaf is a store that does not hear of the end of its context.
+type deaf chan struct{}
+
+func (d deaf) Fetch(context.Context, segment.Request) (segment.Range, error) {
+	<-d
+	return segment.Range{}, errDown
+}
+
+// Close does not wait for ever for a store that breaks its contract.
+func TestCloseOfADeafStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := make(deaf)
+		g := segment.New(store, "a", nil)
+		waiting := calls(t.Context(), g, 1, 1)
+		synctest.Wait()
+		begin := time.Now()
+		g.Close()
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Fatal(took)
+		}
+		if _, errs := waiting(); len(errs) != 1 || !errors.Is(errs[0], idgen.ErrClosed) {
+			t.Fatal(errs)
+		}
+		close(store)
 	})
 }
 

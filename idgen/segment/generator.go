@@ -1,32 +1,3 @@
-// Package segment issues ids from ranges fetched from a table, one tag a generator,
-// like the segment mode of Leaf, whose table leaf_alloc it can share with running
-// Java servers.
-//
-//	store := segment.NewAllocStore(sqlx.NewDb(pool, "mysql"), "leaf_alloc")
-//	orders := segment.New(store, "orders", nil)
-//	defer orders.Close()
-//	id, err := orders.Next(ctx, 1)
-//
-// A call costs one atomic addition while ids are in memory. The next range is fetched
-// before they run out: when half are gone, or earlier if the rate at which they go and
-// the time a fetch takes ask for it. A range is as long as the row's step at first,
-// twice the one before when that lasted less than 15 minutes (up to 1,000,000 or the
-// row's step), half of it after more than 30 minutes (down to the row's step).
-//
-// When the store is away, ids in memory are issued as ever while attempts go on in the
-// background, at most a second apart. A call that finds none left waits for the
-// outcome of one attempt, the one under way or the next one, and fails with its cause:
-// after the longest pause and the fetch's time limit at the latest, sooner if its
-// context ends. Errors that are the table's answer, such as *UnknownTagError, come at
-// once and are asked for anew by each call.
-//
-// A generator remembers the highest id it fetched and refuses ranges below, so that a
-// row that was lowered, recreated or restored while it lives is noticed
-// (*RolledBackError). A process that starts afterwards cannot know.
-//
-// The ids of one generator ascend. What is left in memory when a process ends is lost,
-// and so are the ends of ranges too short for a block: the package keeps no ids on
-// disk, since a copy of a range that survives its process is issued twice.
 package segment
 
 import (
@@ -62,6 +33,8 @@ type Generator struct {
 	queue    []span // fetched, after cur's, ascending, none adjoining
 	pace     pace
 	seen     int64 // the end of the highest range fetched
+	top      int64 // the row stands here or above: seen, or what a look at it told
+	floor    int64 // the lowest id that may still be issued
 	waiters  []*waiter
 	fetching bool
 	retry    *time.Timer   // the next attempt while the store is away, else nil
@@ -69,7 +42,7 @@ type Generator struct {
 	failure  error         // of the last fetch, nil if it went well
 	warned   bool          // the log knows of the failure
 	closed   bool
-	stats    Stats // IDs: of the segments before cur
+	stats    Stats // IDs, Dropped: but for cur's
 }
 
 // Stats of a Generator since it was made.
@@ -77,15 +50,15 @@ type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
 	IDs       int64 // ids issued
-	Dropped   int64 // ids fetched and given up: at Close, or too few for a block
-	Waits     int64 // calls of Next that waited for a fetch
+	Dropped   int64 // ids fetched and given up: at Close, by Skip, or too few for a block
+	Waits     int64 // calls of Next and Skip that waited for the store
 	Step      int64 // the last fetch's step; 0 before the first
 	Remaining int64 // ids in memory
 }
 
 // New returns a generator for tag. Nothing is fetched before the first Next.
 func New(store Store, tag string, opts *Options) *Generator {
-	g := &Generator{store: store, tag: tag, timeout: 5 * time.Second, log: slog.Default()}
+	g := &Generator{store: store, tag: tag, timeout: 5 * time.Second, log: slog.Default(), floor: 1}
 	if opts != nil && opts.Timeout > 0 {
 		g.timeout = opts.Timeout
 	}
@@ -153,11 +126,11 @@ func (g *Generator) look(s *segment) {
 func (g *Generator) stock(s *segment) {
 	now := time.Now()
 	taken := s.taken()
-	g.pace.measure(g.stats.IDs+taken, now)
+	g.pace.measure(g.stats.IDs+s.issued(), now)
 	switch left := s.size - taken; {
 	case g.fetching || len(g.queue) > 0:
 		s.mark.Store(s.size)
-	case left <= max(s.size/2, g.pace.need()):
+	case left <= max(s.size/2, g.pace.need()) || g.pace.small(now):
 		s.mark.Store(s.size)
 		g.fetch()
 	default:
@@ -208,14 +181,24 @@ func (g *Generator) take(n int64) (first int64, ok bool) {
 
 // use replaces s, drained with left ids in it, by next, of which n ids are taken.
 func (g *Generator) use(s *segment, left int64, next span, n int64) {
-	g.stats.IDs += s.size - left
+	g.retire(s, left)
 	s = newSegment(next, n)
 	g.cur.Store(s)
 	g.stock(s)
 }
 
+// retire counts s, drained with left ids in it.
+func (g *Generator) retire(s *segment, left int64) {
+	g.stats.IDs += s.size - left - s.skipped
+	g.stats.Dropped += s.skipped
+}
+
+// closeWait is how long Close waits for a fetch to end that was told to.
+const closeWait = 4 * time.Second
+
 // Close ends fetching and fails the calls that wait. The ids still in memory are never
-// issued.
+// issued. It waits for the fetch under way, but not for one that does not end with its
+// context.
 func (g *Generator) Close() error {
 	g.mu.Lock()
 	g.closed = true
@@ -224,7 +207,7 @@ func (g *Generator) Close() error {
 	}
 	s := g.cur.Load()
 	left := s.drain()
-	g.stats.IDs += s.size - left
+	g.retire(s, left)
 	g.stats.Dropped += left
 	for _, d := range g.queue {
 		g.stats.Dropped += d.size()
@@ -234,7 +217,15 @@ func (g *Generator) Close() error {
 	g.fail(idgen.ErrClosed)
 	g.mu.Unlock()
 	g.cancel()
-	g.tasks.Wait()
+	ended := make(chan struct{})
+	go func() {
+		g.tasks.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeWait):
+	}
 	return nil
 }
 
@@ -245,8 +236,8 @@ func (g *Generator) Stats() Stats {
 	s := g.cur.Load()
 	taken := s.taken()
 	stats := g.stats
-	stats.IDs += taken
-	stats.Step = g.pace.step
+	stats.IDs += taken - s.skipped
+	stats.Dropped += s.skipped
 	stats.Remaining = s.size - taken
 	for _, q := range g.queue {
 		stats.Remaining += q.size()

@@ -1,9 +1,12 @@
 package segment_test
 
 import (
+	"errors"
+	"log/slog"
 	"os"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"go.uber.org/goleak"
 )
 
@@ -12,5 +15,14 @@ func TestMain(m *testing.M) {
 		writer()
 		return
 	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	mysql.SetLogger(&mysql.NopLogger{})
 	goleak.VerifyTestMain(m)
+}
+
+var errDown = errors.New("the database is down")
+
+func is[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
 }

@@ -25,17 +25,64 @@ func TestPaceStep(t *testing.T) {
 		{"a larger row is its own cap", 3_000_000, 3_000_000, time.Second, 3_000_000},
 		{"a row that was larger", 3_000_000, 1000, time.Second, 1_000_000},
 		{"the largest step", MaxRowStep, MaxRowStep, time.Second, MaxRowStep},
-		{"none left to double", 0, 10, time.Second, 1},
+		{"the second range", 0, 10, time.Second, 10},
+		{"the second range, late", 0, 10, time.Hour, 10},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := pace{step: c.step, row: c.row, fetched: begin}
+			p := pace{begun: true, step: c.step, row: c.row, fetched: begin}
 			if got := p.next(begin.Add(c.lasted)); got != c.want {
 				t.Errorf("got %d, want %d", got, c.want)
 			}
 		})
 	}
-	if got := new(pace).next(begin); got != 1 {
-		t.Errorf("the first fetch asks for %d", got)
+	for row, want := range map[int64]int64{1: 1, 16: 16, 17: 16, 1000: 16} {
+		if got := (&pace{row: row}).next(begin); got != want {
+			t.Errorf("the first fetch asks for %d where the row's step is %d", got, row)
+		}
+	}
+}
+
+// What was skipped was not wanted: without it the range would have lasted longer.
+func TestPaceSkipped(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for _, c := range []struct {
+		issued, skipped int64
+		lasted          time.Duration
+		want            int64
+	}{
+		{1000, 0, time.Minute, 4000},
+		{500, 500, time.Minute, 4000},
+		{50, 950, time.Minute, 2000},
+		{10, 990, time.Minute, 1000},
+		{0, 1000, time.Minute, 1000},
+		{0, 1 << 62, time.Second, 1000},
+		{1, 1, 20 * time.Minute, 1000},
+	} {
+		p := pace{row: 1000}
+		p.arrived(1000, time.Millisecond, begin)
+		p.measure(5000, begin.Add(-time.Second))
+		p.arrived(2000, time.Millisecond, begin)
+		p.measure(5000+c.issued, begin.Add(c.lasted))
+		p.skipped = c.skipped
+		if got := p.next(begin.Add(c.lasted)); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+}
+
+func TestPaceSmall(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	p := pace{row: 1000}
+	if p.small(begin) {
+		t.Error("before the first range")
+	}
+	p.arrived(16, 0, begin)
+	if p.small(begin.Add(firstLife)) || !p.small(begin.Add(firstLife+1)) {
+		t.Error("not after", firstLife)
+	}
+	p.arrived(1000, 0, begin)
+	if p.small(begin.Add(time.Hour)) {
+		t.Error("the second range")
 	}
 }
 
@@ -45,7 +92,7 @@ func TestPaceNeed(t *testing.T) {
 	if p.measure(0, now); p.need() != 0 {
 		t.Error("a need before any use:", p.need())
 	}
-	p.arrived(1, 1000, 20*time.Millisecond, now)
+	p.arrived(1, 20*time.Millisecond, now)
 	now = now.Add(time.Second)
 	p.measure(10_000, now)
 	if got := p.need(); got != 400 {

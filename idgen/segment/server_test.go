@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +23,11 @@ import (
 // faulty is a store behind a proxy, and its table seen directly.
 func faulty(t *testing.T, step int64) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
 	t.Helper()
-	dsn := mysqltest.Database(t)
+	return faultyOn(t, mysqltest.Database(t), step, nil)
+}
+
+func faultyOn(t *testing.T, dsn string, step int64, params map[string]string) (through, direct *segment.AllocStore, proxy *netfault.Proxy) {
+	t.Helper()
 	direct = allocStore(t, pool(t, dsn, ""), "leaf_alloc")
 	if err := direct.Ensure(t.Context(), "a", 1, step); err != nil {
 		t.Fatal(err)
@@ -32,7 +37,7 @@ func faulty(t *testing.T, step int64) (through, direct *segment.AllocStore, prox
 		t.Fatal(err)
 	}
 	proxy = netfault.Start(t, cfg.Addr)
-	cfg.Addr, cfg.Logger = proxy.Addr(), &mysql.NopLogger{}
+	cfg.Addr, cfg.Logger, cfg.Params = proxy.Addr(), &mysql.NopLogger{}, params
 	connector, err := mysql.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -42,34 +47,76 @@ func faulty(t *testing.T, step int64) (through, direct *segment.AllocStore, prox
 	return segment.NewAllocStore(db, "leaf_alloc"), direct, proxy
 }
 
-// The reply to a COMMIT is lost: the range is nobody's, and the next one follows it.
-func TestLostCommit(t *testing.T) {
+// The reply to a fetch is lost: its range is nobody's, and another one follows.
+func TestLostReply(t *testing.T) {
 	through, direct, proxy := faulty(t, 10)
-	if _, err := through.Fetch(t.Context(), "a", 1, 0); err != nil {
-		t.Fatal(err)
+	g := segment.New(through, "a", nil)
+	defer g.Close()
+	if id, err := g.Next(t.Context(), 10); err != nil || id != 1 {
+		t.Fatal(id, err)
 	}
-	var committing atomic.Bool
+	for g.Stats().Remaining != 10 { // [11, 21)
+		time.Sleep(time.Millisecond)
+	}
+	var lost atomic.Bool
 	proxy.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
-		if dir == netfault.ToServer && bytes.Contains(chunk, []byte("COMMIT")) {
-			committing.Store(true)
+		if dir == netfault.ToServer && bytes.Contains(chunk, []byte("UPDATE")) {
+			lost.CompareAndSwap(false, true)
 		}
-		if dir == netfault.ToClient && committing.Load() {
+		if dir == netfault.ToClient && lost.Load() {
+			proxy.Filter(nil)
 			return netfault.Reset
 		}
 		return netfault.Pass
 	})
-	g := segment.New(through, "a", nil)
-	defer g.Close()
-	if id, err := g.Next(t.Context(), 1); !is[*segment.UnavailableError](err) {
-		t.Fatal(id, err)
+	if id, err := g.Next(t.Context(), 20); err != nil || id != 41 {
+		t.Fatalf("%d, %v, want 41: 21 … 40 went with the reply", id, err)
 	}
-	proxy.Heal()
-	id, err := g.Next(t.Context(), 1)
-	if err != nil || id != 21 {
-		t.Fatalf("%d, %v, want 21: 11 … 20 went with the reply", id, err)
-	}
-	if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID != 31 {
+	if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID < 61 {
 		t.Fatal(row, err)
+	}
+}
+
+// A connection is cut behind every byte of a fetch, in either direction: the range that
+// comes out is nobody else's, and what may have been carried out is not used again.
+func TestCutAtEveryByte(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for name, params := range map[string]map[string]string{"one statement": nil, "transaction": {"autocommit": "0"}} {
+			t.Run(server.Name+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				through, direct, proxy := faultyOn(t, server.Database(t), 10, params)
+				var total [3]atomic.Int64
+				fetch(t, through, segment.Request{Tag: "a", N: 10})
+				proxy.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
+					total[dir].Add(int64(len(chunk)))
+					return netfault.Pass
+				})
+				end := fetch(t, through, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 11}).End
+				proxy.Filter(nil)
+				burnt := int64(0)
+				for _, dir := range []netfault.Direction{netfault.ToServer, netfault.ToClient} {
+					bytes := int(total[dir].Load())
+					for n := 0; n < bytes; n++ {
+						if n > 10 && n < bytes-10 && n%7 > 0 {
+							continue
+						}
+						proxy.CutAfter(dir, n)
+						r, err := through.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Seen: end})
+						if err != nil || r.Start < end || r.End-r.Start != 10 {
+							t.Fatalf("cut after %d bytes (%v): %v, %v", n, dir, r, err)
+						}
+						burnt += r.Start - end
+						end = r.End
+						if row, err := direct.Row(t.Context(), "a"); err != nil || row.MaxID != end {
+							t.Fatalf("cut after %d bytes (%v): the row stands at %d, the range ends at %d, %v", n, dir, row.MaxID, end, err)
+						}
+					}
+				}
+				if burnt == 0 {
+					t.Error("no reply was lost after its request had been carried out")
+				}
+			})
+		}
 	}
 }
 
@@ -82,13 +129,24 @@ func TestServerAway(t *testing.T) {
 	var ids idcheck.Collector
 	var wg sync.WaitGroup
 	ctx, stop := context.WithCancel(t.Context())
-	var served, failed atomic.Int64
+	var served, failed, passed atomic.Int64
 	for w := range 16 {
 		r := ids.Recorder()
 		wg.Go(func() {
 			for n := w; ctx.Err() == nil; n++ {
+				above := passed.Load()
+				if n%100 == 0 {
+					k := above + int64(n%37)
+					if g.Skip(ctx, k) == nil {
+						for old := passed.Load(); old < k && !passed.CompareAndSwap(old, k); old = passed.Load() {
+						}
+					}
+					continue
+				}
 				first, err := g.Next(ctx, 1+n%3)
 				switch {
+				case err == nil && first <= above:
+					t.Errorf("id %d after Skip(%d)", first, above)
 				case err == nil:
 					served.Add(1)
 					r.Add(first, 1+n%3)
@@ -125,33 +183,146 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// The server stops answering without closing: bounded by the fetch's time limit.
+// The server's process is killed under load and comes back: what was handed out is not
+// handed out again.
+func TestServerKilled(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		t.Run(string(kind), func(t *testing.T) {
+			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
+			db := pool(t, server.DSN(""), "")
+			db.MustExec("CREATE DATABASE shop")
+			store := allocStore(t, db, "shop.leaf_alloc")
+			if err := store.Ensure(t.Context(), "a", 1, 10); err != nil {
+				t.Fatal(err)
+			}
+			var ids idcheck.Collector
+			var wg sync.WaitGroup
+			ctx, stop := context.WithCancel(t.Context())
+			var served atomic.Int64
+			for range 4 { // processes
+				g := segment.New(segment.NewAllocStore(db, "shop.leaf_alloc"), "a", nil)
+				defer g.Close()
+				for range 4 {
+					r := ids.Recorder()
+					wg.Go(func() {
+						for ctx.Err() == nil {
+							if first, err := g.Next(ctx, 7); err == nil {
+								r.Add(first, 7)
+								served.Add(1)
+							}
+						}
+					})
+				}
+			}
+			for range 2 {
+				for want := served.Load() + 2000; served.Load() < want; {
+					time.Sleep(time.Millisecond)
+				}
+				if err := server.Kill9(); err != nil {
+					t.Fatal(err)
+				}
+				if err := server.Restart(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for want := served.Load() + 2000; served.Load() < want; {
+				time.Sleep(time.Millisecond)
+			}
+			stop()
+			wg.Wait()
+			ids.Verify(t)
+		})
+	}
+}
+
+// The server stops answering without closing: bounded by the fetch's time limit, and so
+// is Close. In the transaction, a COMMIT that never ends is no different.
 func TestServerSilent(t *testing.T) {
-	through, _, proxy := faulty(t, 50)
-	g := segment.New(through, "a", &segment.Options{Timeout: 200 * time.Millisecond})
-	defer g.Close()
-	if _, err := g.Next(t.Context(), 50); err != nil {
-		t.Fatal(err)
+	for name, silent := range map[string]struct {
+		params map[string]string
+		at     string
+	}{
+		"one statement":      {nil, "UPDATE"},
+		"look":               {nil, "SELECT"},
+		"transaction":        {map[string]string{"autocommit": "0"}, "UPDATE"},
+		"commit of the look": {nil, "COMMIT"},
+		"commit of a range":  {map[string]string{"autocommit": "0"}, "COMMIT"},
+		"read of a range":    {map[string]string{"autocommit": "0"}, "LAST_INSERT_ID()"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			through, _, proxy := faultyOn(t, mysqltest.Database(t), 50, silent.params)
+			if name == "commit of a range" {
+				fetch(t, through, segment.Request{Tag: "a", N: 1}) // its look is over
+			}
+			g := segment.New(through, "a", &segment.Options{Timeout: 200 * time.Millisecond})
+			defer g.Close()
+			var stuck atomic.Bool
+			proxy.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
+				if dir == netfault.ToServer && bytes.Contains(chunk, []byte(silent.at)) {
+					stuck.Store(true)
+				}
+				if stuck.Load() {
+					return netfault.Throw
+				}
+				return netfault.Pass
+			})
+			if id, err := g.Next(t.Context(), 1); !is[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 200ms") {
+				t.Fatal(id, err)
+			}
+			if !stuck.Load() {
+				t.Fatal("the server was not asked for", silent.at)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+			defer cancel()
+			if err := g.Skip(ctx, 1000); err == nil {
+				t.Fatal("Skip past a silent server")
+			}
+			proxy.Heal()
+			for {
+				_, err := g.Next(t.Context(), 1)
+				if err == nil {
+					break
+				}
+				if !is[*segment.UnavailableError](err) {
+					t.Fatal(err)
+				}
+			}
+			proxy.Drop(netfault.Both)
+			go g.Next(t.Context(), 5000)
+			for g.Stats().Waits < 3 {
+				time.Sleep(time.Millisecond)
+			}
+			begin := time.Now()
+			g.Close()
+			if took := time.Since(begin); took > 5*time.Second {
+				t.Fatal("Close took", took)
+			}
+		})
 	}
-	proxy.Drop(netfault.Both)
-	for {
-		_, err := g.Next(t.Context(), 1)
-		if is[*segment.UnavailableError](err) {
-			break
-		}
-		if err != nil {
+}
+
+// A connection that only reads is left for another one.
+func TestReadOnlyConnection(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		db.SetMaxOpenConns(1)
+		s := allocStore(t, db, "leaf_alloc")
+		if err := s.Ensure(t.Context(), "a", 1, 10); err != nil {
 			t.Fatal(err)
 		}
+		fetch(t, s, segment.Request{Tag: "a", N: 10})
+		db.MustExec("SET SESSION TRANSACTION READ ONLY")
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 11 {
+			t.Fatal(r)
+		}
 	}
-	proxy.Heal()
-	for {
-		_, err := g.Next(t.Context(), 1)
-		if err == nil {
-			break
-		}
-		if !is[*segment.UnavailableError](err) {
-			t.Fatal(err)
-		}
+	db := pool(t, mysqltest.Database(t), "tx_read_only=1")
+	allocStore(t, pool(t, mysqltest.WithDatabase(mysqltest.DSN(t), databaseOf(t, db)), ""), "leaf_alloc").Ensure(t.Context(), "a", 1, 10)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if r, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(ctx, segment.Request{Tag: "a", N: 10}); err == nil || !strings.Contains(err.Error(), "1792") {
+		t.Fatal(r, err)
 	}
 }
 

@@ -8,25 +8,51 @@ import (
 // MaxRowStep is the largest step a row may have: what Leaf's int column holds.
 const MaxRowStep = math.MaxInt32
 
-// Range holds the ids [Start, End) that were fetched for one process, and the step
-// that the tag's row asked for at that moment. Start may be below 1; ids below 1 are
-// never issued.
+// A Request asks a Store for ids of one tag.
+type Request struct {
+	Tag string
+
+	// N is how many ids are wanted, up to MaxRowStep. 0 takes none: the Range tells how
+	// the row stands.
+	N int64
+
+	// Step is the row's step as the caller knows it. A row with a larger one gives no
+	// ids but tells its step, so that raising it is noticed. 0: any step will do.
+	Step int64
+
+	// Floor is where the range begins at the lowest; a row below is moved up to it.
+	Floor int64
+
+	// Raise takes ids only to move the row above Floor: one that stands there, or
+	// above, gives none.
+	Raise bool
+
+	// Seen is the end of the highest range that the caller fetched, 0 before the first.
+	// A row below has gone back.
+	Seen int64
+}
+
+// A Range holds the ids [Start, End), which are the caller's alone. An empty one, with
+// Start = End, tells where the row stands: ids from there up are nobody's yet.
 type Range struct {
 	Start, End int64
-	Step       int64
+	Step       int64 // the row's, as last read
 }
 
 // A Store hands out ranges, each id once, to every process that shares it. It is safe
 // for concurrent use.
 type Store interface {
-	// Fetch takes max(n, the row's step) ids off the tag's row, durably, before it
-	// returns. The row's step is a floor; 1 ≤ n ≤ MaxRowStep.
+	// Fetch takes N ids or more off the tag's row, durably, before it returns. The
+	// range is empty for the reasons that Request names, and for no other.
 	//
-	// A row whose next id is below seen is refused with *RolledBackError and not
-	// moved: it may be a restored backup, and creeping past seen would pass ids that
-	// others hold. An unknown tag is *UnknownTagError, a bad step *StepError, a range
-	// without an id above 0 *RangeError, a row that cannot move as far up to 2^63-1
-	// wraps idgen.ErrExhausted. After any error the ids are lost or were never taken;
-	// nobody issues them. Fetch returns soon after ctx ends.
-	Fetch(ctx context.Context, tag string, n, seen int64) (Range, error)
+	// A row that stands below Seen is refused with *RolledBackError and not moved: it
+	// may be a restored backup, and creeping past Seen would pass ids that others hold.
+	// An unknown tag is *UnknownTagError, a row that cannot be used as it stands (a
+	// step that is not in 1 … MaxRowStep, a negative next id) *RowError, and one that
+	// cannot move as far up to 2^63-1 wraps idgen.ErrExhausted.
+	//
+	// A store may try again what can pass by itself, within ctx. A request that may
+	// have been carried out already takes other ids then. After an error the ids are
+	// lost or were never taken; nobody issues them. Fetch returns soon after ctx ends.
+	Fetch(ctx context.Context, q Request) (Range, error)
 }

@@ -49,6 +49,7 @@ type Proxy struct {
 	delay  [2]time.Duration // by index(Direction)
 	drop   Direction
 	filter func(Direction, []byte) Verdict
+	left   [2]int // bytes until a cut, by index(Direction); -1: none is set
 	closed bool
 }
 
@@ -65,11 +66,19 @@ func Start(t testing.TB, target string) *Proxy {
 
 // New starts a proxy for the server at target, a TCP address. The caller must Close it.
 func New(target string) (*Proxy, error) {
-	p := &Proxy{target: target, addr: "127.0.0.1:0", links: map[*link]struct{}{}}
+	p := &Proxy{target: target, addr: "127.0.0.1:0", links: map[*link]struct{}{}, left: [2]int{-1, -1}}
 	if err := p.Up(); err != nil {
 		return nil, err
 	}
 	return p, nil
+}
+
+// Switch leads new connections to the server at target. Those that are open stay where they are, as behind a balancer that
+// keeps sessions.
+func (p *Proxy) Switch(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Addr returns the address clients connect to. It stays the same over Down and Up.
@@ -150,11 +159,23 @@ func (p *Proxy) Filter(f func(dir Direction, chunk []byte) Verdict) {
 	p.filter = f
 }
 
-// Heal ends delays, drops and filters. Connections that lost bytes are reset.
+// CutAfter delivers n more bytes that go the given way, over whichever connections, and resets the one that carries the
+// next. That happens once.
+func (p *Proxy) CutAfter(dir Direction, n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range p.left {
+		if dir&direction(i) != 0 {
+			p.left[i] = n
+		}
+	}
+}
+
+// Heal ends delays, drops, filters and cuts to come. Connections that lost bytes are reset.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.delay, p.drop, p.filter = [2]time.Duration{}, 0, nil
+	p.delay, p.drop, p.filter, p.left = [2]time.Duration{}, 0, nil, [2]int{-1, -1}
 	for l := range p.links {
 		if l.lost != 0 {
 			l.reset()
@@ -182,7 +203,10 @@ func (p *Proxy) accept(ln net.Listener) {
 }
 
 func (p *Proxy) serve(ln net.Listener, client *net.TCPConn) {
-	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	server, err := net.DialTimeout("tcp", target, 10*time.Second)
 	if err != nil {
 		client.SetLinger(0)
 		client.Close()
@@ -229,6 +253,7 @@ func (l *link) reset() {
 type chunk struct {
 	data []byte
 	due  time.Time
+	last bool // the connection is reset behind it
 }
 
 // pump carries one direction of a link. Reading goes on while earlier chunks wait for their time.
@@ -242,12 +267,13 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 			n, err := from.Read(buf)
 			if n > 0 {
 				verdict, delay := p.judge(l, index, buf[:n])
-				switch verdict {
-				case Reset:
+				pass, cut := p.cut(index, n)
+				switch {
+				case verdict == Reset || cut && pass == 0:
 					l.reset()
-				case Pass:
+				case verdict == Pass:
 					select {
-					case queue <- chunk{buf[:n], time.Now().Add(delay)}:
+					case queue <- chunk{buf[:pass], time.Now().Add(delay), cut}:
 					case <-l.done:
 					}
 				}
@@ -265,7 +291,7 @@ func (p *Proxy) pump(l *link, index int, from, to *net.TCPConn) {
 			case <-l.done:
 			}
 		}
-		if _, err := to.Write(c.data); err != nil {
+		if _, err := to.Write(c.data); err != nil || c.last {
 			l.reset()
 		}
 	}
@@ -284,6 +310,22 @@ func (p *Proxy) ended(l *link, index int, err error) {
 	case !errors.Is(err, io.EOF):
 		l.reset()
 	}
+}
+
+// cut counts n bytes against CutAfter, and says how many of them are delivered and whether the cut is behind those.
+func (p *Proxy) cut(index, n int) (pass int, cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := p.left[index]
+	switch {
+	case left < 0:
+		return n, false
+	case n <= left:
+		p.left[index] -= n
+		return n, false
+	}
+	p.left[index] = -1
+	return left, true
 }
 
 // judge decides what happens to a chunk. Once a direction of a link has lost bytes, nothing comes after them.

@@ -288,3 +288,54 @@ func TestDropSwallowsTheGoodbye(t *testing.T) {
 		}
 	}
 }
+
+func TestCutAfterDeliversWhatComesBefore(t *testing.T) {
+	addr, got := echo(t)
+	p := netfault.Start(t, addr)
+	for n := range 6 {
+		conn := dial(t, p.Addr())
+		if err := ask(conn, "x", long); err != nil {
+			t.Fatal(err)
+		}
+		before := got.Load()
+		p.CutAfter(netfault.ToServer, n)
+		conn.Write([]byte("123456"))
+		if _, err := io.Copy(io.Discard, conn); err == nil {
+			t.Fatal("the connection was not reset")
+		}
+		for begin := time.Now(); got.Load()-before < int64(n); time.Sleep(time.Millisecond) {
+			if time.Since(begin) > long {
+				t.Fatalf("%d bytes arrived, not %d", got.Load()-before, n)
+			}
+		}
+		if more := got.Load() - before; more != int64(n) {
+			t.Fatalf("%d bytes arrived, not %d", more, n)
+		}
+		p.CutAfter(netfault.ToClient, n)
+		conn = dial(t, p.Addr())
+		conn.Write([]byte("123456"))
+		if echoed, err := io.ReadAll(conn); err == nil || string(echoed) != "123456"[:n] {
+			t.Fatalf("%q, %v, not %d bytes and a reset", echoed, err, n)
+		}
+		if err := ask(dial(t, p.Addr()), "once", long); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSwitchKeepsOpenConnections(t *testing.T) {
+	first, gotFirst := echo(t)
+	second, gotSecond := echo(t)
+	p := netfault.Start(t, first)
+	old := dial(t, p.Addr())
+	if err := ask(old, "a", long); err != nil {
+		t.Fatal(err)
+	}
+	p.Switch(second)
+	if err := errors.Join(ask(old, "b", long), ask(dial(t, p.Addr()), "c", time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if gotFirst.Load() != 2 || gotSecond.Load() != 1 {
+		t.Fatal(gotFirst.Load(), gotSecond.Load())
+	}
+}

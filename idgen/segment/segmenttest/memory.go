@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,11 +15,11 @@ import (
 // Memory is a segment.Store in memory, for tests that need no database. It keeps the
 // contract, and fails and dawdles on demand.
 type Memory struct {
-	mu    sync.Mutex
-	rows  map[string]segment.Row
-	delay time.Duration
-	fault error
-	asked []int64
+	mu       sync.Mutex
+	rows     map[string]segment.Row
+	delay    time.Duration
+	fault    error
+	requests []segment.Request
 }
 
 // NewMemory returns a store that holds rows.
@@ -35,6 +36,13 @@ func (m *Memory) Put(row segment.Row) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.rows[row.Tag] = row
+}
+
+// Row returns the tag's row, zero where there is none.
+func (m *Memory) Row(tag string) segment.Row {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.rows[tag]
 }
 
 // Delete removes the tag's row.
@@ -58,17 +66,17 @@ func (m *Memory) Delay(d time.Duration) {
 	m.delay = d
 }
 
-// Asked returns the n of each fetch so far, in order, failed ones too.
-func (m *Memory) Asked() []int64 {
+// Requests returns all requests so far, in order, those that failed too.
+func (m *Memory) Requests() []segment.Request {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return append([]int64(nil), m.asked...)
+	return slices.Clone(m.requests)
 }
 
 // Fetch implements segment.Store.
-func (m *Memory) Fetch(ctx context.Context, tag string, n, seen int64) (segment.Range, error) {
+func (m *Memory) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
 	m.mu.Lock()
-	m.asked = append(m.asked, n)
+	m.requests = append(m.requests, q)
 	delay := m.delay
 	m.mu.Unlock()
 	if delay > 0 {
@@ -85,24 +93,25 @@ func (m *Memory) Fetch(ctx context.Context, tag string, n, seen int64) (segment.
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	row, ok := m.rows[tag]
-	switch n = max(n, row.Step); {
+	row, ok := m.rows[q.Tag]
+	start := max(row.MaxID, q.Floor)
+	switch {
 	case m.fault != nil:
 		return segment.Range{}, m.fault
 	case !ok:
-		return segment.Range{}, &segment.UnknownTagError{Tag: tag}
+		return segment.Range{}, &segment.UnknownTagError{Tag: q.Tag}
 	case row.Step < 1 || row.Step > segment.MaxRowStep:
-		return segment.Range{}, &segment.StepError{Tag: tag, Step: row.Step}
-	case max(row.MaxID, 0) < seen:
-		return segment.Range{}, &segment.RolledBackError{Tag: tag, Start: row.MaxID, Seen: seen}
-	case row.MaxID > math.MaxInt64-n:
-		return segment.Range{}, fmt.Errorf("%w: tag %q", idgen.ErrExhausted, tag)
+		return segment.Range{}, &segment.RowError{Tag: q.Tag, Reason: fmt.Sprintf("step is %d", row.Step), Fix: "put another row"}
+	case row.MaxID < 0:
+		return segment.Range{}, &segment.RowError{Tag: q.Tag, Reason: fmt.Sprintf("max_id is %d", row.MaxID), Fix: "put another row"}
+	case row.MaxID < q.Seen:
+		return segment.Range{}, &segment.RolledBackError{Tag: q.Tag, Start: row.MaxID, Seen: q.Seen}
+	case q.N == 0 || q.Step > 0 && row.Step > q.Step || q.Raise && row.MaxID >= q.Floor:
+		return segment.Range{Start: row.MaxID, End: row.MaxID, Step: row.Step}, nil
+	case start > math.MaxInt64-q.N:
+		return segment.Range{}, fmt.Errorf("%w: tag %q", idgen.ErrExhausted, q.Tag)
 	}
-	if row.MaxID <= -n {
-		return segment.Range{}, &segment.RangeError{Tag: tag, Range: segment.Range{Start: row.MaxID, End: row.MaxID + n}}
-	}
-	r := segment.Range{Start: row.MaxID, End: row.MaxID + n, Step: row.Step}
-	row.MaxID = r.End
-	m.rows[tag] = row
-	return r, nil
+	row.MaxID = start + q.N
+	m.rows[q.Tag] = row
+	return segment.Range{Start: start, End: row.MaxID, Step: row.Step}, nil
 }

@@ -20,33 +20,41 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Fixture is a store without rows, and a hand on its rows.
+// Fixture is a table without rows, and a hand on its rows.
 type Fixture struct {
-	Store  segment.Store
+	Open   func() segment.Store        // a store on the table, as one more process opens it
 	Put    func(row segment.Row) error // adds a row or replaces the tag's
 	Delete func(tag string) error
 }
 
 // Run tests the store; open is called for each part of the test.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
-	for name, test := range map[string]func(*testing.T, *kit){
+	for name, test := range map[string]func(*kit){
+		"Look":       look,
 		"Ranges":     ranges,
 		"Step":       step,
+		"Floor":      floor,
+		"Raise":      raise,
 		"BadStep":    badStep,
 		"UnknownTag": unknownTag,
 		"RolledBack": rolledBack,
+		"Zero":       zero,
 		"Negative":   negative,
 		"Exhausted":  exhausted,
 		"Context":    contexts,
 		"Concurrent": concurrent,
 	} {
-		t.Run(name, func(t *testing.T) { test(t, &kit{t, open(t)}) })
+		t.Run(name, func(t *testing.T) {
+			f := open(t)
+			test(&kit{t, f, f.Open()})
+		})
 	}
 }
 
 type kit struct {
 	*testing.T
 	Fixture
+	store segment.Store
 }
 
 func (k *kit) put(tag string, maxID, step int64) {
@@ -56,124 +64,192 @@ func (k *kit) put(tag string, maxID, step int64) {
 	}
 }
 
-func (k *kit) want(tag string, n, seen int64, want segment.Range) {
+func (k *kit) want(q segment.Request, start, end, step int64) {
 	k.Helper()
-	if r, err := k.Store.Fetch(k.Context(), tag, n, seen); err != nil || r != want {
-		k.Fatalf("Fetch(%s, %d, %d) = %v, %v, want %v", tag, n, seen, r, err, want)
+	want := segment.Range{Start: start, End: end, Step: step}
+	if r, err := k.store.Fetch(k.Context(), q); err != nil || r != want {
+		k.Fatalf("Fetch(%+v) = %v, %v, want %v", q, r, err, want)
 	}
 }
 
-func ranges(t *testing.T, k *kit) {
+// stands wants the row to stand at id.
+func (k *kit) stands(tag string, id, step int64) {
+	k.Helper()
+	k.want(segment.Request{Tag: tag}, id, id, step)
+}
+
+func (k *kit) exhausted(q segment.Request) {
+	k.Helper()
+	if r, err := k.store.Fetch(k.Context(), q); !errors.Is(err, idgen.ErrExhausted) || r != (segment.Range{}) {
+		k.Fatalf("Fetch(%+v) = %v, %v", q, r, err)
+	}
+}
+
+// refused wants an error of type E.
+func refused[E error](k *kit, q segment.Request) E {
+	k.Helper()
+	r, err := k.store.Fetch(k.Context(), q)
+	e, ok := errors.AsType[E](err)
+	if !ok || r != (segment.Range{}) {
+		k.Fatalf("Fetch(%+v) = %v, %v, want a %T", q, r, err, e)
+	}
+	return e
+}
+
+func look(k *kit) {
+	k.put("a", 7, 100)
+	for range 2 {
+		k.stands("a", 7, 100)
+	}
+	k.want(segment.Request{Tag: "a", Step: 1, Floor: 50, Seen: 7}, 7, 7, 100)
+}
+
+func ranges(k *kit) {
 	k.put("a", 1, 100)
-	k.put("it's `b`", 0, 10)
-	k.want("a", 1, 0, segment.Range{Start: 1, End: 101, Step: 100})
-	k.want("a", 100, 101, segment.Range{Start: 101, End: 201, Step: 100})
-	k.want("a", 101, 201, segment.Range{Start: 201, End: 302, Step: 100})
-	k.want("a", 5_000_000, 0, segment.Range{Start: 302, End: 5_000_302, Step: 100})
-	k.want("a", segment.MaxRowStep, 0, segment.Range{Start: 5_000_302, End: 5_000_302 + segment.MaxRowStep, Step: 100})
-	k.want("it's `b`", 1, 0, segment.Range{Start: 0, End: 10, Step: 10})
+	k.put("it's `b` \\", 1, 10)
+	k.put("订单", 1, 10)
+	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 100)
+	k.want(segment.Request{Tag: "a", N: 100, Step: 100, Floor: 1, Seen: 2}, 2, 102, 100)
+	k.want(segment.Request{Tag: "a", N: 16, Step: 100}, 102, 118, 100)
+	k.want(segment.Request{Tag: "a", N: 5_000_000, Step: 100}, 118, 5_000_118, 100)
+	k.want(segment.Request{Tag: "a", N: segment.MaxRowStep, Step: 100}, 5_000_118, 5_000_118+segment.MaxRowStep, 100)
+	k.want(segment.Request{Tag: "it's `b` \\", N: 10}, 1, 11, 10)
+	k.want(segment.Request{Tag: "订单", N: 10}, 1, 11, 10)
 }
 
-func step(t *testing.T, k *kit) {
+func step(k *kit) {
 	k.put("a", 1, 10)
-	k.want("a", 1, 0, segment.Range{Start: 1, End: 11, Step: 10})
-	k.put("a", 11, 50)
-	k.want("a", 20, 11, segment.Range{Start: 11, End: 61, Step: 50})
-	k.put("a", 61, 1)
-	k.want("a", 1, 61, segment.Range{Start: 61, End: 62, Step: 1})
-	k.put("a", 62, segment.MaxRowStep)
-	k.want("a", 1, 62, segment.Range{Start: 62, End: 62 + segment.MaxRowStep, Step: segment.MaxRowStep})
+	k.want(segment.Request{Tag: "a", N: 20, Step: 10}, 1, 21, 10)
+	k.put("a", 21, 50)
+	for range 2 { // raised: told, and nothing taken
+		k.want(segment.Request{Tag: "a", N: 40, Step: 10, Seen: 21}, 21, 21, 50)
+	}
+	k.want(segment.Request{Tag: "a", N: 50, Step: 50, Seen: 21}, 21, 71, 50)
+	k.put("a", 71, 1) // lowered: whoever looks is told
+	k.stands("a", 71, 1)
+	k.want(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
+	k.put("a", 72, segment.MaxRowStep)
+	k.want(segment.Request{Tag: "a", N: 1, Step: 1}, 72, 72, segment.MaxRowStep)
+	k.want(segment.Request{Tag: "a", N: segment.MaxRowStep, Step: segment.MaxRowStep}, 72, 72+segment.MaxRowStep, segment.MaxRowStep)
 }
 
-func badStep(t *testing.T, k *kit) {
+func floor(k *kit) {
+	k.put("a", 10, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 10}, 10, 15, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 3}, 15, 20, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 1000, Seen: 20}, 1000, 1005, 10)
+	k.stands("a", 1005, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: math.MaxInt64 - 100}, math.MaxInt64-100, math.MaxInt64-95, 10)
+}
+
+func raise(k *kit) {
+	k.put("a", 10, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 10, Raise: true}, 10, 10, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 9, Raise: true}, 10, 10, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 11, 16, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 16, 16, 10)
+	k.put("a", 16, 50)
+	k.want(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 20, Raise: true}, 16, 16, 50)
+	k.want(segment.Request{Tag: "a", N: 10, Step: 50, Floor: 20, Raise: true}, 20, 30, 50)
+}
+
+func badStep(k *kit) {
 	for _, step := range []int64{0, -1, -1000} {
 		k.put("a", 7, step)
-		r, err := k.Store.Fetch(t.Context(), "a", 5, 0)
-		if e, ok := errors.AsType[*segment.StepError](err); !ok || e.Tag != "a" || e.Step != step {
-			t.Fatalf("step %d: %v, %v", step, r, err)
+		for _, n := range []int64{0, 5} {
+			if e := refused[*segment.RowError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
+				k.Fatal(e)
+			}
 		}
 	}
+	k.put("a", 7, 10)
+	k.stands("a", 7, 10)
+	k.put("a", 7, 0) // also for who has used the row before
+	refused[*segment.RowError](k, segment.Request{Tag: "a", N: 5, Step: 10})
 }
 
-func unknownTag(t *testing.T, k *kit) {
-	r, err := k.Store.Fetch(t.Context(), "a", 1, 0)
-	if e, ok := errors.AsType[*segment.UnknownTagError](err); !ok || e.Tag != "a" || e.Rows != 0 {
-		t.Fatalf("%v, %v", r, err)
+func unknownTag(k *kit) {
+	for _, n := range []int64{0, 1} {
+		if e := refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: n}); e.Tag != "a" {
+			k.Fatal(e)
+		}
 	}
 	k.put("a", 1, 10) // found at once
-	k.want("a", 1, 0, segment.Range{Start: 1, End: 11, Step: 10})
+	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 	if err := k.Delete("a"); err != nil {
-		t.Fatal(err)
+		k.Fatal(err)
 	}
-	if _, err = k.Store.Fetch(t.Context(), "a", 1, 11); err == nil {
-		t.Fatal("a range of a row that is gone")
-	}
+	refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
 }
 
-func rolledBack(t *testing.T, k *kit) {
+// A refused fetch does not move the row towards the ids in use.
+func rolledBack(k *kit) {
 	k.put("a", 1000, 10)
-	k.want("a", 1, 0, segment.Range{Start: 1000, End: 1010, Step: 10})
+	k.want(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
 	if err := k.Delete("a"); err != nil {
-		t.Fatal(err)
+		k.Fatal(err)
 	}
 	k.put("a", 1005, 10)
-	for range 3 { // a refused fetch does not move the row towards the ids in use
-		r, err := k.Store.Fetch(t.Context(), "a", 20, 1010)
-		if e, ok := errors.AsType[*segment.RolledBackError](err); !ok || e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
-			t.Fatalf("%v, %v", r, err)
+	for _, q := range []segment.Request{
+		{Tag: "a", Seen: 1010},
+		{Tag: "a", Seen: 1010, N: 20, Step: 5},
+		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 5000},
+		{Tag: "a", Seen: 1010, N: 20, Step: 10, Floor: 1000, Raise: true},
+	} {
+		if e := refused[*segment.RolledBackError](k, q); e.Tag != "a" || e.Start != 1005 || e.Seen != 1010 {
+			k.Fatal(e)
 		}
 	}
+	k.stands("a", 1005, 10)
 	k.put("a", 1010, 10)
-	k.want("a", 20, 1010, segment.Range{Start: 1010, End: 1030, Step: 10})
+	k.want(segment.Request{Tag: "a", N: 20, Seen: 1010}, 1010, 1030, 10)
 }
 
-// A row below 0 may give a range with ids from 1 up, or nothing.
-func negative(t *testing.T, k *kit) {
-	k.put("a", -5, 10)
-	if r, err := k.Store.Fetch(t.Context(), "a", 1, 0); err == nil && r != (segment.Range{Start: -5, End: 5, Step: 10}) {
-		t.Fatal(r)
+// Leaf's articles begin with 0, others with 1.
+func zero(k *kit) {
+	for _, maxID := range []int64{0, 1} {
+		k.put("a", maxID, 10)
+		k.stands("a", maxID, 10)
+		k.want(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1}, 1, 11, 10)
 	}
-	k.put("b", -50, 10)
-	for range 2 { // nor is the row moved to some other place
-		if r, err := k.Store.Fetch(t.Context(), "b", 1, 0); !is[*segment.RangeError](err) {
-			t.Fatal(r, err)
+	k.put("a", 0, 10)
+	k.want(segment.Request{Tag: "a", N: 10}, 0, 10, 10)
+}
+
+func negative(k *kit) {
+	for _, maxID := range []int64{-1, -5, -50, math.MinInt64} {
+		k.put("a", maxID, 10)
+		for _, q := range []segment.Request{{Tag: "a"}, {Tag: "a", N: 10}, {Tag: "a", N: 10, Step: 10, Floor: 1}, {Tag: "a", N: 10, Step: 10, Floor: 1, Raise: true}} {
+			refused[*segment.RowError](k, q)
 		}
 	}
 }
 
-func exhausted(t *testing.T, k *kit) {
+func exhausted(k *kit) {
 	k.put("a", math.MaxInt64-20, 10)
-	if r, err := k.Store.Fetch(t.Context(), "a", 21, 0); !errors.Is(err, idgen.ErrExhausted) {
-		t.Fatalf("%v, %v", r, err)
-	}
-	k.want("a", 15, 0, segment.Range{Start: math.MaxInt64 - 20, End: math.MaxInt64 - 5, Step: 10})
-	if r, err := k.Store.Fetch(t.Context(), "a", 1, 0); !errors.Is(err, idgen.ErrExhausted) {
-		t.Fatalf("%v, %v", r, err)
-	}
-	k.put("a", math.MaxInt64-5, 5)
-	k.want("a", 1, 0, segment.Range{Start: math.MaxInt64 - 5, End: math.MaxInt64, Step: 5})
-	if r, err := k.Store.Fetch(t.Context(), "a", 1, 0); !errors.Is(err, idgen.ErrExhausted) {
-		t.Fatalf("%v, %v", r, err)
-	}
+	k.exhausted(segment.Request{Tag: "a", N: 21})
+	k.exhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64 - 9})
+	k.exhausted(segment.Request{Tag: "a", N: 10, Floor: math.MaxInt64, Raise: true})
+	k.want(segment.Request{Tag: "a", N: 15}, math.MaxInt64-20, math.MaxInt64-5, 10)
+	k.exhausted(segment.Request{Tag: "a", N: 10, Step: 10})
+	k.want(segment.Request{Tag: "a", N: 5}, math.MaxInt64-5, math.MaxInt64, 10)
+	k.exhausted(segment.Request{Tag: "a", N: 1})
+	k.stands("a", math.MaxInt64, 10)
 }
 
-func contexts(t *testing.T, k *kit) {
+func contexts(k *kit) {
 	k.put("a", 1, 10)
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(k.Context())
 	cancel()
-	if r, err := k.Store.Fetch(ctx, "a", 1, 0); !errors.Is(err, context.Canceled) {
-		t.Fatalf("%v, %v", r, err)
+	if r, err := k.store.Fetch(ctx, segment.Request{Tag: "a", N: 1}); !errors.Is(err, context.Canceled) {
+		k.Fatalf("%v, %v", r, err)
 	}
-	k.want("a", 1, 0, segment.Range{Start: 1, End: 11, Step: 10})
+	k.want(segment.Request{Tag: "a", N: 1}, 1, 2, 10)
 }
 
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}
-
-func concurrent(t *testing.T, k *kit) {
-	const workers, fetches = 16, 20
+// Several processes with several goroutines each fetch, raise and look.
+func concurrent(k *kit) {
+	const processes, goroutines, fetches = 4, 4, 20
 	tags := []string{"a", "b", "c"}
 	got := make(map[string][]segment.Range)
 	var mu sync.Mutex
@@ -181,36 +257,49 @@ func concurrent(t *testing.T, k *kit) {
 	for _, tag := range tags {
 		k.put(tag, 1, 3)
 	}
-	for w := range workers {
-		for _, tag := range tags {
-			wg.Go(func() {
-				for f := range fetches {
-					n := int64(1 + (w+f)%7)
-					r, err := k.Store.Fetch(t.Context(), tag, n, 0)
-					if err != nil || r.End-r.Start != max(n, 3) {
-						t.Errorf("n %d: %v, %v", n, r, err)
-						return
+	for p := range processes {
+		store := k.Open()
+		for g := range goroutines {
+			for _, tag := range tags {
+				wg.Go(func() {
+					seen := int64(0)
+					for f := range fetches {
+						q := segment.Request{Tag: tag, N: int64(1 + (p+g+f)%7), Step: 3, Seen: seen}
+						switch (p + g*f) % 5 {
+						case 0:
+							q.Floor = seen + 4
+						case 1:
+							q.Floor, q.Raise = seen+4, true
+						}
+						r, err := store.Fetch(k.Context(), q)
+						empty := r.Start == r.End && q.Raise
+						if err != nil || !empty && r.End-r.Start < q.N || r.Start < max(seen, q.Floor) || r.Step != 3 {
+							k.Errorf("Fetch(%+v) = %v, %v", q, r, err)
+							return
+						}
+						if empty {
+							continue
+						}
+						seen = r.End
+						mu.Lock()
+						got[tag] = append(got[tag], r)
+						mu.Unlock()
 					}
-					mu.Lock()
-					got[tag] = append(got[tag], r)
-					mu.Unlock()
-				}
-			})
+				})
+			}
 		}
 	}
 	wg.Wait()
 	for _, tag := range tags {
 		rs := got[tag]
 		slices.SortFunc(rs, func(a, b segment.Range) int { return int(a.Start - b.Start) })
-		next := int64(1)
+		end := int64(1)
 		for _, r := range rs {
-			if r.Start != next {
-				t.Fatalf("%s: a range starts at %d, the one before ended at %d", tag, r.Start, next)
+			if r.Start < end {
+				k.Fatalf("%s: a range starts at %d, the one before ended at %d", tag, r.Start, end)
 			}
-			next = r.End
+			end = r.End
 		}
-		if len(rs) != workers*fetches {
-			t.Fatalf("%s: %d ranges", tag, len(rs))
-		}
+		k.stands(tag, end, 3)
 	}
 }

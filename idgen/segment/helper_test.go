@@ -1,8 +1,0 @@
-package segment_test
-
-import "errors"
-
-func is[E error](err error) bool {
-	_, ok := errors.AsType[E](err)
-	return ok
-}

@@ -1,0 +1,157 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// Pauses between attempts: doubled from the one to the other, each shortened by up to
+// a half at random. Writers that meet on one row of a Galera cluster need more than a
+// few quick attempts.
+const minRetry, maxRetry = 2 * time.Millisecond, 250 * time.Millisecond
+
+const (
+	retryTime = 5 * time.Second        // how long attempts go on where the context sets no limit
+	soonTime  = 500 * time.Millisecond // and after a soonError
+)
+
+// soonError is an answer that another attempt may change: behind a balancer, the node
+// that answers may not have applied yet what another one told us.
+type soonError struct{ error }
+
+func (e soonError) Unwrap() error { return e.error }
+
+// noConnError is a failure to get a connection: then the store is away.
+type noConnError struct{ error }
+
+func (e noConnError) Unwrap() error { return e.error }
+
+// errNoInsertID asks for another attempt, in a transaction.
+var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without its insert id")
+
+// retry runs do, each time on a connection of its own choosing, until it works or fails
+// with something that does not pass by itself.
+func (s *AllocStore) retry(ctx context.Context, do func(*sql.Conn) error) error {
+	until := time.Duration(math.MaxInt64)
+	if _, limited := ctx.Deadline(); !limited {
+		until = retryTime
+	}
+	var last error
+	for began, pause := time.Now(), minRetry; ; pause = min(2*pause, maxRetry) {
+		err := attempt(ctx, s.db.DB, do)
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil && last != nil:
+			return last // says more than that the time is up
+		case ctx.Err() != nil || time.Since(began) >= min(until, patience(err)):
+			return err
+		}
+		last = err
+		select {
+		case <-time.After(pause/2 + rand.N(pause/2)):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return noConnError{err}
+	}
+	defer c.Close()
+	err = do(c)
+	if n, _ := serverError(err); readsOnly[n] {
+		discard(c) // the next one may lead to another server
+	}
+	return err
+}
+
+// patience says for how long another attempt may follow on err.
+func patience(err error) time.Duration {
+	var (
+		soon    soonError
+		unknown *UnknownTagError
+		row     *RowError
+		noConn  noConnError
+	)
+	number, state := serverError(err)
+	switch {
+	case errors.As(err, &soon):
+		return soonTime
+	case errors.As(err, &unknown), errors.As(err, &row), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
+		return 0
+	case number != 0 && !conflicts[number] && !readsOnly[number] && !strings.HasPrefix(state, "40"):
+		return 0
+	}
+	// What is no server's error is a connection that broke: whether the statement was
+	// carried out is unknown, and another attempt takes other ids.
+	return math.MaxInt64
+}
+
+// conflicts with other sessions or nodes, after which nothing was done.
+var conflicts = map[int]bool{
+	1180: true, // an error during COMMIT
+	1205: true, // lock wait timeout
+	1213: true, // deadlock
+	3101: true, // a plugin, such as Group Replication, rolled back
+}
+
+// readsOnly are the answers of a server that cannot be written to.
+var readsOnly = map[int]bool{
+	1047: true, // a Galera node outside the primary component
+	1290: true, // read_only
+	1792: true, // a read-only transaction
+	1836: true, // read-only mode
+	3100: true, // a Group Replication member outside the group
+}
+
+// serverError gives the number and SQLSTATE in a server's error, 0 in any other. It
+// reads the text: drivers have no type in common, and this package knows none of them.
+func serverError(err error) (number int, state string) {
+	if err == nil {
+		return 0, ""
+	}
+	m := errorText.FindStringSubmatch(err.Error())
+	if m == nil {
+		return 0, ""
+	}
+	number, _ = strconv.Atoi(m[1])
+	return number, m[2]
+}
+
+var errorText = regexp.MustCompile(`Error (\d{4,5})(?: \((\w{5})\))?: `)
+
+// discard makes the pool close the connection, with which its transaction ends.
+func discard(c *sql.Conn) {
+	c.Raw(func(any) error { return driver.ErrBadConn })
+}
+
+// transaction runs do in a transaction. Its ends are text under ctx, because sql.Tx's
+// Commit knows no context, and a cluster without a majority lets a COMMIT wait for ever.
+func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
+	if _, err := c.ExecContext(ctx, "START TRANSACTION"); err != nil {
+		return err
+	}
+	err := do()
+	if err == nil {
+		if _, err = c.ExecContext(ctx, "COMMIT"); err != nil {
+			discard(c)
+		}
+	} else if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+		discard(c)
+	}
+	return err
+}

@@ -1,0 +1,84 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+)
+
+// Row is a tag's row.
+type Row struct {
+	Tag   string `db:"biz_tag"`
+	MaxID int64  `db:"max_id"` // the next id that nobody has
+	Step  int64  `db:"step"`   // ids per fetch
+}
+
+// Create creates the table where it does not exist, as Leaf defines it. It looks first:
+// the right to create is needed once, and on a cluster every CREATE, even of a table
+// that is there, aborts what runs on all nodes.
+//
+// The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
+// servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
+// that it takes for one share a row, which is safe; one tag with two rows would not be.
+func (s *AllocStore) Create(ctx context.Context) error {
+	err := s.retry(ctx, func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+s.table+" LIMIT 0")
+		if n, _ := serverError(err); n != errNoTable {
+			return err
+		}
+		_, err = c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+s.table+` (
+  biz_tag varchar(128) NOT NULL DEFAULT '',
+  max_id bigint NOT NULL DEFAULT 1,
+  step int NOT NULL,
+  description varchar(256) DEFAULT NULL,
+  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci`)
+		return err
+	})
+	return s.failed("create", err)
+}
+
+const errNoTable = 1146
+
+// Ensure adds a row for the tag where it has none; a row that is there stays as it
+// is. maxID is the first id to be issued: highest id in use + 1.
+func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
+	if step < 1 || step > MaxRowStep {
+		return &RowError{tag, s.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
+	}
+	text := fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE biz_tag = biz_tag", s.table, literal(tag), maxID, step)
+	err := s.retry(ctx, func(c *sql.Conn) error {
+		return transaction(ctx, c, func() error { // committed, also without autocommit
+			_, err := c.ExecContext(ctx, text)
+			return err
+		})
+	})
+	return s.failed("add a row to", err)
+}
+
+// Tags returns all rows, ordered by tag.
+func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
+	var rows []Row
+	err := s.db.SelectContext(ctx, &rows, "SELECT biz_tag, max_id, step FROM "+s.table+" ORDER BY biz_tag")
+	return rows, s.failed("read", err)
+}
+
+// Row returns the tag's row without moving it, or *UnknownTagError.
+func (s *AllocStore) Row(ctx context.Context, tag string) (Row, error) {
+	var row Row
+	err := s.db.GetContext(ctx, &row, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag))
+	if errors.Is(err, sql.ErrNoRows) {
+		return row, &UnknownTagError{Tag: tag, Table: s.table}
+	}
+	return row, s.failed("read", err)
+}
+
+// failed says which statement of ours err comes from.
+func (s *AllocStore) failed(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("leafsql: %s %s: %w", what, s.table, err)
+}

@@ -1,0 +1,62 @@
+package segment
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// Skip moves the generator past k, a key that comes from elsewhere: once it has
+// returned nil, this generator issues nothing up to k, and the row stands above k, so
+// that no later fetch, of any process, gives ids up to k. Ranges that other processes
+// hold already are not touched. A k below 1 is nothing to do.
+//
+// The store is asked only where k is not below the highest end that is known of the
+// row, and then for a range that begins above k, as long as the row's step: keys that
+// ascend ask once a step. Skip fails as Next does, without an effect on what is issued,
+// and with idgen.ErrExhausted where no id would be left above k.
+func (g *Generator) Skip(ctx context.Context, k int64) error {
+	if k < 1 {
+		return nil
+	}
+	g.mu.Lock()
+	switch {
+	case g.closed:
+		g.mu.Unlock()
+		return idgen.ErrClosed
+	case k < g.top:
+		g.pass(k)
+		g.mu.Unlock()
+		return nil
+	case k >= math.MaxInt64-1:
+		g.mu.Unlock()
+		return fmt.Errorf("%w: tag %q: no id is left above %d", idgen.ErrExhausted, g.tag, k)
+	}
+	return g.await(ctx, &waiter{key: k, done: make(chan struct{})})
+}
+
+// pass gives up the ids in memory up to k, and those that a fetch under way may bring.
+//
+// It needs g.mu for more than its own fields. Calls without the lock may hold a segment
+// that is not cur any more, but that one is drained; all ids that can still be issued
+// are in cur and behind it in the queue, and only under g.mu do they move.
+func (g *Generator) pass(k int64) {
+	if k < g.floor {
+		return
+	}
+	g.floor = k + 1
+	gone := g.cur.Load().skip(k)
+	for len(g.queue) > 0 && g.queue[0].start <= k {
+		q := &g.queue[0]
+		n := min(q.end, g.floor) - q.start
+		gone += n
+		g.stats.Dropped += n
+		if q.start += n; q.size() > 0 {
+			break
+		}
+		g.queue = g.queue[1:]
+	}
+	g.pace.skipped += gone
+}

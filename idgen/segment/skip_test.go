@@ -1,0 +1,329 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+)
+
+// skip skips k, and lets a fetch in the background finish.
+func skip(t *testing.T, g *segment.Generator, k int64) {
+	t.Helper()
+	if err := g.Skip(t.Context(), k); err != nil {
+		t.Fatalf("Skip(%d): %v", k, err)
+	}
+	synctest.Wait()
+}
+
+// Seed rows and then generated ones: the ids are AUTO_INCREMENT's.
+func TestSkip(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		skip(t, g, 1)
+		skip(t, g, 2)
+		next(t, g, 1, 3)
+		next(t, g, 2, 4)
+		skip(t, g, 50)
+		next(t, g, 1, 51)
+		skip(t, g, 7) // long past
+		next(t, g, 1, 52)
+		skip(t, g, 1_000_000)
+		next(t, g, 3, 1_000_001)
+		if s := g.Stats(); s.IDs != 8 || s.Fetches != 2 {
+			t.Fatalf("%+v", s)
+		}
+		if row := m.Row("a"); row.MaxID <= 1_000_000 {
+			t.Fatal(row)
+		}
+	})
+}
+
+// Keys that are no ids, and keys below what the row is known to stand at, cost nothing.
+func TestSkipWithoutTheStore(t *testing.T) {
+	m := memory(5000, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		skip(t, g, 0)
+		skip(t, g, -1)
+		skip(t, g, math.MinInt64)
+		if n := len(m.Requests()); n != 0 {
+			t.Fatal(n)
+		}
+		skip(t, g, 4999) // one look at the row
+		skip(t, g, 17)
+		m.Fail(errDown)
+		skip(t, g, 4998)
+		asked(t, m)
+		m.Fail(nil)
+		next(t, g, 1, 5000) // not one id was burnt
+		skip(t, g, 4999)
+		next(t, g, 1, 5001)
+		if n := len(m.Requests()); n != 2 {
+			t.Fatal(m.Requests())
+		}
+	})
+}
+
+// What is in memory: the segment in use, what adjoins it, and what lies further behind.
+func TestSkipInMemory(t *testing.T) {
+	m := memory(1, 20)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 8, 1) // of [1, 17); [17, 37) is behind
+		skip(t, g, 10)
+		next(t, g, 1, 11)
+		m.Put(segment.Row{Tag: "a", MaxID: 100, Step: 20})
+		skip(t, g, 20) // past the first, into the second
+		next(t, g, 10, 21)
+		next(t, g, 2, 31) // [100, 140) is behind
+		skip(t, g, 34)
+		next(t, g, 2, 35)
+		skip(t, g, 36)
+		next(t, g, 1, 100)
+		skip(t, g, 99)
+		next(t, g, 1, 101)
+		skip(t, g, 139)
+		if s := g.Stats(); s.Remaining != 0 || s.IDs+s.Dropped != 16+20+40 {
+			t.Fatalf("%+v", s)
+		}
+		next(t, g, 1, 140)
+	})
+}
+
+// A fetch that was sent before the key was known may bring ids up to it.
+func TestSkipTrimsAFetchUnderWay(t *testing.T) {
+	m := memory(1, 20)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 7, 1)
+		m.Delay(time.Second)
+		next(t, g, 2, 8) // [17, 37) is under way
+		waiting := calls(t.Context(), g, 1, 10)
+		skip(t, g, 30)
+		firsts, errs := waiting()
+		if errs != nil || firsts[0] != 17 && firsts[0] != 31 {
+			t.Fatal(firsts, errs)
+		}
+		if id, err := g.Next(t.Context(), 1); err != nil || id <= 30 {
+			t.Fatal(id, err)
+		}
+	})
+}
+
+// Calls at the same time share one fetch, by the highest key.
+func TestSkipIsOneFetch(t *testing.T) {
+	m := memory(1, 1000)
+	m.Delay(5 * time.Millisecond)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		var wg sync.WaitGroup
+		for k := range int64(64) {
+			wg.Go(func() {
+				if err := g.Skip(t.Context(), 10_000+k); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		asked(t, m, 1000)
+		next(t, g, 1, 10_064)
+	})
+}
+
+// An import in ascending order asks once a step, and does not make the step grow.
+func TestSkipAscending(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		for k := range int64(20_000) {
+			skip(t, g, k+1)
+		}
+		if n := len(fetches(m)); n > 20 || looks(m) != 1 {
+			t.Fatal(n, "fetches,", looks(m), "looks")
+		}
+		next(t, g, 1, 20_001)
+	})
+	// The same with ids in between, one for nine keys.
+	m = memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		k := int64(0)
+		for range 5000 {
+			time.Sleep(time.Second)
+			id, err := g.Next(t.Context(), 1)
+			if err != nil || id <= k {
+				t.Fatal(id, err, k)
+			}
+			k = id
+			for range 9 {
+				k++
+				skip(t, g, k)
+			}
+		}
+		if s := g.Stats(); s.Step > 2000 || s.IDs != 5000 { // as for an id a second alone
+			t.Fatalf("%+v", s)
+		}
+	})
+}
+
+// Several processes import at once: whoever finds the row above its key takes nothing.
+func TestSkipAscendingTogether(t *testing.T) {
+	m := memory(1, 1000)
+	synctest.Test(t, func(t *testing.T) {
+		var gs [8]*segment.Generator
+		for i := range gs {
+			gs[i] = segment.New(m, "a", nil)
+			defer gs[i].Close()
+		}
+		for k := range int64(20_000) {
+			skip(t, gs[k%8], k+1)
+		}
+	})
+	if n := m.Row("a").MaxID; n > 30_000 {
+		t.Error("the row stands at", n)
+	}
+	if n := len(m.Requests()); n > 200 {
+		t.Error(n, "requests")
+	}
+}
+
+func TestSkipToTheEnd(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 1, 1)
+		for _, k := range []int64{math.MaxInt64, math.MaxInt64 - 1} {
+			if err := g.Skip(t.Context(), k); !errors.Is(err, idgen.ErrExhausted) {
+				t.Fatal(k, err)
+			}
+		}
+		next(t, g, 1, 2) // nothing is lost by that
+		skip(t, g, math.MaxInt64-10)
+		for want := int64(math.MaxInt64 - 9); want < math.MaxInt64; want++ {
+			next(t, g, 1, want)
+		}
+		if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
+			t.Fatal(id, err)
+		}
+		skip(t, g, math.MaxInt64-1) // is below the row
+	})
+	m = memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		skip(t, g, math.MaxInt64-2)
+		next(t, g, 1, math.MaxInt64-1)
+	})
+}
+
+// A Skip that fails has had no effect on what is issued.
+func TestSkipFails(t *testing.T) {
+	m := memory(1, 1000)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 1, 1)
+		m.Fail(errDown)
+		if err := g.Skip(t.Context(), 500); !is[*segment.UnavailableError](err) || !errors.Is(err, errDown) {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if err := g.Skip(ctx, 500); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		next(t, g, 1, 2)
+		before := len(m.Requests())
+		time.Sleep(time.Minute)
+		if n := len(m.Requests()) - before; n > 0 {
+			t.Fatal(n, "requests that nobody waits for")
+		}
+		m.Fail(nil)
+		skip(t, g, 500)
+		next(t, g, 1, 501)
+
+		m.Put(segment.Row{Tag: "a", MaxID: 3, Step: 1000})
+		if err := g.Skip(t.Context(), 5000); !is[*segment.RolledBackError](err) {
+			t.Fatal(err)
+		}
+		m.Delete("a")
+		if err := g.Skip(t.Context(), 5000); !is[*segment.UnknownTagError](err) {
+			t.Fatal(err)
+		}
+		next(t, g, 1, 502)
+		g.Close()
+		if err := g.Skip(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
+			t.Fatal(err)
+		}
+	})
+}
+
+// A step that is raised in the row is noticed by Skip as well.
+func TestSkipNoticesTheStep(t *testing.T) {
+	m := memory(1, 10)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		skip(t, g, 5)
+		m.Put(segment.Row{Tag: "a", MaxID: 16, Step: 500})
+		skip(t, g, 20)
+		asked(t, m, 10, 10, 500)
+		next(t, g, 1, 21)
+	})
+}
+
+// Whatever happens at the same moment, an id that is asked for after Skip has returned
+// is above its key, and none is issued twice.
+func TestSkipConcurrent(t *testing.T) {
+	m := segmenttest.NewMemory(segment.Row{Tag: "a", Step: 7})
+	m.Delay(50 * time.Microsecond)
+	var ids idcheck.Collector
+	for range 2 { // processes
+		g := segment.New(m, "a", nil)
+		var passed atomic.Int64
+		var wg sync.WaitGroup
+		for w := range 16 {
+			r := ids.Recorder()
+			wg.Go(func() {
+				for c := range 2000 {
+					if w%4 == 0 && c%4 == 0 {
+						k := passed.Load() + rand.Int64N(12)
+						if err := g.Skip(t.Context(), k); err != nil {
+							t.Error(err)
+							return
+						}
+						for old := passed.Load(); old < k && !passed.CompareAndSwap(old, k); old = passed.Load() {
+						}
+						continue
+					}
+					above, n := passed.Load(), 1+(w+c)%3
+					first, err := g.Next(t.Context(), n)
+					if err != nil || first <= above {
+						t.Errorf("Next(%d) = %d, %v after Skip(%d) had returned", n, first, err, above)
+						return
+					}
+					r.Add(first, n)
+				}
+			})
+		}
+		wg.Wait()
+		g.Close()
+	}
+	ids.Verify(t)
+}
+
+func TestSkipDoesNotAllocate(t *testing.T) {
+	g := segment.New(memory(1, 1<<30), "a", nil)
+	defer g.Close()
+	ctx := context.Background()
+	if err := g.Skip(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	k := int64(1)
+	if got := testing.AllocsPerRun(1000, func() {
+		k += 3
+		if err := g.Skip(ctx, k); err != nil {
+			t.Fatal(err)
+		}
+	}); got != 0 {
+		t.Error(got, "allocations")
+	}
+}
