@@ -58,6 +58,15 @@ func (g *ids) Next(ctx context.Context, n int) (int64, error) {
 	return current.Next(ctx, n)
 }
 
+// Skip is told of keys that rows bring along.
+func (g *ids) Skip(ctx context.Context, k int64) error {
+	current, err := g.generator(ctx)
+	if err != nil {
+		return err
+	}
+	return current.Skip(ctx, k)
+}
+
 // generator adds the tag's row where it is missing, above every key in the
 // table, as leafCreate does.
 func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
