@@ -90,7 +90,11 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Wrap(inner, cfg)
+	own, err := mysql.NewConnector(ownMySQL(cfg.MySQL))
+	if err != nil {
+		return nil, err
+	}
+	return wrap(inner, own, cfg)
 }
 
 // Wrap returns a connector for connections that inner makes: a connector of
@@ -98,15 +102,20 @@ func NewConnector(cfg *Config) (*Connector, error) {
 // package put around it. Each connection has to implement what
 // go-sql-driver's do, or Connect says what is missing.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
+	return wrap(inner, inner, cfg)
+}
+
+// wrap is Wrap with another connector for connections of ours.
+func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
 	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, catalog: newCatalog(inner)}
+	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, catalog: newCatalog(own)}
 	var err error
-	if c.ids, err = newGenerators(cfg, inner); err != nil {
+	if c.ids, err = newGenerators(cfg, own); err != nil {
 		c.catalog.db.Close()
 		return nil, err
 	}

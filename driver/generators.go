@@ -4,8 +4,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -27,6 +27,7 @@ type segments struct {
 	db    *sql.DB // nil for a store of the caller's
 	alloc *segment.AllocStore
 	store segment.Store
+	log   *slog.Logger
 
 	mu   sync.Mutex
 	tags map[string]*segment.Generator
@@ -37,21 +38,22 @@ var shared = struct {
 	segments map[string]*segments
 }{segments: make(map[string]*segments)}
 
-// newSegments opens or shares the leaf_alloc that cfg names. Nothing connects
-// yet. Its pool is never the application's: a fetch must not wait for a
-// transaction that itself waits for ids.
-func newSegments(cfg *Config, inner driver.Connector) (*segments, error) {
+// newSegments opens or shares the leaf_alloc that cfg names, with own as the
+// connector for the application's database. Nothing connects yet. Its pool is
+// never the application's: a fetch must not wait for a transaction that itself
+// waits for ids.
+func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	if cfg.SegmentStore != nil {
-		return &segments{store: cfg.SegmentStore, tags: make(map[string]*segment.Generator)}, nil
+		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[string]*segment.Generator)}, nil
 	}
-	connector, key := inner, ""
+	connector, key := own, ""
 	switch {
 	case cfg.Store != "":
 		store, err := ParseDSN(cfg.Store)
 		if err != nil {
 			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 		}
-		if connector, err = mysql.NewConnector(store.MySQL); err != nil {
+		if connector, err = mysql.NewConnector(ownMySQL(store.MySQL)); err != nil {
 			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 		}
 		key = store.MySQL.FormatDSN()
@@ -66,11 +68,9 @@ func newSegments(cfg *Config, inner driver.Connector) (*segments, error) {
 		s.refs++
 		return s, nil
 	}
-	db := sql.OpenDB(ownConnector{connector})
-	db.SetMaxOpenConns(storeConns)
-	db.SetConnMaxIdleTime(10 * time.Minute)
+	db := ownPool(connector, storeConns)
 	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)
-	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, tags: make(map[string]*segment.Generator)}
+	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, log: cfg.logger(), tags: make(map[string]*segment.Generator)}
 	if key[0] != 0 {
 		shared.segments[key] = s
 	}
@@ -83,13 +83,14 @@ func (s *segments) generator(tag string) *segment.Generator {
 	defer s.mu.Unlock()
 	g, ok := s.tags[tag]
 	if !ok {
-		g = segment.New(s.store, tag, nil)
+		g = segment.New(s.store, tag, &segment.Options{Logger: s.log})
 		s.tags[tag] = g
 	}
 	return g
 }
 
-// release ends the generators when the last connector lets go.
+// release ends the generators when the last connector lets go: at the same time, since
+// a server that does not answer lets each take a while.
 func (s *segments) release() error {
 	shared.Lock()
 	s.refs--
@@ -103,9 +104,11 @@ func (s *segments) release() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	var closing sync.WaitGroup
 	for _, g := range s.tags {
-		g.Close()
+		closing.Go(func() { g.Close() })
 	}
+	closing.Wait()
 	if s.db == nil {
 		return nil
 	}
@@ -118,8 +121,8 @@ type generators struct {
 	snowflakes *snowflakes // nil: no worker-id source
 }
 
-func newGenerators(cfg *Config, inner driver.Connector) (g generators, err error) {
-	if g.segments, err = newSegments(cfg, inner); err != nil {
+func newGenerators(cfg *Config, own driver.Connector) (g generators, err error) {
+	if g.segments, err = newSegments(cfg, own); err != nil {
 		return g, err
 	}
 	if g.snowflakes, err = newSnowflakes(cfg); err != nil {

@@ -176,7 +176,7 @@ func (c *Connector) checkRow(ctx context.Context, conn innerConn, rule Rule, nam
 	if err != nil {
 		return &FillError{Table: full, Rows: 1, Err: err}
 	}
-	if row.MaxID <= highest {
+	if max(row.MaxID, 1) <= highest { // 0 is never issued
 		return &TableError{full, key.name,
 			fmt.Sprintf("the highest key is %d, and tag %q would start at %d, below or at keys in use", highest, tag, max(row.MaxID, 1)),
 			fmt.Sprintf("raise it: UPDATE %s SET max_id = %d WHERE biz_tag = %s", c.cfg.AllocTable, highest+1, quoteString(tag))}

@@ -1,0 +1,193 @@
+package driver_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+// TestDemotedPrimary: a balancer keeps sessions, and the server behind them is demoted.
+// The application's pool moves on to the new primary; ours must do so as well, before
+// anybody hears of it.
+func TestDemotedPrimary(t *testing.T) {
+	var servers [2]*mysqltest.Server
+	var roots [2]*sql.DB
+	for i := range servers {
+		servers[i] = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
+		root, err := sql.Open("mysql", servers[i].DSN("")+"?multiStatements=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { root.Close() })
+		if _, err := root.Exec("CREATE USER app@'%'; GRANT ALL ON shop.* TO app@'%'; CREATE DATABASE shop; USE shop; " + allocTable + "; " + row("t", 1, 20) + "; " + tableT); err != nil {
+			t.Fatal(err)
+		}
+		roots[i] = root
+	}
+	proxy := netfault.Start(t, servers[0].Addr())
+	leaf, err := sql.Open(driver.Name, "app@tcp("+proxy.Addr()+")/shop?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaf.Close()
+	leaf.SetMaxIdleConns(-1) // a connection for each statement
+
+	var ids idcheck.Collector
+	r := ids.Recorder()
+	for i := range 10 {
+		r.Add(insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i), 1)
+	}
+	if _, err := roots[0].Exec("SET GLOBAL read_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	var maxID int
+	if err := roots[0].QueryRow("SELECT max_id FROM shop.leaf_alloc").Scan(&maxID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roots[1].Exec("UPDATE shop.leaf_alloc SET max_id = ?", maxID); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Switch(servers[1].Addr())
+	for i := range 100 {
+		r.Add(insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", 100+i), 1)
+	}
+	ids.Verify(t)
+	var rows int
+	if err := roots[1].QueryRow("SELECT COUNT(*) FROM shop.t").Scan(&rows); err != nil || rows != 100 {
+		t.Error(rows, err)
+	}
+}
+
+// TestOwnPoolsIgnoreTheApplicationsSettings: ranges are committed and counted whatever the
+// application asks of its own connections.
+func TestOwnPoolsIgnoreTheApplicationsSettings(t *testing.T) {
+	for _, params := range []string{"autocommit=0", "clientFoundRows=true", "rejectReadOnly=true", "sql_select_limit=1", "sql_safe_updates=1"} {
+		plain, leaf := open(t, "leafTables=t&"+params, allocTable, row("t", 1, 20), tableT)
+		for i := range 50 {
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i); id != int64(i)+1 {
+				t.Errorf("%s: id %d", params, id)
+			}
+		}
+		var maxID int
+		if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&maxID); err != nil || maxID <= 50 {
+			t.Errorf("%s: max_id %d, %v", params, maxID, err)
+		}
+	}
+}
+
+// TestRowAtZero: Leaf's own examples begin with max_id 0, others with 1.
+func TestRowAtZero(t *testing.T) {
+	for _, maxID := range []int{0, 1} {
+		_, leaf := open(t, "leafTables=t", allocTable, row("t", maxID, 10), tableT)
+		for want := int64(1); want < 30; want++ {
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", want); id != want {
+				t.Fatalf("a row at %d: id %d instead of %d", maxID, id, want)
+			}
+		}
+	}
+}
+
+// TestCloseBehindASilentServer: db.Close returns although fetches of many tags hang.
+func TestCloseBehindASilentServer(t *testing.T) {
+	const tables = 8
+	setup := []string{allocTable}
+	var rules []string
+	for i := range tables {
+		name := fmt.Sprintf("t%d", i)
+		rules = append(rules, name)
+		setup = append(setup, row(name, 1, 10), "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, a INT)")
+	}
+	dsn := mysqltest.Database(t)
+	plain, _ := openOn(t, dsn, "leafTables=none", setup...)
+	_ = plain
+	at := strings.Index(dsn, "tcp(") + len("tcp(")
+	end := at + strings.IndexByte(dsn[at:], ')')
+	proxy := netfault.Start(t, dsn[at:end])
+	leaf, err := sql.Open(driver.Name, dsn+"?leafTables="+strings.Join(rules, ",")+"&leafStore="+strings.ReplaceAll(dsn[:at]+proxy.Addr()+dsn[end:], "/", "%2F"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range rules {
+		insertID(t, leaf, "INSERT INTO "+name+" (a) VALUES (1)")
+	}
+	proxy.Drop(netfault.Both)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, name := range rules {
+		wg.Go(func() {
+			begin := time.Now()
+			if _, err := leaf.ExecContext(ctx, "INSERT INTO "+name+" (a) VALUES (1)"+strings.Repeat(", (1)", 100)); err == nil {
+				t.Error("ids from a silent store")
+			}
+			if took := time.Since(begin); took > 4*time.Second {
+				t.Error("an INSERT waited", took)
+			}
+		})
+	}
+	wg.Wait()
+	begin := time.Now()
+	if err := leaf.Close(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Error("Close took", took)
+	}
+}
+
+// TestLoggerOfSegments: Config.Logger hears of a store that is away.
+func TestLoggerOfSegments(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	openOn(t, dsn, "leafTables=none", tableT)
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 1, Step: 10})
+	heard := &logBuffer{}
+	cfg.SegmentStore, cfg.Logger = store, slog.New(slog.NewTextHandler(heard, nil))
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := sql.OpenDB(c)
+	defer leaf.Close()
+	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+	store.Fail(fmt.Errorf("the store is down"))
+	insertID(t, leaf, "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)")
+	for begin := time.Now(); !strings.Contains(heard.String(), "the store is down"); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("the log holds ", heard)
+		}
+	}
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
