@@ -5,6 +5,7 @@ FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
 SCHEDULES   = 1000000
+STATES      = 100000
 STORM       = 60s
 PKG         = ./...
 CHAOS       = 3.1.0,2.3.2,cluster
@@ -13,7 +14,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test sim mutations storm chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,8 +38,11 @@ test: serve ## every test of every module, with the race detector, on real Maria
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
 
-mutations: ## break the lease engine in each way it must not be broken, and see the simulation find a duplicate
-	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker
+model: ## search all interleavings of processes on one row of leaf_alloc (STATES=0: to the end)
+	@go test -count=1 -timeout=0 -v -run='TestModel$$' ./idgen/segment -model.states $(STATES)
+
+mutations: ## break leases and segments in each way they must not be broken, and see a duplicate found
+	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker ./idgen/segment
 
 storm: serve ## fetches and inserts on Galera and Group Replication of three, nodes killed and frozen (STORM=60s each)
 	@.ci/install mariadb mysql

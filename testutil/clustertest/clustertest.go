@@ -35,7 +35,7 @@ import (
 // A Cluster is three nodes that all take writes.
 type Cluster struct {
 	Nodes [3]*mysqltest.Server
-	make  maker
+	maker maker
 }
 
 // A maker is what differs between makes of clusters.
@@ -54,7 +54,7 @@ const formTime = 2 * time.Minute
 // start starts a cluster that ends with the test.
 func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Config) *Cluster {
 	t.Helper()
-	c := &Cluster{make: m}
+	c := &Cluster{maker: m}
 	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +91,7 @@ func (c *Cluster) Await(t testing.TB) {
 		if !n.Running() {
 			continue
 		}
-		if err := until(ctx, func() error { return c.make.member(ctx, n) }); err != nil {
+		if err := until(ctx, func() error { return c.maker.member(ctx, n) }); err != nil {
 			t.Fatalf("clustertest: node %d: %v", i, err)
 		}
 	}
@@ -108,7 +108,7 @@ func (c *Cluster) Rejoin(t testing.TB) {
 			away = append(away, i)
 		}
 	}
-	errs := together(len(away), func(k int) error { return c.make.rejoin(ctx, c.Nodes, away[k]) })
+	errs := together(len(away), func(k int) error { return c.maker.rejoin(ctx, c.Nodes, away[k]) })
 	if errs != nil {
 		t.Fatal(errs)
 	}

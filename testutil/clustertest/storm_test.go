@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"math/rand/v2"
 	"net"
 	"os"
 	"sync"
@@ -118,14 +119,20 @@ func fetches(t *testing.T, c *clustertest.Cluster) {
 	for _, store := range stores {
 		issued := ids.Recorder()
 		wg.Go(func() {
-			var seen int64
-			for time.Now().Before(end) {
+			var seen, floor int64
+			for i := 0; time.Now().Before(end); i++ {
+				if i%5 == 0 {
+					floor = seen + rand.Int64N(30) // a row brought its own key along
+				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-				r, err := store.Fetch(ctx, segment.Request{Tag: "o", N: 10, Step: 10, Seen: seen})
+				r, err := store.Fetch(ctx, segment.Request{Tag: "o", N: 10, Step: 10, Floor: floor, Seen: seen})
 				cancel()
 				if err != nil {
 					failures.add(err)
 					continue
+				}
+				if r.Start < floor || r.End-r.Start != 10 {
+					t.Errorf("the ids from %d to %d, wanted were 10 from %d up", r.Start, r.End, floor)
 				}
 				issued.Add(r.Start, int(r.End-r.Start))
 				seen = r.End
