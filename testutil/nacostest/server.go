@@ -17,7 +17,6 @@
 package nacostest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -401,14 +400,15 @@ var client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{D
 func (s *Server) console() string { return filepath.Join(s.home, "console.log") }
 
 // output is the end of what the server has printed.
-func (s *Server) output() []byte {
+func (s *Server) output() string {
 	b, err := os.ReadFile(s.console())
 	if err != nil {
-		return []byte(err.Error())
+		return err.Error()
 	}
-	const keep = 4000
-	if len(b) > keep {
-		b = b[len(b)-keep:]
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	lines = lines[max(0, len(lines)-10):]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), 300)]
 	}
-	return bytes.TrimSpace(b)
+	return strings.Join(lines, "\n")
 }
