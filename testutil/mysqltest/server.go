@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/freeze"
 	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
@@ -135,10 +136,15 @@ func (s *Server) Restart() error {
 }
 
 // Freeze stops the server where it is, as a paused machine would. Its connections stay, and nobody is told.
-func (s *Server) Freeze() error { return s.signal(syscall.SIGSTOP) }
+func (s *Server) Freeze() error {
+	if s.proc == nil {
+		return errors.New("mysqltest: the server does not run")
+	}
+	return freeze.Freeze(s.proc.Pid)
+}
 
 // Thaw lets a frozen server go on.
-func (s *Server) Thaw() error { return s.signal(syscall.SIGCONT) }
+func (s *Server) Thaw() error { return freeze.Thaw(s.proc.Pid) }
 
 // Stop kills the server and removes its files. Nobody wants the data, so no time is spent on an orderly end.
 func (s *Server) Stop() error {
@@ -150,22 +156,12 @@ func (s *Server) Stop() error {
 // Running says whether the server was launched and not ended since.
 func (s *Server) Running() bool { return s.proc != nil }
 
-func (s *Server) signal(sig syscall.Signal) error {
-	if s.proc == nil {
-		return errors.New("mysqltest: the server does not run")
-	}
-	if err := s.proc.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("mysqltest: %v to the server: %w", sig, err)
-	}
-	return nil
-}
-
 func (s *Server) end(sig syscall.Signal) error {
 	if s.proc == nil {
 		return nil
 	}
-	if err := s.signal(sig); err != nil {
-		return err
+	if err := s.proc.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("mysqltest: end the server: %w", err)
 	}
 	s.proc.Wait()
 	s.proc = nil

@@ -1,14 +1,10 @@
 package nacostest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"syscall"
-	"time"
 )
 
 // process is a server's process.
@@ -35,37 +31,6 @@ func start(cmd *exec.Cmd, output string) (*process, error) {
 		close(p.done)
 	}()
 	return p, nil
-}
-
-// freeze stops all its threads where they are, until thaw.
-func (p *process) freeze() error {
-	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("nacostest: stopping the process: %w", err)
-	}
-	for range 500 {
-		if p.frozen() {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	p.thaw()
-	return errors.New("nacostest: the process does not stand still")
-}
-
-// frozen looks at each thread: they stop one by one.
-func (p *process) frozen() bool {
-	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
-	for _, stat := range stats {
-		text, readErr := os.ReadFile(stat)
-		if readErr == nil && !strings.Contains(string(text), ") T ") {
-			return false
-		}
-	}
-	return err == nil && len(stats) > 0
-}
-
-func (p *process) thaw() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // fails only if it has ended
 }
 
 // kill9 ends the process with all it started, at once.

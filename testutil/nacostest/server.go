@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/freeze"
 	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
@@ -193,10 +194,15 @@ func (s *Server) Wipe(tb testing.TB) {
 func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	tb.Helper()
 	if s.proc != nil {
-		if err := s.proc.freeze(); err != nil {
+		pid := s.proc.cmd.Process.Pid
+		if err := freeze.Freeze(pid); err != nil {
 			tb.Fatal(err)
 		}
-		defer s.proc.thaw()
+		defer func() {
+			if err := freeze.Thaw(pid); err != nil {
+				tb.Error(err)
+			}
+		}()
 	}
 	dir = tb.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(s.data())); err != nil {
