@@ -24,7 +24,7 @@ func GroupReplication(t testing.TB) *Cluster {
 			"--performance-schema=ON",                                                         // says who is a member
 			"--max-connections=300", "--table-open-cache=200", "--table-definition-cache=400", // and takes memory by these
 			"--plugin-load-add=group_replication.so",
-			"--loose-group-replication-group-name=6c656166-7371-11ef-8000-000000000000",
+			fmt.Sprintf("--loose-group-replication-group-name=6c656166-7371-11ef-8000-%012d", ports[0]), // the port of a dead node may come to another cluster
 			"--loose-group-replication-start-on-boot=OFF",
 			fmt.Sprintf("--loose-group-replication-local-address=127.0.0.1:%d", ports[i]),
 			fmt.Sprintf("--loose-group-replication-group-seeds=127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", ports[0], ports[1], ports[2]),
