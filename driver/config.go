@@ -50,6 +50,7 @@ type Config struct {
 	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
 	RefuseAutoIncrement bool // leafAutoIncrement=refuse
 	KeepZero            bool // leafZero=keep
+	KeepExplicit        bool // leafExplicit=keep: explicit keys do not move the counter
 
 	// Logger gets the few warnings of background events; nil: slog.Default().
 	Logger *slog.Logger

@@ -112,7 +112,7 @@ func TestReturning(t *testing.T) {
 				ids = append(ids, id)
 			}
 			rows.Close()
-			if want := [][]int64{{12, 13}, {5000, 14}}[i]; !slices.Equal(ids, want) {
+			if want := [][]int64{{12, 13}, {5000, 5001}}[i]; !slices.Equal(ids, want) {
 				t.Errorf("prepared, key %v: ids %v, want %v", key, ids, want)
 			}
 		}

@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 // Name is what the driver is registered as. It begins with "mysql" because
@@ -29,7 +31,9 @@ var (
 )
 
 // Driver is the database/sql driver. Applications use it by its Name.
-type Driver struct{}
+type Driver struct {
+	connector *Connector // of a pool; nil for the registered driver
+}
 
 // Open connects once, with a connector of its own that lasts as long as the
 // connection. database/sql calls OpenConnector instead.
@@ -64,21 +68,26 @@ type Connector struct {
 	inner   driver.Connector
 	rules   []Rule
 	idle    bool // leafTables=none
-	catalog *catalog
+	catalog *catalog.Catalog
 	ids     generators
-	stats   counters
+	counts  counters
 
-	view   atomic.Pointer[view]
-	aging  *time.Timer
+	ctx    context.Context // of what runs in the background; ends with Close
+	cancel context.CancelFunc
 	closed atomic.Bool
 
-	setup struct {
-		sync.Mutex
-		done      bool
-		database  string // the DSN's
-		foldsCase bool
-	}
-	once sync.Map // what is said or checked once: string -> struct{}
+	schema   atomic.Pointer[schema]
+	schemaMu sync.Mutex  // held while schema is replaced
+	used     atomic.Bool // a statement used it since it was refreshed
+
+	// What is learned before the first connection is used.
+	ready     atomic.Bool
+	learning  chan struct{} // holds a token while that is done
+	defaultDB string        // the DSN's, as table names compare
+	foldsCase bool
+	settings  insert.Settings // the server's version
+
+	said sync.Map // what is said once: string -> struct{}
 }
 
 // NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.
@@ -113,14 +122,14 @@ func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, catalog: newCatalog(own)}
+	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
 	var err error
 	if c.ids, err = newGenerators(cfg, own); err != nil {
-		c.catalog.db.Close()
 		return nil, err
 	}
-	c.view.Store(newView())
-	c.aging = time.AfterFunc(maxAge, c.age)
+	c.catalog = catalog.New(ownPool(own, 2))
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.schema.Store(newSchema(nil))
 	return c, nil
 }
 
@@ -134,6 +143,7 @@ func check(cfg *Config) error {
 	}
 	for _, r := range cfg.Tables {
 		switch {
+		case r.Exclude:
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
@@ -145,7 +155,7 @@ func check(cfg *Config) error {
 }
 
 // Driver is part of driver.Connector.
-func (c *Connector) Driver() driver.Driver { return Driver{} }
+func (c *Connector) Driver() driver.Driver { return Driver{c} }
 
 // Connect makes a connection. The first one also reads what all share, such
 // as leaf_alloc's tags under leafTables=auto.
@@ -159,57 +169,166 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missing(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
-	if err := c.prepare(ctx, ic); err != nil {
+	if err := c.learn(ctx, ic); err != nil {
 		dc.Close()
 		return nil, err
 	}
-	return &conn{innerConn: ic, c: c, db: c.setup.database}, nil
+	db := ""
+	if c.cfg.MySQL != nil {
+		db = c.cfg.MySQL.DBName
+	} else if !c.idle {
+		if db, err = currentDatabase(ctx, ic); err != nil {
+			dc.Close()
+			return nil, err
+		}
+	}
+	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings}, nil
 }
 
-// prepare learns, before the first connection is used, what no statement can
-// do without. It runs again until it has worked once.
-func (c *Connector) prepare(ctx context.Context, ic innerConn) error {
-	s := &c.setup
-	s.Lock()
-	defer s.Unlock()
-	if s.done {
+// learn reads, before the first connection is used, what no statement can do
+// without. It runs again until it has worked once. Who comes meanwhile waits as
+// long as its own context lets it.
+func (c *Connector) learn(ctx context.Context, ic innerConn) error {
+	if c.idle || c.ready.Load() {
 		return nil
 	}
-	if c.cfg.MySQL != nil {
-		s.database = c.cfg.MySQL.DBName
+	select {
+	case c.learning <- struct{}{}:
+		defer func() { <-c.learning }()
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	if !c.idle {
-		var err error
-		if c.cfg.MySQL == nil {
-			if s.database, err = currentDatabase(ctx, ic); err != nil {
-				return err
+	if c.ready.Load() {
+		return nil
+	}
+	database := ""
+	var err error
+	if c.cfg.MySQL != nil {
+		database = c.cfg.MySQL.DBName
+	} else if database, err = currentDatabase(ctx, ic); err != nil {
+		return err
+	}
+	version, err := scalar(ctx, ic, "SELECT VERSION()")
+	if err != nil {
+		return catalogError("the server's version", err)
+	}
+	c.settings.MariaDB, c.settings.Version = parseVersion(version)
+	c.settings.VersionKnown = true
+	folds, err := scalar(ctx, ic, "SELECT @@lower_case_table_names")
+	if err != nil {
+		return catalogError("lower_case_table_names", err)
+	}
+	if c.foldsCase = folds != "0"; c.foldsCase {
+		for i := range c.rules {
+			r := &c.rules[i]
+			if r.Tag == "" && r.Table != "*" {
+				r.Tag = r.Table // as it was written
 			}
+			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
 		}
-		if s.foldsCase, err = c.catalog.foldsCase(ctx); err != nil {
+	}
+	c.defaultDB = c.fold(database, "").DB
+	if c.cfg.Auto {
+		if err := c.learnTags(ctx); err != nil {
 			return err
 		}
-		if s.foldsCase {
-			for i := range c.rules {
-				c.rules[i].Tag = c.rules[i].tag()
-				c.rules[i].Database, c.rules[i].Table = strings.ToLower(c.rules[i].Database), strings.ToLower(c.rules[i].Table)
-			}
-		}
-		if c.cfg.Create && c.ids.alloc() != nil {
-			if err := c.ids.alloc().Create(ctx); err != nil {
-				return err
-			}
-		}
-		if c.cfg.Auto {
-			if _, err := c.tags(ctx, c.view.Load()); err != nil {
-				return err
-			}
-		}
 	}
+	c.warnMissing(ctx)
 	if slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil }) {
 		c.ids.snowflakes.begin() // so that the first INSERT need not wait for all of it
 	}
-	s.done = true
+	go c.keepFresh()
+	c.ready.Store(true)
 	return nil
+}
+
+// learnTags reads which tables leafTables=auto means.
+func (c *Connector) learnTags(ctx context.Context) error {
+	if c.cfg.MySQL != nil && c.cfg.MySQL.DBName == "" && c.cfg.Store == "" && !strings.Contains(c.cfg.AllocTable, ".") {
+		return &ConfigError{"leafTables=auto", "the DSN names no database that could hold " + c.cfg.AllocTable,
+			"name it: leafAllocTable=db." + c.cfg.AllocTable + ", or leafStore, or fill nothing with leafTables=none"}
+	}
+	tags, err := c.readTags(ctx)
+	if c.cfg.Create && isServerError(err, errNoSuchTable) {
+		if err := c.ids.alloc().Create(ctx); err != nil {
+			return c.allocError("creating it", err)
+		}
+		tags, err = c.readTags(ctx)
+	}
+	if err != nil {
+		return c.allocError("reading its tags", err)
+	}
+	if len(tags) == 0 && c.cfg.Create {
+		c.cfg.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
+			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
+	}
+	c.schema.Store(newSchema(tags))
+	return nil
+}
+
+// warnMissing says once which named rules mean no table: statements for a
+// table whose name was mistyped run as they are.
+func (c *Connector) warnMissing(ctx context.Context) {
+	var names []catalog.Name
+	for _, r := range c.rules {
+		if r.Exclude || strings.Contains(r.Database+r.Table, "*") {
+			continue
+		}
+		name := catalog.Name{DB: r.Database, Table: r.Table}
+		if name.DB == "" {
+			name.DB = c.defaultDB
+		}
+		names = append(names, name)
+	}
+	if len(names) == 0 {
+		return
+	}
+	found, err := c.catalog.Columns(ctx, names)
+	for _, name := range names {
+		if err == nil && found[name] == nil {
+			c.cfg.logger().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
+				"table", name.String(), "way out", "check the name and its case")
+		}
+	}
+}
+
+// allocError is the error of a statement of ours on leaf_alloc.
+func (c *Connector) allocError(what string, err error) error {
+	what = "leaf_alloc (" + c.cfg.AllocTable + "): " + what
+	switch {
+	case isServerError(err, errNoSuchTable, errNoDatabase):
+		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),
+			"add leafCreate=true to have it created, name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"}
+	case isServerError(err, errUnknownDatabase):
+		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
+	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
+		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
+	}
+	return &CatalogError{What: what, Err: err}
+}
+
+// otherStore reports whether leaf_alloc is in another database than the tables:
+// other databases may have tables on the same tags then.
+func (c *Connector) otherStore() bool {
+	if c.cfg.Store == "" || c.cfg.MySQL == nil {
+		return c.cfg.Store != ""
+	}
+	store, err := mysql.ParseDSN(c.cfg.Store)
+	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName
+}
+
+// mayMeanNonASCII reports whether a rule could mean a table whose name is not
+// in ASCII letters.
+func (c *Connector) mayMeanNonASCII(s *schema) bool {
+	other := func(name string) bool {
+		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
+	}
+	for tag := range s.tags {
+		if other(tag) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
 }
 
 // Close ends prefetching and gives the worker's lease back, where no other
@@ -218,25 +337,14 @@ func (c *Connector) Close() error {
 	if c.closed.Swap(true) {
 		return nil
 	}
-	c.aging.Stop()
-	c.catalog.db.Close()
+	c.cancel()
+	c.catalog.Close()
 	return c.ids.close()
 }
 
-// age replaces the view: an ALTER TABLE elsewhere must not go unseen for long.
-func (c *Connector) age() {
-	c.forget()
-	if !c.closed.Load() {
-		c.aging.Reset(maxAge)
-	}
-}
-
-// forget makes the next statements read the catalog again.
-func (c *Connector) forget() { c.view.Store(newView()) }
-
 // first reports, once for each key, that it was not asked before.
 func (c *Connector) first(key string) bool {
-	_, seen := c.once.LoadOrStore(key, struct{}{})
+	_, seen := c.said.LoadOrStore(key, struct{}{})
 	return !seen
 }
 

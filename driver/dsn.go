@@ -49,6 +49,7 @@ var params = []param{
 	}},
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
+	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
 	choiceParam("leafZero", "fill", "keep", func(c *Config) *bool { return &c.KeepZero }),
 }
 

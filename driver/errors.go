@@ -3,7 +3,10 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
@@ -20,7 +23,11 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return sentence("table "+e.Table, e.Reason, e.Way)
+	what := "statement"
+	if e.Table != "" {
+		what = "table " + e.Table
+	}
+	return sentence(what, e.Reason, e.Way)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
@@ -48,19 +55,64 @@ func (e *TableError) Error() string {
 func (e *TableError) Is(target error) bool { return target == ErrRefused }
 
 // FillError says that a statement was not run because its ids could not be
-// had. It unwraps to the generator's error, so that errors.Is finds
+// had, or because the counter could not be moved above a key that it gives. It
+// unwraps to the generator's error, so that errors.Is finds
 // context.DeadlineExceeded and errors.As the generator's own types.
 type FillError struct {
 	Table string
-	Rows  int // ids asked for
+	Rows  int   // ids asked for; 0 where Key is set
+	Key   int64 // the key that the counter has to pass; 0 where Rows is set
 	Err   error
 }
 
 func (e *FillError) Error() string {
-	return fmt.Sprintf("leafsql: %d ids for table %s: %s", e.Rows, e.Table, strings.TrimPrefix(e.Err.Error(), "leafsql: "))
+	cause, way := strings.TrimPrefix(e.Err.Error(), "leafsql: "), ""
+	what := "cannot get an id"
+	switch {
+	case e.Key > 0:
+		what = fmt.Sprintf("cannot move the counter above the key %d", e.Key)
+		way = "leafExplicit=keep lets explicit keys go without it"
+	case e.Rows > 1:
+		what = fmt.Sprintf("cannot get %d ids", e.Rows)
+	}
+	return sentence("table "+e.Table, what+": "+cause, way)
 }
 
 func (e *FillError) Unwrap() error { return e.Err }
+
+// CatalogError says that a statement of leafsql's own failed, one that reads
+// what the server knows of tables. The application's statement was not run. An
+// answer of the server is told in the text only: it is not about what the
+// application sent.
+type CatalogError struct {
+	What string // what was to be read
+	Err  error
+	Way  string
+}
+
+func (e *CatalogError) Error() string {
+	return sentence("reading "+e.What, strings.TrimPrefix(e.Err.Error(), "leafsql: "), e.Way)
+}
+
+// Unwrap gives the end of a context or a connection, not the server's answer.
+func (e *CatalogError) Unwrap() error {
+	var answer *mysql.MySQLError
+	if errors.As(e.Err, &answer) {
+		return nil
+	}
+	return e.Err
+}
+
+func catalogError(what string, err error) error {
+	way := ""
+	switch {
+	case isServerError(err, errUnknownDatabase, errNoSuchTable):
+		way = "leafsql reads information_schema, which this server or the proxy before it does not have; connect to the server itself"
+	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
+		way = "GRANT SELECT on what it names to this user"
+	}
+	return &CatalogError{what, err, way}
+}
 
 // ConfigError says which parameter of a DSN or field of a Config is wrong.
 type ConfigError struct {
@@ -78,4 +130,45 @@ func sentence(what, cause, way string) string {
 		s += "; " + way
 	}
 	return s
+}
+
+// Numbers of the server's errors that mean something here.
+const (
+	errCannotCreate        = 1005
+	errDatabaseDenied      = 1044
+	errNoDatabase          = 1046
+	errUnknownDatabase     = 1049
+	errTableExists         = 1050
+	errUnknownColumn       = 1054
+	errDuplicateKey        = 1062
+	errParse               = 1064
+	errInvalidDefault      = 1067
+	errNotLocked           = 1100
+	errTooManyColumns      = 1117
+	errRowTooLarge         = 1118
+	errColumnCount         = 1136
+	errTableDenied         = 1142
+	errColumnDenied        = 1143
+	errNoSuchTable         = 1146
+	errTooManyFields       = 185 // of InnoDB, on MariaDB
+	errLockWait            = 1205
+	errNoSavepoint         = 1305
+	errQueryKilled         = 1317
+	errGTIDCreateOld       = 1787
+	errReadOnlyTransaction = 1792
+	errGTIDCreate          = 3748
+	errXA                  = 4091
+)
+
+func isServerError(err error, numbers ...uint16) bool {
+	var e *mysql.MySQLError
+	return errors.As(err, &e) && slices.Contains(numbers, e.Number)
+}
+
+func serverMessage(err error) string {
+	var e *mysql.MySQLError
+	if errors.As(err, &e) {
+		return e.Message
+	}
+	return err.Error()
 }

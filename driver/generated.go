@@ -31,16 +31,16 @@ func WithGeneratedIDs(ctx context.Context, ids *[]GeneratedIDs) context.Context 
 }
 
 // collect adds what an executed text generated, if the context asks for it.
-func collect(ctx context.Context, p *insert.Plan, fills []insert.Fill) {
+func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
 	to, ok := ctx.Value(generatedKey{}).(*generatedTo)
 	if !ok {
 		return
 	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	for i, f := range fills {
-		if f.N > 0 {
-			*to.ids = append(*to.ids, GeneratedIDs{p.Inserts[i].Table.Ref.(*table).name, f.First, f.N})
+	for i, b := range blocks {
+		if b.N > 0 {
+			*to.ids = append(*to.ids, GeneratedIDs{p.Inserts[i].Table.Ref.(*table).name.String(), b.First, b.N})
 		}
 	}
 }

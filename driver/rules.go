@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/leafsql/leafsql/idgen"
 )
@@ -16,13 +17,16 @@ const (
 )
 
 // Rule says which tables get their keys, and from where: one entry of
-// leafTables, [db.]table[:column[:generator]].
+// leafTables, [db.]table[:column[:generator]] or ![db.]table. A rule with * in
+// Table leaves out tables that have no single-column integer key, unless it
+// names the Column.
 type Rule struct {
 	Database string // may hold *; "" means the DSN's database
 	Table    string // may hold *
 	Column   string // "" means the table's single-column primary key
 	Kind     string // Segment (also when "") or Snowflake
-	Tag      string // biz_tag of the segment; "" means Table as written here
+	Tag      string // biz_tag of the segment; "" means Table as written here, or under * each table's name
+	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
 
 	// Generator, when set, makes the ids instead of Kind and Tag. It has no
 	// place in a DSN.
@@ -37,7 +41,7 @@ func ParseRules(s string) ([]Rule, error) {
 		if err != nil {
 			return nil, err
 		}
-		if i := slices.IndexFunc(rules, func(o Rule) bool { return o.Database == r.Database && o.Table == r.Table }); i >= 0 {
+		if slices.ContainsFunc(rules, func(o Rule) bool { return o.Database == r.Database && o.Table == r.Table }) {
 			return nil, ruleError(entry, "the same table stands in two rules", "keep one of them")
 		}
 		rules = append(rules, r)
@@ -47,7 +51,9 @@ func ParseRules(s string) ([]Rule, error) {
 
 func parseRule(s string) (Rule, error) {
 	var r Rule
-	name, rest, _ := strings.Cut(s, ":")
+	var bare string
+	bare, r.Exclude = strings.CutPrefix(s, "!")
+	name, rest, more := strings.Cut(bare, ":")
 	column, generator, named := strings.Cut(rest, ":")
 	r.Column = column
 	if db, table, ok := strings.Cut(name, "."); ok {
@@ -61,10 +67,17 @@ func parseRule(s string) (Rule, error) {
 	switch {
 	case r.Table == "":
 		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
-	case strings.ContainsAny(name, "`'\" "):
-		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]]")
+	case strings.ContainsAny(s, ";"):
+		return r, ruleError(s, "rules are separated by commas", "write a , for the ;")
+	case strings.ContainsAny(name, "`'\"") || strings.ContainsFunc(name, unicode.IsSpace):
+		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]], and commas between rules")
+	case r.Exclude && more:
+		return r, ruleError(s, "a rule that takes tables out names no column", "write ![db.]table")
 	case r.Table == "auto" || r.Table == "none":
 		return r, ruleError(s, r.Table+" stands alone", "write leafTables="+r.Table+", or rules only")
+	}
+	if r.Exclude {
+		return r, nil
 	}
 	r.Kind = Segment
 	if !named {
@@ -96,6 +109,8 @@ func (r Rule) String() string {
 		s = r.Database + "." + s
 	}
 	switch {
+	case r.Exclude:
+		return "!" + s
 	case r.Kind == Snowflake:
 		return s + ":" + r.Column + ":" + Snowflake
 	case r.Tag != "":
@@ -106,16 +121,21 @@ func (r Rule) String() string {
 	return s
 }
 
-// tag is the biz_tag that feeds the rule's tables.
-func (r Rule) tag() string {
-	if r.Tag != "" {
+// tag is the biz_tag that feeds a table the rule means. Tables of a pattern
+// such as order_* are shards of one, and share it.
+func (r Rule) tag(table string) string {
+	switch {
+	case r.Tag != "":
 		return r.Tag
+	case r.Table == "*":
+		return table
 	}
 	return r.Table
 }
 
 // bySpecificity orders rules so that the first that matches is the one that
-// counts: exact names before patterns, longer patterns before shorter ones.
+// counts: what takes tables out before what names them, exact names before
+// patterns, longer patterns before shorter ones.
 func bySpecificity(rules []Rule) []Rule {
 	weight := func(pattern string) int {
 		if pattern == "" {
@@ -128,6 +148,12 @@ func bySpecificity(rules []Rule) []Rule {
 	}
 	sorted := slices.Clone(rules)
 	slices.SortStableFunc(sorted, func(a, b Rule) int {
+		if a.Exclude != b.Exclude {
+			if a.Exclude {
+				return -1
+			}
+			return 1
+		}
 		return cmp.Or(
 			cmp.Compare(weight(b.Table), weight(a.Table)),
 			cmp.Compare(weight(b.Database), weight(a.Database)),

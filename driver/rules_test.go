@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 )
 
 func TestParseRules(t *testing.T) {
@@ -29,6 +31,11 @@ func TestParseRules(t *testing.T) {
 		{in: "a,none", err: "none stands alone"},
 		{in: "`a`", err: "without quotes"},
 		{in: "a,a:id", err: "two rules"},
+		{in: "!tmp_*", want: []Rule{{Table: "tmp_*", Exclude: true}}},
+		{in: "*,!shop.tmp_*", want: []Rule{{Table: "*", Kind: Segment}, {Database: "shop", Table: "tmp_*", Exclude: true}}, back: "*"},
+		{in: "!a:id", err: "names no column"},
+		{in: "orders;items", err: "separated by commas"},
+		{in: "a\tb", err: "without quotes and spaces"},
 	} {
 		got, err := ParseRules(tt.in)
 		if tt.err != "" {
@@ -58,25 +65,38 @@ func TestMoreSpecificRulesWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := &Connector{cfg: &Config{}, rules: bySpecificity(rules)}
-	c.setup.database = "shop"
+	c.defaultDB = "shop"
 	for _, tt := range []struct{ db, table, want string }{
 		{"shop", "x", "a"}, {"shop", "order_1", "b"}, {"shop", "order_2024_02", "c"},
 		{"shop", "order_2024_01", "e"}, {"other", "order_1", ""},
 	} {
-		r, ok, err := c.rule(t.Context(), newView(), tt.db, tt.table)
-		if err != nil || r.Column != tt.want || ok != (tt.want != "") {
-			t.Errorf("%s.%s: rule %+v, %v, %v; want column %q", tt.db, tt.table, r, ok, err, tt.want)
+		r, ok := c.rule(newSchema(nil), catalog.Name{DB: tt.db, Table: tt.table})
+		if r.Column != tt.want || ok != (tt.want != "") {
+			t.Errorf("%s.%s: rule %+v, %v; want column %q", tt.db, tt.table, r, ok, tt.want)
+		}
+	}
+}
+
+func TestExclusionsWin(t *testing.T) {
+	rules, err := ParseRules("*,order_map:id,!order_*,!shop.log")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Connector{cfg: &Config{}, rules: bySpecificity(rules), defaultDB: "shop"}
+	for table, want := range map[string]bool{"orders": true, "order_1": false, "order_map": false, "log": false, "logs": true} {
+		if _, ok := c.rule(newSchema(nil), catalog.Name{DB: "shop", Table: table}); ok != want {
+			t.Errorf("%s: %v", table, ok)
 		}
 	}
 }
 
 func TestDefaultTag(t *testing.T) {
 	for in, want := range map[string]string{
-		"orders": "orders", "shop.orders": "orders", "order_*": "order_*", "orders:id:segment(x)": "x",
+		"orders": "orders", "shop.orders": "orders", "order_*": "order_*", "orders:id:segment(x)": "x", "*": "some", "*:id:segment(all)": "all", "s*.*": "some",
 	} {
 		rules, err := ParseRules(in)
-		if err != nil || rules[0].tag() != want {
-			t.Errorf("%s: tag %q, %v; want %q", in, rules[0].tag(), err, want)
+		if err != nil || rules[0].tag("some") != want {
+			t.Errorf("%s: tag %q, %v; want %q", in, rules[0].tag("some"), err, want)
 		}
 	}
 }

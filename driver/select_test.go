@@ -120,27 +120,33 @@ func TestInsertSelectWhileRowsAppear(t *testing.T) {
 	}
 }
 
-func TestInsertSelectRefused(t *testing.T) {
-	_, leaf := open(t, "leafTables=t,m&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), row("m", 1, 1000), tableT,
-		"CREATE TABLE m (id BIGINT PRIMARY KEY, a INT) ENGINE=MyISAM"}, seedSource(5)...)...)
-	for text, want := range map[string]string{
-		"INSERT INTO m (a) SELECT a FROM src":                                     "ENGINE=InnoDB",
-		"DO 1; INSERT INTO t (a) SELECT a FROM src":                               "send it by itself",
-		"INSERT INTO t (a) SELECT @x := a FROM src":                               "leafsql",
-		"INSERT INTO t (a, b) SELECT a, SLEEP(0) FROM src":                        "leafsql",
-		"INSERT INTO t (a, b) SELECT a, GET_LOCK('x', 0) FROM src":                "leafsql",
-		"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b":   "leafsql",
-		"INSERT INTO t (a) SELECT src.a FROM src ON DUPLICATE KEY UPDATE b = 'y'": "",
-	} {
-		_, err := leaf.Exec(text)
-		if want == "" {
-			if err != nil {
-				t.Errorf("%s: %v", text, err)
+func TestStagedStatementsRefused(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), tableT}, seedSource(5)...)...)
+		leaf.SetMaxOpenConns(1)
+		for _, tt := range []struct{ before, text, want, after string }{
+			{"", "INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "use VALUES() in the list", ""},
+			{"", "INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use VALUES()", ""},
+			{"", "INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first", ""},
+			{"", "INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first", ""},
+			{"", "INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first", ""},
+			{"START TRANSACTION READ ONLY", "INSERT INTO t (a) SELECT a FROM src", "a transaction that may write", "ROLLBACK"},
+		} {
+			if _, err := leaf.Exec("DO 1; " + tt.before); err != nil {
+				t.Fatal(err)
 			}
-			continue
+			_, err := leaf.Exec(tt.text)
+			var refusal *driver.RefusedError
+			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "leafsql: table ") {
+				t.Errorf("%s, %s: %v; want a refusal with %q", server.Name, tt.text, err, tt.want)
+			}
+			if _, err := leaf.Exec("DO 1; " + tt.after); err != nil {
+				t.Fatal(err)
+			}
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !errors.Is(err, driver.ErrRefused) {
-			t.Errorf("%s: %v; want a refusal with %q", text, err, want)
+		var n, auto int
+		if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t), @@autocommit").Scan(&n, &auto); err != nil || n != 0 || auto != 1 {
+			t.Errorf("%s: %d rows, autocommit %d, %v", server.Name, n, auto, err)
 		}
 	}
 }

@@ -112,7 +112,7 @@ func quantile[T float64 | time.Duration](v []T, q float64) T {
 	return s[int(q*float64(len(s)-1))]
 }
 
-func mustOpen(b *testing.B, name, dsn string) *sql.DB {
+func mustOpen(b testing.TB, name, dsn string) *sql.DB {
 	db, err := sql.Open(name, dsn)
 	if err != nil {
 		b.Fatal(err)

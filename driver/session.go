@@ -3,50 +3,43 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// ask completes mode by what need says, on the application's own connection:
-// the settings are the session's. The version is asked once a connection.
-func (c *conn) ask(ctx context.Context, mode insert.Mode, need insert.Need) (insert.Mode, error) {
-	if need&insert.NeedVersion != 0 && !mode.VersionKnown {
-		v, err := scalar(ctx, c.innerConn, "SELECT VERSION()")
-		if err != nil {
-			return mode, err
-		}
-		mode.MariaDB, mode.Version = parseVersion(v)
-		mode.VersionKnown = true
-		c.mode.MariaDB, c.mode.Version, c.mode.VersionKnown = mode.MariaDB, mode.Version, true
-		c.replan()
-	}
-	if need&insert.NeedSQLMode != 0 && !mode.SQLModeKnown {
+// ask completes settings by what is missing, on the application's own
+// connection: they are the session's.
+func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert.Missing) (insert.Settings, error) {
+	if missing&insert.MissingSQLMode != 0 && !settings.SQLModeKnown {
 		v, err := scalar(ctx, c.innerConn, "SELECT @@sql_mode")
 		if err != nil {
-			return mode, err
+			return settings, err
 		}
 		for name := range strings.SplitSeq(v, ",") {
 			switch name {
 			case "NO_BACKSLASH_ESCAPES":
-				mode.NoBackslashEscapes = true
+				settings.NoBackslashEscapes = true
 			case "ANSI_QUOTES":
-				mode.ANSIQuotes = true
+				settings.ANSIQuotes = true
 			}
 		}
-		mode.SQLModeKnown = true
+		settings.SQLModeKnown = true
 	}
-	if need&insert.NeedCharset != 0 && !mode.CharsetKnown {
+	if missing&insert.MissingCharset != 0 && !settings.CharsetKnown {
 		v, err := scalar(ctx, c.innerConn, "SELECT @@character_set_client")
 		if err != nil {
-			return mode, err
+			return settings, err
 		}
-		mode.Charset, mode.CharsetKnown = lex.CharsetOf(v), true
+		settings.Charset, settings.CharsetKnown = v, true
+		c.settings.Charset, c.settings.CharsetKnown = v, true // until a text sets it
+		c.replan()
 	}
-	return mode, nil
+	return settings, nil
 }
 
 // parseVersion reads VERSION() as version comments write it: "10.11.19-MariaDB"
@@ -66,6 +59,29 @@ func parseVersion(s string) (mariaDB bool, version int) {
 		}
 	}
 	return mariaDB, version
+}
+
+// text reads a value of a text result, whatever the inner driver made of it.
+func text(v driver.Value) string {
+	switch v := v.(type) {
+	case []byte:
+		return string(v)
+	case string:
+		return v
+	case nil:
+		return ""
+	}
+	return fmt.Sprint(v)
+}
+
+// visibleColumns asks for the columns of a table as this connection sees it. It
+// reads nothing, so that no snapshot of a transaction begins with it.
+func visibleColumns(ctx context.Context, conn innerConn, name catalog.Name) ([]string, error) {
+	rows, err := conn.QueryContext(ctx, "SELECT * FROM "+name.Quoted()+" LIMIT 0", nil)
+	if err != nil {
+		return nil, err
+	}
+	return rows.Columns(), rows.Close()
 }
 
 func currentDatabase(ctx context.Context, conn innerConn) (string, error) {

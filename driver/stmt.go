@@ -16,43 +16,49 @@ var (
 	_ driver.NamedValueChecker = (*stmt)(nil)
 )
 
-// stmt is a prepared statement whose rows may need keys. Where the mark goes
+// stmt is a prepared statement whose rows may need keys. Where the marker goes
 // depends on which arguments are keys already, so it keeps one statement of
 // the inner driver's for each text that came up; the likely one is made first.
 type stmt struct {
-	c    *conn
-	text string
-	db   string // in use when it was prepared, and so what its names mean
-	view *view
-	e    *entry
+	c      *conn
+	text   string
+	db     string // in use when it was prepared, and so what its names mean
+	schema *schema
+	st     *statement
 
-	inner map[string]driver.Stmt
-	shape *insert.Shape // of the last execution, and its inner statement
-	last  driver.Stmt
-	spent []driver.Stmt // done with, but perhaps still read from
+	inner    map[string]driver.Stmt
+	template *insert.Template // of the last execution, and its inner statement
+	last     driver.Stmt
+	once     driver.Stmt   // has its ids in its text and serves one execution only
+	spent    []driver.Stmt // done with, but perhaps still read from
 }
 
 // prepare makes a statement of ours, and the inner one that fills every row.
-func (c *conn) prepare(ctx context.Context, e *entry, text string) (driver.Stmt, error) {
-	s := &stmt{c: c, text: text, db: c.db, view: c.view, e: e, inner: make(map[string]driver.Stmt, 1)}
-	likely := e.plan.Shape(s.likely())
-	first := likely.Text
-	if likely.Literal { // made anew each time; what can be checked now is the user's text
-		first = text
+func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
+	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
+	first := text // what can be checked of a text that is made anew each time
+	if st.staged() == nil {
+		if likely := st.plan.Template(s.likely()); !likely.Literal {
+			first = likely.Text
+		}
 	}
-	if _, err := s.variant(ctx, first); err != nil {
-		return nil, c.native(ctx, e.plan, text, err)
+	_, err := s.variant(ctx, first)
+	if again := c.again(ctx, st, text, err); again != nil {
+		return c.prepare(ctx, again, text)
+	}
+	if err != nil {
+		return nil, c.explain(ctx, st, text, nil, err)
 	}
 	return s, nil
 }
 
-// likely are fills for every row that can be filled.
-func (s *stmt) likely() []insert.Fill {
-	fills := make([]insert.Fill, len(s.e.plan.Inserts))
-	for i, in := range s.e.plan.Inserts {
-		fills[i] = insert.Fill{First: 1, N: in.Holes + len(in.ArgKeys)}
+// likely are blocks for every row that can be filled.
+func (s *stmt) likely() []insert.Block {
+	blocks := make([]insert.Block, len(s.st.plan.Inserts))
+	for i, in := range s.st.plan.Inserts {
+		blocks[i] = insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
 	}
-	return fills
+	return blocks
 }
 
 // variant returns the inner statement of a text.
@@ -70,7 +76,7 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 			delete(s.inner, old)
 			break
 		}
-		s.shape, s.last = nil, nil
+		s.template, s.last = nil, nil
 	}
 	s.inner[text] = inner
 	return inner, nil
@@ -93,136 +99,170 @@ func (s *stmt) sameDatabase() error {
 		return nil
 	}
 	return &RefusedError{
-		Table:  tableOf(s.e.plan).name,
+		Table:  s.st.plan.Inserts[0].Table.Ref.(*table).name.String(),
 		Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
 		Way:    "write db.table in it, or prepare it again after USE",
 	}
 }
 
 // NumInput is the count of the user's own placeholders.
-func (s *stmt) NumInput() int { return s.e.plan.NumInput }
+func (s *stmt) NumInput() int { return s.st.plan.NumInput }
 
 // CheckNamedValue converts as the inner driver does.
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 	return s.c.innerConn.CheckNamedValue(nv)
 }
 
-func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	if s.e.selects { // its text is made anew for each block
-		if err := s.sameDatabase(); err != nil {
+// ExecContext executes the statement, with keys for the rows it writes.
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
+	if err := s.refresh(ctx, args); err != nil {
+		return nil, err
+	}
+	staged := s.st.staged() != nil
+	var st *statement
+	var blocks []insert.Block
+	if !staged {
+		st, blocks, err = s.c.run(ctx, s.st, s.text, args, func(p *insert.Plan, blocks []insert.Block) error {
+			inner, args, err := s.bind(ctx, p, blocks, args)
+			if err == nil {
+				res, err = execStmt(ctx, inner, args)
+			}
+			s.c.unbindArgs()
+			s.closeOnce()
+			return err
+		})
+		staged = err == errUnclear
+	}
+	if staged {
+		if st, err = s.staged(ctx); err != nil {
 			return nil, err
 		}
-		return s.c.exec(ctx, s.e, s.text, args)
+		return s.c.execStaged(ctx, st, s.text, args, true)
 	}
-	r, err := s.fill(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	defer s.c.unsplice()
-	if r.once {
-		defer r.inner.Close()
-	}
-	res, err := execStmt(ctx, r.inner, r.args)
-	s.c.after(s.e, err)
-	if err != nil {
-		return nil, err
-	}
-	return s.c.result(ctx, s.e.plan, r.fills, res)
+	return s.c.result(ctx, st.plan, blocks, res)
 }
 
-func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	if s.e.selects {
-		return nil, &RefusedError{tableOf(s.e.plan).name, "INSERT … SELECT … RETURNING with arguments or prepared", "send it as text without arguments"}
+// QueryContext is ExecContext for statements that answer with rows.
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
+	if err := s.refresh(ctx, args); err != nil {
+		return nil, err
 	}
-	r, err := s.fill(ctx, args)
+	staged := s.st.staged() != nil
+	var st *statement
+	var blocks []insert.Block
+	if !staged {
+		st, blocks, err = s.c.run(ctx, s.st, s.text, args, func(p *insert.Plan, blocks []insert.Block) error {
+			inner, args, err := s.bind(ctx, p, blocks, args)
+			if err == nil {
+				rows, err = queryStmt(ctx, inner, args)
+			}
+			s.c.unbindArgs()
+			if s.once != nil && err == nil { // the rows need it until they are read
+				s.spent = append(s.spent, s.once)
+				s.once = nil
+			}
+			s.closeOnce()
+			return err
+		})
+		staged = err == errUnclear
+	}
+	if staged {
+		if st, err = s.staged(ctx); err != nil {
+			return nil, err
+		}
+		return s.c.queryStaged(ctx, st, s.text, args, true)
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer s.c.unsplice()
-	if r.once { // the rows need it until they are read
-		s.spent = append(s.spent, r.inner)
-	}
-	q, ok := r.inner.(driver.StmtQueryContext)
-	if !ok {
-		return nil, errStmt
-	}
-	rows, err := q.QueryContext(ctx, r.args)
-	s.c.after(s.e, err)
-	if err != nil {
-		return nil, err
-	}
-	collect(ctx, s.e.plan, r.fills)
+	collect(ctx, st.plan, blocks)
 	return rows, nil
 }
 
-// A run is one execution: its ids, and the inner statement with the arguments
-// that carry them.
-type run struct {
-	fills []insert.Fill
-	inner driver.Stmt
-	args  []driver.NamedValue
-	once  bool // inner holds the ids in its text and serves this run only
+// staged is the statement's plan with a stage.
+func (s *stmt) staged(ctx context.Context) (*statement, error) {
+	if err := s.sameDatabase(); err != nil {
+		return nil, err
+	}
+	if s.st.staged() != nil {
+		return s.st, nil
+	}
+	return s.c.stagedStatement(ctx, s.text)
 }
 
-// fill draws the ids of one execution and finds the inner statement for them.
-func (s *stmt) fill(ctx context.Context, args []driver.NamedValue) (run, error) {
-	if len(args) != s.NumInput() { // database/sql sees to it, others may not
-		return run{}, fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
-	}
-	if err := s.refresh(ctx); err != nil {
-		return run{}, err
-	}
-	fills, err := s.c.draw(ctx, s.e.plan, args)
-	if err != nil {
-		return run{}, err
-	}
-	shape := s.e.plan.Shape(fills)
-	r := run{fills: fills, once: shape.Literal, inner: s.last}
+// bind finds the inner statement for blocks of ids, and its arguments.
+func (s *stmt) bind(ctx context.Context, p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (driver.Stmt, []driver.NamedValue, error) {
+	s.closeSpent()
+	t := p.Template(blocks)
+	inner := s.last
+	var err error
 	switch {
-	case r.once:
-		r.inner, err = s.make(ctx, shape.Text)
-	case shape != s.shape:
-		r.inner, err = s.variant(ctx, shape.Text)
-		s.shape, s.last = shape, r.inner
+	case t.Literal:
+		inner, err = s.make(ctx, t.Text)
+		s.once = inner
+	case t != s.template:
+		inner, err = s.variant(ctx, t.Text)
+		s.template, s.last = t, inner
 	}
 	if err != nil {
-		s.shape = nil
-		return run{}, err
+		s.template, s.once = nil, nil
+		return nil, nil, err
 	}
-	r.args = s.c.splice(shape, fills, args)
-	return r, nil
+	return inner, s.c.bindArgs(t, blocks, args), nil
 }
 
-// refresh plans the text again when what was known of the tables has aged.
-func (s *stmt) refresh(ctx context.Context) error {
-	v := s.c.c.view.Load()
-	if v == s.view {
+func (s *stmt) closeOnce() {
+	if s.once != nil {
+		s.once.Close()
+		s.once = nil
+	}
+}
+
+// closeSpent closes what the rows of earlier executions needed. The next
+// execution on a connection begins when they have been read.
+func (s *stmt) closeSpent() error {
+	var errs []error
+	for _, inner := range s.spent {
+		errs = append(errs, inner.Close())
+	}
+	s.spent = nil
+	return errors.Join(errs...)
+}
+
+// refresh plans the text again when what was known of the tables has changed.
+func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
+	if len(args) != s.NumInput() { // database/sql sees to it, others may not
+		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
+	}
+	schema := s.c.connector.schema.Load()
+	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
 		return nil
 	}
 	if s.sameDatabase() != nil {
 		return nil // its names mean what they meant when it was prepared
 	}
-	e, err := s.c.entry(ctx, s.text)
+	st, err := s.c.statement(ctx, s.text)
 	if err != nil {
 		return err
 	}
-	if len(e.plan.Inserts) == 0 {
-		e = s.e // no longer configured, as far as a new statement goes
+	if len(st.plan.Inserts) == 0 {
+		st = s.st // no longer configured, as far as a new statement goes
 	}
-	s.e, s.view = e, v
+	s.st, s.schema = st, schema
 	return nil
 }
 
+// Close closes all statements on the server.
 func (s *stmt) Close() error {
 	var errs []error
 	for _, inner := range s.inner {
 		errs = append(errs, inner.Close())
 	}
-	for _, inner := range s.spent {
-		errs = append(errs, inner.Close())
-	}
-	s.inner, s.spent = nil, nil
-	return errors.Join(errs...)
+	s.inner = nil
+	return errors.Join(append(errs, s.closeSpent())...)
 }
 
 // Exec and Query are for those who go around database/sql.
@@ -243,4 +283,12 @@ func execStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (dri
 		return nil, errStmt
 	}
 	return x.ExecContext(ctx, args)
+}
+
+func queryStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (driver.Rows, error) {
+	x, ok := s.(driver.StmtQueryContext)
+	if !ok {
+		return nil, errStmt
+	}
+	return x.QueryContext(ctx, args)
 }

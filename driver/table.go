@@ -5,220 +5,425 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// createdStep is the step of the leaf_alloc rows that leafCreate adds.
-const createdStep = 1000
+const (
+	createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
+
+	// raiseMargin is how far a row that is too low is raised above the highest
+	// key: other processes may hold ranges below it.
+	raiseMargin = 1_000_000
+
+	// rowlessWait is how long explicit keys are not followed for a tag without
+	// a row, before it is looked for again.
+	rowlessWait = time.Minute
+)
 
 // A table is a configured table that was found fit to be filled.
 type table struct {
-	name    string // db.table, for messages
-	column  string
-	highest int64 // the highest id the key column holds
+	c       *Connector
+	name    catalog.Name
+	column  string // the key
+	highest int64  // the highest id the key column holds
+	integer bool
+	alone   bool // the key is the whole primary key
+	rule    Rule
 	gen     idgen.Generator
+	counts  *tableCounts
 
-	transactional bool // a statement that fails leaves no rows behind
+	checked  atomic.Bool   // the leaf_alloc row was held against the keys
+	checking chan struct{} // holds a token while that is done
+	rowless  atomic.Int64  // until when the tag is taken to have no row, in Unix ms
 }
 
-// open reads a configured table from the catalog and holds it against its
-// rule. Nothing of a failure is kept: once the table or the leaf_alloc row is
-// mended, the next statement works.
-func (c *Connector) open(ctx context.Context, conn innerConn, rule Rule, name tableName) (*insert.Table, error) {
-	cols, err := c.catalog.columns(ctx, name.db, name.name)
+// skipper is a generator whose counter explicit keys move: afterwards it
+// issues nothing up to k, and no other generator of the tag starts there.
+type skipper interface {
+	Skip(ctx context.Context, k int64) error
+}
+
+// describe holds a table's columns against its rule and says what plans need.
+// It is nil where a rule that may mean many tables does not mean this one.
+func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Column, temporary bool) (*insert.Table, error) {
+	lenient := c.cfg.Auto || strings.Contains(rule.Table, "*")
+	key, err := keyColumn(rule, name, columns)
 	if err != nil {
-		return nil, err
-	}
-	temporary := len(cols) == 0
-	if temporary {
-		if cols, err = temporaryColumns(ctx, conn, name.db, name.name); err != nil {
-			return nil, err
-		}
-	}
-	full := name.db + "." + name.name
-	key, err := keyColumn(rule, full, cols)
-	if err != nil {
-		if c.cfg.Auto { // a tag of that name, but no table that auto means
+		if lenient && rule.Column == "" {
 			return nil, nil
 		}
 		return nil, err
 	}
-	highest, integer, fits := limit(key.typ)
+	highest, integer := key.Highest()
 	switch {
-	case c.cfg.Auto && !integer:
+	case lenient && !integer:
 		return nil, nil
-	case !fits:
-		return nil, &TableError{full, key.name, "a column of type " + key.typ + " cannot hold the ids",
-			"make it BIGINT: ALTER TABLE " + quoteFull(name) + " MODIFY " + quoteName(key.name) + " BIGINT NOT NULL"}
+	case highest == 0:
+		return nil, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
 	}
-	if err := c.checkAutoIncrement(full, name, key); err != nil {
+	if err := c.checkAutoIncrement(name, key); err != nil {
 		return nil, err
 	}
-	gen, err := c.generator(ctx, conn, rule, name, key, temporary)
-	if err != nil {
-		return nil, err
+	t := &table{
+		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
+		alone:    key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name }),
+		checking: make(chan struct{}, 1),
 	}
-	engine, err := c.catalog.engine(ctx, name.db, name.name)
-	if err != nil {
-		return nil, err
+	kind, tag := Segment, ""
+	switch {
+	case rule.Generator != nil:
+		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
+	case rule.Kind == Snowflake:
+		t.gen, kind = c.ids.snowflakes, Snowflake
+	default:
+		tag = rule.tag(name.Table)
+		t.gen = c.ids.segments.generator(tag)
 	}
-	t := &insert.Table{
-		DB: name.db, Name: name.name, Key: key.name,
-		IntegerKey: integer,
-		KeepZero:   c.cfg.KeepZero,
-		Mark:       !c.cfg.ResultOnly,
-		UpsertMark: !c.cfg.ResultOnly && key.updatable,
-		Ref:        &table{name: full, column: key.name, highest: highest, gen: gen, transactional: engine == "InnoDB"},
+	t.counts = c.counts.of(name, kind, tag)
+	// A store of the caller's has no row to look at, and the keys of a
+	// temporary table are its own.
+	t.checked.Store(rule.Generator != nil || rule.Kind == Snowflake || c.ids.alloc() == nil || temporary)
+	_, skips := t.gen.(skipper)
+	desc := &insert.Table{
+		DB: name.DB, Name: name.Table, Key: key.Name,
+		IntegerKey:   integer,
+		Unsigned:     key.Unsigned(),
+		KeepZero:     c.cfg.KeepZero,
+		Floors:       skips && !c.cfg.KeepExplicit,
+		Marker:       !c.cfg.ResultOnly,
+		UpsertMarker: !c.cfg.ResultOnly && key.Updatable,
+		Ref:          t,
 	}
-	for _, col := range cols {
-		if !col.invisible {
-			t.Columns = append(t.Columns, col.name)
+	for _, col := range columns {
+		if !col.Invisible {
+			desc.Columns = append(desc.Columns, col.Name)
+		}
+		if col.Now {
+			desc.NowColumns = append(desc.NowColumns, col.Name)
 		}
 	}
-	return t, nil
+	return desc, nil
 }
 
 // keyColumn finds the column that a rule means.
-func keyColumn(rule Rule, full string, cols []column) (column, error) {
-	var keys []column
-	for _, col := range cols {
-		if rule.Column != "" && strings.EqualFold(col.name, rule.Column) {
+func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.Column, error) {
+	var keys []catalog.Column
+	counted := ""
+	for _, col := range columns {
+		if rule.Column != "" && strings.EqualFold(col.Name, rule.Column) {
 			return col, nil
 		}
-		if col.primary {
+		if col.Primary {
 			keys = append(keys, col)
+		}
+		if col.AutoIncrement {
+			counted = col.Name
 		}
 	}
 	switch {
 	case rule.Column != "":
-		return column{}, &TableError{full, rule.Column, "the table has no such column", "correct the rule in leafTables"}
-	case len(keys) != 1:
-		return column{}, &TableError{full, "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + full + ":COLUMN"}
+		return catalog.Column{}, &TableError{name.String(), rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column"}
+	case len(keys) == 0:
+		return catalog.Column{}, &TableError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill: leafTables=" + name.String() + ":COLUMN, or GRANT INSERT on it"}
+	case len(keys) > 1 && counted != "":
+		return catalog.Column{}, &TableError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
+	case len(keys) > 1:
+		return catalog.Column{}, &TableError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":COLUMN"}
 	}
 	return keys[0], nil
+}
+
+func modify(name catalog.Name, column, typ string) string {
+	return "ALTER TABLE " + name.Quoted() + " MODIFY " + catalog.Quote(column) + " " + typ + " NOT NULL"
 }
 
 // checkAutoIncrement warns of a column that two sides give numbers to: writers
 // that are not wrapped take the next number after our highest id, and collide
 // with us later.
-func (c *Connector) checkAutoIncrement(full string, name tableName, key column) error {
+func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) error {
 	const reason = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
-	drop := "ALTER TABLE " + quoteFull(name) + " MODIFY " + quoteName(key.name) + " " + key.typ + " NOT NULL"
+	drop := modify(name, key.Name, key.Type)
 	switch {
-	case !key.autoInc:
+	case !key.AutoIncrement:
 		return nil
 	case c.cfg.KeepZero:
-		return &TableError{full, key.name, "leafZero=keep says that 0 is a key, and its AUTO_INCREMENT makes a number of the server's of it", "drop it: " + drop}
+		return &TableError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "drop it: " + drop}
 	case c.cfg.RefuseAutoIncrement:
-		return &TableError{full, key.name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
-	case c.first("auto_increment " + full):
-		c.cfg.logger().Warn("leafsql: "+reason, "table", full, "column", key.name, "drop it with", drop)
+		return &TableError{name.String(), key.Name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
+	case c.first("auto_increment " + name.String()):
+		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
 	return nil
 }
 
-// generator finds the generator of a rule's table and checks, where ids come
-// from leaf_alloc, that the row is fit for the table.
-func (c *Connector) generator(ctx context.Context, conn innerConn, rule Rule, name tableName, key column, temporary bool) (idgen.Generator, error) {
-	if rule.Generator != nil {
-		return rule.Generator, nil
-	}
-	if rule.Kind == Snowflake {
-		return c.ids.snowflakes, nil
-	}
-	if c.cfg.SegmentStore == nil && !temporary {
-		if err := c.checkRow(ctx, conn, rule, name, key); err != nil {
-			return nil, err
+// next draws n ids that fit into the key column. Outside strict mode a server
+// would store a larger one clipped, and report the one that was sent.
+func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) {
+	if !t.checked.Load() {
+		if err := t.check(ctx, conn); err != nil {
+			return 0, err
 		}
 	}
-	return c.ids.segments.generator(rule.tag()), nil
+	first, err := t.gen.Next(ctx, n)
+	if err != nil {
+		return 0, &FillError{Table: t.name.String(), Rows: n, Err: err}
+	}
+	if last := first + int64(n) - 1; last > t.highest {
+		return 0, &TableError{t.name.String(), t.column,
+			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
+			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
+	}
+	t.counts.filled(n)
+	return first, nil
 }
 
-// checkRow holds the leaf_alloc row against the table, once for each table: a
-// row that starts at or below ids in use is the classic accident of a
-// migration. MAX is read first: ids that others insert meanwhile come from
-// ranges that the row has left behind.
-func (c *Connector) checkRow(ctx context.Context, conn innerConn, rule Rule, name tableName, key column) error {
-	full, tag := name.db+"."+name.name, rule.tag()
-	if _, done := c.once.Load("row " + full); done {
+// skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
+// column's highest value is not followed, here and where the highest key is
+// looked for: no id is above it.
+func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
+	gen, ok := t.gen.(skipper)
+	if k <= 0 || k >= t.highest || !ok || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
 		return nil
 	}
-	top, integer, _ := limit(key.typ)
-	highest, err := c.catalog.highest(ctx, conn, name, key.name, integer)
-	if isServerError(err, errTableDenied, errColumnDenied) {
-		if c.cfg.Create {
-			return &TableError{full, key.name, "its highest key may not be read (" + serverMessage(err) + "), so no row of leaf_alloc can be created for it",
-				"GRANT SELECT on it, or add the row by hand"}
-		}
-		c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", full, "err", err)
-		c.once.Store("row "+full, struct{}{})
+	err := error(nil)
+	if !t.checked.Load() {
+		err = t.check(ctx, conn)
+	}
+	if err == nil {
+		err = gen.Skip(ctx, k)
+	}
+	if errors.Is(err, idgen.ErrExhausted) {
+		return nil // no id is left above it that could be issued
+	}
+	var unknown *segment.UnknownTagError
+	if errors.As(err, &unknown) && !t.c.cfg.Create {
+		t.rowless.Store(time.Now().Add(rowlessWait).UnixMilli()) // nothing to move
 		return nil
 	}
+	var fill *FillError
+	if err != nil && !errors.As(err, &fill) && !errors.Is(err, ErrRefused) {
+		err = &FillError{Table: t.name.String(), Key: k, Err: err}
+	}
+	return err
+}
+
+// check holds the leaf_alloc row against the table, once: a row that starts at
+// or below keys in use is the classic accident of a migration. MAX is read
+// before the row: keys inserted in between come from ranges that the row has
+// left behind, or were followed.
+func (t *table) check(ctx context.Context, conn innerConn) error {
+	select {
+	case t.checking <- struct{}{}:
+		defer func() { <-t.checking }()
+	case <-ctx.Done():
+		return &FillError{Table: t.name.String(), Rows: 1, Err: ctx.Err()}
+	}
+	if t.checked.Load() {
+		return nil
+	}
+	highest, known, err := t.highestKey(ctx, conn, t.name)
 	if err != nil {
 		return err
 	}
-	row, err := c.ids.alloc().Row(ctx, tag)
-	var unknown *segment.UnknownTagError
-	if errors.As(err, &unknown) && c.cfg.Create {
-		if err := c.createRow(ctx, conn, rule, name, key, highest); err != nil {
-			return err
+	tag := t.rule.tag(t.name.Table)
+	alloc := t.c.ids.alloc()
+	row, err := alloc.Row(ctx, tag)
+	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
+		if err := alloc.Create(ctx); err != nil {
+			return t.c.allocError("creating it", err)
 		}
-		row, err = c.ids.alloc().Row(ctx, tag)
+		row, err = alloc.Row(ctx, tag)
 	}
-	if isServerError(err, errNoSuchTable) {
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", c.cfg.AllocTable, full, serverMessage(err)),
+	var unknown *segment.UnknownTagError
+	created := errors.As(err, &unknown) && t.c.cfg.Create
+	if created {
+		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
+			row, err = alloc.Row(ctx, tag)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrRefused):
+		return err
+	case isServerError(err, errNoSuchTable):
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.c.cfg.AllocTable, t.name, serverMessage(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
-	}
-	if err != nil {
-		return &FillError{Table: full, Rows: 1, Err: err}
+	case err != nil:
+		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
 	}
 	if max(row.MaxID, 1) <= highest { // 0 is never issued
-		return &TableError{full, key.name,
-			fmt.Sprintf("the highest key is %d, and tag %q would start at %d, below or at keys in use", highest, tag, max(row.MaxID, 1)),
-			fmt.Sprintf("raise it: UPDATE %s SET max_id = %d WHERE biz_tag = %s", c.cfg.AllocTable, highest+1, quoteString(tag))}
+		if err := t.raiseRow(ctx, row, highest, created); err != nil {
+			return err
+		}
+	} else if row.MaxID > t.highest {
+		return &TableError{t.name.String(), t.column,
+			fmt.Sprintf("it ends at %d, and tag %q stands at %d", t.highest, tag, row.MaxID),
+			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
-	if row.MaxID > top {
-		return &TableError{full, key.name,
-			fmt.Sprintf("its type %s ends at %d, and tag %q stands at %d", key.typ, top, tag, row.MaxID),
-			"make it BIGINT: ALTER TABLE " + quoteFull(name) + " MODIFY " + quoteName(key.name) + " BIGINT NOT NULL"}
-	}
-	c.once.Store("row "+full, struct{}{})
+	t.checked.Store(true)
 	return nil
 }
 
-// createRow adds the row of a tag, starting above the keys of every table
-// that the rule feeds in this database.
-func (c *Connector) createRow(ctx context.Context, conn innerConn, rule Rule, name tableName, key column, highest int64) error {
-	if strings.Contains(rule.Table, "*") {
-		names, err := c.catalog.matching(ctx, name.db, rule.Table)
-		if err != nil {
-			return err
+// highestKey is the highest key of a table as far as an index tells it. known
+// is false where none does: that is said once, in the log.
+func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
+	why := "the key is not of an integer type"
+	if t.integer {
+		highest, known, err = t.readHighest(ctx, name)
+		if isServerError(err, errLockWait) { // the application's own connection has locked the table
+			var s string
+			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
+			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
+			known = err == nil
 		}
-		for _, other := range names {
-			_, integer, _ := limit(key.typ)
-			top, err := c.catalog.highest(ctx, conn, tableName{name.db, other}, key.name, integer)
-			if isServerError(err, errUnknownColumn) {
-				continue // fits the pattern, but not the rule
-			}
-			if err != nil {
-				return err
-			}
-			highest = max(highest, top)
+		switch {
+		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
+			why, known, err = serverMessage(err), false, nil
+		case err != nil:
+			return 0, false, catalogError("the highest key of table "+name.String(), err)
+		case !known:
+			why = "no index begins with the column"
 		}
 	}
-	if highest == math.MaxInt64 {
-		return fmt.Errorf("leafsql: table %s.%s: %w", name.db, name.name, idgen.ErrExhausted)
+	if !known && t.c.first("highest "+name.String()) {
+		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
 	}
-	return c.ids.alloc().Ensure(ctx, rule.tag(), highest+1, createdStep)
+	return max(highest, 0), known, nil
 }
 
-func quoteFull(n tableName) string { return quoteName(n.db) + "." + quoteName(n.name) }
+// readHighest is the highest key of a table where an index tells it.
+func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
+	if known = t.alone && name == t.name; !known {
+		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
+			return 0, false, err
+		}
+	}
+	highest, err = t.c.catalog.Highest(ctx, name, t.column, t.highest)
+	return highest, err == nil, err
+}
+
+// createRow adds the row of a tag, starting above the keys of every table
+// that the rule feeds in this database, and returns the highest of them as it
+// is afterwards: keys written meanwhile found no row to raise.
+func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highest int64, known bool) (int64, error) {
+	tables := []catalog.Name{t.name}
+	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
+		names, err := t.c.catalog.Tables(ctx, t.name.DB)
+		if err != nil {
+			return 0, catalogError("the tables of "+t.name.DB, err)
+		}
+		for _, other := range names {
+			if wildcard(t.rule.Table, other) && other != t.name.Table {
+				tables = append(tables, catalog.Name{DB: t.name.DB, Table: other})
+			}
+		}
+	}
+	for _, name := range tables {
+		if err := t.mayStart(ctx, name, known || name != t.name); err != nil {
+			return 0, err
+		}
+	}
+	before := highest
+	for _, name := range tables[1:] {
+		other, _, err := t.highestKey(ctx, conn, name)
+		if err != nil {
+			return 0, err
+		}
+		before = max(before, other)
+	}
+	if err := t.c.ids.alloc().Ensure(ctx, tag, before+1, createdStep); err != nil {
+		return 0, err
+	}
+	for _, name := range tables {
+		after, _, err := t.highestKey(ctx, conn, name)
+		if err != nil {
+			return 0, err
+		}
+		highest = max(highest, after)
+	}
+	return highest, nil
+}
+
+// mayStart refuses to begin a tag for a table whose keys are not all known:
+// other shards may have higher ones, or no index tells the highest.
+func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) error {
+	if known && !t.c.otherStore() {
+		return nil
+	}
+	empty, err := t.c.catalog.Empty(ctx, name)
+	switch {
+	case isServerError(err, errTableDenied, errColumnDenied):
+		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of leaf_alloc can be created for it",
+			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
+	case err != nil:
+		return catalogError("whether table "+name.String()+" is empty", err)
+	case empty:
+		return nil
+	case t.c.otherStore():
+		return &TableError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
+	}
+	return &TableError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
+		"add the row of leaf_alloc by hand: " + t.insertRow()}
+}
+
+func (t *table) insertRow() string {
+	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, quoteString(t.rule.tag(t.name.Table)), createdStep)
+}
+
+// raiseRow puts a row that is too low above the keys in use: with leafCreate by
+// itself. A row that nobody fetched from starts right above them; of another,
+// processes may hold ranges that begin above its keys.
+func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
+	floor := highest
+	if row.MaxID > 1 && !created {
+		floor += min(raiseMargin, math.MaxInt64-1-highest)
+	}
+	gen, ok := t.gen.(skipper)
+	if t.c.cfg.Create && ok && (floor == highest || floor < t.highest/2) {
+		if err := gen.Skip(ctx, floor); err != nil {
+			return &FillError{Table: t.name.String(), Key: floor, Err: err}
+		}
+		return nil
+	}
+	return &TableError{t.name.String(), t.column,
+		fmt.Sprintf("the highest key is %d, and tag %q would start at %d, below or at keys in use", highest, row.Tag, max(row.MaxID, 1)),
+		fmt.Sprintf("raise it above the keys of all shards, and by a margin if processes run: UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))}
+}
 
 // quoteString quotes for messages a person copies into a client.
 func quoteString(s string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }
+
+// afterDuplicate moves the counter above all keys where an id of ours was in
+// use: keys came to the table that nobody told leafsql of.
+func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Block, message string) {
+	gen, ok := t.gen.(skipper)
+	m := duplicateEntry.FindStringSubmatch(message)
+	if !ok || m == nil || !t.integer {
+		return
+	}
+	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
+		return
+	}
+	highest, known, err := t.readHighest(ctx, t.name)
+	if err != nil || !known {
+		return
+	}
+	if gen.Skip(ctx, highest) == nil {
+		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "id", m[1], "highest key", highest)
+	}
+}
+
+// duplicateEntry finds the key in the server's error 1062 for a primary key.
+var duplicateEntry = regexp.MustCompile(`Duplicate entry '(\d+)' for key '(?:.*\.)?PRIMARY'`)

@@ -102,7 +102,7 @@ func TestKeyColumnThatCannotHoldTheIDs(t *testing.T) {
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t", 1<<31 - 2, "above the highest that the column holds"},
 		{"CREATE TABLE t (id TINYINT PRIMARY KEY, a INT)", "t", 128, "ends at 127"},
 		{"CREATE TABLE t (x INT, y INT, a INT, PRIMARY KEY (x, y))", "t", 1, "its primary key has 2 columns"},
-		{"CREATE TABLE t (x INT, a INT)", "t", 1, "its primary key has 0 columns"},
+		{"CREATE TABLE t (x INT, a INT)", "t", 1, "it has no primary key"},
 		{"CREATE TABLE t (id INT PRIMARY KEY, a INT)", "t:nosuch", 1, "no such column"},
 	} {
 		_, leaf := open(t, "leafTables="+tt.rule, allocTable, row("t", tt.max, 10), tt.ddl)

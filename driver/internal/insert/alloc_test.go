@@ -5,20 +5,20 @@ import "testing"
 func TestAllocations(t *testing.T) {
 	text := "INSERT INTO orders (customer, total) VALUES ('a', 1), ('b', 2)"
 	literal, arguments := mustParse(t, text), mustParse(t, tenColumns)
-	fills2, fills1 := []Fill{{First: 201, N: 2}}, []Fill{{First: 201, N: 1}}
+	fills2, fills1 := []Block{{First: 201, N: 2}}, []Block{{First: 201, N: 1}}
 	args, dst := make([]int64, 10), make([]int64, 0, 11)
-	arguments.Shape(fills1)
+	arguments.Template(fills1)
 	for _, c := range []struct {
 		what string
 		most float64
 		f    func()
 	}{
 		{"a text of none of ours", 2, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
-		{"plan and shape of a text", 5, func() { mustParse(t, tenColumns).Shape(fills1) }},
+		{"plan and shape of a text", 5, func() { mustParse(t, tenColumns).Template(fills1) }},
 		{"Text", 1, func() { literal.Text(fills2) }},
-		{"a kept Shape", 0, func() { arguments.Shape(fills1) }},
+		{"a kept Shape", 0, func() { arguments.Template(fills1) }},
 		{"AppendArgs", 0, func() {
-			AppendArgs(dst, args, arguments.Shape(fills1), fills1, func(id int64) int64 { return id })
+			AppendArgs(dst, args, arguments.Template(fills1), fills1, func(id int64) int64 { return id })
 		}},
 	} {
 		if got := testing.AllocsPerRun(100, c.f); got > c.most {

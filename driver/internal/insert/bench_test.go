@@ -16,7 +16,7 @@ func BenchmarkFirstSight(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if s := p.Shape([]Fill{{First: 201, N: 1}}); s.NumInput != 11 {
+		if s := p.Template([]Block{{First: 201, N: 1}}); s.NumInput != 11 {
 			b.Fatal(s.NumInput)
 		}
 	}
@@ -29,13 +29,13 @@ func BenchmarkAppendArgs(b *testing.B) {
 	dst := make([]int64, 0, 11)
 	b.ReportAllocs()
 	for b.Loop() {
-		fills := [1]Fill{{First: 201, N: 1}}
-		s := p.Shape(fills[:])
+		fills := [1]Block{{First: 201, N: 1}}
+		s := p.Template(fills[:])
 		dst = AppendArgs(dst[:0], args, s, fills[:], func(id int64) int64 { return id })
 	}
 }
 
-func literals(rows int) string {
+func literalRows(rows int) string {
 	var b strings.Builder
 	b.WriteString("INSERT INTO orders (customer, total, created, updated, state, street, city, zip, country, note) VALUES ")
 	for i := range rows {
@@ -50,7 +50,7 @@ func literals(rows int) string {
 // A large text of literals: plan and fill.
 func BenchmarkLiterals(b *testing.B) {
 	for _, rows := range []int{1, 1000} {
-		text := literals(rows)
+		text := literalRows(rows)
 		b.Run(fmt.Sprint(rows), func(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
@@ -59,7 +59,7 @@ func BenchmarkLiterals(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p.Text([]Fill{{First: 1234567890123, N: rows}})
+				p.Text([]Block{{First: 1234567890123, N: rows}})
 			}
 		})
 	}
@@ -69,7 +69,7 @@ func BenchmarkLiterals(b *testing.B) {
 func BenchmarkNotOurs(b *testing.B) {
 	for _, text := range []string{
 		"SELECT id, customer, total FROM orders WHERE customer = ? AND created > ? ORDER BY created DESC LIMIT 20",
-		strings.Replace(literals(1000), "orders", "others", 1),
+		strings.Replace(literalRows(1000), "orders", "others", 1),
 	} {
 		b.Run(fmt.Sprint(len(text)), func(b *testing.B) {
 			b.ReportAllocs()

@@ -35,38 +35,48 @@ func checkText(t *testing.T, text, set string) {
 		if p != nil {
 			t.Fatalf("%s: %q: a plan beside a need", set, text)
 		}
-		if need&NeedSQLMode != 0 && mode.SQLModeKnown || need&NeedVersion != 0 && mode.VersionKnown || need&NeedCharset != 0 && mode.CharsetKnown {
+		if need&MissingSQLMode != 0 && mode.SQLModeKnown || need&MissingVersion != 0 && mode.VersionKnown || need&MissingCharset != 0 && mode.CharsetKnown {
 			t.Fatalf("%s: %q: asks for what is known", set, text)
 		}
 		return
 	}
-	none := make([]Fill, len(p.Inserts))
+	if p.Cut > 0 {
+		if p.Cut >= len(text) || p.CutInput > p.NumInput || p.Inserts != nil {
+			t.Fatalf("%s: %q: cut at %d with %d of %d placeholders and %d inserts", set, text, p.Cut, p.CutInput, p.NumInput, len(p.Inserts))
+		}
+		return
+	}
+	none := make([]Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Holes == 0 && len(in.ArgKeys) == 0 && !in.Wraps && in.Select == nil {
+		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Stage == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
 		for j := range none[i].Explicit {
 			none[i].Explicit[j] = true
 		}
-		always = always || in.Wraps || in.Select != nil
+		always = always || in.Positional
+		if in.Stage != nil {
+			checkStage(t, text, set, p)
+			return
+		}
 	}
-	if !always && (p.Text(none) != text || p.Shape(none).Text != text) {
+	if !always && (p.Text(none) != text || p.Template(none).Text != text) {
 		t.Fatalf("%s: %q: changed where nothing is filled", set, text)
 	}
 	if len(p.Inserts) == 0 {
 		return
 	}
 
-	fills := fillAll(p, 201)
-	for _, f := range [][]Fill{fills, none} {
-		s := p.Shape(f)
+	fills := blocksFor(p, 201)
+	for _, f := range [][]Block{fills, none} {
+		s := p.Template(f)
 		args := AppendArgs(nil, make([]int, p.NumInput), s, f, func(id int64) int { return int(id) })
 		if len(args) != s.NumInput {
 			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
 		}
-		again := read(s.Text, mode, defaultView(mode), lookup)
+		again := read(s.Text, mode, flags{mode.NoBackslashEscapes, mode.ANSIQuotes, false}, lookup)
 		if again.err == nil && again.plan.NumInput != s.NumInput {
 			t.Fatalf("%s: %q: %d placeholders counted, %d there: %q", set, text, s.NumInput, again.plan.NumInput, s.Text)
 		}
@@ -75,9 +85,13 @@ func checkText(t *testing.T, text, set string) {
 	// A text that was filled lacks no key. What numbers the rows of a select is
 	// nothing a user writes.
 	for _, in := range p.Inserts {
-		if in.Select != nil || len(in.ArgKeys) > 0 {
+		if len(in.ArgKeys) > 0 {
 			return
 		}
+	}
+	_, lookup = settings(set + " result") // a marker is an expression
+	if p, need, err = Parse(text, mode, lookup); need != 0 || err != nil {
+		return // it reads differently now
 	}
 	filled := p.Text(fills)
 	q, need, err := Parse(filled, mode, lookup)
@@ -91,13 +105,30 @@ func checkText(t *testing.T, text, set string) {
 		t.Fatalf("%s: %q: filled it comes to %d, %v: %q", set, text, need, err, filled)
 	}
 	for _, in := range q.Inserts {
-		if in.Holes > 0 || len(in.ArgKeys) > 0 || in.Select != nil {
+		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Stage != nil {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}
 	if q.NumInput != p.NumInput || q.Results != p.Results {
 		t.Fatalf("%s: %q: filled it is another text: %q", set, text, filled)
 	}
+}
+
+// checkStage holds what is true of every staged statement.
+func checkStage(t *testing.T, text, set string, p *Plan) {
+	if len(p.Inserts) > 1 {
+		t.Fatalf("%s: %q: a staged statement beside others", set, text)
+	}
+	s := p.Inserts[0].Stage
+	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
+		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
+	}
+	s.Fill("`shop`.`stage`", "")
+	if s.Key >= 0 {
+		s.Look("`shop`.`stage`", 1)
+	}
+	s.Copy("`shop`.`stage`", "", Block{})
+	s.Copy("`shop`.`stage`", "", Block{First: 201, N: 1})
 }
 
 // Time and stack must grow no faster than the text.
@@ -137,9 +168,9 @@ func TestLongTexts(t *testing.T) {
 		for _, m := range []string{"", "unknown"} {
 			mode, lookup := settings(m)
 			if p, need, err := Parse(text, mode, lookup); err == nil && need == 0 {
-				fills := fillAll(p, 1)
+				fills := blocksFor(p, 1)
 				p.Text(fills)
-				p.Shape(fills)
+				p.Template(fills)
 			}
 		}
 	}

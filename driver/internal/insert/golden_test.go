@@ -5,13 +5,12 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
 var (
@@ -24,7 +23,9 @@ var (
 //
 //	@ settings up to the next empty line, where they are not MariaDB's defaults
 //	< the text, a Go string where it begins with "
-//	> the text with ids from 201, with ? where it has arguments; = for no change
+//	> the text with ids from 201, with ? where it has arguments; = for no change;
+//	  the texts of a stage: what fills it, looks at it and copies two rows of it
+//	/ the text up to where it is cut
 //	| what the plan says of each statement
 //	! the refusal
 //	~ what has to be asked first
@@ -134,8 +135,8 @@ func TestOneCase(t *testing.T) {
 }
 
 // settings reads the settings of a case.
-func settings(s string) (Mode, Lookup) {
-	m := Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+func settings(s string) (Settings, Lookup) {
+	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -146,9 +147,11 @@ func settings(s string) (Mode, Lookup) {
 		case "nobackslash":
 			m.NoBackslashEscapes = true
 		case "unknown":
-			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown = false, false, false
+			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown, m.Charset = false, false, false, ""
 		case "latin1", "gbk", "big5", "sjis":
-			m.Charset = lex.CharsetOf(w)
+			m.Charset = w
+		case "stage":
+			m.StageArguments = true
 		case "unknownmode":
 			m.SQLModeKnown = false
 		case "result":
@@ -161,7 +164,7 @@ func settings(s string) (Mode, Lookup) {
 		t, err := lookup(db, name)
 		if t != nil && plain {
 			p := *t
-			p.Mark, p.UpsertMark = false, false
+			p.Marker, p.UpsertMarker = false, false
 			return &p, err
 		}
 		return t, err
@@ -177,44 +180,70 @@ func outcome(text, set string) []string {
 		return []string{"! " + err.Error()}
 	case need != 0:
 		var asks []string
-		if need&NeedSQLMode != 0 {
+		if need&MissingSQLMode != 0 {
 			asks = append(asks, "sql_mode")
 		}
-		if need&NeedVersion != 0 {
+		if need&MissingVersion != 0 {
 			asks = append(asks, "version")
 		}
-		if need&NeedCharset != 0 {
+		if need&MissingCharset != 0 {
 			asks = append(asks, "character set")
 		}
 		return []string{"~ " + strings.Join(asks, " ")}
 	}
-	fills := fillAll(p, 201)
-	got := p.Text(fills)
-	if p.NumInput > 0 {
-		got = p.Shape(fills).Text
+	if p.Cut > 0 {
+		return []string{"/ " + quoteLine(text[:p.Cut])}
 	}
-	lines := []string{"> " + quoteLine(got)}
-	if got == text {
-		lines[0] = "="
+	var lines []string
+	if len(p.Inserts) > 0 && p.Inserts[0].Stage != nil {
+		s := p.Inserts[0].Stage
+		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
+		if s.Key >= 0 {
+			lines = append(lines, "> "+quoteLine(s.Look("stage", math.MaxInt64)))
+		}
+		filled, _ := s.Copy("stage", "", Block{First: 201, N: 2})
+		lines = append(lines, "> "+quoteLine(filled))
+	} else {
+		blocks := blocksFor(p, 201)
+		got := p.Text(blocks)
+		if p.NumInput > 0 {
+			got = p.Template(blocks).Text
+		}
+		lines = []string{"> " + quoteLine(got)}
+		if got == text {
+			lines[0] = "="
+		}
 	}
 	for i := range p.Inserts {
 		lines = append(lines, "| "+describe(&p.Inserts[i]))
 	}
-	if p.Use != "" || p.UseUnknown {
-		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.UseUnknown]))
+	if p.Charset {
+		lines = append(lines, "| sets the character set")
+	}
+	if p.Use != "" || p.Unseen {
+		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.Unseen]))
+	}
+	for _, c := range p.Changes {
+		line := "| changes " + c.DB + "." + c.Table
+		for on, word := range map[string]bool{" temporary": c.Temporary, " drop": c.Drop, " database": c.Database} {
+			if word {
+				line += on
+			}
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }
 
 func describe(in *Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
-	if in.Statement < 0 && in.FromEnd > 0 {
-		s = fmt.Sprintf("-%d: %s.%s", in.FromEnd, in.Table.DB, in.Table.Name)
-	}
-	if in.Select == nil {
-		s += fmt.Sprintf(" rows %d, holes %d", in.Rows, in.Holes)
+	if in.Stage == nil {
+		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
 	} else {
-		s += fmt.Sprintf(" args %v, bound %d, count %s", in.Select.Args, in.Select.Bound, quoteLine(in.Select.Count))
+		s += fmt.Sprintf(" staged %v, key %d, args %d", in.Stage.Columns, in.Stage.Key, in.Stage.FillArgs)
+	}
+	if in.Floor > 0 {
+		s += fmt.Sprint(", floor ", in.Floor)
 	}
 	if len(in.ArgKeys) > 0 {
 		s += fmt.Sprint(", keys ", in.ArgKeys)
@@ -224,7 +253,8 @@ func describe(in *Insert) string {
 		name string
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Mark, "mark"}, {in.UpsertMark, "upsert mark"}, {in.UserMark, "user's mark"}, {in.Wraps, "wraps"},
+		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
+		{in.Stage != nil && in.Stage.Clock, "clock"},
 	} {
 		if f.on {
 			s += ", " + f.name

@@ -6,22 +6,35 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// A writer reads one statement that writes a configured table.
-type writer struct {
-	*parser
+// An insertReader reads one statement that writes a configured table.
+type insertReader struct {
+	*reader
 	Insert
-	target string // the table as the statement names it
-	table  string // its last part
+	target    string // the table as the statement names it
+	lastName  string // its last part
+	verbEnd   int    // where INSERT or REPLACE ends
+	head      span   // the bytes up to the target
+	targetEnd int    // where the target and PARTITION (…) end
 
+	form      form
 	columns   cursor // the first token of the column list
 	width     int    // columns listed or, without a list, the table's
 	keyColumn int    // which of them is the key, -1: none, it is appended
-	form      form
-	firstEdit int // index of its first edit
-	firstText int // index of its first text
-	list      int // edits made in the column list
 
-	firstPlace, lastHole int // where the first key to fill stands, and the last that no argument decides
+	source      span // the bytes of VALUES …, SET …, the select or what follows LOAD DATA's table
+	sourceInput int  // placeholders up to its end
+	firstEdit   int  // index of its first edit
+	firstText   int  // index of its first text
+	listEdits   int  // edits made in the column list
+	tailEdit    int  // index of the first edit behind the source
+
+	firstKey int // where the first key to fill stands, -1 none
+	lastGap  int // where the last key that no argument decides stands, -1 none
+
+	nameErr    error    // a name of the table's cannot be written
+	staged     bool     // only the server knows the rows or their keys
+	loaded     []string // LOAD DATA: the columns it writes
+	qualifiers []span   // the bytes of qualifiers in SET, which a stage does not know
 }
 
 type form uint8
@@ -30,81 +43,122 @@ const (
 	listed     form = iota // (a, b) VALUES …
 	positional             // VALUES …
 	empty                  // () VALUES …
+	assigned               // SET a = …
 )
 
+func (r *reader) newInsert() insertReader {
+	r.noCalls()
+	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), firstKey: -1, lastGap: -1}
+}
+
 // insert reads INSERT or REPLACE, up to the end of the statement.
-func (p *parser) insert() error {
-	w := writer{parser: p, keyColumn: -1, firstEdit: len(p.made), firstText: len(p.texts)}
-	p.lastCall, p.userMark, p.call = -1, false, 0
-	w.Replace = p.is("replace")
-	p.next()
+func (r *reader) insert() error {
+	w := r.newInsert()
+	w.Replace = r.is("replace")
+	r.next()
+	w.verbEnd = r.prevEnd
 modifiers:
 	for {
 		switch {
-		case p.accept("ignore"):
+		case r.accept("ignore"):
 			w.Ignore = true
-		case p.isAny("low_priority", "delayed", "high_priority"):
-			p.next()
+		case r.isAny("low_priority", "delayed", "high_priority"):
+			r.next()
 		default:
 			break modifiers
 		}
 	}
-	p.accept("into")
-	if !p.atName() && p.tok.Kind != '.' {
-		return p.odd("a table named in an unknown form", plainForm)
-	}
-	t, name, err := p.target()
-	if err != nil {
+	r.accept("into")
+	if configured, err := w.readTarget(); err != nil || !configured {
 		return err
+	}
+	return w.end(w.statement())
+}
+
+// readTarget reads the name of the table and says whether it is configured. If
+// not, it goes to the statement's end.
+func (w *insertReader) readTarget() (bool, error) {
+	if !w.atName() && w.tok.Kind != '.' {
+		return false, w.refuseNamed("a table named in an unknown form", plainForm)
+	}
+	w.head = span{w.began.tok.Pos, w.tok.Pos}
+	if straddles(w.text[w.began.prevEnd:w.began.tok.Pos]) {
+		w.head.from = w.began.prevEnd
+	}
+	headParams := w.params
+	n, written, ok := w.tableName()
+	if !ok {
+		w.toEnd()
+		return false, nil
+	}
+	if w.changedBefore(n) {
+		return false, errCut
+	}
+	t, err := w.lookup(n.DB, n.Table)
+	if err != nil {
+		return false, err
 	}
 	if t == nil {
-		return p.pass()
+		w.toEnd()
+		return false, nil
 	}
-	p.room()
-	w.Table, w.target = t, name
-	w.table = name[strings.LastIndexByte(name, '.')+1:]
-	w.firstPlace, w.lastHole = -1, -1
-	err = w.statement()
-	if err != nil && err != errBroken {
+	switch {
+	case w.compound:
+		return false, refuse(t, "it is written in a compound statement", "send the statement by itself")
+	case w.results > 0 && (w.unseen || w.program):
+		return false, errCut
+	}
+	if headParams != w.began.params {
+		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
+	}
+	w.room()
+	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
+	w.nameErr = w.needUTF8(t.Key)
+	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
+	return true, nil
+}
+
+// needUTF8 looks whether names that are in UTF-8 here can be written into the
+// text, which is in the client's character set.
+func (w *insertReader) needUTF8(names ...string) error {
+	for _, name := range names {
+		if ascii(name) == len(name) {
+			continue
+		}
+		switch {
+		case !w.settings.CharsetKnown:
+			w.missing |= MissingCharset
+			return errInvalid
+		case !strings.HasPrefix(w.settings.Charset, "utf8"):
+			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
+		}
+		return nil
+	}
+	return nil
+}
+
+// end takes what reading the statement came to.
+func (w *insertReader) end(err error) error {
+	if err == nil {
+		err = w.nameErr
+	}
+	if err != nil && err != errInvalid {
 		return err
 	}
-	if err != nil || w.broken {
+	if err != nil || w.invalid {
 		w.forget()
 		return nil
 	}
 	return w.finish()
 }
 
-// target reads the name of a table. It returns the table if it is configured,
-// and the name as written.
-func (p *parser) target() (*Table, string, error) {
-	db := p.db
-	if p.tok.Kind == '.' { // MariaDB's way to say: in this database
-		p.next()
-		if !p.atName() {
-			return nil, "", nil
-		}
-	}
-	name, written := p.name(), p.str()
-	p.next()
-	if p.tok.Kind == '.' {
-		p.next()
-		if !p.atName() {
-			return nil, "", nil
-		}
-		db, name, written = name, p.name(), written+"."+p.str()
-		p.next()
-	}
-	t, err := p.lookup(db, name)
-	return t, written, err
-}
-
 // statement reads from behind the target to the end.
-func (w *writer) statement() error {
+func (w *insertReader) statement() error {
 	if w.accept("partition") {
 		if w.tok.Kind != '(' || !w.parens() {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
+		w.targetEnd = w.prevEnd
 	}
 	before := w.cursor
 	w.form = positional
@@ -112,7 +166,7 @@ func (w *writer) statement() error {
 		w.next()
 		if w.tok.Kind == '(' || w.isAny("select", "with", "values", "table") {
 			w.cursor = before
-			return w.selected()
+			return w.query()
 		}
 		if err := w.columnList(); err != nil {
 			return err
@@ -122,22 +176,22 @@ func (w *writer) statement() error {
 	case w.isAny("values", "value"):
 		return w.values()
 	case w.is("set") && w.form == positional:
-		return w.set()
+		return w.assignments()
 	case w.tok.Kind == '(' || w.isAny("select", "with", "table"):
-		return w.selected()
+		return w.query()
 	}
-	return w.unread(w.Table)
+	return w.unreadable(w.Table)
 }
 
 // columnList reads the column list, whose first parenthesis was read.
-func (w *writer) columnList() error {
+func (w *insertReader) columnList() error {
 	w.columns = w.cursor
 	w.form = empty
 	for more := w.tok.Kind != ')'; more; {
 		w.form = listed
 		name, ok := w.column()
 		if !ok {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
 		if w.isKey(name) {
 			w.keyColumn = w.width
@@ -148,7 +202,7 @@ func (w *writer) columnList() error {
 		}
 	}
 	if w.tok.Kind != ')' {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
 	if w.keyColumn < 0 {
 		column := "" // known when the first row is
@@ -156,33 +210,14 @@ func (w *writer) columnList() error {
 			column = quotedAfter(", ", w.Table.Key)
 		}
 		w.insertText(filled, w.tok.Pos, column)
-		w.list = 1
+		w.listEdits = 1
 	}
 	w.next()
 	return nil
 }
 
-// column reads the name of a column, which may be qualified, and returns its
-// last part as written.
-func (w *writer) column() (string, bool) {
-	if w.tok.Kind == '.' {
-		w.next()
-	}
-	for {
-		if !w.atName() {
-			return "", false
-		}
-		name := w.str()
-		w.next()
-		if w.tok.Kind != '.' {
-			return name, true
-		}
-		w.next()
-	}
-}
-
 // isKey says whether a name as written is the key's.
-func (w *writer) isKey(name string) bool {
+func (w *insertReader) isKey(name string) bool {
 	if len(name) == len(w.Table.Key) && name == w.Table.Key {
 		return true
 	}
@@ -194,10 +229,13 @@ func (w *writer) isKey(name string) bool {
 
 // allColumns makes the statement one that lists the table's columns. It says
 // what to insert between parentheses.
-func (w *writer) allColumns() string {
+func (w *insertReader) allColumns() string {
 	var b strings.Builder
 	w.width = len(w.Table.Columns)
 	w.keyColumn = -1
+	if w.nameErr == nil {
+		w.nameErr = w.needUTF8(w.Table.Columns...)
+	}
 	for i, c := range w.Table.Columns {
 		if i > 0 {
 			b.WriteString(", ")
@@ -216,10 +254,36 @@ func (w *writer) allColumns() string {
 	return b.String()
 }
 
+// columnNames are the columns that the statement writes, without the key where
+// it is not listed.
+func (w *insertReader) columnNames() []string {
+	if w.form == positional {
+		return w.Table.Columns
+	}
+	names := make([]string, 0, w.width)
+	list := reader{cursor: w.columns, text: w.text}
+	for range w.width {
+		name, _ := list.column()
+		names = append(names, unquote(name))
+		if list.tok.Kind != ',' {
+			list.expr(true) // the value, in SET
+		}
+		list.next()
+	}
+	return names
+}
+
 // tail reads what follows the rows.
-func (w *writer) tail() error {
+func (w *insertReader) tail() error {
+	w.endSource()
+	if w.staged {
+		w.noCalls() // what the rows call is called before the marker
+	}
 	if w.accept("as") {
-		if err := w.alias(); err != nil {
+		if w.staged {
+			return refuse(w.Table, "a row alias stands beside a key that only the server knows", "use VALUES() in the update list instead of the alias")
+		}
+		if err := w.rowAlias(); err != nil {
 			return err
 		}
 	}
@@ -230,115 +294,85 @@ func (w *writer) tail() error {
 	}
 	if w.accept("returning") {
 		w.Returning = true
-		for !w.atEnd() {
-			w.next()
-		}
+		w.toEnd()
 	}
 	if w.tok.Kind == lex.Bad || !w.atEnd() {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
 	return nil
 }
 
-// alias reads MySQL's row alias, which names either no column or all of them.
-func (w *writer) alias() error {
+// rowAlias reads MySQL's row alias, which names either no column or all of
+// them.
+func (w *insertReader) rowAlias() error {
 	if !w.atName() {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
 	w.next()
 	if w.keyColumn >= 0 || w.form == empty {
 		if w.tok.Kind == '(' && !w.parens() {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
 		return nil
 	}
 	if w.tok.Kind == '(' {
 		if !w.parens() {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
-		w.insertText(filled, w.prevEnd-len(")"), ", "+w.ownAlias())
+		w.insertText(filled, w.prevEnd-len(")"), ", "+w.newName())
 		return nil
 	}
 	// The alias would get a column named as the key, and a bare mention of the
 	// key in the update list a second meaning.
-	w.insertText(filled, w.prevEnd, "("+w.columnNames()+w.ownAlias()+")")
+	var b strings.Builder
+	for _, name := range w.columnNames() {
+		b.WriteString(quoteName(name) + ", ")
+	}
+	w.insertText(filled, w.prevEnd, "("+b.String()+w.newName()+")")
 	return nil
 }
 
-// columnNames is the names of the columns, each with a comma.
-func (w *writer) columnNames() string {
-	var b strings.Builder
-	if w.form == positional {
-		for _, c := range w.Table.Columns {
-			b.WriteString(quoteName(c) + ", ")
-		}
-		return b.String()
-	}
-	list := writer{parser: &parser{cursor: w.columns, text: w.text}}
-	for range w.width {
-		name, _ := list.column()
-		b.WriteString(name + ", ")
-		if list.tok.Kind != ',' {
-			list.expr(true) // the value, in SET
-		}
-		list.next()
-	}
-	return b.String()
-}
-
-// ownAlias is a name that the text does not hold.
-func (p *parser) ownAlias() string {
-	if p.own == "" {
-		p.own = "leafsql_key"
-		for strings.Contains(p.text, p.own) {
-			p.own += "_"
+// newName is a name that the text does not hold.
+func (r *reader) newName() string {
+	if r.alias == "" {
+		r.alias = "leafsql_key"
+		for strings.Contains(r.text, r.alias) {
+			r.alias += "_"
 		}
 	}
-	return p.own
+	return r.alias
 }
 
 // forget undoes what was noted of a statement.
-func (w *writer) forget() {
-	w.made = w.made[:w.firstEdit]
+func (w *insertReader) forget() {
+	w.edits = w.edits[:w.firstEdit]
 	w.texts = w.texts[:w.firstText]
-	for !w.atEnd() {
-		w.next()
-	}
+	w.toEnd()
 }
 
 // finish notes the statement in the plan.
-func (w *writer) finish() error {
-	if w.Holes == 0 && len(w.ArgKeys) == 0 && !w.Wraps && w.Select == nil {
+func (w *insertReader) finish() error {
+	w.UserMarker = w.userCall
+	w.Returning = w.Returning || w.rows
+	if w.staged {
+		return w.finishStaged()
+	}
+	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 {
 		w.forget()
 		return nil
 	}
-	if w.block {
-		return refuse(w.Table, "it is written in a compound statement", "send the statement by itself, or give "+quoteName(w.Table.Key)+" explicitly")
-	}
-	if w.program {
-		return refuse(w.Table, "it follows a stored program in the same text", "send it in a text of its own")
-	}
 	w.Statement = w.results
-	if w.unknown {
-		w.Statement = -1
-	}
-	w.FromEnd = w.results // until all statements are counted
-	w.UserMark = w.userMark
-	w.Returning = w.Returning || w.rows
-	w.Mark = w.Table.Mark && w.lastCall < w.markPlace()
-	if w.Select != nil {
-		w.Mark = w.Select.mark
-	}
-	w.Insert.edits = span{w.firstEdit, len(w.made)}
+	w.Marker = w.Table.Marker && (w.Conditional || w.lastCall < w.markerPlace())
+	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
 
-// markPlace is the first place in the text at which the mark may come to
+// markerPlace is the first place in the text at which the marker may come to
 // stand. Which row is the last one filled may depend on arguments.
-func (w *writer) markPlace() int {
-	if !w.Upsert && w.lastHole >= 0 {
-		return w.lastHole
+func (w *insertReader) markerPlace() int {
+	if !w.Upsert && w.lastGap >= 0 {
+		return w.lastGap
 	}
-	return w.firstPlace
+	return w.firstKey
 }

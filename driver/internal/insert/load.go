@@ -1,78 +1,63 @@
 package insert
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// load reads LOAD DATA and LOAD XML. Only the server sees the rows of the file,
-// so none can be filled; where the file gives the keys they are guarded like
-// expressions, and a row without one fails.
-func (p *parser) load() error {
-	w := writer{parser: p, keyColumn: -1, firstEdit: len(p.made), firstText: len(p.texts), firstPlace: -1, lastHole: -1}
-	p.lastCall, p.userMark, p.call = -1, false, 0
-	p.next()
-	xml := p.is("xml")
-	if !xml && !p.is("data") {
-		return p.pass()
-	}
-	for !p.is("into") || !p.peekIs("table") {
-		if p.atEnd() {
-			return nil
-		}
-		w.Replace = w.Replace || p.is("replace")
-		w.Ignore = w.Ignore || p.is("ignore")
-		p.next()
-	}
-	p.next()
-	p.next()
-	if !p.atName() && p.tok.Kind != '.' {
-		return p.odd("a table named in an unknown form", plainForm)
-	}
-	t, _, err := p.target()
-	if err != nil {
-		return err
-	}
-	if t == nil {
-		return p.pass()
-	}
-	p.room()
-	w.Table = t
-	if xml {
-		return refuse(t, "LOAD XML reads rows that only the server sees", "load into another table and INSERT … SELECT from it")
-	}
-	err = w.loaded()
-	if err != nil && err != errBroken {
-		return err
-	}
-	if err != nil || p.broken {
-		w.forget()
+// load reads LOAD DATA and LOAD XML, whose rows only the server sees.
+func (r *reader) load() error {
+	w := r.newInsert()
+	w.staged = true
+	w.next()
+	xml := w.is("xml")
+	if !xml && !w.is("data") {
+		w.toEnd()
 		return nil
 	}
-	return w.finish()
+	for !w.is("into") || !w.peekIs("table") {
+		if w.atEnd() {
+			return nil
+		}
+		w.Replace = w.Replace || w.is("replace")
+		// A file that the client sends is read to its end: errors are warnings.
+		w.Ignore = w.Ignore || w.isAny("ignore", "local")
+		w.next()
+	}
+	w.Ignore = w.Ignore && !w.Replace
+	w.next()
+	w.next()
+	if configured, err := w.readTarget(); err != nil || !configured {
+		return err
+	}
+	return w.end(w.file(xml))
 }
 
-// loaded reads what follows the table, and guards the key.
-func (w *writer) loaded() error {
+// file reads what follows the table.
+func (w *insertReader) file(xml bool) error {
+	w.source.from = w.targetEnd
+	names := []string{}
+	listAt, hasList := 0, false
 	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
 		switch {
 		case w.accept("partition"):
 			if w.tok.Kind != '(' || !w.parens() {
-				return w.unread(w.Table)
+				return w.unreadable(w.Table)
 			}
+			w.source.from, w.targetEnd = w.prevEnd, w.prevEnd
 		case w.accept("character"):
 			w.accept("set")
 		default:
 			w.next()
 		}
 	}
-	var inList, inSet, value lex.Token // the key in the column list and in SET, and its value there
-	listAt, list := w.prevEnd, false
+	listAt = w.prevEnd
 	if w.tok.Kind == '(' {
 		w.next()
 		for more := w.tok.Kind != ')'; more; {
-			list = true
+			hasList = true
 			start := w.tok.Pos
 			if w.tok.Kind == lex.Var {
 				w.next()
@@ -80,81 +65,63 @@ func (w *writer) loaded() error {
 					w.next()
 				}
 			} else if name, ok := w.column(); !ok {
-				return w.unread(w.Table)
-			} else if w.isKey(name) {
-				inList = lex.Token{Pos: start, End: w.prevEnd}
+				return w.unreadable(w.Table)
+			} else {
+				w.unqualify(start, name)
+				names = append(names, unquote(name))
 			}
 			if more = w.tok.Kind == ','; more {
 				w.next()
 			}
 		}
 		if w.tok.Kind != ')' {
-			return w.unread(w.Table)
-		}
-		if !list {
-			listAt = -1 // between the parentheses
-			inList = lex.Token{Pos: w.tok.Pos, End: w.tok.Pos}
+			return w.unreadable(w.Table)
 		}
 		w.next()
+		if !hasList {
+			listAt = w.prevEnd - len(")")
+		}
 	}
-	set := w.accept("set")
-	for more := set; more; {
-		start := w.tok
+	if !hasList {
+		w.allColumns()
+		names = append(names, w.Table.Columns...)
+		if !xml { // whose fields have names
+			list := quoteList(names)
+			if w.prevEnd == listAt {
+				list = " (" + list + ")"
+			}
+			w.insertText(always, listAt, list)
+		}
+	}
+	for more := w.accept("set"); more; {
+		start := w.tok.Pos
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
+		w.unqualify(start, name)
+		names = append(names, unquote(name))
 		w.next()
-		from := w.tok.Pos
 		w.expr(true)
-		if w.isKey(name) {
-			inSet, value = start, lex.Token{Pos: from, End: w.prevEnd}
-		}
 		if more = w.tok.Kind == ','; more {
 			w.next()
 		}
 	}
 	if !w.atEnd() || w.tok.Kind == lex.Bad {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
-	if inSet.End > 0 {
-		w.guard(value.Pos, value.End)
-		return nil
-	}
-	switch {
-	case list && inList.End > 0:
-		w.replaceText(always, inList.Pos, inList.End, keyVariable)
-	case list || !w.lists():
-		return refuse(w.Table, "LOAD DATA reads rows that only the server sees, without a key",
-			"put the key into the file, or load into another table and INSERT … SELECT from it")
-	case listAt < 0:
-		w.insertText(always, inList.Pos, w.fileColumns())
-	default:
-		w.insertText(always, listAt, " ("+w.fileColumns()+")")
-	}
-	open, shut := w.guards()
-	before := " SET "
-	if set {
-		before = ", "
-	}
-	w.insertText(always, w.prevEnd, before+quoteName(w.Table.Key)+" = "+open+keyVariable+shut)
-	w.Wraps = true
+	w.endSource()
+	w.loaded = distinct(names)
 	return nil
 }
 
-// lists says whether the key is among the columns of a file that lists none.
-func (w *writer) lists() bool {
-	w.allColumns()
-	return w.keyColumn >= 0
-}
-
-// fileColumns is the list of the table's columns with the variable in the
-// key's place.
-func (w *writer) fileColumns() string {
-	names := make([]string, len(w.Table.Columns))
-	for i, c := range w.Table.Columns {
-		names[i] = quoteName(c)
+// distinct leaves out names that came before, in any case.
+func distinct(names []string) []string {
+	var kept []string
+	for _, n := range names {
+		if !slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, n) }) {
+			kept = append(kept, n)
+		}
 	}
-	names[w.keyColumn] = keyVariable
-	return strings.Join(names, ", ")
+	return kept
 }

@@ -1,25 +1,22 @@
 // Package insert plans what a SQL text needs so that every row it writes to a
 // configured table gets a key, and renders the text that gives it.
 //
-//	plan, need, err := insert.Parse(text, mode, lookup)
+//	plan, missing, err := insert.Parse(text, settings, lookup)
 //	…
-//	fills := []insert.Fill{{First: first, N: plan.Inserts[0].Holes}}
-//	text = plan.Text(fills)
+//	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
+//	text = plan.Text(blocks)
 //
-// It is pure: no I/O, no generators, no database/sql. It does not parse SQL;
+// It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
 // it finds the places of the keys among the tokens, and refuses a statement
-// that would write a configured table in a form it cannot read.
+// that would write a configured table in a form it cannot read. Rows that only
+// the server knows (INSERT … SELECT, LOAD DATA, a key that is an expression)
+// get a [Stage]: texts that put them into a temporary table first.
 package insert
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/leafsql/leafsql/driver/internal/lex"
-)
-
-// A Mode holds the settings of a session that change what the bytes of a text
-// mean.
-type Mode struct {
+// Settings are what of a session and its server decides the meaning of a text.
+type Settings struct {
 	// SQLModeKnown says that the two fields of sql_mode are true.
 	SQLModeKnown       bool
 	NoBackslashEscapes bool // \ is an ordinary character in strings
@@ -27,21 +24,25 @@ type Mode struct {
 
 	// CharsetKnown says that Charset is true.
 	CharsetKnown bool
-	Charset      lex.Charset // of character_set_client
+	Charset      string // character_set_client
 
 	// VersionKnown says that the two fields of the server's version are true.
 	VersionKnown bool
 	MariaDB      bool
 	Version      int // as version comments write it: 101119, 90704
+
+	// StageArguments makes a statement whose key is a placeholder a staged
+	// one: an argument is such that only the server can tell what it means.
+	StageArguments bool
 }
 
-// A Need is a set of settings that Parse has to know for a text.
-type Need uint8
+// Missing is a set of settings that Parse has to know for a text.
+type Missing uint8
 
 const (
-	NeedSQLMode Need = 1 << iota // SELECT @@sql_mode
-	NeedVersion                  // SELECT VERSION()
-	NeedCharset                  // SELECT @@character_set_client
+	MissingSQLMode Missing = 1 << iota // SELECT @@sql_mode
+	MissingVersion                     // SELECT VERSION()
+	MissingCharset                     // SELECT @@character_set_client
 )
 
 // A Lookup returns the configured table that a name in a text means, nil where
@@ -56,13 +57,23 @@ type Table struct {
 	Key      string   // the key column, as the catalog spells it
 	Columns  []string // visible columns in ordinal order, for INSERTs without a column list
 
-	IntegerKey bool // a key of another type gets no upsert mark
+	// NowColumns are the columns that are the statement's time by default.
+	NowColumns []string
+
+	IntegerKey bool // a key of another type gets no upsert marker
+	Unsigned   bool // the key's type has no negative values
 	KeepZero   bool // 0 in the key column is a value, not "please generate"
-	Mark       bool // the statement carries LAST_INSERT_ID(first)
-	UpsertMark bool // ON DUPLICATE KEY UPDATE may write the key column
+	Floors     bool // explicit keys move the counter
+	Marker     bool // the statement carries LAST_INSERT_ID(first)
+	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
+	UpsertMarker bool
 
 	Ref any // the caller's own
 }
+
+// A TableName is a table as a text names it, without quotes; DB is "" where
+// the text names none.
+type TableName struct{ DB, Table string }
 
 // A Plan says what one text needs. It is immutable and safe for concurrent use.
 type Plan struct {
@@ -71,10 +82,14 @@ type Plan struct {
 	// it is.
 	Inserts []Insert
 
+	// Cut, unless 0, is where the text has to be cut: run what is before it
+	// and then plan what is behind it as a text of its own, which has all
+	// placeholders but the first CutInput. The other fields, but NumInput, say
+	// nothing then.
+	Cut, CutInput int
+
 	// Results is the number of statements in the text, each of which answers
-	// once. CALL, EXECUTE and MariaDB's compound statements may answer more
-	// often; an Insert after one of those has Statement -1, and one before it
-	// FromEnd 0.
+	// once, but for CALL, EXECUTE and MariaDB's compound statements.
 	Results int
 
 	// NumInput is the number of placeholders in the text.
@@ -84,60 +99,79 @@ type Plan struct {
 	// it as it was.
 	Use string
 
-	// UseUnknown says that the text may change the database in use in a way
-	// that cannot be read from it (EXECUTE). Ask SELECT DATABASE() before the
-	// next text with bare names.
-	UseUnknown bool
+	// Charset says that the text may change character_set_client.
+	Charset bool
 
-	text   string
-	edits  []edit
-	texts  []string // what the edits insert
-	shapes shapes
+	// Changes are the tables and views that the text creates, alters, renames
+	// or drops.
+	Changes []Change
+
+	// Unseen says that the text runs statements that are not written in it
+	// (CALL, EXECUTE): they may change tables and the database in use.
+	Unseen bool
+
+	text      string
+	edits     []edit
+	texts     []string // what the edits insert
+	templates templates
+}
+
+// A Change is a table or view that a text creates, alters, renames or drops.
+type Change struct {
+	TableName
+	Temporary bool // it creates a temporary table
+	Drop      bool // it drops the table, perhaps a temporary one
+	Database  bool // it drops the whole database TableName.DB
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
 // configured table.
 type Insert struct {
 	Table     *Table
-	Statement int // index of its answer, as in AllLastInsertIds; -1: not known
-	FromEnd   int // the same from the end, where 1 is the last answer; 0: not known
-	Rows      int // rows of VALUES, 1 for SET; 0 for a Select and LOAD DATA
-	Holes     int // rows that lack a key whatever the arguments are
+	Statement int // index of its answer, as in AllLastInsertIds
+	Rows      int // rows of VALUES, 1 for SET and for a select without a table; 0: not known
+	Lacking   int // rows that lack a key whatever the arguments are
 
 	// ArgKeys are the rows whose key is a placeholder: the argument decides
 	// whether they have one.
 	ArgKeys []ArgKey
+
+	// Floor is the highest key that the text itself gives, rounded up; 0: none
+	// that the counter has to pass.
+	Floor int64
 
 	Replace   bool // REPLACE
 	Ignore    bool // INSERT IGNORE
 	Upsert    bool // has ON DUPLICATE KEY UPDATE
 	Returning bool // has RETURNING, or otherwise answers with rows
 
-	// Mark says that the text, where it fills this statement, carries
+	// Conditional says that the row comes from a select without a table, whose
+	// WHERE decides whether there is one.
+	Conditional bool
+
+	// Marker says that the text, where it fills this statement, carries
 	// LAST_INSERT_ID(first): in the last filled row, plus its distance from the
 	// first; in the first filled row where Upsert is set, so that an answer
-	// other than first tells that a later row was a duplicate. Table.Mark asks
-	// for it; a call of LAST_INSERT_ID() that would read it forbids it.
-	Mark bool
+	// other than first tells that a later row was a duplicate.
+	Marker bool
 
-	// UpsertMark says that the text, where it fills this statement, makes
+	// UpsertMarker says that the text, where it fills this statement, makes
 	// LAST_INSERT_ID() the key of a row that was updated.
-	UpsertMark bool
+	UpsertMarker bool
 
-	// UserMark says that the statement itself calls LAST_INSERT_ID with an
+	// UserMarker says that the statement itself calls LAST_INSERT_ID with an
 	// argument: the server's answer is what the user asked for.
-	UserMark bool
+	UserMarker bool
 
-	// Wraps says that the text differs from the user's even where nothing is
-	// filled: a key is an expression, which is guarded, or the statement lists
-	// no columns, so that they are written out.
-	Wraps bool
+	// Positional says that the user's text lists no columns. They are written
+	// out always, so that values stay with the columns they were planned for.
+	Positional bool
 
-	// Select is set for INSERT … SELECT and INSERT … TABLE, whose rows are
-	// known to the server only.
-	Select *Select
+	// Stage is set where only the server knows the rows or their keys. The
+	// text then is this one statement, and the texts to run are the Stage's.
+	Stage *Stage
 
-	edits span // its edits in Plan.edits
+	editSpan span // its edits in Plan.edits
 }
 
 // An ArgKey is a row whose key is a placeholder.
@@ -146,11 +180,11 @@ type ArgKey struct {
 	Arg int // 0-based among the text's placeholders
 }
 
-// A Fill is what one execution gives one Insert. A text takes one for each of
-// Plan.Inserts, in that order.
-type Fill struct {
-	First int64 // the first id of the block
-	N     int   // ids in the block: rows to fill; 0 leaves the statement unfilled
+// A Block is the ids that one execution gives one Insert. A text takes one for
+// each of Plan.Inserts, in that order.
+type Block struct {
+	First int64 // the first id
+	N     int   // how many ids: rows to fill; 0 leaves the statement unfilled
 
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.
@@ -162,13 +196,16 @@ type Fill struct {
 type Refusal struct {
 	DB, Table string // the table as the configuration knows it
 	Reason    string // what in the statement cannot be filled
-	Way       string // what to write instead
+	Fix       string // what to write instead
 }
 
 func (r *Refusal) Error() string {
-	name := r.Table
-	if r.DB != "" {
-		name = r.DB + "." + r.Table
+	name := "table " + r.Table
+	switch {
+	case r.Table == "":
+		name = "statement"
+	case r.DB != "":
+		name = "table " + r.DB + "." + r.Table
 	}
-	return fmt.Sprintf("leafsql: no key for the rows of %s: %s; %s", name, r.Reason, r.Way)
+	return fmt.Sprintf("leafsql: %s: %s; %s", name, r.Reason, r.Fix)
 }

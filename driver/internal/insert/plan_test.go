@@ -21,7 +21,7 @@ var tables = map[string]*Table{
 
 func init() {
 	for name, t := range tables {
-		t.DB, t.Name, t.Mark, t.UpsertMark = "shop", name, true, true
+		t.DB, t.Name, t.Marker, t.UpsertMarker, t.Floors = "shop", name, true, true, true
 	}
 }
 
@@ -32,7 +32,7 @@ func lookup(db, name string) (*Table, error) {
 	return tables[name], nil
 }
 
-var mariaDB = Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+var mariaDB = Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
 
 func mustParse(t testing.TB, text string) *Plan {
 	t.Helper()
@@ -43,47 +43,46 @@ func mustParse(t testing.TB, text string) *Plan {
 	return p
 }
 
-// fillAll fills every row that may lack a key.
-func fillAll(p *Plan, first int64) []Fill {
-	fills := make([]Fill, len(p.Inserts))
+// blocksFor fills every row that may lack a key.
+func blocksFor(p *Plan, first int64) []Block {
+	fills := make([]Block, len(p.Inserts))
 	for i, in := range p.Inserts {
-		fills[i] = Fill{First: first, N: in.Holes + len(in.ArgKeys)}
-		if in.Select != nil {
-			fills[i].N = max(in.Select.Bound, 100)
-		}
+		fills[i] = Block{First: first, N: in.Lacking + len(in.ArgKeys)}
 		first += int64(fills[i].N)
 	}
 	return fills
 }
 
-func TestShapeArguments(t *testing.T) {
+func TestTemplateArguments(t *testing.T) {
 	for _, c := range []struct {
 		text     string
-		fills    []Fill
+		fills    []Block
 		args     string
 		wantText string
 		want     string
 	}{
-		{"INSERT INTO orders (customer,total) VALUES (?,?),(?,?)", []Fill{{201, 2, nil}}, "a b c d",
+		{"INSERT INTO orders (customer,total) VALUES (?,?),(?,?)", []Block{{201, 2, nil}}, "a b c d",
 			"INSERT INTO orders (customer,total, `id`) VALUES (?,?, ?),(?,?, LAST_INSERT_ID(?)+1)", "a b 201 c d 201"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Fill{{201, 2, []bool{false, true}}}, "n a b 7 c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{201, 2, []bool{false, true}}}, "n a b 7 c",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(LAST_INSERT_ID(?)+?,?),(?,?)", "201 a 201 1 b 7 c"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Fill{{201, 3, nil}}, "n a b n c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{201, 3, nil}}, "n a b n c",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?),(LAST_INSERT_ID(?)+?,?)", "201 a 202 b 201 2 c"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Fill{{201, 0, []bool{true, true}}}, "7 a 8 b",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Block{{201, 0, []bool{true, true}}}, "7 a 8 b",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", "7 a 8 b"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Fill{{201, 2, nil}}, "n a n b c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Block{{201, 2, nil}}, "n a n b c",
 			"INSERT INTO orders (id,customer) VALUES (LAST_INSERT_ID(?),?),(?,?) ON DUPLICATE KEY UPDATE total=?, `id` = IF(VALUES(`id`) = orders.`id`, orders.`id`, IF(LAST_INSERT_ID(orders.`id`), orders.`id`, orders.`id`))",
 			"201 a 202 b c"},
-		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Fill{{201, 1, nil}, {301, 1, []bool{false}}}, "a b n c",
+		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Block{{201, 1, nil}, {301, 1, []bool{false}}}, "a b n c",
 			"SELECT ?; INSERT INTO orders SET total=?, `id` = LAST_INSERT_ID(?); INSERT INTO items (item_id,qty) VALUES (LAST_INSERT_ID(?),?);",
 			"a b 201 301 c"},
-		{"INSERT INTO orders (id,total) VALUES (?,?); INSERT INTO items (item_id,qty) VALUES (?+1,?);", []Fill{{First: 201, N: 1}, {}}, "n b c d",
-			"INSERT INTO orders (id,total) VALUES (LAST_INSERT_ID(?),?); INSERT INTO items (item_id,qty) VALUES (IF((@leafsql_key:=ROUND(CAST(?+1 AS DECIMAL(60,30))))<>0,CAST(@leafsql_key AS DECIMAL(30)),18446744073709551615+1),?);",
-			"201 b c d"},
+		{"INSERT INTO orders (id,total) VALUES (?,?); INSERT INTO items (item_id,qty) VALUES (7,?);", []Block{{First: 201, N: 1}, {}}, "n b d",
+			"INSERT INTO orders (id,total) VALUES (LAST_INSERT_ID(?),?); INSERT INTO items (item_id,qty) VALUES (7,?);",
+			"201 b d"},
+		{"INSERT INTO orders (customer,total) SELECT ?,? FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM orders WHERE customer = ?)", []Block{{First: 201, N: 1}}, "a b c",
+			"INSERT INTO orders (customer,total, `id`) SELECT ?,?, LAST_INSERT_ID(?) FROM DUAL WHERE NOT EXISTS (SELECT 1 FROM orders WHERE customer = ?)", "a b 201 c"},
 	} {
 		p := mustParse(t, c.text)
-		s := p.Shape(c.fills)
+		s := p.Template(c.fills)
 		if s.Text != c.wantText {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, s.Text, c.wantText)
 		}
@@ -105,7 +104,7 @@ func TestShapeArguments(t *testing.T) {
 				break
 			}
 		}
-		if p.Shape(c.fills) != s {
+		if p.Template(c.fills) != s {
 			t.Errorf("%s: the shape was not kept", c.text)
 		}
 	}
@@ -131,8 +130,8 @@ func TestTooManyPlaceholders(t *testing.T) {
 	} {
 		text := "INSERT INTO orders (" + c.columns + ") VALUES " + strings.TrimSuffix(strings.Repeat(c.row+",", c.rows), ",")
 		p := mustParse(t, text)
-		fills := fillAll(p, 1001)
-		s := p.Shape(fills)
+		fills := blocksFor(p, 1001)
+		s := p.Template(fills)
 		if s.Literal != c.literal || s.NumInput > maxParams {
 			t.Errorf("%d rows of %s: %d placeholders, literal %v", c.rows, c.row, s.NumInput, s.Literal)
 		}
@@ -160,30 +159,30 @@ func TestTooManyPlaceholders(t *testing.T) {
 	}
 }
 
-func TestShapesAreBounded(t *testing.T) {
+func TestTemplatesAreBounded(t *testing.T) {
 	p := mustParse(t, "INSERT INTO orders (id) VALUES "+strings.TrimSuffix(strings.Repeat("(?),", 100), ","))
-	kept := map[*Shape]bool{}
+	kept := map[*Template]bool{}
 	for last := range 100 {
 		explicit := make([]bool, 100)
 		for i := last + 1; i < 100; i++ {
 			explicit[i] = true
 		}
-		fills := []Fill{{First: 1, N: last + 1, Explicit: explicit}}
-		s := p.Shape(fills)
-		if p.Shape(fills) == s {
+		fills := []Block{{First: 1, N: last + 1, Explicit: explicit}}
+		s := p.Template(fills)
+		if p.Template(fills) == s {
 			kept[s] = true
 		}
 		if want := strings.Repeat("(?),", last) + "(LAST_INSERT_ID(?)+?)"; !strings.Contains(s.Text, want) || s.NumInput != 101 {
 			t.Fatalf("the mark is not in row %d: %s", last, s.Text)
 		}
 	}
-	if len(kept) != keptShapes+1 {
-		t.Errorf("%d shapes kept, want %d", len(kept), keptShapes+1)
+	if len(kept) != keptTemplates+1 {
+		t.Errorf("%d shapes kept, want %d", len(kept), keptTemplates+1)
 	}
 }
 
 // A plan is shared by connections.
-func TestShapesConcurrently(t *testing.T) {
+func TestTemplatesConcurrently(t *testing.T) {
 	p := mustParse(t, "INSERT INTO orders (id) VALUES (?),(?),(?),(NULL),(?)")
 	var wg sync.WaitGroup
 	for g := range 4 {
@@ -196,8 +195,8 @@ func TestShapesConcurrently(t *testing.T) {
 						n++
 					}
 				}
-				fills := []Fill{{First: 201, N: n, Explicit: explicit}}
-				s := p.Shape(fills)
+				fills := []Block{{First: 201, N: n, Explicit: explicit}}
+				s := p.Template(fills)
 				args := AppendArgs(nil, []int64{1, 2, 3, 4}, s, fills, func(id int64) int64 { return id })
 				if len(args) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
 					t.Errorf("%v: %d arguments for %s", explicit, len(args), s.Text)

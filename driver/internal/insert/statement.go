@@ -1,300 +1,262 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"strings"
 
-// statements reads all statements of the text.
-func (p *parser) statements() error {
-	p.next()
-	for p.tok.Kind != lex.EOF && p.tok.Kind != lex.Bad && !p.broken {
-		if p.tok.Kind == ';' {
-			p.s.Seen &^= lex.SeenComment
-			p.next()
-			continue
-		}
-		p.rows = false
-		if err := p.statement(); err != nil {
-			return err
-		}
-		p.s.Seen &^= lex.SeenComment
-		p.results++
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// verbs are the words that begin a statement which matters here, by their
+// first letter. What begins with another word is skipped: see rest.
+var verbs ['z' - 'a' + 1][]struct {
+	word string
+	read func(*reader) error
+}
+
+func init() {
+	for word, read := range map[string]func(*reader) error{
+		"insert": (*reader).insert, "replace": (*reader).insert, "load": (*reader).load,
+		"use": (*reader).use, "set": (*reader).set, "analyze": (*reader).analyze,
+		"create": (*reader).create, "alter": (*reader).alter, "drop": (*reader).drop, "rename": (*reader).rename,
+		"call": (*reader).callRoutine, "execute": (*reader).execute, "prepare": (*reader).prepare,
+		"explain": (*reader).harmless, "desc": (*reader).harmless, "describe": (*reader).harmless,
+		"show": (*reader).harmless, "grant": (*reader).harmless, "revoke": (*reader).harmless, "help": (*reader).harmless,
+		"begin": (*reader).begin, "if": (*reader).compoundStatement, "case": (*reader).compoundStatement,
+		"loop": (*reader).compoundStatement, "repeat": (*reader).compoundStatement, "while": (*reader).compoundStatement,
+		"for": (*reader).compoundStatement, "declare": (*reader).compoundStatement,
+	} {
+		list := &verbs[word[0]-'a']
+		*list = append(*list, struct {
+			word string
+			read func(*reader) error
+		}{word, read})
 	}
-	if p.s.Seen&lex.SeenComment != 0 {
-		p.results++ // nothing but a comment answers too
-	}
-	for p.tok.Kind != lex.EOF { // placeholders count even in what is broken
-		p.next()
-	}
-	return nil
 }
 
 // statement reads one statement, up to its end.
-func (p *parser) statement() error {
-	for {
-		if p.tok.Kind != lex.Word {
-			if p.tok.Kind == '<' { // a label of Oracle's kind
-				p.inBlock()
-			}
-			return p.rest()
-		}
-		switch p.text[p.tok.Pos] | 0x20 {
-		case 'i':
-			if p.is("insert") {
-				return p.insert()
-			}
-			if p.is("if") {
-				p.inBlock()
-			}
-		case 'r':
-			if p.is("replace") {
-				return p.insert()
-			}
-			if p.is("repeat") {
-				p.inBlock()
-			}
-		case 'u':
-			if p.accept("use") {
-				if p.atName() {
-					p.db = p.name()
-				}
-				return p.rest()
-			}
-		case 'l':
-			if p.is("load") {
-				return p.load()
-			}
-			if p.is("loop") {
-				p.inBlock()
-			}
-		case 'e':
-			if p.is("explain") {
-				return p.pass()
-			}
-			if p.is("execute") {
-				p.useUnknown = true
-				p.next()
-				p.answersOften()
-				if p.accept("immediate") {
-					return p.stored("EXECUTE IMMEDIATE")
-				}
-			}
-		case 'p':
-			if p.is("prepare") {
-				p.next()
-				p.next()
-				p.accept("from")
-				return p.stored("PREPARE")
-			}
-		case 'd':
-			if p.isAny("desc", "describe") {
-				return p.pass()
-			}
-			if p.is("declare") {
-				p.inBlock()
-			}
-		case 's':
-			if p.is("show") {
-				return p.pass()
-			}
-			if p.is("set") {
-				p.next()
-				if !p.accept("statement") {
-					return p.rest()
-				}
-				if p.setStatement() {
-					continue
-				}
-			}
-		case 'a':
-			if p.is("alter") {
-				return p.alter()
-			}
-			if p.is("analyze") {
-				if p.analyze() {
-					continue
-				}
-				return p.rest()
-			}
-		case 'g':
-			if p.is("grant") {
-				return p.pass()
-			}
-		case 'c':
-			if p.is("create") {
-				return p.create()
-			}
-			if p.is("call") {
-				p.answersOften()
-			}
-			if p.is("case") {
-				p.inBlock()
-			}
-		case 'b':
-			if p.accept("begin") {
-				if !p.atEnd() && !p.is("work") {
-					p.inBlock()
-				}
-				return p.rest()
-			}
-		case 'w':
-			if p.is("while") {
-				p.inBlock()
-			}
-		case 'f':
-			if p.is("for") {
-				p.inBlock()
-			}
-		}
-		if p.is("revoke") || p.is("help") {
-			return p.pass()
-		}
-		if p.peek().Kind == ':' { // a label
-			p.inBlock()
-		}
-		return p.rest()
+func (r *reader) statement() error {
+	switch {
+	case r.tok.Kind == '<': // a label of Oracle's kind
+		return r.compoundStatement()
+	case r.tok.Kind != lex.Word:
+		return r.rest()
 	}
+	if c := r.text[r.tok.Pos] | 0x20; 'a' <= c && c <= 'z' {
+		for i := range verbs[c-'a'] {
+			if v := &verbs[c-'a'][i]; r.is(v.word) {
+				return v.read(r)
+			}
+		}
+	}
+	if r.peek().Kind == ':' { // a label
+		return r.compoundStatement()
+	}
+	return r.rest()
 }
 
-// inBlock notes that a compound statement began. Where it ends is not read:
-// what follows in the same text is treated as part of it.
-func (p *parser) inBlock() {
-	p.block = true
-	p.answersOften()
+// harmless goes past a statement that mentions statements without running
+// them.
+func (r *reader) harmless() error {
+	r.toEnd()
+	return nil
 }
 
-// answersOften notes that the statement does not answer once.
-func (p *parser) answersOften() {
-	p.unknown, p.counted = true, p.results+1
+func (r *reader) use() error {
+	r.next()
+	if r.atName() {
+		r.db = r.name()
+	}
+	return r.rest()
 }
 
-// pass goes past a statement that mentions statements without running them.
-func (p *parser) pass() error {
-	for !p.atEnd() {
-		p.next()
+// set reads SET, and MariaDB's SET STATEMENT … FOR before a statement.
+func (r *reader) set() error {
+	r.next()
+	if !r.accept("statement") {
+		r.charset = r.charset || r.setsCharset()
+		return r.rest()
+	}
+	for !r.atEnd() {
+		switch {
+		case r.tok.Kind == '(':
+			if !r.parens() {
+				return r.rest()
+			}
+		case r.accept("for"):
+			return r.statement()
+		default:
+			r.next()
+		}
 	}
 	return nil
 }
 
-// setStatement goes past the assignments of MariaDB's SET STATEMENT … FOR.
-func (p *parser) setStatement() bool {
-	for !p.atEnd() {
-		if p.tok.Kind == '(' {
-			if !p.parens() {
-				return false
-			}
+// setsCharset says whether a SET names what decides character_set_client.
+func (r *reader) setsCharset() bool {
+	s, t := r.s, r.tok
+	for ; t.Kind != ';' && t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+		if t.Kind != lex.Word && t.Kind != lex.Var && t.Kind != lex.Name {
 			continue
 		}
-		if p.accept("for") {
+		switch word := strings.ToLower(strings.Trim(r.text[t.Pos:t.End], "`@")); {
+		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"):
 			return true
 		}
-		p.next()
 	}
 	return false
 }
 
-// analyze goes past MariaDB's ANALYZE [FORMAT = x] before a statement.
-func (p *parser) analyze() bool {
-	p.next()
-	if p.accept("format") {
-		if p.tok.Kind == '=' {
-			p.next()
+// analyze reads MariaDB's ANALYZE [FORMAT = x] before a statement, which
+// answers with rows then.
+func (r *reader) analyze() error {
+	r.next()
+	if r.accept("format") {
+		if r.tok.Kind == '=' {
+			r.next()
 		}
-		p.next()
+		r.next()
 	}
-	p.rows = p.isAny("insert", "replace")
-	return p.rows
+	if r.rows = r.isAny("insert", "replace"); r.rows {
+		return r.insert()
+	}
+	return r.rest()
 }
 
-// rest goes past the rest of a statement, in which an INSERT would stand at a
-// place that is not known.
-func (p *parser) rest() error {
-	prev := lex.Token{}
-	for !p.atEnd() {
-		if p.tok.Kind == lex.Word && prev.Kind != '.' && p.writes() {
-			if p.block {
-				verb := p.insert
-				if p.is("load") {
-					verb = p.load
-				}
-				if err := verb(); err != nil {
-					return err
-				}
-				continue
-			}
-			return p.odd(p.str()+" in a statement of an unknown form", plainForm)
-		}
-		if p.block && prev.Kind != '.' {
-			if form := p.storedHere(); form != "" {
-				p.useUnknown = true
-				if err := p.stored(form); err != nil {
-					return err
-				}
-				continue
-			}
-		}
-		prev = p.tok
-		p.next()
-	}
-	return nil
+func (r *reader) callRoutine() error {
+	r.unseen = true
+	return r.rest()
 }
 
-// storedHere says whether a text is executed or prepared at the place in a
-// compound statement, and goes to the text.
-func (p *parser) storedHere() string {
-	switch {
-	case p.is("execute"):
-		p.useUnknown = true
-		if !p.peekIs("immediate") {
-			return ""
-		}
-		p.next()
-		p.next()
-		return "EXECUTE IMMEDIATE"
-	case p.is("prepare"):
-		s := p.s
-		s.Next()
-		if t := s.Next(); t.Kind != lex.Word || !lex.Is(p.text[t.Pos:t.End], "from") {
-			return ""
-		}
-		p.next()
-		p.next()
-		p.next()
-		return "PREPARE"
+func (r *reader) begin() error {
+	r.next()
+	if !r.atEnd() && !r.is("work") {
+		return r.compoundStatement()
 	}
-	return ""
+	return r.rest()
 }
 
-// writes says whether the word is one that begins a statement we care for, not
-// the name of a function.
-func (p *parser) writes() bool {
-	switch p.tok.End - p.tok.Pos {
-	case len("load"):
-		return p.is("load")
-	case len("insert"):
-		return p.is("insert") && p.peek().Kind != '('
-	case len("replace"):
-		return p.is("replace") && p.peek().Kind != '('
-	}
-	return false
+// compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and the like
+// outside of a stored program. Where it ends is not read: what follows in the
+// same text is treated as part of it.
+func (r *reader) compoundStatement() error {
+	r.compound, r.unseen = true, true
+	return r.rest()
 }
 
 // plainForm is the way out for a statement of an unknown form.
 const plainForm = "send it as a statement of its own, in a plain form"
 
-// odd refuses a statement for a reason if the rest of it names a configured
-// table.
-func (p *parser) odd(reason, way string) error {
-	for !p.atEnd() {
-		if !p.atName() {
-			p.next()
+// rest goes past the rest of a statement, in which an INSERT would stand at a
+// place that is not known.
+func (r *reader) rest() error {
+	prev := lex.Token{}
+	for !r.atEnd() {
+		if r.tok.Kind == lex.Word && prev.Kind != '.' {
+			if r.writes() {
+				if r.compound {
+					return r.refuseNamed("it is written in a compound statement", "send the statement by itself")
+				}
+				return r.refuseNamed(r.str()+" in a statement of an unknown form", plainForm)
+			}
+			if r.compound && r.isAny("execute", "prepare") {
+				if err := r.stored(); err != nil {
+					return err
+				}
+			}
+		}
+		prev = r.tok
+		if !r.atEnd() {
+			r.next()
+		}
+	}
+	return nil
+}
+
+// writes says whether the word is one that begins a statement we care for, not
+// the name of a function.
+func (r *reader) writes() bool {
+	switch r.tok.End - r.tok.Pos {
+	case len("load"):
+		return r.is("load")
+	case len("insert"):
+		return r.is("insert") && r.peek().Kind != '('
+	case len("replace"):
+		return r.is("replace") && r.peek().Kind != '('
+	}
+	return false
+}
+
+// refuseNamed refuses a statement for a reason if the rest of it names a
+// configured table.
+func (r *reader) refuseNamed(reason, fix string) error {
+	for !r.atEnd() {
+		if !r.atName() {
+			r.next()
 			continue
 		}
-		t, _, err := p.target()
+		n, _, ok := r.tableName()
+		if !ok {
+			continue
+		}
+		t, err := r.lookup(n.DB, n.Table)
 		if err != nil {
 			return err
 		}
 		if t != nil {
-			return refuse(t, reason, way)
+			return refuse(t, reason, fix)
 		}
 	}
+	return nil
+}
+
+func (r *reader) execute() error { return r.stored() }
+
+func (r *reader) prepare() error { return r.stored() }
+
+// stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from its first word, and
+// refuses one whose text holds a statement that writes a configured table. A
+// text in a variable is not seen, one that is put together only as far as its
+// literals go.
+func (r *reader) stored() error {
+	form := "PREPARE"
+	if r.is("execute") {
+		form = "EXECUTE IMMEDIATE"
+		r.unseen = true
+	}
+	r.next()
+	text, whole := "", true
+	for ; !r.atEnd() && !r.is("using"); r.next() {
+		switch s := r.str(); r.tok.Kind {
+		case lex.String:
+			if s[0]|0x20 == 'n' {
+				s = s[1:]
+			}
+			text += s[1 : len(s)-1]
+		case lex.HexString:
+			whole = false
+		case lex.Number:
+			whole = whole && (len(s) < 2 || s[1] != 'x')
+		}
+	}
+	if !whole {
+		return &Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
+	}
+	in := reader{text: text, settings: r.settings, lookup: r.lookup, db: r.db}
+	in.s = r.s.Over(text)
+	for in.next(); in.tok.Kind != lex.EOF && in.tok.Kind != lex.Bad; in.next() {
+		if in.tok.Kind == lex.Word && in.writes() {
+			for in.tok.Kind != lex.EOF && in.tok.Kind != lex.Bad {
+				if err := in.refuseNamed("it is written by the text in "+form, "send that text as a statement of its own"); err != nil {
+					return err
+				}
+				if in.tok.Kind == ';' {
+					in.next()
+				}
+			}
+			break
+		}
+	}
+	r.s.Seen |= in.s.Seen &^ lex.SeenComment
+	r.toEnd()
 	return nil
 }

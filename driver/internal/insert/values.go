@@ -3,13 +3,14 @@ package insert
 import "github.com/leafsql/leafsql/driver/internal/lex"
 
 // values reads the rows of VALUES and what follows them.
-func (w *writer) values() error {
+func (w *insertReader) values() error {
 	start := w.cursor
+	w.source.from = w.tok.Pos
 	w.next()
 	for {
 		w.accept("row")
 		if w.tok.Kind != '(' {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
 		w.next()
 		if w.Rows == 0 && w.form != listed {
@@ -24,35 +25,44 @@ func (w *writer) values() error {
 		}
 		w.next()
 	}
-	if w.isAny("union", "except", "intersect") { // a select, to MariaDB
+	if w.isAny("union", "except", "intersect", "limit", "order") { // a query, to MariaDB
 		w.restart(start)
-		return w.selected()
+		return w.query()
 	}
+	w.calledTooLate()
 	return w.tail()
 }
 
+// calledTooLate stages the statement if a call of LAST_INSERT_ID() stands
+// behind every place for the marker and would read it, not the id before.
+func (w *insertReader) calledTooLate() {
+	if w.Table.Marker && w.firstKey >= 0 && w.lastCall >= w.markerPlace() {
+		w.staged = true
+	}
+}
+
 // restart forgets the rows, to read them in another way.
-func (w *writer) restart(at cursor) {
+func (w *insertReader) restart(at cursor) {
 	w.cursor = at
-	w.made, w.texts = w.made[:w.firstEdit+w.list], w.texts[:w.firstText+w.list]
-	w.Rows, w.Holes, w.ArgKeys, w.Wraps = 0, 0, nil, false
-	w.firstPlace, w.lastHole = -1, -1
+	w.edits, w.texts = w.edits[:w.firstEdit+w.listEdits], w.texts[:w.firstText+w.listEdits]
+	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.staged = 0, 0, nil, false, 0, false
+	w.firstKey, w.lastGap = -1, -1
 }
 
 // firstRow decides what a statement without columns means: rows without values
 // name none, others name all. All are written out even where every row has its
 // key: after an ALTER TABLE that moved the columns another value would be the
-// key, perhaps one that asks the server for its own. verb is where
-// VALUES stands.
-func (w *writer) firstRow(verb int) {
+// key, perhaps one that asks the server for its own. verb is where VALUES
+// stands.
+func (w *insertReader) firstRow(verb int) {
 	list, kind := quoteName(w.Table.Key), filled
 	if w.tok.Kind != ')' {
 		list, kind = w.allColumns(), always
-		w.Wraps = true
+		w.Positional = true
 	}
 	if w.form == empty {
 		w.texts[w.firstText] = list
-		w.made[w.firstEdit].kind = kind
+		w.edits[w.firstEdit].kind = kind
 		if w.tok.Kind != ')' {
 			w.form = positional
 		}
@@ -65,23 +75,23 @@ func (w *writer) firstRow(verb int) {
 }
 
 // row reads a row, whose first parenthesis was read.
-func (w *writer) row() error {
+func (w *insertReader) row() error {
 	if w.tok.Kind == ')' {
 		if w.form != empty {
-			return errBroken // a row of another length
+			return errInvalid // a row of another length
 		}
-		w.hole(key, w.tok.Pos, w.tok.Pos)
+		w.gap(key, w.tok.Pos, w.tok.Pos)
 		w.next()
 		return nil
 	}
 	if w.form == empty {
-		return errBroken
+		return errInvalid
 	}
 	if w.keyColumn < 0 && w.form == listed {
 		if !w.closing() {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
-		w.hole(keyComma, w.tok.Pos, w.tok.Pos)
+		w.gap(keyComma, w.tok.Pos, w.tok.Pos)
 		w.next()
 		return nil
 	}
@@ -101,20 +111,20 @@ func (w *writer) row() error {
 		w.next()
 	}
 	if w.tok.Kind != ')' {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
 	if n != w.width && w.form != positional {
-		return errBroken // positional: the server tells (1136)
+		return errInvalid // positional: the server tells (1136)
 	}
 	if w.keyColumn < 0 {
-		w.hole(keyComma, w.tok.Pos, w.tok.Pos)
+		w.gap(keyComma, w.tok.Pos, w.tok.Pos)
 	}
 	w.next()
 	return nil
 }
 
 // closing goes to the parenthesis that closes a row.
-func (w *writer) closing() bool {
+func (w *insertReader) closing() bool {
 	depth := 0
 	value := false // since the last comma
 	for {
@@ -123,13 +133,13 @@ func (w *writer) closing() bool {
 			depth++
 		case ')':
 			if depth == 0 {
-				w.broken = w.broken || !value
+				w.invalid = w.invalid || !value
 				return true
 			}
 			depth--
 		case ',':
 			if depth == 0 {
-				w.broken = w.broken || !value
+				w.invalid = w.invalid || !value
 				value = false
 				w.next()
 				continue
@@ -142,44 +152,79 @@ func (w *writer) closing() bool {
 	}
 }
 
-// hole notes a row without a key, which goes to text[pos:end].
-func (w *writer) hole(kind editKind, pos, end int) {
+// assignments reads INSERT … SET and what follows it.
+func (w *insertReader) assignments() error {
+	w.source.from = w.tok.Pos
+	w.next()
+	w.columns = w.cursor
+	w.form = assigned
+	for {
+		start := w.tok.Pos
+		name, ok := w.column()
+		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
+			return w.unreadable(w.Table)
+		}
+		w.unqualify(start, name)
+		w.next()
+		if w.isKey(name) {
+			w.keyColumn = w.width
+			if err := w.keyValue(true); err != nil {
+				return err
+			}
+		} else {
+			w.expr(true)
+		}
+		w.width++
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+	}
+	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
+		return w.unreadable(w.Table)
+	}
+	w.Rows = 1
+	if w.keyColumn < 0 {
+		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = ")
+		w.gap(key, w.prevEnd, w.prevEnd)
+		w.edits[len(w.edits)-1].kind = key // it follows our own text
+		w.spaceBehind()
+	}
+	w.calledTooLate()
+	return w.tail()
+}
+
+// spaceBehind keeps the key apart from a word that follows at once.
+func (w *insertReader) spaceBehind() {
+	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
+		w.insertText(filled, w.prevEnd, " ")
+	}
+}
+
+// unqualify notes what stands before the last part of a column's name, which
+// was read from start on.
+func (w *insertReader) unqualify(start int, name string) {
+	if end := w.prevEnd - len(name); end > start {
+		w.qualifiers = append(w.qualifiers, span{start, end})
+	}
+}
+
+// gap notes a row without a key, which goes to text[pos:end].
+func (w *insertReader) gap(kind editKind, pos, end int) {
 	if kind == key && pos > 0 {
 		if c := w.text[pos-1]; c == '!' || '0' <= c && c <= '9' {
 			kind = keySpace // it would read as the version of a version comment
 		}
 	}
 	w.edit(kind, pos, end, w.params)
-	w.place(pos)
-	w.lastHole = pos
-	w.Holes++
+	w.keyPlace(pos)
+	w.lastGap = pos
+	w.Lacking++
 }
 
-// place notes where a key may be filled in.
-func (w *writer) place(pos int) {
-	if w.firstPlace < 0 {
-		w.firstPlace = pos
+// keyPlace notes where a key may be filled in.
+func (w *insertReader) keyPlace(pos int) {
+	if w.firstKey < 0 {
+		w.firstKey = pos
 	}
 }
-
-// guard writes the key's expression so that it fails for what would ask the
-// server to generate: error 1690.
-func (w *writer) guard(pos, end int) {
-	open, shut := w.guards()
-	w.insertText(always, pos, open)
-	w.insertText(always, end, shut)
-	w.Wraps = true
-}
-
-// guards is what stands before and behind a guarded expression, which may have
-// side effects and is evaluated once. What it is compared as is what is stored:
-// an integer column would round 0.4 to 0. Every integer is exact as a DECIMAL.
-func (w *writer) guards() (open, shut string) {
-	if w.Table.KeepZero || !w.Table.IntegerKey {
-		return "IFNULL(", ",18446744073709551615+1)"
-	}
-	return "IF((" + keyVariable + ":=ROUND(CAST(", " AS DECIMAL(60,30))))<>0,CAST(" + keyVariable + " AS DECIMAL(30)),18446744073709551615+1)"
-}
-
-// keyVariable holds a key while it is looked at.
-const keyVariable = "@leafsql_key"

@@ -9,7 +9,7 @@ func (s *Scanner) dashes() bool {
 	if len(rest) < 2 || rest[1] != '-' {
 		return false
 	}
-	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f || rest[2] >= 0x80 && rest[2] == spaces[s.Charset]
+	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f || rest[2] >= 0x80 && rest[2] == s.Space
 }
 
 // line skips a comment up to the end of its line.
@@ -78,12 +78,8 @@ func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
 		}
 		return version <= s.Version
 	}
-	if s.Seen&SeenVersion != 0 && s.version != version {
-		s.Seen |= SeenVersions
-	}
 	s.Seen |= SeenVersion
-	s.version = version
-	return !s.Dead
+	return true
 }
 
 // plain skips a comment, in which comments do not nest.

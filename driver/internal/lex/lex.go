@@ -43,8 +43,7 @@ type Seen uint8
 const (
 	SeenBackslash   Seen = 1 << iota // a backslash in quotes: NO_BACKSLASH_ESCAPES
 	SeenDoubleQuote                  // a double quote: ANSI_QUOTES
-	SeenVersion                      // a version comment that some servers run
-	SeenVersions                     // several of those, of different versions
+	SeenVersion                      // a version comment that some servers run, with Flavour Any
 	SeenSixDigits                    // one with six digits, which MySQL servers read in two ways
 	SeenSQLMode                      // the name sql_mode
 	SeenComment                      // any comment
@@ -58,19 +57,19 @@ type Scanner struct {
 
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
-	Charset            Charset
+	Space              byte // a byte from 0x80 on that is white space; 0: there is none
 
-	// Version comments that not every server runs: Flavour Any takes all or
-	// none of them for code, as Dead says; the other two as the server would.
+	// Version comments that not every server runs: Flavour Any takes them for
+	// code, the other two read them as the server would. Those of six digits
+	// MySQL servers read in two ways: Dead says that they are no code.
 	Flavour Flavour
 	Dead    bool
 	Version int
 
-	pos     int
-	version int  // of the first version comment whose meaning depends on the server
-	inside  bool // a version comment that is code
-	dotted  bool // the next token is a dot, and what follows it a name
-	named   bool // the next token is a name even if it begins with a digit
+	pos    int
+	inside bool // a version comment that is code
+	dotted bool // the next token is a dot, and what follows it a name
+	named  bool // the next token is a name even if it begins with a digit
 }
 
 // A Flavour is a kind of server.
@@ -123,7 +122,18 @@ var classes = func() (t [256]class) {
 }()
 
 // inName says whether a byte can be part of an unquoted name.
-func inName(c byte) bool { return classes[c]-ident <= digit-ident }
+func (s *Scanner) inName(c byte) bool {
+	return classes[c]-ident <= digit-ident && (c < 0x80 || c != s.Space)
+}
+
+// nameEnd returns the end of the unquoted name of which text[:i] was read.
+func (s *Scanner) nameEnd(i int) int {
+	text := s.Text
+	for i < len(text) && classes[text[i]]-ident <= digit-ident && (s.Space == 0 || text[i] != s.Space) {
+		i++
+	}
+	return i
+}
 
 // Next returns the next token, EOF at the end and from then on.
 func (s *Scanner) Next() Token {
@@ -136,7 +146,7 @@ func (s *Scanner) Next() Token {
 			s.pos++
 			continue
 		case ident:
-			if c >= 0x80 && c == spaces[s.Charset] {
+			if c >= 0x80 && c == s.Space {
 				s.pos++
 				continue
 			}
@@ -215,7 +225,7 @@ func (s *Scanner) Over(text string) Scanner {
 		Text:               text,
 		NoBackslashEscapes: s.NoBackslashEscapes,
 		ANSIQuotes:         s.ANSIQuotes,
-		Charset:            s.Charset,
+		Space:              s.Space,
 		Flavour:            s.Flavour,
 		Dead:               s.Dead,
 		Version:            s.Version,
@@ -240,14 +250,7 @@ func (s *Scanner) bad(start int) Token {
 // word reads an unquoted name, or a string that begins with a letter.
 func (s *Scanner) word(start int) Token {
 	text := s.Text
-	i := start + 1
-	if s.Charset == UTF8 {
-		for i < len(text) && inName(text[i]) {
-			i++
-		}
-	} else {
-		i = s.nameEnd(start)
-	}
+	i := s.nameEnd(start + 1)
 	if i < len(text) {
 		switch text[i] {
 		case '\'':
@@ -276,9 +279,6 @@ func (s *Scanner) word(start int) Token {
 // quoted reads a string whose opening quote is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
-	if s.Charset.double() {
-		return s.quotedPairs(kind, start, open, q)
-	}
 	for i := open + 1; i < len(text); i++ {
 		switch text[i] {
 		case q:
@@ -302,9 +302,6 @@ func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 func (s *Scanner) name(start int, q byte) Token {
 	text := s.Text
 	s.named = false
-	if s.Charset.double() {
-		return s.namePairs(start, q)
-	}
 	for i := start + 1; ; i += 2 {
 		n := strings.IndexByte(text[min(i, len(text)):], q)
 		if n < 0 {
@@ -312,17 +309,13 @@ func (s *Scanner) name(start int, q byte) Token {
 		}
 		i += n
 		if i+1 == len(text) || text[i+1] != q {
-			return s.nameToken(start, i)
+			s.pos = i + 1
+			if i-start == len("`sql_mode") && Is(text[start+1:i], "sql_mode") {
+				s.Seen |= SeenSQLMode
+			}
+			return Token{Name, start, i + 1}
 		}
 	}
-}
-
-func (s *Scanner) nameToken(start, end int) Token {
-	s.pos = end + 1
-	if end-start == len("`sql_mode") && Is(s.Text[start+1:end], "sql_mode") {
-		s.Seen |= SeenSQLMode
-	}
-	return Token{Name, start, end + 1}
 }
 
 // variable reads @x, @@x, or the @ before a quoted name.

@@ -101,28 +101,28 @@ func TestVersionComments(t *testing.T) {
 	maria := Scanner{Flavour: MariaDB, Version: 101119}
 	my := Scanner{Flavour: MySQL, Version: 90704}
 	for _, c := range []struct {
-		text                     string
-		maria, mysql, live, dead string
-		seen                     Seen
+		text                  string
+		maria, mysql, unknown string
+		seen                  Seen
 	}{
-		{"a /*! b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
-		{"a /*!50699 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
-		{"a /*!50700 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*!90705 b */ c", "w[a] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*!101119 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*!101120 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*M! b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*M!80000 b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[c]", SeenVersion},
-		{"a /*!99999 b /* c */ d */ e", "w[a] w[e]", "w[a] w[e]", "w[a] w[b] w[d] w[e]", "w[a] w[e]", SeenVersion},
-		{"a /*!99999 'b */ c' */", "w[a] w[c] ![' */]", "w[a] w[c] ![' */]", "w[a] s['b */ c']", "w[a] w[c] ![' */]", SeenVersion},
-		{"/*!80000 a */ /*!80000 b */", "", "w[a] w[b]", "w[a] w[b]", "", SeenVersion},
-		{"/*!80000 a */ /*!80001 b */", "", "w[a] w[b]", "w[a] w[b]", "", SeenVersion | SeenVersions},
-		{"a /*!99999 b", "w[a] ![/*!99999 b]", "w[a] ![/*!99999 b]", "w[a] w[b] ![]", "w[a] ![/*!99999 b]", SeenVersion},
+		{"a /*! b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
+		{"a /*!50699 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
+		{"a /*!50700 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*!90705 b */ c", "w[a] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*!101119 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*!101120 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*M! b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*M!80000 b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
+		{"a /*!99999 b /* c */ d */ e", "w[a] w[e]", "w[a] w[e]", "w[a] w[b] w[d] w[e]", SeenVersion},
+		{"a /*!99999 'b */ c' */", "w[a] w[c] ![' */]", "w[a] w[c] ![' */]", "w[a] s['b */ c']", SeenVersion},
+		{"/*!80000 a */ /*!80000 b */", "", "w[a] w[b]", "w[a] w[b]", SeenVersion},
+		{"/*!80000 a */ /*!80001 b */", "", "w[a] w[b]", "w[a] w[b]", SeenVersion},
+		{"a /*!99999 b", "w[a] ![/*!99999 b]", "w[a] ![/*!99999 b]", "w[a] w[b] ![]", SeenVersion},
 	} {
 		for _, r := range []struct {
 			name, want string
 			settings   Scanner
-		}{{"MariaDB", c.maria, maria}, {"MySQL", c.mysql, my}, {"live", c.live, Scanner{}}, {"dead", c.dead, Scanner{Dead: true}}} {
+		}{{"MariaDB", c.maria, maria}, {"MySQL", c.mysql, my}, {"unknown", c.unknown, Scanner{}}} {
 			if got := tokens(r.settings.Over(c.text)); got != r.want {
 				t.Errorf("%s: %q\ngot  %s\nwant %s", r.name, c.text, got, r.want)
 			}
@@ -132,6 +132,21 @@ func TestVersionComments(t *testing.T) {
 		}
 		if s.Seen&^SeenComment != c.seen {
 			t.Errorf("%q: seen %b, want %b", c.text, s.Seen, c.seen)
+		}
+	}
+}
+
+// MySQL servers read six digits in two ways.
+func TestVersionCommentsOfSixDigits(t *testing.T) {
+	for dead, want := range map[bool]string{false: "w[a] w[b] w[c]", true: "w[a] w[c]"} {
+		s := Scanner{Text: "a /*!080000 b */ c", Flavour: MySQL, Version: 90704, Dead: dead}
+		if got := tokens(s); got != want || s.Seen&SeenSixDigits != 0 {
+			t.Errorf("dead %v: %s, want %s", dead, got, want)
+		}
+		for s.Next().Kind != EOF {
+		}
+		if s.Seen&SeenSixDigits == 0 {
+			t.Error("not seen")
 		}
 	}
 }
@@ -174,23 +189,17 @@ func BenchmarkScanner(b *testing.B) {
 	}
 }
 
-func TestCharsets(t *testing.T) {
-	for _, c := range []struct{ charset, text, want string }{
-		{"utf8mb4", "'\xbf\\' a", "!['\xbf\\' a]"},
-		{"gbk", "'\xbf\\' a", "s['\xbf\\'] w[a]"},
-		{"gbk", "'\xbf''' a", "s['\xbf'''] w[a]"},
-		{"gbk", "`\xbf`` \xbf\\a \xbf\xa0 @\xbf\\ b", "n[`\xbf``] w[\xbf\\a] w[\xbf\xa0] v[@\xbf\\] w[b]"},
-		{"gb18030", "'\x810\x810' '\x81\\'", "s['\x810\x810'] s['\x81\\']"},
-		{"gbk", "'\xff\\''", "s['\xff\\'']"},
-		{"gbk", "'\xbf", "!['\xbf]"},
-		{"big5", "'\xa1\\' '\x81\\''", "s['\xa1\\'] s['\x81\\'']"},
-		{"sjis", "'\x83\\' '\xa1\\''", "s['\x83\\'] s['\xa1\\'']"},
-		{"latin1", "a\xa0b @c\xa0d 1\xa0\xa02 --\xa0e", "w[a] w[b] v[@c] w[d] #[1] #[2]"},
-		{"cp866", "a\xffb\xa0", "w[a] w[b\xa0]"},
-		{"utf8mb4", "a\xa0b", "w[a\xa0b]"},
+func TestSpaceOfACharset(t *testing.T) {
+	for _, c := range []struct {
+		space      byte
+		text, want string
+	}{
+		{0xa0, "a\xa0b @c\xa0d 1\xa0\xa02 --\xa0e", "w[a] w[b] v[@c] w[d] #[1] #[2]"},
+		{0xff, "a\xffb\xa0", "w[a] w[b\xa0]"},
+		{0, "a\xa0b", "w[a\xa0b]"},
 	} {
-		if got := tokens(Scanner{Text: c.text, Charset: CharsetOf(c.charset)}); got != c.want {
-			t.Errorf("%s: %q\ngot  %q\nwant %q", c.charset, c.text, got, c.want)
+		if got := tokens(Scanner{Text: c.text, Space: c.space}); got != c.want {
+			t.Errorf("%x: %q\ngot  %q\nwant %q", c.space, c.text, got, c.want)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 var orders = &insert.Table{
 	DB: "shop", Name: "orders", Key: "id", Columns: []string{"id", "customer", "total"},
-	IntegerKey: true, Mark: true, UpsertMark: true,
+	IntegerKey: true, Marker: true, UpsertMarker: true,
 }
 
 func lookup(db, name string) (*insert.Table, error) {
@@ -29,7 +29,7 @@ func lookup(db, name string) (*insert.Table, error) {
 	return nil, nil
 }
 
-var mode = insert.Mode{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, Version: 80035}
+var mode = insert.Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, Version: 80035}
 
 // judge fails the test unless TiDB sees the same statements in a text and in
 // what becomes of it, but for the keys.
@@ -52,18 +52,23 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 	if err != nil || need != 0 {
 		t.Fatalf("%q: need %d, %v", text, need, err)
 	}
+	if plan.Cut > 0 {
+		judge(t, p, text[:plan.Cut])
+		judge(t, p, text[plan.Cut:])
+		return
+	}
 	if plan.Results != len(before) && plan.Results != len(before)+1 { // it drops comments, which answer
 		t.Fatalf("%q: %d statements, TiDB sees %d", text, plan.Results, len(before))
 	}
-	fills := make([]insert.Fill, len(plan.Inserts))
+	fills := make([]insert.Block, len(plan.Inserts))
 	for i, in := range plan.Inserts {
-		if in.Select != nil {
+		if in.Stage != nil {
 			return
 		}
-		fills[i] = insert.Fill{First: 201, N: in.Holes + len(in.ArgKeys)}
+		fills[i] = insert.Block{First: 201, N: in.Lacking + len(in.ArgKeys)}
 	}
 	checkUnplanned(t, text, plan, before)
-	filled := plan.Shape(fills).Text
+	filled := plan.Template(fills).Text
 	after, _, err := p.Parse(filled, "", "")
 	if err != nil {
 		t.Fatalf("%q: TiDB cannot read it with keys: %v\n%q", text, err, filled)
@@ -72,9 +77,6 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		t.Fatalf("%q: %d statements, with keys %d:\n%q", text, len(before), len(after), filled)
 	}
 	for _, in := range plan.Inserts {
-		if in.Statement < 0 {
-			return
-		}
 		a, ok := before[in.Statement].(*ast.InsertStmt)
 		if !ok || a.Select != nil {
 			return // LOAD DATA, VALUES ROW(…)
@@ -111,7 +113,7 @@ func checkUnplanned(t *testing.T, text string, plan *insert.Plan, statements []a
 			db = use.DBName
 		}
 		in, ok := s.(*ast.InsertStmt)
-		if !ok || slices.ContainsFunc(plan.Inserts, func(p insert.Insert) bool { return p.Statement == i || p.Statement < 0 }) {
+		if !ok || slices.ContainsFunc(plan.Inserts, func(p insert.Insert) bool { return p.Statement == i }) {
 			continue
 		}
 		name, ok := in.Table.TableRefs.Left.(*ast.TableSource).Source.(*ast.TableName)
@@ -173,7 +175,7 @@ func withoutKey(s *ast.InsertStmt, in insert.Insert) {
 	if s.Setlist && len(s.Columns) == 0 {
 		s.Lists, s.Setlist = nil, false
 	}
-	if in.UpsertMark {
+	if in.UpsertMarker {
 		s.OnDuplicate = slices.DeleteFunc(s.OnDuplicate, func(a *ast.Assignment) bool { return a.Column.Name.L == "id" })
 	}
 }

@@ -7,11 +7,11 @@ import (
 )
 
 // duplicate reads ON DUPLICATE KEY UPDATE and its list.
-func (w *writer) duplicate() error {
+func (w *insertReader) duplicate() error {
 	w.next()
 	for _, word := range []string{"duplicate", "key", "update"} {
 		if !w.accept(word) {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
 	}
 	w.Upsert = true
@@ -20,7 +20,7 @@ func (w *writer) duplicate() error {
 	for {
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
-			return w.unread(w.Table)
+			return w.unreadable(w.Table)
 		}
 		w.next()
 		value := w.cursor
@@ -39,34 +39,33 @@ func (w *writer) duplicate() error {
 		w.next()
 	}
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
-		return w.unread(w.Table)
+		return w.unreadable(w.Table)
 	}
-	if !w.Table.UpsertMark || !w.Table.IntegerKey || w.lastCall >= 0 || w.userMark {
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall {
 		return nil
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
-	mark := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
-	if w.Rows > 1 && w.keyColumn >= 0 && w.Holes < w.Rows {
+	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
+	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
 		// A row of the batch that names its own key and finds it says nothing
 		// of the rows that are filled.
-		mark = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + mark + ")"
+		marker = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
 	}
 	switch {
 	case !sets:
-		w.UpsertMark = true
-		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+mark)
+		w.UpsertMarker = true
+		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
 	case itself.End > 0 && !straddles(w.text[itself.Pos:itself.End]):
-		w.UpsertMark = true
-		w.replaceText(filled, itself.Pos, itself.End, mark)
+		w.UpsertMarker = true
+		w.replaceText(filled, itself.Pos, itself.End, marker)
 	}
 	return nil
 }
 
 // isItself says whether the value of an assignment, from its first token to
 // this one, is the key of the row there already: not that of the row alias.
-func (w *writer) isItself(value cursor) bool {
-	v := writer{parser: &parser{cursor: value, text: w.text}}
-	v.Table = w.Table
+func (w *insertReader) isItself(value cursor) bool {
+	v := reader{cursor: value, text: w.text}
 	if !v.atName() {
 		return false
 	}
@@ -76,8 +75,8 @@ func (w *writer) isItself(value cursor) bool {
 		return false
 	}
 	written := w.target
-	if first == w.table {
-		written = w.table
+	if first == w.lastName {
+		written = w.lastName
 	}
 	return v.prevEnd-value.tok.Pos == len(name) || strings.HasPrefix(written+".", first+".")
 }

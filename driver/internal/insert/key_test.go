@@ -1,0 +1,73 @@
+package insert
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+)
+
+func TestKeyMeaning(t *testing.T) {
+	const given, wanted, unclear = Given, Wanted, Unclear
+	for _, tt := range []struct {
+		v                any
+		fill, keep, text Meaning // integer key; with leafZero=keep; key of another type
+	}{
+		{nil, wanted, wanted, wanted},
+		{[]byte(nil), wanted, wanted, wanted},
+		{json.RawMessage(nil), wanted, wanted, wanted},
+		{int64(0), wanted, given, wanted}, {uint64(0), wanted, given, wanted}, {false, wanted, given, wanted},
+		{0.0, wanted, given, wanted}, {0.4, unclear, unclear, given}, {-0.4, unclear, unclear, given}, {0.5, unclear, unclear, given},
+		{math.Copysign(0, -1), wanted, given, wanted},
+		{"0", wanted, given, wanted}, {[]byte("0"), wanted, given, wanted}, {json.RawMessage("0"), wanted, given, wanted},
+		{"00", wanted, given, given}, {"0.0", wanted, given, given}, {"-0", wanted, given, given}, {"+0", wanted, given, given},
+		{" 0", wanted, given, given}, {"0 ", wanted, given, given}, {"0e0", unclear, unclear, given}, {".0", wanted, given, given},
+		{"0.", wanted, given, given}, {"0.4", unclear, unclear, given}, {"0.49999999999999999999", unclear, unclear, given},
+		{"0e12345", unclear, unclear, given},
+		{int64(1), given, given, given}, {int64(-1), given, given, given}, {uint64(1 << 63), given, given, given}, {true, given, given, given},
+		{0.6, unclear, unclear, given}, {1.0, given, given, given}, {"1", given, given, given}, {"0.51", unclear, unclear, given}, {" 12 ", given, given, given},
+		{"", unclear, unclear, given}, {"abc", unclear, unclear, given}, {"0x0", unclear, unclear, given}, {"5abc", unclear, unclear, given},
+		{"inf", unclear, unclear, given}, {"nan", unclear, unclear, given}, {"-", unclear, unclear, given}, {[]byte{}, unclear, unclear, given},
+		{"0_0", unclear, unclear, given}, {time.Time{}, unclear, unclear, given},
+	} {
+		for _, on := range []struct {
+			table Table
+			want  Meaning
+		}{{Table{IntegerKey: true}, tt.fill}, {Table{IntegerKey: true, KeepZero: true}, tt.keep}, {Table{}, tt.text}} {
+			if got, _ := on.table.KeyMeaning(tt.v); got != on.want {
+				t.Errorf("meaning(%T %v) = %d with integer key %v, leafZero=keep %v; want %d", tt.v, tt.v, got, on.table.IntegerKey, on.table.KeepZero, on.want)
+			}
+		}
+	}
+}
+
+// TestNegativeKeys: a column without negative values may make 0 of one.
+func TestNegativeKeys(t *testing.T) {
+	for _, v := range []any{int64(-1), int64(math.MinInt64), -1.5, -1e30, math.Inf(-1), "-1", []byte("-1.5"), " -7 ", "-9223372036854775809"} {
+		signed, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
+		unsigned, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
+		if signed != Given || unsigned != Unclear {
+			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
+		}
+	}
+}
+
+func TestFloors(t *testing.T) {
+	integer, text := &Table{IntegerKey: true}, &Table{}
+	for _, tt := range []struct {
+		v    any
+		want int64
+	}{
+		{int64(7), 7}, {int64(-7), 0}, {int64(0), 0}, {nil, 0}, {uint64(1 << 63), math.MaxInt64}, {true, 1},
+		{"77", 77}, {[]byte("77"), 77}, {" 77 ", 77}, {"+77", 77}, {"-77", 0}, {"077", 77}, {"77.0", 77}, {"77.2", 78}, {"77.9", 78},
+		{"9223372036854775807", math.MaxInt64}, {"9223372036854775807.5", math.MaxInt64}, {"99999999999999999999", math.MaxInt64},
+		{77.0, 77}, {77.2, 78}, {-77.2, 0}, {1e300, math.MaxInt64}, {"abc", 0},
+	} {
+		if _, got := integer.KeyMeaning(tt.v); got != tt.want {
+			t.Errorf("%T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
+		}
+		if _, got := text.KeyMeaning(tt.v); got != tt.want {
+			t.Errorf("as text, %T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,316 @@
+package insert
+
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// A cursor is a place in the tokens of a text.
+type cursor struct {
+	s       lex.Scanner
+	tok     lex.Token // the token at the place
+	prevEnd int       // end of the token before it
+	params  int       // placeholders up to and with it
+
+	call     uint8 // tokens of a call of LAST_INSERT_ID read so far
+	callPos  int   // where it began
+	lastCall int   // where the last call without an argument began, -1 for none
+	userCall bool  // a call with an argument was read
+}
+
+// A reader reads a text once, under one interpretation. It never goes back but
+// to retry a statement in another form.
+type reader struct {
+	cursor
+	text     string
+	settings Settings
+	lookup   Lookup
+	missing  Missing
+
+	// What becomes the plan.
+	roomy    *Plan
+	inserts  []Insert
+	edits    []edit
+	texts    []string
+	results  int
+	changes  []Change
+	unseen   bool
+	charset  bool
+	cut      int
+	cutInput int
+
+	db       string // what USE said in this text
+	compound bool   // in a compound statement, up to the end of the text
+	program  bool   // a stored program was defined
+	invalid  bool   // no server runs the rest of the text
+	rows     bool   // the statement answers with rows, whatever it is
+	alias    string // a name that the text does not hold
+	began    cursor // where the statement began
+}
+
+// next goes on to the next token.
+func (r *reader) next() {
+	r.prevEnd = r.tok.End
+	r.tok = r.s.Next()
+	switch r.tok.Kind {
+	case lex.Param:
+		r.params++
+	case lex.Word:
+		if r.tok.End-r.tok.Pos == len("last_insert_id") && r.is("last_insert_id") {
+			r.call, r.callPos = 1, r.tok.Pos
+			return
+		}
+	}
+	if r.call != 0 {
+		r.callNext()
+	}
+}
+
+// callNext notes a call of LAST_INSERT_ID.
+func (r *reader) callNext() {
+	switch {
+	case r.call == 1 && r.tok.Kind == '(':
+		r.call = 2
+		return
+	case r.call == 2 && r.tok.Kind == ')':
+		r.lastCall = r.callPos
+	case r.call == 2:
+		r.userCall = true
+	}
+	r.call = 0
+}
+
+// noCalls forgets the calls of LAST_INSERT_ID read so far.
+func (r *reader) noCalls() { r.lastCall, r.userCall, r.call = -1, false, 0 }
+
+func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
+
+// is says whether the token is the unquoted word given in lower case.
+func (r *reader) is(word string) bool {
+	return r.tok.Kind == lex.Word && r.tok.End-r.tok.Pos == len(word) &&
+		lex.Is(r.text[r.tok.Pos:r.tok.End], word)
+}
+
+func (r *reader) isAny(words ...string) bool {
+	for _, w := range words {
+		if r.is(w) {
+			return true
+		}
+	}
+	return false
+}
+
+// accept goes past the given word if it is there.
+func (r *reader) accept(word string) bool {
+	if r.is(word) {
+		r.next()
+		return true
+	}
+	return false
+}
+
+// atEnd says whether the statement ends here.
+func (r *reader) atEnd() bool {
+	k := r.tok.Kind
+	return k == ';' || k == lex.EOF || k == lex.Bad
+}
+
+// toEnd goes past the rest of the statement without looking at it.
+func (r *reader) toEnd() {
+	for !r.atEnd() {
+		r.next()
+	}
+}
+
+// peek returns the token after this one.
+func (r *reader) peek() lex.Token {
+	s := r.s
+	return s.Next()
+}
+
+func (r *reader) peekIs(word string) bool {
+	t := r.peek()
+	return t.Kind == lex.Word && lex.Is(r.text[t.Pos:t.End], word)
+}
+
+// atName says whether the token can be a name.
+func (r *reader) atName() bool { return r.tok.Kind == lex.Word || r.tok.Kind == lex.Name }
+
+// name returns the name the token is, without its quotes.
+func (r *reader) name() string { return unquote(r.str()) }
+
+func unquote(s string) string {
+	q := s[0]
+	if q != '`' && q != '"' {
+		return s
+	}
+	s = s[1 : len(s)-1]
+	if strings.IndexByte(s, q) >= 0 {
+		s = strings.ReplaceAll(s, string([]byte{q, q}), string(q))
+	}
+	return s
+}
+
+// quoteName writes a name so that it is one under every setting.
+func quoteName(name string) string { return quotedAfter("", name) }
+
+func quotedAfter(before, name string) string {
+	if strings.IndexByte(name, '`') >= 0 {
+		name = strings.ReplaceAll(name, "`", "``")
+	}
+	return before + "`" + name + "`"
+}
+
+// tableName reads [db.]table, of which the first token is a name or MariaDB's
+// dot (in this database), and returns it as written too.
+func (r *reader) tableName() (n TableName, written string, ok bool) {
+	n.DB = r.db
+	if r.tok.Kind == '.' {
+		r.next()
+		if !r.atName() {
+			return n, "", false
+		}
+	}
+	n.Table, written = r.name(), r.str()
+	r.next()
+	if r.tok.Kind == '.' {
+		r.next()
+		if !r.atName() {
+			return n, "", false
+		}
+		n.DB, n.Table, written = n.Table, r.name(), written+"."+r.str()
+		r.next()
+	}
+	return n, written, true
+}
+
+// column reads the name of a column, which may be qualified, and returns its
+// last part as written.
+func (r *reader) column() (string, bool) {
+	if r.tok.Kind == '.' {
+		r.next()
+	}
+	for {
+		if !r.atName() {
+			return "", false
+		}
+		name := r.str()
+		r.next()
+		if r.tok.Kind != '.' {
+			return name, true
+		}
+		r.next()
+	}
+}
+
+// parens goes past a group in parentheses and reports whether it ends.
+func (r *reader) parens() bool {
+	depth := 0
+	for {
+		switch r.tok.Kind {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		case ';', lex.EOF, lex.Bad:
+			return false
+		}
+		r.next()
+		if depth == 0 {
+			return true
+		}
+	}
+}
+
+// expr goes past an expression, up to the comma, the parenthesis or the end
+// that closes it. In a list without parentheses the words that follow such a
+// list end it too. An expression without a token makes the text invalid.
+func (r *reader) expr(open bool) {
+	depth := 0
+	start := r.tok.Pos
+	if r.tok.Kind == ',' || r.tok.Kind == ')' {
+		r.invalid = true
+	}
+	for {
+		switch r.tok.Kind {
+		case '(':
+			depth++
+		case ')':
+			if depth == 0 {
+				return
+			}
+			depth--
+		case ',':
+			if depth == 0 {
+				return
+			}
+		case lex.Word:
+			if open && depth == 0 && r.tok.Pos > start && r.closesList() {
+				return
+			}
+		case ';', lex.EOF, lex.Bad:
+			r.invalid = r.invalid || depth > 0
+			return
+		}
+		r.next()
+	}
+}
+
+// closesList says whether a word ends the assignments of SET or of an update
+// list.
+func (r *reader) closesList() bool {
+	switch r.text[r.tok.Pos] | 0x20 {
+	case 'o':
+		return r.is("on")
+	case 'a':
+		return r.is("as")
+	case 'r':
+		return r.is("returning") && operand(r.text[r.prevEnd-1])
+	}
+	return false
+}
+
+// operand says whether a token that ends in c can end an expression.
+func operand(c byte) bool {
+	return c >= 0x80 || strings.IndexByte("=<>+-*/%&|^!~,(.", c) < 0
+}
+
+func refuse(t *Table, reason, fix string) error {
+	return &Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
+}
+
+// unreadable ends the reading of a statement that goes on in a way not known.
+// Where the text ends in the middle of a statement no server runs it, and its
+// own error says most; all else is refused.
+func (r *reader) unreadable(t *Table) error {
+	if r.atEnd() {
+		r.invalid = true
+		return errInvalid
+	}
+	return refuse(t, "the statement cannot be read at "+r.near(), "write it in a simpler form, or with an explicit "+quoteName(t.Key))
+}
+
+// near quotes the token at the place for a message, no string or number, which
+// may be private.
+func (r *reader) near() string {
+	switch r.tok.Kind {
+	case lex.String, lex.HexString, lex.BitString, lex.Number:
+		return "a literal"
+	}
+	s := r.str()
+	if len(s) > 40 {
+		s = s[:40] + "…"
+	}
+	return "`" + s + "`"
+}
+
+// errInvalid marks a statement that no server runs.
+var errInvalid = sentinel("invalid statement")
+
+// errCut ends the reading of a text that has to be cut before this statement.
+var errCut = sentinel("the text is cut here")
+
+type sentinel string
+
+func (e sentinel) Error() string { return string(e) }

@@ -1,0 +1,202 @@
+package insert
+
+import (
+	"strconv"
+	"unsafe"
+)
+
+// An edit replaces text[pos:end] of a user's text. Edits stand in text order;
+// several may insert at one position.
+type edit struct {
+	pos, end int32
+	ref      int32 // always, filled: index in Plan.texts; argument: index in Insert.ArgKeys; key…: placeholders before it
+	kind     editKind
+}
+
+type editKind uint8
+
+const (
+	always   editKind = iota // a fixed text
+	filled                   // a fixed text, where the statement is filled
+	key                      // a key
+	keyComma                 // a key after a comma
+	keySpace                 // a key after a space
+	argument                 // a placeholder that may be a key
+)
+
+type span struct{ from, to int }
+
+func (r *reader) edit(kind editKind, pos, end, ref int) {
+	r.edits = append(r.edits, edit{int32(pos), int32(end), int32(ref), kind})
+}
+
+func (r *reader) insertText(kind editKind, pos int, text string) {
+	r.replaceText(kind, pos, pos, text)
+}
+
+func (r *reader) replaceText(kind editKind, pos, end int, text string) {
+	r.edit(kind, pos, end, int(r.newText(text)))
+}
+
+// newText keeps a text that edits insert.
+func (r *reader) newText(text string) int32 {
+	r.texts = append(r.texts, text)
+	return int32(len(r.texts) - 1)
+}
+
+// Text renders the text with the ids as literals, for texts that are executed
+// without arguments.
+func (p *Plan) Text(blocks []Block) string {
+	for i := range p.Inserts {
+		if blocks[i].N > 0 || p.Inserts[i].Positional {
+			return p.render(blocks, literals, nil)
+		}
+	}
+	return p.text
+}
+
+const (
+	maxDigits  = len("9223372036854775807")
+	markerOpen = "LAST_INSERT_ID("
+)
+
+// A style says how render writes ids.
+type style uint8
+
+const (
+	literals     style = iota // as numbers, but ? where one takes the place of an argument
+	placeholders              // as ?
+)
+
+// render writes the text with its keys, and notes in t, if there is one, where
+// its arguments come from.
+func (p *Plan) render(blocks []Block, style style, t *Template) string {
+	b := make([]byte, 0, p.size())
+	last := 0
+	for i := range p.Inserts {
+		in, block := &p.Inserts[i], &blocks[i]
+		id, marked := block.First, p.marked(in, block)
+		for j, e := range p.edits[in.editSpan.from:in.editSpan.to] {
+			if e.kind == argument && block.N > 0 && j != marked {
+				t.place(in.ArgKeys[e.ref].Arg, i, e.ref, placeArgument)
+				if block.Explicit == nil || !block.Explicit[e.ref] {
+					id++
+				}
+				continue // stays a placeholder, whatever its value is
+			}
+			if !in.takes(e, block) {
+				continue
+			}
+			b = append(b, p.text[last:e.pos]...)
+			last = int(e.end)
+			switch e.kind {
+			case always, filled:
+				b = append(b, p.texts[e.ref]...)
+				continue
+			case keyComma:
+				b = append(b, ", "...)
+			case keySpace:
+				b = append(b, ' ')
+			}
+			switch {
+			case j == marked:
+				b = p.marker(b, in, i, e, block, style, t)
+			case style == literals:
+				b = strconv.AppendInt(b, id, 10)
+				t.place(int(e.ref), i, 0, placeNothing)
+			default:
+				b = append(b, '?')
+				t.place(int(e.ref), i, 0, placeKey)
+			}
+			id++
+		}
+	}
+	b = append(b, p.text[last:]...)
+	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// marker writes LAST_INSERT_ID(first), and how far the last id is from it.
+func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, style style, t *Template) []byte {
+	b = append(b, markerOpen...)
+	at := int(e.ref)
+	switch {
+	case e.kind == argument:
+		at = in.ArgKeys[e.ref].Arg
+		b = append(b, '?')
+		t.place(at, i, e.ref, placeMarker)
+		at++ // what follows stands behind the argument that the marker took
+	case style == literals:
+		b = strconv.AppendInt(b, block.First, 10)
+		t.place(at, i, 0, placeNothing)
+	default:
+		b = append(b, '?')
+		t.place(at, i, 0, placeFirst)
+	}
+	b = append(b, ')')
+	switch {
+	case in.Upsert:
+	case style == placeholders && in.variableDistance():
+		b = append(b, "+?"...)
+		t.place(at, i, 0, placeDistance)
+	case block.N > 1:
+		b = append(b, '+')
+		b = strconv.AppendInt(b, int64(block.N-1), 10)
+	}
+	return b
+}
+
+// variableDistance says whether the distance in the marker depends on
+// arguments.
+func (in *Insert) variableDistance() bool {
+	return !in.Upsert && len(in.ArgKeys) > 0 && in.Rows > 1
+}
+
+// size is about how long the text gets.
+func (p *Plan) size() int {
+	n := len(p.text)
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		n += len(markerOpen) + 2*maxDigits
+		for _, e := range p.edits[in.editSpan.from:in.editSpan.to] {
+			if e.kind <= filled {
+				n += len(p.texts[e.ref])
+			} else {
+				n += len(", ") + maxDigits
+			}
+		}
+	}
+	return n
+}
+
+// takes says whether an edit is made under a block.
+func (in *Insert) takes(e edit, b *Block) bool {
+	switch e.kind {
+	case always:
+		return true
+	case argument:
+		return b.N > 0 && (b.Explicit == nil || !b.Explicit[e.ref])
+	}
+	return b.N > 0
+}
+
+// marked returns which of a statement's edits carries the marker, -1 for none.
+func (p *Plan) marked(in *Insert, b *Block) int {
+	if !in.Marker || b.N == 0 {
+		return -1
+	}
+	edits := p.edits[in.editSpan.from:in.editSpan.to]
+	if in.Upsert {
+		for j, e := range edits {
+			if e.kind > filled && in.takes(e, b) {
+				return j
+			}
+		}
+		return -1
+	}
+	for j := len(edits) - 1; j >= 0; j-- {
+		if e := edits[j]; e.kind > filled && in.takes(e, b) {
+			return j
+		}
+	}
+	return -1
+}

@@ -1,0 +1,297 @@
+package insert
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// A Stage is how a statement runs whose rows or keys only the server knows: its
+// source puts them, byte for byte as the user wrote it, into a temporary table
+// with the target's own column types. There the rows are counted and looked
+// at, and from there they are copied with their keys.
+//
+//	INSERT INTO stage (a, b) SELECT …                      Fill
+//	SELECT …, MAX(id) FROM stage FOR UPDATE                Look, if the key is listed
+//	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     Copy
+//
+// The stage has a column leafsql_n that numbers its rows in their order.
+type Stage struct {
+	Columns []string // what the statement writes, as the user spells it
+	Key     int      // which of them is the key, -1 where it is not listed
+
+	// FillArgs of the text's placeholders belong to Fill, the rest to Copy.
+	FillArgs int
+
+	Clock bool // the source calls the clock
+	Load  bool // it is LOAD DATA
+
+	table      *Table
+	fill       [2]string // around the stage's name
+	head       string    // INSERT … INTO t PARTITION (…)
+	verb       int       // in head, and in fill[0], behind the INSERT
+	tail       string    // ON DUPLICATE KEY UPDATE … RETURNING …
+	markedTail string    // the same with the upsert's marker
+	upsert     bool
+	marker     bool
+}
+
+func (s *Stage) same(o *Stage) bool {
+	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
+		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker
+}
+
+// clocks are the words and functions that say the statement's time.
+var clocks = map[string]bool{
+	"now": true, "current_timestamp": true, "localtime": true, "localtimestamp": true, "sysdate": true, "unix_timestamp": true,
+	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
+}
+
+// endSource notes that the source ends here, with the version comment that ends
+// behind it.
+func (w *insertReader) endSource() {
+	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	if gap := w.text[w.prevEnd:w.tok.Pos]; straddles(gap) {
+		if end := strings.Index(gap, "*/"); !strings.Contains(gap[:max(end, 0)], "/*") {
+			w.source.to += end + len("*/")
+		}
+	}
+}
+
+// whole says whether every version comment that a piece of the text holds a
+// part of is in it from its beginning to its end.
+func (w *insertReader) whole(piece string) bool {
+	in := w.s.Over(piece)
+	for star := false; ; {
+		t := in.Next()
+		switch {
+		case t.Kind == lex.EOF:
+			return true
+		case t.Kind == lex.Bad, t.Kind == '/' && star && piece[t.Pos-1] == '*':
+			return false
+		}
+		star = t.Kind == '*'
+	}
+}
+
+// finishStaged notes a statement whose rows are staged.
+func (w *insertReader) finishStaged() error {
+	if w.rows {
+		return refuse(w.Table, "ANALYZE runs a statement whose rows only the server knows", "run it without ANALYZE")
+	}
+	s := &Stage{table: w.Table, Key: -1, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
+	if !s.Load {
+		s.Columns = w.columnNames()
+	}
+	for i, name := range s.Columns {
+		if strings.EqualFold(name, w.Table.Key) {
+			s.Key = i
+		}
+	}
+	head := w.text[w.head.from:w.head.to]
+	s.fill = [2]string{head, w.stagedSource(s)}
+	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
+	if s.Load {
+		verb := "INSERT"
+		switch {
+		case w.Replace:
+			verb = "REPLACE"
+		case w.Ignore:
+			verb = "INSERT IGNORE"
+		}
+		s.head, s.verb = verb+" INTO "+w.text[w.head.to:w.targetEnd], len(verb)
+	}
+	end := max(w.prevEnd, w.source.to)
+	if end > w.source.to {
+		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
+		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
+	}
+	s.marker = w.Table.Marker && w.lastCall < 0
+	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
+		if !w.whole(piece) {
+			return refuse(w.Table, "a version comment begins in one part of it and ends in another, and its parts go to the server one by one", "write it without that comment")
+		}
+	}
+	if err := w.checkSource(s); err != nil {
+		return err
+	}
+	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
+	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
+	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.Positional, w.Conditional = 0, 0, nil, 0, false, false
+	w.Marker, w.Stage = s.marker, s
+	w.inserts = append(w.inserts, w.Insert)
+	return nil
+}
+
+// stagedSource is what follows the stage's name in the text that fills it.
+func (w *insertReader) stagedSource(s *Stage) string {
+	var edits []edit
+	for _, q := range w.qualifiers {
+		edits = append(edits, edit{pos: int32(q.from), end: int32(q.to), ref: w.newText("")})
+	}
+	for _, e := range w.edits[w.firstEdit:w.tailEdit] {
+		switch {
+		case s.Load:
+			edits = append(edits, e)
+		case (e.kind == key || e.kind == keySpace) && e.end > e.pos: // DEFAULT or the like, of which the stage knows none
+			edits = append(edits, edit{pos: e.pos, end: e.end, ref: w.newText(" NULL")})
+		}
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return int(a.pos - b.pos) })
+	source := w.edited(w.source.from, w.source.to, edits)
+	switch {
+	case s.Load:
+		return source
+	case w.form == assigned:
+		return " " + source
+	}
+	return " (" + quoteList(s.Columns) + ") " + source
+}
+
+// edited is a piece of the text with edits of fixed texts.
+func (w *insertReader) edited(from, to int, edits []edit) string {
+	var b strings.Builder
+	for _, e := range edits {
+		b.WriteString(w.text[from:e.pos])
+		b.WriteString(w.texts[e.ref])
+		from = int(e.end)
+	}
+	b.WriteString(w.text[from:to])
+	return b.String()
+}
+
+// checkSource looks at what the source calls. What another statement would
+// change before the source runs is refused.
+func (w *insertReader) checkSource(s *Stage) error {
+	in := w.s.Over(w.text[w.source.from:w.source.to])
+	assigns, prev := false, lex.Token{}
+	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
+		word := in.Text[t.Pos:t.End]
+		switch t.Kind {
+		case lex.Assign:
+			assigns = true
+		case lex.Word:
+			if prev.Kind == '.' {
+				break
+			}
+			peek := in
+			call := peek.Next().Kind == '('
+			if call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")) {
+				return refuse(w.Table, strings.ToUpper(word)+"() tells of the statement before, and the rows are staged by several", "put it into a user variable first")
+			}
+			s.Clock = s.Clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
+		case lex.Var:
+			if lex.Is(word, "@@warning_count") || lex.Is(word, "@@error_count") || lex.Is(word, "@@identity") || lex.Is(word, "@@last_insert_id") {
+				return refuse(w.Table, word+" tells of the statement before, and the rows are staged by several", "put it into a user variable first")
+			}
+		}
+		prev = t
+	}
+	if !assigns || !s.upsert {
+		return nil
+	}
+	in = w.s.Over(s.tail)
+	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
+		if t.Kind == lex.Var {
+			return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
+		}
+	}
+	return nil
+}
+
+// quoteList writes names as a list.
+func quoteList(names []string) string {
+	var b strings.Builder
+	for i, n := range names {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quoteName(n))
+	}
+	return b.String()
+}
+
+// Fill is the text that puts the rows into a stage, which is named as SQL
+// writes it. hint stands behind the verb.
+func (s *Stage) Fill(stage, hint string) string {
+	if s.Load {
+		hint = ""
+	}
+	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
+}
+
+// Hints says whether the statement has optimizer hints of its own.
+func (s *Stage) Hints() bool { return strings.Contains(s.head, "/*+") }
+
+// Prefixed says whether something stands before the INSERT, such as MariaDB's
+// SET STATEMENT … FOR.
+func (s *Stage) Prefixed() bool { return s.Load || s.verb > len("REPLACE") || s.Hints() }
+
+// Look is the query that says how many rows lack a key, and the highest key
+// below a limit that rows bring along.
+func (s *Stage) Look(stage string, below int64) string {
+	key := quoteName(s.Columns[s.Key])
+	limit := strconv.FormatInt(below, 10)
+	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
+	if !s.table.IntegerKey {
+		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
+	}
+	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " FOR UPDATE"
+}
+
+// lacks is the condition of a row without a key. A comparison of a text key
+// with a number would compare numbers.
+func (s *Stage) lacks() string {
+	key := quoteName(s.Columns[s.Key])
+	switch {
+	case s.table.KeepZero:
+		return key + " IS NULL"
+	case s.table.IntegerKey:
+		return "(" + key + " IS NULL OR " + key + " = 0)"
+	}
+	return "(" + key + " IS NULL OR " + key + " = '0')"
+}
+
+// Copy is the text that writes the rows of a stage to the table, with the ids
+// of a block for those that lack a key, in the stage's order. hint stands
+// behind the verb. marked says whether it carries the marker.
+func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
+	columns := quoteList(s.Columns)
+	values := make([]string, len(s.Columns))
+	inner := make([]string, len(s.Columns)) // of the derived table that hides the stage's names from an update list
+	for i, c := range s.Columns {
+		values[i] = quoteName(c)
+		if s.upsert {
+			values[i] = "leafsql_" + strconv.Itoa(i+1)
+			inner[i] = quoteName(c) + " " + values[i]
+		}
+	}
+	first := strconv.FormatInt(b.First, 10)
+	if marked = s.marker && b.N > 0; marked {
+		first = markerOpen + first + ")"
+	}
+	switch {
+	case s.Key < 0:
+		if columns != "" {
+			columns += ", "
+		}
+		columns += quoteName(s.table.Key)
+		values = append(values, first+"+(ROW_NUMBER() OVER (ORDER BY leafsql_n)-1)")
+	case b.N > 0:
+		lacks := s.lacks()
+		if s.upsert {
+			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
+		}
+		values[s.Key] = "IF(" + lacks + ", " + first + "+(SUM(" + lacks + ") OVER (ORDER BY leafsql_n)-1), " + values[s.Key] + ")"
+	}
+	from, tail := stage, s.tail
+	if s.upsert {
+		from = "(SELECT " + strings.Join(append(inner, "leafsql_n"), ", ") + " FROM " + stage + ") leafsql_s"
+	}
+	if marked {
+		tail = s.markedTail
+	}
+	return s.head[:s.verb] + hint + s.head[s.verb:] + " (" + columns + ") SELECT " + strings.Join(values, ", ") + " FROM " + from + " ORDER BY leafsql_n" + tail, marked
+}

@@ -1,0 +1,170 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+var _ mysql.Result = (*result)(nil)
+
+// result is the inner driver's with the ids that leafsql gave. It stays a
+// mysql.Result, whose AllLastInsertIds programs read for multi-statement
+// texts.
+type result struct {
+	driver.Result
+	id       int64
+	ids      []int64 // nil: one statement, whose id is id
+	affected []int64 // of a text that ran in parts; nil: the inner driver's
+}
+
+func (r *result) LastInsertId() (int64, error) { return r.id, nil }
+
+func (r *result) RowsAffected() (int64, error) {
+	if n := len(r.affected); n > 0 {
+		return r.affected[n-1], nil
+	}
+	return r.Result.RowsAffected()
+}
+
+func (r *result) AllLastInsertIds() []int64 {
+	if r.ids == nil {
+		return []int64{r.id}
+	}
+	return append([]int64(nil), r.ids...)
+}
+
+func (r *result) AllRowsAffected() []int64 {
+	if r.affected != nil {
+		return append([]int64(nil), r.affected...)
+	}
+	if m, ok := r.Result.(mysql.Result); ok {
+		return m.AllRowsAffected()
+	}
+	n, _ := r.RowsAffected() // an error shows in RowsAffected, which passes through
+	return []int64{n}
+}
+
+// joined is the result of a text that ran in two parts.
+func joined(first, second driver.Result) driver.Result {
+	r := &result{Result: second}
+	r.id, _ = second.LastInsertId()
+	for _, part := range []driver.Result{first, second} {
+		if m, ok := part.(mysql.Result); ok {
+			r.ids = append(r.ids, m.AllLastInsertIds()...)
+			r.affected = append(r.affected, m.AllRowsAffected()...)
+		}
+	}
+	return r
+}
+
+// result says the ids of an executed text. The inner driver's result stays
+// what it is where nothing was filled.
+func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) (driver.Result, error) {
+	if p.Results != 1 {
+		collect(ctx, p, blocks)
+		return c.results(ctx, p, blocks, res), nil
+	}
+	in, b := &p.Inserts[0], blocks[0]
+	if b.N == 0 {
+		return res, nil
+	}
+	affected, server := counts(res)
+	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
+		return res, nil // its WHERE said no
+	}
+	collect(ctx, p, blocks)
+	return &result{Result: res, id: c.lastID(ctx, in, b, affected, server, true)}, nil
+}
+
+// results is result for a text of several statements.
+func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) driver.Result {
+	all, ok := res.(mysql.Result)
+	if !ok {
+		return res
+	}
+	ids, affected := all.AllLastInsertIds(), all.AllRowsAffected()
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		if s := in.Statement; s < len(ids) && len(affected) == len(ids) && blocks[i].N > 0 {
+			ids[s] = c.lastID(ctx, in, blocks[i], affected[s], ids[s], s == len(ids)-1)
+		}
+	}
+	return &result{Result: res, id: ids[len(ids)-1], ids: ids}
+}
+
+func counts(res driver.Result) (affected, id int64) {
+	affected, _ = res.RowsAffected() // go-sql-driver gives no errors here
+	id, _ = res.LastInsertId()
+	return affected, id
+}
+
+// lastID is the LastInsertId of one executed INSERT. Where a trigger set the
+// answer's to 0 the session is asked, if it is the last statement that ran. The
+// rows are written: an error of that question must not look like theirs.
+func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, affected, server int64, last bool) int64 {
+	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
+	if !ask || !last {
+		return id
+	}
+	s, err := scalar(ctx, c.innerConn, "SELECT LAST_INSERT_ID()")
+	if err != nil {
+		return 0
+	}
+	id, err = strconv.ParseInt(s, 10, 64)
+	if err != nil || in.Rows > 1 && id != b.First {
+		return 0
+	}
+	return id
+}
+
+// lastInsertID is the LastInsertId of an INSERT that drew the ids of a block,
+// by the count and the id in the server's answer. ask says that only SELECT
+// LAST_INSERT_ID() on the same connection knows it.
+//
+//	INSERT, REPLACE                                 the first id of the block
+//	INSERT IGNORE                                   the first id if every row was stored, else 0
+//	upsert of one row, with the markers             what the server says: the row's id, updated or not
+//	upsert of several rows, with the markers        the first id if the server says so, else 0
+//	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
+//	upsert of several rows without our marker       0
+//	select without a table that gave no row         what the server says; 0 under IGNORE
+func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
+	every := affected == int64(in.Rows)
+	switch {
+	case b.N == 0, in.Conditional && affected == 0 && !in.Ignore:
+		return server, false
+	case in.Upsert && in.UpsertMarker && in.Marker:
+		// Each row that was updated or left alone put its own key into
+		// LAST_INSERT_ID(), after the first filled row had put the first id
+		// there: it is still there only if no row from that one on was a
+		// duplicate.
+		switch {
+		case server == 0 && affected > 0:
+			return 0, true
+		case in.Rows == 1:
+			return server, false
+		case server == b.First && (!in.Ignore || every):
+			return b.First, false
+		}
+		return 0, false
+	case in.Upsert && in.Rows == 1:
+		// Without our marker an affected count of 1 says "inserted", except
+		// under clientFoundRows, where an unchanged row counts 1 as well. A
+		// marker of the user's own says which row was updated.
+		switch {
+		case in.UserMarker && server != 0:
+			return server, false
+		case affected == 1 && (!foundRows || in.UserMarker):
+			return b.First, false
+		}
+		return 0, false
+	case in.Upsert, in.Ignore && !every:
+		return 0, false
+	}
+	return b.First, false
+}

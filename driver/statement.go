@@ -1,0 +1,342 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/plancache"
+)
+
+// A statement is what a text comes to: a plan, or why it is refused.
+type statement struct {
+	plan        *insert.Plan
+	missing     insert.Missing // no plan: the session's settings decide
+	refusal     *RefusedError
+	passThrough bool // to the inner driver as it is
+}
+
+// passThrough is every text's statement where nothing is configured.
+var passThrough = &statement{plan: new(insert.Plan), passThrough: true}
+
+func (st *statement) inserts() bool { return len(st.plan.Inserts) > 0 || st.plan.Cut > 0 }
+
+// wrongInput reports a count of arguments that the text does not have.
+// database/sql has the error for it, and gives it when it is told to prepare.
+func (st *statement) wrongInput(args []driver.NamedValue) bool {
+	return st.inserts() && len(args) > 0 && len(args) != st.plan.NumInput
+}
+
+// staged is the statement's one insert if its rows go through a stage.
+func (st *statement) staged() *insert.Insert {
+	if len(st.plan.Inserts) == 1 && st.plan.Inserts[0].Stage != nil {
+		return &st.plan.Inserts[0]
+	}
+	return nil
+}
+
+// positional says whether the columns of some insert come from the catalog.
+func (st *statement) positional() bool {
+	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Stage != nil })
+}
+
+// maxMemo keeps a connection from holding on to a large text.
+const maxMemo = 4096
+
+// statement finds what a text comes to.
+func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
+	if c.last != nil && text == c.lastText && c.schema == c.connector.schema.Load() {
+		return c.last, nil
+	}
+	if c.connector.idle {
+		return passThrough, nil
+	}
+	if s := c.connector.schema.Load(); s != c.schema {
+		c.schema = s
+		c.replan()
+	}
+	st, kept, err := c.plan(ctx, text, c.settings)
+	if err == nil && st.refusal != nil {
+		err = st.refusal
+	}
+	if err != nil {
+		return nil, c.connector.counts.note(err)
+	}
+	if c.unseen && st.positional() {
+		if st, err = c.verify(ctx, text, st); err != nil {
+			return nil, err
+		}
+	}
+	if kept && len(text) <= maxMemo {
+		c.lastText, c.last = text, st
+	}
+	return st, nil
+}
+
+// plan plans a text, or finds the plan made before. Settings of the session
+// that decide what it means are asked for each time, because any statement may
+// change them: the plan is kept for this connection only if it does not depend
+// on those.
+func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) (st *statement, kept bool, err error) {
+	for {
+		plans := c.plans
+		if settings != c.settings {
+			plans = c.cache(settings)
+		}
+		st, ok := plans.Get(text)
+		if !ok || c.dbUnknown {
+			before, unknown := c.plans, c.dbUnknown
+			if st, err = c.parse(ctx, text, settings); err != nil {
+				return nil, false, err
+			}
+			if c.plans == before && !unknown { // else looking tables up told more
+				plans.Put(text, st)
+			}
+		}
+		if st.missing == 0 {
+			return st, plans == c.plans && !c.dbUnknown, nil
+		}
+		if tellsOfBefore(text) {
+			return &statement{plan: new(insert.Plan), refusal: &RefusedError{Reason: "what it means depends on the session's sql_mode, and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+				Way: "pass strings as arguments, or put the count into a user variable first"}}, false, nil
+		}
+		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// tellsOfBefore says whether a text calls what tells of the statement before.
+func tellsOfBefore(text string) bool {
+	text = strings.ToLower(text)
+	return strings.Contains(text, "insert") && (strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+}
+
+// cache is where plans under some settings are kept. A connection with
+// temporary tables keeps its own for itself.
+func (c *conn) cache(settings insert.Settings) *plancache.Cache[*statement] {
+	if len(c.temporary) > 0 {
+		return plancache.New[*statement](ownPlans, planBytes/planCaches)
+	}
+	return c.schema.cache(planKey{db: c.db, settings: settings})
+}
+
+// ownPlans is how many plans a connection keeps for itself.
+const ownPlans = 64
+
+// replan takes the plans that fit the schema, the database in use and what is
+// known of the session.
+func (c *conn) replan() {
+	c.plans = c.cache(c.settings)
+	c.last = nil
+}
+
+// parse plans a text. Errors come from looking tables up, and are not kept.
+func (c *conn) parse(ctx context.Context, text string, settings insert.Settings) (*statement, error) {
+	plan, missing, err := insert.Parse(text, settings, func(db, name string) (*insert.Table, error) { return c.lookup(ctx, db, name) })
+	var refusal *insert.Refusal
+	switch {
+	case errors.As(err, &refusal):
+		name := refusal.Table
+		if refusal.DB != "" {
+			name = refusal.DB + "." + name
+		}
+		return &statement{plan: new(insert.Plan), refusal: &RefusedError{Table: name, Reason: refusal.Reason, Way: refusal.Fix}}, nil
+	case err != nil:
+		return nil, err
+	case missing != 0:
+		return &statement{missing: missing}, nil
+	}
+	return &statement{
+		plan:        plan,
+		passThrough: plan.Cut == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.Unseen && !plan.Charset && len(plan.Changes) == 0,
+	}, nil
+}
+
+// lookup says which configured table a name means on this connection.
+func (c *conn) lookup(ctx context.Context, db, table string) (*insert.Table, error) {
+	if !utf8.ValidString(db) || !utf8.ValidString(table) {
+		if !c.connector.mayMeanNonASCII(c.schema) {
+			return nil, nil
+		}
+		return nil, &RefusedError{Table: strings.ToValidUTF8(table, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+			Way: "connect with charset=utf8mb4"}
+	}
+	if db == "" {
+		if err := c.knowDatabase(ctx); err != nil {
+			return nil, err
+		}
+		if db = c.db; db == "" {
+			return nil, nil // the server answers 1046
+		}
+	}
+	name := c.connector.fold(db, table)
+	if t, ok := c.temporary[name]; ok && t != nil {
+		return t, nil
+	}
+	if _, ok := c.temporary[name]; !ok {
+		t, err := c.connector.lookup(ctx, c.schema, name)
+		if err != errUnseenTable {
+			return t, err
+		}
+	}
+	return c.lookupTemporary(ctx, name)
+}
+
+// lookupTemporary looks at a table that only this connection may see. One that
+// came to be just now, elsewhere, is in the catalog.
+func (c *conn) lookupTemporary(ctx context.Context, name catalog.Name) (*insert.Table, error) {
+	rule, ok := c.connector.rule(c.schema, name)
+	if !ok {
+		return nil, nil
+	}
+	columns, err := temporaryColumns(ctx, c.innerConn, name)
+	if err != nil {
+		return nil, err // the server's own: 1146
+	}
+	if _, own := c.temporary[name]; !own {
+		if t, err := c.connector.lookup(ctx, c.schema, name); err != errUnseenTable {
+			return t, err
+		}
+	}
+	t, err := c.connector.describe(rule, name, columns, true)
+	if err == nil && t != nil {
+		c.setTemporary(name, t)
+	}
+	return t, err
+}
+
+// setTemporary notes a temporary table of this connection, nil for one that is
+// to be looked at.
+func (c *conn) setTemporary(name catalog.Name, t *insert.Table) {
+	if c.temporary == nil {
+		c.temporary = make(map[catalog.Name]*insert.Table)
+	}
+	c.temporary[name] = t
+	c.replan()
+}
+
+// knowDatabase asks for the database in use where a text may have changed it.
+func (c *conn) knowDatabase(ctx context.Context) error {
+	if !c.dbUnknown {
+		return nil
+	}
+	db, err := currentDatabase(ctx, c.innerConn)
+	if err != nil {
+		return err
+	}
+	c.dbUnknown = false
+	c.use(db)
+	return nil
+}
+
+// use notes the database in use.
+func (c *conn) use(db string) {
+	c.db = db
+	c.replan()
+}
+
+// after notes what a text did to the session and to the tables.
+func (c *conn) after(st *statement, err error) {
+	p := st.plan
+	switch {
+	case p.Unseen:
+		c.afterUnseen()
+	case p.Use != "" && err != nil:
+		c.dbUnknown, c.last = true, nil
+	case p.Use != "":
+		c.use(p.Use)
+	}
+	if p.Charset || p.Unseen && c.settings.CharsetKnown {
+		c.settings.Charset, c.settings.CharsetKnown = "", false
+		c.replan()
+	}
+	if len(p.Changes) > 0 {
+		c.noteChanges(p)
+	}
+	if err != nil && isServerError(err, errUnknownColumn, errColumnCount, errNoSuchTable) {
+		c.connector.forget(func(name catalog.Name) bool {
+			return slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Table.Ref.(*table).name == name })
+		})
+	}
+}
+
+// afterUnseen notes that statements ran, or will run, that are not in a text.
+func (c *conn) afterUnseen() {
+	c.dbUnknown, c.unseen = true, true
+	c.verified, c.last = c.verified[:0], nil
+}
+
+// noteChanges forgets what is known of tables that a text changes. A temporary
+// table is this connection's alone.
+func (c *conn) noteChanges(p *insert.Plan) {
+	for _, change := range p.Changes {
+		db := change.DB
+		if db == "" {
+			db = c.db
+		}
+		name := c.connector.fold(db, change.Table)
+		_, configured := c.connector.rule(c.connector.schema.Load(), name)
+		switch _, own := c.temporary[name]; {
+		case change.Database:
+			c.connector.forget(func(n catalog.Name) bool { return n.DB == name.DB })
+		case !configured:
+		case change.Temporary:
+			c.setTemporary(name, nil)
+		case own && change.Drop:
+			delete(c.temporary, name)
+			c.replan()
+		case own:
+			c.setTemporary(name, nil)
+		default:
+			c.connector.forget(func(n catalog.Name) bool { return n == name })
+		}
+		if change.DB == "" && c.dbUnknown {
+			c.connector.forget(func(n catalog.Name) bool { return n.Table == name.Table })
+		}
+	}
+}
+
+// verify looks again at the tables of a statement whose columns come from the
+// catalog, after a routine ran that may have changed them or made a temporary
+// table of that name.
+func (c *conn) verify(ctx context.Context, text string, st *statement) (*statement, error) {
+	for i := range st.plan.Inserts {
+		t := st.plan.Inserts[i].Table
+		name := t.Ref.(*table).name
+		if c.temporary[name] != nil || slices.Contains(c.verified, name) {
+			continue
+		}
+		columns, err := visibleColumns(ctx, c.innerConn, name)
+		if isServerError(err, errTableDenied, errColumnDenied) {
+			continue // a temporary table may always be read
+		}
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Equal(columns, t.Columns) {
+			c.forget(name)
+			if now, err := c.connector.lookup(ctx, c.schema, name); err != nil && err != errUnseenTable {
+				return nil, err
+			} else if now == nil || !slices.Equal(columns, now.Columns) {
+				c.setTemporary(name, nil)
+			}
+			st, _, err = c.plan(ctx, text, c.settings)
+			return st, err
+		}
+		c.verified = append(c.verified, name)
+	}
+	return st, nil
+}
+
+// forget forgets what is known of a table, here and everywhere.
+func (c *conn) forget(name catalog.Name) {
+	c.connector.forget(func(n catalog.Name) bool { return n == name })
+	c.schema = c.connector.schema.Load()
+	c.replan()
+}

@@ -1,0 +1,298 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/plancache"
+)
+
+const (
+	refreshEvery  = 45 * time.Second // what is known of a table is younger than a minute
+	refreshAgain  = 5 * time.Second  // after a failure
+	lookupTimeout = 10 * time.Second
+
+	planEntries = 4096    // texts in one plan cache
+	planBytes   = 8 << 20 // their bytes
+	planCaches  = 64      // databases in use and settings with a cache of their own
+)
+
+// A schema is what a Connector knows of tables, and the plans made from that.
+// It grows as statements name tables. When something in it is no longer true
+// the Connector gets another one without it: connections tell by the pointer
+// that their plans are out of date.
+type schema struct {
+	tags map[string]string // under leafTables=auto: table or db.table -> tag
+
+	mu     sync.Mutex
+	tables map[catalog.Name]*tableLookup
+	plans  map[planKey]*plancache.Cache[*statement]
+}
+
+// planKey is what the reading of a text depends on besides the tables.
+type planKey struct {
+	db       string
+	settings insert.Settings
+}
+
+// A tableLookup is one look at a table, shared by all who need it meanwhile.
+type tableLookup struct {
+	done    chan struct{} // closed when the rest is set
+	columns []catalog.Column
+	table   *insert.Table // nil: nothing to fill, or no such table
+	err     error
+}
+
+func newSchema(tags map[string]string) *schema {
+	return &schema{
+		tags:   tags,
+		tables: make(map[catalog.Name]*tableLookup),
+		plans:  make(map[planKey]*plancache.Cache[*statement]),
+	}
+}
+
+// cache returns the plans of sessions with the same database and settings.
+func (s *schema) cache(key planKey) *plancache.Cache[*statement] {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p, ok := s.plans[key]
+	if !ok {
+		if len(s.plans) >= planCaches { // USE tenant_n: any goes
+			for k := range s.plans {
+				delete(s.plans, k)
+				break
+			}
+		}
+		p = plancache.New[*statement](planEntries, planBytes)
+		s.plans[key] = p
+	}
+	return p
+}
+
+// without returns the schema without what is known of some tables, and
+// without any plan.
+func (s *schema) without(stale func(catalog.Name) bool) *schema {
+	n := newSchema(s.tags)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, l := range s.tables {
+		if !stale(name) {
+			n.tables[name] = l
+		}
+	}
+	return n
+}
+
+// knows reports whether something is known of such a table.
+func (s *schema) knows(stale func(catalog.Name) bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name := range s.tables {
+		if stale(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// forget makes the next statements that name some tables look at them again.
+func (c *Connector) forget(stale func(catalog.Name) bool) {
+	c.schemaMu.Lock()
+	defer c.schemaMu.Unlock()
+	if s := c.schema.Load(); s.knows(stale) {
+		c.schema.Store(s.without(stale))
+	}
+}
+
+// fold is a name as names compare on this server.
+func (c *Connector) fold(db, table string) catalog.Name {
+	if c.foldsCase {
+		db, table = strings.ToLower(db), strings.ToLower(table)
+	}
+	return catalog.Name{DB: db, Table: table}
+}
+
+// lookup says what a name means: the configured table, nil where nothing is to
+// be filled, errUnseenTable where the catalog has no such table.
+func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*insert.Table, error) {
+	rule, ok := c.rule(s, name)
+	if !ok {
+		return nil, nil
+	}
+	s.mu.Lock()
+	l, ok := s.tables[name]
+	if !ok {
+		l = &tableLookup{done: make(chan struct{})}
+		s.tables[name] = l
+		// Its outcome is for all who wait: no statement's context ends it.
+		go c.look(s, rule, name, l)
+	}
+	s.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, &CatalogError{What: "table " + name.String(), Err: ctx.Err()}
+	}
+	if l.err == nil && l.columns == nil {
+		return nil, errUnseenTable
+	}
+	return l.table, l.err
+}
+
+// errUnseenTable says that the catalog has no such table: it does not exist, or
+// is a temporary one, or the user may not see it.
+var errUnseenTable = fmt.Errorf("leafsql: no such table in the catalog")
+
+// look asks the catalog for one table. Nothing of a failure is kept: once the
+// table is mended, the next statement works.
+func (c *Connector) look(s *schema, rule Rule, name catalog.Name, l *tableLookup) {
+	ctx, cancel := context.WithTimeout(c.ctx, lookupTimeout)
+	defer cancel()
+	columns, err := c.catalog.Columns(ctx, []catalog.Name{name})
+	if err != nil {
+		l.err = catalogError("the columns of table "+name.String(), err)
+	} else {
+		l.columns = columns[name]
+	}
+	if l.columns != nil {
+		l.table, l.err = c.describe(rule, name, l.columns, false)
+	}
+	if l.err != nil || l.columns == nil {
+		s.mu.Lock()
+		delete(s.tables, name)
+		s.mu.Unlock()
+	}
+	close(l.done)
+}
+
+// rule finds the rule that counts for a table.
+func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
+	if c.cfg.Auto {
+		tag, ok := s.tags[name.String()]
+		if !ok && name.DB == c.defaultDB {
+			tag, ok = s.tags[name.Table]
+		}
+		return Rule{Table: name.Table, Kind: Segment, Tag: tag}, ok
+	}
+	for _, r := range c.rules {
+		inDB := name.DB == c.defaultDB
+		if r.Database != "" {
+			inDB = wildcard(r.Database, name.DB)
+		}
+		if inDB && wildcard(r.Table, name.Table) {
+			return r, !r.Exclude
+		}
+	}
+	return Rule{}, false
+}
+
+// refresh reads all known tables again, by one query, and forgets those that
+// are not as they were. Statements go on with what is known meanwhile; where
+// the server does not answer they go on with it longer.
+func (c *Connector) refresh() error {
+	ctx, cancel := context.WithTimeout(c.ctx, lookupTimeout)
+	defer cancel()
+	old := c.schema.Load()
+	tags := old.tags
+	if c.cfg.Auto {
+		var err error
+		if tags, err = c.readTags(ctx); err != nil {
+			return err
+		}
+	}
+	known := make(map[catalog.Name]*tableLookup)
+	old.mu.Lock()
+	for name, l := range old.tables {
+		select {
+		case <-l.done:
+			known[name] = l
+		default: // under way
+		}
+	}
+	old.mu.Unlock()
+	names := make([]catalog.Name, 0, len(known))
+	for name := range known {
+		names = append(names, name)
+	}
+	columns, err := c.catalog.Columns(ctx, names)
+	if err != nil {
+		return err
+	}
+	changed := func(name catalog.Name) bool {
+		l, ok := known[name]
+		return ok && !slices.Equal(l.columns, columns[name])
+	}
+	c.schemaMu.Lock()
+	defer c.schemaMu.Unlock()
+	now := c.schema.Load()
+	if !maps.Equal(now.tags, tags) {
+		c.schema.Store(newSchema(tags))
+	} else if now.knows(changed) {
+		c.schema.Store(now.without(changed))
+	}
+	return nil
+}
+
+// keepFresh refreshes the schema until the Connector is closed. Tables that no
+// statement used meanwhile are forgotten instead.
+func (c *Connector) keepFresh() {
+	wait := refreshEvery
+	for {
+		select {
+		case <-c.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = refreshEvery
+		if !c.used.Swap(false) {
+			c.forget(func(catalog.Name) bool { return true })
+		}
+		if c.refresh() != nil {
+			wait = refreshAgain
+		}
+	}
+}
+
+// readTags reads leaf_alloc's tags, by the names of tables they may mean.
+func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
+	rows, err := c.ids.alloc().Tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string]string, len(rows))
+	for _, r := range rows {
+		name := r.Tag
+		if c.foldsCase {
+			name = strings.ToLower(name)
+		}
+		tags[name] = r.Tag
+	}
+	return tags, nil
+}
+
+// temporaryColumns asks on the application's own connection, the only one
+// that sees its temporary tables. The error is the server's own, 1146 where
+// there is no such table.
+func temporaryColumns(ctx context.Context, conn innerConn, name catalog.Name) ([]catalog.Column, error) {
+	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+name.Quoted(), nil)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var cols []catalog.Column
+	dest := make([]driver.Value, len(rows.Columns()))
+	for rows.Next(dest) == nil { // Field, Type, Null, Key, Default, Extra
+		col := catalog.Column{Name: text(dest[0]), Type: text(dest[1]), Updatable: true}
+		col.Describe(text(dest[3]), text(dest[4]), text(dest[5]))
+		cols = append(cols, col)
+	}
+	return cols, nil
+}
