@@ -63,7 +63,9 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil {
 		ran.block, err = s.number(ctx, ran.rows)
 	}
-	if err == nil { // without a row as well: the target may have an error for it, and RETURNING its columns
+	// Without a row as well: the target may have an error for a select's none,
+	// and RETURNING its columns.
+	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
 		err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
@@ -81,9 +83,8 @@ func (s *staging) exec(ctx context.Context, text string) error {
 }
 
 // begin asks the server whether a transaction is open, or autocommit off, and
-// opens one if not. A savepoint outside of a transaction is not kept. Neither
-// COMMIT nor START TRANSACTION would do: completion_type and LOCK TABLES give
-// them other meanings.
+// opens one if not. A savepoint outside of a transaction is not kept. START
+// TRANSACTION would not do: it ends LOCK TABLES.
 func (s *staging) begin(ctx context.Context) error {
 	if err := s.exec(ctx, "SAVEPOINT leafsql"); err != nil {
 		return err
@@ -97,14 +98,16 @@ func (s *staging) begin(ctx context.Context) error {
 	}
 	s.own = true
 	if err = s.exec(ctx, "SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"); err != nil {
-		s.undo(ctx)
+		s.putBack(ctx, "SET autocommit = 1")
 	}
 	return err
 }
 
 // create makes the temporary table, with the target's column types, each of
-// them nullable: triggers may mend a NULL. A user who may not read the target
-// gets it from the types that the catalog tells.
+// them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
+// defaults as well, and NULL in the key alone: a file may have too few fields,
+// and SET reads what became of them. A user who may not read the target gets
+// the types that the catalog tells.
 func (s *staging) create(ctx context.Context) error {
 	if err := s.clock(ctx); err != nil {
 		return err
@@ -114,14 +117,18 @@ func (s *staging) create(ctx context.Context) error {
 	for i, col := range s.in.Stage.Columns {
 		columns[i] = target + "." + catalog.Quote(col)
 	}
-	const (
-		number = " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
-		engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
-	)
-	begin := "CREATE TEMPORARY TABLE " + s.name + number
-	text := begin + engine + " SELECT " + strings.Join(columns, ", ") + " FROM (SELECT 1) leafsql_q LEFT JOIN " + target + " ON FALSE LIMIT 0"
+	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
+	begin := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
+	if s.in.Stage.Load {
+		source = target
+		if s.in.Stage.Key >= 0 {
+			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
+		}
+	}
+	text := begin + key + engine + " SELECT " + strings.Join(columns, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.createAs(ctx, text)
-	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) {
+	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !s.in.Stage.Load {
 		types, defErr := s.t.c.catalog.Definitions(ctx, s.t.name, s.in.Stage.Columns)
 		if defErr != nil {
 			return err
@@ -137,19 +144,18 @@ func (s *staging) create(ctx context.Context) error {
 	return s.createError(err)
 }
 
-// createAs creates the table without regard to sql_mode, which may forbid the
+// createAs creates the table, without regard to sql_mode where that forbids the
 // defaults that the target has, and to a binary log in statements, which
 // forbids a CREATE inside a transaction.
 func (s *staging) createAs(ctx context.Context, text string) error {
-	if s.c.settings.MariaDB {
-		return s.exec(ctx, "SET STATEMENT sql_mode = '' FOR "+text)
-	}
 	err := s.exec(ctx, text)
 	if isServerError(err, errInvalidDefault) {
+		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
+		// sql_mode, by which it escapes arguments, is the one within.
 		if err = s.exec(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.exec(ctx, text)
-			if back := s.c.always(ctx, "SET sql_mode = @leafsql_m"); err == nil {
-				err = back
+			if !s.putBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
+				err = driver.ErrBadConn
 			}
 		}
 	}
@@ -170,12 +176,12 @@ func (s *staging) createError(err error) error {
 	switch {
 	case isServerError(err, errDatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
+	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Stage.Load:
+		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
 	case isServerError(err, errGTIDCreate, errGTIDCreateOld):
 		fix = "run it outside of the transaction, or use binlog_format=ROW"
-	case isServerError(err, errReadOnlyTransaction):
-		fix = "run it in a transaction that may write"
 	case isServerError(err, errCannotCreate, errTooManyColumns, errRowTooLarge, errTooManyFields):
 		fix = "write fewer columns in one statement"
 	default:
@@ -266,45 +272,51 @@ func (s *staging) copyError(err error) error {
 
 // end commits, where the transaction is this run's own, and puts
 // LAST_INSERT_ID() back unless the copy set it. The server's no to the commit
-// is the statement's error.
+// is the statement's error; afterwards there is none. The commit is a COMMIT
+// because nothing else ends what SET TRANSACTION said, and says what it means
+// because completion_type gives a bare one other meanings.
 func (s *staging) end(ctx context.Context, keepID bool) error {
-	set := "last_insert_id = @leafsql_l"
+	back := "SET last_insert_id = @leafsql_l"
 	if s.own {
+		if err := s.exec(ctx, "COMMIT AND NO CHAIN NO RELEASE"); err != nil {
+			s.undo(ctx)
+			return err
+		}
+		back = "SET autocommit = 1, last_insert_id = @leafsql_l"
 		if keepID {
-			set = "autocommit = 1"
-		} else {
-			set = "autocommit = 1, " + set
+			back = "SET autocommit = 1"
 		}
 	} else if keepID {
 		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
 	}
-	if err := s.exec(ctx, "SET "+set); err != nil {
-		s.undo(ctx)
-		return err
-	}
-	if s.own {
+	if s.putBack(ctx, back) && s.own {
 		s.c.dropLeftStage(ctx)
 	}
 	return nil
 }
 
 // undo leaves the session as it was before the statement, and nothing of it
-// stored. A connection on which that fails is not used again.
+// stored.
 func (s *staging) undo(ctx context.Context) {
-	back := []string{"ROLLBACK TO SAVEPOINT leafsql", "SET last_insert_id = @leafsql_l"}
-	if s.own {
-		back = []string{"ROLLBACK", "SET autocommit = 1, last_insert_id = @leafsql_l"}
+	if !s.own {
+		s.putBack(ctx, "ROLLBACK TO SAVEPOINT leafsql", "SET last_insert_id = @leafsql_l")
+	} else if s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE", "SET autocommit = 1, last_insert_id = @leafsql_l") {
+		s.c.dropLeftStage(ctx)
 	}
-	for _, text := range back {
+}
+
+// putBack runs what puts the session back. A connection on which that fails is
+// closed: what the application did on it next would not be what it means.
+func (s *staging) putBack(ctx context.Context, texts ...string) bool {
+	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
 		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
 			s.c.broken = true
-			return
+			s.c.innerConn.Close()
+			return false
 		}
 	}
-	if s.own {
-		s.c.dropLeftStage(ctx)
-	}
+	return true
 }
 
 // undoTimeout bounds each statement that puts a session back.
@@ -350,7 +362,7 @@ func (c *conn) runStaged(ctx context.Context, st *statement, text string, args [
 
 // execStaged executes a staged statement.
 func (c *conn) execStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	var res driver.Result
+	var res driver.Result = driver.RowsAffected(0)
 	ran, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
 		res, err = c.execArgs(ctx, text, args, prepared)
 		return err

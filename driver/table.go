@@ -36,6 +36,7 @@ type table struct {
 	c       *Connector
 	name    catalog.Name
 	column  string // the key
+	typ     string // its type
 	highest int64  // the highest id the key column holds
 	integer bool
 	alone   bool // the key is the whole primary key
@@ -83,7 +84,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		return nil, err
 	}
 	t := &table{
-		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
+		c: c, name: name, column: key.Name, typ: key.Type, highest: highest, integer: integer, rule: rule,
 		alone:    key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name }),
 		checking: make(chan struct{}, 1),
 	}
