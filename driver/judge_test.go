@@ -117,7 +117,6 @@ ID
 t.id
 `+"`id`"+`
 `+"`t`.`ID`"+`
-a
 nosuch
 cast(0 AS SIGNED)
 cast(NULL AS CHAR)
@@ -310,9 +309,8 @@ func (j *judge) ask(text, way string, args ...any) {
 	}
 	j.n++
 	want := j.sides[0].verdict(j.t, text, way, args)
-	if want == "error 1467" { // a key that was not stored moved the AUTO_INCREMENT to its end
-		j.sides[0].reset(j.t, fmt.Sprintf("TRUNCATE t; ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom))
-		want = j.sides[0].verdict(j.t, text, way, args)
+	if strings.HasPrefix(want, "error") { // a key that is not stored moves the AUTO_INCREMENT, perhaps to its end
+		j.sides[0].reset(j.t, fmt.Sprintf("ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom))
 	}
 	if strings.Contains(j.mode, "NO_AUTO_VALUE_ON_ZERO") { // which leafsql does not look at
 		want = strings.ReplaceAll(want, "stored 0 ", "stored generated ")

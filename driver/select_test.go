@@ -130,6 +130,9 @@ func TestStagedStatementsRefused(t *testing.T) {
 			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first"},
 			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first"},
 			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first"},
+			{"INSERT INTO t (a, id) VALUES (5, a + 1)", "reads the column a; write the value in its place"},
+			{"INSERT INTO t SET a = 5, id = t.a + 1", "reads the column a; write the value in its place"},
+			{"/*!50000 INSERT INTO t (id) VALUES (1-1) */", "write it without that comment"},
 		} {
 			_, err := leaf.Exec(tt.text)
 			var refusal *driver.RefusedError

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// A staging runs one statement whose rows or keys only the server knows, in
-// three steps on the application's own connection:
+// A staging runs one statement whose rows only the server knows, in three steps on the application's own connection:
 //
 //  1. stage   the user's source, unchanged, fills a temporary table
 //  2. number  rows that lack a key are counted there, and get ids
@@ -47,17 +45,22 @@ type staged struct {
 	marked bool         // the copy carried the marker
 }
 
+func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared bool) *staging {
+	name := catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()
+	return &staging{c: c, in: in, t: in.Table.Ref.(*table), name: name, args: args, prepared: prepared}
+}
+
 // stage runs a staged statement.
 func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
-	s := &staging{
-		c: c, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted(),
-		args: args, prepared: prepared,
-	}
+	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if err = s.begin(ctx); err != nil {
-		return staged{}, err
+		return ran, err
 	}
-	if err = s.create(ctx); err == nil {
+	if err = s.clock(ctx); err == nil {
+		err = s.create(ctx, in.Stage.Columns)
+	}
+	if err == nil {
 		ran.rows, err = s.fill(ctx)
 	}
 	if err == nil {
@@ -72,7 +75,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	}
 	if err != nil {
 		s.undo(ctx)
-		return staged{}, err
+		return ran, err
 	}
 	return ran, s.end(ctx, ran.marked || ran.rows == 0)
 }
@@ -108,28 +111,26 @@ func (s *staging) begin(ctx context.Context) error {
 // defaults as well, and NULL in the key alone: a file may have too few fields,
 // and SET reads what became of them. A user who may not read the target gets
 // the types that the catalog tells.
-func (s *staging) create(ctx context.Context) error {
-	if err := s.clock(ctx); err != nil {
-		return err
-	}
+func (s *staging) create(ctx context.Context, columns []string) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
-	columns := make([]string, len(s.in.Stage.Columns))
-	for i, col := range s.in.Stage.Columns {
-		columns[i] = target + "." + catalog.Quote(col)
+	list := make([]string, len(columns))
+	for i, col := range columns {
+		list[i] = target + "." + catalog.Quote(col)
 	}
+	load := s.in.Stage != nil && s.in.Stage.Load
 	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
 	begin := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
-	if s.in.Stage.Load {
+	if load {
 		source = target
 		if s.in.Stage.Key >= 0 {
 			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
 		}
 	}
-	text := begin + key + engine + " SELECT " + strings.Join(columns, ", ") + " FROM " + source + " LIMIT 0"
+	text := begin + key + engine + " SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.createAs(ctx, text)
-	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !s.in.Stage.Load {
-		types, defErr := s.t.c.catalog.Definitions(ctx, s.t.name, s.in.Stage.Columns)
+	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !load {
+		types, defErr := s.t.c.catalog.Definitions(ctx, s.t.name, columns)
 		if defErr != nil {
 			return err
 		}
@@ -176,7 +177,7 @@ func (s *staging) createError(err error) error {
 	switch {
 	case isServerError(err, errDatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
-	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Stage.Load:
+	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Stage != nil && s.in.Stage.Load:
 		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
@@ -341,96 +342,5 @@ func (c *conn) always(ctx context.Context, text string) (err error) {
 func (c *conn) dropLeftStage(ctx context.Context) {
 	if c.stageLeft != "" && c.always(ctx, "DROP TEMPORARY TABLE IF EXISTS "+c.stageLeft) == nil {
 		c.stageLeft = ""
-	}
-}
-
-// runStaged runs a staged statement, once more where its table has changed.
-func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
-	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
-	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
-		st = again
-		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
-		c.after(st, err)
-	}
-	if err != nil {
-		return ran, c.connector.counts.note(err)
-	}
-	collect(ctx, st.plan, []insert.Block{ran.block})
-	return ran, nil
-}
-
-// execStaged executes a staged statement.
-func (c *conn) execStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	var res driver.Result = driver.RowsAffected(0)
-	ran, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		res, err = c.execArgs(ctx, text, args, prepared)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	affected, server := counts(res)
-	in := *st.staged()
-	in.Rows, in.Marker = int(ran.rows), ran.marked
-	if in.Upsert && ran.rows > 1 {
-		in.UpsertMarker = false // each row sets the marker anew
-	}
-	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
-	return &result{Result: res, id: id}, nil
-}
-
-// queryStaged is execStaged for a statement that answers with rows. They are
-// read before the transaction ends.
-func (c *conn) queryStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
-	var rows *readRows
-	_, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		rows, err = c.readAll(ctx, text, args, prepared)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-// readAll runs a query and reads all its rows.
-func (c *conn) readAll(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (*readRows, error) {
-	query := func() (driver.Rows, error) { return c.innerConn.QueryContext(ctx, text, args) }
-	if prepared || len(args) > 0 && !c.connector.interpolates() {
-		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		query = func() (driver.Rows, error) { return queryStmt(ctx, s, args) }
-	}
-	rows, err := query()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	return read(rows)
-}
-
-// read reads all rows.
-func read(rows driver.Rows) (*readRows, error) {
-	r := &readRows{columns: rows.Columns()}
-	r.describe(rows)
-	for {
-		row := make([]driver.Value, len(r.columns))
-		switch err := rows.Next(row); err {
-		case nil:
-		case io.EOF:
-			return r, nil
-		default:
-			return nil, err
-		}
-		for i, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[i] = slices.Clone(b)
-			}
-		}
-		r.rows = append(r.rows, row)
 	}
 }

@@ -72,6 +72,13 @@ func TestStagedWithFewRights(t *testing.T) {
 					}
 				}
 				same()
+				if _, err := plain.Exec("INSERT INTO want (a, d, n) VALUES (30, 2, DEFAULT)"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (1-1, 30, 2, DEFAULT)"); err != nil {
+					t.Error(err)
+				}
+				same()
 			})
 		}
 		t.Run(target.Name+"/LOAD DATA without SELECT", func(t *testing.T) {

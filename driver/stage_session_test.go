@@ -56,6 +56,16 @@ var scripts = []script{
 	{name: "the id before, in a transaction", lines: []string{"DO LAST_INSERT_ID(777)", "BEGIN", copyID, last, "INSERT IGNORE INTO t (a) SELECT 1 FROM s WHERE FALSE", last, "INSERT INTO t (a) SELECT a + 10 FROM s WHERE a > 3", last, "COMMIT", show}},
 	{name: "the id in the select", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (a, b) SELECT a, LAST_INSERT_ID() FROM s ORDER BY a", show, last,
 		"INSERT INTO t (id, a, b) SELECT NULL, 7, LAST_INSERT_ID()", "SELECT b > 1000000 FROM t WHERE a = 7", "INSERT INTO t (b, a) SELECT LAST_INSERT_ID(), 8 WHERE LAST_INSERT_ID() > 0 ORDER BY LAST_INSERT_ID()", "SELECT b > 1000000 FROM t WHERE a = 8"}},
+	{name: "the id before, in the row behind the key", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t VALUES (NULL, 1, LAST_INSERT_ID(), DEFAULT)", last, "SELECT b FROM t WHERE a = 1",
+		"INSERT INTO t (id, a, b) VALUES (0, 2, LAST_INSERT_ID()), (DEFAULT, 3, LAST_INSERT_ID())", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "SELECT COUNT(DISTINCT b) FROM t WHERE a > 1",
+		"INSERT INTO t SET id = NULL, a = 4, b = LAST_INSERT_ID()", last, "REPLACE INTO t (id, a, b) VALUES (NULL, 4, LAST_INSERT_ID()), (500, 5, LAST_INSERT_ID())", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (id, a, b) VALUES (NULL, 4, LAST_INSERT_ID()) ON DUPLICATE KEY UPDATE b = VALUES(b)", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (id, a, b) VALUES (NULL, 6, LAST_INSERT_ID()) ON DUPLICATE KEY UPDATE b = VALUES(b)", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 8, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 8, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (id, a, b) VALUES (LAST_INSERT_ID() * 0 + 33, 9, LAST_INSERT_ID())", show, "INSERT INTO t (id, a, b) VALUES (NULL, 10, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
+	{name: "the id before, in an answer with rows", only: "mariadb", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a, b) VALUES (NULL, 1, LAST_INSERT_ID()) RETURNING a, b", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (a, b) VALUES (2, 'x'), (3, 'y') RETURNING a, LAST_INSERT_ID() > 0", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (NULLIF(1, 1), 4) RETURNING id, a, b", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
 	{name: "autocommit off", lines: []string{"SET autocommit = 0", copyS, "2:" + show, auto, fails, auto, show, "ROLLBACK", show, copyS, "COMMIT", "2:" + show, breaks, auto, "SET autocommit = 1", "SELECT COUNT(*) FROM log"}},
 	{name: "a transaction", lines: []string{"BEGIN", "INSERT INTO s VALUES (14, 4, 'w')", copyS, "2:" + show, fails, breaks, show, "ROLLBACK", show, "2:SELECT COUNT(*) FROM s", "SELECT COUNT(*) FROM log", copyS, "2:" + show}},
 	{name: "savepoints", lines: []string{"BEGIN", "SAVEPOINT one", "INSERT INTO s VALUES (14, 4, 'w')", "SAVEPOINT two", copyS, "ROLLBACK TO SAVEPOINT two", show, copyS, fails, "SAVEPOINT three", breaks, "ROLLBACK TO SAVEPOINT three", show, "ROLLBACK TO SAVEPOINT one", show, "COMMIT", show}},
@@ -204,7 +214,7 @@ func tell(conn *sql.Conn, text string) string {
 		}
 		return err.Error()
 	}
-	if !strings.HasPrefix(text, "SELECT") {
+	if !strings.HasPrefix(text, "SELECT") && !strings.Contains(text, "RETURNING") {
 		res, err := conn.ExecContext(ctx, text)
 		if err != nil {
 			return number(err)

@@ -238,7 +238,9 @@ var twinShapes = []twinShape{
 	{"(k, v, id, n) SELECT {K}, {E}, ELT(s.id, '0', {K} * 10, '-{K}'), {N} FROM s ORDER BY s.id", true, ""},
 	{"(id, k, n, v) SELECT {K} * 10 + s.id, {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
 	{"(k, n, v) SELECT DISTINCT {K}, s.id, {E} FROM s ORDER BY s.id", true, ""},
-	{"(k, n, v) SELECT {K}, q.n + 5, {E} FROM {T} q JOIN s ON s.id = 1 WHERE q.k = -2 ORDER BY q.id", true, ""},
+	// Not {E}: MySQL puts the rows of a select that reads the target into a
+	// temporary table of its own, where a DOUBLE becomes another string.
+	{"(k, n, v) SELECT {K}, q.n + 5, q.v FROM {T} q WHERE q.k = -2 ORDER BY q.id", false, ""},
 	{"(k, n, v) SELECT {K}, {N}, {E} FROM s WHERE s.id > 9", true, ""},
 	{"(id, k, n, v) VALUES (1-1, {K}, 1, {E}), (DEFAULT, {K}, 2, {E}), ({K} * 10 + 0, {K}, 3, {E})", false, ""},
 	{"(v, id, n, k) VALUES ({E}, NULLIF(1, 1), 1, {K})", false, ""},

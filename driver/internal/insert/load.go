@@ -117,6 +117,14 @@ func (w *insertReader) file(xml bool) error {
 	return nil
 }
 
+// unqualify takes off what stands before the last part of a column's name,
+// which was read from start on: a stage has another name.
+func (w *insertReader) unqualify(start int, name string) {
+	if end := w.prevEnd - len(name); end > start {
+		w.replaceText(always, start, end, "")
+	}
+}
+
 // keyReads makes an expression, from its first token to this one, read a key
 // that the file does not give as 0: AUTO_INCREMENT has no NULL.
 func (w *insertReader) keyReads(value cursor) {

@@ -10,8 +10,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// A Stage is how a statement runs whose rows or keys only the server knows: its
-// source puts them, byte for byte as the user wrote it, into a temporary table
+// A Stage is how a statement runs whose rows only the server knows: its source
+// puts them, byte for byte as the user wrote it, into a temporary table
 // with the target's own column types. There the rows are counted and looked
 // at, and from there they are copied with their keys.
 //
@@ -51,31 +51,9 @@ var clocks = map[string]bool{
 	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
 }
 
-// endSource notes that the source ends here, with the version comment that ends
-// behind it.
+// endSource notes that the source ends here.
 func (w *insertReader) endSource() {
-	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
-	if gap := w.text[w.prevEnd:w.tok.Pos]; straddles(gap) {
-		if end := strings.Index(gap, "*/"); !strings.Contains(gap[:max(end, 0)], "/*") {
-			w.source.to += end + len("*/")
-		}
-	}
-}
-
-// whole says whether every version comment that a piece of the text holds a
-// part of is in it from its beginning to its end.
-func (w *insertReader) whole(piece string) bool {
-	in := w.s.Over(piece)
-	for star := false; ; {
-		t := in.Next()
-		switch {
-		case t.Kind == lex.EOF:
-			return true
-		case t.Kind == lex.Bad, t.Kind == '/' && star && piece[t.Pos-1] == '*':
-			return false
-		}
-		star = t.Kind == '*'
-	}
+	w.source.to, w.sourceInput, w.tailEdit = w.pieceEnd(), w.params, len(w.edits)
 }
 
 // finishStaged notes a statement whose rows are staged.
@@ -112,8 +90,8 @@ func (w *insertReader) finishStaged() error {
 	}
 	s.marker = w.Table.Marker && w.lastCall < 0
 	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
-		if !w.whole(piece) {
-			return refuse(w.Table, "a version comment begins in one part of it and ends in another, and its parts go to the server one by one", "write it without that comment")
+		if !whole(w.s.Over(piece)) {
+			return w.straddled()
 		}
 	}
 	if err := w.checkSource(s); err != nil {
@@ -129,27 +107,10 @@ func (w *insertReader) finishStaged() error {
 
 // stagedSource is what follows the stage's name in the text that fills it.
 func (w *insertReader) stagedSource(s *Stage) string {
-	var edits []edit
-	for _, q := range w.qualifiers {
-		edits = append(edits, edit{pos: int32(q.from), end: int32(q.to), ref: w.newText("")})
+	if s.Load {
+		return w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 	}
-	for _, e := range w.edits[w.firstEdit:w.tailEdit] {
-		switch {
-		case s.Load:
-			edits = append(edits, e)
-		case (e.kind == key || e.kind == keySpace) && e.end > e.pos: // DEFAULT or the like, of which the stage knows none
-			edits = append(edits, edit{pos: e.pos, end: e.end, ref: w.newText(" NULL")})
-		}
-	}
-	slices.SortStableFunc(edits, func(a, b edit) int { return int(a.pos - b.pos) })
-	source := w.edited(w.source.from, w.source.to, edits)
-	switch {
-	case s.Load:
-		return source
-	case w.form == assigned:
-		return " " + source
-	}
-	return " (" + quoteList(s.Columns) + ") " + source
+	return " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]
 }
 
 // edited is a piece of the text with edits of fixed texts.
