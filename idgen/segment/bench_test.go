@@ -10,6 +10,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // bare is what a call of Next is held against.
@@ -92,6 +93,34 @@ func BenchmarkNext(b *testing.B) {
 			}
 		})
 	})
+}
+
+// A row with a key of its own, below what the row is known to stand at.
+func BenchmarkSkip(b *testing.B) {
+	g := segment.New(segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1 << 60, Step: 1000}), "a", nil)
+	defer g.Close()
+	ctx := b.Context()
+	b.ReportAllocs()
+	for k := int64(1); b.Loop(); k++ {
+		if err := g.Skip(ctx, k); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// One range of leaf_alloc on a real server.
+func BenchmarkAllocStore(b *testing.B) {
+	db := pool(b, mysqltest.Database(b), "")
+	s := allocStore(b, db, "leaf_alloc")
+	if err := s.Ensure(b.Context(), "a", 1, 10); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := s.Fetch(b.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
 
 // Segments follow each other every 1,000,000 ids or less, and a fetch takes 5 ms. waits

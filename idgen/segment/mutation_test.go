@@ -1,0 +1,120 @@
+package segment
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// mutation breaks one rule in the source, for the compiler alone, and the model must
+// find what comes of it. A rule that is kept in several places is broken in all of them:
+// one alone would still hold. A text that no longer occurs exactly once fails the test.
+type mutation struct {
+	rule    string
+	in      string // the model's case
+	replace []replacement
+}
+
+type replacement struct{ file, old, new string }
+
+var mutations = []mutation{
+	{"a row below what was seen gives no range", "goes back", []replacement{
+		{"alloc.go", "literal(q.Tag), step, q.Seen,", "literal(q.Tag), step, 0,"},
+		{"alloc.go", "id-q.N < max(q.Seen, q.Floor):", "id-q.N < q.Floor:"},
+		{"alloc.go", "case row.MaxID < q.Seen:", "case false:"},
+		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen:", "case false:"},
+	}},
+	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
+		{"skip.go", "case k < g.top:", "case true:"},
+	}},
+	{"Skip returns when the row stands above the key: not when the ids below are given up", "keys", []replacement{
+		{"fetch.go", "w.key > 0 && w.key < g.top", "w.key > 0"},
+	}},
+	{"Skip gives up what is left of the segment in use", "one process", []replacement{
+		{"skip.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
+	}},
+	{"Skip gives up what is in the queue", "one process", []replacement{
+		{"skip.go", "g.queue[0].start <= k {", "g.queue[0].start < 0 {"},
+	}},
+	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
+		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
+	}},
+	{"a fetch under way is cut to what was not skipped", "goes back", []replacement{
+		{"fetch.go", "low := min(g.floor, s.end)", "low := s.start"},
+	}},
+	{"a range whose answer was lost is not used", "cuts", []replacement{
+		{"alloc.go", "\tres, err := c.ExecContext(ctx, s.updateText(q))\n\tif err != nil {\n\t\treturn 0, 0, err\n\t}\n",
+			"\tres, err := c.ExecContext(ctx, s.updateText(q))\n\tif err != nil {\n\t\treturn 1, max(q.Seen, q.Floor) + q.N, nil\n\t}\n"},
+	}},
+	{"the range is what the server says it wrote", "keys", []replacement{
+		{"alloc.go", "LAST_INSERT_ID(GREATEST(max_id, %d) + %d)", "LAST_INSERT_ID(max_id + %d)"},
+		{"alloc.go", "s.table, q.Floor, q.N, literal", "s.table, q.N, literal"},
+		{"alloc.go", "id-q.N < max(q.Seen, q.Floor):", "id-q.N < q.Seen:"},
+		{"alloc.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, q.Floor), End: max(id-q.N, q.Floor) + q.N,"},
+	}},
+}
+
+// mutantStates bounds the search for a violation.
+const mutantStates = 20_000
+
+// TestMutations compiles the package once for each mutation.
+func TestMutations(t *testing.T) {
+	if raceEnabled || testing.Short() {
+		return // they run without the race detector, beside the model
+	}
+	for _, m := range mutations {
+		t.Run(m.rule, func(t *testing.T) {
+			out, err := exec.Command(m.build(t), "-test.run=^TestModel$", "-model.case="+m.in, fmt.Sprint("-model.states=", mutantStates)).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), "states: ") {
+				t.Fatalf("the model found nothing: is the rule needed, and does the model know why? %v\n%s", err, out)
+			}
+			_, found, _ := strings.Cut(string(out), "after ")
+			t.Log(strings.Join(strings.SplitN(found, "\n", 3)[:2], " "))
+		})
+	}
+}
+
+// build compiles the package's tests with the replacements.
+func (m mutation) build(t *testing.T) (binary string) {
+	t.Helper()
+	dir := t.TempDir()
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := map[string]string{}
+	overlay := map[string]string{}
+	for _, r := range m.replace {
+		if sources[r.file] == "" {
+			text, err := os.ReadFile(r.file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sources[r.file] = string(text)
+		}
+		if n := strings.Count(sources[r.file], r.old); n != 1 {
+			t.Fatalf("%s holds %q %d times; the mutation needs it once", r.file, r.old, n)
+		}
+		sources[r.file] = strings.Replace(sources[r.file], r.old, r.new, 1)
+		overlay[filepath.Join(here, r.file)] = filepath.Join(dir, r.file)
+	}
+	list, err := json.Marshal(map[string]any{"Replace": overlay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources["overlay.json"] = string(list)
+	for file, text := range sources {
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	binary = filepath.Join(dir, "segment.test")
+	if out, err := exec.Command("go", "test", "-c", "-o", binary, "-overlay="+filepath.Join(dir, "overlay.json"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("compiling: %v\n%s", err, out)
+	}
+	return binary
+}

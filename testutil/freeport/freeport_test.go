@@ -1,0 +1,25 @@
+package freeport
+
+import (
+	"fmt"
+	"net"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	p, err := Find(0, 10, -1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p+10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if free(p, []int{0, 10}) {
+		t.Errorf("%d is said to be free while somebody listens on %d", p, p+10)
+	}
+	if !free(p, []int{0, 11}) {
+		t.Errorf("%d is said to be taken", p)
+	}
+}
