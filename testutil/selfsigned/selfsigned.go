@@ -24,7 +24,10 @@ import (
 )
 
 // A Certificate is its own authority, and good for servers and clients.
-type Certificate struct{ cert, key []byte }
+type Certificate struct {
+	cert, key []byte // PEM
+	client    *tls.Config
+}
 
 // New makes a certificate.
 func New() (*Certificate, error) {
@@ -52,22 +55,22 @@ func New() (*Certificate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("selfsigned: %w", err)
 	}
-	return &Certificate{
+	c := &Certificate{
 		cert: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert}),
 		key:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
-	}, nil
-}
-
-// Client returns the settings of a client that trusts the certificate and shows it where it is asked for one.
-func (c *Certificate) Client() (*tls.Config, error) {
+	}
 	pair, err := tls.X509KeyPair(c.cert, c.key)
 	if err != nil {
 		return nil, fmt.Errorf("selfsigned: %w", err)
 	}
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(c.cert)
-	return &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}, nil
+	roots.AddCert(pair.Leaf)
+	c.client = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}
+	return c, nil
 }
+
+// Client returns the settings of a client that trusts the certificate and shows it where it is asked for one.
+func (c *Certificate) Client() *tls.Config { return c.client.Clone() }
 
 // Write puts the certificate and its key into a folder, in the form of PEM, as servers read them.
 func (c *Certificate) Write(dir string) (certFile, keyFile string, err error) {

@@ -22,10 +22,7 @@ func TestBothSidesTrustIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := cert.Client()
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := cert.Client()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	s.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: client.RootCAs}
 	s.StartTLS()

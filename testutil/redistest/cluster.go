@@ -1,0 +1,118 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/process"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+)
+
+// A Cluster is three nodes that hold a third of the keys each. It has no replicas: while a node is away every key is refused
+// (CLUSTERDOWN), after it has been missed for two seconds.
+type Cluster struct {
+	Nodes [3]*Server
+	cfg   Config
+	cert  *selfsigned.Certificate
+}
+
+// StartCluster starts a cluster for one test.
+func StartCluster(tb testing.TB, cfg Config) *Cluster {
+	tb.Helper()
+	c := &Cluster{cfg: cfg}
+	var err error
+	if c.cert, err = cfg.certificate(); err != nil {
+		tb.Fatal(err)
+	}
+	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for i := range c.Nodes {
+		n, err := newServer(cfg, c.cert, port+i, "cluster-enabled yes", "cluster-config-file ../nodes.conf",
+			"cluster-node-timeout 2000", fmt.Sprintf("cluster-port %d", port+3+i))
+		if err != nil {
+			tb.Fatal(err)
+		}
+		n.Finish(tb)
+		c.Nodes[i] = n
+		if err := os.WriteFile(filepath.Join(n.Dir(), "nodes.conf"), []byte(members(port, i)), 0o600); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	if err := errors.Join(launchAll(c.Nodes[:]...), c.Await()); err != nil {
+		tb.Fatal(err)
+	}
+	return c
+}
+
+// members is what node i would have saved as a member of the cluster, so that the nodes need not be made one.
+func members(port, i int) string {
+	var b strings.Builder
+	for k, slots := range []string{"0-5460", "5461-10922", "10923-16383"} {
+		flags := "master"
+		if k == i {
+			flags = "myself,master"
+		}
+		fmt.Fprintf(&b, "%040x 127.0.0.1:%d@%d %s - 0 0 %d connected %s\n", k+1, port+k, port+3+k, flags, k+1, slots)
+	}
+	return b.String() + "vars currentEpoch 3 lastVoteEpoch 0\n"
+}
+
+// Options returns what a client needs to know.
+func (c *Cluster) Options() *redis.UniversalOptions {
+	o := options(c.cfg, c.cert, c.Nodes[:]...)
+	o.IsClusterMode = true
+	return o
+}
+
+// FlushAll removes all keys.
+func (c *Cluster) FlushAll() error {
+	var errs []error
+	for _, n := range c.Nodes {
+		errs = append(errs, n.FlushAll())
+	}
+	return errors.Join(errs...)
+}
+
+// Await waits until every node serves its keys, which takes two seconds after a start.
+func (c *Cluster) Await() error {
+	for _, n := range c.Nodes {
+		err := process.Until(func(ctx context.Context) error {
+			info, err := n.ask(ctx, "CLUSTER", "INFO")
+			if err == nil && !strings.Contains(info.(string), "cluster_state:ok") {
+				err = errors.New("redistest: the cluster is not whole")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// launchAll starts servers at the same time.
+func launchAll(servers ...*Server) error {
+	for _, s := range servers {
+		if err := s.Launch(); err != nil {
+			return err
+		}
+	}
+	for _, s := range servers {
+		if err := s.Await(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
