@@ -116,6 +116,30 @@ func (p *Process) Await() error {
 	return nil
 }
 
+// StartAll starts those that do not run at the same time: nodes of a cluster may serve only together.
+func StartAll[S interface {
+	Running() bool
+	Launch() error
+	Await() error
+}](servers ...S) error {
+	var launched []S
+	for _, s := range servers {
+		if s.Running() {
+			continue
+		}
+		if err := s.Launch(); err != nil {
+			return err
+		}
+		launched = append(launched, s)
+	}
+	for _, s := range launched {
+		if err := s.Await(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Until asks again and again until there is nothing to object, and gives up when that takes too long.
 func Until(ask func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)

@@ -50,7 +50,7 @@ func StartCluster(tb testing.TB, cfg Config) *Cluster {
 			tb.Fatal(err)
 		}
 	}
-	if err := errors.Join(launchAll(c.Nodes[:]...), c.Await()); err != nil {
+	if err := c.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	return c
@@ -76,6 +76,14 @@ func (c *Cluster) Options() *redis.UniversalOptions {
 	return o
 }
 
+// Start starts every node that does not run, and waits until the cluster serves.
+func (c *Cluster) Start() error {
+	if err := process.StartAll(c.Nodes[:]...); err != nil {
+		return err
+	}
+	return c.Await()
+}
+
 // FlushAll removes all keys.
 func (c *Cluster) FlushAll() error {
 	var errs []error
@@ -96,21 +104,6 @@ func (c *Cluster) Await() error {
 			return err
 		})
 		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// launchAll starts servers at the same time.
-func launchAll(servers ...*Server) error {
-	for _, s := range servers {
-		if err := s.Launch(); err != nil {
-			return err
-		}
-	}
-	for _, s := range servers {
-		if err := s.Await(); err != nil {
 			return err
 		}
 	}

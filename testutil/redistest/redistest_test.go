@@ -152,7 +152,7 @@ func TestFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
 	want(t, c, "lost", "")
 
 	began = time.Now()
-	do(t, was.Start, r.Await)
+	do(t, r.Start)
 	t.Logf("the old primary is a replica after %v", time.Since(began).Round(time.Millisecond))
 	now, err := r.Primary()
 	if err != nil || now == was {
@@ -177,7 +177,7 @@ func TestCutReplicationHeals(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.Index(r.Nodes[:], p)
-	do(t, r.Nodes[(i+1)%3].Kill9, r.Sentinels[0].Kill9, r.Await, r.Nodes[(i+1)%3].Start, r.Sentinels[0].Start, r.Await)
+	do(t, r.Nodes[(i+1)%3].Kill9, r.Sentinels[0].Kill9, r.Await, r.Start)
 }
 
 func TestCluster(t *testing.T) {
@@ -203,11 +203,11 @@ func TestCluster(t *testing.T) {
 	if err == nil {
 		t.Error("a cluster that lacks a node takes writes")
 	}
-	do(t, k.Nodes[1].Start, k.Await)
+	do(t, k.Start)
 	for _, key := range keys {
 		set(t, c, key, "2")
 	}
-	do(t, k.Nodes[2].Kill9, k.Nodes[2].Wipe, k.Nodes[2].Start, k.Await)
+	do(t, k.Nodes[2].Kill9, k.Nodes[2].Wipe, k.Start)
 	want(t, c, keys[0], "2")
 	want(t, c, keys[2], "")
 	do(t, k.FlushAll)

@@ -59,14 +59,7 @@ func StartReplicated(tb testing.TB, cfg Config) *Replicated {
 		}
 		r.Sentinels[i].Finish(tb)
 	}
-	err = launchAll(r.Nodes[:]...)
-	if err == nil {
-		err = launchAll(r.Sentinels[:]...)
-	}
-	if err == nil {
-		err = r.Await()
-	}
-	if err != nil {
+	if err := r.Start(); err != nil {
 		tb.Fatal(err)
 	}
 	return r
@@ -105,6 +98,14 @@ func (r *Replicated) Options() *redis.UniversalOptions {
 	o := options(r.cfg, r.cert, r.Sentinels[:]...)
 	o.MasterName = PrimaryName
 	return o
+}
+
+// Start starts every node and Sentinel that does not run, and waits until all is whole.
+func (r *Replicated) Start() error {
+	if err := process.StartAll(slices.Concat(r.Nodes[:], r.Sentinels[:])...); err != nil {
+		return err
+	}
+	return r.Await()
 }
 
 // Primary returns the node that takes writes, as soon as all Sentinels that run name the same one.
