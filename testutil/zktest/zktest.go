@@ -8,7 +8,8 @@
 //	s.Kill9()
 //	s.Start() // with its data; after s.Wipe() without
 //
-// Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs, as with any server.
+// A client that was connected before Wipe or Restore never comes back: a server refuses who has seen later changes than its
+// own. Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs, as with any server.
 //
 // Each server listens on free ports of 127.0.0.1 and goes with the test process, and its folder too. install.sh fetches the
 // server with Maven; a missing one fails the test. The package cuts no network, which is netfault's.
