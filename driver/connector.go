@@ -31,7 +31,9 @@ var (
 )
 
 // Driver is the database/sql driver. Applications use it by its Name.
-type Driver struct{}
+type Driver struct {
+	connector *Connector // of a pool; nil for the registered driver
+}
 
 // Open connects once, with a connector of its own that lasts as long as the
 // connection. database/sql calls OpenConnector instead.
@@ -153,7 +155,7 @@ func check(cfg *Config) error {
 }
 
 // Driver is part of driver.Connector.
-func (c *Connector) Driver() driver.Driver { return Driver{} }
+func (c *Connector) Driver() driver.Driver { return Driver{c} }
 
 // Connect makes a connection. The first one also reads what all share, such
 // as leaf_alloc's tags under leafTables=auto.

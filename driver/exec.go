@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
@@ -26,7 +27,7 @@ type sender func(p *insert.Plan, blocks []insert.Block) error
 func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, send sender) (*statement, []insert.Block, error) {
 	blocks, err := c.reserve(ctx, st.plan, args)
 	if err != nil {
-		return st, nil, err
+		return st, nil, c.connector.counts.note(err)
 	}
 	err = send(st.plan, blocks)
 	c.after(st, err)
@@ -79,7 +80,7 @@ func (c *conn) exec(ctx context.Context, st *statement, text string, args []driv
 			return err
 		}
 		t := p.Template(blocks)
-		res, err = c.execArgs(ctx, t.Text, c.bindArgs(t, blocks, args), false)
+		res, err = c.execArgs(ctx, t.Text, c.bindArgs(p, t, blocks, args), false)
 		c.unbindArgs()
 		return err
 	})
@@ -115,7 +116,7 @@ func (c *conn) query(ctx context.Context, st *statement, text string, args []dri
 			return err
 		}
 		t := p.Template(blocks)
-		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(t, blocks, args)) // ErrSkip: the block is a gap
+		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(p, t, blocks, args)) // ErrSkip: the block is a gap
 		c.unbindArgs()
 		return err
 	})
@@ -169,10 +170,12 @@ func (c *conn) stagedStatement(ctx context.Context, text string) (*statement, er
 	settings.StageArguments = true
 	st, _, err := c.plan(ctx, text, settings)
 	if err == nil && st.refusal != nil {
-		c.connector.counts.refused(st.refusal)
-		return nil, st.refusal
+		err = st.refusal
 	}
-	return st, err
+	if err != nil {
+		return nil, c.connector.counts.note(err)
+	}
+	return st, nil
 }
 
 // execInParts executes a text that has to be cut: what is behind the cut can
@@ -252,8 +255,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		if b.N == 0 {
 			continue
 		}
-		var err error
-		if b.First, err = p.Inserts[i].Table.Ref.(*table).next(ctx, c.innerConn, b.N); err != nil {
+		if err := p.Inserts[i].Table.Ref.(*table).draw(ctx, c.innerConn, b); err != nil {
 			return nil, err
 		}
 	}
@@ -261,8 +263,10 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 }
 
 // bindArgs makes a template's arguments in the connection's scratch.
-func (c *conn) bindArgs(t *insert.Template, blocks []insert.Block, args []driver.NamedValue) []driver.NamedValue {
-	c.args = insert.AppendArgs(c.args[:0], args, t, blocks, argument)
+func (c *conn) bindArgs(p *insert.Plan, t *insert.Template, blocks []insert.Block, args []driver.NamedValue) []driver.NamedValue {
+	c.args = insert.AppendArgs(c.args[:0], args, t, blocks, func(i int, b *insert.Block, k int) driver.NamedValue {
+		return driver.NamedValue{Value: idValue(p.Inserts[i].Table.UUID, b, k)}
+	}, func(n int64) driver.NamedValue { return driver.NamedValue{Value: n} })
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -280,7 +284,17 @@ func (c *conn) unbindArgs() {
 	}
 }
 
-func argument(id int64) driver.NamedValue { return driver.NamedValue{Value: id} }
+// idValue is the k-th id of a block as an argument.
+func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
+	switch form {
+	case insert.UUIDText:
+		return uuid.UUID(b.UUIDAt(k)).String()
+	case insert.UUIDBytes:
+		id := b.UUIDAt(k)
+		return id[:]
+	}
+	return b.First + int64(k)
+}
 
 // interpolates reports whether the inner driver puts arguments into texts.
 func (c *Connector) interpolates() bool {

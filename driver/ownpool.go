@@ -25,8 +25,9 @@ func ownPool(inner driver.Connector, conns int) *sql.DB {
 // ownMySQL is cfg for connections of ours.
 func ownMySQL(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
-	own.ClientFoundRows = false // rows that changed are counted
-	own.RejectReadOnly = false  // ownConn does as much, and lets the error be seen
+	own.ClientFoundRows = false  // rows that changed are counted
+	own.InterpolateParams = true // one round trip a question
+	own.RejectReadOnly = false   // ownConn does as much, and lets the error be seen
 	return own
 }
 

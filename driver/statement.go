@@ -61,12 +61,11 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text, c.settings)
-	if err != nil {
-		return nil, err
+	if err == nil && st.refusal != nil {
+		err = st.refusal
 	}
-	if st.refusal != nil {
-		c.connector.counts.refused(st.refusal)
-		return nil, st.refusal
+	if err != nil {
+		return nil, c.connector.counts.note(err)
 	}
 	if c.unseen && st.positional() {
 		if st, err = c.verify(ctx, text, st); err != nil {

@@ -1,17 +1,100 @@
 package driver
 
 import (
+	"cmp"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// Stats counts what a Connector did since it was made.
+// Stats is what a Connector believes and has done since it was made: counts
+// rise, the rest is as it stands now. Reading it asks no server.
 type Stats struct {
-	Statements int64 // INSERTs that got ids
-	IDs        int64 // ids they got
-	Fetches    int64 // ranges fetched from leaf_alloc, by all that share it
+	Tables []TableStats // that statements named, by name
+	Tags   []TagStats   // that ids came from, by name; of all Connectors that share the store
+}
+
+// TableStats are of one configured table, or of refused statements whose table
+// could not be told (Name is "" then).
+type TableStats struct {
+	Name       string // db.table
+	Generator  string // "segment", "snowflake", or the type of a Generator of the caller's
+	Tag        string // biz_tag, for segment
+	Statements int64  // that got ids
+	IDs        int64  // they got
+	Refused    int64  // statements that were not run: refused, or no ids could be had
+	// LastRefusal is why the last one was not, and LastRefused when.
+	LastRefusal string
+	LastRefused time.Time
+}
+
+// TagStats are of one row of leaf_alloc.
+type TagStats struct {
+	Tag string
+	segment.Stats
+}
+
+// statsTimeout bounds the wait for a connection of a pool whose driver is
+// wrapped.
+const statsTimeout = 5 * time.Second
+
+// StatsOf returns the Stats of a pool that was opened through mysql-leaf: by
+// sql.Open, or by sql.OpenDB with a Connector. Through a package that wraps the
+// driver (otelsql and the like) it borrows a connection of the pool for a
+// moment to find out; it waits 5 s at most for one. The error says that the
+// pool is not one of mysql-leaf's, or that none could be had.
+func StatsOf(db *sql.DB) (Stats, error) {
+	c, err := connectorOf(db)
+	if err != nil {
+		return Stats{}, err
+	}
+	return c.Stats(), nil
+}
+
+// connectorOf finds the Connector of a pool.
+func connectorOf(db *sql.DB) (*Connector, error) {
+	if d, ok := db.Driver().(Driver); ok && d.connector != nil {
+		return d.connector, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
+	defer cancel()
+	dc, err := db.Conn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer dc.Close()
+	var found *Connector
+	err = dc.Raw(func(inner any) error {
+		for inner != nil && found == nil {
+			switch c := inner.(type) {
+			case *conn:
+				found = c.connector
+			case interface{ Raw() driver.Conn }: // of otelsql, for one
+				inner = c.Raw()
+			default:
+				inner = nil
+			}
+		}
+		return nil
+	})
+	if err == nil && found == nil {
+		err = fmt.Errorf("leafsql: StatsOf: the pool's driver is %T; open it as %q, or ask the Connector", db.Driver(), Name)
+	}
+	return found, err
+}
+
+// Stats returns the Connector's.
+func (c *Connector) Stats() Stats {
+	return Stats{Tables: c.counts.stats(), Tags: c.ids.segments.stats()}
 }
 
 // counters are a Connector's, a table each: they outlive what is known of it.
@@ -21,11 +104,24 @@ type counters struct {
 }
 
 type tableCounts struct {
-	statements, ids, refusals atomic.Int64
-	lastRefusal               atomic.Pointer[string]
+	statements, ids, refused atomic.Int64
+	generator, tag           string // guarded by counters.mu
+	last                     atomic.Pointer[refusal]
 }
 
-func (c *counters) of(name catalog.Name) *tableCounts { return c.named(name.String()) }
+type refusal struct {
+	why string
+	at  time.Time
+}
+
+// of finds the counts of a configured table, which draws from a generator.
+func (c *counters) of(name catalog.Name, generator, tag string) *tableCounts {
+	t := c.named(name.String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t.generator, t.tag = generator, tag
+	return t
+}
 
 func (c *counters) named(name string) *tableCounts {
 	c.mu.Lock()
@@ -46,31 +142,50 @@ func (t *tableCounts) filled(n int) {
 	t.ids.Add(int64(n))
 }
 
-// refused counts a statement that was refused.
-func (c *counters) refused(r *RefusedError) {
-	t := c.named(r.Table)
-	t.refusals.Add(1)
-	reason := r.Reason
-	t.lastRefusal.Store(&reason)
-}
-
-// Stats returns the counts so far.
-func (c *Connector) Stats() Stats {
-	s := Stats{Fetches: c.ids.segments.fetches()}
-	c.counts.mu.Lock()
-	defer c.counts.mu.Unlock()
-	for _, t := range c.counts.tables {
-		s.Statements += t.statements.Load()
-		s.IDs += t.ids.Load()
+// note counts a statement that was not run because of err.
+func (c *counters) note(err error) error {
+	var name, why string
+	var refused *RefusedError
+	var unfit *TableError
+	var unfilled *FillError
+	switch {
+	case errors.As(err, &refused):
+		name, why = refused.Table, refused.Reason
+	case errors.As(err, &unfit):
+		name, why = unfit.Table, unfit.Reason
+	case errors.As(err, &unfilled):
+		name, why = unfilled.Table, unfilled.Err.Error()
+	default:
+		return err
 	}
-	return s
+	t := c.named(name)
+	t.refused.Add(1)
+	t.last.Store(&refusal{why, time.Now()})
+	return err
 }
 
-func (s *segments) fetches() (n int64) {
+func (c *counters) stats() []TableStats {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	list := make([]TableStats, 0, len(c.tables))
+	for name, t := range c.tables {
+		s := TableStats{Name: name, Generator: t.generator, Tag: t.tag, Statements: t.statements.Load(), IDs: t.ids.Load(), Refused: t.refused.Load()}
+		if last := t.last.Load(); last != nil {
+			s.LastRefusal, s.LastRefused = last.why, last.at
+		}
+		list = append(list, s)
+	}
+	slices.SortFunc(list, func(a, b TableStats) int { return cmp.Compare(a.Name, b.Name) })
+	return list
+}
+
+func (s *segments) stats() []TagStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, g := range s.tags {
-		n += g.Stats().Fetches
+	list := make([]TagStats, 0, len(s.tags))
+	for tag, g := range s.tags {
+		list = append(list, TagStats{tag, g.Stats()})
 	}
-	return n
+	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
+	return list
 }

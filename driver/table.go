@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,6 +16,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/uuid7"
 )
 
 const (
@@ -36,8 +38,9 @@ type table struct {
 	column  string // the key
 	highest int64  // the highest id the key column holds
 	integer bool
+	alone   bool // the key is the whole primary key
 	rule    Rule
-	gen     idgen.Generator
+	gen     idgen.Generator // nil: UUIDs
 	counts  *tableCounts
 
 	checked  atomic.Bool   // the leaf_alloc row was held against the keys
@@ -63,8 +66,15 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		return nil, err
 	}
 	highest, integer := key.Highest()
+	form := insert.NoUUID
+	if rule.Kind == UUID7 && rule.Generator == nil {
+		if form, err = c.uuidForm(name, key); err != nil && !lenient {
+			return nil, err
+		}
+		highest, integer = math.MaxInt64, false
+	}
 	switch {
-	case lenient && !integer:
+	case lenient && !integer && form == insert.NoUUID:
 		return nil, nil
 	case highest == 0:
 		return nil, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
@@ -74,27 +84,35 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	}
 	t := &table{
 		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
-		counts: c.counts.of(name), checking: make(chan struct{}, 1),
+		alone:    key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name }),
+		checking: make(chan struct{}, 1),
 	}
+	kind, tag := Segment, ""
 	switch {
 	case rule.Generator != nil:
-		t.gen = rule.Generator
+		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
-		t.gen = c.ids.snowflakes
+		t.gen, kind = c.ids.snowflakes, Snowflake
+	case rule.Kind == UUID7:
+		kind = UUID7
 	default:
-		t.gen = c.ids.segments.generator(rule.tag(name.Table))
+		tag = rule.tag(name.Table)
+		t.gen = c.ids.segments.generator(tag)
 	}
+	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
 	// temporary table are its own.
-	t.checked.Store(rule.Generator != nil || rule.Kind == Snowflake || c.ids.alloc() == nil || temporary)
+	t.checked.Store(kind != Segment || c.ids.alloc() == nil || temporary)
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
 		IntegerKey:   integer,
+		UUID:         form,
+		Unsigned:     key.Unsigned(),
 		KeepZero:     c.cfg.KeepZero,
 		Floors:       skips && !c.cfg.KeepExplicit,
-		Marker:       !c.cfg.ResultOnly,
-		UpsertMarker: !c.cfg.ResultOnly && key.Updatable,
+		Marker:       !c.cfg.ResultOnly && form == insert.NoUUID,
+		UpsertMarker: !c.cfg.ResultOnly && form == insert.NoUUID && key.Updatable,
 		Ref:          t,
 	}
 	for _, col := range columns {
@@ -106,6 +124,23 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		}
 	}
 	return desc, nil
+}
+
+// uuidForm is how a key column holds UUIDs.
+func (c *Connector) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
+	switch typ, length := key.Sized(); {
+	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
+		return insert.UUIDText, nil
+	case (typ == "binary" || typ == "varbinary") && length == 16:
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length >= 36 && c.cfg.UUID == "text":
+		return insert.UUIDText, nil
+	case typ == "varbinary" && length > 16 && c.cfg.UUID == "binary":
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length > 16:
+		return insert.NoUUID, &TableError{name.String(), key.Name, "its type " + key.Type + " does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary"}
+	}
+	return insert.NoUUID, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID"}
 }
 
 // keyColumn finds the column that a rule means.
@@ -156,6 +191,21 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 	case c.first("auto_increment " + name.String()):
 		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
+	return nil
+}
+
+// draw takes the ids of a block.
+func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
+	if t.gen != nil {
+		b.First, err = t.next(ctx, conn, b.N)
+		return err
+	}
+	ids, err := uuid7.New(b.N)
+	if err != nil {
+		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
+	}
+	b.UUID = ids.At(0)
+	t.counts.filled(b.N)
 	return nil
 }
 
@@ -271,7 +321,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.integer {
-		highest, known, err = t.c.catalog.HighestKey(ctx, name, t.column, t.highest)
+		highest, known, err = t.readHighest(ctx, name)
 		if isServerError(err, errLockWait) { // the application's own connection has locked the table
 			var s string
 			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
@@ -291,6 +341,17 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
 	}
 	return max(highest, 0), known, nil
+}
+
+// readHighest is the highest key of a table where an index tells it.
+func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
+	if known = t.alone && name == t.name; !known {
+		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
+			return 0, false, err
+		}
+	}
+	highest, err = t.c.catalog.Highest(ctx, name, t.column, t.highest)
+	return highest, err == nil, err
 }
 
 // createRow adds the row of a tag, starting above the keys of every table
@@ -398,7 +459,7 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
 		return
 	}
-	highest, known, err := t.c.catalog.HighestKey(ctx, t.name, t.column, t.highest)
+	highest, known, err := t.readHighest(ctx, t.name)
 	if err != nil || !known {
 		return
 	}

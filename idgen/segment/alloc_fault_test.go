@@ -123,6 +123,15 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.updates(120, 1)
 		}},
 		"0 rows: behind, then not": {script: func(s script) { s.fit(); s.updates(0, 0); s.reads("COMMIT", 90, 15, 1); s.updates(120, 1) }},
+		"conflicts for long, then behind, then not": {script: func(s script) {
+			s.fit()
+			for range 20 {
+				s.fails(updateText, errors.New("Error 1213 (40001): Deadlock found"))
+			}
+			s.updates(0, 0)
+			s.reads("COMMIT", 90, 15, 1)
+			s.updates(120, 1)
+		}},
 		"no insert id": {script: func(s script) {
 			s.fit()
 			s.updates(0, 1)

@@ -113,8 +113,8 @@ func (g *Generator) fetch() {
 }
 
 // request says what to ask the store for: how the row stands where that is not known,
-// else to move it above the keys that wait, else for ids, in number the pace's step or
-// as many as are wanted. step is 0 where it is not for ids.
+// else to move it above the keys that wait, by the row's step, else for ids, by the
+// pace's; in either case as many ids as are wanted. step is 0 where it is not for ids.
 func (g *Generator) request(now time.Time) (q Request, step int64) {
 	q = Request{Tag: g.tag, Seen: g.seen, Floor: g.floor}
 	if !g.pace.known(now) {
@@ -128,8 +128,14 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 		}
 	}
 	if key > 0 {
+		// Like the first range, the first one for a key is small: a program that
+		// writes a few seeds burns few ids.
+		n := q.Step
+		if !g.raised {
+			g.raised, n = true, min(n, firstRange)
+		}
 		q.Raise, q.Floor = true, key+1
-		q.N = min(q.Step, math.MaxInt64-q.Floor)
+		q.N = min(max(n, wanted), math.MaxInt64-q.Floor)
 		return q, 0
 	}
 	g.pace.measure(g.stats.IDs+g.cur.Load().issued(), now)

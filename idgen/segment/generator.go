@@ -34,6 +34,7 @@ type Generator struct {
 	pace     pace
 	seen     int64 // the end of the highest range fetched
 	top      int64 // the row stands here or above: seen, or what a look at it told
+	raised   bool  // a range was asked for because of a key
 	floor    int64 // the lowest id that may still be issued
 	waiters  []*waiter
 	fetching bool
@@ -54,6 +55,10 @@ type Stats struct {
 	Waits     int64 // calls of Next and Skip that waited for the store
 	Step      int64 // the last fetch's step; 0 before the first
 	Remaining int64 // ids in memory
+
+	Current Range // what ids are issued from; empty before the first range
+	Queued  Range // what comes after it, as far as it is in memory
+	Err     error // of the last fetch, nil where it went well
 }
 
 // New returns a generator for tag. Nothing is fetched before the first Next.
@@ -239,8 +244,15 @@ func (g *Generator) Stats() Stats {
 	stats.IDs += taken - s.skipped
 	stats.Dropped += s.skipped
 	stats.Remaining = s.size - taken
+	stats.Err = g.failure
+	if s.size > 0 {
+		stats.Current = Range{Start: s.base + 1, End: s.end(), Step: g.stats.Step}
+	}
 	for _, q := range g.queue {
 		stats.Remaining += q.size()
+	}
+	if len(g.queue) > 0 {
+		stats.Queued = Range{Start: g.queue[0].start, End: g.queue[len(g.queue)-1].end, Step: g.stats.Step}
 	}
 	return stats
 }

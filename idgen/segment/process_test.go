@@ -145,63 +145,66 @@ func (p *process) finish(t *testing.T) {
 // Four processes with 64 goroutines each, of which two are killed half-way and
 // replaced, and a reader that works as Java Leaf does, on the same rows.
 func TestProcesses(t *testing.T) {
-	for _, conns := range []int{8, 1} {
-		t.Run(fmt.Sprintf("%d connections", conns), func(t *testing.T) {
-			dsn := mysqltest.Database(t)
-			db := pool(t, dsn, "")
-			s := allocStore(t, db, "leaf_alloc")
-			for _, tag := range tags {
-				if err := s.Ensure(t.Context(), tag, 0, 10); err != nil {
-					t.Fatal(err)
-				}
-			}
-			collectors := make([]idcheck.Collector, len(tags))
+	for _, server := range mysqltest.Targets(t) {
+		for _, conns := range []int{8, 1} {
+			t.Run(fmt.Sprintf("%s, %d connections", server.Name, conns), func(t *testing.T) { processes(t, server.Database(t), conns) })
+		}
+	}
+}
 
-			stop := make(chan struct{})
-			var leaf sync.WaitGroup
-			for i, tag := range tags {
-				leaf.Go(func() { javaLeaf(t, db, tag, collectors[i].Recorder(), stop) })
-			}
-			var procs []*process
-			for range 4 {
-				procs = append(procs, start(t, dsn, conns))
-			}
-			for _, p := range procs[:2] {
-				p.say(t, "half")
-				if err := p.Process.Kill(); err != nil {
-					t.Fatal(err)
-				}
-				p.Wait()
-				procs = append(procs, start(t, dsn, conns))
-			}
-			for _, p := range procs[2:] {
-				p.finish(t)
-			}
-			close(stop)
-			leaf.Wait()
+func processes(t *testing.T, dsn string, conns int) {
+	db := pool(t, dsn, "")
+	s := allocStore(t, db, "leaf_alloc")
+	for _, tag := range tags {
+		if err := s.Ensure(t.Context(), tag, 0, 10); err != nil {
+			t.Fatal(err)
+		}
+	}
+	collectors := make([]idcheck.Collector, len(tags))
 
-			for i, tag := range tags {
-				for _, p := range procs {
-					f, err := os.Open(filepath.Join(p.dir, tag))
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := collectors[i].Recorder().AddLines(f); err != nil {
-						t.Fatal(err)
-					}
-					f.Close()
-				}
-				report := collectors[i].Verify(t)
-				row, err := s.Row(t.Context(), tag)
-				if err != nil || report.Max >= row.MaxID {
-					t.Errorf("%s: id %d was issued, the row is at %d (%v)", tag, report.Max, row.MaxID, err)
-				}
-				if least := int64(4 * writerGoroutines * writerCalls / len(tags)); report.Issued < least {
-					t.Errorf("%s: %d ids, fewer than %d", tag, report.Issued, least)
-				}
-				t.Logf("%s: %d ids, %d missing, max_id %d", tag, report.Issued, report.Missing, row.MaxID)
+	stop := make(chan struct{})
+	var leaf sync.WaitGroup
+	for i, tag := range tags {
+		leaf.Go(func() { javaLeaf(t, db, tag, collectors[i].Recorder(), stop) })
+	}
+	var procs []*process
+	for range 4 {
+		procs = append(procs, start(t, dsn, conns))
+	}
+	for _, p := range procs[:2] {
+		p.say(t, "half")
+		if err := p.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		p.Wait()
+		procs = append(procs, start(t, dsn, conns))
+	}
+	for _, p := range procs[2:] {
+		p.finish(t)
+	}
+	close(stop)
+	leaf.Wait()
+
+	for i, tag := range tags {
+		for _, p := range procs {
+			f, err := os.Open(filepath.Join(p.dir, tag))
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
+			if err := collectors[i].Recorder().AddLines(f); err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+		}
+		report := collectors[i].Verify(t)
+		row, err := s.Row(t.Context(), tag)
+		if err != nil || report.Max >= row.MaxID {
+			t.Errorf("%s: id %d was issued, the row is at %d (%v)", tag, report.Max, row.MaxID, err)
+		}
+		if least := int64(4 * writerGoroutines * writerCalls / len(tags)); report.Issued < least {
+			t.Errorf("%s: %d ids, fewer than %d", tag, report.Issued, least)
+		}
+		t.Logf("%s: %d ids, %d missing, max_id %d", tag, report.Issued, report.Missing, row.MaxID)
 	}
 }
 

@@ -267,11 +267,10 @@ func TestServerSilent(t *testing.T) {
 				}
 				return netfault.Pass
 			})
-			if id, err := g.Next(t.Context(), 1); !is[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 200ms") {
-				t.Fatal(id, err)
-			}
-			if !stuck.Load() {
-				t.Fatal("the server was not asked for", silent.at)
+			for !stuck.Load() { // a busy machine may not get there in time
+				if id, err := g.Next(t.Context(), 1); !is[*segment.UnavailableError](err) || !strings.Contains(err.Error(), "no answer within 200ms") {
+					t.Fatal(id, err)
+				}
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			defer cancel()
@@ -319,7 +318,7 @@ func TestReadOnlyConnection(t *testing.T) {
 	}
 	db := pool(t, mysqltest.Database(t), "tx_read_only=1")
 	allocStore(t, pool(t, mysqltest.WithDatabase(mysqltest.DSN(t), databaseOf(t, db)), ""), "leaf_alloc").Ensure(t.Context(), "a", 1, 10)
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	if r, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(ctx, segment.Request{Tag: "a", N: 10}); err == nil || !strings.Contains(err.Error(), "1792") {
 		t.Fatal(r, err)

@@ -20,7 +20,7 @@ type Request struct {
 	// ids but tells its step, so that raising it is noticed. 0: any step will do.
 	Step int64
 
-	// Floor is where the range begins at the lowest; a row below is moved up to it.
+	// Floor is where the range begins, or above; a row below is moved up to it.
 	Floor int64
 
 	// Raise takes ids only to move the row above Floor: one that stands there, or
@@ -28,7 +28,8 @@ type Request struct {
 	Raise bool
 
 	// Seen is the end of the highest range that the caller fetched, 0 before the first.
-	// A row below has gone back.
+	// The range begins there or above as well, but no row is moved up to it: one that
+	// stands below has gone back.
 	Seen int64
 }
 

@@ -27,7 +27,7 @@ func Galera(t testing.TB) *Cluster {
 		return mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{
 			"--binlog-format=ROW", "--innodb-autoinc-lock-mode=2",
 			"--wsrep-on=ON", "--wsrep-provider=" + library,
-			"--wsrep-cluster-name=leafsql",
+			fmt.Sprintf("--wsrep-cluster-name=leafsql-%d", ports[0]), // the port of a dead node may come to another cluster
 			fmt.Sprintf("--wsrep-cluster-address=gcomm://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", ports[0], ports[1], ports[2]),
 			fmt.Sprintf("--wsrep-node-name=n%d", i), fmt.Sprintf("--wsrep-node-address=127.0.0.1:%d", ports[i]),
 			"--wsrep-sst-method=ist",

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 
 	"github.com/leafsql/leafsql/testutil/mysqltest"
@@ -23,7 +24,7 @@ func GroupReplication(t testing.TB) *Cluster {
 			"--performance-schema=ON",                                                         // says who is a member
 			"--max-connections=300", "--table-open-cache=200", "--table-definition-cache=400", // and takes memory by these
 			"--plugin-load-add=group_replication.so",
-			"--loose-group-replication-group-name=6c656166-7371-11ef-8000-000000000000",
+			fmt.Sprintf("--loose-group-replication-group-name=6c656166-7371-11ef-8000-%012d", ports[0]), // the port of a dead node may come to another cluster
 			"--loose-group-replication-start-on-boot=OFF",
 			fmt.Sprintf("--loose-group-replication-local-address=127.0.0.1:%d", ports[i]),
 			fmt.Sprintf("--loose-group-replication-group-seeds=127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d", ports[0], ports[1], ports[2]),
@@ -59,18 +60,27 @@ func (g group) rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) er
 	if err := nodes[i].Launch(); err != nil {
 		return err
 	}
-	other := nodes[(i+1)%len(nodes)]
-	err := until(ctx, func() error {
-		there, err := ask(ctx, other, "SELECT COALESCE(GROUP_CONCAT(member_state), '') FROM performance_schema.replication_group_members WHERE member_state <> 'ONLINE'")
-		if err == nil && there != "" {
-			err = errors.New("in the group are members that are " + there)
-		}
-		return err
-	})
+	_, port, err := net.SplitHostPort(nodes[i].Addr())
 	if err != nil {
 		return err
 	}
-	return g.join(ctx, nodes[i])
+	expelled := func() error {
+		there, err := ask(ctx, nodes[(i+1)%len(nodes)], "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_port = "+port)
+		if err == nil && there != "0" {
+			err = errors.New("the node that was killed is not expelled")
+		}
+		return err
+	}
+	if err := until(ctx, expelled); err != nil {
+		return err
+	}
+	return until(ctx, func() error {
+		err := g.join(ctx, nodes[i])
+		if err != nil {
+			err = errors.Join(err, run(ctx, nodes[i], "STOP GROUP_REPLICATION"))
+		}
+		return err
+	})
 }
 
 func (group) member(ctx context.Context, node *mysqltest.Server) error {

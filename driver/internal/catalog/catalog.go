@@ -90,6 +90,19 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return top - 1, false
 }
 
+// Sized is the name of the column's type, and its length where it has one.
+func (c *Column) Sized() (name string, length int) {
+	name, rest, _ := strings.Cut(strings.ToLower(c.Type), "(")
+	digits, _, _ := strings.Cut(rest, ")")
+	length, _ = strconv.Atoi(digits) // 0: none, or several numbers
+	return name, length
+}
+
+// Unsigned says whether the column's type has no negative values.
+func (c *Column) Unsigned() bool {
+	return strings.Contains(strings.ToLower(c.Type), "unsigned")
+}
+
 // A Catalog asks through a pool of its own: a query on an application's
 // connection would change its ROW_COUNT(), and in a pool of one wait for it.
 type Catalog struct{ db *sql.DB }
@@ -183,22 +196,24 @@ func (c *Catalog) Tables(ctx context.Context, db string) ([]string, error) {
 	return names, rows.Err()
 }
 
-// HighestKey gives the highest value of an integer column below a limit, 0 for
-// an empty table. indexed is false, and nothing was looked at, where no index
-// begins with the column: the table would have to be read.
-func (c *Catalog) HighestKey(ctx context.Context, table Name, column string, below int64) (highest int64, indexed bool, err error) {
+// Indexed reports whether an index begins with a column.
+func (c *Catalog) Indexed(ctx context.Context, table Name, column string) (bool, error) {
 	var one int
-	err = c.db.QueryRowContext(ctx, "SELECT 1 FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND column_name = ? AND seq_in_index = 1 LIMIT 1",
+	err := c.db.QueryRowContext(ctx, "SELECT 1 FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND column_name = ? AND seq_in_index = 1 LIMIT 1",
 		table.DB, table.Table, column).Scan(&one)
-	switch {
-	case err == sql.ErrNoRows:
-		return 0, false, nil
-	case err != nil:
-		return 0, false, err
+	if err == sql.ErrNoRows {
+		return false, nil
 	}
+	return err == nil, err
+}
+
+// Highest gives the highest value of an integer column below a limit, 0 for an
+// empty table. Without an index that begins with the column it reads the whole
+// table.
+func (c *Catalog) Highest(ctx context.Context, table Name, column string, below int64) (int64, error) {
 	var v sql.NullInt64
-	err = c.db.QueryRowContext(ctx, MaxQuery(table, column, below)).Scan(&v)
-	return max(v.Int64, 0), true, err
+	err := c.db.QueryRowContext(ctx, MaxQuery(table, column, below)).Scan(&v)
+	return max(v.Int64, 0), err
 }
 
 // MaxQuery is the query for the highest value of an integer column below a

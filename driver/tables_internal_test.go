@@ -1,0 +1,214 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// counting makes connections that count the statements they send.
+type counting struct {
+	driver.Connector
+	sent *atomic.Int64
+}
+
+func (c counting) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &countingConn{dc.(innerConn), c.sent}, nil
+}
+
+type countingConn struct {
+	innerConn
+	sent *atomic.Int64
+}
+
+func (c *countingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	res, err := c.innerConn.ExecContext(ctx, text, args)
+	if err != driver.ErrSkip {
+		c.sent.Add(1)
+	}
+	return res, err
+}
+
+func (c *countingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.innerConn.QueryContext(ctx, text, args)
+	if err != driver.ErrSkip {
+		c.sent.Add(1)
+	}
+	return rows, err
+}
+
+func (c *countingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.sent.Add(1)
+	return c.innerConn.PrepareContext(ctx, text)
+}
+
+// openCounting opens a pool whose statements are counted, those of its own
+// pools included.
+func openCounting(t *testing.T, rules string, setup ...string) (db *sql.DB, c *Connector, sent *atomic.Int64) {
+	t.Helper()
+	dsn := mysqltest.Database(t)
+	cfg, err := ParseDSN(dsn + "?leafTables=" + rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	setup = append(setup, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL)")
+	for _, s := range setup {
+		if name, ok := strings.CutPrefix(s, "CREATE TABLE "); ok {
+			name, _, _ = strings.Cut(name, " ")
+			defer plain.Exec("INSERT INTO leaf_alloc VALUES (?, 1, 1000)", name)
+		}
+		if _, err := plain.Exec(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner, err := mysql.NewConnector(ownMySQL(cfg.MySQL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent = new(atomic.Int64)
+	if c, err = Wrap(counting{inner, sent}, cfg); err != nil {
+		t.Fatal(err)
+	}
+	db = sql.OpenDB(c)
+	t.Cleanup(func() { db.Close() })
+	return db, c, sent
+}
+
+// TestTemporaryTablesCostNothing: other people's temporary tables must not make
+// connections look at anything again.
+func TestTemporaryTablesCostNothing(t *testing.T) {
+	db, _, sent := openCounting(t, "t", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	db.SetMaxIdleConns(4)
+	if _, err := db.Exec("INSERT INTO t (a) VALUES (0)"); err != nil {
+		t.Fatal(err)
+	}
+	before := sent.Load()
+	var wg sync.WaitGroup
+	const inserts = 250
+	for g := range 4 {
+		wg.Go(func() {
+			c, err := db.Conn(t.Context())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer c.Close()
+			for i := range inserts {
+				text := fmt.Sprintf("INSERT INTO t (a) VALUES (%d)", g)
+				if i%10 == 0 {
+					text = fmt.Sprintf("CREATE TEMPORARY TABLE x%d_%d (a INT)", g, i)
+				}
+				if _, err := c.ExecContext(t.Context(), text); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// A few for connecting and for ids.
+	if extra := sent.Load() - before - 4*inserts; extra > 4*inserts*3/100 {
+		t.Errorf("%d statements for %d of the application's", 4*inserts+extra, 4*inserts)
+	}
+}
+
+// TestTablesAreLookedUpOnce, however many connections need them, and refreshed
+// by one query in a hundred.
+func TestTablesAreLookedUpOnce(t *testing.T) {
+	const tables, conns = 120, 16
+	setup := make([]string, tables)
+	for i := range setup {
+		setup[i] = fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT)", i)
+	}
+	db, c, sent := openCounting(t, "*", setup...)
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	run := func() int64 {
+		before := sent.Load()
+		var wg sync.WaitGroup
+		for range conns {
+			wg.Go(func() {
+				for i := range tables {
+					if _, err := db.Exec(fmt.Sprintf("INSERT INTO t%d (a) VALUES (1)", i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		wg.Wait()
+		return sent.Load() - before - conns*tables
+	}
+	// Columns, the highest key, the row, a look at it under its lock in a
+	// transaction, two fetches.
+	if extra := run(); extra > 8*tables+3*conns {
+		t.Errorf("%d statements of ours to begin with %d tables", extra, tables)
+	}
+	schema := c.schema.Load()
+	before := sent.Load()
+	for range 3 {
+		if err := c.refresh(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := sent.Load() - before; n > 3*3*(tables/perQuery+1) {
+		t.Errorf("%d statements to refresh %d tables three times", n, tables)
+	}
+	if c.schema.Load() != schema {
+		t.Error("plans were dropped though nothing changed")
+	}
+	if extra := run(); extra > tables {
+		t.Errorf("%d statements of ours to go on", extra)
+	}
+}
+
+// perQuery is catalog's.
+const perQuery = 100
+
+// TestRefreshFindsChanges: an ALTER of another client that only moves columns
+// gives no error; the refresh finds it.
+func TestRefreshFindsChanges(t *testing.T) {
+	db, c, _ := openCounting(t, "t,u", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
+	other, err := sql.Open("mysql", c.cfg.MySQL.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	exec := func(db *sql.DB, text string) {
+		t.Helper()
+		if _, err := db.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	exec(db, "INSERT INTO t VALUES (NULL, 1, 2)")
+	exec(db, "INSERT INTO u VALUES (NULL, 1)")
+	kept := c.schema.Load().tables[c.fold(c.defaultDB, "u")]
+	exec(other, "ALTER TABLE t MODIFY b INT AFTER id")
+	if err := c.refresh(); err != nil {
+		t.Fatal(err)
+	}
+	exec(db, "INSERT INTO t VALUES (NULL, 2, 1)")
+	var wrong int
+	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE a <> 1 OR b <> 2").Scan(&wrong); err != nil || wrong > 0 {
+		t.Errorf("%d rows have a value of another column, %v", wrong, err)
+	}
+	if c.schema.Load().tables[c.fold(c.defaultDB, "u")] != kept {
+		t.Error("another table was forgotten")
+	}
+}
