@@ -13,40 +13,33 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/leafsql/leafsql/testutil/freeport"
 	"github.com/leafsql/leafsql/testutil/process"
-	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
 // A Cluster is three nodes that hold a third of the keys each. It has no replicas: while a node is away every key is refused
 // (CLUSTERDOWN), after it has been missed for two seconds.
 type Cluster struct {
 	Nodes [3]*Server
-	cfg   Config
-	cert  *selfsigned.Certificate
+	party party
 }
 
 // StartCluster starts a cluster for one test.
 func StartCluster(tb testing.TB, cfg Config) *Cluster {
 	tb.Helper()
-	c := &Cluster{cfg: cfg}
-	var err error
-	if c.cert, err = cfg.certificate(); err != nil {
-		tb.Fatal(err)
-	}
-	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
+	p, err := newParty(cfg, 0, 1, 2, 3, 4, 5)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	c := &Cluster{party: p}
 	for i := range c.Nodes {
-		n, err := newServer(cfg, c.cert, port+i, "cluster-enabled yes", "cluster-config-file ../nodes.conf",
-			"cluster-node-timeout 2000", fmt.Sprintf("cluster-port %d", port+3+i))
+		n, err := p.newNode(i, "cluster-enabled yes", "cluster-config-file ../nodes.conf",
+			"cluster-node-timeout 2000", fmt.Sprintf("cluster-port %d", p.port+3+i))
 		if err != nil {
 			tb.Fatal(err)
 		}
 		n.Finish(tb)
 		c.Nodes[i] = n
-		if err := os.WriteFile(filepath.Join(n.Dir(), "nodes.conf"), []byte(members(port, i)), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(n.Dir(), "nodes.conf"), []byte(members(p.port, i)), 0o600); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -71,7 +64,7 @@ func members(port, i int) string {
 
 // Options returns what a client needs to know.
 func (c *Cluster) Options() *redis.UniversalOptions {
-	o := options(c.cfg, c.cert, c.Nodes[:]...)
+	o := c.party.options(c.Nodes[:]...)
 	o.IsClusterMode = true
 	return o
 }

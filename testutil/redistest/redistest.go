@@ -24,6 +24,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -57,14 +58,17 @@ type Server struct {
 	// With Config.TLS, files of a certificate, which clients trust and may show, and of its key.
 	CertFile, KeyFile string
 
-	cfg  Config
-	cert *selfsigned.Certificate
+	party party
 }
 
 // Start starts a single server for one test.
 func Start(tb testing.TB, cfg Config) *Server {
 	tb.Helper()
-	s, err := New(cfg)
+	p, err := newParty(cfg, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := p.newNode(0)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -75,30 +79,25 @@ func Start(tb testing.TB, cfg Config) *Server {
 	return s
 }
 
-// New makes a single server, for the caller to Start and to Stop.
-func New(cfg Config) (*Server, error) {
-	cert, err := cfg.certificate()
-	if err != nil {
-		return nil, err
-	}
-	port, err := freeport.Find()
-	if err != nil {
-		return nil, err
-	}
-	return newServer(cfg, cert, port)
+// A party is what servers that belong together share.
+type party struct {
+	cfg  Config
+	cert *selfsigned.Certificate // nil without TLS
+	port int                     // the first of their ports
 }
 
-// certificate makes the one that belonging servers share, nil without TLS.
-func (cfg Config) certificate() (*selfsigned.Certificate, error) {
-	if !cfg.TLS {
-		return nil, nil
+func newParty(cfg Config, offsets ...int) (p party, err error) {
+	p.cfg = cfg
+	if p.port, err = freeport.Find(offsets...); err == nil && cfg.TLS {
+		p.cert, err = selfsigned.New()
 	}
-	return selfsigned.New()
+	return p, err
 }
 
-// newServer makes a server on a port, with further lines of configuration after those of its kind.
-func newServer(cfg Config, cert *selfsigned.Certificate, port int, lines ...string) (*Server, error) {
-	return newProcess(cfg, cert, port, func(dir string) []string {
+// newNode makes a server that stores data, on the port that is so many above the first, with further lines of configuration
+// before Config's.
+func (p party) newNode(offset int, lines ...string) (*Server, error) {
+	return p.newServer(offset, func(dir string) []string {
 		all := []string{
 			fmt.Sprintf("dir %q", filepath.Join(dir, "data")),
 			"appendonly yes", "appendfsync always", `save ""`, // an answer says that it is on disk
@@ -107,22 +106,23 @@ func newServer(cfg Config, cert *selfsigned.Certificate, port int, lines ...stri
 			"user replica on >replica +psync +replconf +ping", "masteruser replica", "masterauth replica",
 		}
 		switch {
-		case cfg.User != "":
-			all = append(all, "user default off", fmt.Sprintf("user %s on >%s ~* &* +@all", cfg.User, cfg.Password))
-		case cfg.Password != "":
-			all = append(all, "requirepass "+cfg.Password)
+		case p.cfg.User != "":
+			all = append(all, "user default off", fmt.Sprintf("user %s on >%s ~* &* +@all", p.cfg.User, p.cfg.Password))
+		case p.cfg.Password != "":
+			all = append(all, "requirepass "+p.cfg.Password)
 		}
-		return slices.Concat(all, lines, cfg.Lines)
+		return slices.Concat(all, lines, p.cfg.Lines)
 	})
 }
 
-// newProcess makes a server of any kind. Its configuration is a file that the server itself may write to, too.
-func newProcess(cfg Config, cert *selfsigned.Certificate, port int, lines func(dir string) []string, args ...string) (*Server, error) {
+// newServer makes a server of any kind. Its configuration is a file that the server itself may write to, too.
+func (p party) newServer(offset int, lines func(dir string) []string, args ...string) (*Server, error) {
 	program, err := process.Find("redis-server", "redis", "redistest")
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cfg: cfg, cert: cert}
+	port := p.port + offset
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), party: p}
 	s.Process, err = process.New(process.Config{
 		Name: "redis",
 		Command: func(dir string) *exec.Cmd {
@@ -134,29 +134,32 @@ func newProcess(cfg Config, cert *selfsigned.Certificate, port int, lines func(d
 		return nil, err
 	}
 	conf := []string{"bind 127.0.0.1"}
-	if cert == nil {
+	if p.cert == nil {
 		conf = append(conf, fmt.Sprintf("port %d", port))
 	} else {
-		if s.CertFile, s.KeyFile, err = cert.Write(s.Dir()); err != nil {
-			return nil, err
+		if s.CertFile, s.KeyFile, err = p.cert.Write(s.Dir()); err != nil {
+			return nil, errors.Join(err, s.Stop())
 		}
 		conf = append(conf, "port 0", fmt.Sprintf("tls-port %d", port), "tls-replication yes", "tls-auth-clients optional",
 			fmt.Sprintf("tls-cert-file %q", s.CertFile), fmt.Sprintf("tls-key-file %q", s.KeyFile), fmt.Sprintf("tls-ca-cert-file %q", s.CertFile))
 	}
 	text := strings.Join(append(conf, lines(s.Dir())...), "\n") + "\n"
-	return s, os.WriteFile(filepath.Join(s.Dir(), "redis.conf"), []byte(text), 0o600)
+	if err := os.WriteFile(filepath.Join(s.Dir(), "redis.conf"), []byte(text), 0o600); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
 }
 
 // Options returns what a client needs to know.
-func (s *Server) Options() *redis.UniversalOptions { return options(s.cfg, s.cert, s) }
+func (s *Server) Options() *redis.UniversalOptions { return s.party.options(s) }
 
-func options(cfg Config, cert *selfsigned.Certificate, servers ...*Server) *redis.UniversalOptions {
-	o := &redis.UniversalOptions{Username: cfg.User, Password: cfg.Password}
+func (p party) options(servers ...*Server) *redis.UniversalOptions {
+	o := &redis.UniversalOptions{Username: p.cfg.User, Password: p.cfg.Password}
 	for _, s := range servers {
 		o.Addrs = append(o.Addrs, s.Addr)
 	}
-	if cert != nil {
-		o.TLSConfig = cert.Client()
+	if p.cert != nil {
+		o.TLSConfig = p.cert.Client()
 	}
 	return o
 }

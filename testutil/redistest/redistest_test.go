@@ -54,6 +54,7 @@ func want(t *testing.T, c redis.UniversalClient, key, value string) {
 }
 
 func TestSingle(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	began := time.Now()
 	s := Start(t, Config{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
@@ -86,6 +87,7 @@ func TestSingle(t *testing.T) {
 
 // TestAccess starts each shape with passwords and with TLS, and wants others to be refused.
 func TestAccess(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	for _, cfg := range []Config{{Password: "secret"}, {User: "ann", Password: "secret"}, {User: "ann", Password: "secret", TLS: true}} {
 		shapes := map[string]func(t *testing.T) *redis.UniversalOptions{
 			"single":     func(t *testing.T) *redis.UniversalOptions { return Start(t, cfg).Options() },
@@ -94,6 +96,7 @@ func TestAccess(t *testing.T) {
 		}
 		for shape, start := range shapes {
 			t.Run(fmt.Sprintf("%s user=%q tls=%t", shape, cfg.User, cfg.TLS), func(t *testing.T) {
+				t.Parallel()
 				o := start(t)
 				c := client(t, o)
 				set(t, c, "a", "1")
@@ -109,6 +112,7 @@ func TestAccess(t *testing.T) {
 }
 
 func TestTLSAlone(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	s := Start(t, Config{TLS: true})
 	if err := client(t, s.Options()).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -126,6 +130,7 @@ func TestTLSAlone(t *testing.T) {
 }
 
 func TestFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	began := time.Now()
 	r := StartReplicated(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
@@ -164,6 +169,7 @@ func TestFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
 }
 
 func TestCutReplicationHeals(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	r := StartReplicated(t, Config{Password: "secret"})
 	c := client(t, r.Options())
 	do(t, r.CutReplication)
@@ -181,6 +187,7 @@ func TestCutReplicationHeals(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel() // most of the time goes by waiting
 	began := time.Now()
 	k := StartCluster(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))

@@ -13,9 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/leafsql/leafsql/testutil/freeport"
 	"github.com/leafsql/leafsql/testutil/process"
-	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
 // PrimaryName is what the Sentinels call the primary.
@@ -27,34 +25,29 @@ const PrimaryName = "leafsql"
 type Replicated struct {
 	Nodes     [3]*Server // the first one is the primary in the beginning
 	Sentinels [3]*Server
-	cfg       Config
-	cert      *selfsigned.Certificate
+	party     party
 }
 
 // StartReplicated starts a primary with its replicas and Sentinels for one test.
 func StartReplicated(tb testing.TB, cfg Config) *Replicated {
 	tb.Helper()
-	r := &Replicated{cfg: cfg}
-	var err error
-	if r.cert, err = cfg.certificate(); err != nil {
-		tb.Fatal(err)
-	}
-	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
+	p, err := newParty(cfg, 0, 1, 2, 3, 4, 5)
 	if err != nil {
 		tb.Fatal(err)
 	}
+	r := &Replicated{party: p}
 	for i := range r.Nodes {
 		var replica []string
 		if i > 0 {
-			replica = []string{fmt.Sprintf("replicaof 127.0.0.1 %d", port)}
+			replica = []string{fmt.Sprintf("replicaof 127.0.0.1 %d", p.port)}
 		}
-		if r.Nodes[i], err = newServer(cfg, r.cert, port+i, replica...); err != nil {
+		if r.Nodes[i], err = p.newNode(i, replica...); err != nil {
 			tb.Fatal(err)
 		}
 		r.Nodes[i].Finish(tb)
 	}
 	for i := range r.Sentinels {
-		if r.Sentinels[i], err = r.newSentinel(port, i); err != nil {
+		if r.Sentinels[i], err = p.newSentinel(i); err != nil {
 			tb.Fatal(err)
 		}
 		r.Sentinels[i].Finish(tb)
@@ -66,36 +59,36 @@ func StartReplicated(tb testing.TB, cfg Config) *Replicated {
 }
 
 // newSentinel makes Sentinel i, which knows from the start what the others would tell it within some seconds. The nodes have
-// port and the two above it, the Sentinels the next three.
-func (r *Replicated) newSentinel(port, i int) (*Server, error) {
+// the first three ports, and the Sentinels the next three.
+func (p party) newSentinel(i int) (*Server, error) {
 	id := func(i int) string { return fmt.Sprintf("%040x", i+1) }
 	lines := []string{
 		"sentinel myid " + id(i),
-		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", PrimaryName, port),
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", PrimaryName, p.port),
 		"sentinel down-after-milliseconds " + PrimaryName + " 1000",
 		"sentinel failover-timeout " + PrimaryName + " 5000",
 	}
-	if r.cfg.Password != "" {
-		lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", PrimaryName, r.cfg.Password))
+	if p.cfg.Password != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", PrimaryName, p.cfg.Password))
 	}
-	if r.cfg.User != "" {
-		lines = append(lines, fmt.Sprintf("sentinel auth-user %s %s", PrimaryName, r.cfg.User))
+	if p.cfg.User != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-user %s %s", PrimaryName, p.cfg.User))
 	}
-	for k := range r.Nodes[1:] {
-		lines = append(lines, fmt.Sprintf("sentinel known-replica %s 127.0.0.1 %d", PrimaryName, port+1+k))
+	for k := range 2 {
+		lines = append(lines, fmt.Sprintf("sentinel known-replica %s 127.0.0.1 %d", PrimaryName, p.port+1+k))
 	}
-	for k := range r.Sentinels {
+	for k := range 3 {
 		if k != i {
-			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s 127.0.0.1 %d %s", PrimaryName, port+3+k, id(k)))
+			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s 127.0.0.1 %d %s", PrimaryName, p.port+3+k, id(k)))
 		}
 	}
-	open := Config{TLS: r.cfg.TLS}
-	return newProcess(open, r.cert, port+3+i, func(string) []string { return lines }, "--sentinel")
+	p.cfg.User, p.cfg.Password = "", "" // it wants none itself
+	return p.newServer(3+i, func(string) []string { return lines }, "--sentinel")
 }
 
 // Options returns what a client needs to know that asks the Sentinels for the primary.
 func (r *Replicated) Options() *redis.UniversalOptions {
-	o := options(r.cfg, r.cert, r.Sentinels[:]...)
+	o := r.party.options(r.Sentinels[:]...)
 	o.MasterName = PrimaryName
 	return o
 }

@@ -30,6 +30,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/testutil/freeport"
 	"github.com/leafsql/leafsql/testutil/process"
@@ -138,6 +139,8 @@ func (s *Server) serves(ctx context.Context) error {
 
 // mode asks a server that serves what it is: "standalone", "leader" or "follower".
 func (s *Server) mode(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is starting may never answer
+	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {
 		return "", err
