@@ -30,7 +30,10 @@ func Find(program, tree, pkg string) (Program, error) {
 	if _, err := os.Stat(p.path); err != nil {
 		return Program{}, fmt.Errorf("%s: no %s found; run testutil/%s/install.sh, which unpacks it (Debian), or install it", pkg, program, pkg)
 	}
-	p.libraries, _ = filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*")) // the pattern is sound
+	for _, folders := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*"} {
+		found, _ := filepath.Glob(filepath.Join(root, folders)) // the pattern is sound
+		p.libraries = append(p.libraries, found...)
+	}
 	return p, nil
 }
 

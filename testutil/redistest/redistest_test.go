@@ -168,6 +168,31 @@ func TestFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
 	}
 }
 
+func TestThawedPrimaryAcknowledgesWhatIsLost(t *testing.T) {
+	t.Parallel()
+	r := StartReplicated(t, Config{})
+	old, err := r.Primary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(t, old.Freeze)
+	began := time.Now()
+	for now := old; now == old; {
+		if now, err = r.Primary(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("a frozen primary is replaced after %v", time.Since(began).Round(time.Millisecond))
+	do(t, old.Thaw)
+	c := client(t, old.Options())
+	if err := c.Set(t.Context(), "lost", "1", 0).Err(); err != nil {
+		t.Fatalf("the old primary: %v", err)
+	}
+	do(t, r.Await)
+	want(t, c, "lost", "")
+	want(t, client(t, r.Options()), "lost", "")
+}
+
 func TestCutReplicationHeals(t *testing.T) {
 	t.Parallel() // most of the time goes by waiting
 	r := StartReplicated(t, Config{Password: "secret"})

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -20,8 +21,8 @@ import (
 const PrimaryName = "leafsql"
 
 // Replicated is a primary, two replicas, and three Sentinels that put a replica in the place of a primary they have not heard
-// of for a second. The Sentinels want no password. A node that returns after it was the primary takes itself for one until
-// the Sentinels tell it, some seconds later.
+// of for a second. The Sentinels want no password. A node that returns after it was the primary, started again or thawed,
+// takes itself for one until the Sentinels tell it, some ten seconds later; what it acknowledges meanwhile is lost.
 type Replicated struct {
 	Nodes     [3]*Server // the first one is the primary in the beginning
 	Sentinels [3]*Server
@@ -111,6 +112,8 @@ func (r *Replicated) Primary() (primary *Server, err error) {
 }
 
 func (r *Replicated) primary(ctx context.Context) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is frozen never answers
+	defer cancel()
 	var primary *Server
 	for _, s := range r.Sentinels {
 		if !s.Running() {
