@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"regexp"
@@ -24,8 +25,14 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 	if err = s.begin(ctx); err != nil {
 		return nil, nil, err
 	}
+	if in.Evaluation.Clock {
+		err = s.clock(ctx)
+	}
 	fill, rest := insert.SplitArgs(in.Evaluation, args)
-	keys, err := s.keys(ctx, in.Evaluation.Fill(s.name), renumber(fill))
+	var keys []string
+	if err == nil {
+		keys, err = s.keys(ctx, insert.KeyColumn, in.Evaluation.Fill(s.name, s.hint), renumber(fill), in.Evaluation.Keys())
+	}
 	if err != nil {
 		c.connector.counts.note(err)
 	} else {
@@ -34,7 +41,7 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 				keys[i] = "NULL"
 			}
 		}
-		known, blocks, err = c.runKnown(ctx, in.Evaluation.Text(keys), renumber(rest), prepared, send)
+		known, blocks, err = s.runKnown(ctx, in.Evaluation.Text(keys, s.hint), renumber(rest), send)
 	}
 	if err != nil {
 		s.undo(ctx)
@@ -44,7 +51,8 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 }
 
 // runKnown runs a text whose keys are known.
-func (c *conn) runKnown(ctx context.Context, text string, args []driver.NamedValue, prepared bool, send copier) (*statement, []insert.Block, error) {
+func (s *staging) runKnown(ctx context.Context, text string, args []driver.NamedValue, send copier) (*statement, []insert.Block, error) {
+	c := s.c
 	st, _, err := c.plan(ctx, text, c.settings)
 	switch {
 	case err != nil:
@@ -52,21 +60,21 @@ func (c *conn) runKnown(ctx context.Context, text string, args []driver.NamedVal
 	case st.refusal != nil:
 		return nil, nil, c.connector.counts.note(st.refusal)
 	case len(st.plan.Inserts) == 0: // all keys are given
-		return st, nil, send(ctx, text, args)
+		return st, nil, send(ctx, s.prefix+text, args)
 	}
-	return c.run(ctx, st, text, args, prepared, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
+	return c.run(ctx, st, text, args, s.prepared, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
 		if len(args) == 0 {
-			return send(ctx, p.Text(blocks), nil)
+			return send(ctx, s.prefix+p.Text(blocks), nil)
 		}
 		t := p.Template(blocks)
 		defer c.unbindArgs()
-		return send(ctx, t.Text, c.bindArgs(p, t, blocks, args))
+		return send(ctx, s.prefix+t.Text, c.bindArgs(p, t, blocks, args))
 	})
 }
 
 // evaluateArgs gives the arguments of a text with what the server makes of
 // those in key columns that only it can tell.
-func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, args []driver.NamedValue, prepared bool) ([]driver.NamedValue, error) {
+func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue, prepared bool) ([]driver.NamedValue, error) {
 	args = slices.Clone(args)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
@@ -81,11 +89,14 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, args []driver.N
 		}
 		s := c.newStaging(in, unclear, prepared)
 		fill := p.FillArgs(in, s.name, len(unclear))
-		if fill == "" {
+		switch {
+		case tellsOfBefore(text):
+			return nil, s.refusal("an argument in its key column is for the server to judge, and asking would change what ROW_COUNT() and FOUND_ROWS() say in it", "put the count into a user variable first")
+		case fill == "":
 			return nil, s.refusal("an argument in its key column is for the server to judge, and a version comment keeps that from being asked", "write the statement without that comment")
 		}
 		c.dropLeftStage(ctx)
-		keys, err := s.keys(ctx, fill, renumber(unclear))
+		keys, err := s.keys(ctx, "", fill, renumber(unclear), len(unclear))
 		c.dropLeftStage(ctx)
 		if err != nil {
 			return nil, err
@@ -100,20 +111,23 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, args []driver.N
 	return args, nil
 }
 
-// keys evaluates keys: what a text puts into the stage, and what is read from
-// there, "" for NULL.
-func (s *staging) keys(ctx context.Context, fill string, args []driver.NamedValue) ([]string, error) {
-	if err := s.create(ctx, []string{s.t.column}); err != nil {
+// keys evaluates n keys: what a text puts into the stage's column of some name,
+// "" for the key's own, and what is read from there, "" for NULL.
+func (s *staging) keys(ctx context.Context, name, fill string, args []driver.NamedValue, n int) ([]string, error) {
+	if err := s.create(ctx, []string{s.t.column}, name); err != nil {
 		return nil, err
 	}
-	if _, err := s.c.execArgs(ctx, fill, args, s.prepared); err != nil {
+	if _, err := s.c.execArgs(ctx, s.prefix+fill, args, s.prepared); err != nil {
 		return nil, s.keyError(err)
 	}
-	rows, err := s.c.readAll(ctx, "SELECT "+catalog.Quote(s.t.column)+" FROM "+s.name+" ORDER BY leafsql_n FOR UPDATE", nil, false)
+	rows, err := s.c.readAll(ctx, "SELECT "+catalog.Quote(cmp.Or(name, s.t.column))+" FROM "+s.name+" ORDER BY leafsql_n FOR UPDATE", nil, false)
 	if err != nil {
 		return nil, err
 	}
-	keys := make([]string, len(rows.rows))
+	if len(rows.rows) != n {
+		return nil, s.refusal("the server leaves some of its keys out", "write them as numbers")
+	}
+	keys := make([]string, n)
 	for i, row := range rows.rows {
 		keys[i] = text(row[0])
 	}

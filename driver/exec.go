@@ -27,7 +27,7 @@ type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue
 func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
 	blocks, err := c.reserve(ctx, st.plan, args)
 	if err == errUnclear {
-		if args, err = c.evaluateArgs(ctx, st.plan, args, prepared); err == nil {
+		if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
 			blocks, err = c.reserve(ctx, st.plan, args)
 		}
 	}

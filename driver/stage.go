@@ -57,8 +57,11 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err = s.begin(ctx); err != nil {
 		return ran, err
 	}
-	if err = s.clock(ctx); err == nil {
-		err = s.create(ctx, in.Stage.Columns)
+	if in.Stage.Clock && s.showsClock() {
+		err = s.clock(ctx)
+	}
+	if err == nil {
+		err = s.create(ctx, in.Stage.Columns, "")
 	}
 	if err == nil {
 		ran.rows, err = s.fill(ctx)
@@ -110,12 +113,12 @@ func (s *staging) begin(ctx context.Context) error {
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
 // and SET reads what became of them. A user who may not read the target gets
-// the types that the catalog tells.
-func (s *staging) create(ctx context.Context, columns []string) error {
+// the types that the catalog tells. The key alone may get another name.
+func (s *staging) create(ctx context.Context, columns []string, keyName string) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
 	list := make([]string, len(columns))
 	for i, col := range columns {
-		list[i] = target + "." + catalog.Quote(col)
+		list[i] = target + "." + catalog.Quote(col) + " " + keyName
 	}
 	load := s.in.Stage != nil && s.in.Stage.Load
 	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
@@ -130,9 +133,12 @@ func (s *staging) create(ctx context.Context, columns []string) error {
 	text := begin + key + engine + " SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.createAs(ctx, text)
 	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !load {
-		types, defErr := s.t.c.catalog.Definitions(ctx, s.t.name, columns)
-		if defErr != nil {
-			return err
+		types := ", " + keyName + " " + s.t.typ + " NULL"
+		if keyName == "" {
+			var defErr error
+			if types, defErr = s.t.c.catalog.Definitions(ctx, s.t.name, columns); defErr != nil {
+				return err
+			}
 		}
 		err = s.createAs(ctx, begin+types+engine)
 	}
@@ -195,15 +201,16 @@ func (s *staging) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Way: fix}
 }
 
-// clock makes the source and the copy say the same time, where both do: the
-// source by a call, the copy by a column's default.
-func (s *staging) clock(ctx context.Context) error {
-	byDefault := slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
+// showsClock says whether a default of the copy tells the time, as the source
+// does.
+func (s *staging) showsClock() bool {
+	return slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
 		return !slices.ContainsFunc(s.in.Stage.Columns, func(c string) bool { return strings.EqualFold(c, col) })
 	})
-	if !s.in.Stage.Clock || !byDefault || s.in.Stage.Prefixed() {
-		return nil
-	}
+}
+
+// clock makes the statements that a statement runs as say one time.
+func (s *staging) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")

@@ -143,9 +143,9 @@ func checkEvaluation(t *testing.T, text, set string, p *Plan) {
 	if len(fill)+len(rest) != p.NumInput {
 		t.Fatalf("%s: %q: %d and %d of %d placeholders", set, text, len(fill), len(rest), p.NumInput)
 	}
-	e.Fill("`shop`.`stage`")
+	e.Fill("`shop`.`stage`", "")
 	mode, lookup := settings(set)
-	known, need, err := Parse(e.Text(someKeys(e)), mode, lookup)
+	known, need, err := Parse(e.Text(someKeys(e), ""), mode, lookup)
 	if err != nil || need != 0 {
 		t.Fatalf("%s: %q: with keys it comes to %d, %v", set, text, need, err)
 	}
@@ -154,7 +154,7 @@ func checkEvaluation(t *testing.T, text, set string, p *Plan) {
 	}
 	for _, in := range known.Inserts {
 		if in.Stage != nil || in.Evaluation != nil {
-			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, e.Text(someKeys(e)))
+			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, e.Text(someKeys(e), ""))
 		}
 	}
 }

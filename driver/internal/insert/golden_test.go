@@ -196,7 +196,7 @@ func outcome(text, set string) []string {
 	var lines []string
 	if len(p.Inserts) > 0 && p.Inserts[0].Evaluation != nil {
 		e := p.Inserts[0].Evaluation
-		lines = append(lines, "> "+quoteLine(e.Fill("stage")), "> "+quoteLine(e.Text(someKeys(e))))
+		lines = append(lines, "> "+quoteLine(e.Fill("stage", "")), "> "+quoteLine(e.Text(someKeys(e), "")))
 	} else if len(p.Inserts) > 0 && p.Inserts[0].Stage != nil {
 		s := p.Inserts[0].Stage
 		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
@@ -269,7 +269,7 @@ func describe(in *Insert) string {
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
 		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
-		{in.Stage != nil && in.Stage.Clock, "clock"},
+		{in.Stage != nil && in.Stage.Clock || in.Evaluation != nil && in.Evaluation.Clock, "clock"},
 	} {
 		if f.on {
 			s += ", " + f.name

@@ -346,21 +346,21 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 	if len(p.Inserts) > 0 && p.Inserts[0].Evaluation != nil {
 		e, t := p.Inserts[0].Evaluation, p.Inserts[0].Table
 		w.exec("DROP TEMPORARY TABLE IF EXISTS stage")
-		if _, err := w.exec("CREATE TEMPORARY TABLE stage (leafsql_n INT AUTO_INCREMENT PRIMARY KEY) SELECT t." + quoteName(t.Key) + " FROM (SELECT 1) q LEFT JOIN " + quoteName(t.Name) + " t ON FALSE LIMIT 0"); err != nil {
+		if _, err := w.exec("CREATE TEMPORARY TABLE stage (leafsql_n INT AUTO_INCREMENT PRIMARY KEY) SELECT t." + quoteName(t.Key) + " " + KeyColumn + " FROM (SELECT 1) q LEFT JOIN " + quoteName(t.Name) + " t ON FALSE LIMIT 0"); err != nil {
 			return err
 		}
-		if _, err := w.exec(mine(e.Fill("stage"), dsn)); err != nil {
+		if _, err := w.exec(mine(e.Fill("stage", ""), dsn)); err != nil {
 			return err
 		}
-		keys := w.query("SELECT COALESCE(" + quoteName(t.Key) + ", 'NULL') FROM stage ORDER BY leafsql_n")
+		keys := w.query("SELECT COALESCE(" + KeyColumn + ", 'NULL') FROM stage ORDER BY leafsql_n")
 		for i := range keys {
 			keys[i] = strings.TrimSuffix(strings.TrimPrefix(keys[i], "[{"), " true}]")
 		}
-		p, _, err := Parse(e.Text(keys), settings, lookup)
+		p, _, err := Parse(e.Text(keys, ""), settings, lookup)
 		if err != nil {
 			w.t.Fatalf("%s: %v", text, err)
 		}
-		return w.inParts(p, e.Text(keys), dsn, next)
+		return w.inParts(p, e.Text(keys, ""), dsn, next)
 	}
 	if len(p.Inserts) == 0 || p.Inserts[0].Stage == nil {
 		blocks := blocksFor(p, *next)

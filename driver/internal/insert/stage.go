@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
 // A Stage is how a statement runs whose rows only the server knows: its source
@@ -27,7 +25,7 @@ type Stage struct {
 	// FillArgs of the text's placeholders belong to Fill, the rest to Copy.
 	FillArgs int
 
-	Clock bool // the source calls the clock
+	Clock bool // the source calls the clock, and can be told the time
 	Load  bool // it is LOAD DATA
 
 	table      *Table
@@ -43,12 +41,6 @@ type Stage struct {
 func (s *Stage) same(o *Stage) bool {
 	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
 		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker
-}
-
-// clocks are the words and functions that say the statement's time.
-var clocks = map[string]bool{
-	"now": true, "current_timestamp": true, "localtime": true, "localtimestamp": true, "sysdate": true, "unix_timestamp": true,
-	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
 }
 
 // endSource notes that the source ends here.
@@ -97,6 +89,7 @@ func (w *insertReader) finishStaged() error {
 	if err := w.checkSource(s); err != nil {
 		return err
 	}
+	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.Positional, w.Conditional = 0, 0, nil, 0, false, false
@@ -125,43 +118,16 @@ func (w *insertReader) edited(from, to int, edits []edit) string {
 	return b.String()
 }
 
-// checkSource looks at what the source calls. What another statement would
+// checkSource looks at what the source touches. What another statement would
 // change before the source runs is refused.
 func (w *insertReader) checkSource(s *Stage) error {
-	in := w.s.Over(w.text[w.source.from:w.source.to])
-	assigns, prev := false, lex.Token{}
-	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
-		word := in.Text[t.Pos:t.End]
-		switch t.Kind {
-		case lex.Assign:
-			assigns = true
-		case lex.Word:
-			if prev.Kind == '.' {
-				break
-			}
-			peek := in
-			call := peek.Next().Kind == '('
-			if call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")) {
-				return refuse(w.Table, strings.ToUpper(word)+"() tells of the statement before, and the rows are staged by several", "put it into a user variable first")
-			}
-			s.Clock = s.Clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
-		case lex.Var:
-			if lex.Is(word, "@@warning_count") || lex.Is(word, "@@error_count") || lex.Is(word, "@@identity") || lex.Is(word, "@@last_insert_id") {
-				return refuse(w.Table, word+" tells of the statement before, and the rows are staged by several", "put it into a user variable first")
-			}
-		}
-		prev = t
+	var source, tail touches
+	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
+	s.Clock = source.clock
+	if tail.touch(w.s.Over(s.tail)); s.upsert && source.assigns && tail.variables {
+		return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
 	}
-	if !assigns || !s.upsert {
-		return nil
-	}
-	in = w.s.Over(s.tail)
-	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
-		if t.Kind == lex.Var {
-			return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
-		}
-	}
-	return nil
+	return w.tellsOfBefore(source)
 }
 
 // quoteList writes names as a list.
@@ -184,13 +150,6 @@ func (s *Stage) Fill(stage, hint string) string {
 	}
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
 }
-
-// Hints says whether the statement has optimizer hints of its own.
-func (s *Stage) Hints() bool { return strings.Contains(s.head, "/*+") }
-
-// Prefixed says whether something stands before the INSERT, such as MariaDB's
-// SET STATEMENT … FOR.
-func (s *Stage) Prefixed() bool { return s.Load || s.verb > len("REPLACE") || s.Hints() }
 
 // Look is the query that says how many rows lack a key, and the highest key
 // below a limit that rows bring along.
