@@ -12,7 +12,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// A staging runs one statement whose rows only the server knows, in three steps on the application's own connection:
+// A staging runs one statement whose rows only the server knows, in three steps
+// on the application's own connection:
 //
 //  1. stage   the user's source, unchanged, fills a temporary table
 //  2. number  rows that lack a key are counted there, and get ids
@@ -26,10 +27,10 @@ type staging struct {
 	t        *table
 	name     string // the temporary table, as SQL writes it
 	args     []driver.NamedValue
-	prepared bool // the user's statement was prepared
-	own      bool // the transaction is this run's own
-	hint     string
-	prefix   string
+	prepared bool   // the user's statement was prepared
+	own      bool   // the transaction is this run's own
+	hint     string // behind each verb, and
+	prefix   string // before each statement: what makes all say one time
 }
 
 // stageTable is the temporary table's name, in the target's database.

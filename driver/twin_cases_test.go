@@ -271,7 +271,7 @@ var twinModes = []string{
 
 // twinCases are all cases of a column.
 func twinCases(column *twinColumn, server string) (cases []twinCase) {
-	add := func(shape, verb int, expression string, arg any, mode string) {
+	add := func(shape, verb int, expression string, arg any, mode string, first bool) {
 		s, v := twinShapes[shape], twinVerbs[verb]
 		reads := strings.Contains(expression, "s.")
 		if s.only != "" && s.only != server || v.only != "" && v.only != server || reads && !s.source {
@@ -279,7 +279,7 @@ func twinCases(column *twinColumn, server string) (cases []twinCase) {
 		}
 		// All settings in turn, so that together they meet everything.
 		n := len(cases)
-		c := twinCase{verb: v.name, mode: mode, sqlMode: twinModes[n%4], notNull: n/4%2 == 1, auto: n/8%2 == 1}
+		c := twinCase{matrix: first && shape < 2 && verb == 0, verb: v.name, mode: mode, sqlMode: twinModes[n%4], notNull: n/4%2 == 1, auto: n/8%2 == 1}
 		c.text = strings.NewReplacer("{E}", expression, "{N}", v.n).Replace(fmt.Sprintf(v.text, s.text))
 		for range strings.Count(c.text, "?") {
 			c.args = append(c.args, arg)
@@ -295,11 +295,11 @@ func twinCases(column *twinColumn, server string) (cases []twinCase) {
 				for _, mode := range []string{"text", "prepared"} {
 					switch {
 					case shape < 2 && verb < 2: // with all settings
-						for range 8 {
-							add(shape, verb, e, nil, mode)
+						for i := range 8 {
+							add(shape, verb, e, nil, mode, i == 0)
 						}
 					case (i+len(column.name)+shape+verb)%7 == 0: // with everything in some column
-						add(shape, verb, e, nil, mode)
+						add(shape, verb, e, nil, mode, false)
 					}
 				}
 			}
@@ -307,7 +307,7 @@ func twinCases(column *twinColumn, server string) (cases []twinCase) {
 				for j, e := range withArgument {
 					for _, mode := range []string{"text", "arguments", "prepared", "interpolated"} {
 						if shape < 2 && verb < 2 || (i+j+len(column.name)+shape+verb)%11 == 0 {
-							add(shape, verb, e, arg, mode)
+							add(shape, verb, e, arg, mode, true)
 						}
 					}
 				}

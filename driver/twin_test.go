@@ -21,9 +21,10 @@ import (
 )
 
 var (
-	twinFull = flag.Bool("twin.full", false, "TestTwin plays every case, not a sample")
-	twinSeed = flag.Uint64("twin.seed", 0, "of TestTwin's sample")
-	twinOnly = flag.String("twin.only", "", "TestTwin plays the cases of this column alone")
+	twinFull   = flag.Bool("twin.full", false, "TestTwin plays every case, two million, not a sample")
+	twinMatrix = flag.Bool("twin.matrix", false, "TestTwin plays INSERT … SELECT of every expression and argument, passed in every way, into every column")
+	twinSeed   = flag.Uint64("twin.seed", 0, "of TestTwin's sample")
+	twinOnly   = flag.String("twin.only", "", "TestTwin plays the cases of this column alone")
 )
 
 // twinSample is how many cases TestTwin plays a server.
@@ -45,14 +46,18 @@ func TestTwin(t *testing.T) {
 			columns := slices.DeleteFunc(slices.Clone(twinColumns), func(c twinColumn) bool {
 				return c.only != "" && c.only != target.Name || *twinOnly != "" && c.name != *twinOnly
 			})
-			if !*twinFull {
+			sample := !*twinFull && !*twinMatrix
+			if sample {
 				rng.Shuffle(len(columns), func(i, j int) { columns[i], columns[j] = columns[j], columns[i] })
 				columns = columns[:min(12, len(columns))]
 			}
 			w := newTwins(t, target)
 			for i := range columns {
 				cases := twinCases(&columns[i], target.Name)
-				if n := twinSample / len(columns); !*twinFull {
+				if *twinMatrix {
+					cases = slices.DeleteFunc(cases, func(c twinCase) bool { return !c.matrix })
+				}
+				if n := twinSample / len(columns); sample {
 					rng.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 					cases = cases[:min(n, len(cases))]
 				}
@@ -76,6 +81,7 @@ const generatedFrom = 1_000_000_000_000
 type twinCase struct {
 	text    string
 	args    []any
+	matrix  bool   // -twin.matrix plays it
 	verb    string // insert, ignore, replace, upsert, returning
 	mode    string // text, arguments, prepared, interpolated
 	sqlMode string
