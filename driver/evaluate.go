@@ -135,7 +135,7 @@ func (s *staging) keys(ctx context.Context, name, fill string, args []driver.Nam
 }
 
 // unknownColumn finds the column in the server's error 1054.
-var unknownColumn = regexp.MustCompile("'(?:[^']*\\.)?([^'.]*)'")
+var unknownColumn = regexp.MustCompile(`'(?:[^']*\.)?([^'.]*)'`)
 
 // keyError refuses a key that names a column of its row, which is not there
 // where the key is evaluated.

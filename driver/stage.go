@@ -328,15 +328,19 @@ func (s *staging) putBack(ctx context.Context, texts ...string) bool {
 	return true
 }
 
-// undoTimeout bounds each statement that puts a session back.
+// undoTimeout bounds each statement that puts a session back, where the caller
+// does not wait without bound.
 const undoTimeout = 5 * time.Second
 
 // always runs a statement whatever became of the caller's context, again where
 // it is killed.
 func (c *conn) always(ctx context.Context, text string) (err error) {
 	for range 3 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		_, err = c.innerConn.ExecContext(ctx, text, nil)
+		undo, cancel := ctx, context.CancelFunc(func() {})
+		if ctx.Done() != nil {
+			undo, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		}
+		_, err = c.innerConn.ExecContext(undo, text, nil)
 		cancel()
 		if !isServerError(err, errQueryKilled) {
 			break

@@ -358,19 +358,26 @@ func (w *twins) fail(c *twinCase, format string, args ...any) {
 func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply) {
 	a, b := want.number(), got.number()
 	switch {
-	case a == 1048 && b > 1 && c.notNull && b != a:
+	case (a == 1048 && c.notNull || a == 4025) && b > 1 && b != a:
 		// The plain driver reports the first row's error, of whatever kind. A
-		// NULL is one when its row is copied, after the whole source was staged:
-		// another row's error is reported, which the plain driver has as well
-		// where NULL is none.
+		// NULL, and what a CHECK does not let in, is one when its row is copied,
+		// after the whole source was staged: another row's error is reported,
+		// which the plain driver has as well where those are none.
 		lenient := *c
 		lenient.notNull = false
+		if a == 4025 {
+			s := w.native.conn(&lenient)
+			w.native.must("SET check_constraint_checks = 0", s)
+			defer w.native.must("SET check_constraint_checks = 1", s)
+		}
 		if o := w.native.play(&lenient, lenient.table(column), -1); o.number() != b {
 			w.fail(c, "error %v, want %v", got.err, want.err)
 		}
 		w.laterErrors[fmt.Sprintf("%d for %d", b, a)]++
-	case b == 6136 && c.verb == "ignore":
-		// What IGNORE makes of a value that is no VECTOR is none either.
+	case a == 0 && b == 6136 && (c.verb == "ignore" || !strings.Contains(c.sqlMode, "STRICT")):
+		// What the server makes of a value that is no VECTOR, where that is no
+		// error, is none either: it cannot be copied.
+		w.laterErrors["no VECTOR"]++
 	case a != b:
 		w.fail(c, "error %v, want %v", got.err, want.err)
 	case want.affected != got.affected:
@@ -389,6 +396,9 @@ func (w *twins) compareRows(c *twinCase, k int, want, got []storedRow, wanted, g
 			list = append(list, r.content)
 		}
 		return list
+	}
+	if isNumber(given.err, 6136) && wanted.err == nil {
+		return
 	}
 	if a, b := contents(want), contents(got); !slices.Equal(a, b) {
 		w.fail(c, "rows %.300q\n\twant %.300q", b, a)
