@@ -143,6 +143,17 @@ func (s *Server) Kill9() {
 	}
 }
 
+// Freeze has the server stand still with its connections open, until Thaw.
+func (s *Server) Freeze(tb testing.TB) {
+	tb.Helper()
+	if err := s.proc.freeze(); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Thaw has the server go on.
+func (s *Server) Thaw() { s.proc.thaw() }
+
 // Stop ends the server and removes all it has written.
 func (s *Server) Stop() error {
 	s.Kill9()
