@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -91,11 +90,15 @@ const workers = 32
 // use makes the registry one that has been in use: whoever takes a worker id
 // of a new one has to wait for over a minute.
 func (r *registry) use(ctx context.Context) error {
-	src, err := worker.OpenSource(ctx, r.spec(0), nil)
+	open, err := worker.Lookup(r.spec(0), nil)
 	if err != nil {
 		return err
 	}
-	defer src.Slots.(io.Closer).Close()
+	src, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
 	for slot := 0; slot < workers; {
 		// The server says now and then that it is busy with the document.
 		_, v, err := src.Slots.Get(ctx, slot)
@@ -103,7 +106,7 @@ func (r *registry) use(ctx context.Context) error {
 			slot++
 			continue
 		}
-		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().Add(-time.Minute).UnixMilli(), Free: true}
+		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HighWater: time.Now().Add(-time.Minute), Free: true}
 		if err == nil {
 			_, _, err = src.Slots.Put(ctx, slot, d, "")
 		}
