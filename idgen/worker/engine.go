@@ -213,15 +213,21 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 	for slot := reg.made; slot < upTo; slot++ {
 		batch = append(batch, slot)
 	}
+	rs := e.read(ctx, batch)
+	failed := make([]error, len(batch))
+	e.host.each(len(batch), func(i int) {
+		if rs[i].err == nil {
+			failed[i] = e.spare(ctx, id, fresh, rs[i])
+		}
+	})
 	unread := 0
-	for _, r := range e.read(ctx, batch) {
+	for i, r := range rs {
+		if failed[i] != nil {
+			return false, failed[i]
+		}
 		if r.err != nil {
 			unread++ // one alone may be unreadable, and must not stop the others
 			err = r.err
-			continue
-		}
-		if err := e.spare(ctx, id, fresh, r); err != nil {
-			return false, err
 		}
 	}
 	if unread > 1 || unread == len(batch) {
