@@ -1,8 +1,10 @@
 package driver_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -43,5 +45,29 @@ func TestEvaluatedInSessions(t *testing.T) {
 				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
 			}
 		}
+	}
+}
+
+// An argument is judged before its text runs, and so not behind a statement
+// that may change how it is judged.
+func TestUnclearArgumentInTexts(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			plain, leaf := openOn(t, target.Database(t), "leafTables=t&multiStatements=true&interpolateParams=true", allocTable, row("t", 1000, 100), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			leaf.SetMaxOpenConns(1)
+			if _, err := leaf.Exec("SET sql_mode = 'STRICT_ALL_TABLES'; INSERT INTO t (id, a) VALUES (?, 1)", "7 days"); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("behind SET sql_mode: %v", err)
+			}
+			if _, err := leaf.Exec("SET sql_mode = ''"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (?, 2); INSERT INTO t (id, a) VALUES (?, 3)", "7 days", "none"); err != nil {
+				t.Error(err)
+			}
+			var n, sum int
+			if err := plain.QueryRow("SELECT COUNT(*), SUM(id) FROM t").Scan(&n, &sum); err != nil || n != 2 || sum != 1007 {
+				t.Errorf("%d rows, keys that make %d, %v", n, sum, err)
+			}
+		})
 	}
 }
