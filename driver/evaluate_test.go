@@ -64,8 +64,11 @@ func TestUnclearArgumentInTexts(t *testing.T) {
 			if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (?, 2); INSERT INTO t (id, a) VALUES (?, 3)", "7 days", "none"); err != nil {
 				t.Error(err)
 			}
+			if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (1 - 1, 4), (?, 5)", "8 days"); err != nil { // both kinds
+				t.Error(err)
+			}
 			var n, sum int
-			if err := plain.QueryRow("SELECT COUNT(*), SUM(id) FROM t").Scan(&n, &sum); err != nil || n != 2 || sum != 1007 {
+			if err := plain.QueryRow("SELECT COUNT(*), SUM(id) FROM t").Scan(&n, &sum); err != nil || n != 4 || sum != 7+1000+8+1001 {
 				t.Errorf("%d rows, keys that make %d, %v", n, sum, err)
 			}
 		})

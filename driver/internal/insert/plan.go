@@ -30,7 +30,6 @@ type Settings struct {
 	VersionKnown bool
 	MariaDB      bool
 	Version      int // as version comments write it: 101119, 90704
-
 }
 
 // Missing is a set of settings that Parse has to know for a text.
