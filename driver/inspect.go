@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -31,6 +32,8 @@ type TableInfo struct {
 	Rule            Rule
 	Kind            string // Segment, Snowflake, UUID7, or "" for a Generator of the caller's
 	Tag             string // biz_tag, for Segment
+
+	Columns []string // all in their order, each with its type: "id bigint(20)"
 
 	// Err is why INSERTs into the table are refused, mostly a *TableError. What
 	// follows is not known then.
@@ -164,7 +167,10 @@ func (c *Connector) inspectedDatabases(ctx context.Context, s *schema) ([]string
 // inspectTable is describe without a generator; nil where the rule, which may
 // mean many tables, does not mean this one.
 func (c *Connector) inspectTable(ctx context.Context, rule Rule, name catalog.Name, columns []catalog.Column) (*TableInfo, error) {
-	info := &TableInfo{Database: name.DB, Table: name.Table, Rule: rule, Kind: cmp.Or(rule.Kind, Segment)}
+	info := &TableInfo{
+		Database: name.DB, Table: name.Table, Rule: rule, Kind: cmp.Or(rule.Kind, Segment),
+		Columns: lo.Map(columns, func(c catalog.Column, _ int) string { return c.Name + " " + c.Type }),
+	}
 	switch {
 	case rule.Generator != nil:
 		info.Kind = ""
