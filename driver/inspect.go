@@ -67,8 +67,10 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 		return nil, err
 	}
 	s := newSchema(make(map[string]string))
-	for _, tag := range tags {
-		s.tags[c.fold("", tag).Table] = tag
+	if cfg.Auto {
+		for _, tag := range tags {
+			s.tags[c.fold("", tag).Table] = tag
+		}
 	}
 	i := &Inspection{MariaDB: c.settings.MariaDB, Version: c.settings.Version, fold: c.fold, known: make(map[catalog.Name]bool)}
 	return i, c.inspect(ctx, s, i)
@@ -216,10 +218,6 @@ func (c *Connector) missing(s *schema, known map[catalog.Name]bool) []string {
 	slices.Sort(none)
 	return none
 }
-
-// Fills reports whether the Config means a table, by its name as names compare
-// on the server.
-func (i *Inspection) Fills(database, table string) bool { return i.known[i.fold(database, table)] }
 
 // A StoredProgram is the body of a trigger, a routine or an event, or the
 // select of a view.

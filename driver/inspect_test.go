@@ -41,7 +41,7 @@ func TestInspect(t *testing.T) {
 				"CREATE TABLE uuids (id BINARY(16) PRIMARY KEY)",
 				"CREATE TABLE other (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 				"CREATE VIEW order_2 AS SELECT * FROM orders")
-			i := inspect(t, dsn+"?leafWorker=static(7)&leafTables=orders,order_*,!order_old,pairs,loose:n,events:id:snowflake,uuids::uuid7,nosuch")
+			i := inspect(t, dsn+"?leafWorker=static(7)&leafTables=orders,order_*,!order_old,pairs,loose:n,events:id:snowflake,uuids::uuid7,nosuch", "a tag of others")
 			want := map[string]string{
 				"events":  "snowflake  id bigint 9223372036854775807 true",
 				"loose":   "segment loose n bigint 9223372036854775807 false",

@@ -13,15 +13,15 @@ import (
 // A kind of stored program, and how the server lists them in one database. The columns
 // are name, body, sql_mode and, of a trigger, its table and when it runs.
 type programs struct {
-	code, what, show, query string
+	code, what, kind, query string
 }
 
 var kinds = []programs{
-	{"trigger-inserts", "trigger", "SHOW CREATE TRIGGER ",
+	{"trigger-inserts", "trigger", "TRIGGER ",
 		"SELECT trigger_name, action_statement, sql_mode, event_object_table, CONCAT(action_timing, ' ', event_manipulation) FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
-	{"routine-inserts", "routine", "SHOW CREATE ",
+	{"routine-inserts", "routine", "",
 		"SELECT routine_name, routine_definition, sql_mode, '', routine_type FROM information_schema.routines WHERE routine_schema = ? ORDER BY 1"},
-	{"event-inserts", "event", "SHOW CREATE EVENT ",
+	{"event-inserts", "event", "EVENT ",
 		"SELECT event_name, event_definition, sql_mode, '', '' FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
 }
 
@@ -74,22 +74,23 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string
 			return nil
 		}
 		program := driver.StoredProgram{Database: schema, Body: body.String, SQLMode: mode}
-		show := kind.show + quoteIn(schema, name)
+		named := kind.kind + quoteIn(schema, name)
 		if kind.what == "routine" {
-			show = kind.show + more + " " + quoteIn(schema, name)
+			named = more + " " + quoteIn(schema, name)
 		}
+		drop := []string{"SHOW CREATE " + named, "DROP " + named}
 		for _, written := range shard.Inspection.Writes(program) {
 			f := at(kind.code, Warning, tables[written])
 			f.Message = sprint("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", kind.what, schema, name)
-			f.Way = "let the application write them, through mysql-leaf"
-			f.SQL = []string{show}
+			f.Way = "keep its text, let the application write these rows through mysql-leaf, and drop it"
+			f.SQL = drop
 			c.add(f)
 		}
 		if t := tables[schema+"."+table]; t != nil && t.Err == nil && strings.HasPrefix(strings.ToUpper(more), "BEFORE INSERT") && shard.Inspection.Assigns(program, t.Column) {
 			f := at("trigger-sets-key", Warning, t)
 			f.Message = sprint("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
-			f.Way = "take that out of the trigger"
-			f.SQL = []string{show}
+			f.Way = "keep its text, drop it, and create it again without that"
+			f.SQL = drop
 			c.add(f)
 		}
 		return nil

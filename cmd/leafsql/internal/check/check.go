@@ -60,8 +60,6 @@ type Table struct {
 	Auto       bool     `json:"auto_increment"`    // still on
 	Why        string   `json:"unknown,omitempty"` // why the highest key is not known
 	Unfit      string   `json:"not_fit,omitempty"` // why it is not filled
-	name       string   // for findings
-	survey     *survey.Table
 }
 
 // A Tag is one row of leaf_alloc.

@@ -26,10 +26,17 @@ func (c *checker) rows(context.Context) error {
 			if !t.DeniedRead {
 				f.SQL = []string{"SELECT MAX(" + databases.Quote(t.Column) + ") FROM " + t.Quoted()}
 			}
+			if t.Integer && !t.Indexed {
+				f.Way += ", or add an index that tells it"
+				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+databases.Quote(t.Column)+")")
+			}
 			c.add(f)
 		}
 		row := tag.Row
 		if row == nil {
+			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
+				continue // none of them can be filled anyway
+			}
 			f := here("row-missing", Error, "No row: every INSERT into its tables is refused.")
 			if c.createsRows() {
 				f.Severity, f.Message = Note, "No row yet: leafCreate=true adds it at the first INSERT."

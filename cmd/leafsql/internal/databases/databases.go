@@ -320,7 +320,6 @@ const (
 	ErrNoSuchTable    = 1146
 	ErrLockWait       = 1205
 	ErrSpecificAccess = 1227
-	ErrReadOnly       = 1290
 )
 
 // Denied reports whether err says that the user has not the right.

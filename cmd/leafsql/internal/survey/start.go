@@ -17,8 +17,13 @@ const Step = 1000
 // Start is the max_id that puts the tag's row above all keys. A row that is new, or
 // that nobody has fetched from, starts right above them; another one, and one of a
 // table with AUTO_INCREMENT, a margin further. It is an error where not even half of
-// the key column would be left, or where a highest key is not known.
+// the key column would be left, a table cannot be filled, or a highest key is not known.
 func (t *Tag) Start(margin int64) (int64, error) {
+	for _, o := range t.Tables {
+		if o.Err != nil {
+			return 0, o.Err
+		}
+	}
 	for _, o := range t.Unknown() {
 		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s", o.Where(), o.Why)
 	}

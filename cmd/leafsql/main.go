@@ -1,0 +1,89 @@
+// Command leafsql looks after databases whose tables get their keys from mysql-leaf.
+//
+//	go install github.com/leafsql/leafsql/cmd/leafsql@latest
+//	leafsql help
+//
+// It fills no table itself, and changes nothing but what a subcommand that is named so
+// says it changes.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+)
+
+// A command's status is the process's exit code; an error's is unclear.
+type command struct {
+	name, args, summary string
+	run                 func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
+}
+
+// Exit codes of all subcommands.
+const (
+	fine    = 0
+	mend    = 1 // something is to be mended
+	unclear = 2 // it could not be told, or done
+)
+
+var commands = []command{
+	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
+}
+
+func main() {
+	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:])
+	stop()
+	os.Exit(status)
+}
+
+func run(ctx context.Context, s *screen.Screen, args []string) int {
+	if len(args) == 0 {
+		args = []string{""}
+	}
+	for _, c := range commands {
+		if c.name != args[0] {
+			continue
+		}
+		status, err := c.run(ctx, s, args[1:])
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return fine
+		case err != nil:
+			fmt.Fprintln(s.Err, err)
+			return unclear
+		}
+		return status
+	}
+	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" || args[0] == "-help" {
+		usage(s)
+		return fine
+	}
+	fmt.Fprintf(s.Err, "leafsql: %q is no subcommand; leafsql help lists them\n", args[0])
+	return unclear
+}
+
+func usage(s *screen.Screen) {
+	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
+	var rows [][]string
+	for _, c := range commands {
+		rows = append(rows, []string{"  " + c.name, c.args, c.summary})
+	}
+	s.Table([]string{"", "", ""}, rows)
+	s.Printf(`
+leafsql SUBCOMMAND -h lists the flags. A DSN is that of mysql-leaf, with its leaf… parameters:
+  'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
+env:NAME stands for a DSN in an environment variable, where other users do not see it.
+
+Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
+`)
+}
