@@ -36,6 +36,7 @@ const (
 
 var commands = []command{
 	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
+	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit},
 }
 
 func main() {
