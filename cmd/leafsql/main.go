@@ -37,6 +37,9 @@ const (
 var commands = []command{
 	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
 	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit},
+	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode},
+	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
+	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},
 }
 
 func main() {
@@ -75,11 +78,9 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 
 func usage(s *screen.Screen) {
 	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
-	var rows [][]string
 	for _, c := range commands {
-		rows = append(rows, []string{"  " + c.name, c.args, c.summary})
+		s.Printf("  %-8s%s\n  %-8s%s\n", c.name, c.args, "", c.summary)
 	}
-	s.Table([]string{"", "", ""}, rows)
 	s.Printf(`
 leafsql SUBCOMMAND -h lists the flags. A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'

@@ -129,17 +129,24 @@ func (c *checker) report() *Report {
 			r.Tables = append(r.Tables, c.table(t, rows[t.Tag]))
 		}
 	}
-	for _, row := range c.Rows {
+	r.Tags = TagsOf(c.Rows, c.opts.Rates)
+	return r
+}
+
+// TagsOf are leaf_alloc's rows as they are reported.
+func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
+	tags := []Tag{}
+	for _, row := range rows {
 		tag := Tag{Tag: row.Tag, MaxID: row.MaxID, Step: row.Step}
 		if !row.Updated.IsZero() {
 			tag.Updated = &row.Updated
 		}
-		if rate, ok := c.opts.Rates[row.Tag]; ok {
+		if rate, ok := rates[row.Tag]; ok {
 			tag.Rate = &rate.PerSecond
 		}
-		r.Tags = append(r.Tags, tag)
+		tags = append(tags, tag)
 	}
-	return r
+	return tags
 }
 
 func (c *checker) table(t *survey.Table, row *survey.Row) Table {

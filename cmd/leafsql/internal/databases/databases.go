@@ -315,6 +315,7 @@ func IsError(err error, numbers ...uint16) bool {
 // Numbers of the server's errors that mean something here.
 const (
 	ErrDatabaseDenied = 1044
+	ErrUnknownColumn  = 1054
 	ErrTableDenied    = 1142
 	ErrColumnDenied   = 1143
 	ErrNoSuchTable    = 1146

@@ -27,12 +27,13 @@ type Screen struct {
 	Out io.Writer
 	Err io.Writer
 
+	clear    bool      // Out is a terminal
 	progress io.Writer // a terminal, or nil
 }
 
 // New looks whether errs, to which progress goes, is a terminal.
 func New(out, errs *os.File) *Screen {
-	s := &Screen{Out: out, Err: errs}
+	s := &Screen{Out: out, Err: errs, clear: term.IsTerminal(int(out.Fd()))}
 	if term.IsTerminal(int(errs.Fd())) && os.Getenv("TERM") != "dumb" {
 		s.progress = errs
 	}
@@ -71,6 +72,13 @@ func Plain(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// Clear begins a page: on a terminal it takes the place of what was there.
+func (s *Screen) Clear() {
+	if s.clear {
+		s.Printf("\x1b[H\x1b[2J")
+	}
 }
 
 // Unknown stands in a table for what is not known.
