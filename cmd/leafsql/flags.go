@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -59,6 +60,8 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 		return fmt.Errorf("leafsql: %w; %s -h lists the flags", err, f.Name())
 	case !takesArgs && f.NArg() > 0:
 		return fmt.Errorf("leafsql: %s takes no argument %q; %[1]s -h lists the flags", f.Name(), f.Arg(0))
+	case slices.ContainsFunc(f.Args(), func(a string) bool { return strings.HasPrefix(a, "-") }):
+		return fmt.Errorf("leafsql: flags come before the other arguments; %s -h lists them", f.Name())
 	case f.Lookup("dsn") != nil && f.dsn == "":
 		return fmt.Errorf("leafsql: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME")
 	}

@@ -37,6 +37,7 @@ const (
 var commands = []command{
 	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
 	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit},
+	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate},
 	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode},
 	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
 	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},

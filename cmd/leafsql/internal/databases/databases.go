@@ -321,6 +321,7 @@ const (
 	ErrNoSuchTable    = 1146
 	ErrLockWait       = 1205
 	ErrSpecificAccess = 1227
+	ErrTriggerBinlog  = 1419
 )
 
 // Denied reports whether err says that the user has not the right.
