@@ -50,7 +50,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 		return unclear, err
 	}
 	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: benchFilled}}
-	cfg.Store, cfg.AllocTable, cfg.Create, cfg.SegmentStore = "", benchAlloc, true, nil
+	cfg.Store, cfg.AllocTable, cfg.Create, cfg.Worker, cfg.WorkerOptions = "", benchAlloc, true, "", nil
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return unclear, err

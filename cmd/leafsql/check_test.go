@@ -59,7 +59,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		)
 		leaf := dsn + "?leafTables=low,norow,broken,counted,small,filling,pairs,loose:id,audit,keyed,nosuch" // 16
 		want := []string{
-			"alloc-engine leaf_alloc", "alloc-trigger leaf_alloc", "row-missing norow", "row-broken broken", "row-too-low low", "key-unfit pairs", "key-small small",
+			"row-broken broken", "alloc-engine leaf_alloc", "alloc-trigger leaf_alloc", "row-missing norow", "row-too-low low", "key-unfit pairs", "key-small small",
 			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
 			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
 		}
@@ -142,6 +142,38 @@ func TestCheckRights(t *testing.T) {
 			t.Errorf("with all rights there is %v", got)
 		}
 	})
+}
+
+// TestCheckServers: what is wrong with a server, with leaf_alloc's columns, and between two
+// shards' DSNs.
+func TestCheckServers(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
+	second := mysqltest.Database(t)
+	const events = "CREATE TABLE events (id BIGINT PRIMARY KEY)"
+	db := open(t, server.DSN(""), "CREATE DATABASE shop", "USE shop", events)
+	db.Close()
+	dsn := server.DSN("shop")
+	db = open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(3), max_id INT, step INT NOT NULL)", "INSERT INTO leaf_alloc VALUES ('orders', 1, 10), ('two', 5, 10), ('two', 9, 10), ('nil', NULL, 10)",
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	open(t, second, events, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	const tables = "?leafTables=orders,two,nil,events:id:snowflake&leafWorker=static(1)"
+	args := []string{"check", "-dsn", dsn + tables + "&leafNewRegistry=true",
+		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F") + "&sql_mode='NO_AUTO_VALUE_ON_ZERO'"}
+	report := jsonOf[check.Report](t, mend, args...)
+	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
+		"row-missing orders", "sql-mode", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
+	if got := found(report); !slices.Equal(got, want) {
+		t.Fatalf("found\n %v\nwant\n %v", got, want)
+	}
+	for _, f := range report.Findings {
+		if strings.HasSuffix(f.Server, "/shop") {
+			exec(t, db, f.SQL...)
+		}
+	}
+	want = []string{"workers-differ", "sql-mode", "new-registry", "tag-without-table ord"} // the DSNs'
+	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
+		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+	}
 }
 
 // TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.

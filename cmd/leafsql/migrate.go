@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
@@ -53,7 +54,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	for i, tag := range tags {
 		say := func(st migrate.Statement) {
 			if !f.json {
-				s.Printf("%s: %s;\n", st.Server, st.SQL)
+				s.Printf("%s: %s;\n", st.Server, strings.Join(st.SQL, "; "))
 			}
 		}
 		doing := s.Progress(func() string { return "running on the tables of " + tag.Name })
@@ -102,7 +103,7 @@ func printMigration(s *screen.Screen, tags []*migrate.Tag, asJSON bool) (int, er
 		}
 		s.Printf("\n%s: next is -do %s, which %s\n", screen.Plain(st.Tag), st.Next, steps[st.Next])
 		for _, sql := range st.SQL {
-			s.Printf("    %s: %s;\n", sql.Server, sql.SQL)
+			s.Printf("    %s: %s;\n", sql.Server, strings.Join(sql.SQL, "; "))
 		}
 	}
 	s.Printf("\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n")

@@ -248,6 +248,21 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 	})
 }
 
+// TestMigrateParent: rows of other tables that refer to the key are no obstacle.
+func TestMigrateParent(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
+			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
+		for _, step := range []string{"-do=switch", "-do=drop", "-back", "-do=drop"} {
+			mustRun(t, mend, "migrate", "-dsn", dsn, step, "orders")
+		}
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do=unguard", "orders")
+		if _, err := db.Exec("INSERT INTO parts VALUES (2, 2)"); err == nil {
+			t.Error("the foreign key is gone")
+		}
+	})
+}
+
 // TestMigrateRefuses: what is asked for at the wrong time, or cannot be done, says the way
 // out.
 func TestMigrateRefuses(t *testing.T) {

@@ -27,22 +27,21 @@ type Finding struct {
 	SQL      []string `json:"sql,omitempty"` // what mends it
 }
 
-// Codes are all findings there are, in the order in which they are told, with what
-// they mean in a few words.
+// Codes are all findings there are, with what they mean in a few words, in the order in
+// which they are told: what mends one may need those before it mended.
 var Codes = []struct{ Code, Title string }{
 	{"read-only", "the server takes no writes"},
 	{"stores-differ", "shards take ids from different places"},
 	{"workers-differ", "shards take worker ids from different places"},
 	{"alloc-missing", "there is no leaf_alloc"},
+	{"row-broken", "a row cannot give ids"},
 	{"alloc-key", "leaf_alloc can hold a tag twice"},
 	{"alloc-column", "a column of leaf_alloc is not as Leaf's"},
 	{"alloc-engine", "leaf_alloc is not safe in a crash"},
-	{"alloc-charset", "leaf_alloc cannot hold a tag's letters"},
 	{"alloc-trigger", "triggers stand on leaf_alloc"},
 	{"alloc-durability", "a power cut can bring ranges back"},
 	{"rights", "this user lacks rights"},
 	{"row-missing", "a tag has no row"},
-	{"row-broken", "a row cannot give ids"},
 	{"row-too-low", "the next id is not above the keys in use"},
 	{"key-unfit", "the key cannot be filled"},
 	{"key-small", "the key column cannot hold the ids"},

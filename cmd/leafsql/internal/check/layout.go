@@ -42,7 +42,6 @@ func (c *checker) layout(context.Context) error {
 		c.add(here("alloc-engine", Error, "Its engine is "+alloc.Engine+", which can lose a range that was handed out when the server crashes.", alter+"ENGINE = InnoDB"))
 	}
 	c.columns(here, alter)
-	c.letters(here, alter)
 	if len(alloc.Triggers) > 0 {
 		f := here("alloc-trigger", Warning, "Triggers stand on it ("+strings.Join(alloc.Triggers, ", ")+"): every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it.")
 		f.Way = "drop them, if nothing else needs them"
@@ -113,20 +112,6 @@ func (c *checker) holdsTags(col survey.Column) bool {
 		}
 	}
 	return true
-}
-
-// letters judges whether biz_tag holds the letters of the configured tags.
-func (c *checker) letters(here func(string, Severity, string, ...string) Finding, alter string) {
-	charset := c.Alloc.Columns["biz_tag"].Charset
-	if charset == "" || strings.HasPrefix(charset, "utf8") {
-		return
-	}
-	for _, tag := range c.Tags {
-		if strings.ContainsFunc(tag.Name, func(r rune) bool { return r >= 0x80 }) {
-			c.add(here("alloc-charset", Error, sprint("Its character set is %s, which may not have all letters of the tag %s.", charset, tag.Name), alter+"CONVERT TO CHARACTER SET utf8mb4"))
-			return
-		}
-	}
 }
 
 // durability judges a leaf_alloc on another server than the rows: a fetch that a power

@@ -14,7 +14,7 @@ import (
 
 // rules finds rules that mean no table anywhere, and rows of leaf_alloc that no table
 // takes ids from.
-func (c *checker) rules(ctx context.Context) error {
+func (c *checker) rules(context.Context) error {
 	missing := make(map[string]int)
 	for _, shard := range c.Shards {
 		for _, rule := range shard.Inspection.Missing {
@@ -26,17 +26,9 @@ func (c *checker) rules(ctx context.Context) error {
 		if missing[rule] < len(c.Shards) || first.Config.Auto {
 			continue // on some shards it means one
 		}
-		similar, err := similarTables(ctx, first, rule)
-		if err != nil {
-			return err
-		}
-		f := Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
+		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
 			Message: "leafTables names a table that is not there, or that this user does not see: what was meant is not filled.",
-			Way:     "correct the rule; names compare as the server's lower_case_table_names says"}
-		if len(similar) > 0 {
-			f.Way = "perhaps " + strings.Join(similar, " or ") + " is meant; " + f.Way
-		}
-		c.add(f)
+			Way:     "correct the rule; names compare as the server's lower_case_table_names says"})
 	}
 	used := make(map[string]bool)
 	for _, tag := range c.Tags {
@@ -51,25 +43,6 @@ func (c *checker) rules(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// similarTables are names that a rule may have meant.
-func similarTables(ctx context.Context, shard *survey.Shard, rule string) ([]string, error) {
-	name, _, _ := strings.Cut(rule, ":")
-	db, table, ok := strings.Cut(name, ".")
-	if !ok {
-		db, table = shard.Database, name
-	}
-	names, err := shard.List(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE' ORDER BY 1", db)
-	a := strings.ToLower(table)
-	return slices.DeleteFunc(names, func(n string) bool {
-		b := strings.ToLower(n)
-		short, long := a, b
-		if len(a) > len(b) {
-			short, long = b, a
-		}
-		return len(long)-len(short) > 2 || !strings.HasPrefix(long, short)
-	}), err
 }
 
 // shards compares every shard's tables with the first shard's.

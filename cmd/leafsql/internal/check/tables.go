@@ -52,9 +52,9 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
 	f := at("auto-increment", Warning, t)
 	f.Message = "A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other."
 	f.Way = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
-	f.SQL = []string{def.WithoutAutoIncrement().Alter(t.Quoted())}
+	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
 	c.add(f)
-	return nil
+	return err
 }
 
 // small judges whether the column holds the ids to come.

@@ -19,6 +19,7 @@ package migrate
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"slices"
@@ -62,13 +63,14 @@ type Tag struct {
 type table struct {
 	*survey.Table
 	def     column.Definition
+	toggle  []string // takes AUTO_INCREMENT away, or gives it back
 	guarded bool
 }
 
-// A Statement is one on one server.
+// A Statement changes one thing on one server.
 type Statement struct {
-	Server string `json:"server"`
-	SQL    string `json:"sql"`
+	Server string   `json:"server"`
+	SQL    []string `json:"sql"`
 	on     *databases.Server
 }
 
@@ -138,6 +140,13 @@ func look(ctx context.Context, t *survey.Table) (*table, error) {
 	if one.def, err = column.Of(create, t.Column); err != nil {
 		return nil, err
 	}
+	other := one.def.WithAutoIncrement()
+	if t.AutoIncrement {
+		other = one.def.WithoutAutoIncrement()
+	}
+	if one.toggle, err = t.Alter(ctx, other); err != nil {
+		return nil, err
+	}
 	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?",
 		t.Database, t.TableInfo.Table, guardName(t))
 	one.guarded = len(guards) > 0
@@ -194,7 +203,7 @@ func (t *Tag) Err() error {
 // the highest key again once the guards stand.
 func (t *Tag) Statements(step Step) (all []Statement) {
 	for _, o := range t.tables {
-		add := func(text string) { all = append(all, on(o.Shard.Server, text)) }
+		add := func(sql ...string) { all = append(all, on(o.Shard.Server, sql...)) }
 		switch {
 		case step == Widen && o.narrow():
 			add(o.def.Widen().Alter(o.Quoted()))
@@ -202,7 +211,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 			add("CREATE TRIGGER " + o.guard() + " BEFORE INSERT ON " + o.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + databases.Quote(o.Column) + ", 0) = 0 THEN" +
 				" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'leafsql: this row has no id, its writer does not use mysql-leaf yet'; END IF")
 		case step == Drop && o.AutoIncrement:
-			add(o.def.WithoutAutoIncrement().Alter(o.Quoted()))
+			add(o.toggle...)
 		case step == Unguard && o.guarded:
 			add("DROP TRIGGER " + o.guard())
 		}
@@ -213,7 +222,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 	return all
 }
 
-func on(s *databases.Server, text string) Statement { return Statement{s.Label, text, s} }
+func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
 
 // row puts leaf_alloc's row above the highest key.
 func (t *Tag) row() (all []Statement) {
@@ -290,7 +299,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	var statements []Statement
 	for _, o := range t.tables {
 		if o.guarded && !o.AutoIncrement {
-			statements = append(statements, on(o.Shard.Server, o.def.WithAutoIncrement().Alter(o.Quoted())))
+			statements = append(statements, on(o.Shard.Server, o.toggle...))
 		}
 	}
 	if len(statements) == 0 {
@@ -298,7 +307,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	}
 	if len(statements) == 0 {
 		return nil, fmt.Errorf("leafsql: %s has no guard: the migration has not begun, or is over; after that, with all writers stopped: %s",
-			t.Name, t.tables[0].def.WithAutoIncrement().Alter(t.tables[0].Quoted()))
+			t.Name, strings.Join(t.tables[0].toggle, "; "))
 	}
 	if err := run(ctx, statements, say); err != nil {
 		return nil, err
@@ -330,11 +339,25 @@ func (t *Tag) strict() error {
 	return nil
 }
 
+// run runs it on a connection of its own, so that nothing that it set stays.
+func (s Statement) run(ctx context.Context) error {
+	conn, err := s.on.DB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+	for _, text := range s.SQL {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func run(ctx context.Context, statements []Statement, say func(Statement)) error {
 	for _, s := range statements {
 		say(s)
-		_, err := s.on.DB.ExecContext(ctx, s.SQL)
-		switch {
+		switch err := s.run(ctx); {
 		case databases.IsError(err, databases.ErrTriggerBinlog):
 			return fmt.Errorf("leafsql: migrate on %s: %w; create triggers as a user with SUPER, or SET GLOBAL log_bin_trust_function_creators = 1 for this step", s.Server, err)
 		case databases.IsError(err, databases.ErrLockWait):

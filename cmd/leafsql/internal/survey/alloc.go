@@ -29,7 +29,6 @@ type Column struct {
 	Nullable bool
 	Default  sql.NullString
 	Extra    string // in lower case
-	Charset  string
 }
 
 // A Row is one of leaf_alloc's.
@@ -63,15 +62,14 @@ func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error)
 	a.Engine = engine.String
 	err = store.Each(ctx, func(scan func(...any) error) error {
 		var name, nullable string
-		var charset sql.NullString
 		var c Column
-		if err := scan(&name, &c.Type, &nullable, &c.Default, &c.Extra, &charset); err != nil {
+		if err := scan(&name, &c.Type, &nullable, &c.Default, &c.Extra); err != nil {
 			return err
 		}
-		c.Type, c.Extra, c.Nullable, c.Charset = strings.ToLower(c.Type), strings.ToLower(c.Extra), nullable == "YES", charset.String
+		c.Type, c.Extra, c.Nullable = strings.ToLower(c.Type), strings.ToLower(c.Extra), nullable == "YES"
 		a.Columns[strings.ToLower(name)] = c
 		return nil
-	}, "SELECT column_name, column_type, is_nullable, column_default, extra, character_set_name FROM information_schema.columns WHERE table_schema = ? AND table_name = ?", store.Database, store.Table)
+	}, "SELECT column_name, column_type, is_nullable, column_default, extra FROM information_schema.columns WHERE table_schema = ? AND table_name = ?", store.Database, store.Table)
 	if err != nil {
 		return failed(err)
 	}

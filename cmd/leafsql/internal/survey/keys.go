@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
 )
@@ -83,6 +84,25 @@ func (t *Table) Max(ctx context.Context, below int64) (int64, error) {
 	key := databases.Quote(t.Column)
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" < "+strconv.FormatInt(below, 10)).Scan(&v)
 	return max(v.Int64, 0), err
+}
+
+// Alter is the SQL that gives the key another definition of the same type. MySQL refuses
+// it for a key that other tables refer to, unless it is told not to look at them.
+func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, error) {
+	alter := []string{to.Alter(t.Quoted())}
+	if t.Shard.MariaDB {
+		return alter, nil
+	}
+	var references int
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND referenced_table_name = ?",
+		t.Database, t.TableInfo.Table).Scan(&references)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w", t.Where(), err)
+	}
+	if references > 0 {
+		alter = []string{"SET SESSION foreign_key_checks = 0", alter[0], "SET SESSION foreign_key_checks = 1"}
+	}
+	return alter, nil
 }
 
 // Create is the table's CREATE TABLE.
