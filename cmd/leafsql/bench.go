@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -51,6 +52,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	}
 	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: benchFilled}}
 	cfg.Store, cfg.AllocTable, cfg.Create, cfg.Worker, cfg.WorkerOptions = "", benchAlloc, true, "", nil
+	cfg.Logger = slog.New(slog.DiscardHandler)
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return unclear, err

@@ -105,7 +105,7 @@ func printReport(s *screen.Screen, r *check.Report) {
 			problems++
 		}
 	}
-	s.Printf("%d tables, %d tags, %d findings to look after\n", len(r.Tables), len(r.Tags), problems)
+	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
 }
 
 func count(n *int64) string {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,7 +26,6 @@ type flags struct {
 
 func newFlags(s *screen.Screen, name string) *flags {
 	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s}
-	f.SetOutput(s.Out)
 	return f
 }
 
@@ -47,12 +47,11 @@ func (f *flags) withJSON() *flags {
 // parse is flag.Parse with errors that say the way out; a subcommand that takes no
 // arguments gets none.
 func (f *flags) parse(args []string, takesArgs bool) error {
-	f.Usage = func() { f.PrintDefaults() }
-	f.SetOutput(&strings.Builder{})
+	f.Usage = func() {}
+	f.SetOutput(io.Discard) // errors are returned
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprintf(f.screen.Out, "Usage: %s\n", f.Name())
 		f.SetOutput(f.screen.Out)
 		f.PrintDefaults()
 		return err

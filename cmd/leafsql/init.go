@@ -51,6 +51,11 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return mend, nil
 	}
 	s.Printf("Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n")
+	for _, tag := range found.Tags {
+		if tag.AutoIncrement() {
+			s.Printf("%s still has AUTO_INCREMENT: writers with and without mysql-leaf must not write it at the same time; leafsql migrate goes there.\n", screen.Plain(tag.Name))
+		}
+	}
 	return fine, nil
 }
 

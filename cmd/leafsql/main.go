@@ -59,6 +59,9 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		if c.name != args[0] {
 			continue
 		}
+		if len(args) > 1 && help[args[1]] {
+			s.Printf("Usage: leafsql %s %s\n  %s\n", c.name, c.args, c.summary)
+		}
 		status, err := c.run(ctx, s, args[1:])
 		switch {
 		case errors.Is(err, flag.ErrHelp):
@@ -69,13 +72,16 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		}
 		return status
 	}
-	if args[0] == "help" || args[0] == "-h" || args[0] == "--help" || args[0] == "-help" {
+	if args[0] == "help" || help[args[0]] {
 		usage(s)
 		return fine
 	}
 	fmt.Fprintf(s.Err, "leafsql: %q is no subcommand; leafsql help lists them\n", args[0])
 	return unclear
 }
+
+// help are the flags that ask for it, as package flag knows them.
+var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": true}
 
 func usage(s *screen.Screen) {
 	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")

@@ -71,7 +71,11 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 			return unclear, err
 		}
 	}
-	return printMigration(s, tags, f.json)
+	status, err := printMigration(s, tags, f.json)
+	if *back || *do != "" {
+		status = fine // what was asked for is done
+	}
+	return status, err
 }
 
 func printMigration(s *screen.Screen, tags []*migrate.Tag, asJSON bool) (int, error) {

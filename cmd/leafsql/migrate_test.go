@@ -100,8 +100,8 @@ func TestMigrateUnderLoad(t *testing.T) {
 		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != unclear || !strings.Contains(errs, `"widen"`) {
 			t.Fatalf("a step too early: %d %s", status, errs)
 		}
-		next("next is -do switch", mend, args("-do", "widen"))
-		next("next is -do drop", mend, args("-do", "switch"))
+		next("next is -do switch", fine, args("-do", "widen"))
+		next("next is -do drop", fine, args("-do", "switch"))
 		time.Sleep(20 * time.Millisecond)
 		told := old.end(t)
 		if old.refused == 0 || len(told) == 0 {
@@ -114,18 +114,18 @@ func TestMigrateUnderLoad(t *testing.T) {
 		time.Sleep(30 * time.Millisecond)
 		ids := filled.end(t)
 
-		next("next is -do switch", mend, args("-back")) // and old writers again
+		next("next is -do switch", fine, args("-back")) // and old writers again
 		old = startWriters(first, other)
 		time.Sleep(30 * time.Millisecond)
-		next("next is -do drop", mend, args("-do", "switch"))
+		next("next is -do drop", fine, args("-do", "switch"))
 		told = append(told, old.end(t)...)
 
 		one.Close()
 		two.Close()
 		filled = startWriters(openLeaf(t, leaf), openLeaf(t, leaf2))
-		next("next is -do unguard", mend, args("-do", "drop"))
-		next("next is -do drop", mend, args("-back"))
-		next("next is -do unguard", mend, args("-do", "drop"))
+		next("next is -do unguard", fine, args("-do", "drop"))
+		next("next is -do drop", fine, args("-back"))
+		next("next is -do unguard", fine, args("-do", "drop"))
 		next("done", fine, args("-do", "unguard"))
 		next("done", fine, args())
 		time.Sleep(20 * time.Millisecond)
@@ -254,7 +254,7 @@ func TestMigrateParent(t *testing.T) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
 			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
 		for _, step := range []string{"-do=switch", "-do=drop", "-back", "-do=drop"} {
-			mustRun(t, mend, "migrate", "-dsn", dsn, step, "orders")
+			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
 		}
 		mustRun(t, fine, "migrate", "-dsn", dsn, "-do=unguard", "orders")
 		if _, err := db.Exec("INSERT INTO parts VALUES (2, 2)"); err == nil {
