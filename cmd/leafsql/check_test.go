@@ -218,10 +218,12 @@ func TestCheckRate(t *testing.T) {
 func TestCheckOnCleanSchema(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, allocTable)
+		var rows []string
 		for i := range 200 {
-			exec(t, db, fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT)", i), fmt.Sprintf("INSERT INTO t%d VALUES (%d, 1)", i, i+1),
-				fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t%d', 1000, 100)", i))
+			exec(t, db, fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT) SELECT %d AS id, 1 AS a", i, i+1))
+			rows = append(rows, fmt.Sprintf("('t%d', 1000, 100)", i))
 		}
+		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
 		exec(t, db, "CREATE PROCEDURE look() SELECT COUNT(*) FROM t1", "CREATE TABLE log (n INT)", "CREATE TRIGGER logged AFTER INSERT ON t1 FOR EACH ROW INSERT INTO log VALUES (1)")
 		began := time.Now()
 		report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn)

@@ -58,6 +58,23 @@ func startWriters(dbs ...*sql.DB) *writers {
 	return w
 }
 
+// until waits for rows to be told, or refused.
+func (w *writers) until(t *testing.T, told, refused int) {
+	t.Helper()
+	for {
+		w.mu.Lock()
+		enough, failed := len(w.told) >= told && w.refused >= refused, w.failed
+		w.mu.Unlock()
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if enough {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func (w *writers) end(t *testing.T) []int64 {
 	t.Helper()
 	close(w.stop)
@@ -96,27 +113,25 @@ func TestMigrateUnderLoad(t *testing.T) {
 			}
 		}
 		old := startWriters(first, other)
+		old.until(t, 20, 0)
 		next("next is -do widen", mend, args())
 		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != unclear || !strings.Contains(errs, `"widen"`) {
 			t.Fatalf("a step too early: %d %s", status, errs)
 		}
 		next("next is -do switch", fine, args("-do", "widen"))
 		next("next is -do drop", fine, args("-do", "switch"))
-		time.Sleep(20 * time.Millisecond)
+		old.until(t, 20, 1)
 		told := old.end(t)
-		if old.refused == 0 || len(told) == 0 {
-			t.Errorf("%d rows before the switch, %d refused after it", len(told), old.refused)
-		}
 		leaf := dsn + "?leafTables=orders"
 		leaf2 := second + "?leafTables=orders&leafStore=" + strings.NewReplacer("/", "%2F", "?", "%3F", "&", "%26").Replace(dsn)
 		one, two := openLeaf(t, leaf), openLeaf(t, leaf2)
 		filled := startWriters(one, two)
-		time.Sleep(30 * time.Millisecond)
+		filled.until(t, 20, 0)
 		ids := filled.end(t)
 
 		next("next is -do switch", fine, args("-back")) // and old writers again
 		old = startWriters(first, other)
-		time.Sleep(30 * time.Millisecond)
+		old.until(t, 20, 0)
 		next("next is -do drop", fine, args("-do", "switch"))
 		told = append(told, old.end(t)...)
 
@@ -128,7 +143,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 		next("next is -do unguard", fine, args("-do", "drop"))
 		next("done", fine, args("-do", "unguard"))
 		next("done", fine, args())
-		time.Sleep(20 * time.Millisecond)
+		filled.until(t, 20, 0)
 		ids = append(ids, filled.end(t)...)
 
 		slices.Sort(ids)
@@ -244,6 +259,48 @@ func TestMigrateFromJavaLeaf(t *testing.T) {
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM orders"); n != 115 {
 			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// TestMigrateWaits: a switch waits for a transaction that has taken a number of
+// AUTO_INCREMENT's and not committed it.
+func TestMigrateWaits(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec("INSERT INTO orders (n) VALUES (1), (1), (1)"); err != nil {
+			t.Fatal(err)
+		}
+		type result struct {
+			status    int
+			out, errs string
+		}
+		done := make(chan result)
+		go func() {
+			var r result
+			r.status, r.out, r.errs = leafsql(t.Context(), "migrate", "-dsn", dsn, "-do", "switch", "orders")
+			done <- r
+		}()
+		for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
+			select {
+			case r := <-done:
+				t.Fatalf("it does not wait: %+v", r)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; r.status != fine {
+			t.Fatalf("%+v", r)
+		}
+		if n := number(t, db, "SELECT max_id FROM leaf_alloc"); n != 4 {
+			t.Errorf("the next id is %d", n)
 		}
 	})
 }

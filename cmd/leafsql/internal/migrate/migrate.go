@@ -147,7 +147,8 @@ func look(ctx context.Context, t *survey.Table) (*table, error) {
 	if one.toggle, err = t.Alter(ctx, other); err != nil {
 		return nil, err
 	}
-	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?",
+	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?"+
+		" AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT' AND action_statement LIKE '%SIGNAL%'",
 		t.Database, t.TableInfo.Table, guardName(t))
 	one.guarded = len(guards) > 0
 	return one, err
