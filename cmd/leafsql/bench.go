@@ -46,7 +46,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	if err != nil {
 		return unclear, err
 	}
-	cfg, err := driver.ParseDSN(text)
+	cfg, err := databases.Parse(text)
 	if err != nil {
 		return unclear, err
 	}

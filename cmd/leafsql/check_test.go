@@ -240,6 +240,7 @@ func TestBadInput(t *testing.T) {
 		{"check", "no -dsn"},
 		{"check -nosuch", "-h lists the flags"},
 		{"check -dsn x/y orders", "takes no argument"},
+		{"check -dsn root:secret@shop", "write user:password@"},
 		{"check -dsn env:LEAFSQL_NOT_SET", "LEAFSQL_NOT_SET is not set"},
 		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafTables=orders", "cannot connect to 127.0.0.1:1/shop"},
 		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},

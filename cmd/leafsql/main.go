@@ -46,9 +46,8 @@ var commands = []command{
 func main() {
 	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:])
-	stop()
-	os.Exit(status)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:]))
 }
 
 func run(ctx context.Context, s *screen.Screen, args []string) int {

@@ -74,7 +74,7 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		if err != nil {
 			return set, err
 		}
-		cfg, err := driver.ParseDSN(text)
+		cfg, err := Parse(text)
 		if err != nil {
 			return set, err
 		}
@@ -111,6 +111,15 @@ func Lookup(dsn string) (string, error) {
 	return "", fmt.Errorf("leafsql: the environment variable %s is not set; put the DSN there", name)
 }
 
+// Parse reads a DSN. What go-sql-driver says of it names no way out.
+func Parse(dsn string) (*driver.Config, error) {
+	cfg, err := driver.ParseDSN(dsn)
+	if err != nil && !strings.HasPrefix(err.Error(), "leafsql: ") {
+		err = fmt.Errorf("leafsql: the DSN cannot be read: %w; write user:password@tcp(host:3306)/database", err)
+	}
+	return cfg, err
+}
+
 func hasLeafParams(dsn string) bool {
 	inner, err := mysql.ParseDSN(dsn)
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
@@ -139,7 +148,7 @@ func (s *Set) OtherStore(ctx context.Context, shard *Shard) (*Store, error) {
 func openStore(ctx context.Context, shard *Shard) (*Store, error) {
 	store := &Store{Server: shard.Server, Database: shard.Database, Table: shard.Config.AllocTable}
 	if shard.Config.Store != "" {
-		cfg, err := driver.ParseDSN(shard.Config.Store)
+		cfg, err := Parse(shard.Config.Store)
 		if err != nil {
 			return nil, err
 		}
