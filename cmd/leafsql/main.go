@@ -40,6 +40,7 @@ var commands = []command{
 	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate},
 	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode},
 	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
+	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers},
 	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},
 }
 
