@@ -61,6 +61,8 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		switch {
 		case *back:
 			tags[i], err = m.Back(ctx, tag, say)
+		case *do != "" && tag.Past(migrate.Step(*do)):
+			err = tag.Err()
 		case *do != "":
 			tags[i], err = m.Do(ctx, tag, migrate.Step(*do), say)
 		default:

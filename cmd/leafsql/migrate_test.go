@@ -342,6 +342,9 @@ func TestMigrateRefuses(t *testing.T) {
 			t.Errorf("%q: %d\n%s%s", args, status, errs, out)
 		}
 	}
+	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
+		t.Errorf("a step that is not needed: %s", out)
+	}
 	if out := mustRun(t, mend, "migrate", "-keep-type", "-dsn", dsn, "parent"); !strings.Contains(out, "next is -do switch") {
 		t.Error(out)
 	}

@@ -112,9 +112,9 @@ func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 func (c *checker) report() *Report {
 	store := c.Set.Store
 	r := &Report{
-		Time:     time.Now().UTC().Truncate(time.Millisecond),
-		Store:    Place{store.Label, store.Version, store.Database + "." + store.Table},
-		Findings: c.findings,
+		Time:   time.Now().UTC().Truncate(time.Millisecond),
+		Store:  Place{store.Label, store.Version, store.Database + "." + store.Table},
+		Tables: []Table{}, Findings: c.findings,
 	}
 	if r.Findings == nil {
 		r.Findings = []Finding{}

@@ -181,6 +181,13 @@ func (t *Tag) Next() Step {
 	return Done
 }
 
+// Past reports whether a step is behind: done, or not needed.
+func (t *Tag) Past(step Step) bool {
+	order := []Step{Widen, Switch, Drop, Unguard, Done}
+	i := slices.Index(order, step)
+	return i >= 0 && i < slices.Index(order, t.Next())
+}
+
 func (t *table) narrow() bool { return t.def.Widen() != t.def }
 
 // Err says why a migration cannot go on, though no step is left.
