@@ -19,12 +19,16 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer db.Close()
-	res, err := db.Exec("INSERT INTO orders (customer, total) VALUES (?, ?)", "ann", 1200)
+
+	res, err := db.Exec("INSERT INTO orders (customer, total) VALUES (?, ?), (?, ?)", "ann", 1200, "bob", 900)
 	if err != nil {
 		log.Fatal(err)
 	}
-	id, _ := res.LastInsertId()
-	fmt.Println("order", id)
+	first, err := res.LastInsertId() // the first row's id; the other rows' ids follow it
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("orders", first, "and", first+1)
 }
 
 // All ids of the statements under a context.
