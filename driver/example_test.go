@@ -5,9 +5,6 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
-	"os"
-	"strings"
-	"testing"
 
 	"github.com/leafsql/leafsql/driver"
 )
@@ -61,23 +58,3 @@ func ExampleNewConnector() {
 }
 
 var db *sql.DB // opened as in the package's example
-
-// TestREADMEShowsTheExamples keeps the README's snippets compiled.
-func TestREADMEShowsTheExamples(t *testing.T) {
-	readme, err := os.ReadFile("../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"example_test.go", "../nacos/example_test.go"} {
-		source, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, body, _ := strings.Cut(string(source), "func Example() {\n")
-		body, _, _ = strings.Cut(body, "\n}\n")
-		body = strings.TrimPrefix(strings.ReplaceAll(body, "\n\t", "\n"), "\t")
-		if body == "" || !strings.Contains(string(readme), body) {
-			t.Errorf("README.md lacks the example of %s as it compiles:\n%s", file, body)
-		}
-	}
-}
