@@ -1,6 +1,7 @@
 # On a Debian machine with Go, make and root every target installs what it needs. `make help` lists them.
 
 STATICCHECK = v0.8.2
+ACTIONLINT  = v1.7.12
 FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
@@ -73,8 +74,9 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 	@$(BIN)/conformance -server mariadb $(PEER)
 	@$(BIN)/conformance -server mysql $(PEER)
 
-lint: ## gofmt, go vet, staticcheck, tidy go.mod
+lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
+	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
 mysql-server: ## unpack a MySQL server beside MariaDB, for the tests
 	@.ci/install mysql
