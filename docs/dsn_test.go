@@ -68,7 +68,10 @@ func TestSourceOptions(t *testing.T) {
 	for _, row := range table(t, "dsn.md", "### Sources of worker ids") {
 		name, _, _ := strings.Cut(strings.Trim(row[0], "`"), "(")
 		sources = append(sources, name)
-		_, err := worker.OpenSource(context.Background(), name+"(127.0.0.1)", worker.Options{"NoSuchOption": "x"})
+		open, err := worker.Lookup(name+"(127.0.0.1)", worker.Options{"NoSuchOption": "x"})
+		if err == nil {
+			_, err = open(context.Background())
+		}
 		if err == nil {
 			t.Fatalf("%s takes any option", name)
 		}
