@@ -13,7 +13,10 @@
 // get a [Stage]: texts that put them into a temporary table first.
 package insert
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Settings are what of a session and its server decides the meaning of a text.
 type Settings struct {
@@ -30,6 +33,19 @@ type Settings struct {
 	VersionKnown bool
 	MariaDB      bool
 	Version      int // as version comments write it: 101119, 90704
+}
+
+// SetSQLMode takes the two modes that matter from the value of sql_mode.
+func (s *Settings) SetSQLMode(mode string) {
+	for name := range strings.SplitSeq(mode, ",") {
+		switch name {
+		case "NO_BACKSLASH_ESCAPES":
+			s.NoBackslashEscapes = true
+		case "ANSI_QUOTES":
+			s.ANSIQuotes = true
+		}
+	}
+	s.SQLModeKnown = true
 }
 
 // Missing is a set of settings that Parse has to know for a text.
