@@ -134,30 +134,29 @@ func sentence(what, cause, way string) string {
 
 // Numbers of the server's errors that mean something here.
 const (
-	errCannotCreate        = 1005
-	errDatabaseDenied      = 1044
-	errNoDatabase          = 1046
-	errUnknownDatabase     = 1049
-	errTableExists         = 1050
-	errUnknownColumn       = 1054
-	errDuplicateKey        = 1062
-	errParse               = 1064
-	errInvalidDefault      = 1067
-	errNotLocked           = 1100
-	errTooManyColumns      = 1117
-	errRowTooLarge         = 1118
-	errColumnCount         = 1136
-	errTableDenied         = 1142
-	errColumnDenied        = 1143
-	errNoSuchTable         = 1146
-	errTooManyFields       = 185 // of InnoDB, on MariaDB
-	errLockWait            = 1205
-	errNoSavepoint         = 1305
-	errQueryKilled         = 1317
-	errGTIDCreateOld       = 1787
-	errReadOnlyTransaction = 1792
-	errGTIDCreate          = 3748
-	errXA                  = 4091
+	errCannotCreate    = 1005
+	errDatabaseDenied  = 1044
+	errNoDatabase      = 1046
+	errUnknownDatabase = 1049
+	errTableExists     = 1050
+	errUnknownColumn   = 1054
+	errDuplicateKey    = 1062
+	errParse           = 1064
+	errInvalidDefault  = 1067
+	errNotLocked       = 1100
+	errTooManyColumns  = 1117
+	errRowTooLarge     = 1118
+	errColumnCount     = 1136
+	errTableDenied     = 1142
+	errColumnDenied    = 1143
+	errNoSuchTable     = 1146
+	errTooManyFields   = 185 // of InnoDB, on MariaDB
+	errLockWait        = 1205
+	errNoSavepoint     = 1305
+	errQueryKilled     = 1317
+	errGTIDCreateOld   = 1787
+	errGTIDCreate      = 3748
+	errXA              = 4091
 )
 
 func isServerError(err error, numbers ...uint16) bool {

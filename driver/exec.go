@@ -19,22 +19,27 @@ var errUnclear = errors.New("leafsql: only the server knows what an argument mea
 
 // A sender sends a text whose keys are filled in, in one of the ways there
 // are: executed or queried, as text or prepared.
-type sender func(p *insert.Plan, blocks []insert.Block) error
+type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error
 
 // run is the way of every statement that writes a configured table: reserve
 // ids for the rows that lack a key, send the text with them. send is not
 // called where ids cannot be had. The blocks are valid until the next run.
-func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, send sender) (*statement, []insert.Block, error) {
+func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
 	blocks, err := c.reserve(ctx, st.plan, args)
+	if err == errUnclear {
+		if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
+			blocks, err = c.reserve(ctx, st.plan, args)
+		}
+	}
 	if err != nil {
 		return st, nil, c.connector.counts.note(err)
 	}
-	err = send(st.plan, blocks)
+	err = send(st.plan, blocks, args)
 	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil && again.staged() == nil {
+	if again := c.again(ctx, st, text, err); again != nil && again.apart() == nil {
 		st = again
 		if blocks, err = c.reserve(ctx, st.plan, args); err == nil {
-			err = send(st.plan, blocks)
+			err = send(st.plan, blocks, args)
 			c.after(st, err)
 		}
 	}
@@ -71,10 +76,10 @@ func (c *conn) exec(ctx context.Context, st *statement, text string, args []driv
 		}
 		return res, err
 	}
-	if st.staged() != nil {
-		return c.execStaged(ctx, st, text, args, false)
+	if st.apart() != nil {
+		return c.execApart(ctx, st, text, args, false)
 	}
-	st, blocks, err := c.run(ctx, st, text, args, func(p *insert.Plan, blocks []insert.Block) (err error) {
+	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
 		if len(args) == 0 {
 			res, err = c.innerConn.ExecContext(ctx, p.Text(blocks), nil)
 			return err
@@ -84,16 +89,7 @@ func (c *conn) exec(ctx context.Context, st *statement, text string, args []driv
 		c.unbindArgs()
 		return err
 	})
-	switch {
-	case err == errUnclear:
-		if st, err = c.stagedStatement(ctx, text); err != nil {
-			return nil, err
-		}
-		if st.plan.Cut > 0 {
-			return c.execInParts(ctx, st.plan, text, args)
-		}
-		return c.execStaged(ctx, st, text, args, false)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	return c.result(ctx, st.plan, blocks, res)
@@ -107,10 +103,10 @@ func (c *conn) query(ctx context.Context, st *statement, text string, args []dri
 		}
 		return rows, err
 	}
-	if st.staged() != nil {
-		return c.queryStaged(ctx, st, text, args, false)
+	if st.apart() != nil {
+		return c.queryApart(ctx, st, text, args, false)
 	}
-	st, blocks, err := c.run(ctx, st, text, args, func(p *insert.Plan, blocks []insert.Block) (err error) {
+	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
 		if len(args) == 0 {
 			rows, err = c.innerConn.QueryContext(ctx, p.Text(blocks), nil)
 			return err
@@ -120,20 +116,14 @@ func (c *conn) query(ctx context.Context, st *statement, text string, args []dri
 		c.unbindArgs()
 		return err
 	})
-	switch {
-	case err == errUnclear:
-		if st, err = c.stagedStatement(ctx, text); err != nil {
-			return nil, err
-		}
-		return c.queryStaged(ctx, st, text, args, false)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	if st.plan.Use != "" { // whether later statements work is not known yet
 		c.dbUnknown, c.last = true, nil
 	}
 	collect(ctx, st.plan, blocks)
-	return rows, nil
+	return c.tellLate(ctx, st.plan, blocks, rows)
 }
 
 // afterQuery is after for rows that are still to be read, and with them the
@@ -161,21 +151,6 @@ func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedVal
 	}
 	defer s.Close()
 	return execStmt(ctx, s, args)
-}
-
-// stagedStatement plans a text whose keys, as arguments, are for the server to
-// judge.
-func (c *conn) stagedStatement(ctx context.Context, text string) (*statement, error) {
-	settings := c.settings
-	settings.StageArguments = true
-	st, _, err := c.plan(ctx, text, settings)
-	if err == nil && st.refusal != nil {
-		err = st.refusal
-	}
-	if err != nil {
-		return nil, c.connector.counts.note(err)
-	}
-	return st, nil
 }
 
 // execInParts executes a text that has to be cut: what is behind the cut can

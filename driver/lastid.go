@@ -108,6 +108,9 @@ func counts(res driver.Result) (affected, id int64) {
 // rows are written: an error of that question must not look like theirs.
 func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, affected, server int64, last bool) int64 {
 	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
+	if in.Late && id != 0 {
+		c.setLastID(ctx, id)
+	}
 	if !ask || !last {
 		return id
 	}
@@ -120,6 +123,32 @@ func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, af
 		return 0
 	}
 	return id
+}
+
+// setLastID makes SQL's LAST_INSERT_ID() an id that no place in the statement
+// could carry. The rows are written: that it fails is no error of theirs.
+func (c *conn) setLastID(ctx context.Context, id int64) {
+	c.always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
+}
+
+// tellLate is setLastID for a statement that answers with rows, which have to
+// be read first.
+func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Block, rows driver.Rows) (driver.Rows, error) {
+	if len(blocks) != 1 || blocks[0].N == 0 || !p.Inserts[0].Late || p.Inserts[0].Upsert {
+		return rows, nil
+	}
+	all, ok := rows.(*readRows)
+	if !ok {
+		defer rows.Close()
+		var err error
+		if all, err = read(rows); err != nil {
+			return nil, err
+		}
+	}
+	if !p.Inserts[0].Ignore || len(all.rows) == p.Inserts[0].Rows {
+		c.setLastID(ctx, blocks[0].First)
+	}
+	return all, nil
 }
 
 // lastInsertID is the LastInsertId of an INSERT that drew the ids of a block,
@@ -153,6 +182,8 @@ func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, fou
 			return b.First, false
 		}
 		return 0, false
+	case in.Upsert && in.UpsertMarker && in.Rows == 1 && server != 0: // no marker in the row
+		return server, false
 	case in.Upsert && in.Rows == 1:
 		// Without our marker an affected count of 1 says "inserted", except
 		// under clientFoundRows, where an unchanged row counts 1 as well. A

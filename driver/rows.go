@@ -1,9 +1,11 @@
 package driver
 
 import (
+	"context"
 	"database/sql/driver"
 	"io"
 	"reflect"
+	"slices"
 )
 
 var (
@@ -77,3 +79,44 @@ func (r *readRows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok b
 }
 
 func (r *readRows) ColumnTypeScanType(i int) reflect.Type { return r.types[i].scan }
+
+// readAll runs a query and reads all its rows.
+func (c *conn) readAll(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (*readRows, error) {
+	query := func() (driver.Rows, error) { return c.innerConn.QueryContext(ctx, text, args) }
+	if prepared || len(args) > 0 && !c.connector.interpolates() {
+		s, err := c.innerConn.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		query = func() (driver.Rows, error) { return queryStmt(ctx, s, args) }
+	}
+	rows, err := query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return read(rows)
+}
+
+// read reads all rows.
+func read(rows driver.Rows) (*readRows, error) {
+	r := &readRows{columns: rows.Columns()}
+	r.describe(rows)
+	for {
+		row := make([]driver.Value, len(r.columns))
+		switch err := rows.Next(row); err {
+		case nil:
+		case io.EOF:
+			return r, nil
+		default:
+			return nil, err
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = slices.Clone(b)
+			}
+		}
+		r.rows = append(r.rows, row)
+	}
+}

@@ -124,24 +124,20 @@ func TestStagedStatementsRefused(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), tableT}, seedSource(5)...)...)
 		leaf.SetMaxOpenConns(1)
-		for _, tt := range []struct{ before, text, want, after string }{
-			{"", "INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "use VALUES() in the list", ""},
-			{"", "INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use VALUES()", ""},
-			{"", "INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first", ""},
-			{"", "INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first", ""},
-			{"", "INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first", ""},
-			{"START TRANSACTION READ ONLY", "INSERT INTO t (a) SELECT a FROM src", "a transaction that may write", "ROLLBACK"},
+		for _, tt := range []struct{ text, want string }{
+			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "use VALUES() in the list"},
+			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use VALUES()"},
+			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first"},
+			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first"},
+			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first"},
+			{"INSERT INTO t (a, id) VALUES (5, a + 1)", "reads the column a; write the value in its place"},
+			{"INSERT INTO t SET a = 5, id = t.a + 1", "reads the column a; write the value in its place"},
+			{"/*!50000 INSERT INTO t (id) VALUES (1-1) */", "write it without that comment"},
 		} {
-			if _, err := leaf.Exec("DO 1; " + tt.before); err != nil {
-				t.Fatal(err)
-			}
 			_, err := leaf.Exec(tt.text)
 			var refusal *driver.RefusedError
 			if !errors.As(err, &refusal) || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "leafsql: table ") {
 				t.Errorf("%s, %s: %v; want a refusal with %q", server.Name, tt.text, err, tt.want)
-			}
-			if _, err := leaf.Exec("DO 1; " + tt.after); err != nil {
-				t.Fatal(err)
 			}
 		}
 		var n, auto int

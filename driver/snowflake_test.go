@@ -2,6 +2,9 @@ package driver_test
 
 import (
 	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -46,5 +49,26 @@ func TestSnowflakeConfig(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", params, err, want)
 		}
+	}
+}
+
+// TestStagedSnowflake: a snowflake cannot give more consecutive ids than it
+// has in a millisecond, and says so before anything is stored.
+func TestStagedSnowflake(t *testing.T) {
+	for i, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true", append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)
+		if _, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src LIMIT 4096"); err != nil {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+		_, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src")
+		var fill *driver.FillError
+		if !errors.As(err, &fill) || fill.Rows != 4097 {
+			t.Errorf("%s: %v, want a FillError of 4097 rows", target.Name, err)
+		}
+		var n int
+		if err := leaf.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 4096 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+		healthyState(t, leaf)
 	}
 }

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// A staging runs one statement whose rows or keys only the server knows, in
-// three steps on the application's own connection:
+// A staging runs one statement whose rows only the server knows, in three steps
+// on the application's own connection:
 //
 //  1. stage   the user's source, unchanged, fills a temporary table
 //  2. number  rows that lack a key are counted there, and get ids
@@ -28,10 +27,10 @@ type staging struct {
 	t        *table
 	name     string // the temporary table, as SQL writes it
 	args     []driver.NamedValue
-	prepared bool // the user's statement was prepared
-	own      bool // the transaction is this run's own
-	hint     string
-	prefix   string
+	prepared bool   // the user's statement was prepared
+	own      bool   // the transaction is this run's own
+	hint     string // behind each verb, and
+	prefix   string // before each statement: what makes all say one time
 }
 
 // stageTable is the temporary table's name, in the target's database.
@@ -47,30 +46,40 @@ type staged struct {
 	marked bool         // the copy carried the marker
 }
 
+func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared bool) *staging {
+	name := catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()
+	return &staging{c: c, in: in, t: in.Table.Ref.(*table), name: name, args: args, prepared: prepared}
+}
+
 // stage runs a staged statement.
 func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
-	s := &staging{
-		c: c, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted(),
-		args: args, prepared: prepared,
-	}
+	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if err = s.begin(ctx); err != nil {
-		return staged{}, err
+		return ran, err
 	}
-	if err = s.create(ctx); err == nil {
+	if in.Stage.Clock && s.showsClock() {
+		err = s.clock(ctx)
+	}
+	if err == nil {
+		err = s.create(ctx, in.Stage.Columns, "")
+	}
+	if err == nil {
 		ran.rows, err = s.fill(ctx)
 	}
 	if err == nil {
 		ran.block, err = s.number(ctx, ran.rows)
 	}
-	if err == nil { // without a row as well: the target may have an error for it, and RETURNING its columns
+	// Without a row as well: the target may have an error for a select's none,
+	// and RETURNING its columns.
+	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
 		err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
 	}
 	if err != nil {
 		s.undo(ctx)
-		return staged{}, err
+		return ran, err
 	}
 	return ran, s.end(ctx, ran.marked || ran.rows == 0)
 }
@@ -81,9 +90,8 @@ func (s *staging) exec(ctx context.Context, text string) error {
 }
 
 // begin asks the server whether a transaction is open, or autocommit off, and
-// opens one if not. A savepoint outside of a transaction is not kept. Neither
-// COMMIT nor START TRANSACTION would do: completion_type and LOCK TABLES give
-// them other meanings.
+// opens one if not. A savepoint outside of a transaction is not kept. START
+// TRANSACTION would not do: it ends LOCK TABLES.
 func (s *staging) begin(ctx context.Context) error {
 	if err := s.exec(ctx, "SAVEPOINT leafsql"); err != nil {
 		return err
@@ -97,34 +105,41 @@ func (s *staging) begin(ctx context.Context) error {
 	}
 	s.own = true
 	if err = s.exec(ctx, "SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"); err != nil {
-		s.undo(ctx)
+		s.putBack(ctx, "SET autocommit = 1")
 	}
 	return err
 }
 
 // create makes the temporary table, with the target's column types, each of
-// them nullable: triggers may mend a NULL. A user who may not read the target
-// gets it from the types that the catalog tells.
-func (s *staging) create(ctx context.Context) error {
-	if err := s.clock(ctx); err != nil {
-		return err
-	}
+// them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
+// defaults as well, and NULL in the key alone: a file may have too few fields,
+// and SET reads what became of them. A user who may not read the target gets
+// the types that the catalog tells. The key alone may get another name.
+func (s *staging) create(ctx context.Context, columns []string, keyName string) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
-	columns := make([]string, len(s.in.Stage.Columns))
-	for i, col := range s.in.Stage.Columns {
-		columns[i] = target + "." + catalog.Quote(col)
+	list := make([]string, len(columns))
+	for i, col := range columns {
+		list[i] = target + "." + catalog.Quote(col) + " " + keyName
 	}
-	const (
-		number = " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
-		engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
-	)
-	begin := "CREATE TEMPORARY TABLE " + s.name + number
-	text := begin + engine + " SELECT " + strings.Join(columns, ", ") + " FROM (SELECT 1) leafsql_q LEFT JOIN " + target + " ON FALSE LIMIT 0"
+	load := s.in.Stage != nil && s.in.Stage.Load
+	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
+	begin := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
+	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
+	if load {
+		source = target
+		if s.in.Stage.Key >= 0 {
+			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
+		}
+	}
+	text := begin + key + engine + " SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.createAs(ctx, text)
-	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) {
-		types, defErr := s.t.c.catalog.Definitions(ctx, s.t.name, s.in.Stage.Columns)
-		if defErr != nil {
-			return err
+	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !load {
+		types := ", " + keyName + " " + s.t.typ + " NULL"
+		if keyName == "" {
+			var defErr error
+			if types, defErr = s.t.c.catalog.Definitions(ctx, s.t.name, columns); defErr != nil {
+				return err
+			}
 		}
 		err = s.createAs(ctx, begin+types+engine)
 	}
@@ -137,19 +152,18 @@ func (s *staging) create(ctx context.Context) error {
 	return s.createError(err)
 }
 
-// createAs creates the table without regard to sql_mode, which may forbid the
+// createAs creates the table, without regard to sql_mode where that forbids the
 // defaults that the target has, and to a binary log in statements, which
 // forbids a CREATE inside a transaction.
 func (s *staging) createAs(ctx context.Context, text string) error {
-	if s.c.settings.MariaDB {
-		return s.exec(ctx, "SET STATEMENT sql_mode = '' FOR "+text)
-	}
 	err := s.exec(ctx, text)
 	if isServerError(err, errInvalidDefault) {
+		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
+		// sql_mode, by which it escapes arguments, is the one within.
 		if err = s.exec(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.exec(ctx, text)
-			if back := s.c.always(ctx, "SET sql_mode = @leafsql_m"); err == nil {
-				err = back
+			if !s.putBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
+				err = driver.ErrBadConn
 			}
 		}
 	}
@@ -170,12 +184,12 @@ func (s *staging) createError(err error) error {
 	switch {
 	case isServerError(err, errDatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
+	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Stage != nil && s.in.Stage.Load:
+		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
 	case isServerError(err, errGTIDCreate, errGTIDCreateOld):
 		fix = "run it outside of the transaction, or use binlog_format=ROW"
-	case isServerError(err, errReadOnlyTransaction):
-		fix = "run it in a transaction that may write"
 	case isServerError(err, errCannotCreate, errTooManyColumns, errRowTooLarge, errTooManyFields):
 		fix = "write fewer columns in one statement"
 	default:
@@ -188,15 +202,16 @@ func (s *staging) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Way: fix}
 }
 
-// clock makes the source and the copy say the same time, where both do: the
-// source by a call, the copy by a column's default.
-func (s *staging) clock(ctx context.Context) error {
-	byDefault := slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
+// showsClock says whether a default of the copy tells the time, as the source
+// does.
+func (s *staging) showsClock() bool {
+	return slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
 		return !slices.ContainsFunc(s.in.Stage.Columns, func(c string) bool { return strings.EqualFold(c, col) })
 	})
-	if !s.in.Stage.Clock || !byDefault || s.in.Stage.Prefixed() {
-		return nil
-	}
+}
+
+// clock makes the statements that a statement runs as say one time.
+func (s *staging) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
@@ -266,56 +281,66 @@ func (s *staging) copyError(err error) error {
 
 // end commits, where the transaction is this run's own, and puts
 // LAST_INSERT_ID() back unless the copy set it. The server's no to the commit
-// is the statement's error.
+// is the statement's error; afterwards there is none. The commit is a COMMIT
+// because nothing else ends what SET TRANSACTION said, and says what it means
+// because completion_type gives a bare one other meanings.
 func (s *staging) end(ctx context.Context, keepID bool) error {
-	set := "last_insert_id = @leafsql_l"
+	back := "SET last_insert_id = @leafsql_l"
 	if s.own {
+		if err := s.exec(ctx, "COMMIT AND NO CHAIN NO RELEASE"); err != nil {
+			s.undo(ctx)
+			return err
+		}
+		back = "SET autocommit = 1, last_insert_id = @leafsql_l"
 		if keepID {
-			set = "autocommit = 1"
-		} else {
-			set = "autocommit = 1, " + set
+			back = "SET autocommit = 1"
 		}
 	} else if keepID {
 		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
 	}
-	if err := s.exec(ctx, "SET "+set); err != nil {
-		s.undo(ctx)
-		return err
-	}
-	if s.own {
+	if s.putBack(ctx, back) && s.own {
 		s.c.dropLeftStage(ctx)
 	}
 	return nil
 }
 
 // undo leaves the session as it was before the statement, and nothing of it
-// stored. A connection on which that fails is not used again.
+// stored.
 func (s *staging) undo(ctx context.Context) {
-	back := []string{"ROLLBACK TO SAVEPOINT leafsql", "SET last_insert_id = @leafsql_l"}
-	if s.own {
-		back = []string{"ROLLBACK", "SET autocommit = 1, last_insert_id = @leafsql_l"}
-	}
-	for _, text := range back {
-		// After a deadlock the server has rolled everything back already.
-		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
-			s.c.broken = true
-			return
-		}
-	}
-	if s.own {
+	if !s.own {
+		s.putBack(ctx, "ROLLBACK TO SAVEPOINT leafsql", "SET last_insert_id = @leafsql_l")
+	} else if s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE", "SET autocommit = 1, last_insert_id = @leafsql_l") {
 		s.c.dropLeftStage(ctx)
 	}
 }
 
-// undoTimeout bounds each statement that puts a session back.
+// putBack runs what puts the session back. A connection on which that fails is
+// closed: what the application did on it next would not be what it means.
+func (s *staging) putBack(ctx context.Context, texts ...string) bool {
+	for _, text := range texts {
+		// After a deadlock the server has rolled everything back already.
+		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
+			s.c.broken = true
+			s.c.innerConn.Close()
+			return false
+		}
+	}
+	return true
+}
+
+// undoTimeout bounds each statement that puts a session back, where the caller
+// does not wait without bound.
 const undoTimeout = 5 * time.Second
 
 // always runs a statement whatever became of the caller's context, again where
 // it is killed.
 func (c *conn) always(ctx context.Context, text string) (err error) {
 	for range 3 {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		_, err = c.innerConn.ExecContext(ctx, text, nil)
+		undo, cancel := ctx, context.CancelFunc(func() {})
+		if ctx.Done() != nil {
+			undo, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+		}
+		_, err = c.innerConn.ExecContext(undo, text, nil)
 		cancel()
 		if !isServerError(err, errQueryKilled) {
 			break
@@ -329,96 +354,5 @@ func (c *conn) always(ctx context.Context, text string) (err error) {
 func (c *conn) dropLeftStage(ctx context.Context) {
 	if c.stageLeft != "" && c.always(ctx, "DROP TEMPORARY TABLE IF EXISTS "+c.stageLeft) == nil {
 		c.stageLeft = ""
-	}
-}
-
-// runStaged runs a staged statement, once more where its table has changed.
-func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
-	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
-	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
-		st = again
-		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
-		c.after(st, err)
-	}
-	if err != nil {
-		return ran, c.connector.counts.note(err)
-	}
-	collect(ctx, st.plan, []insert.Block{ran.block})
-	return ran, nil
-}
-
-// execStaged executes a staged statement.
-func (c *conn) execStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	var res driver.Result
-	ran, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		res, err = c.execArgs(ctx, text, args, prepared)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	affected, server := counts(res)
-	in := *st.staged()
-	in.Rows, in.Marker = int(ran.rows), ran.marked
-	if in.Upsert && ran.rows > 1 {
-		in.UpsertMarker = false // each row sets the marker anew
-	}
-	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
-	return &result{Result: res, id: id}, nil
-}
-
-// queryStaged is execStaged for a statement that answers with rows. They are
-// read before the transaction ends.
-func (c *conn) queryStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
-	var rows *readRows
-	_, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		rows, err = c.readAll(ctx, text, args, prepared)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return rows, nil
-}
-
-// readAll runs a query and reads all its rows.
-func (c *conn) readAll(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (*readRows, error) {
-	query := func() (driver.Rows, error) { return c.innerConn.QueryContext(ctx, text, args) }
-	if prepared || len(args) > 0 && !c.connector.interpolates() {
-		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		query = func() (driver.Rows, error) { return queryStmt(ctx, s, args) }
-	}
-	rows, err := query()
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	return read(rows)
-}
-
-// read reads all rows.
-func read(rows driver.Rows) (*readRows, error) {
-	r := &readRows{columns: rows.Columns()}
-	r.describe(rows)
-	for {
-		row := make([]driver.Value, len(r.columns))
-		switch err := rows.Next(row); err {
-		case nil:
-		case io.EOF:
-			return r, nil
-		default:
-			return nil, err
-		}
-		for i, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[i] = slices.Clone(b)
-			}
-		}
-		r.rows = append(r.rows, row)
 	}
 }

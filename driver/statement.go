@@ -40,6 +40,14 @@ func (st *statement) staged() *insert.Insert {
 	return nil
 }
 
+// apart is the statement's one insert if it takes more than its text to run.
+func (st *statement) apart() *insert.Insert {
+	if len(st.plan.Inserts) == 1 && (st.plan.Inserts[0].Stage != nil || st.plan.Inserts[0].Evaluation != nil) {
+		return &st.plan.Inserts[0]
+	}
+	return nil
+}
+
 // positional says whether the columns of some insert come from the catalog.
 func (st *statement) positional() bool {
 	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Stage != nil })

@@ -37,7 +37,7 @@ type stmt struct {
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
 	first := text // what can be checked of a text that is made anew each time
-	if st.staged() == nil {
+	if st.apart() == nil {
 		if likely := st.plan.Template(s.likely()); !likely.Literal {
 			first = likely.Text
 		}
@@ -118,27 +118,21 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res d
 	if err := s.refresh(ctx, args); err != nil {
 		return nil, err
 	}
-	staged := s.st.staged() != nil
-	var st *statement
-	var blocks []insert.Block
-	if !staged {
-		st, blocks, err = s.c.run(ctx, s.st, s.text, args, func(p *insert.Plan, blocks []insert.Block) error {
-			inner, args, err := s.bind(ctx, p, blocks, args)
-			if err == nil {
-				res, err = execStmt(ctx, inner, args)
-			}
-			s.c.unbindArgs()
-			s.closeOnce()
-			return err
-		})
-		staged = err == errUnclear
-	}
-	if staged {
-		if st, err = s.staged(ctx); err != nil {
+	if s.st.apart() != nil {
+		if err := s.sameDatabase(); err != nil {
 			return nil, err
 		}
-		return s.c.execStaged(ctx, st, s.text, args, true)
+		return s.c.execApart(ctx, s.st, s.text, args, true)
 	}
+	st, blocks, err := s.c.run(ctx, s.st, s.text, args, true, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
+		inner, args, err := s.bind(ctx, p, blocks, args)
+		if err == nil {
+			res, err = execStmt(ctx, inner, args)
+		}
+		s.c.unbindArgs()
+		s.closeOnce()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -150,47 +144,30 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows
 	if err := s.refresh(ctx, args); err != nil {
 		return nil, err
 	}
-	staged := s.st.staged() != nil
-	var st *statement
-	var blocks []insert.Block
-	if !staged {
-		st, blocks, err = s.c.run(ctx, s.st, s.text, args, func(p *insert.Plan, blocks []insert.Block) error {
-			inner, args, err := s.bind(ctx, p, blocks, args)
-			if err == nil {
-				rows, err = queryStmt(ctx, inner, args)
-			}
-			s.c.unbindArgs()
-			if s.once != nil && err == nil { // the rows need it until they are read
-				s.spent = append(s.spent, s.once)
-				s.once = nil
-			}
-			s.closeOnce()
-			return err
-		})
-		staged = err == errUnclear
-	}
-	if staged {
-		if st, err = s.staged(ctx); err != nil {
+	if s.st.apart() != nil {
+		if err := s.sameDatabase(); err != nil {
 			return nil, err
 		}
-		return s.c.queryStaged(ctx, st, s.text, args, true)
+		return s.c.queryApart(ctx, s.st, s.text, args, true)
 	}
+	st, blocks, err := s.c.run(ctx, s.st, s.text, args, true, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
+		inner, args, err := s.bind(ctx, p, blocks, args)
+		if err == nil {
+			rows, err = queryStmt(ctx, inner, args)
+		}
+		s.c.unbindArgs()
+		if s.once != nil && err == nil { // the rows need it until they are read
+			s.spent = append(s.spent, s.once)
+			s.once = nil
+		}
+		s.closeOnce()
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
 	collect(ctx, st.plan, blocks)
-	return rows, nil
-}
-
-// staged is the statement's plan with a stage.
-func (s *stmt) staged(ctx context.Context) (*statement, error) {
-	if err := s.sameDatabase(); err != nil {
-		return nil, err
-	}
-	if s.st.staged() != nil {
-		return s.st, nil
-	}
-	return s.c.stagedStatement(ctx, s.text)
+	return s.c.tellLate(ctx, st.plan, blocks, rows)
 }
 
 // bind finds the inner statement for blocks of ids, and its arguments.

@@ -36,6 +36,7 @@ type table struct {
 	c       *Connector
 	name    catalog.Name
 	column  string // the key
+	typ     string // its type
 	highest int64  // the highest id the key column holds
 	integer bool
 	alone   bool // the key is the whole primary key
@@ -103,7 +104,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		return nil, err
 	}
 	t := &table{
-		c: c, name: name, column: key.Name, highest: f.highest, integer: f.integer, alone: f.alone, rule: rule,
+		c: c, name: name, column: key.Name, typ: key.Type, highest: f.highest, integer: f.integer, alone: f.alone, rule: rule,
 		checking: make(chan struct{}, 1),
 	}
 	kind, tag := Segment, ""

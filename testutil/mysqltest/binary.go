@@ -110,6 +110,7 @@ func (b binary) commonArgs(datadir string) []string {
 		"--no-defaults", // must come first
 		"--basedir=" + b.basedir,
 		"--datadir=" + datadir,
+		"--tmpdir=" + filepath.Dir(datadir), // a server that starts deletes the temporary files of others there
 		"--character-set-server=utf8mb4",
 		"--innodb-flush-log-at-trx-commit=2",
 		"--innodb-flush-method=nosync",

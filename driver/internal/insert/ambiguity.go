@@ -138,7 +138,8 @@ func same(a, b *interpretation) bool {
 }
 
 func (in *Insert) same(o *Insert) bool {
-	if len(in.ArgKeys) != len(o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) {
+	if len(in.ArgKeys) != len(o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
+		(in.Evaluation == nil) != (o.Evaluation == nil) || in.Evaluation != nil && !in.Evaluation.same(o.Evaluation) {
 		return false
 	}
 	for i := range in.ArgKeys {
@@ -148,7 +149,7 @@ func (in *Insert) same(o *Insert) bool {
 	}
 	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor &&
 		in.Replace == o.Replace && in.Ignore == o.Ignore && in.Upsert == o.Upsert && in.Returning == o.Returning && in.Conditional == o.Conditional &&
-		in.Marker == o.Marker && in.UpsertMarker == o.UpsertMarker && in.UserMarker == o.UserMarker && in.Positional == o.Positional && in.editSpan == o.editSpan
+		in.Marker == o.Marker && in.Late == o.Late && in.head == o.head && in.UpsertMarker == o.UpsertMarker && in.UserMarker == o.UserMarker && in.Positional == o.Positional && in.editSpan == o.editSpan
 }
 
 // hidesASCII says whether a text may have other tokens in another character

@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -49,7 +50,7 @@ func checkText(t *testing.T, text, set string) {
 	none := make([]Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Stage == nil && in.Floor == 0 {
+		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Stage == nil && in.Evaluation == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
@@ -57,8 +58,15 @@ func checkText(t *testing.T, text, set string) {
 			none[i].Explicit[j] = true
 		}
 		always = always || in.Positional
+		if in.Alone() && len(p.Inserts) > 1 {
+			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
+		}
 		if in.Stage != nil {
 			checkStage(t, text, set, p)
+			return
+		}
+		if in.Evaluation != nil {
+			checkEvaluation(t, text, set, p)
 			return
 		}
 	}
@@ -104,8 +112,10 @@ func checkText(t *testing.T, text, set string) {
 	if err != nil || need != 0 {
 		t.Fatalf("%s: %q: filled it comes to %d, %v: %q", set, text, need, err, filled)
 	}
+	conditional := slices.ContainsFunc(p.Inserts, func(in Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
-		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Stage != nil {
+		// A select of too few values is for the server to refuse, and staged.
+		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Stage != nil && !conditional || in.Evaluation != nil {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}
@@ -116,9 +126,6 @@ func checkText(t *testing.T, text, set string) {
 
 // checkStage holds what is true of every staged statement.
 func checkStage(t *testing.T, text, set string, p *Plan) {
-	if len(p.Inserts) > 1 {
-		t.Fatalf("%s: %q: a staged statement beside others", set, text)
-	}
 	s := p.Inserts[0].Stage
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
 		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
@@ -129,6 +136,30 @@ func checkStage(t *testing.T, text, set string, p *Plan) {
 	}
 	s.Copy("`shop`.`stage`", "", Block{})
 	s.Copy("`shop`.`stage`", "", Block{First: 201, N: 1})
+}
+
+// checkEvaluation holds what is true of every statement whose keys are
+// evaluated: its text with keys is one that needs none.
+func checkEvaluation(t *testing.T, text, set string, p *Plan) {
+	e := p.Inserts[0].Evaluation
+	fill, rest := SplitArgs(e, make([]int, p.NumInput))
+	if len(fill)+len(rest) != p.NumInput {
+		t.Fatalf("%s: %q: %d and %d of %d placeholders", set, text, len(fill), len(rest), p.NumInput)
+	}
+	e.Fill("`shop`.`stage`", "")
+	mode, lookup := settings(set)
+	known, need, err := Parse(e.Text(someKeys(e), ""), mode, lookup)
+	if err != nil || need != 0 {
+		t.Fatalf("%s: %q: with keys it comes to %d, %v", set, text, need, err)
+	}
+	if known.NumInput != len(rest) {
+		t.Fatalf("%s: %q: with keys it has %d placeholders, not %d", set, text, known.NumInput, len(rest))
+	}
+	for _, in := range known.Inserts {
+		if in.Stage != nil || in.Evaluation != nil {
+			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, e.Text(someKeys(e), ""))
+		}
+	}
 }
 
 // Time and stack must grow no faster than the text.

@@ -24,7 +24,8 @@ var (
 //	@ settings up to the next empty line, where they are not MariaDB's defaults
 //	< the text, a Go string where it begins with "
 //	> the text with ids from 201, with ? where it has arguments; = for no change;
-//	  the texts of a stage: what fills it, looks at it and copies two rows of it
+//	  the texts of a stage: what fills it, looks at it and copies two rows of it;
+//	  those of an evaluation: what fills its stage, and the text with keys
 //	/ the text up to where it is cut
 //	| what the plan says of each statement
 //	! the refusal
@@ -150,8 +151,6 @@ func settings(s string) (Settings, Lookup) {
 			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown, m.Charset = false, false, false, ""
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
-		case "stage":
-			m.StageArguments = true
 		case "unknownmode":
 			m.SQLModeKnown = false
 		case "result":
@@ -195,7 +194,10 @@ func outcome(text, set string) []string {
 		return []string{"/ " + quoteLine(text[:p.Cut])}
 	}
 	var lines []string
-	if len(p.Inserts) > 0 && p.Inserts[0].Stage != nil {
+	if len(p.Inserts) > 0 && p.Inserts[0].Evaluation != nil {
+		e := p.Inserts[0].Evaluation
+		lines = append(lines, "> "+quoteLine(e.Fill("stage", "")), "> "+quoteLine(e.Text(someKeys(e), "")))
+	} else if len(p.Inserts) > 0 && p.Inserts[0].Stage != nil {
 		s := p.Inserts[0].Stage
 		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
 		if s.Key >= 0 {
@@ -235,11 +237,24 @@ func outcome(text, set string) []string {
 	return lines
 }
 
+// someKeys are what might come of evaluated keys.
+func someKeys(e *Evaluation) []string {
+	keys := make([]string, len(e.exprs))
+	for i := range keys {
+		keys[i] = [...]string{"NULL", "17", "0", "-5"}[i%4]
+	}
+	return keys
+}
+
 func describe(in *Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
-	if in.Stage == nil {
+	switch {
+	case in.Evaluation != nil:
+		fill, rest := SplitArgs(in.Evaluation, []string{"a", "b", "c", "d", "e", "f", "g", "h"})
+		s += fmt.Sprintf(" evaluated, args %v, then %v", fill, rest)
+	case in.Stage == nil:
 		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
-	} else {
+	default:
 		s += fmt.Sprintf(" staged %v, key %d, args %d", in.Stage.Columns, in.Stage.Key, in.Stage.FillArgs)
 	}
 	if in.Floor > 0 {
@@ -253,8 +268,8 @@ func describe(in *Insert) string {
 		name string
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
-		{in.Stage != nil && in.Stage.Clock, "clock"},
+		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
+		{in.Stage != nil && in.Stage.Clock || in.Evaluation != nil && in.Evaluation.Clock, "clock"},
 	} {
 		if f.on {
 			s += ", " + f.name

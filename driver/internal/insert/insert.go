@@ -13,7 +13,6 @@ type insertReader struct {
 	target    string // the table as the statement names it
 	lastName  string // its last part
 	verbEnd   int    // where INSERT or REPLACE ends
-	head      span   // the bytes up to the target
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
@@ -28,13 +27,14 @@ type insertReader struct {
 	listEdits   int  // edits made in the column list
 	tailEdit    int  // index of the first edit behind the source
 
+	rowCall  int // where the last call of LAST_INSERT_ID() in the only row began, -1 none
 	firstKey int // where the first key to fill stands, -1 none
 	lastGap  int // where the last key that no argument decides stands, -1 none
 
-	nameErr    error    // a name of the table's cannot be written
-	staged     bool     // only the server knows the rows or their keys
-	loaded     []string // LOAD DATA: the columns it writes
-	qualifiers []span   // the bytes of qualifiers in SET, which a stage does not know
+	nameErr error     // a name of the table's cannot be written
+	staged  bool      // only the server knows the rows
+	loaded  []string  // LOAD DATA: the columns it writes
+	exprs   []keyExpr // keys that only the server can tell
 }
 
 type form uint8
@@ -48,7 +48,7 @@ const (
 
 func (r *reader) newInsert() insertReader {
 	r.noCalls()
-	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), firstKey: -1, lastGap: -1}
+	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCall: -1, firstKey: -1, lastGap: -1}
 }
 
 // insert reads INSERT or REPLACE, up to the end of the statement.
@@ -276,13 +276,13 @@ func (w *insertReader) columnNames() []string {
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
 	w.endSource()
-	if w.staged {
-		w.noCalls() // what the rows call is called before the marker
+	switch {
+	case w.staged: // what the rows call is called before the marker
+		w.noCalls()
+	case w.Rows == 1: // what the only row calls is called before the update list
+		w.rowCall, w.lastCall = w.lastCall, -1
 	}
 	if w.accept("as") {
-		if w.staged {
-			return refuse(w.Table, "a row alias stands beside a key that only the server knows", "use VALUES() in the update list instead of the alias")
-		}
 		if err := w.rowAlias(); err != nil {
 			return err
 		}
@@ -354,15 +354,19 @@ func (w *insertReader) forget() {
 func (w *insertReader) finish() error {
 	w.UserMarker = w.userCall
 	w.Returning = w.Returning || w.rows
-	if w.staged {
+	switch {
+	case w.staged:
 		return w.finishStaged()
+	case len(w.exprs) > 0:
+		return w.finishEvaluated()
 	}
 	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 {
 		w.forget()
 		return nil
 	}
 	w.Statement = w.results
-	w.Marker = w.Table.Marker && (w.Conditional || w.lastCall < w.markerPlace())
+	w.Marker = w.Table.Marker && (w.Conditional || max(w.rowCall, w.lastCall) < w.markerPlace())
+	w.Late = w.Table.Marker && !w.Marker && w.firstKey >= 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil

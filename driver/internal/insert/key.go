@@ -16,7 +16,7 @@ type Meaning uint8
 const (
 	Given   Meaning = iota // it is a key
 	Wanted                 // please generate one
-	Unclear                // what the server makes of it depends on its settings and the column: stage the row
+	Unclear                // what the server makes of it depends on its settings and the column: ask it
 )
 
 // KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
@@ -89,7 +89,7 @@ func (t *Table) zero() (Meaning, int64) {
 // negative judges a number below 0. A column without such values may make 0 of
 // it, where that is no error.
 func (t *Table) negative() (Meaning, int64) {
-	if t.Unsigned {
+	if t.Unsigned && t.IntegerKey {
 		return Unclear, 0
 	}
 	return Given, 0
@@ -206,14 +206,13 @@ value:
 	case m == Given:
 		w.floor(floor)
 	case w.Table.IntegerKey:
-		w.staged = true
+		w.exprs = append(w.exprs, keyExpr{span{start, w.pieceEnd()}, span{params, w.params}})
 	}
 	return nil
 }
 
 // argumentKey notes a key that is a placeholder.
 func (w *insertReader) argumentKey(t lex.Token, arg int) {
-	w.staged = w.staged || w.settings.StageArguments
 	w.edit(argument, t.Pos, t.End, len(w.ArgKeys))
 	w.keyPlace(t.Pos)
 	w.ArgKeys = append(w.ArgKeys, ArgKey{Row: w.Rows, Arg: arg})

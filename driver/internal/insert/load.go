@@ -102,7 +102,9 @@ func (w *insertReader) file(xml bool) error {
 		w.unqualify(start, name)
 		names = append(names, unquote(name))
 		w.next()
+		value := w.cursor
 		w.expr(true)
+		w.keyReads(value)
 		if more = w.tok.Kind == ','; more {
 			w.next()
 		}
@@ -113,6 +115,27 @@ func (w *insertReader) file(xml bool) error {
 	w.endSource()
 	w.loaded = distinct(names)
 	return nil
+}
+
+// unqualify takes off what stands before the last part of a column's name,
+// which was read from start on: a stage has another name.
+func (w *insertReader) unqualify(start int, name string) {
+	if end := w.prevEnd - len(name); end > start {
+		w.replaceText(always, start, end, "")
+	}
+}
+
+// keyReads makes an expression, from its first token to this one, read a key
+// that the file does not give as 0: AUTO_INCREMENT has no NULL.
+func (w *insertReader) keyReads(value cursor) {
+	v := reader{cursor: value, text: w.text}
+	for v.tok.Pos < w.tok.Pos && !v.atEnd() {
+		name := v.tok
+		v.next()
+		if (name.Kind == lex.Word || name.Kind == lex.Name) && w.isKey(w.text[name.Pos:name.End]) && v.tok.Kind != '(' {
+			w.replaceText(always, name.Pos, name.End, "COALESCE("+quoteName(w.Table.Key)+", 0)")
+		}
+	}
 }
 
 // distinct leaves out names that came before, in any case.

@@ -130,7 +130,7 @@ func (r *reader) statements() error {
 			r.cutAt(r.began.prevEnd, r.began.params)
 		case err != nil:
 			return err
-		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Stage != nil:
+		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
 			r.isolate()
 		}
 		r.s.Seen &^= lex.SeenComment
@@ -145,7 +145,7 @@ func (r *reader) statements() error {
 	return nil
 }
 
-// isolate cuts the text so that a staged statement has a text of its own.
+// isolate cuts the text so that a statement has a text of its own.
 func (r *reader) isolate() {
 	if r.results > 0 {
 		r.cutAt(r.began.prevEnd, r.began.params)

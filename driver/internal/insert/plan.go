@@ -33,10 +33,6 @@ type Settings struct {
 	VersionKnown bool
 	MariaDB      bool
 	Version      int // as version comments write it: 101119, 90704
-
-	// StageArguments makes a statement whose key is a placeholder a staged
-	// one: an argument is such that only the server can tell what it means.
-	StageArguments bool
 }
 
 // SetSQLMode takes the two modes that matter from the value of sql_mode.
@@ -193,12 +189,25 @@ type Insert struct {
 	// out always, so that values stay with the columns they were planned for.
 	Positional bool
 
-	// Stage is set where only the server knows the rows or their keys. The
-	// text then is this one statement, and the texts to run are the Stage's.
-	Stage *Stage
+	// Late says that no place in the text will do for the marker: a call of
+	// LAST_INSERT_ID() would read it. The session has to be told the id once
+	// the statement has run. The text is this one statement.
+	Late bool
+
+	// Stage is set where only the server knows the rows, Evaluation where it
+	// knows the rows' keys. The text then is this one statement, and the texts
+	// to run are the Stage's or the Evaluation's; nothing is said of rows.
+	Stage      *Stage
+	Evaluation *Evaluation
+
+	head span // the bytes up to the target
 
 	editSpan span // its edits in Plan.edits
 }
+
+// Alone says whether the statement takes more than its text to run, and so
+// needs a text of its own.
+func (in *Insert) Alone() bool { return in.Stage != nil || in.Evaluation != nil || in.Late }
 
 // An ArgKey is a row whose key is a placeholder.
 type ArgKey struct {

@@ -166,7 +166,7 @@ func (w *insertReader) keyItem(end int) bool {
 	value := withoutParens(tokens[:n])
 	if len(value) == 1 && value[0].Kind == lex.Param {
 		w.argumentKey(value[0], params)
-		return !w.staged
+		return true
 	}
 	m, floor := w.tokensMeaning(value)
 	switch {

@@ -6,12 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// A Stage is how a statement runs whose rows or keys only the server knows: its
-// source puts them, byte for byte as the user wrote it, into a temporary table
+// A Stage is how a statement runs whose rows only the server knows: its source
+// puts them, byte for byte as the user wrote it, into a temporary table
 // with the target's own column types. There the rows are counted and looked
 // at, and from there they are copied with their keys.
 //
@@ -27,7 +25,7 @@ type Stage struct {
 	// FillArgs of the text's placeholders belong to Fill, the rest to Copy.
 	FillArgs int
 
-	Clock bool // the source calls the clock
+	Clock bool // the source calls the clock, and can be told the time
 	Load  bool // it is LOAD DATA
 
 	table      *Table
@@ -45,37 +43,9 @@ func (s *Stage) same(o *Stage) bool {
 		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker
 }
 
-// clocks are the words and functions that say the statement's time.
-var clocks = map[string]bool{
-	"now": true, "current_timestamp": true, "localtime": true, "localtimestamp": true, "sysdate": true, "unix_timestamp": true,
-	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
-}
-
-// endSource notes that the source ends here, with the version comment that ends
-// behind it.
+// endSource notes that the source ends here.
 func (w *insertReader) endSource() {
-	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
-	if gap := w.text[w.prevEnd:w.tok.Pos]; straddles(gap) {
-		if end := strings.Index(gap, "*/"); !strings.Contains(gap[:max(end, 0)], "/*") {
-			w.source.to += end + len("*/")
-		}
-	}
-}
-
-// whole says whether every version comment that a piece of the text holds a
-// part of is in it from its beginning to its end.
-func (w *insertReader) whole(piece string) bool {
-	in := w.s.Over(piece)
-	for star := false; ; {
-		t := in.Next()
-		switch {
-		case t.Kind == lex.EOF:
-			return true
-		case t.Kind == lex.Bad, t.Kind == '/' && star && piece[t.Pos-1] == '*':
-			return false
-		}
-		star = t.Kind == '*'
-	}
+	w.source.to, w.sourceInput, w.tailEdit = w.pieceEnd(), w.params, len(w.edits)
 }
 
 // finishStaged notes a statement whose rows are staged.
@@ -112,13 +82,14 @@ func (w *insertReader) finishStaged() error {
 	}
 	s.marker = w.Table.Marker && w.lastCall < 0
 	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
-		if !w.whole(piece) {
-			return refuse(w.Table, "a version comment begins in one part of it and ends in another, and its parts go to the server one by one", "write it without that comment")
+		if !whole(w.s.Over(piece)) {
+			return w.straddled()
 		}
 	}
 	if err := w.checkSource(s); err != nil {
 		return err
 	}
+	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.Positional, w.Conditional = 0, 0, nil, 0, false, false
@@ -129,27 +100,10 @@ func (w *insertReader) finishStaged() error {
 
 // stagedSource is what follows the stage's name in the text that fills it.
 func (w *insertReader) stagedSource(s *Stage) string {
-	var edits []edit
-	for _, q := range w.qualifiers {
-		edits = append(edits, edit{pos: int32(q.from), end: int32(q.to), ref: w.newText("")})
+	if s.Load {
+		return w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 	}
-	for _, e := range w.edits[w.firstEdit:w.tailEdit] {
-		switch {
-		case s.Load:
-			edits = append(edits, e)
-		case (e.kind == key || e.kind == keySpace) && e.end > e.pos: // DEFAULT or the like, of which the stage knows none
-			edits = append(edits, edit{pos: e.pos, end: e.end, ref: w.newText(" NULL")})
-		}
-	}
-	slices.SortStableFunc(edits, func(a, b edit) int { return int(a.pos - b.pos) })
-	source := w.edited(w.source.from, w.source.to, edits)
-	switch {
-	case s.Load:
-		return source
-	case w.form == assigned:
-		return " " + source
-	}
-	return " (" + quoteList(s.Columns) + ") " + source
+	return " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]
 }
 
 // edited is a piece of the text with edits of fixed texts.
@@ -164,43 +118,16 @@ func (w *insertReader) edited(from, to int, edits []edit) string {
 	return b.String()
 }
 
-// checkSource looks at what the source calls. What another statement would
+// checkSource looks at what the source touches. What another statement would
 // change before the source runs is refused.
 func (w *insertReader) checkSource(s *Stage) error {
-	in := w.s.Over(w.text[w.source.from:w.source.to])
-	assigns, prev := false, lex.Token{}
-	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
-		word := in.Text[t.Pos:t.End]
-		switch t.Kind {
-		case lex.Assign:
-			assigns = true
-		case lex.Word:
-			if prev.Kind == '.' {
-				break
-			}
-			peek := in
-			call := peek.Next().Kind == '('
-			if call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")) {
-				return refuse(w.Table, strings.ToUpper(word)+"() tells of the statement before, and the rows are staged by several", "put it into a user variable first")
-			}
-			s.Clock = s.Clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
-		case lex.Var:
-			if lex.Is(word, "@@warning_count") || lex.Is(word, "@@error_count") || lex.Is(word, "@@identity") || lex.Is(word, "@@last_insert_id") {
-				return refuse(w.Table, word+" tells of the statement before, and the rows are staged by several", "put it into a user variable first")
-			}
-		}
-		prev = t
+	var source, tail touches
+	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
+	s.Clock = source.clock
+	if tail.touch(w.s.Over(s.tail)); s.upsert && source.assigns && tail.variables {
+		return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
 	}
-	if !assigns || !s.upsert {
-		return nil
-	}
-	in = w.s.Over(s.tail)
-	for t := in.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = in.Next() {
-		if t.Kind == lex.Var {
-			return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
-		}
-	}
-	return nil
+	return w.tellsOfBefore(source)
 }
 
 // quoteList writes names as a list.
@@ -223,13 +150,6 @@ func (s *Stage) Fill(stage, hint string) string {
 	}
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
 }
-
-// Hints says whether the statement has optimizer hints of its own.
-func (s *Stage) Hints() bool { return strings.Contains(s.head, "/*+") }
-
-// Prefixed says whether something stands before the INSERT, such as MariaDB's
-// SET STATEMENT … FOR.
-func (s *Stage) Prefixed() bool { return s.Load || s.verb > len("REPLACE") || s.Hints() }
 
 // Look is the query that says how many rows lack a key, and the highest key
 // below a limit that rows bring along.
@@ -302,7 +222,11 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
-		values = append(values, s.id(b, "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1", marked))
+		before := "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1"
+		if b.N == 1 { // a window costs half as much as all else of the copy
+			before = "0"
+		}
+		values = append(values, s.id(b, before, marked))
 	case b.N > 0:
 		lacks := s.lacks()
 		if s.upsert {

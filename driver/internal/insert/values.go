@@ -29,23 +29,14 @@ func (w *insertReader) values() error {
 		w.restart(start)
 		return w.query()
 	}
-	w.calledTooLate()
 	return w.tail()
-}
-
-// calledTooLate stages the statement if a call of LAST_INSERT_ID() stands
-// behind every place for the marker and would read it, not the id before.
-func (w *insertReader) calledTooLate() {
-	if w.Table.Marker && w.firstKey >= 0 && w.lastCall >= w.markerPlace() {
-		w.staged = true
-	}
 }
 
 // restart forgets the rows, to read them in another way.
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.edits, w.texts = w.edits[:w.firstEdit+w.listEdits], w.texts[:w.firstText+w.listEdits]
-	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.staged = 0, 0, nil, false, 0, false
+	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.exprs = 0, 0, nil, false, 0, nil
 	w.firstKey, w.lastGap = -1, -1
 }
 
@@ -159,12 +150,10 @@ func (w *insertReader) assignments() error {
 	w.columns = w.cursor
 	w.form = assigned
 	for {
-		start := w.tok.Pos
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
 			return w.unreadable(w.Table)
 		}
-		w.unqualify(start, name)
 		w.next()
 		if w.isKey(name) {
 			w.keyColumn = w.width
@@ -190,7 +179,6 @@ func (w *insertReader) assignments() error {
 		w.edits[len(w.edits)-1].kind = key // it follows our own text
 		w.spaceBehind()
 	}
-	w.calledTooLate()
 	return w.tail()
 }
 
@@ -198,14 +186,6 @@ func (w *insertReader) assignments() error {
 func (w *insertReader) spaceBehind() {
 	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
 		w.insertText(filled, w.prevEnd, " ")
-	}
-}
-
-// unqualify notes what stands before the last part of a column's name, which
-// was read from start on.
-func (w *insertReader) unqualify(start int, name string) {
-	if end := w.prevEnd - len(name); end > start {
-		w.qualifiers = append(w.qualifiers, span{start, end})
 	}
 }
 

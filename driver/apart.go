@@ -1,0 +1,79 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// runStaged runs a staged statement, once more where its table has changed.
+func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+	c.after(st, err)
+	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
+		st = again
+		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+		c.after(st, err)
+	}
+	if err != nil {
+		return ran, c.connector.counts.note(c.explain(ctx, st, text, []insert.Block{ran.block}, err))
+	}
+	collect(ctx, st.plan, []insert.Block{ran.block})
+	return ran, nil
+}
+
+// execApart executes a statement that takes more than its text.
+func (c *conn) execApart(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
+	var res driver.Result = driver.RowsAffected(0)
+	send := func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
+		res, err = c.execArgs(ctx, text, args, prepared)
+		return err
+	}
+	if st.staged() == nil {
+		known, blocks, err := c.evaluate(ctx, st, text, args, prepared, send)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(blocks) == 0:
+			return res, nil
+		}
+		return c.result(ctx, known.plan, blocks, res)
+	}
+	ran, err := c.runStaged(ctx, st, text, args, prepared, send)
+	if err != nil {
+		return nil, err
+	}
+	affected, server := counts(res)
+	in := *st.staged()
+	in.Rows, in.Marker = int(ran.rows), ran.marked
+	if in.Upsert && ran.rows > 1 {
+		in.UpsertMarker = false // each row sets the marker anew
+	}
+	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
+	return &result{Result: res, id: id}, nil
+}
+
+// queryApart is execApart for a statement that answers with rows. They are
+// read before the transaction ends.
+func (c *conn) queryApart(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
+	var rows *readRows
+	send := func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
+		rows, err = c.readAll(ctx, text, args, prepared)
+		return err
+	}
+	if st.staged() != nil {
+		if _, err := c.runStaged(ctx, st, text, args, prepared, send); err != nil {
+			return nil, err
+		}
+		return rows, nil
+	}
+	known, blocks, err := c.evaluate(ctx, st, text, args, prepared, send)
+	if err != nil {
+		return nil, err
+	}
+	if len(blocks) > 0 {
+		collect(ctx, known.plan, blocks)
+	}
+	return c.tellLate(ctx, known.plan, blocks, rows)
+}
