@@ -41,14 +41,14 @@ var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without
 
 // retry runs do, each time on a connection of its own choosing, until it works or fails
 // with something that does not pass by itself.
-func (s *AllocStore) retry(ctx context.Context, do func(*sql.Conn) error) error {
+func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 	until := time.Duration(math.MaxInt64)
 	if _, limited := ctx.Deadline(); !limited {
 		until = retryTime
 	}
 	var last error
 	for began, pause := time.Now(), minRetry; ; pause = min(2*pause, maxRetry) {
-		err := attempt(ctx, s.db.DB, do)
+		err := attempt(ctx, t.db.DB, do)
 		switch {
 		case err == nil:
 			return nil
