@@ -19,7 +19,7 @@ type AllocStore struct{ counter }
 // unquoted. Give it a pool whose connections are never held by a transaction that
 // waits for ids.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter{db: db, table: quoteTable(table), columns: columns{tag: "biz_tag", next: "max_id", step: "step"}}}
+	s := &AllocStore{counter{db: db, table: quoteTable(table), columns: leafs}}
 	s.read = s.readRow
 	return s
 }
@@ -30,8 +30,8 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 		return row{}, false, err
 	}
 	r := row{end: maxEnd}
-	if r.step, err = s.positive(tag, "step", cells["step"]); err == nil {
-		r.next, err = s.nextID(tag, cells["max_id"])
+	if r.step, err = s.readStep(tag, "step", cells["step"]); err == nil {
+		r.next, err = s.readNext(tag, cells["max_id"])
 	}
 	return r, cells.autocommit(), err
 }
@@ -84,25 +84,25 @@ func (t *counter) cells(ctx context.Context, c *sql.Conn, tag, columns string) (
 	}
 	switch found {
 	case 0:
-		return nil, &UnknownTagError{Tag: tag, Table: t.table}
+		return nil, &UnknownTagError{tag, t.table, t.columns}
 	case 1:
 		return all, nil
 	}
 	return nil, t.twoRows(tag)
 }
 
-// nextID reads the next id that nobody has out of its column.
-func (t *counter) nextID(tag string, c cell) (int64, error) {
+// readNext reads the next id that nobody has out of its column.
+func (t *counter) readNext(tag string, c cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	// Beyond 2^63-1 ParseInt gives that.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v < -t.last {
-		return 0, &RowError{tag, t.table, t.name() + " is " + null(c), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id + 1> WHERE %s = %s", t.table, t.next, t.tag, quote(tag))}
+		return 0, &RowError{tag, t.table, t.name() + " is " + null(c), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", t.table, t.next, t.after(), t.tag, quote(tag))}
 	}
 	return min(v, maxEnd-t.last) + t.last, nil
 }
 
-// positive reads a step out of its column.
-func (t *counter) positive(tag, column string, c cell) (int64, error) {
+// readStep reads how many ids a fetch takes out of its column.
+func (t *counter) readStep(tag, column string, c cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > MaxRowStep {
 		return 0, &RowError{tag, t.table, fmt.Sprintf("%s is %s, not in 1 … %d", column, null(c), int64(MaxRowStep)), fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.table, t.step, t.tag, quote(tag))}

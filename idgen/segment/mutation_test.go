@@ -51,8 +51,7 @@ var mutations = []mutation{
 			"t.updateText(q, row, floor))\n\tif err != nil {\n\t\trows, id = 1, max(q.Seen, floor)+q.N\n\t}\n"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
-		{"take.go", "LAST_INSERT_ID(GREATEST(%s, %d) + %d)", "LAST_INSERT_ID(%s + %d)"},
-		{"take.go", "t.next, next, floor, q.N, set", "t.next, next, q.N, set"},
+		{"take.go", "\"GREATEST(%s, %d) + %d\", t.nextID(), floor, q.N", "\"%s + %d\", t.nextID(), q.N"},
 		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < q.Seen:"},
 		{"take.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, floor), End: max(id-q.N, floor) + q.N,"},
 	}},

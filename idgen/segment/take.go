@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -42,6 +43,20 @@ type columns struct {
 	last int64  // 1 where next holds the last id that was taken; 0 where it holds the one after
 }
 
+// leafs are leaf_alloc's.
+var leafs = columns{tag: "biz_tag", next: "max_id", step: "step"}
+
+// orLeafs fills in for the zero value.
+func (c columns) orLeafs() columns { return cmp.Or(c, leafs) }
+
+// after is what comes behind the highest id in use, in an expression for next.
+func (c columns) after() string {
+	if c.last > 0 {
+		return ""
+	}
+	return " + 1"
+}
+
 // row is a tag's row.
 type row struct {
 	next  int64 // the next id that nobody has
@@ -76,7 +91,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 	row := v.(row)
 	floor := max(q.Floor, row.least)
 	if floor > row.end-q.N {
-		return Range{}, t.exhausted(q, floor)
+		return Range{}, t.exhausted(q, row, floor)
 	}
 	rows, id, err := t.take(ctx, c, q.Tag, t.updateText(q, row, floor))
 	if err != nil {
@@ -98,24 +113,39 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 	return Range{Start: id - q.N, End: id, Step: row.step}, nil
 }
 
+// updateText takes q's ids off a row.
 func (t *counter) updateText(q Request, row row, floor int64) string {
-	next, set := t.next, ""
-	if t.last > 0 {
-		next, set = t.next+" + 1", " - 1"
-	}
-	text := fmt.Sprintf("UPDATE %s SET %s = LAST_INSERT_ID(GREATEST(%s, %d) + %d)%s WHERE %s = %s", t.table, t.next, next, floor, q.N, set, t.tag, literal(q.Tag))
+	where := ""
 	if t.step != "" {
 		step := q.Step
 		if step == 0 {
 			step = MaxRowStep
 		}
-		text += fmt.Sprintf(" AND %s BETWEEN 1 AND %d", t.step, step)
+		where = fmt.Sprintf(" AND %s BETWEEN 1 AND %d", t.step, step)
 	}
-	text += fmt.Sprintf(" AND %s >= %d AND %[1]s <= %[3]d", t.next, q.Seen-t.last, row.end-q.N-t.last)
+	where += fmt.Sprintf(" AND %s >= %d AND %[1]s <= %[3]d", t.next, q.Seen-t.last, row.end-q.N-t.last)
 	if q.Raise {
-		text += fmt.Sprintf(" AND %s < %d", t.next, q.Floor-t.last)
+		where += fmt.Sprintf(" AND %s < %d", t.next, q.Floor-t.last)
 	}
-	return text + row.as
+	return t.text(q.Tag, fmt.Sprintf("GREATEST(%s, %d) + %d", t.nextID(), floor, q.N), where+row.as)
+}
+
+// text makes next, an expression, the next id that nobody has, where the tag's row fits
+// where.
+func (t *counter) text(tag, next, where string) string {
+	back := ""
+	if t.last > 0 {
+		back = " - 1"
+	}
+	return fmt.Sprintf("UPDATE %s SET %s = LAST_INSERT_ID(%s)%s WHERE %s = %s", t.table, t.next, next, back, t.tag, literal(tag)) + where
+}
+
+// nextID is the next id that nobody has, as SQL.
+func (t *counter) nextID() string {
+	if t.last > 0 {
+		return t.next + " + 1"
+	}
+	return t.next
 }
 
 // take moves a row by text, an UPDATE whose insert id is the next id that nobody has
@@ -188,17 +218,17 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 	r = Range{Start: row.next, End: row.next, Step: row.step}
 	switch {
 	case row.next < q.Seen:
-		return Range{}, false, soonError{&RolledBackError{Tag: q.Tag, Table: t.table, Start: row.next, Seen: q.Seen}}
+		return Range{}, false, soonError{&RolledBackError{Tag: q.Tag, Table: t.table, Start: row.next, Seen: q.Seen, columns: t.columns}}
 	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor:
 		return r, false, nil
 	case row.next > row.end-q.N:
-		return Range{}, false, t.exhausted(q, row.next)
+		return Range{}, false, t.exhausted(q, row, row.next)
 	}
 	return r, true, nil
 }
 
-func (t *counter) exhausted(q Request, at int64) error {
-	return fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to 2^63-1", idgen.ErrExhausted, q.Tag, t.table, q.N, at)
+func (t *counter) exhausted(q Request, r row, at int64) error {
+	return fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.table, q.N, at, r.end-1)
 }
 
 func (t *counter) twoRows(tag string) error {
@@ -221,4 +251,5 @@ func quoteTable(name string) string {
 	return strings.Join(parts, ".")
 }
 
-const maxEnd = math.MaxInt64 // ids are below
+// maxEnd is above every id.
+const maxEnd = math.MaxInt64
