@@ -50,6 +50,20 @@ func (e *RolledBackError) Error() string {
 		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
 }
 
+// StoresError refuses stores that do not belong together as they are named: see
+// [Interleaved].
+type StoresError struct {
+	Tag           string
+	Table         string // as UnknownTagError's
+	Store, Stores int    // which one, from 1, of how many
+	Reason        string
+	Fix           string
+}
+
+func (e *StoresError) Error() string {
+	return fmt.Sprintf("leafsql: tag %q in %s of store %d of %d: %s; %s", e.Tag, table(e.Table), e.Store, e.Stores, e.Reason, e.Fix)
+}
+
 // UnavailableError means that there was no id in memory and the store failed to give
 // any. Cause is the store's error; a later call tries again.
 type UnavailableError struct {

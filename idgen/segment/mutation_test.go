@@ -26,7 +26,7 @@ var mutations = []mutation{
 		{"take.go", "t.next, q.Seen-t.last,", "t.next, -t.last,"},
 		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < floor:"},
 		{"take.go", "case row.next < q.Seen:", "case false:"},
-		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen:", "case false:"},
+		{"fetch.go", "case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
 		{"skip.go", "case k < g.top:", "case true:"},
@@ -38,7 +38,7 @@ var mutations = []mutation{
 		{"skip.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
 	}},
 	{"Skip gives up what is in the queue", "one process", []replacement{
-		{"skip.go", "g.queue[0].start <= k {", "g.queue[0].start < 0 {"},
+		{"skip.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > math.MaxInt32 {"},
 	}},
 	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
 		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},

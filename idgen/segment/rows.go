@@ -23,7 +23,7 @@ type Row struct {
 // servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
 // that it takes for one share a row, which is safe; one tag with two rows would not be.
 func (s *AllocStore) Create(ctx context.Context) error {
-	return s.create(ctx, `
+	return s.createTable(ctx, `
   biz_tag varchar(128) NOT NULL DEFAULT '',
   max_id bigint NOT NULL DEFAULT 1,
   step int NOT NULL,
@@ -33,7 +33,7 @@ func (s *AllocStore) Create(ctx context.Context) error {
 `)
 }
 
-func (t *counter) create(ctx context.Context, columns string) error {
+func (t *counter) createTable(ctx context.Context, columns string) error {
 	err := t.retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+t.table+" LIMIT 0")
 		if n, _ := serverError(err); n != errNoTable {
@@ -58,13 +58,16 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step int64) erro
 		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
 	}
 	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
-	err := t.retry(ctx, func(c *sql.Conn) error {
+	return t.failed("add a row to", t.insert(ctx, text))
+}
+
+func (t *counter) insert(ctx context.Context, text string) error {
+	return t.retry(ctx, func(c *sql.Conn) error {
 		return transaction(ctx, c, func() error { // committed, also without autocommit
 			_, err := c.ExecContext(ctx, text)
 			return err
 		})
 	})
-	return t.failed("add a row to", err)
 }
 
 // Tags returns all rows, ordered by tag.

@@ -1,0 +1,390 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// Two rules keep a store that lost its rows from giving ids again. A block is opened only
+// once another store stands in the block's round as well, or beyond it: so the others
+// know of each round that ids were given in. And a row that is created again gives
+// nothing before it has been moved to a round above all others'.
+
+// looked is what a look at a store's row found.
+type looked struct {
+	place
+	err error
+}
+
+// lookAt looks at the row of one store.
+func (s *Interleaved) lookAt(ctx context.Context, tag string, k int) looked {
+	p, err := s.shares[k].look(ctx, tag)
+	if seen := s.seen(tag, k); err == nil && p.next < seen {
+		err = &RolledBackError{Tag: tag, Table: s.shares[k].table, Start: p.next, Seen: seen, columns: leafs}
+	}
+	s.note(tag, k, &p, err)
+	return looked{p, err}
+}
+
+// errLeftAlone stands for a store that failed a moment ago.
+var errLeftAlone = errors.New("leafsql: the store failed a moment ago")
+
+// look looks at all stores at the same time, but for one. Unless all are needed, those
+// that take long, or failed a moment ago, are left out.
+func (s *Interleaved) look(ctx context.Context, tag string, but int, all bool) []looked {
+	if !all {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, lookTime)
+		defer cancel()
+	}
+	found := make([]looked, len(s.shares))
+	var wg sync.WaitGroup
+	for k := range s.shares {
+		switch {
+		case k == but:
+			found[k].err = errLeftAlone
+		case !all && s.leftAlone(tag, k):
+			found[k].err = errLeftAlone
+		default:
+			wg.Go(func() { found[k] = s.lookAt(ctx, tag, k) })
+		}
+	}
+	wg.Wait()
+	return found
+}
+
+// enter takes store k to a round, or to the highest that another store is in, and all
+// others that answer with it.
+func (s *Interleaved) enter(ctx context.Context, tag string, k int, round int64) error {
+	found := s.look(ctx, tag, -1, false)
+	for _, l := range found {
+		switch {
+		case isStores(l.err):
+			return l.err
+		case l.err == nil && !l.isNew():
+			round = max(round, l.round)
+		}
+	}
+	if errors.Is(found[k].err, errLeftAlone) {
+		found[k] = s.lookAt(ctx, tag, k)
+	}
+	if found[k].err != nil {
+		return found[k].err
+	}
+	for j := range found {
+		if found[j].err == nil && j != k && found[j].isNew() {
+			found[j].err = &UnknownTagError{tag, s.shares[j].table, leafs}
+		}
+	}
+	return s.begin(ctx, tag, k, round, found, "")
+}
+
+// begin opens the blocks of a round: that of store k, and those of the others that were
+// found. New rows become part of the set.
+func (s *Interleaved) begin(ctx context.Context, tag string, k int, round int64, found []looked, set string) error {
+	alone := true
+	for j := range found {
+		alone = alone && (j == k || found[j].err != nil)
+	}
+	if alone {
+		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: its block is used up, and no other store answers, which has to note the next one", tag, s.shares[k].table, k+1, len(found))
+	}
+	// Raised and opened are confirmed by what the store says now. Each block needs another
+	// store that says so after this one was raised, and before this one is opened.
+	if err := s.raiseTo(ctx, tag, k, round, &found[k]); err != nil {
+		return err
+	}
+	noted := false
+	s.others(k, found, func(j int) {
+		found[j].err = s.raiseTo(ctx, tag, j, round, &found[j])
+	})
+	for j := range found {
+		noted = noted || j != k && found[j].err == nil
+	}
+	if !noted {
+		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: no other store notes that a block begins: %w", tag, s.shares[k].table, k+1, len(found), found[(k+1)%len(found)].err)
+	}
+	if err := s.openAt(ctx, tag, k, round, &found[k], set); err != nil {
+		return err
+	}
+	s.others(k, found, func(j int) { s.openAt(ctx, tag, j, round, &found[j], set) })
+	return nil
+}
+
+// others does something for each other store that answered, at the same time.
+func (s *Interleaved) others(k int, found []looked, do func(j int)) {
+	var wg sync.WaitGroup
+	for j := range found {
+		if j != k && found[j].err == nil {
+			wg.Go(func() { do(j) })
+		}
+	}
+	wg.Wait()
+}
+
+// raiseTo takes a row to the door of a round, and fails unless the store has said that it
+// stands there or above.
+func (s *Interleaved) raiseTo(ctx context.Context, tag string, k int, round int64, l *looked) error {
+	door, ok := s.shares[k].door(round)
+	if !ok {
+		return fmt.Errorf("%w: tag %q in %s of store %d of %d: no block is left below 2^63", idgen.ErrExhausted, tag, s.shares[k].table, k+1, len(s.shares))
+	}
+	return s.confirm(ctx, tag, k, l, door, func(p place) (int64, error) { return s.shares[k].raise(ctx, tag, p, door) })
+}
+
+// openAt opens the door that a row stands at, and fails unless the store has said that
+// the row stands behind it.
+func (s *Interleaved) openAt(ctx context.Context, tag string, k int, round int64, l *looked, set string) error {
+	door, _ := s.shares[k].door(round)
+	return s.confirm(ctx, tag, k, l, door+1, func(p place) (int64, error) { return s.shares[k].open(ctx, tag, p, door, set) })
+}
+
+// confirm has a row moved to least, unless it is there already, and looks where it stands
+// if it was not: the same row, that is, in the same life.
+func (s *Interleaved) confirm(ctx context.Context, tag string, k int, l *looked, least int64, move func(place) (int64, error)) error {
+	next, err := move(l.place)
+	if err != nil {
+		s.note(tag, k, nil, err)
+		return err
+	}
+	if next > 0 {
+		l.next = next
+		s.shares[k].at(&l.place)
+		return nil
+	}
+	life := l.life
+	if *l = s.lookAt(ctx, tag, k); l.err == nil && (l.life != life || l.next < least) {
+		l.err = fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was moved by others", tag, s.shares[k].table, k+1, len(s.shares))
+	}
+	return l.err
+}
+
+// admit creates the rows that stores lack, and makes new ones part of the set. All stores
+// have to answer. first is the lowest id that may be given where no store has the tag; -1
+// leaves such a tag alone.
+func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) error {
+	before, err := s.lookAll(ctx, tag)
+	if err != nil {
+		return err
+	}
+	round, there := s.shares[0].roundAbove(first-1), 0
+	if first <= 1 {
+		round = 0
+	}
+	for _, l := range before {
+		if l.err == nil {
+			round, step = max(round, l.round), l.step
+			there++
+		}
+	}
+	if there == 0 && first < 0 {
+		return &UnknownTagError{tag, s.shares[0].table, leafs}
+	}
+	for k, l := range before {
+		if l.err == nil {
+			continue
+		}
+		if n, _ := serverError(l.err); n == errNoTable {
+			if err := (&AllocStore{counter{db: s.shares[k].db, table: s.shares[k].table, columns: leafs}}).Create(ctx); err != nil {
+				return err
+			}
+		}
+		door, ok := s.shares[k].door(round)
+		if !ok {
+			return fmt.Errorf("%w: tag %q in %s", idgen.ErrExhausted, tag, s.shares[k].table)
+		}
+		if err := s.shares[k].create(ctx, tag, door, step); err != nil {
+			return err
+		}
+	}
+	// The new rows are there now. What the others know is asked after that.
+	if there < len(before) {
+		if before, err = s.lookAll(ctx, tag); err != nil {
+			return err
+		}
+	}
+	after, err := s.lookAll(ctx, tag)
+	if err != nil {
+		return err
+	}
+	var places []place
+	var added []int
+	set, highest := "", int64(-1)
+	for k, l := range after {
+		switch {
+		case l.err != nil:
+			return l.err
+		case before[k].err != nil || l.life != before[k].life:
+			return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was created again meanwhile", tag, s.shares[k].table, k+1, len(after))
+		case l.isNew():
+			added = append(added, k)
+		case set != "" && l.set != set:
+			return s.refused(tag, k, "its rows belong to other stores than those of the ones before", "name the stores that were named first, or stop all processes, delete the tag's rows in all stores, and have them created again above every id in use")
+		default:
+			set = l.set
+			highest = max(highest, l.round)
+		}
+		places = append(places, l.place)
+		round = max(round, l.round)
+	}
+	switch {
+	case len(added) == 0:
+		return nil
+	case set == "" || set == setOf(places): // nobody has drawn from the new ones' predecessors: there were none
+		set = setOf(places)
+	case len(added) == 1:
+		round = highest + 1
+	default:
+		return s.refused(tag, added[1], fmt.Sprintf("it has lost its row, and so has store %d, so that nobody knows which ids they gave out", added[0]+1),
+			"stop all processes that draw from it, delete the tag's rows in all stores, and have them created again above every id in use")
+	}
+	return s.begin(ctx, tag, added[0], round, after, set)
+}
+
+// lookAll looks at all stores. A store that has no row is no error, one that does not
+// answer, or does not belong to the others, is.
+func (s *Interleaved) lookAll(ctx context.Context, tag string) ([]looked, error) {
+	found := s.look(ctx, tag, -1, true)
+	for k, l := range found {
+		switch {
+		case isStores(l.err):
+			return nil, l.err
+		case l.err != nil && !gone(l.err):
+			return nil, fmt.Errorf("leafsql: tag %q: rows are created only while all stores answer, and store %d of %d fails: %w", tag, k+1, len(found), l.err)
+		}
+	}
+	return found, nil
+}
+
+func (s *Interleaved) refused(tag string, k int, reason, fix string) error {
+	return &StoresError{tag, s.shares[k].table, k + 1, len(s.shares), reason, fix}
+}
+
+// What is known of a tag.
+
+func (s *Interleaved) of(tag string) *standing {
+	t, ok := s.tags[tag]
+	if !ok {
+		t = &standing{stores: make([]known, len(s.shares))}
+		s.tags[tag] = t
+	}
+	return t
+}
+
+func (s *Interleaved) last(tag string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(tag).last
+}
+
+// place is where a row stood, nil if it has to be looked at, and whether the others need
+// not be.
+func (s *Interleaved) place(tag string, k int) (p *place, turned bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.of(tag)
+	return t.stores[k].place, t.last == k && t.turned
+}
+
+func (s *Interleaved) seen(tag string, k int) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.of(tag).stores[k].seen
+}
+
+// top is where everything below is taken, as far as stores answer.
+func (s *Interleaved) top(tag string) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	top := int64(maxEnd)
+	for _, k := range s.of(tag).stores {
+		switch {
+		case k.failed != nil:
+		case k.place == nil:
+			return 1
+		default:
+			top = min(top, k.place.next)
+		}
+	}
+	return max(top, 1)
+}
+
+func (s *Interleaved) leftAlone(tag string, k int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := s.of(tag).stores[k]
+	return st.failed != nil && time.Now().Before(st.tend)
+}
+
+func (s *Interleaved) forget(tag string, k int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of(tag).stores[k].place = nil
+}
+
+// took notes a range that ends at end.
+func (s *Interleaved) took(tag string, k int, p place, end int64) {
+	p.next = end
+	s.mu.Lock()
+	st := &s.of(tag).stores[k]
+	st.seen = max(st.seen, end)
+	s.mu.Unlock()
+	s.note(tag, k, &p, nil)
+}
+
+// note notes how a store answered.
+func (s *Interleaved) note(tag string, k int, p *place, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := &s.of(tag).stores[k]
+	log := s.log.With(slog.String("tag", tag), slog.Int("store", k+1), slog.Int("of", len(s.shares)))
+	switch {
+	case errors.Is(err, context.Canceled): // another store was faster
+	case err != nil:
+		if st.failed == nil && !gone(err) {
+			log.Warn("leafsql: a store fails, and ids come from the others", "err", err)
+		}
+		st.place, st.failed, st.tend = nil, err, time.Now().Add(tendAgain)
+	default:
+		if st.failed != nil && !gone(st.failed) {
+			log.Info("leafsql: a store answers again")
+		}
+		st.failed, st.tend = nil, time.Now().Add(tendEvery)
+		if !p.isNew() && (st.place == nil || st.place.mark != p.mark || st.place.next < p.next) {
+			st.place = p
+		}
+	}
+}
+
+// turn notes that ids came from a store, and has the others looked at from time to time:
+// one that was away, or has lost its rows, must be ready before it is needed.
+func (s *Interleaved) turn(tag string, k int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.of(tag)
+	t.last, t.turned = k, true
+	for j := range t.stores {
+		st := &t.stores[j]
+		if j == k || st.busy || time.Now().Before(st.tend) || s.ctx.Err() != nil {
+			continue
+		}
+		st.busy = true
+		s.tasks.Go(func() {
+			ctx, cancel := context.WithTimeout(s.ctx, retryTime)
+			defer cancel()
+			_, err := s.ready(ctx, tag, j, true)
+			if err != nil {
+				s.note(tag, j, nil, err)
+			}
+			s.mu.Lock()
+			st.busy = false
+			s.mu.Unlock()
+		})
+	}
+}
