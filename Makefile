@@ -6,6 +6,7 @@ BENCH       = .
 TEST        = .
 SCHEDULES   = 1000000
 STATES      = 100000
+STORM       = 60s
 PKG         = ./...
 CHAOS       = 3.1.0,2.3.2,cluster
 
@@ -13,7 +14,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test sim model mutations chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -32,8 +33,7 @@ demo-nacos: ## three services on a real Nacos: one is killed, one has its clock 
 test: serve ## every test of every module, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
-	@$(SERVE) -mysql -- .ci/each-module go test -race -count=1 -timeout=20m -run='$(TEST)' ./...
-	@go test -count=1 -run='Simulation|Mutations|Model' ./idgen/worker ./idgen/segment # which the race detector would make slow
+	@$(SERVE) -mysql -- .ci/test '$(TEST)'
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
@@ -43,6 +43,11 @@ model: ## search all interleavings of processes on one row of leaf_alloc (STATES
 
 mutations: ## break leases and segments in each way they must not be broken, and see a duplicate found
 	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker ./idgen/segment
+
+storm: serve ## fetches and inserts on Galera and Group Replication of three, nodes killed and frozen (STORM=60s each)
+	@.ci/install mariadb mysql
+	@testutil/clustertest/install.sh
+	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/clustertest -storm=$(STORM) -storm.starts=200 -storm.kills=6
 
 chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
 	@.ci/install mariadb

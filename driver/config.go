@@ -50,7 +50,10 @@ type Config struct {
 	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
 	RefuseAutoIncrement bool // leafAutoIncrement=refuse
 	KeepZero            bool // leafZero=keep
-	KeepExplicit        bool // leafExplicit=keep: explicit keys do not move the counter
+	// UUID says how a column holds the keys of a uuid7 rule where its type does
+	// not tell (leafUUID): "text", "binary", or "" to refuse such a column.
+	UUID         string
+	KeepExplicit bool // leafExplicit=keep: explicit keys do not move the counter
 
 	// Logger gets the few warnings of background events; nil: slog.Default().
 	Logger *slog.Logger

@@ -50,6 +50,7 @@ var params = []param{
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
 	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
+	{"leafUUID", readUUID, func(c *Config) string { return c.UUID }},
 	choiceParam("leafZero", "fill", "keep", func(c *Config) *bool { return &c.KeepZero }),
 }
 
@@ -234,6 +235,14 @@ func readWorker(c *Config, v string) error {
 		return &ConfigError{"leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)"}
 	}
 	c.Worker = v
+	return nil
+}
+
+func readUUID(c *Config, v string) error {
+	if v != "text" && v != "binary" {
+		return &ConfigError{"leafUUID", fmt.Sprintf("%q is not one of its values", v), "write text or binary"}
+	}
+	c.UUID = v
 	return nil
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
@@ -79,7 +80,7 @@ func (c *conn) exec(ctx context.Context, st *statement, text string, args []driv
 			return err
 		}
 		t := p.Template(blocks)
-		res, err = c.execArgs(ctx, t.Text, c.bindArgs(t, blocks, args), false)
+		res, err = c.execArgs(ctx, t.Text, c.bindArgs(p, t, blocks, args), false)
 		c.unbindArgs()
 		return err
 	})
@@ -115,7 +116,7 @@ func (c *conn) query(ctx context.Context, st *statement, text string, args []dri
 			return err
 		}
 		t := p.Template(blocks)
-		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(t, blocks, args)) // ErrSkip: the block is a gap
+		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(p, t, blocks, args)) // ErrSkip: the block is a gap
 		c.unbindArgs()
 		return err
 	})
@@ -254,8 +255,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		if b.N == 0 {
 			continue
 		}
-		var err error
-		if b.First, err = p.Inserts[i].Table.Ref.(*table).next(ctx, c.innerConn, b.N); err != nil {
+		if err := p.Inserts[i].Table.Ref.(*table).draw(ctx, c.innerConn, b); err != nil {
 			return nil, err
 		}
 	}
@@ -263,8 +263,10 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 }
 
 // bindArgs makes a template's arguments in the connection's scratch.
-func (c *conn) bindArgs(t *insert.Template, blocks []insert.Block, args []driver.NamedValue) []driver.NamedValue {
-	c.args = insert.AppendArgs(c.args[:0], args, t, blocks, argument)
+func (c *conn) bindArgs(p *insert.Plan, t *insert.Template, blocks []insert.Block, args []driver.NamedValue) []driver.NamedValue {
+	c.args = insert.AppendArgs(c.args[:0], args, t, blocks, func(i int, b *insert.Block, k int) driver.NamedValue {
+		return driver.NamedValue{Value: idValue(p.Inserts[i].Table.UUID, b, k)}
+	}, func(n int64) driver.NamedValue { return driver.NamedValue{Value: n} })
 	for i := range c.args {
 		c.args[i].Ordinal = i + 1
 	}
@@ -282,7 +284,17 @@ func (c *conn) unbindArgs() {
 	}
 }
 
-func argument(id int64) driver.NamedValue { return driver.NamedValue{Value: id} }
+// idValue is the k-th id of a block as an argument.
+func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
+	switch form {
+	case insert.UUIDText:
+		return uuid.UUID(b.UUIDAt(k)).String()
+	case insert.UUIDBytes:
+		id := b.UUIDAt(k)
+		return id[:]
+	}
+	return b.First + int64(k)
+}
 
 // interpolates reports whether the inner driver puts arguments into texts.
 func (c *Connector) interpolates() bool {

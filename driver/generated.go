@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/google/uuid"
+
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
@@ -14,6 +16,9 @@ type GeneratedIDs struct {
 	Table string // db.table
 	First int64
 	N     int
+
+	// UUIDs are the keys of a uuid7 rule, N of them; First is 0 then.
+	UUIDs []uuid.UUID
 }
 
 type generatedKey struct{}
@@ -39,8 +44,15 @@ func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	for i, b := range blocks {
-		if b.N > 0 {
-			*to.ids = append(*to.ids, GeneratedIDs{p.Inserts[i].Table.Ref.(*table).name.String(), b.First, b.N})
+		if b.N == 0 {
+			continue
 		}
+		g := GeneratedIDs{Table: p.Inserts[i].Table.Ref.(*table).name.String(), First: b.First, N: b.N}
+		if p.Inserts[i].Table.UUID != insert.NoUUID {
+			for k := range b.N {
+				g.UUIDs = append(g.UUIDs, b.UUIDAt(k))
+			}
+		}
+		*to.ids = append(*to.ids, g)
 	}
 }

@@ -23,14 +23,15 @@ var imports = []struct {
 	{"driver/internal/plancache", nil, append(notStd, "database/sql")},
 	{"idgen", nil, append(notStd, "database/sql")},
 	{"idgen/worker", nil, notStd},
+	{"idgen/uuid7", nil, notStd},
 	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
-	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/segment", "idgen/snowflake", "idgen/worker"}, clients},
+	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker"}, clients},
 }
 
 var (
-	clients = []string{"nacos", "redis", "zookeeper", "go-zk", "grpc", "prometheus", "testify"}
+	clients = []string{"nacos", "redis", "zookeeper", "go-zk", "etcd", "grpc", "prometheus", "testify"}
 	notStd  = []string{"github.com/jmoiron", "github.com/go-sql-driver", "github.com/samber", "github.com/nacos-group", "google.golang.org"}
 )
 

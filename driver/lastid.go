@@ -74,8 +74,8 @@ func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block
 		return res, nil
 	}
 	affected, server := counts(res)
-	if in.Conditional && affected == 0 && !in.Upsert {
-		return res, nil // its WHERE said no, or IGNORE
+	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
+		return res, nil // its WHERE said no
 	}
 	collect(ctx, p, blocks)
 	return &result{Result: res, id: c.lastID(ctx, in, b, affected, server, true)}, nil
@@ -132,11 +132,12 @@ func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, af
 //	upsert of several rows, with the markers        the first id if the server says so, else 0
 //	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
 //	upsert of several rows without our marker       0
-//	select without a table that gave no row         what the server says
+//	keys that are UUIDs                             what the server says
+//	select without a table that gave no row         what the server says; 0 under IGNORE
 func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
-	case b.N == 0, in.Conditional && affected == 0:
+	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Conditional && affected == 0 && !in.Ignore:
 		return server, false
 	case in.Upsert && in.UpsertMarker && in.Marker:
 		// Each row that was updated or left alone put its own key into

@@ -14,6 +14,7 @@ import (
 const (
 	Segment   = "segment"
 	Snowflake = "snowflake"
+	UUID7     = "uuid7"
 )
 
 // Rule says which tables get their keys, and from where: one entry of
@@ -24,7 +25,7 @@ type Rule struct {
 	Database string // may hold *; "" means the DSN's database
 	Table    string // may hold *
 	Column   string // "" means the table's single-column primary key
-	Kind     string // Segment (also when "") or Snowflake
+	Kind     string // Segment (also when ""), Snowflake or UUID7
 	Tag      string // biz_tag of the segment; "" means Table as written here, or under * each table's name
 	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
 
@@ -85,15 +86,15 @@ func parseRule(s string) (Rule, error) {
 	}
 	switch kind, arg, ok := strings.Cut(generator, "("); {
 	case generator == Segment:
-	case generator == Snowflake:
-		r.Kind = Snowflake
+	case generator == Snowflake, generator == UUID7:
+		r.Kind = generator
 	case ok && kind == Segment && strings.HasSuffix(arg, ")") && len(arg) > 1:
 		r.Tag = arg[:len(arg)-1]
 		if len(r.Tag) > 128 {
 			return r, ruleError(s, "the tag is longer than leaf_alloc's 128 characters", "shorten it")
 		}
 	default:
-		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG) and snowflake")
+		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG), snowflake and uuid7")
 	}
 	return r, nil
 }
@@ -111,8 +112,8 @@ func (r Rule) String() string {
 	switch {
 	case r.Exclude:
 		return "!" + s
-	case r.Kind == Snowflake:
-		return s + ":" + r.Column + ":" + Snowflake
+	case r.Kind == Snowflake, r.Kind == UUID7:
+		return s + ":" + r.Column + ":" + r.Kind
 	case r.Tag != "":
 		return s + ":" + r.Column + ":" + Segment + "(" + r.Tag + ")"
 	case r.Column != "":

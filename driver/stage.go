@@ -60,12 +60,13 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err = s.create(ctx); err == nil {
 		ran.rows, err = s.fill(ctx)
 	}
-	if err == nil && ran.rows > 0 {
-		if ran.block, err = s.number(ctx, ran.rows); err == nil {
-			var text string
-			text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
-			err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
-		}
+	if err == nil {
+		ran.block, err = s.number(ctx, ran.rows)
+	}
+	if err == nil { // without a row as well: the target may have an error for it, and RETURNING its columns
+		var text string
+		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
+		err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
 	}
 	if err != nil {
 		s.undo(ctx)
@@ -219,7 +220,7 @@ func (s *staging) fill(ctx context.Context) (rows int64, err error) {
 // keys that others bring.
 func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, err error) {
 	b.N = int(rows)
-	if s.in.Stage.Key >= 0 {
+	if rows > 0 && s.in.Stage.Key >= 0 {
 		var highest int64
 		if b.N, highest, err = s.look(ctx); err != nil {
 			return b, err
@@ -229,7 +230,7 @@ func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, err e
 		}
 	}
 	if b.N > 0 {
-		b.First, err = s.t.next(ctx, s.c.innerConn, b.N)
+		err = s.t.draw(ctx, s.c.innerConn, &b)
 	}
 	return b, err
 }
@@ -349,16 +350,13 @@ func (c *conn) runStaged(ctx context.Context, st *statement, text string, args [
 
 // execStaged executes a staged statement.
 func (c *conn) execStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	var res driver.Result = driver.RowsAffected(0)
+	var res driver.Result
 	ran, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
 		res, err = c.execArgs(ctx, text, args, prepared)
 		return err
 	})
 	if err != nil {
 		return nil, err
-	}
-	if ran.rows == 0 {
-		return &result{Result: res}, nil
 	}
 	affected, server := counts(res)
 	in := *st.staged()
@@ -373,7 +371,7 @@ func (c *conn) execStaged(ctx context.Context, st *statement, text string, args 
 // queryStaged is execStaged for a statement that answers with rows. They are
 // read before the transaction ends.
 func (c *conn) queryStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
-	rows := &readRows{}
+	var rows *readRows
 	_, err := c.runStaged(ctx, st, text, args, prepared, func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
 		rows, err = c.readAll(ctx, text, args, prepared)
 		return err

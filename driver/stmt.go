@@ -211,7 +211,7 @@ func (s *stmt) bind(ctx context.Context, p *insert.Plan, blocks []insert.Block, 
 		s.template, s.once = nil, nil
 		return nil, nil, err
 	}
-	return inner, s.c.bindArgs(t, blocks, args), nil
+	return inner, s.c.bindArgs(p, t, blocks, args), nil
 }
 
 func (s *stmt) closeOnce() {

@@ -16,6 +16,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/uuid7"
 )
 
 const (
@@ -39,7 +40,7 @@ type table struct {
 	integer bool
 	alone   bool // the key is the whole primary key
 	rule    Rule
-	gen     idgen.Generator
+	gen     idgen.Generator // nil: UUIDs
 	counts  *tableCounts
 
 	checked  atomic.Bool   // the leaf_alloc row was held against the keys
@@ -65,8 +66,15 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		return nil, err
 	}
 	highest, integer := key.Highest()
+	form := insert.NoUUID
+	if rule.Kind == UUID7 && rule.Generator == nil {
+		if form, err = c.uuidForm(name, key); err != nil && !lenient {
+			return nil, err
+		}
+		highest, integer = math.MaxInt64, false
+	}
 	switch {
-	case lenient && !integer:
+	case lenient && !integer && form == insert.NoUUID:
 		return nil, nil
 	case highest == 0:
 		return nil, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
@@ -85,6 +93,8 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
 		t.gen, kind = c.ids.snowflakes, Snowflake
+	case rule.Kind == UUID7:
+		kind = UUID7
 	default:
 		tag = rule.tag(name.Table)
 		t.gen = c.ids.segments.generator(tag)
@@ -92,15 +102,17 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
 	// temporary table are its own.
-	t.checked.Store(rule.Generator != nil || rule.Kind == Snowflake || c.ids.alloc() == nil || temporary)
+	t.checked.Store(kind != Segment || c.ids.alloc() == nil || temporary)
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
 		IntegerKey:   integer,
+		UUID:         form,
+		Unsigned:     key.Unsigned(),
 		KeepZero:     c.cfg.KeepZero,
 		Floors:       skips && !c.cfg.KeepExplicit,
-		Marker:       !c.cfg.ResultOnly,
-		UpsertMarker: !c.cfg.ResultOnly && key.Updatable,
+		Marker:       !c.cfg.ResultOnly && form == insert.NoUUID,
+		UpsertMarker: !c.cfg.ResultOnly && form == insert.NoUUID && key.Updatable,
 		Ref:          t,
 	}
 	for _, col := range columns {
@@ -112,6 +124,23 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		}
 	}
 	return desc, nil
+}
+
+// uuidForm is how a key column holds UUIDs.
+func (c *Connector) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
+	switch typ, length := key.Sized(); {
+	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
+		return insert.UUIDText, nil
+	case (typ == "binary" || typ == "varbinary") && length == 16:
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length >= 36 && c.cfg.UUID == "text":
+		return insert.UUIDText, nil
+	case typ == "varbinary" && length > 16 && c.cfg.UUID == "binary":
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length > 16:
+		return insert.NoUUID, &TableError{name.String(), key.Name, "its type " + key.Type + " does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary"}
+	}
+	return insert.NoUUID, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID"}
 }
 
 // keyColumn finds the column that a rule means.
@@ -162,6 +191,21 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 	case c.first("auto_increment " + name.String()):
 		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
+	return nil
+}
+
+// draw takes the ids of a block.
+func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
+	if t.gen != nil {
+		b.First, err = t.next(ctx, conn, b.N)
+		return err
+	}
+	ids, err := uuid7.New(b.N)
+	if err != nil {
+		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
+	}
+	b.UUID = ids.At(0)
+	t.counts.filled(b.N)
 	return nil
 }
 

@@ -164,7 +164,7 @@ func (s *stage) outage(ctx context.Context) error {
 	nowBought, nowFailed, why := s.customers.sales()
 	s.scr.good(fmt.Sprintf("%d orders while Nacos was away for %.0f s; %d calls failed", nowBought-bought, time.Since(began).Seconds(), nowFailed-failed))
 	if nowFailed > failed {
-		s.scr.say(fmt.Sprint("the last because: ", why))
+		s.scr.say(wrap(fmt.Sprint("the last because: ", why))...)
 	}
 	return ctx.Err()
 }

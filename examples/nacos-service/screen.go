@@ -60,6 +60,19 @@ func (s *screen) say(lines ...string) {
 	}
 }
 
+// wrap breaks a text between its words, to fit into lines that say prints.
+func wrap(text string) (lines []string) {
+	const width = 77
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len([]rune(line+" "+word)) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimSpace(line + " " + word)
+	}
+	return append(lines, line)
+}
+
 // good prints an outcome.
 func (s *screen) good(text string) {
 	sign := "✓"

@@ -35,3 +35,11 @@ func TestDuring(t *testing.T) {
 		})
 	}
 }
+
+func TestWrap(t *testing.T) {
+	word := strings.Repeat("é", 38)
+	got := strings.Join(wrap("a "+word+" "+word+" b  c "+word), "\n")
+	if want := "a " + word + "\n" + word + " b c\n" + word; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -14,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	leaf "github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/examples/internal/shopdb"
 	shop "github.com/leafsql/leafsql/examples/otelsql"
 )
@@ -53,6 +54,12 @@ func run(t *testing.T, dsn string, db *sql.DB) {
 		}
 		return id
 	}
+	defer func() {
+		stats, err := leaf.StatsOf(db)
+		if err != nil || len(stats.Tags) == 0 {
+			t.Errorf("StatsOf: %+v, %v", stats, err)
+		}
+	}()
 	const one = "INSERT INTO customers (email, name) VALUES (?, ?)"
 	ann := id(db.ExecContext(ctx, one, "ann", "Ann"))
 	if ann != shopdb.FirstCustomer {

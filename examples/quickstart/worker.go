@@ -71,25 +71,18 @@ func (w *worker) pool(driverName, dsn string) (*pool, error) {
 	if p := w.pools[dsn]; p != nil {
 		return p, nil
 	}
-	p := &pool{fetches: func() int64 { return 0 }}
-	if driverName == driver.Name { // sql.Open would do, but for the figures of Stats
-		cfg, err := driver.ParseDSN(dsn)
-		if err != nil {
-			return nil, err
-		}
-		connector, err := driver.NewConnector(cfg)
-		if err != nil {
-			return nil, err
-		}
-		p.db, p.fetches = sql.OpenDB(connector), func() int64 { return connector.Stats().Fetches }
-	} else {
-		var err error
-		if p.db, err = sql.Open(driverName, dsn); err != nil {
-			return nil, err
-		}
+	db, err := sql.Open(driverName, dsn)
+	if err != nil {
+		return nil, err
 	}
+	p := &pool{db: db, fetches: func() (n int64) {
+		stats, _ := driver.StatsOf(db) // a pool of the plain driver has none
+		for _, tag := range stats.Tags {
+			n += tag.Fetches
+		}
+		return n
+	}}
 	p.db.SetMaxIdleConns(goroutines)
-	var err error
 	if p.insert, err = p.db.Prepare("INSERT INTO orders (customer_id, total) VALUES (?, ?)"); err != nil {
 		return nil, err
 	}

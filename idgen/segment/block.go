@@ -126,40 +126,37 @@ func (s *share) at(p *place) bool {
 // one that does not belong to this store *StoresError.
 func (s *share) look(ctx context.Context, tag string) (p place, err error) {
 	err = s.retry(ctx, func(c *sql.Conn) error {
-		return transaction(ctx, c, func() error {
-			p, err = s.readPlace(ctx, c, tag)
-			return err
-		})
+		var autocommit bool
+		p, autocommit, err = s.readPlace(ctx, c, tag)
+		return s.unlock(ctx, c, autocommit, err)
 	})
 	return p, err
 }
 
-func (s *share) readPlace(ctx context.Context, c *sql.Conn, tag string) (p place, err error) {
+func (s *share) readPlace(ctx context.Context, c *sql.Conn, tag string) (p place, autocommit bool, err error) {
 	all, err := s.cells(ctx, c, tag, "max_id, step, description")
 	if err != nil {
-		return p, err
+		return p, false, err
 	}
-	if !all.autocommit() {
-		s.transactions.Store(true)
-	}
+	autocommit = all.autocommit()
 	foreign := func(reason, fix string) error { return &StoresError{tag, s.table, int(s.k) + 1, int(s.m), reason, fix} }
 	const afresh = "stop all processes that draw from it, delete the tag's rows in all stores, and have them created again above every id in use"
 	var ok bool
 	p.mark, ok = parseMark(all["description"].String)
 	switch {
 	case !ok:
-		return p, foreign("its row is not one of several stores', so that others may draw from it alone", "name this store alone; or "+afresh)
+		return p, autocommit, foreign("its row is not one of several stores', so that others may draw from it alone", "name this store alone; or "+afresh)
 	case p.store != s.k+1 || p.stores != s.m || p.size != s.size:
-		return p, foreign(fmt.Sprintf("its row is of store %d of %d, with blocks of %d ids", p.store, p.stores, p.size), "name the stores as they were named first: all of them, in the same order")
+		return p, autocommit, foreign(fmt.Sprintf("its row is of store %d of %d, with blocks of %d ids", p.store, p.stores, p.size), "name the stores as they were named first: all of them, in the same order")
 	case all["step"].String != "0":
-		return p, foreign("its step is "+null(all["step"])+" and not 0, so that others may have drawn from it alone", afresh)
+		return p, autocommit, foreign("its step is "+null(all["step"])+" and not 0, so that others may have drawn from it alone", afresh)
 	case p.step < 1 || p.step > s.size/10 && p.step > 1:
-		return p, foreign(fmt.Sprintf("the step in its description is %d, not in 1 … %d", p.step, s.size/10), "correct it there")
+		return p, autocommit, foreign(fmt.Sprintf("the step in its description is %d, not in 1 … %d", p.step, s.size/10), "correct it there")
 	}
 	if p.next, err = s.readNext(tag, all["max_id"]); err == nil && !s.at(&p) {
 		err = foreign(fmt.Sprintf("its row stands at %d, among another store's ids", p.next), afresh)
 	}
-	return p, err
+	return p, autocommit, err
 }
 
 // A move takes a row to floor or higher, and n further, if it stands in from … to.

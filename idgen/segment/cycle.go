@@ -102,14 +102,9 @@ func (r round) draw(g *Cycle, n int64) (int64, error) {
 
 func (g *Cycle) look(ctx context.Context) (r round, err error) {
 	err = g.store.retry(ctx, func(c *sql.Conn) error {
-		return transaction(ctx, c, func() error {
-			var autocommit bool
-			r.row, r.cycle, autocommit, err = g.store.readSequence(ctx, c, g.name)
-			if err == nil && !autocommit {
-				g.store.transactions.Store(true)
-			}
-			return err
-		})
+		var autocommit bool
+		r.row, r.cycle, autocommit, err = g.store.readSequence(ctx, c, g.name)
+		return g.store.unlock(ctx, c, autocommit, err)
 	})
 	return r, err
 }

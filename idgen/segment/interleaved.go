@@ -60,7 +60,7 @@ type InterleavedOptions struct {
 
 // standing is what is known of a tag.
 type standing struct {
-	last   int // the store that ids came from last
+	last   int  // the store that ids came from last
 	turned bool // and whether the others were looked at when it came to that
 	stores []known
 }

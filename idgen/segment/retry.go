@@ -21,8 +21,8 @@ import (
 const minRetry, maxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
-	retryTime = 5 * time.Second        // how long attempts go on where the context sets no limit
-	soonTime  = 500 * time.Millisecond // and after a soonError
+	retryTime = 5 * time.Second // how long attempts go on where the context sets no limit
+	soonTime  = 2 * time.Second // and from the first of several soonErrors in a row
 )
 
 // soonError is an answer that another attempt may change: behind a balancer, the node
@@ -47,14 +47,19 @@ func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 		until = retryTime
 	}
 	var last error
-	for began, pause := time.Now(), minRetry; ; pause = min(2*pause, maxRetry) {
+	began := time.Now()
+	since := began // when the soonErrors began that came one after another
+	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
 		err := attempt(ctx, t.db.DB, do)
+		if _, soon := errors.AsType[soonError](err); !soon {
+			since = time.Now()
+		}
 		switch {
 		case err == nil:
 			return nil
 		case ctx.Err() != nil && last != nil:
 			return last // says more than that the time is up
-		case ctx.Err() != nil || time.Since(began) >= min(until, patience(err)):
+		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
 			return err
 		}
 		last = err

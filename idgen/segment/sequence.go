@@ -110,11 +110,9 @@ func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment
 // current_value + 1, or min_value if that is higher.
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
 	err = s.retry(ctx, func(c *sql.Conn) error {
-		return transaction(ctx, c, func() error {
-			found, cycle, _, err := s.readSequence(ctx, c, name)
-			r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step, Cycle: cycle}
-			return err
-		})
+		found, cycle, autocommit, err := s.readSequence(ctx, c, name)
+		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step, Cycle: cycle}
+		return s.unlock(ctx, c, autocommit, err)
 	})
 	return r, err
 }

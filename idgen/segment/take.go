@@ -199,20 +199,11 @@ func update(ctx context.Context, c *sql.Conn, text string) (rows, id int64, err 
 }
 
 // look reads the row and says whether q can have ids from it. Where it cannot, r and
-// err are Fetch's answer. It is a transaction, so that no lock stays behind on a
-// connection without autocommit.
+// err are Fetch's answer.
 func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
-	var row row
-	var autocommit bool
-	err = transaction(ctx, c, func() error {
-		row, autocommit, err = t.read(ctx, c, q.Tag)
-		return err
-	})
-	if err != nil {
+	row, autocommit, err := t.read(ctx, c, q.Tag)
+	if err = t.unlock(ctx, c, autocommit, err); err != nil {
 		return Range{}, false, err
-	}
-	if !autocommit {
-		t.transactions.Store(true)
 	}
 	t.known.Store(q.Tag, row)
 	r = Range{Start: row.next, End: row.next, Step: row.step}
@@ -225,6 +216,22 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 		return Range{}, false, t.exhausted(q, row, row.next)
 	}
 	return r, true, nil
+}
+
+// unlock ends what a read may have begun on a connection that is not in autocommit, or
+// not known to be, so that no lock stays behind. err is the read's.
+func (t *counter) unlock(ctx context.Context, c *sql.Conn, autocommit bool, err error) error {
+	if autocommit {
+		return err
+	}
+	if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+		discard(c)
+		err = cmp.Or(err, rerr)
+	}
+	if err == nil {
+		t.transactions.Store(true)
+	}
+	return err
 }
 
 func (t *counter) exhausted(q Request, r row, at int64) error {

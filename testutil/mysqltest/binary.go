@@ -145,6 +145,9 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 	case MySQL:
 		args = append(args, "--innodb-redo-log-capacity=96M")
 	}
+	if b.loader != nil {
+		args = append(args, "--plugin-dir="+b.basedir+"/lib/mysql/plugin")
+	}
 	if !slices.ContainsFunc(extra, func(arg string) bool { return strings.HasPrefix(arg, "--log-bin") }) {
 		args = append(args, "--skip-log-bin")
 	}

@@ -4,6 +4,7 @@ package mysqltest_test
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
 	"errors"
 	"net"
@@ -107,6 +108,61 @@ func TestServerKillAndRestart(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestPreparedServer(t *testing.T) {
+	server, err := mysqltest.Prepare(mysqltest.Config{Args: []string{"--max-connections=77"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
+	if help, err := server.Once("--verbose", "--help"); err != nil || !strings.Contains(help, "max-connections") {
+		t.Errorf("the server's help: %v, %.100s", err, help)
+	}
+	if server.Running() || server.Freeze() == nil {
+		t.Error("the server runs, or is frozen, before Launch")
+	}
+	db := open(t, server.DSN(""))
+	for _, c := range []struct {
+		args []string
+		want int
+	}{{[]string{"--max-connections=88"}, 88}, {nil, 77}} { // further options are for one time
+		if err := server.Launch(c.args...); err != nil {
+			t.Fatal(err)
+		}
+		var limit int
+		if err := db.QueryRow("SELECT @@max_connections").Scan(&limit); err != nil || limit != c.want || !server.Running() {
+			t.Errorf("max_connections %d, %v, want %d", limit, err, c.want)
+		}
+		if err := server.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestFrozenServer(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{})
+	db := open(t, server.DSN(""))
+	if err := db.Ping(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Freeze(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	if err := db.PingContext(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("while it is frozen: %v, want no answer", err)
+	}
+	if err := server.Thaw(); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Ping(); err != nil {
+		t.Error(err)
+	}
+	if err := server.Freeze(); err != nil { // Stop ends it all the same
+		t.Fatal(err)
 	}
 }
 

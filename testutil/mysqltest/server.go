@@ -12,11 +12,16 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/freeze"
+	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
 // Config says which server to start.
@@ -32,7 +37,7 @@ type Server struct {
 	dir     string // data, socket and log; removed by Stop
 	port    int
 	proc    *os.Process // nil while not running
-	janitor *janitor
+	janitor *janitor.Janitor
 }
 
 // startTimeout is generous: the machine may be busy with other tests.
@@ -41,6 +46,19 @@ const startTimeout = 90 * time.Second
 // Start starts a server with an empty data directory and waits until it answers. Stop ends it; if the process ends without
 // calling Stop, the server and its files go with it.
 func Start(cfg Config) (*Server, error) {
+	s, err := Prepare(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.startOnFreePort(); err != nil {
+		s.Stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// Prepare makes a server with an empty data directory and a port, for Launch to start.
+func Prepare(cfg Config) (*Server, error) {
 	bin, err := findBinary(cfg.Kind, searchPath())
 	if err != nil {
 		return nil, err
@@ -50,12 +68,12 @@ func Start(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("mysqltest: %w", err)
 	}
 	s := &Server{bin: bin, args: cfg.Args, dir: dir}
-	if s.janitor, err = startJanitor(dir); err != nil {
+	if s.janitor, err = janitor.Start(dir); err != nil {
 		os.RemoveAll(dir)
 		return nil, err
 	}
-	if err = bin.prepareData(s.path("data")); err == nil {
-		err = s.startOnFreePort()
+	if s.port, err = freeport.Find(); err == nil {
+		err = bin.prepareData(s.DataDir())
 	}
 	if err != nil {
 		s.Stop()
@@ -93,6 +111,10 @@ func (s *Server) DSN(database string) string {
 // Target returns the server as a target on which tests create databases.
 func (s *Server) Target() Target { return Target{Name: string(s.Kind()), dsn: s.DSN("")} }
 
+// DataDir returns the server's data directory, which may be changed while it does not run. Programs in the folder around it
+// come first on the server's PATH.
+func (s *Server) DataDir() string { return s.path("data") }
+
 // Log returns what the server has written to its error log.
 func (s *Server) Log() string {
 	log, _ := os.ReadFile(s.path("log"))
@@ -110,15 +132,29 @@ func (s *Server) Restart() error {
 	if err := s.Shutdown(); err != nil {
 		return err
 	}
-	return s.start()
+	return s.Launch()
 }
+
+// Freeze stops the server where it is, as a paused machine would. Its connections stay, and nobody is told.
+func (s *Server) Freeze() error {
+	if s.proc == nil {
+		return errors.New("mysqltest: the server does not run")
+	}
+	return freeze.Freeze(s.proc.Pid)
+}
+
+// Thaw lets a frozen server go on.
+func (s *Server) Thaw() error { return freeze.Thaw(s.proc.Pid) }
 
 // Stop kills the server and removes its files. Nobody wants the data, so no time is spent on an orderly end.
 func (s *Server) Stop() error {
 	err := s.Kill9()
-	s.janitor.stop()
+	s.janitor.Stop()
 	return errors.Join(err, os.RemoveAll(s.dir))
 }
+
+// Running says whether the server was launched and not ended since.
+func (s *Server) Running() bool { return s.proc != nil }
 
 func (s *Server) end(sig syscall.Signal) error {
 	if s.proc == nil {
@@ -129,7 +165,7 @@ func (s *Server) end(sig syscall.Signal) error {
 	}
 	s.proc.Wait()
 	s.proc = nil
-	return s.janitor.watch(0)
+	return s.janitor.Watch(0)
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
@@ -139,33 +175,50 @@ func (s *Server) path(name string) string { return filepath.Join(s.dir, name) }
 func (s *Server) startOnFreePort() error {
 	var err error
 	for range 5 {
-		if s.port, err = freePort(); err != nil {
+		if err = s.Launch(); err == nil || !strings.Contains(s.Log(), "already in use") {
 			return err
 		}
-		if err = s.start(); err == nil || !strings.Contains(s.Log(), "already in use") {
+		if s.port, err = freeport.Find(); err != nil {
 			return err
 		}
 	}
 	return err
 }
 
-func (s *Server) start() error {
+// Launch starts a server that does not run, with further options for this time only, and waits until it answers.
+func (s *Server) Launch(args ...string) error {
 	log, err := os.OpenFile(s.path("log"), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("mysqltest: %w", err)
 	}
 	defer log.Close()
-	cmd := s.bin.command(s.bin.serverArgs(s.path("data"), s.path("sock"), s.port, s.args)...)
+	cmd := s.command(args)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests; the janitor sees to the server
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("mysqltest: start %s: %w", s.bin.path, err)
 	}
 	s.proc = cmd.Process
-	if err := s.janitor.watch(s.proc.Pid); err != nil {
+	if err := s.janitor.Watch(s.proc.Pid); err != nil {
 		return err
 	}
 	return s.awaitReady()
+}
+
+// Once runs the server's program on the data of a server that does not run, with options that make it end by itself, and
+// returns what it printed.
+func (s *Server) Once(args ...string) (string, error) {
+	out, err := s.command(args).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("mysqltest: %s %s: %w\n%s", s.bin.path, strings.Join(args, " "), err, tail(string(out), 15))
+	}
+	return string(out), err
+}
+
+func (s *Server) command(args []string) *exec.Cmd {
+	cmd := s.bin.command(s.bin.serverArgs(s.DataDir(), s.path("sock"), s.port, slices.Concat(s.args, args))...)
+	cmd.Env = append(os.Environ(), "PATH="+s.dir+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return cmd
 }
 
 // awaitReady asks through the unix socket in the server's own folder, so that it cannot mistake another server for this one.
@@ -189,22 +242,13 @@ func (s *Server) awaitReady() error {
 		var status syscall.WaitStatus
 		if pid, _ := syscall.Wait4(s.proc.Pid, &status, syscall.WNOHANG, nil); pid == s.proc.Pid {
 			s.proc = nil
-			return errors.Join(fmt.Errorf("mysqltest: %s ended while starting:\n%s", s.bin.path, tail(s.Log(), 15)), s.janitor.watch(0))
+			return errors.Join(fmt.Errorf("mysqltest: %s ended while starting:\n%s", s.bin.path, tail(s.Log(), 15)), s.janitor.Watch(0))
 		}
 		if time.Now().After(deadline) {
 			return fmt.Errorf("mysqltest: %s did not answer within %v: %w\n%s", s.bin.path, startTimeout, err, tail(s.Log(), 15))
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("mysqltest: find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 // tempDir makes the server's folder, short enough for a unix socket's path (104 bytes on some systems).

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
 )
 
 // Cluster is three nodes of V3 that keep configs in a MariaDB or MySQL, and
@@ -62,7 +64,13 @@ func (c *Cluster) boot(ctx context.Context, db *mysql.Config) error {
 		return err
 	}
 	defer unlock()
-	port, err := freePort(len(c.Nodes) - 1)
+	var offsets []int
+	for i := range c.Nodes {
+		for _, d := range derived {
+			offsets = append(offsets, d+10*i)
+		}
+	}
+	port, err := freeport.Find(offsets...)
 	if err != nil {
 		return err
 	}

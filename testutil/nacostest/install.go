@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -62,10 +63,11 @@ func lock(ctx context.Context, name string) (unlock func(), err error) {
 	}
 }
 
-// install gives the folder with the version's jars under lib, and its compiled
-// starter under classes, fetching them if they are not there yet.
+// install gives the folder with the version's jars under lib, its compiled
+// starter as boot.jar, and the archive of their classes, fetching and making
+// them if they are not there yet.
 func install(ctx context.Context, v Version) (string, error) {
-	for _, tool := range []string{"java", "javac", "mvn"} {
+	for _, tool := range []string{"java", "javac", "jar", "jcmd", "mvn"} {
 		if _, err := exec.LookPath(tool); err != nil {
 			return "", fmt.Errorf("nacostest: %w; run testutil/nacostest/install.sh, which installs a JDK and Maven", err)
 		}
@@ -85,38 +87,54 @@ func install(ctx context.Context, v Version) (string, error) {
 		return "", err
 	}
 	done := filepath.Join(cache, string(v)+"-"+sum)
-	if _, err := os.Stat(done); err == nil {
-		return done, nil
+	if _, err := os.Stat(done); err != nil {
+		if err := fetch(ctx, src, done); err != nil {
+			return "", err
+		}
 	}
-	tmp, err := os.MkdirTemp(cache, "installing-")
+	if _, err := os.Stat(filepath.Join(done, archive)); err != nil {
+		if err := makeArchive(ctx, v, done); err != nil {
+			return "", err
+		}
+	}
+	return done, nil
+}
+
+// fetch makes the folder done with what src, a folder of servers, asks for.
+func fetch(ctx context.Context, src, done string) error {
+	tmp, err := os.MkdirTemp(filepath.Dir(done), "installing-")
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer os.RemoveAll(tmp)
 	sub, err := fs.Sub(servers, src)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if err := os.CopyFS(tmp, sub); err != nil {
-		return "", err
+		return err
 	}
 	err = run(ctx, tmp, "mvn", "-q", "-B", "-f", "pom.xml", "dependency:copy-dependencies",
 		"-DoutputDirectory=lib", "-DincludeScope=runtime")
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, err := os.Stat(filepath.Join(tmp, "Boot.java")); err == nil {
 		if err := run(ctx, tmp, "javac", "-proc:none", "-cp", "lib/*", "-d", "classes", "Boot.java"); err != nil {
-			return "", err
+			return err
+		}
+		if err := run(ctx, tmp, "jar", "--create", "--file", "boot.jar", "-C", "classes", "."); err != nil {
+			return err
 		}
 	}
-	return done, os.Rename(tmp, done)
+	return os.Rename(tmp, done)
 }
 
 // digest names the state of a version's files, so that a changed pom.xml is
 // installed anew.
 func digest(dir string) (string, error) {
 	h := sha256.New()
+	io.WriteString(h, "boot.jar")
 	for _, name := range []string{"pom.xml", "Boot.java"} {
 		b, err := servers.ReadFile(path.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) && name == "Boot.java" {

@@ -1,18 +1,13 @@
 package nacostest
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
-	"strings"
 	"syscall"
-	"time"
 )
 
-// process is a child that dies with this process, however that ends.
+// process is a server's process.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
@@ -24,58 +19,18 @@ func start(cmd *exec.Cmd, output string) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	defer out.Close()
 	cmd.Stdout, cmd.Stderr = out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
-	p := &process{cmd: cmd, done: make(chan struct{})}
-	started := make(chan error)
-	go func() {
-		// The kernel sends Pdeathsig when the thread that forked ends, so the
-		// thread has to live as long as the child.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		defer out.Close()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			_ = cmd.Wait() // the way it ended is in its output
-		}
-		close(p.done)
-	}()
-	if err := <-started; err != nil {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C in a terminal is for the tests
+	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("nacostest: starting %s: %w", cmd.Path, err)
 	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		_ = cmd.Wait() // the way it ended is in its output
+		close(p.done)
+	}()
 	return p, nil
-}
-
-// freeze stops all its threads where they are, until thaw.
-func (p *process) freeze() error {
-	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("nacostest: stopping the process: %w", err)
-	}
-	for range 500 {
-		if p.frozen() {
-			return nil
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-	p.thaw()
-	return errors.New("nacostest: the process does not stand still")
-}
-
-// frozen looks at each thread: they stop one by one.
-func (p *process) frozen() bool {
-	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", p.cmd.Process.Pid))
-	for _, stat := range stats {
-		text, readErr := os.ReadFile(stat)
-		if readErr == nil && !strings.Contains(string(text), ") T ") {
-			return false
-		}
-	}
-	return err == nil && len(stats) > 0
-}
-
-func (p *process) thaw() {
-	_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGCONT) // fails only if it has ended
 }
 
 // kill9 ends the process with all it started, at once.

@@ -10,14 +10,13 @@
 // machine without them fails tests, never skips them.
 //
 // Each server is standalone, has a home of its own and listens on loopback
-// ports that were free. It dies with the test process. Servers boot one after
+// ports that were free. It goes with the test process, and its home too. Servers boot one after
 // another, also those of several test processes: a boot takes 10 s of two
 // cores. The package does not talk to the servers beyond asking whether they
 // are ready.
 package nacostest
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +32,10 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/freeze"
+	"github.com/leafsql/leafsql/testutil/janitor"
 )
 
 // Version is a server's version.
@@ -68,13 +71,17 @@ type Server struct {
 	opts Options
 	peer *membership // nil: standalone
 	proc *process    // nil when stopped
+
+	recording bool // its classes are wanted for the archive
+
+	janitor *janitor.Janitor // of home
 }
 
 // bootTime bounds a boot; alone on two cores it takes 8 to 13 s.
 const bootTime = 3 * time.Minute
 
 // Start starts a server that is stopped when the test ends. If the test has
-// failed by then the server's output is logged and its home is kept.
+// failed by then the end of the server's output is logged.
 func Start(tb testing.TB, v Version, opts Options) *Server {
 	tb.Helper()
 	s, err := LaunchContext(tb.Context(), v, opts)
@@ -87,12 +94,10 @@ func Start(tb testing.TB, v Version, opts Options) *Server {
 
 // finish stops a test's server.
 func (s *Server) finish(tb testing.TB) {
-	s.Kill9()
 	if tb.Failed() {
-		tb.Logf("nacos %s, home kept in %s, last output:\n%s", s.Version, s.home, s.output())
-		return
+		tb.Logf("nacos %s, last output:\n%s", s.Version, s.output())
 	}
-	if err := os.RemoveAll(s.home); err != nil {
+	if err := s.Stop(); err != nil {
 		tb.Error(err)
 	}
 }
@@ -122,11 +127,19 @@ func prepare(ctx context.Context, v Version, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newServer(v, opts, jars)
+}
+
+func newServer(v Version, opts Options, jars string) (*Server, error) {
 	home, err := os.MkdirTemp("", "nacostest-"+string(v)+"-")
 	if err != nil {
 		return nil, err
 	}
-	return &Server{Version: v, home: home, jars: jars, opts: opts}, nil
+	s := &Server{Version: v, home: home, jars: jars, opts: opts}
+	if s.janitor, err = janitor.Start(home); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(home))
+	}
+	return s, nil
 }
 
 // Addr is host:port of the HTTP API, as clients are configured with.
@@ -140,12 +153,14 @@ func (s *Server) Kill9() {
 	if s.proc != nil {
 		s.proc.kill9()
 		s.proc = nil
+		_ = s.janitor.Watch(0) // fails only if it is gone, and then the pid is not known to anybody
 	}
 }
 
 // Stop ends the server and removes all it has written.
 func (s *Server) Stop() error {
 	s.Kill9()
+	s.janitor.Stop()
 	return os.RemoveAll(s.home)
 }
 
@@ -179,10 +194,15 @@ func (s *Server) Wipe(tb testing.TB) {
 func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	tb.Helper()
 	if s.proc != nil {
-		if err := s.proc.freeze(); err != nil {
+		pid := s.proc.cmd.Process.Pid
+		if err := freeze.Freeze(pid); err != nil {
 			tb.Fatal(err)
 		}
-		defer s.proc.thaw()
+		defer func() {
+			if err := freeze.Thaw(pid); err != nil {
+				tb.Error(err)
+			}
+		}()
 	}
 	dir = tb.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(s.data())); err != nil {
@@ -217,7 +237,7 @@ func (s *Server) boot(ctx context.Context) error {
 	}
 	defer unlock()
 	if s.port == 0 {
-		if s.port, err = freePort(0); err != nil {
+		if s.port, err = freeport.Find(derived...); err != nil {
 			return err
 		}
 	}
@@ -232,14 +252,18 @@ func (s *Server) start() error {
 		return err
 	}
 	var err error
-	s.proc, err = start(s.command(), s.console())
-	return err
+	if s.proc, err = start(s.command(), s.console()); err != nil {
+		return err
+	}
+	return s.janitor.Watch(s.proc.cmd.Process.Pid)
 }
 
 func (s *Server) configure() error {
 	conf := filepath.Join(s.home, "conf")
-	if err := os.MkdirAll(conf, 0o755); err != nil {
-		return err
+	for _, dir := range []string{conf, filepath.Join(s.home, "tmp")} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
 	}
 	props, err := servers.ReadFile(path.Join("servers", string(s.Version), "application.properties"))
 	if err != nil {
@@ -270,13 +294,18 @@ func (s *Server) command() *exec.Cmd {
 	lib := filepath.Join(s.jars, "lib")
 	first, main := "", "com.alibaba.nacos.Nacos"
 	args := []string{
-		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC",
+		"-Xms256m", "-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData",
 		"-Dnacos.standalone=" + strconv.FormatBool(s.peer == nil), "-Dnacos.home=" + s.home, "-Duser.home=" + s.home,
-		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"),
+		"-Dderby.stream.error.file=" + filepath.Join(s.home, "derby.log"), "-Djava.io.tmpdir=" + filepath.Join(s.home, "tmp"),
+	}
+	if s.recording {
+		args = append(args, "-XX:+RecordDynamicDumpInfo")
+	} else {
+		args = append(args, "-XX:SharedArchiveFile="+filepath.Join(s.jars, archive))
 	}
 	switch s.Version {
 	case V3:
-		first, main = filepath.Join(s.jars, "classes")+":", "Boot"
+		first, main = filepath.Join(s.jars, "boot.jar")+":", "Boot"
 		args = append(args, "-Dnacos.deployment.type=server", fmt.Sprintf("-Dnacos.server.main.port=%d", s.port))
 	case V2, V2Lie:
 		first = lib + "/hessian-4.0.63.jar:" + lib + "/nacos-console-" + string(s.Version) + ".jar:"
@@ -377,14 +406,15 @@ var client = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{D
 func (s *Server) console() string { return filepath.Join(s.home, "console.log") }
 
 // output is the end of what the server has printed.
-func (s *Server) output() []byte {
+func (s *Server) output() string {
 	b, err := os.ReadFile(s.console())
 	if err != nil {
-		return []byte(err.Error())
+		return err.Error()
 	}
-	const keep = 4000
-	if len(b) > keep {
-		b = b[len(b)-keep:]
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	lines = lines[max(0, len(lines)-10):]
+	for i, line := range lines {
+		lines[i] = line[:min(len(line), 300)]
 	}
-	return bytes.TrimSpace(b)
+	return strings.Join(lines, "\n")
 }

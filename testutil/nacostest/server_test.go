@@ -120,8 +120,13 @@ func TestStopLeavesNothing(t *testing.T) {
 }
 
 func TestServerThatCannotBootSaysWhy(t *testing.T) {
-	s := &Server{Version: V1, home: t.TempDir(), jars: t.TempDir()}
-	err := s.boot(t.Context())
+	s, err := prepare(t.Context(), V1, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop()
+	s.jars = t.TempDir()
+	err = s.boot(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "com.alibaba.nacos.Nacos") {
 		t.Errorf("the error does not show the output: %v", err)
 	}
@@ -199,15 +204,16 @@ func TestDiesWithTheProcess(t *testing.T) {
 	if scanErr != nil {
 		t.Fatal(scanErr)
 	}
-	t.Cleanup(func() { os.RemoveAll(home) })
-	for range 50 {
+	for range 100 {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
+		if dead := err != nil || strings.Contains(string(stat), ") Z "); dead {
+			if _, err := os.Stat(home); os.IsNotExist(err) {
+				return
+			}
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	t.Errorf("the server %d outlived its parent", pid)
+	t.Errorf("the server %d outlived its parent, or its home %s did", pid, home)
 }
 
 // TestMain is also the parent that dies in TestDiesWithTheProcess.

@@ -90,6 +90,19 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return top - 1, false
 }
 
+// Sized is the name of the column's type, and its length where it has one.
+func (c *Column) Sized() (name string, length int) {
+	name, rest, _ := strings.Cut(strings.ToLower(c.Type), "(")
+	digits, _, _ := strings.Cut(rest, ")")
+	length, _ = strconv.Atoi(digits) // 0: none, or several numbers
+	return name, length
+}
+
+// Unsigned says whether the column's type has no negative values.
+func (c *Column) Unsigned() bool {
+	return strings.Contains(strings.ToLower(c.Type), "unsigned")
+}
+
 // A Catalog asks through a pool of its own: a query on an application's
 // connection would change its ROW_COUNT(), and in a pool of one wait for it.
 type Catalog struct{ db *sql.DB }

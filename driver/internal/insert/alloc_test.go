@@ -18,7 +18,7 @@ func TestAllocations(t *testing.T) {
 		{"Text", 1, func() { literal.Text(fills2) }},
 		{"a kept Shape", 0, func() { arguments.Template(fills1) }},
 		{"AppendArgs", 0, func() {
-			AppendArgs(dst, args, arguments.Template(fills1), fills1, func(id int64) int64 { return id })
+			AppendArgs(dst, args, arguments.Template(fills1), fills1, idOf(same64), same64)
 		}},
 	} {
 		if got := testing.AllocsPerRun(100, c.f); got > c.most {

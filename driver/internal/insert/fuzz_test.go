@@ -72,7 +72,7 @@ func checkText(t *testing.T, text, set string) {
 	fills := blocksFor(p, 201)
 	for _, f := range [][]Block{fills, none} {
 		s := p.Template(f)
-		args := AppendArgs(nil, make([]int, p.NumInput), s, f, func(id int64) int { return int(id) })
+		args := AppendArgs(nil, make([]int, p.NumInput), s, f, idOf(func(id int64) int { return int(id) }), func(n int64) int { return int(n) })
 		if len(args) != s.NumInput {
 			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
 		}

@@ -201,7 +201,7 @@ func outcome(text, set string) []string {
 		if s.Key >= 0 {
 			lines = append(lines, "> "+quoteLine(s.Look("stage", math.MaxInt64)))
 		}
-		filled, _ := s.Copy("stage", "", Block{First: 201, N: 2})
+		filled, _ := s.Copy("stage", "", Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
 		lines = append(lines, "> "+quoteLine(filled))
 	} else {
 		blocks := blocksFor(p, 201)

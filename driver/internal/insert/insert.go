@@ -81,7 +81,10 @@ func (w *insertReader) readTarget() (bool, error) {
 	if !w.atName() && w.tok.Kind != '.' {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
-	w.head = span{w.began.tok.Pos, w.tok.Pos}
+	w.head = span{w.began.pos, w.tok.Pos}
+	if straddles(w.text[w.began.prevEnd:w.began.pos]) {
+		w.head.from = w.began.prevEnd
+	}
 	headParams := w.params
 	n, written, ok := w.tableName()
 	if !ok {
@@ -272,7 +275,7 @@ func (w *insertReader) columnNames() []string {
 
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
-	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	w.endSource()
 	if w.staged {
 		w.noCalls() // what the rows call is called before the marker
 	}

@@ -25,14 +25,20 @@ const (
 // certain is left to the server. floor is the lowest whole number that is not
 // below a given key; 0: the counter need not pass it.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64) {
+	if b, ok := v.([]byte); ok && t.UUID != NoUUID && len(b) == 16 && strings.Trim(string(b), "\x00") == "" {
+		return t.zero()
+	}
 	switch v := v.(type) {
 	case nil:
 		return Wanted, 0
 	case int64:
-		if v == 0 {
+		switch {
+		case v == 0:
 			return t.zero()
+		case v < 0:
+			return t.negative()
 		}
-		return Given, max(v, 0)
+		return Given, v
 	case uint64:
 		if v == 0 {
 			return t.zero()
@@ -49,6 +55,8 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64) {
 			return t.zero()
 		case !(math.Abs(v) >= 1) && t.IntegerKey: // it rounds, in more than one way
 			return Unclear, 0
+		case v < 0:
+			return t.negative()
 		}
 		return Given, ceil(v)
 	case string:
@@ -78,11 +86,17 @@ func (t *Table) zero() (Meaning, int64) {
 	return Wanted, 0
 }
 
+// negative judges a number below 0. A column without such values may make 0 of
+// it, where that is no error.
+func (t *Table) negative() (Meaning, int64) {
+	if t.Unsigned {
+		return Unclear, 0
+	}
+	return Given, 0
+}
+
 func ceil(f float64) int64 {
-	switch f = math.Ceil(f); {
-	case !(f > 0):
-		return 0
-	case f >= math.MaxInt64:
+	if f = math.Ceil(f); f >= math.MaxInt64 {
 		return math.MaxInt64
 	}
 	return int64(f)
@@ -92,13 +106,13 @@ func ceil(f float64) int64 {
 // and "0.1" are keys of their own.
 func (t *Table) stringMeaning(s string) (Meaning, int64) {
 	m, floor := t.decimalMeaning(strings.Trim(s, " "))
-	if !t.IntegerKey {
-		if s == "0" {
-			return t.zero()
-		}
-		return Given, floor
+	switch {
+	case t.IntegerKey:
+		return m, floor
+	case s == "0", t.UUID != NoUUID && strings.Trim(s, "0-") == "": // a UUID of zeros, or no text
+		return t.zero()
 	}
-	return m, floor
+	return Given, floor
 }
 
 // decimalMeaning judges digits, perhaps with a sign and a fraction.
@@ -119,7 +133,7 @@ func (t *Table) decimalMeaning(s string) (Meaning, int64) {
 	case whole == "" && t.IntegerKey:
 		return Unclear, 0 // it rounds, in more than one way
 	case negative:
-		return Given, 0
+		return t.negative()
 	}
 	floor, err := strconv.ParseInt("0"+whole, 10, 64)
 	if err != nil {
@@ -227,6 +241,9 @@ func withoutParens(t []lex.Token) []lex.Token {
 
 // straddles says whether a version comment begins or ends in a piece of text.
 func straddles(s string) bool {
+	if len(s) < len("*/") {
+		return false
+	}
 	if strings.Contains(s, "/*!") || strings.Contains(s, "/*M!") {
 		return true
 	}

@@ -41,6 +41,17 @@ func TestKeyMeaning(t *testing.T) {
 	}
 }
 
+// TestNegativeKeys: a column without negative values may make 0 of one.
+func TestNegativeKeys(t *testing.T) {
+	for _, v := range []any{int64(-1), int64(math.MinInt64), -1.5, -1e30, math.Inf(-1), "-1", []byte("-1.5"), " -7 ", "-9223372036854775809"} {
+		signed, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
+		unsigned, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
+		if signed != Given || unsigned != Unclear {
+			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
+		}
+	}
+}
+
 func TestFloors(t *testing.T) {
 	integer, text := &Table{IntegerKey: true}, &Table{}
 	for _, tt := range []struct {
@@ -57,6 +68,22 @@ func TestFloors(t *testing.T) {
 		}
 		if _, got := text.KeyMeaning(tt.v); got != tt.want {
 			t.Errorf("as text, %T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
+		}
+	}
+}
+
+func TestUUIDMeaning(t *testing.T) {
+	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
+		table := &Table{UUID: form}
+		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0, false} {
+			if m, _ := table.KeyMeaning(v); m != Wanted {
+				t.Errorf("%T %v is a key", v, v)
+			}
+		}
+		for _, v := range []any{"00000000-0000-0000-0000-000000000001", append(make([]byte, 15), 1), "x", int64(7), time.Now()} {
+			if m, _ := table.KeyMeaning(v); m != Given {
+				t.Errorf("%T %v is no key", v, v)
+			}
 		}
 	}
 }

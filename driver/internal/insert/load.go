@@ -110,7 +110,7 @@ func (w *insertReader) file(xml bool) error {
 	if !w.atEnd() || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	w.endSource()
 	w.loaded = distinct(names)
 	return nil
 }

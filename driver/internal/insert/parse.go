@@ -123,11 +123,11 @@ func (r *reader) statements() error {
 			continue
 		}
 		r.rows = false
-		r.began = r.cursor
+		r.began = start{r.tok.Pos, r.prevEnd, r.params}
 		err := r.statement()
 		switch {
 		case err == errCut:
-			r.cutAt(r.began.tok.Pos, r.began.params)
+			r.cutAt(r.began.prevEnd, r.began.params)
 		case err != nil:
 			return err
 		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Stage != nil:
@@ -148,7 +148,7 @@ func (r *reader) statements() error {
 // isolate cuts the text so that a staged statement has a text of its own.
 func (r *reader) isolate() {
 	if r.results > 0 {
-		r.cutAt(r.began.tok.Pos, r.began.params)
+		r.cutAt(r.began.prevEnd, r.began.params)
 		return
 	}
 	end, params := r.tok.Pos, r.params

@@ -61,6 +61,8 @@ type Table struct {
 	NowColumns []string
 
 	IntegerKey bool // a key of another type gets no upsert marker
+	UUID       UUIDForm
+	Unsigned   bool // the key's type has no negative values
 	KeepZero   bool // 0 in the key column is a value, not "please generate"
 	Floors     bool // explicit keys move the counter
 	Marker     bool // the statement carries LAST_INSERT_ID(first)
@@ -69,6 +71,15 @@ type Table struct {
 
 	Ref any // the caller's own
 }
+
+// A UUIDForm is how a column holds UUIDs.
+type UUIDForm uint8
+
+const (
+	NoUUID    UUIDForm = iota // keys are numbers
+	UUIDText                  // as 36 characters
+	UUIDBytes                 // as 16 bytes
+)
 
 // A TableName is a table as a text names it, without quotes; DB is "" where
 // the text names none.
@@ -182,8 +193,9 @@ type ArgKey struct {
 // A Block is the ids that one execution gives one Insert. A text takes one for
 // each of Plan.Inserts, in that order.
 type Block struct {
-	First int64 // the first id
-	N     int   // how many ids: rows to fill; 0 leaves the statement unfilled
+	First int64    // the first id
+	UUID  [16]byte // the first where Table.UUID is set: the last 8 bytes count up
+	N     int      // how many ids: rows to fill; 0 leaves the statement unfilled
 
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.

@@ -16,12 +16,15 @@ var tables = map[string]*Table{
 	"hidden": {Key: "id", Columns: []string{"a", "b"}, IntegerKey: true},
 	"we`ird": {Key: "k`y", Columns: []string{"k`y", "a b"}, IntegerKey: true},
 	"1a":     {Key: "id", Columns: []string{"id", "2b"}, IntegerKey: true},
+	"texts":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDText},
+	"bytes":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDBytes},
 	"größe":  {Key: "schlüssel", Columns: []string{"schlüssel", "v"}, IntegerKey: true},
 }
 
 func init() {
 	for name, t := range tables {
-		t.DB, t.Name, t.Marker, t.UpsertMarker, t.Floors = "shop", name, true, true, true
+		t.DB, t.Name = "shop", name
+		t.Marker, t.UpsertMarker, t.Floors = t.UUID == NoUUID, t.UUID == NoUUID, t.UUID == NoUUID
 	}
 }
 
@@ -48,6 +51,7 @@ func blocksFor(p *Plan, first int64) []Block {
 	fills := make([]Block, len(p.Inserts))
 	for i, in := range p.Inserts {
 		fills[i] = Block{First: first, N: in.Lacking + len(in.ArgKeys)}
+		fills[i].UUID = [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}
 		first += int64(fills[i].N)
 	}
 	return fills
@@ -61,18 +65,18 @@ func TestTemplateArguments(t *testing.T) {
 		wantText string
 		want     string
 	}{
-		{"INSERT INTO orders (customer,total) VALUES (?,?),(?,?)", []Block{{201, 2, nil}}, "a b c d",
+		{"INSERT INTO orders (customer,total) VALUES (?,?),(?,?)", []Block{{First: 201, N: 2, Explicit: nil}}, "a b c d",
 			"INSERT INTO orders (customer,total, `id`) VALUES (?,?, ?),(?,?, LAST_INSERT_ID(?)+1)", "a b 201 c d 201"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{201, 2, []bool{false, true}}}, "n a b 7 c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{First: 201, N: 2, Explicit: []bool{false, true}}}, "n a b 7 c",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(LAST_INSERT_ID(?)+?,?),(?,?)", "201 a 201 1 b 7 c"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{201, 3, nil}}, "n a b n c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(NULL,?),(?,?)", []Block{{First: 201, N: 3, Explicit: nil}}, "n a b n c",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?),(LAST_INSERT_ID(?)+?,?)", "201 a 202 b 201 2 c"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Block{{201, 0, []bool{true, true}}}, "7 a 8 b",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", []Block{{First: 201, N: 0, Explicit: []bool{true, true}}}, "7 a 8 b",
 			"INSERT INTO orders (id,customer) VALUES (?,?),(?,?)", "7 a 8 b"},
-		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Block{{201, 2, nil}}, "n a n b c",
+		{"INSERT INTO orders (id,customer) VALUES (?,?),(?,?) ON DUPLICATE KEY UPDATE total=?", []Block{{First: 201, N: 2, Explicit: nil}}, "n a n b c",
 			"INSERT INTO orders (id,customer) VALUES (LAST_INSERT_ID(?),?),(?,?) ON DUPLICATE KEY UPDATE total=?, `id` = IF(VALUES(`id`) = orders.`id`, orders.`id`, IF(LAST_INSERT_ID(orders.`id`), orders.`id`, orders.`id`))",
 			"201 a 202 b c"},
-		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Block{{201, 1, nil}, {301, 1, []bool{false}}}, "a b n c",
+		{"SELECT ?; INSERT INTO orders SET total=?; INSERT INTO items (item_id,qty) VALUES (?,?);", []Block{{First: 201, N: 1, Explicit: nil}, {First: 301, N: 1, Explicit: []bool{false}}}, "a b n c",
 			"SELECT ?; INSERT INTO orders SET total=?, `id` = LAST_INSERT_ID(?); INSERT INTO items (item_id,qty) VALUES (LAST_INSERT_ID(?),?);",
 			"a b 201 301 c"},
 		{"INSERT INTO orders (id,total) VALUES (?,?); INSERT INTO items (item_id,qty) VALUES (7,?);", []Block{{First: 201, N: 1}, {}}, "n b d",
@@ -93,7 +97,7 @@ func TestTemplateArguments(t *testing.T) {
 		for _, a := range strings.Fields(c.want) {
 			want = append(want, a)
 		}
-		got := AppendArgs(nil, args, s, c.fills, anyText)
+		got := AppendArgs(nil, args, s, c.fills, idOf(anyText), anyText)
 		if len(got) != s.NumInput || len(got) != len(want) {
 			t.Errorf("%s\ngot  %v for %d placeholders\nwant %v", c.text, got, s.NumInput, want)
 			continue
@@ -109,6 +113,13 @@ func TestTemplateArguments(t *testing.T) {
 		}
 	}
 }
+
+// idOf makes arguments of numbers.
+func idOf[T any](number func(int64) T) func(int, *Block, int) T {
+	return func(_ int, b *Block, k int) T { return number(b.First + int64(k)) }
+}
+
+func same64(n int64) int64 { return n }
 
 func anyText(id int64) any { return strconv.FormatInt(id, 10) }
 
@@ -136,7 +147,7 @@ func TestTooManyPlaceholders(t *testing.T) {
 			t.Errorf("%d rows of %s: %d placeholders, literal %v", c.rows, c.row, s.NumInput, s.Literal)
 		}
 		args := make([]int64, p.NumInput)
-		got := AppendArgs(nil, args, s, fills, func(id int64) int64 { return id })
+		got := AppendArgs(nil, args, s, fills, idOf(same64), same64)
 		if len(got) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
 			t.Errorf("%d rows of %s: %d arguments, %d placeholders, NumInput %d", c.rows, c.row, len(got), strings.Count(s.Text, "?"), s.NumInput)
 		}
@@ -197,7 +208,7 @@ func TestTemplatesConcurrently(t *testing.T) {
 				}
 				fills := []Block{{First: 201, N: n, Explicit: explicit}}
 				s := p.Template(fills)
-				args := AppendArgs(nil, []int64{1, 2, 3, 4}, s, fills, func(id int64) int64 { return id })
+				args := AppendArgs(nil, []int64{1, 2, 3, 4}, s, fills, idOf(same64), same64)
 				if len(args) != s.NumInput || strings.Count(s.Text, "?") != s.NumInput {
 					t.Errorf("%v: %d arguments for %s", explicit, len(args), s.Text)
 				}

@@ -1,6 +1,8 @@
 package insert
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"strconv"
 	"unsafe"
 )
@@ -75,12 +77,12 @@ func (p *Plan) render(blocks []Block, style style, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, block := &p.Inserts[i], &blocks[i]
-		id, marked := block.First, p.marked(in, block)
+		k, marked := 0, p.marked(in, block) // k ids were used
 		for j, e := range p.edits[in.editSpan.from:in.editSpan.to] {
 			if e.kind == argument && block.N > 0 && j != marked {
 				t.place(in.ArgKeys[e.ref].Arg, i, e.ref, placeArgument)
 				if block.Explicit == nil || !block.Explicit[e.ref] {
-					id++
+					k++
 				}
 				continue // stays a placeholder, whatever its value is
 			}
@@ -102,17 +104,51 @@ func (p *Plan) render(blocks []Block, style style, t *Template) string {
 			case j == marked:
 				b = p.marker(b, in, i, e, block, style, t)
 			case style == literals:
-				b = strconv.AppendInt(b, id, 10)
+				b = in.Table.appendID(b, block, k)
 				t.place(int(e.ref), i, 0, placeNothing)
 			default:
 				b = append(b, '?')
 				t.place(int(e.ref), i, 0, placeKey)
 			}
-			id++
+			k++
 		}
 	}
 	b = append(b, p.text[last:]...)
 	return unsafe.String(unsafe.SliceData(b), len(b))
+}
+
+// appendID writes the k-th id of a block as SQL does.
+func (t *Table) appendID(b []byte, block *Block, k int) []byte {
+	if t.UUID == NoUUID {
+		return strconv.AppendInt(b, block.First+int64(k), 10)
+	}
+	id := block.UUIDAt(k)
+	if t.UUID == UUIDBytes {
+		b = append(b, "x'"...)
+		b = hex.AppendEncode(b, id[:])
+	} else {
+		b = append(b, '\'')
+		b = appendUUID(b, id)
+	}
+	return append(b, '\'')
+}
+
+// appendUUID writes a UUID in its usual form.
+func appendUUID(b []byte, id [16]byte) []byte {
+	for i, part := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		b = hex.AppendEncode(b, part)
+	}
+	return b
+}
+
+// UUIDAt is the k-th UUID of the block.
+func (b *Block) UUIDAt(k int) [16]byte {
+	id := b.UUID
+	binary.BigEndian.PutUint64(id[8:], binary.BigEndian.Uint64(id[8:])+uint64(k))
+	return id
 }
 
 // marker writes LAST_INSERT_ID(first), and how far the last id is from it.
@@ -162,6 +198,9 @@ func (p *Plan) size() int {
 				n += len(p.texts[e.ref])
 			} else {
 				n += len(", ") + maxDigits
+				if in.Table.UUID != NoUUID {
+					n += 20
+				}
 			}
 		}
 	}

@@ -146,7 +146,8 @@ func (w *insertReader) item() {
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
 
 // keyItem reads the key's value, up to end, and says whether its meaning is
-// known. Names and DEFAULT have none in a select.
+// known. Names and DEFAULT have none in a select; what is no number anyway is a
+// key whatever it is.
 func (w *insertReader) keyItem(end int) bool {
 	var tokens [maxKeyTokens]lex.Token
 	start, params, n := w.tok.Pos, w.params, 0
@@ -155,7 +156,9 @@ func (w *insertReader) keyItem(end int) bool {
 	}
 	for ; w.tok.Pos < end; n++ {
 		if n == maxKeyTokens || w.tok.Kind == lex.Word && !w.is("null") || w.tok.Kind == lex.Name {
-			return false
+			for ; w.tok.Pos < end; w.next() {
+			}
+			return !w.Table.IntegerKey
 		}
 		tokens[n] = w.tok
 		w.next()
@@ -174,5 +177,5 @@ func (w *insertReader) keyItem(end int) bool {
 	case m == Given:
 		w.floor(floor)
 	}
-	return m != Unclear
+	return m != Unclear || !w.Table.IntegerKey
 }

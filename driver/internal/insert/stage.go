@@ -1,6 +1,8 @@
 package insert
 
 import (
+	"encoding/binary"
+	"encoding/hex"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,6 +51,33 @@ var clocks = map[string]bool{
 	"curdate": true, "curtime": true, "current_date": true, "current_time": true, "utc_date": true, "utc_time": true, "utc_timestamp": true,
 }
 
+// endSource notes that the source ends here, with the version comment that ends
+// behind it.
+func (w *insertReader) endSource() {
+	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
+	if gap := w.text[w.prevEnd:w.tok.Pos]; straddles(gap) {
+		if end := strings.Index(gap, "*/"); !strings.Contains(gap[:max(end, 0)], "/*") {
+			w.source.to += end + len("*/")
+		}
+	}
+}
+
+// whole says whether every version comment that a piece of the text holds a
+// part of is in it from its beginning to its end.
+func (w *insertReader) whole(piece string) bool {
+	in := w.s.Over(piece)
+	for star := false; ; {
+		t := in.Next()
+		switch {
+		case t.Kind == lex.EOF:
+			return true
+		case t.Kind == lex.Bad, t.Kind == '/' && star && piece[t.Pos-1] == '*':
+			return false
+		}
+		star = t.Kind == '*'
+	}
+}
+
 // finishStaged notes a statement whose rows are staged.
 func (w *insertReader) finishStaged() error {
 	if w.rows {
@@ -76,12 +105,17 @@ func (w *insertReader) finishStaged() error {
 		}
 		s.head, s.verb = verb+" INTO "+w.text[w.head.to:w.targetEnd], len(verb)
 	}
-	end := w.prevEnd
+	end := max(w.prevEnd, w.source.to)
 	if end > w.source.to {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
 	s.marker = w.Table.Marker && w.lastCall < 0
+	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
+		if !w.whole(piece) {
+			return refuse(w.Table, "a version comment begins in one part of it and ends in another, and its parts go to the server one by one", "write it without that comment")
+		}
+	}
 	if err := w.checkSource(s); err != nil {
 		return err
 	}
@@ -203,7 +237,10 @@ func (s *Stage) Look(stage string, below int64) string {
 	key := quoteName(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
 	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
-	if !s.table.IntegerKey {
+	switch {
+	case s.table.UUID != NoUUID:
+		highest = "NULL"
+	case !s.table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
 	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " FOR UPDATE"
@@ -219,7 +256,29 @@ func (s *Stage) lacks() string {
 	case s.table.IntegerKey:
 		return "(" + key + " IS NULL OR " + key + " = 0)"
 	}
+	switch s.table.UUID {
+	case UUIDText:
+		return "(" + key + " IS NULL OR CAST(" + key + " AS CHAR) IN ('0', '', '00000000-0000-0000-0000-000000000000'))"
+	case UUIDBytes:
+		return "(" + key + " IS NULL OR " + key + " = UNHEX(REPEAT('00', LENGTH(" + key + "))))"
+	}
 	return "(" + key + " IS NULL OR " + key + " = '0')"
+}
+
+// id is the expression for the id of a row, k of which stand before it.
+func (s *Stage) id(b Block, k string, marked bool) string {
+	switch {
+	case marked:
+		return markerOpen + strconv.FormatInt(b.First, 10) + ")+(" + k + ")"
+	case s.table.UUID == NoUUID:
+		return strconv.FormatInt(b.First, 10) + "+(" + k + ")"
+	}
+	low := "LPAD(HEX(CAST(" + strconv.FormatUint(binary.BigEndian.Uint64(b.UUID[8:]), 10) + "+(" + k + ") AS UNSIGNED)), 16, '0')"
+	if s.table.UUID == UUIDBytes {
+		return "UNHEX(CONCAT('" + hex.EncodeToString(b.UUID[:8]) + "', " + low + "))"
+	}
+	text := string(appendUUID(nil, b.UUID))
+	return "LOWER(CONCAT('" + text[:len("00000000-0000-0000-")] + "', LEFT(" + low + ", 4), '-', RIGHT(" + low + ", 12)))"
 }
 
 // Copy is the text that writes the rows of a stage to the table, with the ids
@@ -236,24 +295,20 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 			inner[i] = quoteName(c) + " " + values[i]
 		}
 	}
-	first := strconv.FormatInt(b.First, 10)
-	if marked = s.marker && b.N > 0; marked {
-		first = markerOpen + first + ")"
-	}
+	marked = s.marker && b.N > 0
 	switch {
-	case b.N == 0:
 	case s.Key < 0:
 		if columns != "" {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
-		values = append(values, first+"+(ROW_NUMBER() OVER (ORDER BY leafsql_n)-1)")
-	default:
+		values = append(values, s.id(b, "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1", marked))
+	case b.N > 0:
 		lacks := s.lacks()
 		if s.upsert {
 			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
 		}
-		values[s.Key] = "IF(" + lacks + ", " + first + "+(SUM(" + lacks + ") OVER (ORDER BY leafsql_n)-1), " + values[s.Key] + ")"
+		values[s.Key] = "IF(" + lacks + ", " + s.id(b, "SUM("+lacks+") OVER (ORDER BY leafsql_n)-1", marked) + ", " + values[s.Key] + ")"
 	}
 	from, tail := stage, s.tail
 	if s.upsert {

@@ -169,40 +169,41 @@ func (p *Plan) makeTemplate(blocks []Block) *Template {
 
 // AppendArgs appends to dst the arguments of a template: the user's, with the
 // ids of blocks at their places. The blocks are those the template was made
-// for. id converts an id to an argument. Nothing is allocated but dst's growth.
-func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(int64) T) []T {
+// for. id makes an argument of the k-th id of a block, number of a number.
+// Nothing is allocated but dst's growth.
+func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(insert int, b *Block, k int) T, number func(int64) T) []T {
 	var used, insert int32
-	var n int64 // ids of the statement used so far
+	k := 0 // ids of the statement used so far
 	for _, p := range t.places {
 		if p.insert != insert {
-			insert, n = p.insert, 0
+			insert, k = p.insert, 0
 		}
 		dst = append(dst, args[used:p.at]...)
 		used = p.at
 		b := &blocks[p.insert]
 		switch p.kind {
 		case placeKey:
-			dst = append(dst, id(b.First+n))
-			n++
+			dst = append(dst, id(int(insert), b, k))
+			k++
 		case placeFirst:
-			dst = append(dst, id(b.First))
-			n++
+			dst = append(dst, number(b.First))
+			k++
 		case placeDistance:
-			dst = append(dst, id(int64(b.N-1)))
+			dst = append(dst, number(int64(b.N-1)))
 		case placeArgument:
 			if b.Explicit != nil && b.Explicit[p.ref] {
 				dst = append(dst, args[used])
 			} else {
-				dst = append(dst, id(b.First+n))
-				n++
+				dst = append(dst, id(int(insert), b, k))
+				k++
 			}
 			used++
 		case placeMarker:
-			dst = append(dst, id(b.First))
-			n++
+			dst = append(dst, number(b.First))
+			k++
 			used++
 		case placeNothing:
-			n++
+			k++
 		}
 	}
 	return append(dst, args[used:]...)

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 // hiddenColumns are the key of tables that have none, by mode: SELECT * does
@@ -30,6 +31,7 @@ type tables struct {
 	mode   string
 	hidden string  // what CREATE TABLE without a key gets
 	db     *sql.DB // past mysql-leaf
+	store  *segment.AllocStore
 
 	mu       sync.Mutex
 	file     *os.File
@@ -43,6 +45,11 @@ func openTables(mode, path string, hidden bool) (*tables, error) {
 		return nil, err
 	}
 	t := &tables{mode: mode, db: db, verdicts: map[string]bool{}, ids: map[string]*ids{}}
+	if mode == "filled" {
+		if t.store, err = openStore(db); err != nil {
+			return nil, err
+		}
+	}
 	if hidden {
 		t.hidden = hiddenColumns[mode]
 	}
@@ -126,7 +133,7 @@ func (t *tables) rules() []driver.Rule {
 			continue
 		}
 		if t.ids[pattern] == nil {
-			t.ids[pattern] = &ids{table: pattern, db: t.db}
+			t.ids[pattern] = &ids{table: pattern, db: t.db, store: t.store}
 		}
 		rules = append(rules, driver.Rule{Database: "*", Table: pattern, Generator: t.ids[pattern]})
 	}
@@ -141,59 +148,4 @@ func (t *tables) restart(name string) {
 	if g := t.ids[name]; g != nil {
 		g.restart()
 	}
-}
-
-// ids count as AUTO_INCREMENT does: above every key in the table.
-type ids struct {
-	table string
-	db    *sql.DB
-
-	mu     sync.Mutex
-	last   int64
-	column string
-}
-
-func (g *ids) restart() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.last, g.column = 0, ""
-}
-
-// Next is idgen.Generator's.
-func (g *ids) Next(ctx context.Context, n int) (int64, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.last = max(g.last, g.highest(ctx))
-	first := g.last + 1
-	g.last += int64(n)
-	return first, nil
-}
-
-// highest is the table's highest key, rows of open transactions included. A
-// table that cannot be seen (temporary, locked) has none.
-func (g *ids) highest(ctx context.Context) (highest int64) {
-	if strings.Contains(g.table, "*") {
-		return 0
-	}
-	c, err := g.db.Conn(context.WithoutCancel(ctx))
-	if err != nil {
-		return 0
-	}
-	defer c.Close()
-	ctx = context.WithoutCancel(ctx)
-	if g.column == "" {
-		err := c.QueryRowContext(ctx, "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_key = 'PRI'", g.table).Scan(&g.column)
-		if err != nil {
-			return 0
-		}
-	}
-	for _, setting := range []string{"SET SESSION TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "SET SESSION lock_wait_timeout = 1"} {
-		if _, err := c.ExecContext(ctx, setting); err != nil {
-			return 0
-		}
-	}
-	if err := c.QueryRowContext(ctx, "SELECT COALESCE(MAX(`"+g.column+"`), 0) FROM `"+g.table+"`").Scan(&highest); err != nil {
-		return 0
-	}
-	return highest
 }

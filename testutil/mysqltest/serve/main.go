@@ -5,7 +5,8 @@
 //	go run ./testutil/mysqltest/serve -- go test ./...
 //
 // The command finds the server in LEAFSQL_TEST_DSN, and with -mysql a real MySQL in LEAFSQL_TEST_MYSQL_DSN. A variable that
-// is already set is left alone. The exit status is the command's.
+// is already set is left alone. TMPDIR is a folder that goes with serve, with all that the command left there, also when it
+// was killed. The exit status is the command's.
 package main
 
 import (
@@ -17,6 +18,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/leafsql/leafsql/testutil/janitor"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -42,6 +44,17 @@ func serve(withMySQL bool, command []string) (status int, err error) {
 	// Ctrl-C reaches the command by itself; a signal to this process alone is passed on. Either way the command ends first.
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+
+	tmp, err := os.MkdirTemp("", "leafsql-")
+	if err != nil {
+		return 1, fmt.Errorf("serve: %w", err)
+	}
+	cleaner, err := janitor.Start(tmp)
+	if err != nil {
+		return 1, errors.Join(err, os.Remove(tmp))
+	}
+	defer cleaner.Stop()
+	os.Setenv("TMPDIR", tmp)
 
 	wanted := []struct {
 		env    string

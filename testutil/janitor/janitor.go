@@ -1,6 +1,13 @@
 //go:build unix
 
-package mysqltest
+// Package janitor ends a server and removes its folder when this process ends, in whatever way.
+//
+//	j, err := janitor.Start(dir)
+//	...
+//	err = j.Watch(server.Pid)
+//	...
+//	j.Stop()
+package janitor
 
 import (
 	"fmt"
@@ -10,16 +17,16 @@ import (
 	"syscall"
 )
 
-// A janitor is a shell that reads from a pipe only this process writes to. When this process ends, in whatever way, the
+// A Janitor is a shell that reads from a pipe only this process writes to. When this process ends, in whatever way, the
 // pipe closes, and the janitor kills the server and removes its folder. It works after kill -9 too, and for a server
 // shared by a whole test binary, which no single test could stop.
-type janitor struct {
+type Janitor struct {
 	cmd  *exec.Cmd
 	pipe io.WriteCloser
 }
 
 // Each line read is the process to kill at the end, 0 for none. Files may appear until the killed server is truly gone.
-const janitorScript = `
+const script = `
 pid=0
 while read -r line; do pid=$line; done
 [ "$pid" = 0 ] || kill -9 "$pid" 2>/dev/null
@@ -28,8 +35,9 @@ for i in 1 2 3 4 5 6 7 8 9 10; do
 	sleep 0.1
 done`
 
-func startJanitor(dir string) (*janitor, error) {
-	cmd := exec.Command("/bin/sh", "-c", janitorScript, "mysqltest-janitor", dir)
+// Start starts a janitor of the folder dir, without a process to watch yet.
+func Start(dir string) (*Janitor, error) {
+	cmd := exec.Command("/bin/sh", "-c", script, "leafsql-janitor", dir)
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a signal to the tests' process group must not reach it
 	pipe, err := cmd.StdinPipe()
@@ -37,9 +45,9 @@ func startJanitor(dir string) (*janitor, error) {
 		err = cmd.Start()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("mysqltest: start the janitor: %w", err)
+		return nil, fmt.Errorf("janitor: start: %w", err)
 	}
-	j := &janitor{cmd: cmd, pipe: pipe}
+	j := &Janitor{cmd: cmd, pipe: pipe}
 	janitors.Store(j, nil)
 	return j, nil
 }
@@ -48,16 +56,16 @@ func startJanitor(dir string) (*janitor, error) {
 // closed by the collector, and the server killed in the middle of a test.
 var janitors sync.Map
 
-// watch says which process to kill at the end, 0 for none.
-func (j *janitor) watch(pid int) error {
+// Watch says which process to kill at the end, 0 for none.
+func (j *Janitor) Watch(pid int) error {
 	if _, err := fmt.Fprintln(j.pipe, pid); err != nil {
-		return fmt.Errorf("mysqltest: the janitor is gone: %w", err)
+		return fmt.Errorf("janitor: it is gone: %w", err)
 	}
 	return nil
 }
 
-// stop lets the janitor clean up and waits for its end.
-func (j *janitor) stop() {
+// Stop lets the janitor clean up and waits for its end.
+func (j *Janitor) Stop() {
 	janitors.Delete(j)
 	j.pipe.Close()
 	j.cmd.Wait()

@@ -1,0 +1,201 @@
+//go:build unix
+
+// Package clustertest starts real database clusters of three nodes: MariaDB with Galera and MySQL with Group Replication.
+//
+//	c := clustertest.Galera(t)
+//	name := c.Database(t)
+//	db, err := sql.Open("mysql", c.Nodes[1].DSN(name))
+//	...
+//	c.Nodes[0].Kill9()
+//	c.Rejoin(t)
+//
+// Each node is a [mysqltest.Server], private and gone with the test however it ends; all listen on free ports of 127.0.0.1.
+// What Galera needs is unpacked by install.sh, and Group Replication comes with the MySQL of `make mysql-server`. A missing
+// one fails the test and says what to run.
+//
+// The package cuts no network: a node is killed, or frozen and thawed.
+package clustertest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A Cluster is three nodes that all take writes.
+type Cluster struct {
+	Nodes [3]*mysqltest.Server
+	maker maker
+}
+
+// A maker is what differs between makes of clusters.
+type maker interface {
+	// form makes one cluster of nodes that were never started.
+	form(ctx context.Context, nodes [3]*mysqltest.Server) error
+	// rejoin starts node i, which was killed, and returns when it is a member again.
+	rejoin(ctx context.Context, nodes [3]*mysqltest.Server, i int) error
+	// member says why the node does not take part in the cluster of its majority, nil if it does.
+	member(ctx context.Context, node *mysqltest.Server) error
+}
+
+// formTime bounds the start of a cluster and the return of a node: the machine may be busy.
+const formTime = 2 * time.Minute
+
+// start starts a cluster that ends with the test.
+func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Config) *Cluster {
+	t.Helper()
+	c := &Cluster{maker: m}
+	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports := [3]int{port, port + 2, port + 4} // where the nodes talk to each other, each with the one above it
+	for i := range c.Nodes {
+		if c.Nodes[i], err = mysqltest.Prepare(config(i, ports)); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if t.Failed() {
+				t.Logf("node %d:\n%s", i, tail(c.Nodes[i].Log()))
+			}
+			if err := c.Nodes[i].Stop(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	defer cancel()
+	if err := m.form(ctx, c.Nodes); err != nil {
+		t.Fatal(err)
+	}
+	c.Await(t)
+	return c
+}
+
+// Await waits until every node that runs is a member of the cluster and takes writes.
+func (c *Cluster) Await(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	defer cancel()
+	for i, n := range c.Nodes {
+		if !n.Running() {
+			continue
+		}
+		if err := until(ctx, func() error { return c.maker.member(ctx, n) }); err != nil {
+			t.Fatalf("clustertest: node %d: %v", i, err)
+		}
+	}
+}
+
+// Rejoin starts every node that was killed and waits until the cluster is whole.
+func (c *Cluster) Rejoin(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	defer cancel()
+	var away []int
+	for i, n := range c.Nodes {
+		if !n.Running() {
+			away = append(away, i)
+		}
+	}
+	errs := together(len(away), func(k int) error { return c.maker.rejoin(ctx, c.Nodes, away[k]) })
+	if errs != nil {
+		t.Fatal(errs)
+	}
+	c.Await(t)
+}
+
+// Database creates a database, runs the statements in it and returns its name once all nodes that run have seen them.
+func (c *Cluster) Database(t testing.TB, statements ...string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), formTime)
+	defer cancel()
+	name := fmt.Sprintf("leafsql_%x", rand.Uint64())
+	all := slices.Concat([]string{"CREATE DATABASE " + name, "USE " + name}, statements, []string{"CREATE TABLE leafsql_last (id INT PRIMARY KEY)"})
+	for i, n := range c.Nodes {
+		if !n.Running() {
+			continue
+		}
+		err := run(ctx, n, all...) // on the first one; then nothing is left to run
+		all = nil
+		if err == nil {
+			err = until(ctx, func() error { return run(ctx, n, "SELECT id FROM "+name+".leafsql_last") })
+		}
+		if err != nil {
+			t.Fatalf("clustertest: node %d: %v", i, err)
+		}
+	}
+	return name
+}
+
+// run runs statements on one connection to the node.
+func run(ctx context.Context, node *mysqltest.Server, statements ...string) error {
+	db, err := sql.Open("mysql", node.DSN(""))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	conn, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	for _, text := range statements {
+		if _, err := conn.ExecContext(ctx, text); err != nil {
+			return fmt.Errorf("%s: %w", text, err)
+		}
+	}
+	return nil
+}
+
+// ask returns the one value, or none, that a query on the node yields.
+func ask(ctx context.Context, node *mysqltest.Server, query string) (value string, err error) {
+	db, err := sql.Open("mysql", node.DSN(""))
+	if err != nil {
+		return "", err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, query).Scan(&value)
+	return value, err
+}
+
+// until tries again and again until ok has nothing to object.
+func until(ctx context.Context, ok func() error) error {
+	for {
+		err := ok()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
+
+// together calls f(0) … f(n-1) at the same time.
+func together(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+func tail(log string) string {
+	lines := strings.Split(strings.TrimSpace(log), "\n")
+	return strings.Join(lines[max(0, len(lines)-15):], "\n")
+}

@@ -1,0 +1,188 @@
+//go:build unix
+
+package clustertest_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/clustertest"
+)
+
+// A shop is a database in which applications on each node fill a table of their own, t0 to t2, through mysql-leaf. All draw
+// on one tag.
+type shop struct {
+	cluster *clustertest.Cluster
+	name    string
+	params  string
+
+	apps         atomic.Int64
+	acknowledged atomic.Int64
+	failures     failures
+}
+
+var shopTables = []string{
+	"CREATE TABLE t0 (id BIGINT NOT NULL PRIMARY KEY, app INT)",
+	"CREATE TABLE t1 (id BIGINT NOT NULL PRIMARY KEY, app INT)",
+	"CREATE TABLE t2 (id BIGINT NOT NULL PRIMARY KEY, app INT)",
+}
+
+func newShop(t *testing.T, c *clustertest.Cluster) *shop {
+	t.Helper()
+	return &shop{cluster: c, name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
+}
+
+// patience is the context of each INSERT, and what comes on top of it on a busy machine.
+const patience, late = 8 * time.Second, 2 * time.Second
+
+// open opens an application on a node.
+func (s *shop) open(t testing.TB, node int) *sql.DB {
+	return s.openAt(t, s.cluster.Nodes[node].DSN(s.name))
+}
+
+// openAt opens an application that shares its segments with no other, as those with equal data sources would.
+func (s *shop) openAt(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open(driver.Name, fmt.Sprintf("%s?leafTables=t*:id:segment(t)&connectionAttributes=app:%d%s", dsn, s.apps.Add(1), s.params))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+// insert inserts one row, and says so if that takes longer than its context.
+func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration) error {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	begin := time.Now()
+	_, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t%d (app) VALUES (?)", node), s.apps.Load())
+	if took := time.Since(begin); took > patience+late {
+		t.Errorf("an INSERT on node %d took %v, with a context of %v: %v", node, took, patience, err)
+	}
+	if err == nil {
+		s.acknowledged.Add(1)
+	}
+	return err
+}
+
+// closes closes an application, which must not wait for a node that is away.
+func closes(t testing.TB, db *sql.DB) {
+	t.Helper()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		db.Close()
+	}()
+	select {
+	case <-closed:
+	case <-time.After(5 * time.Second):
+		t.Error("Close has not returned after 5 s")
+	}
+}
+
+// insertFor runs so many applications at a time on each of the nodes, each of which inserts up to 50 rows and is followed by
+// another one.
+func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) {
+	var wg sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, node := range nodes {
+		for range apps {
+			wg.Go(func() {
+				s.insertSome(t, node, end)
+				for time.Now().Before(end) {
+					s.insertSome(t, node, end)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// insertSome is the life of one application.
+func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
+	db := s.open(t, node)
+	defer closes(t, db)
+	for i := 0; i == 0 || i < 50 && time.Now().Before(end); i++ {
+		if err := s.insert(t, db, node, patience); err != nil {
+			s.failures.add(fmt.Errorf("on node %d: %w", node, err))
+		}
+	}
+}
+
+// insertsGoOn waits until an application on a node that is back can insert.
+func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
+	t.Helper()
+	begin := time.Now()
+	for err := s.insert(t, db, node, patience); err != nil; err = s.insert(t, db, node, patience) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("node %d is back, an INSERT there still fails: %v", node, err)
+		}
+	}
+}
+
+// noMajority kills two nodes under applications on the third: one that has ids in memory, and one that has to fetch some.
+func (s *shop) noMajority(t *testing.T) {
+	busy, idle := s.open(t, 2), s.open(t, 2)
+	if err := s.insert(t, busy, 2, patience); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range s.cluster.Nodes[:2] {
+		if err := n.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The third node may need a moment to notice.
+	var wg sync.WaitGroup
+	for _, db := range []*sql.DB{busy, idle} {
+		wg.Go(func() {
+			var err error
+			for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); {
+				err = s.insert(t, db, 2, patience)
+			}
+			if err == nil {
+				t.Error("INSERTs go through without a majority")
+			}
+			t.Log(err)
+			closes(t, db)
+		})
+	}
+	wg.Wait()
+}
+
+// verify compares what the tables hold with what was acknowledged.
+func (s *shop) verify(t testing.TB) {
+	t.Helper()
+	db, err := sql.Open("mysql", s.cluster.Nodes[1].DSN(s.name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const count = "SELECT COUNT(*), COUNT(DISTINCT id) FROM (SELECT id FROM t0 UNION ALL SELECT id FROM t1 UNION ALL SELECT id FROM t2) t"
+	var rows, ids int64
+	for { // rows of other nodes may still be on their way
+		if err := db.QueryRowContext(ctx, count).Scan(&rows, &ids); err != nil {
+			t.Fatal(err)
+		}
+		if rows >= s.acknowledged.Load() {
+			break
+		}
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatalf("%d rows, but %d were acknowledged", rows, s.acknowledged.Load())
+		}
+	}
+	t.Logf("%d rows, %d acknowledged, %d duplicates, %d errors", rows, s.acknowledged.Load(), rows-ids, s.failures.count())
+	if rows != ids {
+		t.Errorf("%d rows have %d ids", rows, ids)
+	}
+	s.failures.report(t)
+}

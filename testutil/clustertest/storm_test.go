@@ -1,0 +1,317 @@
+//go:build unix
+
+package clustertest_test
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/clustertest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+var (
+	storm  = flag.Duration("storm", 8*time.Second, "how long the storm of fetches blows, and that of inserts half as long")
+	starts = flag.Int("storm.starts", 14, "how often 18 generators start at once")
+	kills  = flag.Int("storm.kills", 1, "how often a node is frozen, and how often one is killed, each time another one")
+)
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	mysql.SetLogger(log.New(io.Discard, "", 0)) // nodes are killed
+	os.Exit(m.Run())
+}
+
+func TestGalera(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Galera(t)
+	storms(t, c)
+	nodesLeave(t, c)
+	t.Run("no majority", func(t *testing.T) {
+		s := newShop(t, c)
+		s.noMajority(t)
+		c.Rejoin(t)
+		for node := range c.Nodes {
+			db := s.open(t, node)
+			s.insertsGoOn(t, db, node)
+			closes(t, db)
+		}
+		s.verify(t)
+	})
+}
+
+func TestGroupReplication(t *testing.T) {
+	t.Parallel()
+	c := clustertest.GroupReplication(t)
+	storms(t, c)
+	t.Run("switch-over", func(t *testing.T) { switchOver(t, c) })
+	nodesLeave(t, c)
+	t.Run("no majority", func(t *testing.T) { newShop(t, c).noMajority(t) })
+}
+
+func storms(t *testing.T, c *clustertest.Cluster) {
+	t.Run("fetches", func(t *testing.T) { fetches(t, c) })
+	t.Run("starts", func(t *testing.T) { generatorsStart(t, c) })
+	t.Run("inserts", func(t *testing.T) { inserts(t, c) })
+	t.Run("create", func(t *testing.T) { creates(t, c) })
+}
+
+func nodesLeave(t *testing.T, c *clustertest.Cluster) {
+	thaw := func(t testing.TB, node *mysqltest.Server) {
+		if err := node.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+		c.Await(t)
+	}
+	rejoin := func(t testing.TB, _ *mysqltest.Server) { c.Rejoin(t) }
+	for i := range *kills {
+		t.Run("node frozen", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Freeze, thaw) })
+		t.Run("node killed", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Kill9, rejoin) })
+	}
+}
+
+const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +
+	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
+
+func row(tag string, step int) string {
+	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, %d)", tag, step)
+}
+
+// fetches: four callers on each node, and two whose every connection goes to another node.
+func fetches(t *testing.T, c *clustertest.Cluster) {
+	name := c.Database(t, leafAlloc, row("o", 10))
+	var stores []*segment.AllocStore
+	for _, n := range c.Nodes {
+		store := segment.NewAllocStore(pool(t, n.DSN(name), nil), "leaf_alloc")
+		stores = append(stores, store, store, store, store)
+	}
+	for range 2 {
+		db := pool(t, c.Nodes[0].DSN(name), inTurn(c))
+		db.SetMaxIdleConns(0)
+		stores = append(stores, segment.NewAllocStore(db, "leaf_alloc"))
+	}
+	var (
+		ids      idcheck.Collector
+		failures failures
+		fetched  atomic.Int64
+		wg       sync.WaitGroup
+	)
+	end := time.Now().Add(*storm)
+	for _, store := range stores {
+		issued := ids.Recorder()
+		wg.Go(func() {
+			var seen, floor int64
+			for i := 0; time.Now().Before(end); i++ {
+				if i%5 == 0 {
+					floor = seen + rand.Int64N(30) // a row brought its own key along
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+				r, err := store.Fetch(ctx, segment.Request{Tag: "o", N: 10, Step: 10, Floor: floor, Seen: seen})
+				cancel()
+				if err != nil {
+					failures.add(err)
+					continue
+				}
+				if r.Start < floor || r.End-r.Start != 10 {
+					t.Errorf("the ids from %d to %d, wanted were 10 from %d up", r.Start, r.End, floor)
+				}
+				issued.Add(r.Start, int(r.End-r.Start))
+				seen = r.End
+				fetched.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d segments, %d duplicates, %d errors", fetched.Load(), ids.Report().Duplicates/10, failures.count())
+	ids.Verify(t)
+	failures.report(t)
+}
+
+// generatorsStart: 18 processes, here each a pool and a generator of its own, start at the same moment, again and again.
+func generatorsStart(t *testing.T, c *clustertest.Cluster) {
+	var failures failures
+	var issued, duplicates int64
+	for range *starts {
+		name := c.Database(t, leafAlloc, row("o", 1))
+		var ids idcheck.Collector
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for i := range 18 {
+			r := ids.Recorder()
+			wg.Go(func() {
+				db := pool(t, c.Nodes[i%3].DSN(name), nil)
+				defer db.Close()
+				g := segment.New(segment.NewAllocStore(db, "leaf_alloc"), "o", nil)
+				defer g.Close()
+				<-begin
+				for range 3 {
+					id, err := g.Next(t.Context(), 1)
+					if err != nil {
+						failures.add(err)
+						continue
+					}
+					r.Add(id, 1)
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		report := ids.Verify(t)
+		issued += report.Issued
+		duplicates += report.Duplicates
+	}
+	t.Logf("%d starts: %d ids, %d duplicates, %d errors", *starts, issued, duplicates, failures.count())
+	failures.report(t)
+}
+
+// inserts: four applications on each node fill the node's own table from one tag, so no primary key shows a duplicate.
+func inserts(t *testing.T, c *clustertest.Cluster) {
+	s := newShop(t, c)
+	s.insertFor(t, *storm/2, 4, 0, 1, 2)
+	s.verify(t)
+}
+
+// creates: twelve applications start where there is no leaf_alloc yet.
+func creates(t *testing.T, c *clustertest.Cluster) {
+	for range 3 {
+		s := &shop{cluster: c, name: c.Database(t, shopTables...), params: "&leafCreate=true"}
+		s.insertFor(t, 0, 4, 0, 1, 2)
+		s.verify(t)
+	}
+}
+
+// switchOver: behind a balancer that keeps sessions, the primary becomes read-only and another one takes over. leafsql's own
+// connections must leave the old one; the application's have a lifetime.
+func switchOver(t *testing.T, c *clustertest.Cluster) {
+	s := newShop(t, c)
+	c.SinglePrimary(t, 0)
+	defer c.MultiPrimary(t)
+	proxy := netfault.Start(t, c.Nodes[0].Addr())
+	db := s.openAt(t, "root@tcp("+proxy.Addr()+")/"+s.name)
+	defer closes(t, db)
+	db.SetConnMaxLifetime(time.Second)
+	for range 20 {
+		if err := s.insert(t, db, 0, patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	proxy.Switch(c.Nodes[1].Addr())
+	c.SinglePrimary(t, 1)
+	begin, failed, inRow := time.Now(), 0, 0
+	var last error
+	for inRow < 500 && time.Since(begin) < 20*time.Second { // some fetches
+		if err := s.insert(t, db, 0, patience); err != nil {
+			failed, inRow, last = failed+1, 0, err
+			continue
+		}
+		inRow++
+	}
+	if inRow < 500 {
+		t.Errorf("the old primary is not left: %d INSERTs failed, the last of them: %v", failed, last)
+	}
+	t.Logf("%d INSERTs failed, and none any more after %v", failed, time.Since(begin).Round(100*time.Millisecond))
+	s.verify(t)
+}
+
+// nodeAway: applications on two nodes go on while the other one is away, and those on that one when it is back.
+func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqltest.Server) error, back func(testing.TB, *mysqltest.Server)) {
+	s := newShop(t, c)
+	var wg sync.WaitGroup
+	wg.Go(func() { s.insertFor(t, 4*time.Second, 2, (node+1)%3, (node+2)%3) })
+	there := s.open(t, node)
+	defer closes(t, there)
+	for range 20 {
+		if err := s.insert(t, there, node, patience); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := away(c.Nodes[node]); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if s.insert(t, there, node, 2*time.Second) == nil {
+			t.Errorf("an INSERT went through on node %d, which is away", node)
+		}
+	}
+	wg.Wait()
+	back(t, c.Nodes[node])
+	s.insertsGoOn(t, there, node)
+	s.verify(t)
+}
+
+// failures are errors that should not have reached a caller.
+type failures struct {
+	mu  sync.Mutex
+	all map[string]int
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = make(map[string]int)
+	}
+	f.all[err.Error()]++
+}
+
+func (f *failures) count() (n int) {
+	for _, times := range f.all {
+		n += times
+	}
+	return n
+}
+
+func (f *failures) report(t testing.TB) {
+	t.Helper()
+	shown := 0
+	for text, times := range f.all {
+		if shown++; shown <= 10 {
+			t.Errorf("%d times: %s", times, text)
+		}
+	}
+}
+
+// pool opens a pool as small as the driver's own for leaf_alloc.
+func pool(t testing.TB, dsn string, dial func(context.Context, string, string) (net.Conn, error)) *sqlx.DB {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.DialFunc = dial
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sqlx.NewDb(sql.OpenDB(connector), "mysql")
+	db.SetMaxOpenConns(4)
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// inTurn dials the nodes one after another, as a balancer does.
+func inTurn(c *clustertest.Cluster) func(context.Context, string, string) (net.Conn, error) {
+	var turn atomic.Int64
+	return func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, c.Nodes[turn.Add(1)%3].Addr())
+	}
+}

@@ -1,0 +1,109 @@
+package through
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// openStore makes an empty leaf_alloc in a database of its own: suites look at
+// the tables of theirs.
+func openStore(db *sql.DB) (*segment.AllocStore, error) {
+	var name string
+	if err := db.QueryRow("SELECT CONCAT(DATABASE(), '_ids')").Scan(&name); err != nil {
+		return nil, err
+	}
+	for _, stmt := range []string{"DROP DATABASE IF EXISTS ", "CREATE DATABASE "} {
+		if _, err := db.Exec(stmt + name); err != nil {
+			return nil, err
+		}
+	}
+	store := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), name+".leaf_alloc")
+	return store, store.Create(context.Background())
+}
+
+// ids are a table's segments. The table is made again and again, and each time
+// they are those of a tag that is new.
+type ids struct {
+	table string
+	db    *sql.DB
+	store *segment.AllocStore
+
+	mu      sync.Mutex
+	current *segment.Generator // nil: none since the table was made
+	lives   int
+}
+
+func (g *ids) restart() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current != nil {
+		g.current.Close()
+		g.current = nil
+	}
+}
+
+// Next is idgen.Generator's.
+func (g *ids) Next(ctx context.Context, n int) (int64, error) {
+	current, err := g.generator(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return current.Next(ctx, n)
+}
+
+// Skip is told of keys that rows bring along.
+func (g *ids) Skip(ctx context.Context, k int64) error {
+	current, err := g.generator(ctx)
+	if err != nil {
+		return err
+	}
+	return current.Skip(ctx, k)
+}
+
+// generator adds the tag's row where it is missing, above every key in the
+// table, as leafCreate does.
+func (g *ids) generator(ctx context.Context) (*segment.Generator, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.current == nil {
+		g.lives++
+		tag := fmt.Sprintf("%s#%d", g.table, g.lives)
+		if err := g.store.Ensure(ctx, tag, g.highest(ctx)+1, 100); err != nil {
+			return nil, err
+		}
+		g.current = segment.New(g.store, tag, nil)
+	}
+	return g.current, nil
+}
+
+// highest is the table's highest key. A table that cannot be seen (temporary,
+// locked, one of many) has none.
+func (g *ids) highest(ctx context.Context) (highest int64) {
+	if strings.Contains(g.table, "*") {
+		return 0
+	}
+	c, err := g.db.Conn(ctx)
+	if err != nil {
+		return 0
+	}
+	defer c.Close()
+	var column string
+	const key = "SELECT column_name FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = ? AND column_key = 'PRI'"
+	if err := c.QueryRowContext(ctx, key, g.table).Scan(&column); err != nil {
+		return 0
+	}
+	if _, err := c.ExecContext(ctx, "SET SESSION lock_wait_timeout = 1"); err != nil {
+		return 0
+	}
+	if err := c.QueryRowContext(ctx, "SELECT COALESCE(MAX(`"+column+"`), 0) FROM `"+g.table+"`").Scan(&highest); err != nil {
+		return 0
+	}
+	return highest
+}

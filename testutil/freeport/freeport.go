@@ -1,0 +1,78 @@
+// Package freeport finds TCP ports on 127.0.0.1 for servers that cannot choose
+// one themselves.
+//
+//	port, err := freeport.Find(0, 1000) // port and port+1000 are free
+//
+// The ports are below the range that the kernel gives to outgoing connections,
+// so that none of those takes the port of a server that is to be started again.
+// On Linux nobody else finds them as long as this process lives, whether a
+// server listens on them or not.
+package freeport
+
+import (
+	"errors"
+	"math/rand/v2"
+	"net"
+	"runtime"
+	"strconv"
+	"sync"
+)
+
+const lowest, highest = 12000, 30000
+
+// Find returns a port p for which p+o is free for every offset o, each of which
+// is between -2000 and 2000. Without offsets it is p that is free.
+func Find(offsets ...int) (int, error) {
+	if len(offsets) == 0 {
+		offsets = []int{0}
+	}
+	for range 200 {
+		p := lowest + rand.IntN(highest-lowest)
+		if take(p, offsets) {
+			return p, nil
+		}
+	}
+	return 0, errors.New("freeport: no free ports found")
+}
+
+var taken struct {
+	sync.Mutex
+	marks []net.Listener
+}
+
+// take says whether all of the ports are free and marks them as taken. A mark is
+// an abstract unix socket: it has no file, belongs to the same network as the
+// port, and the kernel removes it with the process.
+func take(p int, offsets []int) bool {
+	if !free(p, offsets) {
+		return false
+	}
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	var marks []net.Listener
+	for _, o := range offsets {
+		m, err := net.Listen("unix", "@leafsql-port-"+strconv.Itoa(p+o))
+		if err != nil {
+			for _, m := range marks {
+				m.Close()
+			}
+			return false
+		}
+		marks = append(marks, m)
+	}
+	taken.Lock()
+	defer taken.Unlock()
+	taken.marks = append(taken.marks, marks...)
+	return true
+}
+
+func free(p int, offsets []int) bool {
+	for _, o := range offsets {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(p+o)))
+		if err != nil || l.Close() != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,45 @@
+package freeport
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"testing"
+)
+
+func TestFind(t *testing.T) {
+	p, err := Find(0, 10, -1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", p+10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if free(p, []int{0, 10}) {
+		t.Errorf("%d is said to be free while somebody listens on %d", p, p+10)
+	}
+	if !free(p, []int{0, 11}) {
+		t.Errorf("%d is said to be taken", p)
+	}
+}
+
+func TestTaken(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are held on Linux alone")
+	}
+	p, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if take(p, []int{0}) {
+		t.Errorf("%d is found twice", p)
+	}
+	if take(p-1, []int{0, 1}) {
+		t.Errorf("%d is found again beside another", p)
+	}
+	if !take(p-1, []int{0}) {
+		t.Errorf("%d stays taken though it was not found", p-1)
+	}
+}
