@@ -28,7 +28,7 @@ type Config struct {
 	// Tables are the rules (leafTables). No rules and no Auto: fill nothing.
 	Tables []Rule
 
-	Store      string // leafStore: DSN of the database that holds leaf_alloc, "" for the same one
+	Store      string // leafStore: DSN of the database that holds leaf_alloc and t_sequence, "" for the same one
 	AllocTable string // leafAllocTable: [db.]table
 	Create     bool   // leafCreate
 	// SegmentStore replaces leaf_alloc as the source of segments. Store,

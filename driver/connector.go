@@ -144,6 +144,8 @@ func check(cfg *Config) error {
 	for _, r := range cfg.Tables {
 		switch {
 		case r.Exclude:
+		case r.Kind == Sequence && cfg.SegmentStore != nil:
+			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
@@ -251,12 +253,12 @@ func (c *Connector) learnTags(ctx context.Context) error {
 	tags, err := c.readTags(ctx)
 	if c.cfg.Create && isServerError(err, errNoSuchTable) {
 		if err := c.ids.alloc().Create(ctx); err != nil {
-			return c.allocError("creating it", err)
+			return c.allocError(c.cfg.AllocTable, "creating it", err)
 		}
 		tags, err = c.readTags(ctx)
 	}
 	if err != nil {
-		return c.allocError("reading its tags", err)
+		return c.allocError(c.cfg.AllocTable, "reading its tags", err)
 	}
 	if len(tags) == 0 && c.cfg.Create {
 		c.cfg.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
@@ -292,9 +294,12 @@ func (c *Connector) warnMissing(ctx context.Context) {
 	}
 }
 
-// allocError is the error of a statement of ours on leaf_alloc.
-func (c *Connector) allocError(what string, err error) error {
-	what = "leaf_alloc (" + c.cfg.AllocTable + "): " + what
+// allocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
+func (c *Connector) allocError(table, what string, err error) error {
+	if table != sequenceTable {
+		table = "leaf_alloc (" + table + ")"
+	}
+	what = table + ": " + what
 	switch {
 	case isServerError(err, errNoSuchTable, errNoDatabase):
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),

@@ -24,14 +24,18 @@ type segments struct {
 	key  string // "" is never shared
 	refs int    // guarded by shared.Mutex
 
-	db    *sql.DB // nil for a store of the caller's
-	alloc *segment.AllocStore
-	store segment.Store
-	log   *slog.Logger
+	db        *sql.DB // nil for a store of the caller's
+	alloc     *segment.AllocStore
+	sequences *segment.SequenceStore
+	store     segment.Store
+	log       *slog.Logger
 
 	mu   sync.Mutex
-	tags map[string]*segment.Generator
+	tags map[source]*segment.Generator
 }
+
+// source is what a generator draws from: a tag (Segment) or a Sequence.
+type source struct{ kind, name string }
 
 var shared = struct {
 	sync.Mutex
@@ -44,7 +48,7 @@ var shared = struct {
 // waits for ids.
 func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	if cfg.SegmentStore != nil {
-		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[string]*segment.Generator)}, nil
+		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[source]*segment.Generator)}, nil
 	}
 	connector, key := own, ""
 	switch {
@@ -69,22 +73,28 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		return s, nil
 	}
 	db := ownPool(connector, storeConns)
-	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)
-	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, log: cfg.logger(), tags: make(map[string]*segment.Generator)}
+	x := sqlx.NewDb(db, "mysql")
+	alloc := segment.NewAllocStore(x, cfg.AllocTable)
+	s := &segments{key: key, refs: 1, db: db, alloc: alloc, sequences: segment.NewSequenceStore(x, sequenceTable), store: alloc, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
 	if key[0] != 0 {
 		shared.segments[key] = s
 	}
 	return s, nil
 }
 
-// generator returns the one generator of a tag.
-func (s *segments) generator(tag string) *segment.Generator {
+// generator returns the one generator of a tag, or of a sequence.
+func (s *segments) generator(kind, name string) *segment.Generator {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, ok := s.tags[tag]
+	from := source{kind, name}
+	g, ok := s.tags[from]
 	if !ok {
-		g = segment.New(s.store, tag, &segment.Options{Logger: s.log})
-		s.tags[tag] = g
+		store := s.store
+		if kind == Sequence {
+			store = s.sequences
+		}
+		g = segment.New(store, name, &segment.Options{Logger: s.log})
+		s.tags[from] = g
 	}
 	return g
 }

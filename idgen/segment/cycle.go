@@ -15,8 +15,9 @@ import (
 //
 // Ids are issued again then, so that two things have to be seen to. No process may keep
 // ids of the last round in memory: each call takes from the table what it gives, and no
-// more. And no row may have such an id already: vacant is asked before the table is
-// moved, and its error is Next's. It has to look at every table that the sequence feeds.
+// more. And no row may have such an id already: vacant is asked before the sequence is
+// moved, and its error is Next's. A new round begins only where all its ids are free. It
+// has to look at every table that the sequence feeds.
 //
 // What remains is a statement that drew its ids and reaches its table later than a whole
 // round.
@@ -63,7 +64,11 @@ func (g *Cycle) Next(ctx context.Context, n int) (first int64, err error) {
 		if err != nil {
 			return 0, err
 		}
-		if err := g.vacant(ctx, first, first+int64(n)-1); err != nil {
+		last := first + int64(n) - 1
+		if first < r.next { // a new round
+			last = r.end - 1
+		}
+		if err := g.vacant(ctx, first, last); err != nil {
 			return 0, err
 		}
 		where := fmt.Sprintf(" AND %s = %d%s", g.store.next, r.next-1, r.as)

@@ -56,12 +56,17 @@ func TestCycle(t *testing.T) {
 			}
 			next(g, 1, 96)
 			next(other, 2, 97)
-			ids.set(true, 3, 50)
+			ids.set(true, 50)
 			if id, err := g.Next(t.Context(), 3); err != errInUse {
-				t.Fatal("into 3, which is in use: ", id, err)
+				t.Fatal("into a round of which 50 is in use: ", id, err)
 			}
 			next(other, 2, 99)
+			if id, err := g.Next(t.Context(), 1); err != errInUse {
+				t.Fatal("into a round of which 50 is in use: ", id, err)
+			}
+			ids.set(false, 50)
 			next(g, 2, 1)
+			ids.set(true, 3, 50)
 			for range 2 {
 				if id, err := g.Next(t.Context(), 1); err != errInUse {
 					t.Fatal(id, err)

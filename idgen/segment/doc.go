@@ -7,6 +7,9 @@
 //	defer orders.Close()
 //	id, err := orders.Next(ctx, 1)
 //
+// [SequenceStore] is the same on a plain table of sequences, t_sequence, and [Cycle] draws
+// from those that begin again at their end.
+//
 // A call costs one atomic addition while ids are in memory. The next range is fetched
 // before they run out: when half are gone, or earlier if the rate at which they go and
 // the time a fetch takes ask for it. The first range of a generator holds 16 ids at most

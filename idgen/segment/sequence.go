@@ -34,7 +34,7 @@ func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
 	s.read = func(ctx context.Context, c *sql.Conn, name string) (row, bool, error) {
 		r, cycle, autocommit, err := s.readSequence(ctx, c, name)
 		if err == nil && cycle {
-			err = &RowError{name, s.table, "cycle is 1, and ids that are kept in memory could be given out again before they are used", "set cycle = 0, or draw from it through segment.Cycle"}
+			err = &RowError{name, s.table, "cycle is 1, and ids that are kept in memory could be given out again before they are used", "set cycle = 0, or have it drawn from through segment.Cycle, as processes do that start from now on"}
 		}
 		return r, autocommit, err
 	}
