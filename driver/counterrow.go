@@ -194,7 +194,7 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 	empty, err := t.c.catalog.Empty(ctx, name)
 	switch {
 	case isServerError(err, errTableDenied, errColumnDenied):
-		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of "+t.rowTable()+" can be created for it",
+		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
 			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
 	case err != nil:
 		return catalogError("whether table "+name.String()+" is empty", err)
@@ -205,7 +205,7 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
 	}
 	return &TableError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
-		"add the row of "+t.rowTable()+" by hand: " + t.insertRow()}
+		"add the row of " + t.rowTable() + " by hand: " + t.insertRow()}
 }
 
 // rowKind is what a message calls the row.

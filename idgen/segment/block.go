@@ -32,6 +32,11 @@ type share struct {
 	size int64 // of a block
 }
 
+// alloc is the table as a store of its own.
+func (s *share) alloc() *AllocStore {
+	return &AllocStore{counter{db: s.db, table: s.table, columns: leafs}}
+}
+
 // mark is a row's description.
 type mark struct {
 	store, stores int64 // 1 of 3
@@ -162,19 +167,12 @@ func (s *share) readPlace(ctx context.Context, c *sql.Conn, tag string) (p place
 // A move takes a row to floor or higher, and n further, if it stands in from … to.
 type move struct {
 	from, to, floor, n int64
-	set                string // given to a row that is new
 }
 
 // move moves the row, if it still is p's. It returns where the row stands then; 0 where
 // it was not moved.
 func (s *share) move(ctx context.Context, tag string, p place, m move) (next int64, err error) {
-	also := ""
-	if m.set != "" {
-		k := p.mark
-		k.set = m.set
-		also = ", description = " + literal(k.String())
-	}
-	text := s.text(tag, fmt.Sprintf("GREATEST(max_id, %d) + %d", m.floor, m.n), also,
+	text := s.text(tag, fmt.Sprintf("GREATEST(max_id, %d) + %d", m.floor, m.n),
 		fmt.Sprintf(" AND step = 0 AND description = %s AND max_id BETWEEN %d AND %d", literal(p.mark.String()), m.from, m.to))
 	err = s.retry(ctx, func(c *sql.Conn) error {
 		rows, id, err := s.take(ctx, c, tag, text)
@@ -198,12 +196,17 @@ func (s *share) raise(ctx context.Context, tag string, p place, door int64) (nex
 	return s.move(ctx, tag, p, move{to: door - 1, floor: door})
 }
 
-// open opens the door that the row stands at, and makes a new row one of the set.
-func (s *share) open(ctx context.Context, tag string, p place, door int64, set string) (next int64, err error) {
-	if !p.isNew() {
-		set = ""
-	}
-	return s.move(ctx, tag, p, move{from: door, to: door, n: 1, set: set})
+// open opens the door that the row stands at.
+func (s *share) open(ctx context.Context, tag string, p place, door int64) (next int64, err error) {
+	return s.move(ctx, tag, p, move{from: door, to: door, n: 1})
+}
+
+// adopt makes a new row one of the set, if it still is p's.
+func (s *share) adopt(ctx context.Context, tag string, p place, set string) error {
+	k := p.mark
+	k.set = set
+	return s.failed("change a row of", s.insert(ctx, fmt.Sprintf("UPDATE %s SET description = %s WHERE biz_tag = %s AND step = 0 AND description = %s AND max_id >= %d",
+		s.table, literal(k.String()), literal(tag), literal(p.mark.String()), p.next)))
 }
 
 // create adds a new row at a door. A row that is there stays as it is.

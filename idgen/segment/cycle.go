@@ -118,7 +118,7 @@ func (g *Cycle) look(ctx context.Context) (r round, err error) {
 // where the row does not fit where.
 func (g *Cycle) move(ctx context.Context, next, where string) (moved int64, err error) {
 	err = g.store.retry(ctx, func(c *sql.Conn) error {
-		rows, id, err := g.store.take(ctx, c, g.name, g.store.text(g.name, next, "", where))
+		rows, id, err := g.store.take(ctx, c, g.name, g.store.text(g.name, next, where))
 		switch moved = 0; {
 		case err != nil || rows == 0:
 			return err

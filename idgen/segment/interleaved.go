@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -89,6 +91,75 @@ func NewInterleaved(stores []*AllocStore, opts *InterleavedOptions) *Interleaved
 		})
 	}
 	return s
+}
+
+// Create creates the tables, as [AllocStore.Create] does.
+func (s *Interleaved) Create(ctx context.Context) error {
+	for _, a := range s.shares {
+		if err := a.alloc().Create(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ensure has the tag's ids begin at next or above, step of them a fetch, where no store
+// has the tag: at 1, or else at the first block of all stores that is above. Stores that
+// lack it get it from the others. All stores have to answer.
+func (s *Interleaved) Ensure(ctx context.Context, tag string, next, step int64) error {
+	if most := s.shares[0].size / 10; step < 1 || step > most {
+		return &RowError{tag, s.shares[0].table, fmt.Sprintf("rows with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", most)}
+	}
+	return s.admit(ctx, tag, max(next, 0), step)
+}
+
+// Row returns how the tag stands at a key: MaxID is the next id of the store that the
+// key belongs to, or above the key where that one does not answer. A tag that no store
+// has is *UnknownTagError.
+func (s *Interleaved) Row(ctx context.Context, tag string, key int64) (Row, error) {
+	found := s.look(ctx, tag, -1, false)
+	row, errs, there := Row{Tag: tag, MaxID: key + 1}, make([]error, len(found)), false
+	for k, l := range found {
+		if errs[k] = l.err; l.err != nil {
+			continue
+		}
+		there, row.Step = true, l.step
+		if key/s.shares[k].size%s.shares[k].m == int64(k) {
+			row.MaxID = l.next
+		}
+	}
+	if there {
+		return row, nil
+	}
+	if len(errs) == 0 || !slices.ContainsFunc(errs, func(err error) bool { return !gone(err) }) {
+		return row, &UnknownTagError{Tag: tag, Table: s.shares[0].table}
+	}
+	return row, noStore(errs)
+}
+
+// Tags returns the rows of all stores that answer, ordered by tag. Where none does, the
+// error is one of theirs.
+func (s *Interleaved) Tags(ctx context.Context) ([]Row, error) {
+	tags := make(map[string]Row)
+	var answered bool
+	var failed error
+	for _, a := range s.shares {
+		one, cancel := context.WithTimeout(ctx, lookTime)
+		rows, err := a.alloc().Tags(one)
+		cancel()
+		if err != nil {
+			failed = err
+			continue
+		}
+		answered = true
+		for _, r := range rows {
+			tags[r.Tag] = Row{Tag: r.Tag, MaxID: max(r.MaxID, tags[r.Tag].MaxID)}
+		}
+	}
+	if !answered {
+		return nil, failed
+	}
+	return slices.SortedFunc(maps.Values(tags), func(a, b Row) int { return cmp.Compare(a.Tag, b.Tag) }), nil
 }
 
 // Close ends what runs in the background. It does not close the stores' pools.
@@ -295,9 +366,9 @@ func (s *Interleaved) raise(ctx context.Context, q Request) (Range, error) {
 		if len(low) == 0 && (all || ahead || len(up) == 1) {
 			return Range{Start: q.Floor, End: q.Floor, Step: looks[up[0]].step, Top: max(q.Floor, s.top(q.Tag))}, nil
 		}
-		if k := up[0]; len(low) == 1 {
-			k = low[0]
-			if p := looks[k].place; all && !p.atDoor() && p.start < q.Floor && q.Floor <= p.end-q.N {
+		if all && len(low) == 1 {
+			k := low[0]
+			if p := looks[k].place; !p.atDoor() && p.start < q.Floor && q.Floor <= p.end-q.N {
 				end, err := s.shares[k].move(ctx, q.Tag, p, move{from: max(p.start+1, s.seen(q.Tag, k)), to: q.Floor - 1, floor: q.Floor, n: q.N})
 				if err != nil {
 					return Range{}, err

@@ -74,13 +74,13 @@ func (s *Interleaved) enter(ctx context.Context, tag string, k int, round int64)
 	if errors.Is(found[k].err, errLeftAlone) {
 		found[k] = s.lookAt(ctx, tag, k)
 	}
-	if found[k].err != nil {
-		return found[k].err
-	}
 	for j := range found {
-		if found[j].err == nil && j != k && found[j].isNew() {
+		if found[j].err == nil && found[j].isNew() {
 			found[j].err = &UnknownTagError{tag, s.shares[j].table, leafs}
 		}
+	}
+	if found[k].err != nil {
+		return found[k].err
 	}
 	return s.begin(ctx, tag, k, round, found, "")
 }
@@ -97,23 +97,21 @@ func (s *Interleaved) begin(ctx context.Context, tag string, k int, round int64,
 	}
 	// Raised and opened are confirmed by what the store says now. Each block needs another
 	// store that says so after this one was raised, and before this one is opened.
-	if err := s.raiseTo(ctx, tag, k, round, &found[k]); err != nil {
+	if err := s.raiseTo(ctx, tag, k, round, &found[k], set); err != nil {
 		return err
 	}
 	noted := false
-	s.others(k, found, func(j int) {
-		found[j].err = s.raiseTo(ctx, tag, j, round, &found[j])
-	})
+	s.others(k, found, func(j int) { found[j].err = s.raiseTo(ctx, tag, j, round, &found[j], set) })
 	for j := range found {
 		noted = noted || j != k && found[j].err == nil
 	}
 	if !noted {
 		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: no other store notes that a block begins: %w", tag, s.shares[k].table, k+1, len(found), found[(k+1)%len(found)].err)
 	}
-	if err := s.openAt(ctx, tag, k, round, &found[k], set); err != nil {
+	if err := s.openAt(ctx, tag, k, round, &found[k]); err != nil {
 		return err
 	}
-	s.others(k, found, func(j int) { s.openAt(ctx, tag, j, round, &found[j], set) })
+	s.others(k, found, func(j int) { s.openAt(ctx, tag, j, round, &found[j]) })
 	return nil
 }
 
@@ -128,21 +126,35 @@ func (s *Interleaved) others(k int, found []looked, do func(j int)) {
 	wg.Wait()
 }
 
-// raiseTo takes a row to the door of a round, and fails unless the store has said that it
-// stands there or above.
-func (s *Interleaved) raiseTo(ctx context.Context, tag string, k int, round int64, l *looked) error {
+// raiseTo takes a row to the door of a round, and a new one into the set. It fails unless
+// the store has said that the row stands there or above.
+func (s *Interleaved) raiseTo(ctx context.Context, tag string, k int, round int64, l *looked, set string) error {
 	door, ok := s.shares[k].door(round)
 	if !ok {
 		return fmt.Errorf("%w: tag %q in %s of store %d of %d: no block is left below 2^63", idgen.ErrExhausted, tag, s.shares[k].table, k+1, len(s.shares))
 	}
-	return s.confirm(ctx, tag, k, l, door, func(p place) (int64, error) { return s.shares[k].raise(ctx, tag, p, door) })
+	err := s.confirm(ctx, tag, k, l, door, func(p place) (int64, error) { return s.shares[k].raise(ctx, tag, p, door) })
+	if err != nil || !l.isNew() {
+		return err
+	}
+	if l.err = s.shares[k].adopt(ctx, tag, l.place, set); l.err == nil {
+		life := l.life
+		if *l = s.lookAt(ctx, tag, k); l.err == nil && (l.life != life || l.set != set) {
+			l.err = s.moved(tag, k)
+		}
+	}
+	return l.err
 }
 
 // openAt opens the door that a row stands at, and fails unless the store has said that
 // the row stands behind it.
-func (s *Interleaved) openAt(ctx context.Context, tag string, k int, round int64, l *looked, set string) error {
+func (s *Interleaved) openAt(ctx context.Context, tag string, k int, round int64, l *looked) error {
 	door, _ := s.shares[k].door(round)
-	return s.confirm(ctx, tag, k, l, door+1, func(p place) (int64, error) { return s.shares[k].open(ctx, tag, p, door, set) })
+	return s.confirm(ctx, tag, k, l, door+1, func(p place) (int64, error) { return s.shares[k].open(ctx, tag, p, door) })
+}
+
+func (s *Interleaved) moved(tag string, k int) error {
+	return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was changed by others", tag, s.shares[k].table, k+1, len(s.shares))
 }
 
 // confirm has a row moved to least, unless it is there already, and looks where it stands
@@ -160,7 +172,7 @@ func (s *Interleaved) confirm(ctx context.Context, tag string, k int, l *looked,
 	}
 	life := l.life
 	if *l = s.lookAt(ctx, tag, k); l.err == nil && (l.life != life || l.next < least) {
-		l.err = fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was moved by others", tag, s.shares[k].table, k+1, len(s.shares))
+		l.err = s.moved(tag, k)
 	}
 	return l.err
 }
@@ -191,7 +203,7 @@ func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) 
 			continue
 		}
 		if n, _ := serverError(l.err); n == errNoTable {
-			if err := (&AllocStore{counter{db: s.shares[k].db, table: s.shares[k].table, columns: leafs}}).Create(ctx); err != nil {
+			if err := s.shares[k].alloc().Create(ctx); err != nil {
 				return err
 			}
 		}

@@ -127,17 +127,17 @@ func (t *counter) updateText(q Request, row row, floor int64) string {
 	if q.Raise {
 		where += fmt.Sprintf(" AND %s < %d", t.next, q.Floor-t.last)
 	}
-	return t.text(q.Tag, fmt.Sprintf("GREATEST(%s, %d) + %d", t.nextID(), floor, q.N), "", where+row.as)
+	return t.text(q.Tag, fmt.Sprintf("GREATEST(%s, %d) + %d", t.nextID(), floor, q.N), where+row.as)
 }
 
 // text makes next, an expression, the next id that nobody has, where the tag's row fits
-// where. also is set with it.
-func (t *counter) text(tag, next, also, where string) string {
+// where.
+func (t *counter) text(tag, next, where string) string {
 	back := ""
 	if t.last > 0 {
 		back = " - 1"
 	}
-	return fmt.Sprintf("UPDATE %s SET %s = LAST_INSERT_ID(%s)%s%s WHERE %s = %s", t.table, t.next, next, back, also, t.tag, literal(tag)) + where
+	return fmt.Sprintf("UPDATE %s SET %s = LAST_INSERT_ID(%s)%s WHERE %s = %s", t.table, t.next, next, back, t.tag, literal(tag)) + where
 }
 
 // nextID is the next id that nobody has, as SQL.
