@@ -117,7 +117,7 @@ func (s *Interleaved) Ensure(ctx context.Context, tag string, next, step int64) 
 // key belongs to, or above the key where that one does not answer. A tag that no store
 // has is *UnknownTagError.
 func (s *Interleaved) Row(ctx context.Context, tag string, key int64) (Row, error) {
-	found := s.look(ctx, tag, -1, false)
+	found := s.look(ctx, tag, -1, quickly)
 	row, errs, there := Row{Tag: tag, MaxID: key + 1}, make([]error, len(found)), false
 	for k, l := range found {
 		if errs[k] = l.err; l.err != nil {
@@ -174,6 +174,16 @@ func (s *Interleaved) Fetch(ctx context.Context, q Request) (Range, error) {
 	if most := s.shares[0].size - 1; q.N > most {
 		return Range{}, &idgen.CountError{N: int(q.N), Max: int(most)}
 	}
+	for pause := minRetry; ; pause *= 4 {
+		r, err := s.try(ctx, q)
+		if err == nil || isAnswer(err) || ctx.Err() != nil || pause > maxRetry {
+			return r, err
+		}
+		time.Sleep(pause) // stores may have failed one after the other, and others work again
+	}
+}
+
+func (s *Interleaved) try(ctx context.Context, q Request) (Range, error) {
 	if q.Raise {
 		return s.raise(ctx, q)
 	}
@@ -313,7 +323,7 @@ func (s *Interleaved) ready(ctx context.Context, tag string, k int, afresh bool)
 			return *p, nil
 		}
 		highest := int64(-1)
-		for _, o := range s.look(ctx, tag, k, false) {
+		for _, o := range s.look(ctx, tag, k, quickly) {
 			if o.err == nil && !o.isNew() {
 				highest = max(highest, o.round)
 			} else if isStores(o.err) {
@@ -336,7 +346,7 @@ func (s *Interleaved) ready(ctx context.Context, tag string, k int, afresh bool)
 // ready sees to.
 func (s *Interleaved) raise(ctx context.Context, q Request) (Range, error) {
 	for {
-		looks := s.look(ctx, q.Tag, -1, false)
+		looks := s.look(ctx, q.Tag, -1, quickly)
 		var up, low []int
 		ahead := false
 		errs := make([]error, len(looks))

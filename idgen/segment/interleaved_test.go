@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,15 +26,20 @@ func three(t *testing.T) []string {
 	return dsns
 }
 
-// interleave opens stores as one more process does. Their blocks hold size ids; 0: as
-// they are.
+// interleave opens stores as one more process does, one that restores what was lost.
+// Their blocks hold size ids; 0: as they are.
 func interleave(t *testing.T, size int64, dsns ...string) *segment.Interleaved {
+	t.Helper()
+	return interleaved(t, size, true, dsns...)
+}
+
+func interleaved(t *testing.T, size int64, restore bool, dsns ...string) *segment.Interleaved {
 	t.Helper()
 	var stores []*segment.AllocStore
 	for _, dsn := range dsns {
 		stores = append(stores, segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc"))
 	}
-	s := segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: true})
+	s := segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: restore})
 	if size > 0 {
 		s.SetBlockSize(size)
 	}
@@ -60,7 +66,7 @@ func ensure(t *testing.T, s *segment.Interleaved, tag string, next, step int64) 
 func TestInterleaved(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
-	s := interleave(t, 0, dsns...)
+	s := interleaved(t, 0, false, dsns...)
 	for range 2 {
 		ensure(t, s, "a", 1, 1000)
 	}
@@ -79,16 +85,17 @@ func TestInterleaved(t *testing.T) {
 	}
 	next(g, 5, 0)
 	dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
-	other := segment.New(interleave(t, 0, dsns...), "a", nil)
+	other := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
 	defer other.Close()
 	next(other, 5, 1)
 	dbs[1].MustExec("RENAME TABLE leaf_alloc TO away")
 	next(g, 2000, 2)
 	next(other, 2000, 2)
-	dbs[0].MustExec("DROP TABLE IF EXISTS leaf_alloc")
 	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
 	dbs[2].MustExec("RENAME TABLE leaf_alloc TO away")
-	next(segment.New(interleave(t, 0, dsns...), "a", nil), 5, 0)
+	last := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
+	defer last.Close()
+	next(last, 5, 0)
 }
 
 // Stores that were not named like that from the first are refused, and nobody else draws
@@ -165,41 +172,46 @@ func TestInterleavedKeys(t *testing.T) {
 func TestInterleavedStorm(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
-	const size = 500
+	const size = 20_000
 	ensure(t, interleave(t, size, dsns...), "a", 1, 10)
 	var ids idcheck.Collector
-	stop := time.Now().Add(4 * time.Second)
+	var stop atomic.Bool
+	var fetches atomic.Int64
 	var wg sync.WaitGroup
 	for range 6 {
 		wg.Go(func() {
-			for time.Now().Before(stop) { // one process after the other
+			low := int64(1)
+			for !stop.Load() { // one process after the other
 				s := interleave(t, size, dsns...)
-				g := segment.New(s, "a", nil)
 				r := ids.Recorder()
-				for range 100 + rand.IntN(400) {
-					n := 1 + rand.IntN(7)
-					first, err := g.Next(t.Context(), n)
+				for range 50 + rand.IntN(200) {
+					q := segment.Request{Tag: "a", N: 1 + rand.Int64N(40), Step: 10}
+					if rand.IntN(300) == 0 {
+						q.Floor, q.Raise = low+rand.Int64N(3*size), true
+					}
+					got, err := s.Fetch(t.Context(), q)
 					if err != nil {
 						t.Error(err)
 						break
 					}
-					r.Add(first, n)
-					if rand.IntN(20) == 0 {
-						if err := g.Skip(t.Context(), first+int64(rand.IntN(300))); err != nil {
-							t.Error(err)
-						}
+					fetches.Add(1)
+					if low = got.End; got.Start < got.End {
+						r.Add(got.Start, int(got.End-got.Start))
 					}
 				}
-				g.Close()
 				s.Close()
 			}
 		})
 	}
 	losses := 0
-	for ; time.Now().Before(stop) && !t.Failed(); losses++ {
+	for ; losses < 6 && !t.Failed(); losses++ {
+		for n := fetches.Load(); fetches.Load() < n+300; { // in the round that the stores are in
+			time.Sleep(time.Millisecond)
+		}
 		dbs[losses%3].MustExec("DROP TABLE leaf_alloc")
 		whole(t, dbs, "a")
 	}
+	stop.Store(true)
 	wg.Wait()
 	report := ids.Verify(t)
 	t.Logf("%d losses, ids %+v", losses, report)

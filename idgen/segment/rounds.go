@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/idgen"
 )
 
@@ -35,10 +37,17 @@ func (s *Interleaved) lookAt(ctx context.Context, tag string, k int) looked {
 // errLeftAlone stands for a store that failed a moment ago.
 var errLeftAlone = errors.New("leafsql: the store failed a moment ago")
 
-// look looks at all stores at the same time, but for one. Unless all are needed, those
-// that take long, or failed a moment ago, are left out.
-func (s *Interleaved) look(ctx context.Context, tag string, but int, all bool) []looked {
-	if !all {
+// How stores are looked at: those that failed a moment ago are left out, and those that
+// take long; only those that take long; none.
+const (
+	quickly = iota
+	again
+	allOfThem
+)
+
+// look looks at all stores at the same time, but for one.
+func (s *Interleaved) look(ctx context.Context, tag string, but int, how int) []looked {
+	if how != allOfThem {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, lookTime)
 		defer cancel()
@@ -46,14 +55,11 @@ func (s *Interleaved) look(ctx context.Context, tag string, but int, all bool) [
 	found := make([]looked, len(s.shares))
 	var wg sync.WaitGroup
 	for k := range s.shares {
-		switch {
-		case k == but:
+		if k == but || how == quickly && s.leftAlone(tag, k) {
 			found[k].err = errLeftAlone
-		case !all && s.leftAlone(tag, k):
-			found[k].err = errLeftAlone
-		default:
-			wg.Go(func() { found[k] = s.lookAt(ctx, tag, k) })
+			continue
 		}
+		wg.Go(func() { found[k] = s.lookAt(ctx, tag, k) })
 	}
 	wg.Wait()
 	return found
@@ -62,21 +68,18 @@ func (s *Interleaved) look(ctx context.Context, tag string, but int, all bool) [
 // enter takes store k to a round, or to the highest that another store is in, and all
 // others that answer with it.
 func (s *Interleaved) enter(ctx context.Context, tag string, k int, round int64) error {
-	found := s.look(ctx, tag, -1, false)
-	for _, l := range found {
+	found := s.look(ctx, tag, -1, quickly)
+	if usable := func(l looked) bool { return l.err == nil && !l.isNew() }; !usable(found[k]) || lo.CountBy(found, usable) < 2 {
+		found = s.look(ctx, tag, -1, again) // it takes two
+	}
+	for j, l := range found {
 		switch {
 		case isStores(l.err):
 			return l.err
-		case l.err == nil && !l.isNew():
-			round = max(round, l.round)
-		}
-	}
-	if errors.Is(found[k].err, errLeftAlone) {
-		found[k] = s.lookAt(ctx, tag, k)
-	}
-	for j := range found {
-		if found[j].err == nil && found[j].isNew() {
+		case l.err == nil && l.isNew():
 			found[j].err = &UnknownTagError{tag, s.shares[j].table, leafs}
+		case l.err == nil:
+			round = max(round, l.round)
 		}
 	}
 	if found[k].err != nil {
@@ -262,7 +265,7 @@ func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) 
 // lookAll looks at all stores. A store that has no row is no error, one that does not
 // answer, or does not belong to the others, is.
 func (s *Interleaved) lookAll(ctx context.Context, tag string) ([]looked, error) {
-	found := s.look(ctx, tag, -1, true)
+	found := s.look(ctx, tag, -1, allOfThem)
 	for k, l := range found {
 		switch {
 		case isStores(l.err):
@@ -331,7 +334,7 @@ func (s *Interleaved) leftAlone(tag string, k int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.of(tag).stores[k]
-	return st.failed != nil && time.Now().Before(st.tend)
+	return st.failed != nil && !isStores(st.failed) && time.Now().Before(st.tend)
 }
 
 func (s *Interleaved) forget(tag string, k int) {
