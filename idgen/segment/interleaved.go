@@ -18,7 +18,7 @@ const (
 	hedgeAfter = 150 * time.Millisecond // a store that has not answered by then has another one asked as well
 	lookTime   = 500 * time.Millisecond // what a look at a store may take that is only asked beside another one
 	tendAgain  = time.Second            // how long a store that failed is left alone
-	tendEvery  = 30 * time.Second       // how often one that works is looked at
+	tendEvery  = 10 * time.Second       // how often one that works is looked at
 )
 
 // Interleaved is several leaf_alloc tables, on servers of their own, that share the ids of

@@ -186,7 +186,7 @@ func TestInterleavedStorm(t *testing.T) {
 				r := ids.Recorder()
 				for range 50 + rand.IntN(200) {
 					q := segment.Request{Tag: "a", N: 1 + rand.Int64N(40), Step: 10}
-					if rand.IntN(300) == 0 {
+					if rand.IntN(3000) == 0 {
 						q.Floor, q.Raise = low+rand.Int64N(3*size), true
 					}
 					got, err := s.Fetch(t.Context(), q)

@@ -26,11 +26,18 @@ type looked struct {
 
 // lookAt looks at the row of one store.
 func (s *Interleaved) lookAt(ctx context.Context, tag string, k int) looked {
+	seen := s.seen(tag, k) // before the look: fetches go on meanwhile
 	p, err := s.shares[k].look(ctx, tag)
-	if seen := s.seen(tag, k); err == nil && p.next < seen {
+	noted := err
+	switch {
+	case err != nil:
+	case p.isNew():
+		noted = &UnknownTagError{tag, s.shares[k].table, leafs} // as long as it gives no ids
+	case p.next < seen:
 		err = &RolledBackError{Tag: tag, Table: s.shares[k].table, Start: p.next, Seen: seen, columns: leafs}
+		noted = err
 	}
-	s.note(tag, k, &p, err)
+	s.note(tag, k, &p, noted)
 	return looked{p, err}
 }
 
@@ -365,13 +372,17 @@ func (s *Interleaved) note(tag string, k int, p *place, err error) {
 		if st.failed == nil && !gone(err) {
 			log.Warn("leafsql: a store fails, and ids come from the others", "err", err)
 		}
-		st.place, st.failed, st.tend = nil, err, time.Now().Add(tendAgain)
+		st.tend = time.Now()
+		if !s.restore || !gone(err) || gone(st.failed) { // else it is restored at once
+			st.tend = st.tend.Add(tendAgain)
+		}
+		st.place, st.failed = nil, err
 	default:
 		if st.failed != nil && !gone(st.failed) {
 			log.Info("leafsql: a store answers again")
 		}
 		st.failed, st.tend = nil, time.Now().Add(tendEvery)
-		if !p.isNew() && (st.place == nil || st.place.mark != p.mark || st.place.next < p.next) {
+		if st.place == nil || st.place.mark != p.mark || st.place.next < p.next {
 			st.place = p
 		}
 	}
