@@ -146,6 +146,8 @@ func check(cfg *Config) error {
 		case r.Exclude:
 		case r.Kind == Sequence && cfg.SegmentStore != nil:
 			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
+		case r.Kind == Sequence && len(cfg.stores()) > 1:
+			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
@@ -317,6 +319,9 @@ func (c *Connector) allocError(table, what string, err error) error {
 func (c *Connector) otherStore() bool {
 	if c.cfg.Store == "" || c.cfg.MySQL == nil {
 		return c.cfg.Store != ""
+	}
+	if len(c.cfg.stores()) > 1 {
+		return true
 	}
 	store, err := mysql.ParseDSN(c.cfg.Store)
 	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName

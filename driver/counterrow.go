@@ -21,13 +21,28 @@ type rowStore interface {
 	segment.Store
 	Create(ctx context.Context) error
 	Ensure(ctx context.Context, tag string, next, step int64) error
-	Row(ctx context.Context, tag string) (segment.Row, error)
+}
+
+// An allocStore is one leaf_alloc, or several.
+type allocStore interface {
+	rowStore
+	Tags(ctx context.Context) ([]segment.Row, error)
+}
+
+// readRow reads a tag's row, of several stores as it stands at the highest key.
+func readRow(ctx context.Context, rows rowStore, tag string, highest int64) (segment.Row, error) {
+	if s, ok := rows.(interface {
+		Row(ctx context.Context, tag string) (segment.Row, error)
+	}); ok {
+		return s.Row(ctx, tag)
+	}
+	return rows.(*segment.Interleaved).RowAt(ctx, tag, highest)
 }
 
 // rows is where the table's row is, nil where it has none.
 func (t *table) rows() rowStore {
 	switch s := t.c.ids.segments; {
-	case t.rule.Generator != nil || s.db == nil:
+	case t.rule.Generator != nil || len(s.dbs) == 0:
 		return nil
 	case t.rule.Kind == Sequence:
 		return s.sequences
@@ -64,18 +79,18 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 		return err
 	}
 	tag, rows := t.tag(), t.rows()
-	row, err := rows.Row(ctx, tag)
+	row, err := readRow(ctx, rows, tag, highest)
 	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
 		if err := rows.Create(ctx); err != nil {
 			return t.c.allocError(t.rowTable(), "creating it", err)
 		}
-		row, err = rows.Row(ctx, tag)
+		row, err = readRow(ctx, rows, tag, highest)
 	}
 	var unknown *segment.UnknownTagError
 	created := errors.As(err, &unknown) && t.c.cfg.Create
 	if created {
 		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
-			row, err = rows.Row(ctx, tag)
+			row, err = readRow(ctx, rows, tag, highest)
 		}
 	}
 	switch {
@@ -218,7 +233,10 @@ func (t *table) rowKind() string {
 
 func (t *table) insertRow() string {
 	tag := quoteString(t.tag())
-	if t.rule.Kind == Sequence {
+	switch {
+	case len(t.c.ids.segments.dbs) > 1:
+		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.tag(), createdStep)
+	case t.rule.Kind == Sequence:
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", sequenceTable, tag, createdStep)
 	}
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, tag, createdStep)
@@ -240,7 +258,10 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 		return nil
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))
-	if t.rule.Kind == Sequence {
+	switch {
+	case len(t.c.ids.segments.dbs) > 1:
+		update = "set leafCreate=true, which raises it in all stores"
+	case t.rule.Kind == Sequence:
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", sequenceTable, floor, quoteString(row.Tag))
 	}
 	return &TableError{t.name.String(), t.column,

@@ -113,10 +113,10 @@ func (s *Interleaved) Ensure(ctx context.Context, tag string, next, step int64) 
 	return s.admit(ctx, tag, max(next, 0), step)
 }
 
-// Row returns how the tag stands at a key: MaxID is the next id of the store that the
+// RowAt returns how the tag stands at a key: MaxID is the next id of the store that the
 // key belongs to, or above the key where that one does not answer. A tag that no store
 // has is *UnknownTagError.
-func (s *Interleaved) Row(ctx context.Context, tag string, key int64) (Row, error) {
+func (s *Interleaved) RowAt(ctx context.Context, tag string, key int64) (Row, error) {
 	found := s.look(ctx, tag, -1, quickly)
 	row, errs, there := Row{Tag: tag, MaxID: key + 1}, make([]error, len(found)), false
 	for k, l := range found {
@@ -131,10 +131,7 @@ func (s *Interleaved) Row(ctx context.Context, tag string, key int64) (Row, erro
 	if there {
 		return row, nil
 	}
-	if len(errs) == 0 || !slices.ContainsFunc(errs, func(err error) bool { return !gone(err) }) {
-		return row, &UnknownTagError{Tag: tag, Table: s.shares[0].table}
-	}
-	return row, noStore(errs)
+	return row, s.noStore(tag, errs)
 }
 
 // Tags returns the rows of all stores that answer, ordered by tag. Where none does, the
@@ -229,7 +226,7 @@ func (s *Interleaved) any(ctx context.Context, tag string, try func(ctx context.
 				return Range{}, a.err // whatever the others say
 			}
 			if failed++; failed == m {
-				return Range{}, noStore(errs)
+				return Range{}, s.noStore(tag, errs)
 			}
 		case <-hedge.C:
 		}
@@ -240,7 +237,10 @@ func (s *Interleaved) any(ctx context.Context, tag string, try func(ctx context.
 }
 
 // noStore is the error where no store gives ids. It is an answer only if all of them are.
-func noStore(errs []error) error {
+func (s *Interleaved) noStore(tag string, errs []error) error {
+	if !slices.ContainsFunc(errs, func(err error) bool { return !gone(err) }) {
+		return &UnknownTagError{Tag: tag, Table: s.shares[0].table}
+	}
 	text := ""
 	for k, err := range errs {
 		if !isAnswer(err) {
@@ -370,7 +370,7 @@ func (s *Interleaved) raise(ctx context.Context, q Request) (Range, error) {
 					continue
 				}
 			}
-			return Range{}, noStore(errs)
+			return Range{}, s.noStore(q.Tag, errs)
 		}
 		all := len(up) == len(looks)
 		if len(low) == 0 && (all || ahead || len(up) == 1) {

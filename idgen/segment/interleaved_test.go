@@ -3,6 +3,7 @@ package segment_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -12,7 +13,9 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -58,6 +61,88 @@ func ensure(t *testing.T, s *segment.Interleaved, tag string, next, step int64) 
 	t.Helper()
 	if err := s.Ensure(t.Context(), tag, next, step); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestInterleavedStore(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
+				dsns := []string{server.Database(t), server.Database(t), server.Database(t)}
+				return segmenttest.Fixture{
+					Several: true,
+					Open:    func() segment.Store { return interleaved(t, 0, false, dsns...) },
+					Put: func(row segment.Row) error {
+						return interleave(t, 0, dsns...).Ensure(t.Context(), row.Tag, row.MaxID, row.Step)
+					},
+					Delete: func(tag string) error {
+						for _, db := range databases(t, dsns) {
+							db.MustExec("DELETE FROM leaf_alloc WHERE biz_tag = ?", tag)
+						}
+						return nil
+					},
+				}
+			})
+		})
+	}
+}
+
+// The step is in the rows' descriptions; what cannot be used there is refused.
+func TestInterleavedRows(t *testing.T) {
+	ctx := t.Context()
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	s := interleave(t, 1000, dsns...)
+	if err := s.Ensure(ctx, "a", 1, 101); !is[*segment.RowError](err) {
+		t.Error(err)
+	}
+	ensure(t, s, "a", 1, 10)
+	set := func(query string) {
+		t.Helper()
+		for _, db := range dbs {
+			db.MustExec("UPDATE leaf_alloc SET " + query)
+		}
+	}
+	set("description = REPLACE(description, 'step 10', 'step 20')")
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Step != 20 || r.Start != r.End {
+		t.Error(r, err)
+	}
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 20, Step: 20}); err != nil || r.Step != 20 || r.End != r.Start+20 {
+		t.Error(r, err)
+	}
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 1000}); !is[*idgen.CountError](err) {
+		t.Error(r, err)
+	}
+	for _, query := range []string{"description = REPLACE(description, 'step 20', 'step 0')", "step = 10", "max_id = 2500 + max_id % 1000", "description = NULL"} {
+		before := make([]struct {
+			MaxID       int64  `db:"max_id"`
+			Description string `db:"description"`
+		}, len(dbs))
+		for k, db := range dbs {
+			if err := db.Get(&before[k], "SELECT max_id, description FROM leaf_alloc"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(query)
+		if r, err := interleave(t, 1000, dsns...).Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.StoresError](err) {
+			t.Errorf("%s: %v, %v", query, r, err)
+		}
+		for k, db := range dbs {
+			db.MustExec("UPDATE leaf_alloc SET max_id = ?, step = 0, description = ?", before[k].MaxID, before[k].Description)
+		}
+	}
+	// All stores go back: who fetched from them refuses that.
+	set("max_id = max_id - 15 WHERE max_id % 1000 > 20")
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Step: 20}); err != nil || r.Start < 1000 {
+		t.Error("the store that went back: ", r, err)
+	}
+	// The end.
+	if err := s.Ensure(ctx, "z", math.MaxInt64-500, 10); !errors.Is(err, idgen.ErrExhausted) {
+		t.Error(err)
+	}
+	ensure(t, s, "y", 1, 10)
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "y", N: 10, Floor: math.MaxInt64 - 500}); !errors.Is(err, idgen.ErrExhausted) {
+		t.Error(r, err)
 	}
 }
 
