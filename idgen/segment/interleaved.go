@@ -60,22 +60,6 @@ type InterleavedOptions struct {
 	Logger  *slog.Logger // told of stores that fail and come back; slog.Default()
 }
 
-// standing is what is known of a tag.
-type standing struct {
-	last   int  // the store that ids came from last
-	turned bool // and whether the others were looked at when it came to that
-	stores []known
-}
-
-// known is what is known of a tag in one store.
-type known struct {
-	place  *place    // where the row stood at least; nil: not known
-	seen   int64     // the end of the highest range that came from it
-	failed error     // nil if it worked when it was last asked
-	tend   time.Time // when to look at it again
-	busy   bool      // that is being done
-}
-
 // NewInterleaved returns the store that stores, two or more, are together. Each of them is
 // a leaf_alloc on another server.
 func NewInterleaved(stores []*AllocStore, opts *InterleavedOptions) *Interleaved {
