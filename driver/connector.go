@@ -150,7 +150,7 @@ func check(cfg *Config) error {
 			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
+		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerSource == nil:
 			return &ConfigError{"leafWorker", fmt.Sprintf("missing, and table %s takes snowflakes", r.Table),
 				"name a source of worker ids, for example leafWorker=static(7) or leafWorker=nacos(127.0.0.1:8848)"}
 		}
@@ -238,9 +238,6 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 		}
 	}
 	c.warnMissing(ctx)
-	if slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil }) {
-		c.ids.snowflakes.begin() // so that the first INSERT need not wait for all of it
-	}
 	go c.keepFresh()
 	c.ready.Store(true)
 	return nil

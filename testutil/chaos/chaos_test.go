@@ -78,7 +78,7 @@ func start(t *testing.T, name string, s size) *run {
 		t.Fatal(err)
 	}
 	r := &run{
-		T: t, size: s, ctx: ctx, reg: startRegistry(t, name), table: db,
+		T: t, size: s, ctx: ctx, reg: startRegistry(t, name, s.lease), table: db,
 		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
 	}
 	r.began = time.Now()

@@ -19,7 +19,9 @@ func init() {
 // to no other process. With Config.State its lease is kept in a file, which
 // guards against a clock set back and a second process on the host; without,
 // there is only the clock, and no id is of a time to come.
-func Fixed(worker int) Source { return Source{fixed: &worker} }
+func Fixed(worker int) Source {
+	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
+}
 
 func openStatic(_ context.Context, address string, opts Options) (Source, error) {
 	if err := opts.Only(); err != nil {
@@ -77,30 +79,28 @@ func ordinal(host string) (int, error) {
 	return n, nil
 }
 
-// local makes the chain one of a fixed worker id, on a file or on nothing.
-func (c *chain) local(worker int, cfg Config) error {
+// local makes the engine one of a fixed worker id, on a file or in memory.
+func (e *engine) local(worker int, cfg *Config) error {
 	if worker < 0 || worker >= cfg.Workers {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
 	}
-	if !claim(worker) {
+	if _, taken := claimed.LoadOrStore(worker, true); taken {
 		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, ErrInUse)
 	}
-	c.close = func() error { unclaim(worker); return nil }
-	e := c.engine
-	e.timing, e.spares = localTiming, 0
-	e.workers = func(context.Context) ([]int, error) { return []int{worker}, nil }
+	unclaim := func() error { claimed.Delete(worker); return nil }
+	e.lengths, e.slots, e.source.Close = localLengths, []int{worker}, unclaim
 	if cfg.State == "" {
 		e.log.Warn("leafsql: the worker id is guarded by nothing but the clock: another process with the same one, or a clock set back between two runs, issues ids twice; leafState=DIR guards against both on this host",
 			"worker", worker)
-		e.fresh, e.slots, e.ahead, c.strict = true, &inProcess, 0, true
+		e.fresh, e.source.Slots, e.ahead = true, &inProcess, 0
 		return nil
 	}
 	f, err := openFile(cfg.State, worker)
 	if err != nil {
-		unclaim(worker)
+		unclaim()
 		return err
 	}
-	e.slots, c.close = f, func() error { defer unclaim(worker); return f.Close() }
+	e.source.Slots, e.source.Close = f, func() error { defer unclaim(); return f.Close() }
 	return nil
 }
 
@@ -108,9 +108,45 @@ func (c *chain) local(worker int, cfg Config) error {
 // directories they would not meet.
 var claimed sync.Map
 
-func claim(worker int) bool {
-	_, taken := claimed.LoadOrStore(worker, true)
-	return !taken
+// memory is Slots in this process's memory: what a fixed worker id without
+// local state has, so that its ids go on above those of an earlier pool.
+type memory struct {
+	mu    sync.Mutex
+	slots map[int]remembered
 }
 
-func unclaim(worker int) { claimed.Delete(worker) }
+type remembered struct {
+	doc Doc
+	ver int
+}
+
+var inProcess memory
+
+func (m *memory) Get(_ context.Context, slot int) (Doc, Version, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slots[slot]
+	return s.doc, s.version(), nil
+}
+
+func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slots[slot]
+	if s.version() != expected {
+		return "", Refused, nil
+	}
+	if m.slots == nil {
+		m.slots = make(map[int]remembered)
+	}
+	s = remembered{d, s.ver + 1}
+	m.slots[slot] = s
+	return s.version(), OK, nil
+}
+
+func (s remembered) version() Version {
+	if s.ver == 0 {
+		return ""
+	}
+	return Version(strconv.Itoa(s.ver))
+}
