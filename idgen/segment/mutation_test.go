@@ -23,7 +23,7 @@ type replacement struct{ file, old, new string }
 
 var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
-		{"take.go", "t.next, q.Seen-t.last,", "t.next, -t.last,"},
+		{"take.go", "decimal(q.Seen-t.last)", "decimal(-t.last)"},
 		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < floor:"},
 		{"take.go", "case row.next < q.Seen:", "case false:"},
 		{"fetch.go", "case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:", "case false:"},
@@ -51,7 +51,7 @@ var mutations = []mutation{
 			"t.updateText(q, row, floor))\n\tif err != nil {\n\t\trows, id = 1, max(q.Seen, floor)+q.N\n\t}\n"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
-		{"take.go", "\"GREATEST(%s, %d) + %d\", t.nextID(), floor, q.N", "\"%s + %d\", t.nextID(), q.N"},
+		{"take.go", `"GREATEST("+t.nextID()+", "+decimal(floor)+") + "+`, `t.nextID()+" + "+`},
 		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < q.Seen:"},
 		{"take.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, floor), End: max(id-q.N, floor) + q.N,"},
 	}},

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -121,14 +122,16 @@ func (t *counter) updateText(q Request, row row, floor int64) string {
 		if step == 0 {
 			step = MaxRowStep
 		}
-		where = fmt.Sprintf(" AND %s BETWEEN 1 AND %d", t.step, step)
+		where = " AND " + t.step + " BETWEEN 1 AND " + decimal(step)
 	}
-	where += fmt.Sprintf(" AND %s >= %d AND %[1]s <= %[3]d", t.next, q.Seen-t.last, row.end-q.N-t.last)
+	where += " AND " + t.next + " >= " + decimal(q.Seen-t.last) + " AND " + t.next + " <= " + decimal(row.end-q.N-t.last)
 	if q.Raise {
-		where += fmt.Sprintf(" AND %s < %d", t.next, q.Floor-t.last)
+		where += " AND " + t.next + " < " + decimal(q.Floor-t.last)
 	}
-	return t.text(q.Tag, fmt.Sprintf("GREATEST(%s, %d) + %d", t.nextID(), floor, q.N), where+row.as)
+	return t.text(q.Tag, "GREATEST("+t.nextID()+", "+decimal(floor)+") + "+decimal(q.N), where+row.as)
 }
+
+func decimal(n int64) string { return strconv.FormatInt(n, 10) }
 
 // text makes next, an expression, the next id that nobody has, where the tag's row fits
 // where.
@@ -137,7 +140,7 @@ func (t *counter) text(tag, next, where string) string {
 	if t.last > 0 {
 		back = " - 1"
 	}
-	return fmt.Sprintf("UPDATE %s SET %s = LAST_INSERT_ID(%s)%s WHERE %s = %s", t.table, t.next, next, back, t.tag, literal(tag)) + where
+	return "UPDATE " + t.table + " SET " + t.next + " = LAST_INSERT_ID(" + next + ")" + back + " WHERE " + t.tag + " = " + literal(tag) + where
 }
 
 // nextID is the next id that nobody has, as SQL.
