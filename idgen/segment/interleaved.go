@@ -18,7 +18,7 @@ const (
 	hedgeAfter = 150 * time.Millisecond // a store that has not answered by then has another one asked as well
 	lookTime   = 500 * time.Millisecond // what a look at a store may take that is only asked beside another one
 	tendAgain  = time.Second            // how long a store that failed is left alone
-	tendEvery  = 10 * time.Second       // how often one that works is looked at
+	tendEvery  = 20 * time.Second       // how often one that works is looked at
 )
 
 // Interleaved is several leaf_alloc tables, on servers of their own, that share the ids of
@@ -34,7 +34,7 @@ const (
 // of theirs are refused here.
 //
 // A store that has lost its rows gets new ones, if Options.Restore says so and all
-// others answer: they tell up to where its ids can have been given out. What the others
+// others answer, within half a minute: they tell up to where its ids can have been given out. What the others
 // cannot tell is that a store stands at an older copy of its own rows. Who fetched from
 // beyond refuses it, but a process that starts afterwards may not notice: delete the
 // tag's row there instead, or bring the store back empty. Two stores that lost their rows
@@ -50,8 +50,9 @@ type Interleaved struct {
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup
 
-	mu   sync.Mutex
-	tags map[string]*standing
+	mu      sync.Mutex
+	tags    map[string]*standing
+	tending bool
 }
 
 // InterleavedOptions are options of an Interleaved.
@@ -145,7 +146,9 @@ func (s *Interleaved) Tags(ctx context.Context) ([]Row, error) {
 
 // Close ends what runs in the background. It does not close the stores' pools.
 func (s *Interleaved) Close() error {
+	s.mu.Lock() // who holds it may just begin a task
 	s.cancel()
+	s.mu.Unlock()
 	s.tasks.Wait()
 	return nil
 }

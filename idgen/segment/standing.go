@@ -121,16 +121,45 @@ func (s *Interleaved) note(tag string, k int, p *place, err error) {
 	}
 }
 
-// turn notes that ids came from a store, and has the others looked at from time to time:
-// one that was away, or has lost its rows, must be ready before it is needed.
+// turn notes that ids came from a store.
 func (s *Interleaved) turn(tag string, k int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.of(tag)
 	t.last, t.turned = k, true
+	s.tend(tag, t)
+	if !s.tending && s.ctx.Err() == nil {
+		s.tending = true
+		s.tasks.Go(s.keepTending)
+	}
+}
+
+// keepTending has all stores of all tags looked at from time to time: one that was away,
+// or has lost its rows, must be ready before it is needed.
+func (s *Interleaved) keepTending() {
+	every := time.NewTicker(tendEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-every.C:
+		}
+		s.mu.Lock()
+		for tag, t := range s.tags {
+			if t.turned {
+				s.tend(tag, t)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// tend has the stores of a tag looked at whose time it is. It is called with s.mu held.
+func (s *Interleaved) tend(tag string, t *standing) {
 	for j := range t.stores {
 		st := &t.stores[j]
-		if j == k || st.busy || time.Now().Before(st.tend) || s.ctx.Err() != nil {
+		if st.busy || time.Now().Before(st.tend) || s.ctx.Err() != nil {
 			continue
 		}
 		st.busy = true
