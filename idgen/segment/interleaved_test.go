@@ -252,6 +252,34 @@ func TestInterleavedKeys(t *testing.T) {
 	}
 }
 
+// A key that came while the store it belongs to was away is not given out when it is back.
+func TestInterleavedKeyOfAStoreAway(t *testing.T) {
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
+	g := segment.New(interleaved(t, 1000, false, dsns...), "a", nil)
+	defer g.Close()
+	if id, err := g.Next(t.Context(), 1); err != nil || id != 1 {
+		t.Fatal(id, err)
+	}
+	dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
+	for range 40 { // until ids come from the second store
+		if _, err := g.Next(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Skip(t.Context(), 100); err != nil { // the first store's
+		t.Fatal(err)
+	}
+	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
+	other := interleaved(t, 1000, false, dsns...)
+	for range 20 {
+		if r, err := other.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start <= 100 {
+			t.Fatal(r, err)
+		}
+	}
+}
+
 // Stores lose their tables one at a time, while processes draw from them, come and go:
 // no id comes twice.
 func TestInterleavedStorm(t *testing.T) {

@@ -53,19 +53,16 @@ func (s *Interleaved) seen(tag string, k int) int64 {
 	return s.of(tag).stores[k].seen
 }
 
-// top is where everything below is taken, as far as stores answer.
+// top is where everything below is taken; 1 while that is not known of all stores.
 func (s *Interleaved) top(tag string) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	top := int64(maxEnd)
 	for _, k := range s.of(tag).stores {
-		switch {
-		case k.failed != nil:
-		case k.place == nil:
+		if k.failed != nil || k.place == nil {
 			return 1
-		default:
-			top = min(top, k.place.next)
 		}
+		top = min(top, k.place.next)
 	}
 	return max(top, 1)
 }
