@@ -70,13 +70,22 @@ type Config struct {
 	// 6 s … 1 h; one for all processes of a registry. 0 is 60 s.
 	Lease time.Duration
 
-	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
-	RefuseAutoIncrement bool // leafAutoIncrement=refuse
-	KeepZero            bool // leafZero=keep
+	// ResultOnly leaves SQL's LAST_INSERT_ID() alone: statements carry their ids
+	// as plain values, and only the Result knows them (leafLastInsertID=result).
+	ResultOnly bool
+	// RefuseAutoIncrement refuses a key column that still has AUTO_INCREMENT,
+	// instead of a warning (leafAutoIncrement=refuse).
+	RefuseAutoIncrement bool
+	// KeepZero takes 0 for a key like any other, instead of "generate one"
+	// (leafZero=keep). It goes with key columns without AUTO_INCREMENT only.
+	KeepZero bool
 	// UUID says how a column holds the keys of a uuid7 rule where its type does
 	// not tell (leafUUID): "text", "binary", or "" to refuse such a column.
-	UUID         string
-	KeepExplicit bool // leafExplicit=keep: explicit keys do not move the counter
+	UUID string
+	// KeepExplicit leaves the counter where it is when a row brings its own key,
+	// instead of moving it above that key (leafExplicit=keep). A generated id may
+	// meet that key later.
+	KeepExplicit bool
 
 	// Logger gets the few warnings of background events; nil: slog.Default().
 	Logger *slog.Logger

@@ -205,6 +205,22 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	if c.ready.Load() {
 		return nil
 	}
+	if err := c.learnServer(ctx, ic); err != nil {
+		return err
+	}
+	if c.cfg.Auto {
+		if err := c.learnTags(ctx); err != nil {
+			return err
+		}
+	}
+	c.warnMissing(ctx)
+	go c.keepFresh()
+	c.ready.Store(true)
+	return nil
+}
+
+// learnServer reads the server's version and how it compares names.
+func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 	database := ""
 	var err error
 	if c.cfg.MySQL != nil {
@@ -232,14 +248,6 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 		}
 	}
 	c.defaultDB = c.fold(database, "").DB
-	if c.cfg.Auto {
-		if err := c.learnTags(ctx); err != nil {
-			return err
-		}
-	}
-	c.warnMissing(ctx)
-	go c.keepFresh()
-	c.ready.Store(true)
 	return nil
 }
 

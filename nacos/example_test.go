@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/nacos"
 )
 
-// Snowflake ids whose worker id comes from Nacos, as the README shows them.
+// Snowflake ids whose worker id comes from Nacos, as docs/operations.md shows them.
 func Example() {
 	// beside: import _ "github.com/leafsql/leafsql/nacos"
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+

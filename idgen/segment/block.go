@@ -209,8 +209,8 @@ func (s *share) adopt(ctx context.Context, tag string, p place, set string) erro
 		s.table, literal(k.String()), literal(tag), literal(p.mark.String()), p.next)))
 }
 
-// create adds a new row at a door. A row that is there stays as it is.
-func (s *share) create(ctx context.Context, tag string, door, step int64) error {
+// add adds a new row at a door. A row that is there stays as it is.
+func (s *share) add(ctx context.Context, tag string, door, step int64) error {
 	k := mark{s.k + 1, s.m, s.size, step, newLife(), ""}
 	text := fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step, description) VALUES (%s, %d, 0, %s) ON DUPLICATE KEY UPDATE biz_tag = biz_tag", s.table, literal(tag), door, literal(k.String()))
 	return s.failed("add a row to", s.insert(ctx, text))

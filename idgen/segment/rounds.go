@@ -219,7 +219,7 @@ func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) 
 		if !ok {
 			return fmt.Errorf("%w: tag %q in %s", idgen.ErrExhausted, tag, s.shares[k].table)
 		}
-		if err := s.shares[k].create(ctx, tag, door, step); err != nil {
+		if err := s.shares[k].add(ctx, tag, door, step); err != nil {
 			return err
 		}
 	}

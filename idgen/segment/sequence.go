@@ -89,7 +89,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 // Create creates the table where it does not exist, looking first as
 // [AllocStore.Create] does.
 func (s *SequenceStore) Create(ctx context.Context) error {
-	return s.createTable(ctx, `
+	return s.create(ctx, `
   name varchar(128) NOT NULL,
   current_value bigint NOT NULL DEFAULT 0,
   increment int NOT NULL DEFAULT 1000,

@@ -280,7 +280,7 @@ func (r *run) report(f figures) {
 }
 
 // layout has few worker ids, and otherwise Leaf's bits.
-const layout = "41-5-12"
+const layout = "41-5-12@1288834974657"
 
 func TestChaos(t *testing.T) {
 	if *full == "" {
