@@ -50,10 +50,11 @@ model: ## search all interleavings of processes on one row of leaf_alloc (STATES
 mutations: ## break leases and segments in each way they must not be broken, and see a duplicate found
 	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker ./idgen/segment
 
-storm: serve ## fetches and inserts on Galera and Group Replication of three, nodes killed and frozen (STORM=60s each)
+storm: serve ## fetches and inserts on Galera and Group Replication of three (STORM=60s each), and on three stores, killed and wiped
 	@.ci/install mariadb mysql
 	@testutil/clustertest/install.sh
 	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/clustertest -storm=$(STORM) -storm.starts=200 -storm.kills=6
+	@$(SERVE) -- go test -count=1 -timeout=0 -v -run=TestStoresKilled ./driver -stores.kills=30
 
 chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
 	@.ci/install mariadb

@@ -29,9 +29,13 @@ type Config struct {
 	// Tables are the rules (leafTables). No rules and no Auto: fill nothing.
 	Tables []Rule
 
-	Store      string // leafStore: DSN of the database that holds leaf_alloc, "" for the same one
+	// Store (leafStore) is the DSN of the database that holds leaf_alloc and
+	// t_sequence, "" for the same one. Several, separated by |, share the ids of
+	// each tag, so that any of them may be away: see segment.Interleaved. All
+	// processes name the same ones in the same order.
+	Store      string
 	AllocTable string // leafAllocTable: [db.]table
-	Create     bool   // leafCreate
+	Create     bool   // leafCreate; several stores: also what one of them has lost
 	// SegmentStore replaces leaf_alloc as the source of segments. Store,
 	// AllocTable and Create then mean nothing, and Auto is not possible.
 	SegmentStore segment.Store

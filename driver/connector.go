@@ -144,6 +144,10 @@ func check(cfg *Config) error {
 	for _, r := range cfg.Tables {
 		switch {
 		case r.Exclude:
+		case r.Kind == Sequence && cfg.SegmentStore != nil:
+			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
+		case r.Kind == Sequence && len(cfg.stores()) > 1:
+			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerSource == nil:
@@ -256,12 +260,12 @@ func (c *Connector) learnTags(ctx context.Context) error {
 	tags, err := c.readTags(ctx)
 	if c.cfg.Create && isServerError(err, errNoSuchTable) {
 		if err := c.ids.alloc().Create(ctx); err != nil {
-			return c.allocError("creating it", err)
+			return c.allocError(c.cfg.AllocTable, "creating it", err)
 		}
 		tags, err = c.readTags(ctx)
 	}
 	if err != nil {
-		return c.allocError("reading its tags", err)
+		return c.allocError(c.cfg.AllocTable, "reading its tags", err)
 	}
 	if len(tags) == 0 && c.cfg.Create {
 		c.cfg.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
@@ -297,9 +301,12 @@ func (c *Connector) warnMissing(ctx context.Context) {
 	}
 }
 
-// allocError is the error of a statement of ours on leaf_alloc.
-func (c *Connector) allocError(what string, err error) error {
-	what = "leaf_alloc (" + c.cfg.AllocTable + "): " + what
+// allocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
+func (c *Connector) allocError(table, what string, err error) error {
+	if table != sequenceTable {
+		table = "leaf_alloc (" + table + ")"
+	}
+	what = table + ": " + what
 	switch {
 	case isServerError(err, errNoSuchTable, errNoDatabase):
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),
@@ -317,6 +324,9 @@ func (c *Connector) allocError(what string, err error) error {
 func (c *Connector) otherStore() bool {
 	if c.cfg.Store == "" || c.cfg.MySQL == nil {
 		return c.cfg.Store != ""
+	}
+	if len(c.cfg.stores()) > 1 {
+		return true
 	}
 	store, err := mysql.ParseDSN(c.cfg.Store)
 	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName

@@ -212,15 +212,23 @@ func writeTables(c *Config) string {
 }
 
 func readStore(c *Config, v string) error {
-	if err := swallowed(v); err != nil {
-		return err
-	}
-	if _, err := mysql.ParseDSN(v); err != nil {
-		return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F"}
-	}
 	c.Store = v
+	for i, dsn := range c.stores() {
+		if err := swallowed(dsn); err != nil {
+			return err
+		}
+		if _, err := mysql.ParseDSN(dsn); err != nil {
+			return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, or several with a | between them, with every / written as %2F"}
+		}
+		if dsn == "" && v != "" || slices.Contains(c.stores()[:i], dsn) {
+			return &ConfigError{"leafStore", "of its stores one is empty, or the same store twice", "name each of them once, with a | between them"}
+		}
+	}
 	return nil
 }
+
+// stores are the DSNs in Store.
+func (c *Config) stores() []string { return strings.Split(c.Store, "|") }
 
 func readAllocTable(c *Config, v string) error {
 	if v == "" || strings.Count(v, ".") > 1 || strings.HasPrefix(v, ".") || strings.HasSuffix(v, ".") {

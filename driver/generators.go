@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"log/slog"
 	"sync"
 
@@ -24,14 +25,18 @@ type segments struct {
 	key  string // "" is never shared
 	refs int    // guarded by shared.Mutex
 
-	db    *sql.DB // nil for a store of the caller's
-	alloc *segment.AllocStore
-	store segment.Store
-	log   *slog.Logger
+	dbs       []*sql.DB // none for a store of the caller's
+	alloc     allocStore
+	sequences *segment.SequenceStore // nil where there are several leaf_alloc
+	store     segment.Store
+	log       *slog.Logger
 
 	mu   sync.Mutex
-	tags map[string]*segment.Generator
+	tags map[source]*segment.Generator
 }
+
+// source is what a generator draws from: a tag (Segment) or a Sequence.
+type source struct{ kind, name string }
 
 var shared = struct {
 	sync.Mutex
@@ -44,23 +49,31 @@ var shared = struct {
 // waits for ids.
 func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	if cfg.SegmentStore != nil {
-		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[string]*segment.Generator)}, nil
+		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[source]*segment.Generator)}, nil
 	}
-	connector, key := own, ""
+	connectors, key := []driver.Connector{own}, ""
 	switch {
 	case cfg.Store != "":
-		store, err := ParseDSN(cfg.Store)
-		if err != nil {
-			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+		connectors = nil
+		for _, dsn := range cfg.stores() {
+			store, err := ParseDSN(dsn)
+			if err != nil {
+				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+			}
+			connector, err := mysql.NewConnector(ownMySQL(store.MySQL))
+			if err != nil {
+				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+			}
+			connectors = append(connectors, connector)
+			key += store.MySQL.FormatDSN() + "|"
 		}
-		if connector, err = mysql.NewConnector(ownMySQL(store.MySQL)); err != nil {
-			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
-		}
-		key = store.MySQL.FormatDSN()
 	case cfg.MySQL != nil:
-		key = cfg.MySQL.FormatDSN()
+		key = cfg.MySQL.FormatDSN() + "|"
 	}
 	key += "\x00" + cfg.AllocTable
+	if cfg.Create && len(connectors) > 1 {
+		key += "\x00create" // what is lost is restored by who may
+	}
 
 	shared.Lock()
 	defer shared.Unlock()
@@ -68,23 +81,39 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		s.refs++
 		return s, nil
 	}
-	db := ownPool(connector, storeConns)
-	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)
-	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, log: cfg.logger(), tags: make(map[string]*segment.Generator)}
+	s := &segments{key: key, refs: 1, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
+	var stores []*segment.AllocStore
+	for _, connector := range connectors {
+		db := ownPool(connector, storeConns)
+		s.dbs = append(s.dbs, db)
+		stores = append(stores, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable))
+	}
+	if len(stores) > 1 {
+		s.alloc = segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: cfg.Create, Logger: s.log})
+	} else {
+		s.alloc = stores[0]
+		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), sequenceTable)
+	}
+	s.store = s.alloc
 	if key[0] != 0 {
 		shared.segments[key] = s
 	}
 	return s, nil
 }
 
-// generator returns the one generator of a tag.
-func (s *segments) generator(tag string) *segment.Generator {
+// generator returns the one generator of a tag, or of a sequence.
+func (s *segments) generator(kind, name string) *segment.Generator {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	g, ok := s.tags[tag]
+	from := source{kind, name}
+	g, ok := s.tags[from]
 	if !ok {
-		g = segment.New(s.store, tag, &segment.Options{Logger: s.log})
-		s.tags[tag] = g
+		store := s.store
+		if kind == Sequence {
+			store = s.sequences
+		}
+		g = segment.New(store, name, &segment.Options{Logger: s.log})
+		s.tags[from] = g
 	}
 	return g
 }
@@ -109,10 +138,14 @@ func (s *segments) release() error {
 		closing.Go(func() { g.Close() })
 	}
 	closing.Wait()
-	if s.db == nil {
-		return nil
+	var errs []error
+	if c, ok := s.alloc.(io.Closer); ok {
+		errs = append(errs, c.Close())
 	}
-	return s.db.Close()
+	for _, db := range s.dbs {
+		errs = append(errs, db.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // generators are what a connector's tables draw from.
@@ -132,7 +165,7 @@ func newGenerators(cfg *Config, own driver.Connector) (g generators, err error) 
 }
 
 // alloc is nil where Config.SegmentStore replaces leaf_alloc.
-func (g generators) alloc() *segment.AllocStore { return g.segments.alloc }
+func (g generators) alloc() allocStore { return g.segments.alloc }
 
 func (g generators) close() error {
 	return errors.Join(g.segments.release(), g.snowflakes.release())

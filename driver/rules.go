@@ -15,6 +15,7 @@ const (
 	Segment   = "segment"
 	Snowflake = "snowflake"
 	UUID7     = "uuid7"
+	Sequence  = "sequence"
 )
 
 // Rule says which tables get their keys, and from where: one entry of
@@ -25,8 +26,8 @@ type Rule struct {
 	Database string // may hold *; "" means the DSN's database
 	Table    string // may hold *
 	Column   string // "" means the table's single-column primary key
-	Kind     string // Segment (also when ""), Snowflake or UUID7
-	Tag      string // biz_tag of the segment; "" means Table as written here, or under * each table's name
+	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
+	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or under * each table's name
 	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
 
 	// Generator, when set, makes the ids instead of Kind and Tag. It has no
@@ -88,13 +89,13 @@ func parseRule(s string) (Rule, error) {
 	case generator == Segment:
 	case generator == Snowflake, generator == UUID7:
 		r.Kind = generator
-	case ok && kind == Segment && strings.HasSuffix(arg, ")") && len(arg) > 1:
-		r.Tag = arg[:len(arg)-1]
+	case ok && (kind == Segment || kind == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
+		r.Kind, r.Tag = kind, arg[:len(arg)-1]
 		if len(r.Tag) > 128 {
-			return r, ruleError(s, "the tag is longer than leaf_alloc's 128 characters", "shorten it")
+			return r, ruleError(s, "the name is longer than the table's 128 characters", "shorten it")
 		}
 	default:
-		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG), snowflake and uuid7")
+		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG), sequence(NAME), snowflake and uuid7")
 	}
 	return r, nil
 }
@@ -115,14 +116,14 @@ func (r Rule) String() string {
 	case r.Kind == Snowflake, r.Kind == UUID7:
 		return s + ":" + r.Column + ":" + r.Kind
 	case r.Tag != "":
-		return s + ":" + r.Column + ":" + Segment + "(" + r.Tag + ")"
+		return s + ":" + r.Column + ":" + cmp.Or(r.Kind, Segment) + "(" + r.Tag + ")"
 	case r.Column != "":
 		return s + ":" + r.Column
 	}
 	return s
 }
 
-// tag is the biz_tag that feeds a table the rule means. Tables of a pattern
+// tag is the biz_tag, or the sequence, that feeds a table the rule means. Tables of a pattern
 // such as order_* are shards of one, and share it.
 func (r Rule) tag(table string) string {
 	switch {

@@ -20,6 +20,8 @@ func TestParseRules(t *testing.T) {
 		{in: "orders::snowflake", want: []Rule{{Table: "orders", Kind: Snowflake}}},
 		{in: "orders:id:segment", want: []Rule{{Table: "orders", Column: "id", Kind: Segment}}, back: "orders:id"},
 		{in: "order_*::segment(orders)", want: []Rule{{Table: "order_*", Kind: Segment, Tag: "orders"}}},
+		{in: "a:id:sequence(seq_a)", want: []Rule{{Table: "a", Column: "id", Kind: Sequence, Tag: "seq_a"}}},
+		{in: "a:id:sequence", err: `unknown generator "sequence"`},
 		{in: "a, s*.b", want: []Rule{{Table: "a", Kind: Segment}, {Database: "s*", Table: "b", Kind: Segment}}, back: "a"},
 		{in: "", err: "names no table"},
 		{in: "a,", err: "names no table"},

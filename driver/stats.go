@@ -28,8 +28,8 @@ type Stats struct {
 // could not be told (Name is "" then).
 type TableStats struct {
 	Name       string // db.table
-	Generator  string // "segment", "snowflake", or the type of a Generator of the caller's
-	Tag        string // biz_tag, for segment
+	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
+	Tag        string // biz_tag, for segment; the sequence's name
 	Statements int64  // that got ids
 	IDs        int64  // they got
 	Refused    int64  // statements that were not run: refused, or no ids could be had
@@ -38,9 +38,11 @@ type TableStats struct {
 	LastRefused time.Time
 }
 
-// TagStats are of one row of leaf_alloc.
+// TagStats are of one row of leaf_alloc, or of t_sequence. One that cycles counts
+// nothing: its ids are not kept in memory.
 type TagStats struct {
-	Tag string
+	Tag      string // or the sequence's name
+	Sequence bool
 	segment.Stats
 }
 
@@ -184,8 +186,8 @@ func (s *segments) stats() []TagStats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	list := make([]TagStats, 0, len(s.tags))
-	for tag, g := range s.tags {
-		list = append(list, TagStats{tag, g.Stats()})
+	for from, g := range s.tags {
+		list = append(list, TagStats{from.name, from.kind == Sequence, g.Stats()})
 	}
 	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,6 +43,7 @@ type table struct {
 	alone   bool // the key is the whole primary key
 	rule    Rule
 	gen     idgen.Generator // nil: UUIDs
+	cycle   *segment.Cycle  // instead of gen, of a sequence that begins again; set once checked
 	counts  *tableCounts
 
 	checked  atomic.Bool   // the leaf_alloc row was held against the keys
@@ -116,13 +118,13 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	case rule.Kind == UUID7:
 		kind = UUID7
 	default:
-		tag = rule.tag(name.Table)
-		t.gen = c.ids.segments.generator(tag)
+		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
+		t.gen = c.ids.segments.generator(kind, tag)
 	}
 	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
 	// temporary table are its own.
-	t.checked.Store(kind != Segment || c.ids.alloc() == nil || temporary)
+	t.checked.Store(t.rows() == nil || temporary)
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
@@ -237,7 +239,10 @@ func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) 
 			return 0, err
 		}
 	}
-	first, err := t.gen.Next(ctx, n)
+	first, err := t.counter().Next(ctx, n)
+	if errors.Is(err, ErrRefused) {
+		return 0, err
+	}
 	if err != nil {
 		return 0, &FillError{Table: t.name.String(), Rows: n, Err: err}
 	}
@@ -254,8 +259,7 @@ func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) 
 // column's highest value is not followed, here and where the highest key is
 // looked for: no id is above it.
 func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
-	gen, ok := t.gen.(skipper)
-	if k <= 0 || k >= t.highest || !ok || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
+	if _, ok := t.gen.(skipper); k <= 0 || k >= t.highest || !ok || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	err := error(nil)
@@ -263,7 +267,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 		err = t.check(ctx, conn)
 	}
 	if err == nil {
-		err = gen.Skip(ctx, k)
+		err = t.counter().(skipper).Skip(ctx, k)
 	}
 	if errors.Is(err, idgen.ErrExhausted) {
 		return nil // no id is left above it that could be issued
@@ -280,189 +284,6 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	return err
 }
 
-// check holds the leaf_alloc row against the table, once: a row that starts at
-// or below keys in use is the classic accident of a migration. MAX is read
-// before the row: keys inserted in between come from ranges that the row has
-// left behind, or were followed.
-func (t *table) check(ctx context.Context, conn innerConn) error {
-	select {
-	case t.checking <- struct{}{}:
-		defer func() { <-t.checking }()
-	case <-ctx.Done():
-		return &FillError{Table: t.name.String(), Rows: 1, Err: ctx.Err()}
-	}
-	if t.checked.Load() {
-		return nil
-	}
-	highest, known, err := t.highestKey(ctx, conn, t.name)
-	if err != nil {
-		return err
-	}
-	tag := t.rule.tag(t.name.Table)
-	alloc := t.c.ids.alloc()
-	row, err := alloc.Row(ctx, tag)
-	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
-		if err := alloc.Create(ctx); err != nil {
-			return t.c.allocError("creating it", err)
-		}
-		row, err = alloc.Row(ctx, tag)
-	}
-	var unknown *segment.UnknownTagError
-	created := errors.As(err, &unknown) && t.c.cfg.Create
-	if created {
-		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
-			row, err = alloc.Row(ctx, tag)
-		}
-	}
-	switch {
-	case errors.Is(err, ErrRefused):
-		return err
-	case isServerError(err, errNoSuchTable):
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.c.cfg.AllocTable, t.name, serverMessage(err)),
-			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
-	case err != nil:
-		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
-	}
-	if max(row.MaxID, 1) <= highest { // 0 is never issued
-		if err := t.raiseRow(ctx, row, highest, created); err != nil {
-			return err
-		}
-	} else if row.MaxID > t.highest {
-		return &TableError{t.name.String(), t.column,
-			fmt.Sprintf("it ends at %d, and tag %q stands at %d", t.highest, tag, row.MaxID),
-			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
-	}
-	t.checked.Store(true)
-	return nil
-}
-
-// highestKey is the highest key of a table as far as an index tells it. known
-// is false where none does: that is said once, in the log.
-func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
-	why := "the key is not of an integer type"
-	if t.integer {
-		highest, known, err = t.readHighest(ctx, name)
-		if isServerError(err, errLockWait) { // the application's own connection has locked the table
-			var s string
-			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
-			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
-			known = err == nil
-		}
-		switch {
-		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
-			why, known, err = serverMessage(err), false, nil
-		case err != nil:
-			return 0, false, catalogError("the highest key of table "+name.String(), err)
-		case !known:
-			why = "no index begins with the column"
-		}
-	}
-	if !known && t.c.first("highest "+name.String()) {
-		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
-	}
-	return max(highest, 0), known, nil
-}
-
-// readHighest is the highest key of a table where an index tells it.
-func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
-	if known = t.alone && name == t.name; !known {
-		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
-			return 0, false, err
-		}
-	}
-	highest, err = t.c.catalog.Highest(ctx, name, t.column, t.highest)
-	return highest, err == nil, err
-}
-
-// createRow adds the row of a tag, starting above the keys of every table
-// that the rule feeds in this database, and returns the highest of them as it
-// is afterwards: keys written meanwhile found no row to raise.
-func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highest int64, known bool) (int64, error) {
-	tables := []catalog.Name{t.name}
-	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
-		names, err := t.c.catalog.Tables(ctx, t.name.DB)
-		if err != nil {
-			return 0, catalogError("the tables of "+t.name.DB, err)
-		}
-		for _, other := range names {
-			if wildcard(t.rule.Table, other) && other != t.name.Table {
-				tables = append(tables, catalog.Name{DB: t.name.DB, Table: other})
-			}
-		}
-	}
-	for _, name := range tables {
-		if err := t.mayStart(ctx, name, known || name != t.name); err != nil {
-			return 0, err
-		}
-	}
-	before := highest
-	for _, name := range tables[1:] {
-		other, _, err := t.highestKey(ctx, conn, name)
-		if err != nil {
-			return 0, err
-		}
-		before = max(before, other)
-	}
-	if err := t.c.ids.alloc().Ensure(ctx, tag, before+1, createdStep); err != nil {
-		return 0, err
-	}
-	for _, name := range tables {
-		after, _, err := t.highestKey(ctx, conn, name)
-		if err != nil {
-			return 0, err
-		}
-		highest = max(highest, after)
-	}
-	return highest, nil
-}
-
-// mayStart refuses to begin a tag for a table whose keys are not all known:
-// other shards may have higher ones, or no index tells the highest.
-func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) error {
-	if known && !t.c.otherStore() {
-		return nil
-	}
-	empty, err := t.c.catalog.Empty(ctx, name)
-	switch {
-	case isServerError(err, errTableDenied, errColumnDenied):
-		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of leaf_alloc can be created for it",
-			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
-	case err != nil:
-		return catalogError("whether table "+name.String()+" is empty", err)
-	case empty:
-		return nil
-	case t.c.otherStore():
-		return &TableError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
-			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
-	}
-	return &TableError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
-		"add the row of leaf_alloc by hand: " + t.insertRow()}
-}
-
-func (t *table) insertRow() string {
-	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, quoteString(t.rule.tag(t.name.Table)), createdStep)
-}
-
-// raiseRow puts a row that is too low above the keys in use: with leafCreate by
-// itself. A row that nobody fetched from starts right above them; of another,
-// processes may hold ranges that begin above its keys.
-func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
-	floor := highest
-	if row.MaxID > 1 && !created {
-		floor += min(raiseMargin, math.MaxInt64-1-highest)
-	}
-	gen, ok := t.gen.(skipper)
-	if t.c.cfg.Create && ok && (floor == highest || floor < t.highest/2) {
-		if err := gen.Skip(ctx, floor); err != nil {
-			return &FillError{Table: t.name.String(), Key: floor, Err: err}
-		}
-		return nil
-	}
-	return &TableError{t.name.String(), t.column,
-		fmt.Sprintf("the highest key is %d, and tag %q would start at %d, below or at keys in use", highest, row.Tag, max(row.MaxID, 1)),
-		fmt.Sprintf("raise it above the keys of all shards, and by a margin if processes run: UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))}
-}
-
 // quoteString quotes for messages a person copies into a client.
 func quoteString(s string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
@@ -471,7 +292,7 @@ func quoteString(s string) string {
 // afterDuplicate moves the counter above all keys where an id of ours was in
 // use: keys came to the table that nobody told leafsql of.
 func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Block, message string) {
-	gen, ok := t.gen.(skipper)
+	gen, ok := t.counter().(skipper)
 	m := duplicateEntry.FindStringSubmatch(message)
 	if !ok || m == nil || !t.integer {
 		return

@@ -77,9 +77,9 @@ func TestAllocStoreFaults(t *testing.T) {
 		}, want: "syntax"},
 		"look: no row":         {script: func(s script) { s.releases() }, want: "no row", is: is[*segment.UnknownTagError]},
 		"look: two rows":       {script: func(s script) { s.releases(100, 15, 1, 100, 15, 1) }, want: "more than one row", is: is[*segment.RowError]},
-		"look: no number":      {script: func(s script) { s.releases("x", 15, 1) }, want: "max_id is x", is: is[*segment.RowError]},
-		"look: step 0":         {script: func(s script) { s.releases(100, 0, 1) }, want: "step is 0", is: is[*segment.RowError]},
-		"look: step too large": {script: func(s script) { s.releases(100, 1<<31, 1) }, want: "step is 2147483648", is: is[*segment.RowError]},
+		"look: no number":      {script: func(s script) { s.reads("x", 15, 1) }, want: "max_id is x", is: is[*segment.RowError]},
+		"look: step 0":         {script: func(s script) { s.reads(100, 0, 1) }, want: "step is 0", is: is[*segment.RowError]},
+		"look: step too large": {script: func(s script) { s.reads(100, 1<<31, 1) }, want: "step is 2147483648", is: is[*segment.RowError]},
 		"look: end":            {script: func(s script) { s.reads("9223372036854775800", 15, 1) }, want: "used up", is: isExhausted},
 		"look: row broken off": {script: func(s script) {
 			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1).RowError(0, bug))

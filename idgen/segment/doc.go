@@ -7,6 +7,11 @@
 //	defer orders.Close()
 //	id, err := orders.Next(ctx, 1)
 //
+// [SequenceStore] is the same on a plain table of sequences, t_sequence, and [Cycle] draws
+// from those that begin again at their end.
+//
+// [Interleaved] is several leaf_alloc at once, of which any may be away.
+//
 // A call costs one atomic addition while ids are in memory. The next range is fetched
 // before they run out: when half are gone, or earlier if the rate at which they go and
 // the time a fetch takes ask for it. The first range of a generator holds 16 ids at most
@@ -30,7 +35,7 @@
 // row that was lowered, recreated or restored while it lives is noticed
 // (*RolledBackError). A process that starts afterwards cannot know.
 //
-// The ids of one generator ascend. What is left in memory when a process ends is lost,
+// The ids of one generator ascend, but for one that goes over to another of several stores. What is left in memory when a process ends is lost,
 // and so are the ends of ranges too short for a block: the package keeps no ids on
 // disk and gives none back, since every way to lower a row can issue a range twice.
 package segment

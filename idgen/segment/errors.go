@@ -9,11 +9,14 @@ import (
 type UnknownTagError struct {
 	Tag   string
 	Table string // as it is written in SQL; empty for a store without tables
+
+	columns columns // of the table; the zero value for leaf_alloc's
 }
 
 func (e *UnknownTagError) Error() string {
-	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (biz_tag, max_id, step) VALUES (%[3]s, <highest id + 1>, 1000)",
-		e.Tag, table(e.Table), quote(e.Tag))
+	c := e.columns.orLeafs()
+	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
+		e.Tag, table(e.Table), c.tag, c.next, c.step, quote(e.Tag), c.after())
 }
 
 // RowError means that a tag's row, or the table it is in, cannot give ids as it stands.
@@ -36,12 +39,29 @@ type RolledBackError struct {
 	Table string // as UnknownTagError.Table
 	Start int64  // where the row stands
 	Seen  int64  // the end of the highest range this process fetched; others may have fetched higher ones
+
+	columns columns // as UnknownTagError's
 }
 
 func (e *RolledBackError) Error() string {
+	c := e.columns.orLeafs()
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
-		"UPDATE %[2]s SET max_id = GREATEST(max_id, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE biz_tag = %[5]s",
-		e.Tag, table(e.Table), e.Start, e.Seen, quote(e.Tag))
+		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
+		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
+}
+
+// StoresError refuses stores that do not belong together as they are named: see
+// [Interleaved].
+type StoresError struct {
+	Tag           string
+	Table         string // as UnknownTagError's
+	Store, Stores int    // which one, from 1, of how many
+	Reason        string
+	Fix           string
+}
+
+func (e *StoresError) Error() string {
+	return fmt.Sprintf("leafsql: tag %q in %s of store %d of %d: %s; %s", e.Tag, table(e.Table), e.Store, e.Stores, e.Reason, e.Fix)
 }
 
 // UnavailableError means that there was no id in memory and the store failed to give

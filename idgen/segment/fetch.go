@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -155,7 +156,7 @@ func (g *Generator) load(q Request) (Range, error) {
 		return r, fmt.Errorf("no answer within %v", g.timeout)
 	case err != nil:
 		return r, err
-	case r.Start >= 0 && r.Start < q.Seen:
+	case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:
 		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
 	case r.Step < 1 || r.Step > MaxRowStep:
 	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor):
@@ -172,7 +173,7 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 		g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 	}
 	g.failure, g.pause, g.warned = nil, 0, false
-	g.top = max(g.top, r.End)
+	g.top = max(g.top, cmp.Or(r.Top, r.End))
 	if r.Start == r.End {
 		g.pace.looks(r.Step, now)
 	} else {
@@ -275,6 +276,8 @@ func isAnswer(err error) bool {
 		unknown *UnknownTagError
 		row     *RowError
 		back    *RolledBackError
+		stores  *StoresError
+		count   *idgen.CountError
 	)
-	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back)
+	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &stores) || errors.As(err, &count)
 }

@@ -30,7 +30,7 @@ type Generator struct {
 	tasks   sync.WaitGroup // the fetch under way
 
 	mu       sync.Mutex
-	queue    []span // fetched, after cur's, ascending, none adjoining
+	queue    []span // fetched, to be used after cur's, none adjoining the one before it
 	pace     pace
 	seen     int64 // the end of the highest range fetched
 	top      int64 // the row stands here or above: seen, or what a look at it told
@@ -248,11 +248,12 @@ func (g *Generator) Stats() Stats {
 	if s.size > 0 {
 		stats.Current = Range{Start: s.base + 1, End: s.end(), Step: g.stats.Step}
 	}
-	for _, q := range g.queue {
+	for i, q := range g.queue {
 		stats.Remaining += q.size()
-	}
-	if len(g.queue) > 0 {
-		stats.Queued = Range{Start: g.queue[0].start, End: g.queue[len(g.queue)-1].end, Step: g.stats.Step}
+		if i == 0 {
+			stats.Queued = Range{Start: q.start, Step: g.stats.Step}
+		}
+		stats.Queued.Start, stats.Queued.End = min(stats.Queued.Start, q.start), max(stats.Queued.End, q.end)
 	}
 	return stats
 }

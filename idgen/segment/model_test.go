@@ -361,7 +361,10 @@ func (c modelConn) QueryContext(ctx context.Context, text string, _ []driver.Nam
 type modelRows struct{ s *statement }
 
 func (r *modelRows) Columns() []string {
-	return []string{"a", "b", "c"}[:max(1, len(slices.Concat(r.s.rows...)))]
+	if strings.HasPrefix(r.s.text, "SELECT max_id") {
+		return []string{"max_id", "step", "@@autocommit"}
+	}
+	return []string{"highest"}
 }
 func (r *modelRows) Close() error { return nil }
 func (r *modelRows) Next(dest []driver.Value) error {
@@ -501,7 +504,7 @@ func (w *world) state() string {
 func (w *world) stateOf(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
-	_, known := p.alloc.steps.Load("a")
+	_, known := p.alloc.known.Load("a")
 	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.fetching, g.retry != nil, g.failure != nil,
 		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
 	if p.flight != "" {

@@ -23,10 +23,10 @@ type replacement struct{ file, old, new string }
 
 var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
-		{"alloc.go", "literal(q.Tag), step, q.Seen,", "literal(q.Tag), step, 0,"},
-		{"alloc.go", "id-q.N < max(q.Seen, q.Floor):", "id-q.N < q.Floor:"},
-		{"alloc.go", "case row.MaxID < q.Seen:", "case false:"},
-		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen:", "case false:"},
+		{"take.go", "decimal(q.Seen-t.last)", "decimal(-t.last)"},
+		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < floor:"},
+		{"take.go", "case row.next < q.Seen:", "case false:"},
+		{"fetch.go", "case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
 		{"skip.go", "case k < g.top:", "case true:"},
@@ -38,7 +38,7 @@ var mutations = []mutation{
 		{"skip.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
 	}},
 	{"Skip gives up what is in the queue", "one process", []replacement{
-		{"skip.go", "g.queue[0].start <= k {", "g.queue[0].start < 0 {"},
+		{"skip.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > math.MaxInt32 {"},
 	}},
 	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
 		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
@@ -47,14 +47,13 @@ var mutations = []mutation{
 		{"fetch.go", "low := min(g.floor, s.end)", "low := s.start"},
 	}},
 	{"a range whose answer was lost is not used", "cuts", []replacement{
-		{"alloc.go", "\tres, err := c.ExecContext(ctx, s.updateText(q))\n\tif err != nil {\n\t\treturn 0, 0, err\n\t}\n",
-			"\tres, err := c.ExecContext(ctx, s.updateText(q))\n\tif err != nil {\n\t\treturn 1, max(q.Seen, q.Floor) + q.N, nil\n\t}\n"},
+		{"take.go", "t.updateText(q, row, floor))\n\tif err != nil {\n\t\treturn Range{}, err\n\t}\n",
+			"t.updateText(q, row, floor))\n\tif err != nil {\n\t\trows, id = 1, max(q.Seen, floor)+q.N\n\t}\n"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
-		{"alloc.go", "LAST_INSERT_ID(GREATEST(max_id, %d) + %d)", "LAST_INSERT_ID(max_id + %d)"},
-		{"alloc.go", "s.table, q.Floor, q.N, literal", "s.table, q.N, literal"},
-		{"alloc.go", "id-q.N < max(q.Seen, q.Floor):", "id-q.N < q.Seen:"},
-		{"alloc.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, q.Floor), End: max(id-q.N, q.Floor) + q.N,"},
+		{"take.go", `"GREATEST("+t.nextID()+", "+decimal(floor)+") + "+`, `t.nextID()+" + "+`},
+		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < q.Seen:"},
+		{"take.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, floor), End: max(id-q.N, floor) + q.N,"},
 	}},
 }
 

@@ -41,7 +41,7 @@ var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without
 
 // retry runs do, each time on a connection of its own choosing, until it works or fails
 // with something that does not pass by itself.
-func (s *AllocStore) retry(ctx context.Context, do func(*sql.Conn) error) error {
+func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 	until := time.Duration(math.MaxInt64)
 	if _, limited := ctx.Deadline(); !limited {
 		until = retryTime
@@ -50,7 +50,7 @@ func (s *AllocStore) retry(ctx context.Context, do func(*sql.Conn) error) error 
 	began := time.Now()
 	since := began // when the soonErrors began that came one after another
 	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
-		err := attempt(ctx, s.db.DB, do)
+		err := attempt(ctx, t.db.DB, do)
 		if _, soon := errors.AsType[soonError](err); !soon {
 			since = time.Now()
 		}
@@ -90,13 +90,14 @@ func patience(err error) time.Duration {
 		soon    soonError
 		unknown *UnknownTagError
 		row     *RowError
+		stores  *StoresError
 		noConn  noConnError
 	)
 	number, state := serverError(err)
 	switch {
 	case errors.As(err, &soon):
 		return soonTime
-	case errors.As(err, &unknown), errors.As(err, &row), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
+	case errors.As(err, &unknown), errors.As(err, &row), errors.As(err, &stores), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
 		return 0
 	case number != 0 && !conflicts[number] && !readsOnly[number] && !strings.HasPrefix(state, "40"):
 		return 0

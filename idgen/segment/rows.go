@@ -12,6 +12,7 @@ type Row struct {
 	Tag   string `db:"biz_tag"`
 	MaxID int64  `db:"max_id"` // the next id that nobody has
 	Step  int64  `db:"step"`   // ids per fetch
+	Cycle bool   `db:"-"`      // of a sequence: it begins again at its end
 }
 
 // CreateTable is the SQL that creates the table, [db.]table, where it does not exist, as
@@ -20,32 +21,36 @@ type Row struct {
 // The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
 // servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
 // that it takes for one share a row, which is safe; one tag with two rows would not be.
-func CreateTable(table string) string { return createTable(quoteTable(table)) }
+func CreateTable(table string) string { return createTable(quoteTable(table), allocColumns) }
 
-func createTable(quoted string) string {
-	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
+const allocColumns = `
   biz_tag varchar(128) NOT NULL DEFAULT '',
   max_id bigint NOT NULL DEFAULT 1,
   step int NOT NULL,
   description varchar(256) DEFAULT NULL,
   update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci`
+`
+
+func createTable(quoted, columns string) string {
+	return "CREATE TABLE IF NOT EXISTS " + quoted + " (" + columns + ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
 }
 
 // Create creates the table where it does not exist. It looks first: the right to create
 // is needed once, and on a cluster every CREATE, even of a table that is there, aborts
 // what runs on all nodes.
-func (s *AllocStore) Create(ctx context.Context) error {
-	err := s.retry(ctx, func(c *sql.Conn) error {
-		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+s.table+" LIMIT 0")
+func (s *AllocStore) Create(ctx context.Context) error { return s.create(ctx, allocColumns) }
+
+func (t *counter) create(ctx context.Context, columns string) error {
+	err := t.retry(ctx, func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+t.table+" LIMIT 0")
 		if n, _ := serverError(err); n != errNoTable {
 			return err
 		}
-		_, err = c.ExecContext(ctx, createTable(s.table))
+		_, err = c.ExecContext(ctx, createTable(t.table, columns))
 		return err
 	})
-	return s.failed("create", err)
+	return t.failed("create", err)
 }
 
 const errNoTable = 1146
@@ -53,17 +58,24 @@ const errNoTable = 1146
 // Ensure adds a row for the tag where it has none; a row that is there stays as it
 // is. maxID is the first id to be issued: highest id in use + 1.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
+	return s.ensure(ctx, tag, maxID, step)
+}
+
+func (t *counter) ensure(ctx context.Context, tag string, next, step int64) error {
 	if step < 1 || step > MaxRowStep {
-		return &RowError{tag, s.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
+		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
 	}
-	text := fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE biz_tag = biz_tag", s.table, literal(tag), maxID, step)
-	err := s.retry(ctx, func(c *sql.Conn) error {
+	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
+	return t.failed("add a row to", t.insert(ctx, text))
+}
+
+func (t *counter) insert(ctx context.Context, text string) error {
+	return t.retry(ctx, func(c *sql.Conn) error {
 		return transaction(ctx, c, func() error { // committed, also without autocommit
 			_, err := c.ExecContext(ctx, text)
 			return err
 		})
 	})
-	return s.failed("add a row to", err)
 }
 
 // Tags returns all rows, ordered by tag.
@@ -84,9 +96,9 @@ func (s *AllocStore) Row(ctx context.Context, tag string) (Row, error) {
 }
 
 // failed says which statement of ours err comes from.
-func (s *AllocStore) failed(what string, err error) error {
+func (t *counter) failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("leafsql: %s %s: %w", what, s.table, err)
+	return fmt.Errorf("leafsql: %s %s: %w", what, t.table, err)
 }

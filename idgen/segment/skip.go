@@ -48,15 +48,17 @@ func (g *Generator) pass(k int64) {
 	}
 	g.floor = k + 1
 	gone := g.cur.Load().skip(k)
-	for len(g.queue) > 0 && g.queue[0].start <= k {
-		q := &g.queue[0]
-		n := min(q.end, g.floor) - q.start
-		gone += n
-		g.stats.Dropped += n
-		if q.start += n; q.size() > 0 {
-			break
+	kept := g.queue[:0]
+	for _, q := range g.queue {
+		if n := min(q.end, g.floor) - q.start; n > 0 {
+			gone += n
+			g.stats.Dropped += n
+			q.start += n
 		}
-		g.queue = g.queue[1:]
+		if q.size() > 0 {
+			kept = append(kept, q)
+		}
 	}
+	g.queue = kept
 	g.pace.skipped += gone
 }

@@ -29,7 +29,8 @@ type Request struct {
 
 	// Seen is the end of the highest range that the caller fetched, 0 before the first.
 	// The range begins there or above as well, but no row is moved up to it: one that
-	// stands below has gone back.
+	// stands below has gone back. A store of several rows keeps for itself what was
+	// fetched of each.
 	Seen int64
 }
 
@@ -38,6 +39,10 @@ type Request struct {
 type Range struct {
 	Start, End int64
 	Step       int64 // the row's, as last read
+
+	// Top is where everything below is taken: whatever range anybody fetches later
+	// begins there or above. 0 says that this is End. A store of several rows fills it in.
+	Top int64
 }
 
 // A Store hands out ranges, each id once, to every process that shares it. It is safe

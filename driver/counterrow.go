@@ -1,0 +1,270 @@
+package driver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// sequenceTable is the table of the sequences that rules name.
+const sequenceTable = "t_sequence"
+
+// A rowStore is a store whose rows leafCreate looks after.
+type rowStore interface {
+	segment.Store
+	Create(ctx context.Context) error
+	Ensure(ctx context.Context, tag string, next, step int64) error
+}
+
+// An allocStore is one leaf_alloc, or several.
+type allocStore interface {
+	rowStore
+	Tags(ctx context.Context) ([]segment.Row, error)
+}
+
+// readRow reads a tag's row, of several stores as it stands at the highest key.
+func readRow(ctx context.Context, rows rowStore, tag string, highest int64) (segment.Row, error) {
+	if s, ok := rows.(interface {
+		Row(ctx context.Context, tag string) (segment.Row, error)
+	}); ok {
+		return s.Row(ctx, tag)
+	}
+	return rows.(*segment.Interleaved).RowAt(ctx, tag, highest)
+}
+
+// rows is where the table's row is, nil where it has none.
+func (t *table) rows() rowStore {
+	switch s := t.c.ids.segments; {
+	case t.rule.Generator != nil || len(s.dbs) == 0:
+		return nil
+	case t.rule.Kind == Sequence:
+		return s.sequences
+	case t.rule.Kind == Segment || t.rule.Kind == "":
+		return s.alloc
+	}
+	return nil
+}
+
+// rowTable is the name of the table that the row is in.
+func (t *table) rowTable() string {
+	if t.rule.Kind == Sequence {
+		return sequenceTable
+	}
+	return t.c.cfg.AllocTable
+}
+
+// check holds the row against the table, once: a row that starts at
+// or below keys in use is the classic accident of a migration. MAX is read
+// before the row: keys inserted in between come from ranges that the row has
+// left behind, or were followed.
+func (t *table) check(ctx context.Context, conn innerConn) error {
+	select {
+	case t.checking <- struct{}{}:
+		defer func() { <-t.checking }()
+	case <-ctx.Done():
+		return &FillError{Table: t.name.String(), Rows: 1, Err: ctx.Err()}
+	}
+	if t.checked.Load() {
+		return nil
+	}
+	highest, known, err := t.highestKey(ctx, conn, t.name)
+	if err != nil {
+		return err
+	}
+	tag, rows := t.tag(), t.rows()
+	row, err := readRow(ctx, rows, tag, highest)
+	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
+		if err := rows.Create(ctx); err != nil {
+			return t.c.allocError(t.rowTable(), "creating it", err)
+		}
+		row, err = readRow(ctx, rows, tag, highest)
+	}
+	var unknown *segment.UnknownTagError
+	created := errors.As(err, &unknown) && t.c.cfg.Create
+	if created {
+		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
+			row, err = readRow(ctx, rows, tag, highest)
+		}
+	}
+	switch {
+	case errors.Is(err, ErrRefused):
+		return err
+	case isServerError(err, errNoSuchTable):
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.rowTable(), t.name, serverMessage(err)),
+			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
+	case err != nil:
+		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
+	}
+	if row.Cycle {
+		// It may stand below keys of the round before; which ids are in use is asked
+		// each time.
+		t.cycle = segment.NewCycle(t.c.ids.segments.sequences, tag, t.vacant)
+	} else if max(row.MaxID, 1) <= highest { // 0 is never issued
+		if err := t.raiseRow(ctx, row, highest, created); err != nil {
+			return err
+		}
+	} else if row.MaxID > t.highest {
+		return &TableError{t.name.String(), t.column,
+			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
+			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
+	}
+	t.checked.Store(true)
+	return nil
+}
+
+// highestKey is the highest key of a table as far as an index tells it. known
+// is false where none does: that is said once, in the log.
+func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
+	why := "the key is not of an integer type"
+	if t.integer {
+		highest, known, err = t.readHighest(ctx, name)
+		if isServerError(err, errLockWait) { // the application's own connection has locked the table
+			var s string
+			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
+			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
+			known = err == nil
+		}
+		switch {
+		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
+			why, known, err = serverMessage(err), false, nil
+		case err != nil:
+			return 0, false, catalogError("the highest key of table "+name.String(), err)
+		case !known:
+			why = "no index begins with the column"
+		}
+	}
+	if !known && t.c.first("highest "+name.String()) {
+		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
+	}
+	return max(highest, 0), known, nil
+}
+
+// readHighest is the highest key of a table where an index tells it.
+func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
+	return t.readBelow(ctx, name, t.highest)
+}
+
+// readBelow is the highest key below a limit, where an index tells it.
+func (t *table) readBelow(ctx context.Context, name catalog.Name, limit int64) (highest int64, known bool, err error) {
+	if known = t.alone && name == t.name; !known {
+		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
+			return 0, false, err
+		}
+	}
+	highest, err = t.c.catalog.Highest(ctx, name, t.column, limit)
+	return highest, err == nil, err
+}
+
+// createRow adds the row of a tag, starting above the keys of every table
+// that the rule feeds in this database, and returns the highest of them as it
+// is afterwards: keys written meanwhile found no row to raise.
+func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highest int64, known bool) (int64, error) {
+	tables := []catalog.Name{t.name}
+	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
+		likes, err := t.c.likes(ctx, catalog.Name{DB: t.name.DB, Table: t.rule.Table})
+		if err != nil {
+			return 0, err
+		}
+		tables = append(tables, slices.DeleteFunc(likes, func(n catalog.Name) bool { return n == t.name })...)
+	}
+	for _, name := range tables {
+		if err := t.mayStart(ctx, name, known || name != t.name); err != nil {
+			return 0, err
+		}
+	}
+	before := highest
+	for _, name := range tables[1:] {
+		other, _, err := t.highestKey(ctx, conn, name)
+		if err != nil {
+			return 0, err
+		}
+		before = max(before, other)
+	}
+	if err := t.rows().Ensure(ctx, tag, before+1, createdStep); err != nil {
+		return 0, err
+	}
+	for _, name := range tables {
+		after, _, err := t.highestKey(ctx, conn, name)
+		if err != nil {
+			return 0, err
+		}
+		highest = max(highest, after)
+	}
+	return highest, nil
+}
+
+// mayStart refuses to begin a tag for a table whose keys are not all known:
+// other shards may have higher ones, or no index tells the highest.
+func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) error {
+	if known && !t.c.otherStore() {
+		return nil
+	}
+	empty, err := t.c.catalog.Empty(ctx, name)
+	switch {
+	case isServerError(err, errTableDenied, errColumnDenied):
+		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
+			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
+	case err != nil:
+		return catalogError("whether table "+name.String()+" is empty", err)
+	case empty:
+		return nil
+	case t.c.otherStore():
+		return &TableError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
+	}
+	return &TableError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
+		"add the row of " + t.rowTable() + " by hand: " + t.insertRow()}
+}
+
+// rowKind is what a message calls the row.
+func (t *table) rowKind() string {
+	if t.rule.Kind == Sequence {
+		return "sequence"
+	}
+	return "tag"
+}
+
+func (t *table) insertRow() string {
+	tag := quoteString(t.tag())
+	switch {
+	case len(t.c.ids.segments.dbs) > 1:
+		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.tag(), createdStep)
+	case t.rule.Kind == Sequence:
+		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", sequenceTable, tag, createdStep)
+	}
+	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, tag, createdStep)
+}
+
+// raiseRow puts a row that is too low above the keys in use: with leafCreate by
+// itself. A row that nobody fetched from starts right above them; of another,
+// processes may hold ranges that begin above its keys.
+func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
+	floor := highest
+	if row.MaxID > 1 && !created {
+		floor += min(raiseMargin, math.MaxInt64-1-highest)
+	}
+	gen, ok := t.gen.(skipper)
+	if t.c.cfg.Create && ok && (floor == highest || floor < t.highest/2) {
+		if err := gen.Skip(ctx, floor); err != nil {
+			return &FillError{Table: t.name.String(), Key: floor, Err: err}
+		}
+		return nil
+	}
+	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))
+	switch {
+	case len(t.c.ids.segments.dbs) > 1:
+		update = "set leafCreate=true, which raises it in all stores"
+	case t.rule.Kind == Sequence:
+		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", sequenceTable, floor, quoteString(row.Tag))
+	}
+	return &TableError{t.name.String(), t.column,
+		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
+		"raise it above the keys of all shards, and by a margin if processes run: " + update}
+}

@@ -1,0 +1,353 @@
+package segment_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// three are the databases of three stores.
+func three(t *testing.T) []string {
+	var dsns []string
+	for range 3 {
+		dsns = append(dsns, mysqltest.Database(t))
+	}
+	return dsns
+}
+
+// interleave opens stores as one more process does, one that restores what was lost.
+// Their blocks hold size ids; 0: as they are.
+func interleave(t *testing.T, size int64, dsns ...string) *segment.Interleaved {
+	t.Helper()
+	return interleaved(t, size, true, dsns...)
+}
+
+func interleaved(t *testing.T, size int64, restore bool, dsns ...string) *segment.Interleaved {
+	t.Helper()
+	var stores []*segment.AllocStore
+	for _, dsn := range dsns {
+		stores = append(stores, segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc"))
+	}
+	s := segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: restore})
+	if size > 0 {
+		s.SetBlockSize(size)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func databases(t *testing.T, dsns []string) (dbs []*sqlx.DB) {
+	for _, dsn := range dsns {
+		dbs = append(dbs, pool(t, dsn, ""))
+	}
+	return dbs
+}
+
+func ensure(t *testing.T, s *segment.Interleaved, tag string, next, step int64) {
+	t.Helper()
+	if err := s.Ensure(t.Context(), tag, next, step); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestInterleavedStore(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
+				dsns := []string{server.Database(t), server.Database(t), server.Database(t)}
+				return segmenttest.Fixture{
+					Several: true,
+					Open:    func() segment.Store { return interleaved(t, 0, false, dsns...) },
+					Put: func(row segment.Row) error {
+						return interleave(t, 0, dsns...).Ensure(t.Context(), row.Tag, row.MaxID, row.Step)
+					},
+					Delete: func(tag string) error {
+						for _, db := range databases(t, dsns) {
+							db.MustExec("DELETE FROM leaf_alloc WHERE biz_tag = ?", tag)
+						}
+						return nil
+					},
+				}
+			})
+		})
+	}
+}
+
+// The step is in the rows' descriptions; what cannot be used there is refused.
+func TestInterleavedRows(t *testing.T) {
+	ctx := t.Context()
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	s := interleave(t, 1000, dsns...)
+	if err := s.Ensure(ctx, "a", 1, 101); !is[*segment.RowError](err) {
+		t.Error(err)
+	}
+	ensure(t, s, "a", 1, 10)
+	set := func(query string) {
+		t.Helper()
+		for _, db := range dbs {
+			db.MustExec("UPDATE leaf_alloc SET " + query)
+		}
+	}
+	set("description = REPLACE(description, 'step 10', 'step 20')")
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Step != 20 || r.Start != r.End {
+		t.Error(r, err)
+	}
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 20, Step: 20}); err != nil || r.Step != 20 || r.End != r.Start+20 {
+		t.Error(r, err)
+	}
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 1000}); !is[*idgen.CountError](err) {
+		t.Error(r, err)
+	}
+	for _, query := range []string{"description = REPLACE(description, 'step 20', 'step 0')", "step = 10", "max_id = 2500 + max_id % 1000", "description = NULL"} {
+		before := make([]struct {
+			MaxID       int64  `db:"max_id"`
+			Description string `db:"description"`
+		}, len(dbs))
+		for k, db := range dbs {
+			if err := db.Get(&before[k], "SELECT max_id, description FROM leaf_alloc"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		set(query)
+		if r, err := interleave(t, 1000, dsns...).Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.StoresError](err) {
+			t.Errorf("%s: %v, %v", query, r, err)
+		}
+		for k, db := range dbs {
+			db.MustExec("UPDATE leaf_alloc SET max_id = ?, step = 0, description = ?", before[k].MaxID, before[k].Description)
+		}
+	}
+	// All stores go back: who fetched from them refuses that.
+	set("max_id = max_id - 15 WHERE max_id % 1000 > 20")
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Step: 20}); err != nil || r.Start < 1000 {
+		t.Error("the store that went back: ", r, err)
+	}
+	// The end.
+	if err := s.Ensure(ctx, "z", math.MaxInt64-500, 10); !errors.Is(err, idgen.ErrExhausted) {
+		t.Error(err)
+	}
+	ensure(t, s, "y", 1, 10)
+	if r, err := s.Fetch(ctx, segment.Request{Tag: "y", N: 10, Floor: math.MaxInt64 - 500}); !errors.Is(err, idgen.ErrExhausted) {
+		t.Error(r, err)
+	}
+}
+
+// Ids begin at 1, those of a call are consecutive, and any two stores may be away once
+// all are in one round.
+func TestInterleaved(t *testing.T) {
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	s := interleaved(t, 0, false, dsns...)
+	for range 2 {
+		ensure(t, s, "a", 1, 1000)
+	}
+	g := segment.New(s, "a", nil)
+	defer g.Close()
+	next := func(g *segment.Generator, n int, block int64) {
+		t.Helper()
+		for range 3 {
+			if id, err := g.Next(t.Context(), n); err != nil || id/100_000_000 != block {
+				t.Fatal(id, err)
+			}
+		}
+	}
+	if id, err := g.Next(t.Context(), 3); err != nil || id != 1 {
+		t.Fatal(id, err)
+	}
+	next(g, 5, 0)
+	dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
+	other := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
+	defer other.Close()
+	next(other, 5, 1)
+	dbs[1].MustExec("RENAME TABLE leaf_alloc TO away")
+	next(g, 2000, 2)
+	next(other, 2000, 2)
+	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
+	dbs[2].MustExec("RENAME TABLE leaf_alloc TO away")
+	last := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
+	defer last.Close()
+	next(last, 5, 0)
+}
+
+// Stores that were not named like that from the first are refused, and nobody else draws
+// from their rows.
+func TestInterleavedOthers(t *testing.T) {
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	ensure(t, interleave(t, 0, dsns...), "a", 1, 1000)
+	for name, others := range map[string][]string{
+		"order": {dsns[1], dsns[0], dsns[2]},
+		"fewer": dsns[:2],
+		"more":  append(dsns[:3:3], mysqltest.Database(t)),
+		"twice": {dsns[0], dsns[0], dsns[2]},
+	} {
+		s := interleave(t, 0, others...)
+		for range 2 {
+			for what, err := range map[string]error{
+				"Ensure": s.Ensure(t.Context(), "a", 1, 1000),
+				"Fetch":  func() error { _, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); return err }(),
+			} {
+				if !is[*segment.StoresError](err) {
+					t.Errorf("%s: %s: %v", name, what, err)
+				}
+			}
+		}
+	}
+	if r, err := segment.NewAllocStore(dbs[1], "leaf_alloc").Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); !is[*segment.RowError](err) {
+		t.Error("one of them alone: ", r, err)
+	}
+	dbs[0].MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('b', 500, 10)") // Leaf's
+	s := interleave(t, 0, dsns...)
+	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "b", N: 10}); !is[*segment.StoresError](err) {
+		t.Error("a row of Leaf's: ", r, err)
+	}
+	if err := s.Ensure(t.Context(), "b", 1, 10); !is[*segment.StoresError](err) {
+		t.Error("beside a row of Leaf's: ", err)
+	}
+	if _, err := s.Fetch(t.Context(), segment.Request{Tag: "c", N: 10}); !is[*segment.UnknownTagError](err) {
+		t.Error(err)
+	}
+}
+
+// A key that comes from elsewhere moves all stores: nobody gives ids up to it any more.
+func TestInterleavedKeys(t *testing.T) {
+	dsns := three(t)
+	ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
+	var gs []*segment.Generator
+	for k := range 3 { // each draws from another store
+		order := interleave(t, 1000, dsns...)
+		g := segment.New(order, "a", nil)
+		defer g.Close()
+		gs = append(gs, g)
+		_ = k
+	}
+	highest := int64(0)
+	for _, key := range []int64{5, 6, 7, 70, 999, 1000, 1001, 1500, 2999, 3000, 3001, 1_000_000, 1_000_001} {
+		g := gs[key%3]
+		if err := g.Skip(t.Context(), key); err != nil {
+			t.Fatal(key, err)
+		}
+		highest = max(highest, key)
+		for _, fresh := range []*segment.Generator{g, segment.New(interleave(t, 1000, dsns...), "a", nil)} {
+			for range 25 {
+				if id, err := fresh.Next(t.Context(), 1); err != nil || id <= highest {
+					t.Fatalf("after key %d: %d, %v", highest, id, err)
+				}
+			}
+		}
+	}
+}
+
+// A key that came while the store it belongs to was away is not given out when it is back.
+func TestInterleavedKeyOfAStoreAway(t *testing.T) {
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
+	g := segment.New(interleaved(t, 1000, false, dsns...), "a", nil)
+	defer g.Close()
+	if id, err := g.Next(t.Context(), 1); err != nil || id != 1 {
+		t.Fatal(id, err)
+	}
+	dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
+	for range 40 { // until ids come from the second store
+		if _, err := g.Next(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Skip(t.Context(), 100); err != nil { // the first store's
+		t.Fatal(err)
+	}
+	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
+	other := interleaved(t, 1000, false, dsns...)
+	for range 20 {
+		if r, err := other.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start <= 100 {
+			t.Fatal(r, err)
+		}
+	}
+}
+
+// Stores lose their tables one at a time, while processes draw from them, come and go:
+// no id comes twice.
+func TestInterleavedStorm(t *testing.T) {
+	dsns := three(t)
+	dbs := databases(t, dsns)
+	const size = 20_000
+	ensure(t, interleave(t, size, dsns...), "a", 1, 10)
+	var ids idcheck.Collector
+	var stop atomic.Bool
+	var fetches atomic.Int64
+	var wg sync.WaitGroup
+	for range 6 {
+		wg.Go(func() {
+			low := int64(1)
+			for !stop.Load() { // one process after the other
+				s := interleave(t, size, dsns...)
+				r := ids.Recorder()
+				for range 50 + rand.IntN(200) {
+					q := segment.Request{Tag: "a", N: 1 + rand.Int64N(40), Step: 10}
+					if rand.IntN(3000) == 0 {
+						q.Floor, q.Raise = low+rand.Int64N(3*size), true
+					}
+					got, err := s.Fetch(t.Context(), q)
+					if err != nil {
+						t.Error(err)
+						break
+					}
+					fetches.Add(1)
+					if low = got.End; got.Start < got.End {
+						r.Add(got.Start, int(got.End-got.Start))
+					}
+				}
+				s.Close()
+			}
+		})
+	}
+	losses := 0
+	for ; losses < 6 && !t.Failed(); losses++ {
+		for n := fetches.Load(); fetches.Load() < n+300; { // in the round that the stores are in
+			time.Sleep(time.Millisecond)
+		}
+		dbs[losses%3].MustExec("DROP TABLE leaf_alloc")
+		whole(t, dbs, "a")
+	}
+	stop.Store(true)
+	wg.Wait()
+	report := ids.Verify(t)
+	t.Logf("%d losses, ids %+v", losses, report)
+}
+
+// whole waits until all stores have the tag's row again, as one of their set.
+func whole(t *testing.T, dbs []*sqlx.DB, tag string) {
+	t.Helper()
+	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		sets := map[string]bool{}
+		var err error
+		for _, db := range dbs {
+			var mark string
+			err = errors.Join(err, db.Get(&mark, "SELECT description FROM leaf_alloc WHERE biz_tag = ?", tag))
+			_, set, _ := strings.Cut(mark, ", set ")
+			sets[set] = true
+		}
+		if err == nil && len(sets) == 1 && !sets["new"] {
+			return
+		}
+		if time.Since(began) > 30*time.Second {
+			t.Error(fmt.Errorf("not whole: %v, %w", sets, err))
+			return
+		}
+	}
+}

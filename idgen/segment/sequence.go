@@ -1,0 +1,118 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// SequenceStore is a plain table of sequences, t_sequence, a row each, in the layout
+// that schemas with such a table mostly have:
+//
+//	name           the sequence's
+//	current_value  the last id that was given out, so that the next one is current_value + 1
+//	increment      how many ids a fetch takes; the ids in between are used too
+//	min_value      the lowest id       (this column and those below may be missing)
+//	max_value      the highest id
+//	cycle          1: after max_value comes min_value again, see [Cycle]; 0: never
+//
+// A function nextval that sets current_value = current_value + increment and returns it
+// may draw from the same rows. MyCAT may not: it uses ids above current_value. Where the
+// columns are called something else, a view can give them these names.
+//
+// Sequences that descend are refused.
+type SequenceStore struct{ counter }
+
+// NewSequenceStore returns the store on table, which is t_sequence's name or db.name,
+// unquoted. The pool is as for [NewAllocStore].
+func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
+	s := &SequenceStore{counter{db: db, table: quoteTable(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
+	s.read = func(ctx context.Context, c *sql.Conn, name string) (row, bool, error) {
+		r, cycle, autocommit, err := s.readSequence(ctx, c, name)
+		if err == nil && cycle {
+			err = &RowError{name, s.table, "cycle is 1, and ids that are kept in memory could be given out again before they are used", "set cycle = 0, or have it drawn from through segment.Cycle, as processes do that start from now on"}
+		}
+		return r, autocommit, err
+	}
+	return s
+}
+
+func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, cycle, autocommit bool, err error) {
+	all, err := s.cells(ctx, c, name, "*")
+	if err != nil {
+		return r, false, false, err
+	}
+	odd := func(column, reason, fix string) error {
+		return &RowError{name, s.table, column + " is " + null(all[column]) + ", " + reason, fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.table, column, fix, s.tag, quote(name))}
+	}
+	// A column that is not there, or NULL, is as good as its default.
+	number := func(column string, byDefault int64) int64 {
+		c, ok := all[column]
+		switch {
+		case !ok:
+			return byDefault
+		case !c.Valid:
+			r.as += " AND `" + column + "` IS NULL"
+			return byDefault
+		case c.typ == "BIT":
+			c.String = strconv.Itoa(int(c.String[len(c.String)-1]))
+		}
+		v, perr := strconv.ParseInt(c.String, 10, 64)
+		if perr != nil && !errors.Is(perr, strconv.ErrRange) && err == nil {
+			err = odd(column, "not a whole number", strconv.FormatInt(byDefault, 10))
+		}
+		r.as += fmt.Sprintf(" AND `%s` = %s", column, c.String)
+		return v
+	}
+	least, most := number("min_value", 0), number("max_value", maxEnd-1)
+	cycle = number("cycle", 0) != 0
+	r.least, r.end = max(least, 0), min(most, maxEnd-1)+1
+	if err == nil && r.least >= r.end {
+		err = odd("max_value", fmt.Sprintf("not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
+	}
+	if v, perr := strconv.ParseInt(all["increment"].String, 10, 64); err == nil && perr == nil && v < 0 {
+		err = odd("increment", "and a sequence that descends cannot number the rows of a statement in their order", "1000")
+	}
+	if err == nil {
+		r.step, err = s.readStep(name, "increment", all["increment"])
+	}
+	if err == nil {
+		r.next, err = s.readNext(name, all["current_value"])
+	}
+	return r, cycle, all.autocommit(), err
+}
+
+// Create creates the table where it does not exist, looking first as
+// [AllocStore.Create] does.
+func (s *SequenceStore) Create(ctx context.Context) error {
+	return s.create(ctx, `
+  name varchar(128) NOT NULL,
+  current_value bigint NOT NULL DEFAULT 0,
+  increment int NOT NULL DEFAULT 1000,
+  min_value bigint NOT NULL DEFAULT 1,
+  max_value bigint NOT NULL DEFAULT 9223372036854775806,
+  cycle tinyint NOT NULL DEFAULT 0,
+  PRIMARY KEY (name)
+`)
+}
+
+// Ensure adds a row for the sequence where it has none; a row that is there stays as it
+// is. next is the first id to be issued: highest id in use + 1.
+func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment int64) error {
+	return s.ensure(ctx, name, next, increment)
+}
+
+// Row returns the sequence's row without moving it, or *UnknownTagError: MaxID is
+// current_value + 1, or min_value if that is higher.
+func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
+	err = s.retry(ctx, func(c *sql.Conn) error {
+		found, cycle, autocommit, err := s.readSequence(ctx, c, name)
+		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step, Cycle: cycle}
+		return s.unlock(ctx, c, autocommit, err)
+	})
+	return r, err
+}

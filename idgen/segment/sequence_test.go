@@ -1,0 +1,254 @@
+package segment_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// The store passes what leaf_alloc passes, as Create makes the table and as most schemas
+// have it: with three columns.
+func TestSequenceStore(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for name, c := range map[string]struct{ table, params string }{
+			"created":       {},
+			"found rows":    {params: "clientFoundRows=true&sql_mode=%27%27"},
+			"no autocommit": {params: "autocommit=0"},
+			"three columns": {table: "CREATE TABLE t_sequence (name VARCHAR(128) PRIMARY KEY, current_value BIGINT NOT NULL, increment INT NOT NULL DEFAULT 1) CHARSET=utf8mb4"},
+		} {
+			t.Run(server.Name+"/"+name, func(t *testing.T) {
+				t.Parallel() // what went back is looked at for a while
+				dsn := server.Database(t)
+				segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
+					db := pool(t, dsn, "")
+					db.MustExec("DROP TABLE IF EXISTS t_sequence")
+					least := ", 0" // ids begin at 1, whatever the row's least is
+					columns := "name, current_value, increment, min_value"
+					if c.table != "" {
+						db.MustExec(c.table)
+						least, columns = "", "name, current_value, increment"
+					} else if err := segment.NewSequenceStore(db, "t_sequence").Create(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					return segmenttest.Fixture{
+						Open: func() segment.Store { return segment.NewSequenceStore(pool(t, dsn, c.params), "t_sequence") },
+						Put: func(row segment.Row) error {
+							_, err := db.Exec("REPLACE INTO t_sequence ("+columns+") VALUES (?, ?, ?"+least+")", row.Tag, max(row.MaxID, math.MinInt64+1)-1, row.Step)
+							return err
+						},
+						Delete: func(tag string) error {
+							_, err := db.Exec("DELETE FROM t_sequence WHERE name = ?", tag)
+							return err
+						},
+					}
+				})
+			})
+		}
+	}
+}
+
+// sequences creates the table with one row, of which values are min_value, max_value and
+// cycle.
+func sequences(t *testing.T, dsn string, current, increment int64, values string) (*sqlx.DB, *segment.SequenceStore) {
+	t.Helper()
+	db := pool(t, dsn, "")
+	s := segment.NewSequenceStore(db, "t_sequence")
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	db.MustExec(fmt.Sprintf("INSERT INTO t_sequence VALUES ('a', %d, %d, %s)", current, increment, values))
+	return db, s
+}
+
+// Tables as people have made them.
+func TestSequenceStoreOddTables(t *testing.T) {
+	const key = "name varchar(50) PRIMARY KEY, current_value bigint, increment int"
+	for name, c := range map[string]struct {
+		columns, values string
+		want            string // in the error; "": the ranges [6, 16) and [16, 26)
+	}{
+		"unsigned":         {columns: "name varchar(50) PRIMARY KEY, current_value bigint unsigned, increment int unsigned"},
+		"more columns":     {columns: "id bigint AUTO_INCREMENT UNIQUE, " + key + ", remarks text, update_time timestamp NULL"},
+		"capitals":         {columns: "NAME varchar(50) PRIMARY KEY, CURRENT_VALUE bigint, INCREMENT int, MAX_VALUE int", values: "MAX_VALUE = 99"},
+		"null limits":      {columns: key + ", min_value int, max_value int, cycle char(1)"},
+		"decimal limits":   {columns: key + ", min_value decimal(30), max_value decimal(30)", values: "min_value = 1, max_value = 999999999999999999999999999999"},
+		"bit":              {columns: key + ", cycle bit(1)", values: "cycle = b'0'"},
+		"bit set":          {columns: key + ", cycle bit(1)", values: "cycle = b'1'", want: "cycle is 1"},
+		"cycle":            {columns: key + ", cycle boolean", values: "cycle = true", want: "cycle is 1"},
+		"cycle in letters": {columns: key + ", cycle char(1)", values: "cycle = 'Y'", want: "cycle is Y, not a whole number"},
+		"int":              {columns: "name varchar(50) PRIMARY KEY, current_value int, increment int", want: "current_value is of type INT"},
+		"descending":       {columns: key, values: "increment = -1", want: "descends"},
+		"end":              {columns: key + ", max_value int", values: "max_value = 14", want: "used up"},
+		"no room":          {columns: key + ", min_value int, max_value int", values: "min_value = 9, max_value = 8", want: "not above min_value"},
+		"null":             {columns: key, values: "current_value = NULL", want: "current_value is NULL"},
+		"no such column":   {columns: "name varchar(50) PRIMARY KEY, current_value bigint, step int", want: "increment"},
+	} {
+		for _, server := range mysqltest.Targets(t) {
+			t.Run(name+"/"+server.Name, func(t *testing.T) {
+				db := pool(t, server.Database(t), "")
+				db.MustExec("CREATE TABLE t_sequence (" + c.columns + ")")
+				increment := ", increment = 10"
+				if strings.Contains(c.columns, "step") {
+					increment = ""
+				}
+				db.MustExec("INSERT INTO t_sequence SET name = 'a', current_value = 5" + increment)
+				if c.values != "" {
+					db.MustExec("UPDATE t_sequence SET " + c.values)
+				}
+				s := segment.NewSequenceStore(db, "t_sequence")
+				for i := range int64(2) {
+					r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10, Floor: 1})
+					switch {
+					case c.want == "" && (err != nil || r != segment.Range{Start: 6 + 10*i, End: 16 + 10*i, Step: 10}):
+						t.Fatal(r, err)
+					case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || r != segment.Range{}):
+						t.Fatal(r, err)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A table whose columns are called otherwise is read through a view.
+func TestSequenceStoreView(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		db.MustExec("CREATE TABLE tb_sequence (seq_name varchar(50) PRIMARY KEY, current_val bigint, increment_val int)")
+		db.MustExec("INSERT INTO tb_sequence VALUES ('a', 41, 10)")
+		db.MustExec("CREATE VIEW t_sequence AS SELECT seq_name AS name, current_val AS current_value, increment_val AS increment FROM tb_sequence")
+		s := segment.NewSequenceStore(db, "t_sequence")
+		for i := range int64(3) {
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 42+10*i || r.Step != 10 {
+				t.Fatal(server.Name, r)
+			}
+		}
+	}
+}
+
+// The function that everybody has may draw from the same row.
+func TestSequenceStoreBesideNextval(t *testing.T) {
+	db, s := sequences(t, mysqltest.Database(t), 0, 7, "1, 9223372036854775806, 0")
+	var ids idcheck.Collector
+	var wg sync.WaitGroup
+	for range 4 {
+		r, g := ids.Recorder(), segment.New(s, "a", nil)
+		defer g.Close()
+		wg.Go(func() {
+			for range 300 {
+				first, err := g.Next(t.Context(), 3)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				r.Add(first, 3)
+			}
+		})
+		r = ids.Recorder()
+		wg.Go(func() {
+			for range 100 {
+				tx := db.MustBegin()
+				var id int64
+				tx.MustExec("UPDATE t_sequence SET current_value = current_value + increment WHERE name = 'a'")
+				if err := tx.Get(&id, "SELECT current_value FROM t_sequence WHERE name = 'a'"); err != nil {
+					t.Error(err)
+				}
+				if err := tx.Commit(); err != nil {
+					t.Error(err)
+				}
+				r.Add(id, 1)
+			}
+		})
+	}
+	wg.Wait()
+	ids.Verify(t)
+}
+
+// min_value, max_value and an increment of 1: the ids of one call are consecutive, and
+// the end is an error.
+func TestSequenceLimits(t *testing.T) {
+	db, s := sequences(t, mysqltest.Database(t), 0, 1, "1000, 1040, 0")
+	if row, err := s.Row(t.Context(), "a"); err != nil || row != (segment.Row{Tag: "a", MaxID: 1000, Step: 1}) {
+		t.Fatal(row, err)
+	}
+	g := segment.New(s, "a", nil)
+	defer g.Close()
+	var ids idcheck.Collector
+	r := ids.Recorder()
+	for range 8 {
+		first, err := g.Next(t.Context(), 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(first, 3)
+	}
+	if report := ids.Verify(t); report.Min != 1000 {
+		t.Fatal(report)
+	}
+	for {
+		first, err := g.Next(t.Context(), 1)
+		if errors.Is(err, idgen.ErrExhausted) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Add(first, 1)
+	}
+	if report := ids.Verify(t); report.Max != 1040 {
+		t.Fatal(report)
+	}
+	db.MustExec("UPDATE t_sequence SET max_value = 2000") // found at once
+	if id, err := g.Next(t.Context(), 10); err != nil || id != 1041 {
+		t.Fatal(id, err)
+	}
+}
+
+func TestSequenceRows(t *testing.T) {
+	ctx := t.Context()
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		s := segment.NewSequenceStore(db, "t_sequence")
+		for range 2 {
+			if err := s.Create(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := s.Row(ctx, "it's")
+		if !is[*segment.UnknownTagError](err) {
+			t.Fatal(err)
+		}
+		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id>", "4711"))
+		if row, err := s.Row(ctx, "it's"); err != nil || row != (segment.Row{Tag: "it's", MaxID: 4712, Step: 1000}) {
+			t.Fatal(row, err)
+		}
+		for _, next := range []int64{500, 1, 9999} { // the first one counts
+			if err := s.Ensure(ctx, "a", next, 10); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 500 {
+			t.Fatal(r)
+		}
+		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
+		_, err = s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
+		if !is[*segment.RolledBackError](err) {
+			t.Fatal(err)
+		}
+		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id in all tables and shards of this tag>", "600"))
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start != 1_000_601 {
+			t.Fatal(r)
+		}
+	}
+}
