@@ -146,9 +146,6 @@ func check(cfg *Config) error {
 		case r.Exclude:
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerSource == nil:
-			return &ConfigError{"leafWorker", fmt.Sprintf("missing, and table %s takes snowflakes", r.Table),
-				"name a source of worker ids, for example leafWorker=static(7) or leafWorker=nacos(127.0.0.1:8848)"}
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 
@@ -19,13 +20,15 @@ const storeConns = 4
 
 // A segments is one leaf_alloc with the generators that draw on it. Connectors
 // of one process that name the same one share it, and so the segments: two
-// pools must not each draw ranges that one of them would waste.
+// pools must not each draw ranges that one of them would waste. Leases of worker
+// ids that are kept beside it share its pool.
 type segments struct {
 	key  string // "" is never shared
 	refs int    // guarded by shared.Mutex
 
-	db    *sql.DB // nil for a store of the caller's
-	alloc *segment.AllocStore
+	db    *sql.DB
+	where string              // the database, for people
+	alloc *segment.AllocStore // nil for a store of the caller's
 	store segment.Store
 	log   *slog.Logger
 
@@ -44,9 +47,12 @@ var shared = struct {
 // waits for ids.
 func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	if cfg.SegmentStore != nil {
-		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[string]*segment.Generator)}, nil
+		return &segments{
+			refs: 1, db: ownPool(own, storeConns), where: describe(cfg.MySQL), store: cfg.SegmentStore,
+			log: cfg.logger(), tags: make(map[string]*segment.Generator),
+		}, nil
 	}
-	connector, key := own, ""
+	connector, key, where := own, "", describe(cfg.MySQL)
 	switch {
 	case cfg.Store != "":
 		store, err := ParseDSN(cfg.Store)
@@ -56,7 +62,7 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		if connector, err = mysql.NewConnector(ownMySQL(store.MySQL)); err != nil {
 			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 		}
-		key = store.MySQL.FormatDSN()
+		key, where = store.MySQL.FormatDSN(), describe(store.MySQL)
 	case cfg.MySQL != nil:
 		key = cfg.MySQL.FormatDSN()
 	}
@@ -70,11 +76,29 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	}
 	db := ownPool(connector, storeConns)
 	alloc := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable)
-	s := &segments{key: key, refs: 1, db: db, alloc: alloc, store: alloc, log: cfg.logger(), tags: make(map[string]*segment.Generator)}
+	s := &segments{
+		key: key, refs: 1, db: db, where: where, alloc: alloc, store: alloc,
+		log: cfg.logger(), tags: make(map[string]*segment.Generator),
+	}
 	if key[0] != 0 {
 		shared.segments[key] = s
 	}
 	return s, nil
+}
+
+// describe names a database for people, without secrets.
+func describe(cfg *mysql.Config) string {
+	if cfg == nil {
+		return "MySQL"
+	}
+	return fmt.Sprintf("MySQL %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+}
+
+// retain adds an owner, who releases it.
+func (s *segments) retain() {
+	shared.Lock()
+	defer shared.Unlock()
+	s.refs++
 }
 
 // generator returns the one generator of a tag.
@@ -109,9 +133,6 @@ func (s *segments) release() error {
 		closing.Go(func() { g.Close() })
 	}
 	closing.Wait()
-	if s.db == nil {
-		return nil
-	}
 	return s.db.Close()
 }
 
@@ -125,7 +146,7 @@ func newGenerators(cfg *Config, own driver.Connector) (g generators, err error) 
 	if g.segments, err = newSegments(cfg, own); err != nil {
 		return g, err
 	}
-	if g.snowflakes, err = newSnowflakes(cfg); err != nil {
+	if g.snowflakes, err = newSnowflakes(cfg, g.segments); err != nil {
 		g.segments.release() // in this order: a lease of the caller's stays open
 	}
 	return g, err

@@ -38,6 +38,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -71,6 +72,7 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
 		Identity: s.identity,
 		Time:     s.time,
+		Last:     s.last,
 	}
 }
 
@@ -165,6 +167,19 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		return "group " + group.String, nil
 	}
 	return "server " + server, nil
+}
+
+// last is the worker id that was given back last by a process of this host, as
+// far as a read shows it. A nonce is 32 characters where somebody had the slot.
+func (s *slots) last(ctx context.Context) (slot int, ok bool) {
+	host, err := os.Hostname()
+	if err != nil {
+		return 0, false
+	}
+	err = s.db.QueryRowContext(ctx, fmt.Sprintf(
+		"SELECT worker_id FROM %s WHERE worker_id >= 0 AND free AND CHAR_LENGTH(nonce) = 32 AND SUBSTRING_INDEX(owner, ':', 1) = %s ORDER BY hw DESC LIMIT 1",
+		s.table, literal(host))).Scan(&slot)
+	return slot, err == nil
 }
 
 // time is the server's clock.

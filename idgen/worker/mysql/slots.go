@@ -126,9 +126,11 @@ func (s *slots) update(slot int, d, was worker.Doc) string {
 		values(was, "nonce = %s AND hw = %d AND free = %t AND owner = %s AND registry = %s"))
 }
 
-// values writes a document's five columns. Texts are hexadecimal, so that they
-// mean the same under every sql_mode and character set.
+// values writes a document's five columns.
 func values(d worker.Doc, format string) string {
-	text := func(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }
-	return fmt.Sprintf(format, text(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, text(strings.ToValidUTF8(d.Owner, "?")), text(d.Registry))
+	return fmt.Sprintf(format, literal(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, literal(strings.ToValidUTF8(d.Owner, "?")), literal(d.Registry))
 }
+
+// literal writes a text so that it means the same under every sql_mode and
+// character set.
+func literal(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }
