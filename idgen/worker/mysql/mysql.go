@@ -66,7 +66,7 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: quoteTable(table), create: cfg.Create}
+	s := &slots{db: db, table: quoteTable(table), create: cfg.Create, turn: make(chan struct{}, 1)}
 	return worker.Source{
 		Slots:    s,
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
@@ -124,49 +124,37 @@ func (s *slots) explained(err error) error {
 // the primary.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	var (
-		autocommit bool
-		server     string
+		autocommit, galera bool
+		server, group      string
 	)
 	ask := func(what string, into ...any) error {
 		return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 	}
+	unknown := func(err error) bool { return isServerError(err, errUnknownVariable) }
 	err := ask("@@autocommit, @@server_uuid", &autocommit, &server)
-	mariaDB := isServerError(err, errUnknownVariable)
-	if mariaDB {
-		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port)", &autocommit, &server)
+	if unknown(err) { // MariaDB
+		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on", &autocommit, &server, &galera)
+	} else if err == nil {
+		if err = ask("COALESCE(@@group_replication_group_name, '')", &group); err == nil || unknown(err) {
+			err = ask("@@global.wsrep_on", &galera) // Percona XtraDB Cluster
+		}
+		if unknown(err) {
+			err = nil
+		}
 	}
 	switch {
 	case err != nil:
 		return "", err
 	case !autocommit:
-		return "", &autocommitError{}
+		return "", autocommitError{}
+	case group != "":
+		return "group " + group, nil
+	case !galera:
+		return "server " + server, nil
 	}
-	var (
-		galera bool
-		group  sql.NullString
-	)
-	if err := ask("@@global.wsrep_on", &galera); err != nil && !isServerError(err, errUnknownVariable) {
-		return "", err
-	}
-	if galera {
-		var name, uuid string
-		err := s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &uuid)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return "", err
-		}
-		if uuid != "" {
-			return "galera " + uuid, nil
-		}
-	}
-	if !mariaDB {
-		if err := ask("@@group_replication_group_name", &group); err != nil && !isServerError(err, errUnknownVariable) {
-			return "", err
-		}
-	}
-	if group.String != "" {
-		return "group " + group.String, nil
-	}
-	return "server " + server, nil
+	var name string
+	err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &group)
+	return "galera " + group, err
 }
 
 // last is the worker id that was given back last by a process of this host, as
@@ -192,12 +180,12 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 // autocommitError says that what is told OK may be rolled back later.
 type autocommitError struct{}
 
-func (*autocommitError) Error() string {
+func (autocommitError) Error() string {
 	return "leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"
 }
 
 // Permanent says that trying again soon does not help.
-func (*autocommitError) Permanent() bool { return true }
+func (autocommitError) Permanent() bool { return true }
 
 // quoteTable quotes [db.]table.
 func quoteTable(name string) string {

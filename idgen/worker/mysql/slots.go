@@ -18,6 +18,10 @@ type slots struct {
 	db     *sql.DB
 	table  string // quoted
 	create bool
+
+	// turn holds one token: a search, which reads many slots at once, is to take
+	// one connection and not all that the server has.
+	turn chan struct{}
 }
 
 // definition creates the table.
@@ -36,6 +40,12 @@ func (s *slots) definition() string {
 
 // withTable does something to the table, and again if it had to be created.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	err := do()
 	if s.create && isServerError(err, errNoTable) {
 		if _, err = s.db.ExecContext(ctx, s.definition()); err == nil {
