@@ -9,24 +9,26 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// TestStorm kills the server again and again, and replaces it by one that lacks
-// the last seconds.
+func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
+
+// TestStorm kills the server twice, and replaces it by one that lacks the last
+// seconds.
 func TestStorm(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			workertest.Storm(t, startPair(t, kind).fixture(t), 15*time.Second)
+			f := startPair(t, kind).fixture(t)
+			over := func() error { return nil }
+			workertest.Storm(t, f, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
+				over, err = f.FailOver()
+				return err
+			}, func() error { return over() })
 		})
 	}
 }
 
 func BenchmarkWorker(b *testing.B) {
 	for _, kind := range kinds {
-		b.Run(string(kind), func(b *testing.B) {
-			p := startPair(b, kind)
-			workertest.Bench(b, p.fixture)
-		})
+		b.Run(string(kind), func(b *testing.B) { workertest.Bench(b, startPair(b, kind).fixture) })
 	}
 }
-
-func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections

@@ -1,6 +1,7 @@
 package workertest
 
 import (
+	"context"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -10,87 +11,82 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Storm has 8 processes take worker ids, issue all that they may, and end, crash
-// or be cut off for longer than a lease, for so long, while the registry is
-// stopped and started again and again. In the end it fails over, if it can, to a
-// server that lacks the last seconds, and those that hold worker ids go on.
-func Storm(t testing.TB, f Fixture, d time.Duration) {
-	t.Helper()
-	const (
-		processes = 8
-		after     = 2 * lease // the fail-over
-	)
+// Storm has processes start, issue, crash, end and start again for so long, while the registry is disturbed: by each of the
+// functions in turn, one every tenth of the time. No time may be issued twice under one worker id, and in the end all
+// processes that are asked to must have worker ids again.
+//
+// Where history is lost, worker ids that nobody holds are to be had a lease and a minute later: a storm that is to see them
+// used again has to last longer.
+func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
-	cfg := among(2 * processes)
+	cfg := worker.Config{Workers: 2 * processes}
 	k.inUse(cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
 	var (
-		leases, outages atomic.Int64
-		over            = time.Now().Add(d)
-		wg              sync.WaitGroup
+		wg           sync.WaitGroup
+		lives, taken atomic.Int64
 	)
 	for range processes {
 		wg.Go(func() {
-			for time.Now().Before(over.Add(after)) {
-				if k.live(cfg, over.Add(after)) {
-					leases.Add(1)
+			for ctx.Err() == nil {
+				lives.Add(1)
+				if k.life(ctx, cfg) {
+					taken.Add(1)
 				}
 			}
 		})
 	}
-	if f.Stop != nil {
-		for nap(2*time.Second, 5*time.Second); time.Now().Before(over); nap(2*time.Second, 5*time.Second) {
-			k.ok(f.Stop())
-			nap(0, time.Second)
-			k.ok(f.Start())
-			outages.Add(1)
+	pause := time.NewTicker(max(d/10, time.Second))
+	defer pause.Stop()
+	for i := 0; ctx.Err() == nil; i++ {
+		select {
+		case <-pause.C:
+			if i < len(disturb) {
+				if err := disturb[i](); err != nil {
+					cancel()
+					wg.Wait()
+					t.Fatal(err)
+				}
+			}
+		case <-ctx.Done():
 		}
 	}
-	if f.FailOver != nil {
-		fail, err := f.FailOver()
-		k.ok(err)
-		nap(3*time.Second, 3*time.Second+1)
-		k.ok(fail())
-	}
 	wg.Wait()
-	k.Logf("%d processes, %d leases, %d outages", processes, leases.Load(), outages.Load())
-	if leases.Load() < processes {
-		k.Errorf("%d leases in %v", leases.Load(), d)
+	issued := time.Duration(0)
+	for _, spans := range k.ledger.all {
+		for _, s := range spans {
+			issued += s.to.Sub(s.from)
+		}
+	}
+	t.Logf("%d lives, %d of them with a worker id; %d worker ids issued %v", lives.Load(), taken.Load(), len(k.ledger.all), issued.Round(time.Second))
+	if issued < d {
+		t.Errorf("%d processes issued %v in %v", processes, issued, d)
 	}
 }
 
-// live is the life of a process; it reports whether it had a worker id.
-func (k *kit) live(cfg worker.Config, until time.Time) bool {
+// life is that of one process: it takes a worker id, issues for some seconds, and ends in one way or another.
+func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	p, err := k.tryOpen(0)
 	if err != nil {
-		nap(100*time.Millisecond, 200*time.Millisecond)
+		time.Sleep(100 * time.Millisecond)
 		return false
 	}
 	defer p.Close()
-	if err := p.acquire(k.within(time.Until(until)), cfg); err != nil {
-		nap(100*time.Millisecond, 200*time.Millisecond)
+	if p.acquire(ctx, cfg) != nil {
+		time.Sleep(100 * time.Millisecond)
 		return false
 	}
-	issue := func(d time.Duration) {
-		for end := time.Now().Add(d); time.Now().Before(end) && time.Now().Before(until); nap(0, 40*time.Millisecond) {
-			if rand.IntN(4) == 0 {
-				p.burst()
-			}
-			p.issue()
+	for until := time.Now().Add(lease + rand.N(4*lease)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		p.issue()
+		if rand.IntN(20) == 0 {
+			p.burst()
 		}
 	}
-	issue(rand.N(6 * time.Second))
-	switch rand.IntN(3) {
-	case 0:
+	if rand.IntN(2) == 0 {
 		p.crash()
-	case 1:
-		p.cut.Store(true)
-		issue(lease + time.Second)
-		p.cut.Store(false)
-		issue(2 * time.Second)
+	} else {
+		p.keeper.Close()
 	}
-	p.keeper.Close()
 	return true
 }
-
-// nap sleeps for lo … hi.
-func nap(lo, hi time.Duration) { time.Sleep(lo + rand.N(hi-lo)) }
