@@ -24,6 +24,8 @@ var imports = []struct {
 	{"idgen", nil, append(notStd, "database/sql")},
 	{"idgen/worker", nil, notStd},
 	{"idgen/worker/mysql", []string{"idgen/worker"}, append(clients, "sqlx")},
+	{"idgen/worker/internal/setting", []string{"idgen/worker"}, notStd},
+	{"idgen/worker/etcd", []string{"idgen/worker", "idgen/worker/internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "redis"}},
 	{"idgen/uuid7", nil, notStd},
 	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},

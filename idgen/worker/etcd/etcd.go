@@ -34,6 +34,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -91,8 +92,11 @@ func Open(cfg Config) (worker.Source, error) {
 		MaxUnaryRetries:      1, // attempts: no write is sent twice
 		Logger:               zap.NewNop(),
 	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer to the login within %v; see that it is the right address, and leafEtcdTLS and leafEtcdCA: %w", loginTime, err)
+	}
 	if err != nil {
-		return worker.Source{}, err
+		return worker.Source{}, fmt.Errorf("leafsql: etcd %s: %w", strings.Join(cfg.Servers, ","), err)
 	}
 	prefix := cmp.Or(cfg.Prefix, "leafsql")
 	r := &registry{client: client, prefix: prefix}
