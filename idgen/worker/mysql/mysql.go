@@ -112,7 +112,7 @@ func isServerError(err error, numbers ...uint16) bool {
 func (s *slots) explained(err error) error {
 	switch {
 	case isServerError(err, errNoTable, errNoDatabase, errUnknownDatabase):
-		return &TableError{s.table, "add leafCreate=true, create it beside leaf_alloc (" + s.definition() + "), or name another source as leafWorker", err}
+		return &TableError{s.table, "add leafCreate=true, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(s.definition()), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
 		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
