@@ -16,9 +16,13 @@ import (
 
 // TestWorkerKitOnGalera and the next have processes write to different nodes at
 // the same time. The nodes are one registry.
-func TestWorkerKitOnGalera(t *testing.T) { onCluster(t, clustertest.Galera(t), "galera ") }
+func TestWorkerKitOnGalera(t *testing.T) {
+	t.Parallel()
+	onCluster(t, clustertest.Galera(t), "galera ")
+}
 
 func TestWorkerKitOnGroupReplication(t *testing.T) {
+	t.Parallel()
 	onCluster(t, clustertest.GroupReplication(t), "group ")
 }
 

@@ -23,6 +23,7 @@ var kinds = []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
 func TestWorkerKit(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
 			servers := startPair(t, kind)
 			workertest.Run(t, servers.fixture)
 		})

@@ -38,6 +38,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -158,16 +159,38 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 }
 
 // last is the worker id that was given back last by a process of this host, as
-// far as a read shows it. A nonce is 32 characters where somebody had the slot.
+// far as a read shows it; one of them where several were within some seconds, so
+// that processes that start at once do not meet. A nonce is 32 characters where
+// somebody had the slot.
 func (s *slots) last(ctx context.Context) (slot int, ok bool) {
 	host, err := os.Hostname()
 	if err != nil {
 		return 0, false
 	}
-	err = s.db.QueryRowContext(ctx, fmt.Sprintf(
-		"SELECT worker_id FROM %s WHERE worker_id >= 0 AND free AND CHAR_LENGTH(nonce) = 32 AND SUBSTRING_INDEX(owner, ':', 1) = %s ORDER BY hw DESC LIMIT 1",
-		s.table, literal(host))).Scan(&slot)
-	return slot, err == nil
+	rows, err := s.db.QueryContext(ctx, fmt.Sprintf(
+		"SELECT worker_id, hw FROM %s WHERE worker_id >= 0 AND free AND CHAR_LENGTH(nonce) = 32 AND SUBSTRING_INDEX(owner, ':', 1) = %s ORDER BY hw DESC LIMIT 100",
+		s.table, literal(host)))
+	if err != nil {
+		return 0, false
+	}
+	defer rows.Close()
+	var latest int64
+	for n := 1; rows.Next(); n++ {
+		var (
+			id int
+			hw int64
+		)
+		if rows.Scan(&id, &hw) != nil {
+			break
+		}
+		if latest = max(latest, hw); latest-hw > 10_000 {
+			break
+		}
+		if rand.IntN(n) == 0 { // each of n is as likely
+			slot, ok = id, true
+		}
+	}
+	return slot, ok
 }
 
 // time is the server's clock.
