@@ -181,3 +181,14 @@ func TestStorm(t *testing.T) {
 }
 
 func BenchmarkWorker(b *testing.B) { workertest.Bench(b, startPair(b).fixture) }
+
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := startPair(t)
+	src, err := p.fixture(t).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
+}

@@ -12,8 +12,7 @@ import (
 )
 
 // Storm has processes start, issue, crash, end and start again for so long, while the registry is disturbed: by each of the
-// functions in turn, one every tenth of the time. No time may be issued twice under one worker id, and in the end all
-// processes that are asked to must have worker ids again.
+// functions in turn, one every twentieth of the time. No time may be issued twice under one worker id.
 //
 // Where history is lost, worker ids that nobody holds are to be had a lease and a minute later: a storm that is to see them
 // used again has to last longer.
@@ -37,7 +36,7 @@ func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...f
 			}
 		})
 	}
-	pause := time.NewTicker(max(d/10, time.Second))
+	pause := time.NewTicker(d / 20)
 	defer pause.Stop()
 	for i := 0; ctx.Err() == nil; i++ {
 		select {
@@ -89,4 +88,25 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 		p.keeper.Close()
 	}
 	return true
+}
+
+// LostReply has a write done while what the registry answers gets lost on the network. It must be told unknown, and be there
+// afterwards.
+func LostReply(t *testing.T, s worker.Slots, lose, heal func()) {
+	k := &kit{TB: t}
+	v := k.set(s, 0, doc())
+	d := doc()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	lose()
+	_, r, err := s.Put(ctx, 0, d, v)
+	heal()
+	if r != worker.Unknown || err == nil {
+		t.Errorf("a write whose reply was lost: %v, %v", r, err)
+	}
+	k.eventually("what was written", func() bool {
+		got, _, err := s.Get(k.within(5*time.Second), 0)
+		return err == nil && got == d
+	})
+	k.refused(s, 0, v)
 }
