@@ -41,9 +41,9 @@ type Config struct {
 	SegmentStore segment.Store
 
 	// Worker is the source of worker ids for snowflakes, name(address)
-	// (leafWorker): static(7), env(VAR), ordinal(), or one whose package is
-	// imported, such as nacos(h1:8848,h2:8848). Tables that take snowflakes need
-	// it, or WorkerSource.
+	// (leafWorker): static(7), env(VAR), ordinal(), mysql(), which keeps leases in
+	// the table leaf_worker beside leaf_alloc, or one whose package is imported,
+	// such as nacos(h1:8848,h2:8848). "" is mysql().
 	Worker string
 	// WorkerOptions are the source's own parameters, without leaf and its name:
 	// leafNacosGroup=x is Group: x.

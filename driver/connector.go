@@ -150,9 +150,6 @@ func check(cfg *Config) error {
 			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerSource == nil:
-			return &ConfigError{"leafWorker", fmt.Sprintf("missing, and table %s takes snowflakes", r.Table),
-				"name a source of worker ids, for example leafWorker=static(7) or leafWorker=nacos(127.0.0.1:8848)"}
 		}
 	}
 	return nil

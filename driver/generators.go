@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -20,13 +21,15 @@ const storeConns = 4
 
 // A segments is one leaf_alloc with the generators that draw on it. Connectors
 // of one process that name the same one share it, and so the segments: two
-// pools must not each draw ranges that one of them would waste.
+// pools must not each draw ranges that one of them would waste. Leases of worker
+// ids that are kept beside it share its pool.
 type segments struct {
 	key  string // "" is never shared
 	refs int    // guarded by shared.Mutex
 
-	dbs       []*sql.DB // none for a store of the caller's
-	alloc     allocStore
+	dbs       []*sql.DB              // of leaf_alloc, else the application's; the first holds leaf_worker
+	where     string                 // the first, for people
+	alloc     allocStore             // nil for a store of the caller's
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc
 	store     segment.Store
 	log       *slog.Logger
@@ -49,9 +52,12 @@ var shared = struct {
 // waits for ids.
 func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 	if cfg.SegmentStore != nil {
-		return &segments{store: cfg.SegmentStore, log: cfg.logger(), tags: make(map[source]*segment.Generator)}, nil
+		return &segments{
+			refs: 1, dbs: []*sql.DB{ownPool(own, storeConns)}, where: describe(cfg.MySQL), store: cfg.SegmentStore,
+			log: cfg.logger(), tags: make(map[source]*segment.Generator),
+		}, nil
 	}
-	connectors, key := []driver.Connector{own}, ""
+	connectors, key, where := []driver.Connector{own}, "", describe(cfg.MySQL)
 	switch {
 	case cfg.Store != "":
 		connectors = nil
@@ -64,7 +70,9 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
-			connectors = append(connectors, connector)
+			if connectors = append(connectors, connector); len(connectors) == 1 {
+				where = describe(store.MySQL)
+			}
 			key += store.MySQL.FormatDSN() + "|"
 		}
 	case cfg.MySQL != nil:
@@ -81,7 +89,7 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		s.refs++
 		return s, nil
 	}
-	s := &segments{key: key, refs: 1, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
+	s := &segments{key: key, refs: 1, where: where, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
 	var stores []*segment.AllocStore
 	for _, connector := range connectors {
 		db := ownPool(connector, storeConns)
@@ -99,6 +107,21 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		shared.segments[key] = s
 	}
 	return s, nil
+}
+
+// describe names a database for people, without secrets.
+func describe(cfg *mysql.Config) string {
+	if cfg == nil {
+		return "MySQL"
+	}
+	return fmt.Sprintf("MySQL %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+}
+
+// retain adds an owner, who releases it.
+func (s *segments) retain() {
+	shared.Lock()
+	defer shared.Unlock()
+	s.refs++
 }
 
 // generator returns the one generator of a tag, or of a sequence.
@@ -158,7 +181,7 @@ func newGenerators(cfg *Config, own driver.Connector) (g generators, err error) 
 	if g.segments, err = newSegments(cfg, own); err != nil {
 		return g, err
 	}
-	if g.snowflakes, err = newSnowflakes(cfg); err != nil {
+	if g.snowflakes, err = newSnowflakes(cfg, g.segments); err != nil {
 		g.segments.release() // in this order: a lease of the caller's stays open
 	}
 	return g, err

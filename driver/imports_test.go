@@ -23,11 +23,14 @@ var imports = []struct {
 	{"driver/internal/plancache", nil, append(notStd, "database/sql")},
 	{"idgen", nil, append(notStd, "database/sql")},
 	{"idgen/worker", nil, notStd},
+	{"idgen/worker/mysql", []string{"idgen/worker"}, append(clients, "sqlx")},
+	{"idgen/worker/internal/setting", []string{"idgen/worker"}, notStd},
+	{"idgen/worker/etcd", []string{"idgen/worker", "idgen/worker/internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "redis"}},
 	{"idgen/uuid7", nil, notStd},
 	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
-	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker"}, clients},
+	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
 }
 
 var (

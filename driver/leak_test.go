@@ -18,17 +18,19 @@ func TestCloseEndsEverything(t *testing.T) {
 	plain, other := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 2), tableT, "CREATE TABLE s (id BIGINT PRIMARY KEY, a INT)")
 	plain.Close()
 	other.Close()
-	before := goleak.IgnoreCurrent()
-	db, err := sql.Open(driver.Name, dsn+"?leafTables=t,s::snowflake&leafWorker=static(3)&leafState="+strings.ReplaceAll(t.TempDir(), "/", "%2F")+"&leafNewRegistry=true")
-	if err != nil {
-		t.Fatal(err)
+	for n, source := range []string{"static(3)&leafState=" + strings.ReplaceAll(t.TempDir(), "/", "%2F"), "mysql()&leafCreate=true"} {
+		before := goleak.IgnoreCurrent()
+		db, err := sql.Open(driver.Name, dsn+"?leafTables=t,s::snowflake&leafNewRegistry=true&leafWorker="+source)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5 {
+			insertID(t, db, "INSERT INTO t (a) VALUES (?)", 10*n+i)
+			insertID(t, db, "INSERT INTO s (a) VALUES (?)", i)
+		}
+		if err := db.Close(); err != nil {
+			t.Fatal(err)
+		}
+		goleak.VerifyNone(t, before)
 	}
-	for i := range 5 {
-		insertID(t, db, "INSERT INTO t (a) VALUES (?)", i)
-		insertID(t, db, "INSERT INTO s (a) VALUES (?)", i)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	goleak.VerifyNone(t, before)
 }

@@ -26,5 +26,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if os.Getenv(envInserter) != "" {
+		if err := inserter(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(m.Run())
 }

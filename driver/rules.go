@@ -104,6 +104,11 @@ func ruleError(rule, reason, way string) error {
 	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Way: way}
 }
 
+// takesSnowflakes reports whether the rule's tables need a worker id.
+func (r Rule) takesSnowflakes() bool {
+	return r.Kind == Snowflake && r.Generator == nil && !r.Exclude
+}
+
 // String is the rule as a DSN writes it.
 func (r Rule) String() string {
 	s := r.Table

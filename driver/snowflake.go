@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
+	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
 )
 
 // snowflakes is one generator with its worker id, which pools with an equal
@@ -21,6 +24,7 @@ type snowflakes struct {
 	refs   int             // guarded by sharedSnowflakes.Mutex; 0: it is closing
 	before <-chan struct{} // closed when that of an equal one before was given back
 	over   chan struct{}   // closed when the worker id was, and that before
+	store  *segments       // whose database holds the leases; nil: another source does
 }
 
 var sharedSnowflakes = struct {
@@ -35,10 +39,11 @@ type snowflakeKey struct {
 	layout snowflake.Layout
 }
 
-// newSnowflakes makes or shares the generator on the source that cfg names,
-// nil where it names none.
-func newSnowflakes(cfg *Config) (*snowflakes, error) {
-	if cfg.Worker == "" && cfg.WorkerSource == nil {
+// newSnowflakes makes or shares the generator on the source that cfg names, or
+// on the database that store is in; nil where nothing takes snowflakes.
+func newSnowflakes(cfg *Config, store *segments) (*snowflakes, error) {
+	named := cfg.Worker != "" || cfg.WorkerSource != nil
+	if !named && !slices.ContainsFunc(cfg.Tables, Rule.takesSnowflakes) {
 		return nil, nil
 	}
 	key := snowflakeKey{layout: snowflake.Leaf}
@@ -49,13 +54,24 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 		}
 	}
 	open := cfg.WorkerSource
-	if open != nil {
-		key.own = cfg
-	} else if open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
-		return nil, &ConfigError{"leafWorker", strings.TrimPrefix(err.Error(), "leafsql: "),
-			"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
-	} else {
+	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); {
+	case open != nil:
+		key.own, store = cfg, nil
+	case name != "mysql":
+		store = nil
+		if open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
+			return nil, &ConfigError{"leafWorker", strings.TrimPrefix(err.Error(), "leafsql: "),
+				"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
+		}
 		key.source = sourceKey(cfg)
+	case address != "" || len(cfg.WorkerOptions) > 0:
+		return nil, &ConfigError{"leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore"}
+	default:
+		open = store.workers(cfg)
+		key.source = fmt.Sprintf("mysql()\x00%t\x00%s", cfg.Create, store.key)
+		if store.key == "" || store.key[0] == 0 { // that of a connector whose database is not known
+			key.own = cfg
+		}
 	}
 	sharedSnowflakes.Lock()
 	defer sharedSnowflakes.Unlock()
@@ -64,7 +80,7 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 		other.refs++
 		return other, nil
 	}
-	s := &snowflakes{key: key, refs: 1, over: make(chan struct{})}
+	s := &snowflakes{key: key, refs: 1, over: make(chan struct{}), store: store}
 	if other != nil {
 		s.before = other.over
 	} else {
@@ -86,8 +102,22 @@ func newSnowflakes(cfg *Config) (*snowflakes, error) {
 	if err != nil {
 		return nil, &ConfigError{"leafLease", strings.TrimPrefix(err.Error(), "leafsql: "), "write for example 60s"}
 	}
+	if store != nil {
+		store.retain()
+	}
 	sharedSnowflakes.m[key] = s
 	return s, nil
+}
+
+// workers opens the source of worker ids in the table beside leaf_alloc.
+func (s *segments) workers(cfg *Config) func(context.Context) (worker.Source, error) {
+	table := "leaf_worker"
+	if db, _, ok := strings.Cut(cfg.AllocTable, "."); ok {
+		table = db + "." + table
+	}
+	return func(context.Context) (worker.Source, error) {
+		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: cfg.Create, Name: s.where}), nil
+	}
 }
 
 // sourceKey is equal for configurations whose leafWorker means the same.
@@ -112,6 +142,9 @@ func (s *snowflakes) release() error {
 		return nil
 	}
 	err := s.Close()
+	if s.store != nil {
+		err = errors.Join(err, s.store.release())
+	}
 	<-s.before
 	sharedSnowflakes.Lock()
 	defer sharedSnowflakes.Unlock()

@@ -14,7 +14,7 @@
 //
 // Sources of worker ids are registered by name, as database/sql's drivers are:
 // static(N), env(VAR) and ordinal() are built in, others come with a blank
-// import. A new one implements [Slots], two methods, and passes the package
+// import; mysql() takes a pool, which mysql-leaf gives it. A new one implements [Slots], two methods, and passes the package
 // workertest.
 //
 // The words, and what they are by default:

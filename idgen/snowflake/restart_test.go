@@ -1,0 +1,65 @@
+package snowflake
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+)
+
+// A schema that borrows a worker id and a sequence at the start and returns them
+// at the stop repeats ids when a process starts again in the millisecond in
+// which it ended, or on another machine whose clock is behind. With leases it
+// does not, whether the worker id was given back or not.
+func TestRestartElsewhere(t *testing.T) {
+	for _, text := range []string{"41-5-17", "41-5+5-12"} {
+		layout, err := ParseLayout(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, crash := range []bool{false, true} {
+			var (
+				slots = &workertest.Memory{}
+				ids   []int64
+				had   = -1 // worker id of the life before
+				ended = today
+			)
+			life := func(at time.Time, fresh bool) (first Parts) {
+				bubble(t, at, func(t *testing.T) {
+					open := func(context.Context) (worker.Source, error) {
+						last := func(context.Context) (int, bool) { return had, had >= 0 }
+						return worker.Source{Slots: slots, Name: "test", Last: last}, nil
+					}
+					g, err := New(layout, open, worker.Config{NewRegistry: fresh, Logger: slog.New(slog.DiscardHandler)})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if first = parts(t, g, next(t, g, 1)); fresh {
+						time.Sleep(time.Minute) // until all slots are made
+					}
+					ids = append(ids, draw(t, g, 4, 50)...)
+					had = g.Worker().Worker
+					slots.Fault(func(f *workertest.Faults) { f.Away = crash })
+					ended = time.Now()
+					g.Close()
+					slots.Fault(func(f *workertest.Faults) { f.Away = false })
+				})
+				return first
+			}
+			life(today, true)
+			was, before := had, ended
+			again := life(ended, false) // on another machine, or the same
+			if !crash && (had != was || again.Time.Sub(before) > time.Second) {
+				t.Errorf("%s: worker id %d again as %d, its first id is %v later", text, was, had, again.Time.Sub(before))
+			}
+			back := life(ended.Add(-time.Hour), false)
+			if back.Time.After(before.Add(-50 * time.Minute)) {
+				t.Errorf("%s: an id of %v with the clock an hour before %v", text, back.Time, before)
+			}
+			distinct(t, ids)
+		}
+	}
+}

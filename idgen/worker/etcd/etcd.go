@@ -1,0 +1,126 @@
+// Package etcd leases worker ids through etcd. Applications import it for its
+// effect and name it in the DSN:
+//
+//	import _ "github.com/leafsql/leafsql/idgen/worker/etcd"
+//
+//	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafWorker=etcd(h1:2379,h2:2379,h3:2379)")
+//
+// The servers are members of one cluster. Parameters of the DSN, all optional,
+// are leafEtcdUsername and leafEtcdPassword; leafEtcdTLS (true, or skip-verify),
+// which leafEtcdCA, leafEtcdCert and leafEtcdKey name PEM files for; and
+// leafEtcdPrefix, leafsql if missing, by which several registries share a
+// cluster. Config says the same in Go. The user needs the right to read and
+// write the keys that begin with the prefix and a slash.
+//
+// Every worker id is one key, leafsql/worker/<n>, that is changed by
+// compare-and-set alone: a transaction on its revision and what it holds.
+// leafsql/registry is the registry's own. They have no lease of etcd's, which
+// would end with the cluster's clock, and are not to be edited or deleted while
+// processes run. A holder writes once every sixth of the lease and reads
+// nothing.
+//
+// What etcd has acknowledged a majority has, so that the death of a leader loses
+// nothing. The cluster's id and a random key, which a cluster that was wiped
+// lacks, tell one registry from another. A snapshot that is restored, and
+// --force-new-cluster on a member that is behind, keep both: stop the writers
+// for two minutes before.
+//
+// The package takes no client of the application's: one that sends a write again
+// by itself would not be safe.
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/internal/setting"
+)
+
+func init() { worker.Register("etcd", openDSN) }
+
+func openDSN(_ context.Context, address string, opts worker.Options) (worker.Source, error) {
+	s := setting.Of("Etcd", opts)
+	cfg := Config{
+		Username: s.Text("Username"), Password: s.Text("Password"), Prefix: s.Text("Prefix"),
+		TLS: s.TLS(), Servers: s.Servers(address, "2379"),
+	}
+	if err := s.Err(); err != nil {
+		return worker.Source{}, err
+	}
+	return Open(cfg)
+}
+
+// Config says where the registry is, for Open. Its zero fields have defaults.
+type Config struct {
+	Servers []string // host:port, members of one cluster
+
+	Username, Password string
+	TLS                *tls.Config // nil: no TLS
+
+	Prefix string // of the keys; "" means leafsql
+}
+
+// Open gives the source. Where a user logs in, a server has to answer soon;
+// else nothing is asked before a worker id is wanted.
+func Open(cfg Config) (worker.Source, error) {
+	if len(cfg.Servers) == 0 {
+		return worker.Source{}, errors.New("leafsql: etcd: no server; write for example etcd(h1:2379,h2:2379)")
+	}
+	scheme := "http://"
+	if cfg.TLS != nil {
+		scheme = "https://"
+	}
+	endpoints := make([]string, len(cfg.Servers))
+	for i, s := range cfg.Servers {
+		endpoints[i] = scheme + s
+	}
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
+		DialTimeout:          loginTime, // of logins; without one they wait for ever
+		DialKeepAliveTime:    10 * time.Second,
+		DialKeepAliveTimeout: callTime,
+		MaxUnaryRetries:      1, // attempts: no write is sent twice
+		Logger:               zap.NewNop(),
+	})
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("no answer to the login within %v; see that it is the right address, and leafEtcdTLS and leafEtcdCA: %w", loginTime, err)
+	}
+	if err != nil {
+		return worker.Source{}, fmt.Errorf("leafsql: etcd %s: %w", strings.Join(cfg.Servers, ","), err)
+	}
+	prefix := cmp.Or(cfg.Prefix, "leafsql")
+	r := &registry{client: client, prefix: prefix}
+	return worker.Source{
+		Slots:    r,
+		Name:     "etcd " + strings.Join(cfg.Servers, ",") + ", prefix " + prefix,
+		Identity: r.identity,
+		Close:    client.Close,
+	}, nil
+}
+
+const (
+	loginTime = 5 * time.Second
+
+	// callTime is how long one call waits. A server whose leader has died keeps
+	// it for 7 s, and one that is frozen for ever; another is asked then.
+	callTime = 2 * time.Second
+)
+
+// identity names the cluster. The registry's own document is the random key.
+func (r *registry) identity(ctx context.Context) (string, error) {
+	resp, err := r.ask(ctx, r.key(worker.RegistrySlot))
+	if err != nil {
+		return "", err
+	}
+	return strconv.FormatUint(resp.Header.ClusterId, 16), nil
+}

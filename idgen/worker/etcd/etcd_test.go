@@ -1,0 +1,95 @@
+package etcd
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/testutil/etcdtest"
+)
+
+func TestOptions(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		opts    worker.Options
+		want    string
+	}{
+		{"", nil, `server "" is not of the form host:port; write for example etcd(h1:2379,h2:2379)`},
+		{"root:secret@h1", nil, "an @ in the servers' addresses"},
+		{"h1,h2:0", nil, `server "h2:0"`},
+		{"h1", worker.Options{"Namespace": "x"}, `unknown option "Namespace"; known are Username, Password, Prefix, TLS, CA, Cert, Key`},
+		{"h1", worker.Options{"TLS": "yes"}, "leafEtcdTLS=yes: want true, false or skip-verify"},
+		{"h1", worker.Options{"CA": "/nosuch"}, "leafEtcdTLS"},
+	} {
+		_, err := openDSN(t.Context(), c.address, c.opts)
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("etcd(%s), %v: %v; want %s", c.address, c.opts, err, c.want)
+		}
+	}
+	if _, err := Open(Config{}); err == nil || !strings.Contains(err.Error(), "no server") {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
+// TestAccess leases with what a DSN says of TLS and a user, and not without.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	s := etcdtest.Start(t, etcdtest.Config{TLS: true, Password: "secret"})
+	right := worker.Options{"TLS": "true", "CA": s.CertFile, "Cert": s.CertFile, "Key": s.KeyFile, "Username": "root", "Password": "secret", "Prefix": "a/b"}
+	lease := func(opts worker.Options) error {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		k, err := worker.Keep(func(ctx context.Context) (worker.Source, error) { return openDSN(ctx, s.Addr, opts) }, worker.Config{NewRegistry: true})
+		if err != nil {
+			return err
+		}
+		defer k.Close()
+		status, err := k.Wait(ctx)
+		if err == nil && (!strings.Contains(status.Registry, s.Addr) || strings.Contains(status.Registry, "secret")) {
+			t.Errorf("the registry's name is %q", status.Registry)
+		}
+		return err
+	}
+	if err := lease(right); err != nil {
+		t.Error(err)
+	}
+	for option, wrong := range map[string]string{"Password": "guess", "Username": "", "CA": ""} {
+		opts := worker.Options{}
+		for k, v := range right {
+			opts[k] = v
+		}
+		if opts[option] = wrong; wrong == "" {
+			delete(opts, option)
+		}
+		if option == "Username" {
+			delete(opts, "Password")
+		}
+		if err := lease(opts); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("with %s=%q: %v", option, wrong, err)
+		} else {
+			t.Logf("with %s=%q: %v", option, wrong, err)
+		}
+	}
+}
+
+// A cluster that does not answer is no reason to wait: it is told at once, and
+// asked again.
+func TestNobodyAnswers(t *testing.T) {
+	t.Parallel()
+	src, err := openDSN(t.Context(), "127.0.0.1:1,127.0.0.1:2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	began := time.Now()
+	if _, _, err := src.Slots.Get(ctx, 0); err == nil || time.Since(began) > 9*time.Second {
+		t.Errorf("a read: %v after %v", err, time.Since(began))
+	}
+	if _, r, err := src.Slots.Put(ctx, 0, worker.Initial(), ""); err == nil || r == worker.OK {
+		t.Errorf("a write: %v, %v", r, err)
+	}
+}

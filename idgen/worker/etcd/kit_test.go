@@ -1,0 +1,194 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/etcdtest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+// TestWorkerKit gives each part keys of its own on one server.
+func TestWorkerKit(t *testing.T) {
+	t.Parallel()
+	workertest.Run(t, startPair(t).fixture)
+}
+
+// TestWorkerKitOnACluster has three servers with TLS and a password, which two
+// of them leave.
+func TestWorkerKitOnACluster(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t, etcdtest.Config{TLS: true, Password: "secret"})
+	var parts atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		client := config(c.Nodes[:]...)
+		client.Username, client.Password, client.TLS = "root", "secret", c.ClientConfig().TLS
+		client.Prefix = fmt.Sprintf("kit%d", parts.Add(1))
+		hand := hand{c.ClientConfig(), client.Prefix}
+		return workertest.Fixture{
+			Open:   func(context.Context) (worker.Source, error) { return Open(client) },
+			Outage: 20 * time.Second,
+			Wipe:   hand.wipe,
+			Copy:   func() (func() error, error) { return hand.copyTo(c.ClientConfig()) },
+			Stop: func() error {
+				leader, err := c.Leader()
+				if err != nil {
+					return err
+				}
+				other := c.Nodes[0]
+				if other == leader {
+					other = c.Nodes[1]
+				}
+				return errors.Join(leader.Kill9(), other.Kill9())
+			},
+			Start:   c.Start,
+			Remove:  hand.remove,
+			Corrupt: hand.corrupt,
+		}
+	})
+}
+
+// pair is a server behind a proxy, and another one to go on with.
+type pair struct {
+	proxy           *netfault.Proxy
+	server, standby *etcdtest.Server
+	parts           atomic.Int64
+}
+
+func startPair(t testing.TB) *pair {
+	p := &pair{server: etcdtest.Start(t, etcdtest.Config{}), standby: etcdtest.Start(t, etcdtest.Config{})}
+	p.proxy = netfault.Start(t, p.server.Addr)
+	return p
+}
+
+func config(servers ...*etcdtest.Server) (c Config) {
+	for _, s := range servers {
+		c.Servers = append(c.Servers, s.Addr)
+	}
+	return c
+}
+
+func (p *pair) fixture(t testing.TB) workertest.Fixture {
+	cfg := Config{Servers: []string{p.proxy.Addr()}, Prefix: fmt.Sprintf("kit%d", p.parts.Add(1))}
+	hand := hand{p.server.ClientConfig(), cfg.Prefix}
+	return workertest.Fixture{
+		Open:   func(context.Context) (worker.Source, error) { return Open(cfg) },
+		Outage: 20 * time.Second,
+		Wipe: func() error {
+			if err := p.server.Kill9(); err != nil {
+				return err
+			}
+			return errors.Join(p.server.Wipe(), p.server.Start())
+		},
+		Copy:    func() (func() error, error) { return hand.copyTo(p.server.ClientConfig()) },
+		Stop:    p.server.Kill9,
+		Start:   p.server.Start,
+		Remove:  hand.remove,
+		Corrupt: hand.corrupt,
+		FailOver: func() (func() error, error) {
+			restore, err := hand.copyTo(p.standby.ClientConfig())
+			return func() error {
+				if err := restore(); err != nil {
+					return err
+				}
+				p.proxy.Switch(p.standby.Addr)
+				p.proxy.Cut()
+				t.Cleanup(func() { p.proxy.Switch(p.server.Addr) })
+				return nil
+			}, err
+		},
+	}
+}
+
+// hand changes a registry's keys as people do.
+type hand struct {
+	cfg    clientv3.Config
+	prefix string
+}
+
+func do(cfg clientv3.Config, what func(context.Context, *clientv3.Client) error) error {
+	c, err := clientv3.New(cfg)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	return what(ctx, c)
+}
+
+func (h hand) wipe() error {
+	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Delete(ctx, h.prefix+"/", clientv3.WithPrefix())
+		return err
+	})
+}
+
+func (h hand) key(slot int) string { return (&registry{prefix: h.prefix}).key(slot) }
+
+func (h hand) remove(slot int) error {
+	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Delete(ctx, h.key(slot))
+		return err
+	})
+}
+
+func (h hand) corrupt(slot int) error {
+	return do(h.cfg, func(ctx context.Context, c *clientv3.Client) error {
+		_, err := c.Put(ctx, h.key(slot), "edited by hand")
+		return err
+	})
+}
+
+// copyTo notes what the keys hold; restore makes those of a server hold that,
+// and nothing else.
+func (h hand) copyTo(to clientv3.Config) (restore func() error, err error) {
+	var was *clientv3.GetResponse
+	err = do(h.cfg, func(ctx context.Context, c *clientv3.Client) (err error) {
+		was, err = c.Get(ctx, h.prefix+"/", clientv3.WithPrefix())
+		return err
+	})
+	return func() error {
+		return do(to, func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Delete(ctx, h.prefix+"/", clientv3.WithPrefix())
+			for _, kv := range was.Kvs {
+				_, putErr := c.Put(ctx, string(kv.Key), string(kv.Value))
+				err = errors.Join(err, putErr)
+			}
+			return err
+		})
+	}, err
+}
+
+// TestStorm kills the server twice, and replaces it by one that lacks the last
+// seconds.
+func TestStorm(t *testing.T) {
+	t.Parallel()
+	f := startPair(t).fixture(t)
+	over := func() error { return nil }
+	workertest.Storm(t, f, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
+		over, err = f.FailOver()
+		return err
+	}, func() error { return over() })
+}
+
+func BenchmarkWorker(b *testing.B) { workertest.Bench(b, startPair(b).fixture) }
+
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := startPair(t)
+	src, err := p.fixture(t).Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
+}

@@ -1,0 +1,99 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// registry is worker.Slots. A version is the key's revision and what it holds:
+// revisions begin again when a cluster is wiped.
+type registry struct {
+	client *clientv3.Client
+	prefix string
+}
+
+func (r *registry) key(slot int) string {
+	if slot == worker.RegistrySlot {
+		return r.prefix + "/registry"
+	}
+	return r.prefix + "/worker/" + strconv.Itoa(slot)
+}
+
+func version(revision int64, text string) worker.Version {
+	return worker.Version(strconv.FormatInt(revision, 10) + " " + text)
+}
+
+// Get implements worker.Slots.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	key := r.key(slot)
+	resp, err := r.ask(ctx, key)
+	if err != nil || len(resp.Kvs) == 0 {
+		return worker.Doc{}, "", err
+	}
+	text := string(resp.Kvs[0].Value)
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("key %s: %w", key, err)
+	}
+	return d, version(resp.Kvs[0].ModRevision, text), nil
+}
+
+// ask reads a key as a majority knows it. Reading does no harm twice, so another
+// server is asked when one does not answer.
+func (r *registry) ask(ctx context.Context, key string) (resp *clientv3.GetResponse, err error) {
+	for range len(r.client.Endpoints()) + 1 {
+		attempt, cancel := context.WithTimeout(ctx, callTime)
+		resp, err = r.client.Get(attempt, key)
+		cancel()
+		if err == nil || ctx.Err() != nil || denied(err) {
+			break
+		}
+	}
+	return resp, err
+}
+
+// Put implements worker.Slots.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	key, text := r.key(slot), d.Encode()
+	is := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
+	if expected != "" {
+		number, was, _ := strings.Cut(string(expected), " ")
+		revision, err := strconv.ParseInt(number, 10, 64)
+		if err != nil {
+			return "", worker.Refused, err
+		}
+		is = []clientv3.Cmp{
+			clientv3.Compare(clientv3.ModRevision(key), "=", revision),
+			clientv3.Compare(clientv3.Value(key), "=", was),
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	resp, err := r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
+	if errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) {
+		// Refused at the door; the client has a new token by now.
+		resp, err = r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
+	}
+	switch {
+	case denied(err):
+		return "", worker.Refused, err
+	case err != nil:
+		return "", worker.Unknown, err
+	case !resp.Succeeded:
+		return "", worker.Refused, nil
+	}
+	return version(resp.Header.Revision, text), worker.OK, nil
+}
+
+// denied reports whether the user may not do that, whoever is asked.
+func denied(err error) bool {
+	return errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty)
+}

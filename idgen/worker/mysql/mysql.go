@@ -1,0 +1,220 @@
+// Package mysql leases worker ids in a table of MySQL or MariaDB. It is what
+// mysql-leaf takes where a rule makes snowflakes and no leafWorker is named,
+// with the table leaf_worker beside leaf_alloc:
+//
+//	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafCreate=true")
+//
+// Without the driver it runs on a pool of the caller's:
+//
+//	open := func(context.Context) (worker.Source, error) {
+//		return mysql.Open(db, mysql.Config{Create: true}), nil
+//	}
+//	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
+//
+// Give it a pool whose connections are in autocommit, are not held by
+// transactions that wait for ids, and lead to the primary. Every worker id is
+// one row, which is changed by compare-and-set alone: one UPDATE in autocommit
+// with all that the row was in its WHERE. A process writes once every sixth of
+// the lease and reads nothing. The rows are not to be edited or deleted while
+// processes run; owner and update_time are there to be looked at.
+//
+// What the rows say is believed as long as the same server says it: the one
+// with that server_uuid on MySQL, with that server_id, host name and port on
+// MariaDB. After a fail-over to another one, which may lack the last writes,
+// and after a move to another host, a process that starts waits for the lease
+// and 60 s until its first id; those that run go on. A Galera cluster and a
+// group of Group Replication, which lose nothing, count as one server. Where a
+// copy of the server answers under the same identity, such as one restored from
+// an older backup, nobody can see it: stop the writers for two minutes before.
+//
+// Shards must share one table, as they share one leaf_alloc. The package
+// creates no database and grants nothing: the user needs SELECT, INSERT and
+// UPDATE on the table, and CREATE for Config.Create.
+package mysql
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Config says where the leases are.
+type Config struct {
+	Table  string // [db.]table, unquoted; "" means leaf_worker
+	Create bool   // create the table where it is missing
+	Name   string // of the database, for logs and errors, without secrets; "" means MySQL
+}
+
+func init() { worker.Register("mysql", openSpec) }
+
+// openSpec is there for the list of names: a spec has no pool.
+func openSpec(_ context.Context, address string, _ worker.Options) (worker.Source, error) {
+	return worker.Source{}, fmt.Errorf("leafsql: worker source mysql(%s): only mysql-leaf opens it by name, on its own pool; call mysql.Open with a pool", address)
+}
+
+// Open gives the source on a pool, which stays the caller's. Nothing is asked
+// before a worker id is wanted.
+func Open(db *sql.DB, cfg Config) worker.Source {
+	table := cmp.Or(cfg.Table, "leaf_worker")
+	s := &slots{db: db, table: quoteTable(table), create: cfg.Create, turn: make(chan struct{}, 1)}
+	return worker.Source{
+		Slots:    s,
+		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
+		Identity: s.identity,
+		Time:     s.time,
+		Last:     s.last,
+	}
+}
+
+// TableError says that the table can't be used as it is.
+type TableError struct {
+	Table string // quoted
+	Way   string // out of it
+	Err   error  // the server's
+}
+
+func (e *TableError) Error() string {
+	return fmt.Sprintf("leafsql: table %s of worker ids: %v; %s", e.Table, e.Err, e.Way)
+}
+
+func (e *TableError) Unwrap() error { return e.Err }
+
+// Errors of servers.
+const (
+	errDatabaseDenied  = 1044
+	errNoDatabase      = 1046
+	errUnknownDatabase = 1049
+	errDuplicate       = 1062
+	errTableDenied     = 1142
+	errColumnDenied    = 1143
+	errNoTable         = 1146
+	errUnknownVariable = 1193
+	errDeadlock        = 1213
+	errPluginRollback  = 3101 // another member's write was first
+)
+
+func isServerError(err error, numbers ...uint16) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && slices.Contains(numbers, e.Number)
+}
+
+// explained adds the way out to errors that have one.
+func (s *slots) explained(err error) error {
+	switch {
+	case isServerError(err, errNoTable, errNoDatabase, errUnknownDatabase):
+		return &TableError{s.table, "add leafCreate=true, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(s.definition()), " "), err}
+	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
+		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
+	}
+	return err
+}
+
+// identity names the server that answers, or the cluster where a fail-over
+// inside it loses nothing. Each question locks, if nothing, so that proxies ask
+// the primary.
+func (s *slots) identity(ctx context.Context) (string, error) {
+	var (
+		autocommit, galera bool
+		server, group      string
+	)
+	ask := func(what string, into ...any) error {
+		return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
+	}
+	unknown := func(err error) bool { return isServerError(err, errUnknownVariable) }
+	err := ask("@@autocommit, @@server_uuid", &autocommit, &server)
+	if unknown(err) { // MariaDB
+		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on", &autocommit, &server, &galera)
+	} else if err == nil {
+		if err = ask("COALESCE(@@group_replication_group_name, '')", &group); err == nil || unknown(err) {
+			err = ask("@@global.wsrep_on", &galera) // Percona XtraDB Cluster
+		}
+		if unknown(err) {
+			err = nil
+		}
+	}
+	switch {
+	case err != nil:
+		return "", err
+	case !autocommit:
+		return "", autocommitError{}
+	case group != "":
+		return "group " + group, nil
+	case !galera:
+		return "server " + server, nil
+	}
+	var name string
+	err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &group)
+	return "galera " + group, err
+}
+
+// last is the worker id that was given back last by a process of this host, as
+// far as a read shows it; one of them where several were within some seconds, so
+// that processes that start at once do not meet. A nonce is 32 characters where
+// somebody had the slot.
+func (s *slots) last(ctx context.Context) (slot int, ok bool) {
+	host, err := os.Hostname()
+	if err != nil {
+		return 0, false
+	}
+	rows, err := s.db.QueryContext(ctx, fmt.Sprintf(
+		"SELECT worker_id, hw FROM %s WHERE worker_id >= 0 AND free AND CHAR_LENGTH(nonce) = 32 AND SUBSTRING_INDEX(owner, ':', 1) = %s ORDER BY hw DESC LIMIT 100",
+		s.table, literal(host)))
+	if err != nil {
+		return 0, false
+	}
+	defer rows.Close()
+	var latest int64
+	for n := 1; rows.Next(); n++ {
+		var (
+			id int
+			hw int64
+		)
+		if rows.Scan(&id, &hw) != nil {
+			break
+		}
+		if latest = max(latest, hw); latest-hw > 10_000 {
+			break
+		}
+		if rand.IntN(n) == 0 { // each of n is as likely
+			slot, ok = id, true
+		}
+	}
+	return slot, ok
+}
+
+// time is the server's clock.
+func (s *slots) time(ctx context.Context) (time.Time, error) {
+	var us int64
+	err := s.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&us)
+	return time.UnixMicro(us), err
+}
+
+// autocommitError says that what is told OK may be rolled back later.
+type autocommitError struct{}
+
+func (autocommitError) Error() string {
+	return "leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"
+}
+
+// Permanent says that trying again soon does not help.
+func (autocommitError) Permanent() bool { return true }
+
+// quoteTable quotes [db.]table.
+func quoteTable(name string) string {
+	parts := strings.SplitN(name, ".", 2)
+	for i, p := range parts {
+		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
+	}
+	return strings.Join(parts, ".")
+}

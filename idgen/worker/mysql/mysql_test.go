@@ -1,0 +1,223 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+func openPool(t testing.TB, dsn, params string) *sql.DB {
+	t.Helper()
+	if params != "" {
+		dsn += "?" + params
+	}
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func doc(owner string) worker.Doc {
+	return worker.Doc{Nonce: strings.Repeat("a", 32), HighWater: time.UnixMilli(1_800_000_000_000), Owner: owner}
+}
+
+// What is written means the same whatever a DSN says of character sets and modes.
+func TestSessions(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn := server.Database(t)
+		reference := Open(openPool(t, dsn, ""), Config{Create: true}).Slots
+		for i, params := range []string{"", "charset=latin1", "charset=gbk", "clientFoundRows=true", "sql_mode=''", "sql_mode='ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "interpolateParams=true&time_zone='%2B03:00'&parseTime=true"} {
+			t.Run(server.Name+" "+params, func(t *testing.T) {
+				src := Open(openPool(t, dsn, params), Config{Create: true})
+				d := doc("Zoë's \"host\" \\ 🍃:7")
+				v, res, err := src.Slots.Put(t.Context(), i, d, "")
+				if res != worker.OK {
+					t.Fatal(res, err)
+				}
+				d.HighWater = d.HighWater.Add(time.Millisecond)
+				if v, res, err = src.Slots.Put(t.Context(), i, d, v); res != worker.OK {
+					t.Fatal(res, err)
+				}
+				for _, slots := range []worker.Slots{src.Slots, reference} {
+					if got, gv, err := slots.Get(t.Context(), i); got != d || gv != v || err != nil {
+						t.Errorf("%+v at %q, %v; want %+v at %q", got, gv, err, d, v)
+					}
+				}
+				if at, err := src.Time(t.Context()); err != nil || time.Since(at).Abs() > time.Minute {
+					t.Errorf("the server's time is %v, %v", at, err)
+				}
+			})
+		}
+	}
+}
+
+// Connections that are not in autocommit would lose what was told OK.
+func TestAutocommit(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := openPool(t, server.Database(t), "autocommit=0")
+		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(db, Config{Create: true}), nil }, worker.Config{NewRegistry: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "take autocommit=0 out") {
+			t.Errorf("%s: %v", server.Name, err)
+		}
+	}
+}
+
+// A table that is missing, or that the user may not write, is told with the way
+// out.
+func TestTableErrors(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := openPool(t, server.Database(t), "")
+		_, _, err := Open(db, Config{}).Slots.Get(t.Context(), 0)
+		if e, ok := errors.AsType[*TableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !isServerError(err, errNoTable) {
+			t.Errorf("%s: missing: %v", server.Name, err)
+		}
+		if _, res, err := Open(db, Config{}).Slots.Put(t.Context(), 0, doc(""), ""); res == worker.OK || !isServerError(err, errNoTable) {
+			t.Errorf("%s: written into a missing one: %v, %v", server.Name, res, err)
+		}
+		slots := Open(db, Config{Create: true}).Slots
+		if _, v, err := slots.Get(t.Context(), 0); v != "" || err != nil {
+			t.Errorf("%s: created: %q, %v", server.Name, v, err)
+		}
+		user := fmt.Sprintf("u%d", time.Now().UnixNano()%1e9)
+		for _, text := range []string{"CREATE USER " + user, "GRANT SELECT ON leaf_worker TO " + user} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		defer db.Exec("DROP USER " + user)
+		var name string
+		if err := db.QueryRow("SELECT DATABASE()").Scan(&name); err != nil {
+			t.Fatal(err)
+		}
+		cfg, err := mysql.ParseDSN(mysqltest.WithDatabase(server.DSN(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg.User = user
+		_, res, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Slots.Put(t.Context(), 0, doc(""), "")
+		if e, ok := errors.AsType[*TableError](err); !ok || res == worker.OK || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
+			t.Errorf("%s: denied: %v, %v", server.Name, res, err)
+		}
+	}
+}
+
+// A write whose reply is lost is Unknown, and is there, once.
+func TestLostReply(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		cfg, err := mysql.ParseDSN(server.Database(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		direct := Open(openPool(t, cfg.FormatDSN(), ""), Config{Create: true}).Slots
+		proxy := netfault.Start(t, cfg.Addr)
+		cfg.Addr, cfg.Net = proxy.Addr(), "tcp"
+		slots := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Slots
+		v, res, err := direct.Put(t.Context(), 0, doc("first"), "")
+		if res != worker.OK {
+			t.Fatal(res, err)
+		}
+		if _, _, err := slots.Get(t.Context(), 0); err != nil { // a connection is there
+			t.Fatal(err)
+		}
+		for _, spoil := range []func(){
+			func() { proxy.CutAfter(netfault.ToClient, 0) },
+			func() { proxy.Drop(netfault.ToClient) },
+		} {
+			spoil()
+			d := doc("second")
+			d.HighWater = d.HighWater.Add(time.Duration(len(v)) * time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, res, err = slots.Put(ctx, 0, d, v)
+			cancel()
+			proxy.Heal()
+			if res != worker.Unknown || err == nil {
+				t.Errorf("%s: a write whose reply is lost: %v, %v", server.Name, res, err)
+			}
+			got, after, err := direct.Get(t.Context(), 0)
+			if err != nil || got != d || after == v {
+				t.Errorf("%s: after it: %+v, %v", server.Name, got, err)
+			}
+			if _, res, err := slots.Put(t.Context(), 0, doc("third"), v); res != worker.Refused {
+				t.Errorf("%s: on what was there before it: %v, %v", server.Name, res, err)
+			}
+			v = after
+		}
+	}
+}
+
+// A worker id that is held costs one write a renewal, and no read.
+func TestStatements(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
+			if err := execute(server, "CREATE DATABASE leases"); err != nil {
+				t.Fatal(err)
+			}
+			db, look := openPool(t, server.DSN("leases"), ""), openPool(t, server.DSN("leases"), "")
+			counts := func() (reads, writes int) {
+				rows, err := look.Query("SHOW GLOBAL STATUS WHERE Variable_name IN ('Com_select', 'Com_insert', 'Com_update')")
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer rows.Close()
+				for rows.Next() {
+					var name string
+					var n int
+					if err := rows.Scan(&name, &n); err != nil {
+						t.Fatal(err)
+					}
+					if name == "Com_select" {
+						reads += n
+					} else {
+						writes += n
+					}
+				}
+				return reads, writes
+			}
+			source := func(context.Context) (worker.Source, error) { return Open(db, Config{Create: true}), nil }
+			k, err := worker.Keep(source, worker.Config{Workers: 8, Lease: 6 * time.Second, NewRegistry: true}) // renewed every second
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer k.Close()
+			if _, err := k.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for made := false; !made; time.Sleep(100 * time.Millisecond) {
+				d, _, err := Open(look, Config{}).Slots.Get(t.Context(), worker.RegistrySlot)
+				if err != nil {
+					t.Fatal(err)
+				}
+				made = strings.HasSuffix(d.Owner, ": 8")
+			}
+			reads, writes := counts()
+			began := time.Now()
+			until := time.Now().Add(5 * time.Second)
+			for time.Now().Before(until) {
+				<-k.Status().Changed()
+			}
+			r, w := counts()
+			took := int(time.Since(began)/time.Second) + 1
+			if r != reads || w-writes < 2 || w-writes > took {
+				t.Errorf("%d reads and %d writes in %v", r-reads, w-writes, time.Since(began))
+			}
+		})
+	}
+}

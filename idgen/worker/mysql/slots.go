@@ -1,0 +1,146 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// slots is worker.Slots, one row for each. Its version is all that the row
+// says, as one text. Statements are text without arguments, so that each is one
+// round trip and nothing is prepared.
+type slots struct {
+	db     *sql.DB
+	table  string // quoted
+	create bool
+
+	// turn holds one token: a search, which reads many slots at once, is to take
+	// one connection and not all that the server has.
+	turn chan struct{}
+}
+
+// definition creates the table.
+func (s *slots) definition() string {
+	return "CREATE TABLE IF NOT EXISTS " + s.table + ` (
+  worker_id int NOT NULL,
+  nonce varchar(64) NOT NULL,
+  hw bigint unsigned NOT NULL,
+  free tinyint NOT NULL,
+  owner text NOT NULL,
+  registry varchar(64) NOT NULL,
+  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (worker_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin`
+}
+
+// withTable does something to the table, and again if it had to be created.
+func (s *slots) withTable(ctx context.Context, do func() error) error {
+	select {
+	case s.turn <- struct{}{}:
+		defer func() { <-s.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	err := do()
+	if s.create && isServerError(err, errNoTable) {
+		if _, err = s.db.ExecContext(ctx, s.definition()); err == nil {
+			err = do()
+		}
+	}
+	return s.explained(err)
+}
+
+// Get implements worker.Slots.
+func (s *slots) Get(ctx context.Context, slot int) (d worker.Doc, v worker.Version, err error) {
+	err = s.withTable(ctx, func() error {
+		d, v, err = s.read(ctx, slot)
+		return err
+	})
+	return d, v, err
+}
+
+// read looks at a row. The lock keeps proxies that split reads from writes off
+// their replicas. Texts come as bytes, whatever the connection's character set.
+func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	var (
+		d  worker.Doc
+		hw int64
+	)
+	err := s.db.QueryRowContext(ctx, fmt.Sprintf(
+		"SELECT nonce, hw, free, CAST(owner AS BINARY), registry FROM %s WHERE worker_id = %d FOR UPDATE", s.table, slot)).
+		Scan(&d.Nonce, &hw, &d.Free, &d.Owner, &d.Registry)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return worker.Doc{}, "", nil
+	case err != nil:
+		return worker.Doc{}, "", err
+	}
+	d.HighWater = time.UnixMilli(hw)
+	text := d.Encode()
+	if d, err = worker.ParseDoc(text); err != nil {
+		return worker.Doc{}, "", fmt.Errorf("table %s, worker_id %d: %w", s.table, slot, err)
+	}
+	return d, worker.Version(text), nil
+}
+
+// Put implements worker.Slots. An autocommit statement is one step; that one row
+// was written proves that it was as expected, also where rows are counted that
+// were found and not changed.
+func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	text := d.Encode()
+	var statement string
+	if expected == "" {
+		statement = s.insert(slot, d)
+	} else {
+		was, err := worker.ParseDoc(string(expected))
+		if err != nil {
+			return "", worker.Refused, err
+		}
+		statement = s.update(slot, d, was)
+	}
+	var res sql.Result
+	err := s.withTable(ctx, func() (err error) {
+		res, err = s.db.ExecContext(ctx, statement) // sent again by the pool only if it was certainly not sent
+		return err
+	})
+	switch {
+	case expected == "" && isServerError(err, errDuplicate), isServerError(err, errDeadlock, errPluginRollback):
+		return "", worker.Refused, nil
+	case err != nil:
+		return "", worker.Unknown, err
+	}
+	switch rows, err := res.RowsAffected(); {
+	case err != nil:
+		return "", worker.Unknown, err
+	case rows == 0:
+		return "", worker.Refused, nil
+	case rows > 1:
+		return "", worker.Unknown, fmt.Errorf("leafsql: table %s has %d rows for worker_id %d; delete all but one and make worker_id the primary key", s.table, rows, slot)
+	}
+	return worker.Version(text), worker.OK, nil
+}
+
+func (s *slots) insert(slot int, d worker.Doc) string {
+	return fmt.Sprintf("INSERT INTO %s (worker_id, nonce, hw, free, owner, registry) VALUES (%d, %s)",
+		s.table, slot, values(d, "%s, %d, %t, %s, %s"))
+}
+
+func (s *slots) update(slot int, d, was worker.Doc) string {
+	return fmt.Sprintf("UPDATE %s SET %s WHERE worker_id = %d AND %s", s.table,
+		values(d, "nonce = %s, hw = %d, free = %t, owner = %s, registry = %s"), slot,
+		values(was, "nonce = %s AND hw = %d AND free = %t AND owner = %s AND registry = %s"))
+}
+
+// values writes a document's five columns.
+func values(d worker.Doc, format string) string {
+	return fmt.Sprintf(format, literal(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, literal(strings.ToValidUTF8(d.Owner, "?")), literal(d.Registry))
+}
+
+// literal writes a text so that it means the same under every sql_mode and
+// character set.
+func literal(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }

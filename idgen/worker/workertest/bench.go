@@ -1,0 +1,89 @@
+package workertest
+
+import (
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Bench measures a registry that is in use: the time from nothing to a worker
+// id, for one process and for 64 at once, and that of one renewal, of which a
+// worker makes one in 10 s. open is called once for each.
+func Bench(b *testing.B, open func(tb testing.TB) Fixture) {
+	cfg := worker.Config{Workers: 1024, Lease: time.Minute}
+	wave := func(b *testing.B, n int) {
+		k := &kit{TB: b, Fixture: open(b)}
+		k.inUse(cfg)
+		b.ReportAllocs()
+		var took []time.Duration
+		for b.Loop() {
+			took = append(took, k.wave(n, cfg)...)
+		}
+		slices.Sort(took)
+		b.ReportMetric(took[len(took)/2].Seconds()*1000, "p50-ms")
+		b.ReportMetric(took[len(took)-1].Seconds()*1000, "max-ms")
+	}
+	b.Run("Acquire", func(b *testing.B) { wave(b, 1) })
+	b.Run("SixtyFourAtOnce", func(b *testing.B) { wave(b, 64) })
+	b.Run("Renew", func(b *testing.B) {
+		k := &kit{TB: b, Fixture: open(b)}
+		p := k.open(0)
+		d := doc()
+		v := k.set(p.slots, 0, d)
+		b.ReportAllocs()
+		for b.Loop() {
+			d.HighWater = d.HighWater.Add(time.Millisecond)
+			var (
+				r   worker.Result
+				err error
+			)
+			if v, r, err = p.slots.Put(b.Context(), 0, d, v); r != worker.OK {
+				b.Fatal(r, err)
+			}
+		}
+	})
+}
+
+// wave starts n processes at once and says how long each took to a worker id of
+// its own.
+func (k *kit) wave(n int, cfg worker.Config) []time.Duration {
+	k.Helper()
+	var (
+		took  = make([]time.Duration, n)
+		procs = make([]*process, n)
+		wg    sync.WaitGroup
+		ctx   = k.within(patience)
+		began = time.Now()
+	)
+	for i := range n {
+		wg.Go(func() {
+			p, err := k.tryOpen(0)
+			if err == nil {
+				err = p.acquire(ctx, cfg)
+			}
+			took[i], procs[i] = time.Since(began), p
+			if err != nil {
+				k.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if k.Failed() {
+		k.FailNow()
+	}
+	seen := make(map[int]bool)
+	for _, p := range procs {
+		if seen[p.worker] {
+			k.Errorf("worker id %d given twice", p.worker)
+		}
+		seen[p.worker] = true
+	}
+	for _, p := range procs {
+		wg.Go(func() { p.keeper.Close(); p.Close() })
+	}
+	wg.Wait()
+	return took
+}
