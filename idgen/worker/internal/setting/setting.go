@@ -1,0 +1,136 @@
+// Package setting reads what a DSN says of a source of worker ids: the servers between the parentheses, and the source's own
+// options.
+//
+//	s := setting.Of("Redis", opts)
+//	cfg.Prefix = s.Text("Prefix") // leafRedisPrefix
+//	cfg.TLS = s.TLS()
+//	cfg.Servers = s.Servers(address, "6379")
+//	return cfg, s.Err()
+//
+// It keeps the first mistake for Err, and opens no connection.
+package setting
+
+import (
+	"cmp"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Settings are those of one source.
+type Settings struct {
+	source string
+	opts   worker.Options
+	known  []string
+	err    error
+}
+
+// Of makes the Settings of a source that errors name so.
+func Of(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
+
+// Err is what was wrong, if anything was. An option that nobody asked for is unknown.
+func (s *Settings) Err() error { return cmp.Or(s.opts.Only(s.known...), s.err) }
+
+// Text is an option as it stands there.
+func (s *Settings) Text(name string) string {
+	s.known = append(s.known, name)
+	return s.opts[name]
+}
+
+func (s *Settings) fail(name, want string) {
+	s.err = cmp.Or(s.err, fmt.Errorf("leafsql: leaf%s%s=%s: want %s", s.source, name, s.opts[name], want))
+}
+
+// Flag is an option that is true or false, which it is if it is missing.
+func (s *Settings) Flag(name string) bool {
+	v, err := strconv.ParseBool(cmp.Or(s.Text(name), "false"))
+	if err != nil {
+		s.fail(name, "true or false")
+	}
+	return v
+}
+
+// Number is an option that is a whole number from 0 on.
+func (s *Settings) Number(name string) (n int, ok bool) {
+	text := s.Text(name)
+	if text == "" {
+		return 0, false
+	}
+	v, err := strconv.ParseUint(text, 10, 16)
+	if err != nil {
+		s.fail(name, "a number from 0 on")
+	}
+	return int(v), err == nil
+}
+
+// TLS is what the options TLS (true, or skip-verify), CA, Cert and Key say, nil if there is to be none. The files are read
+// now: a mistake in them is to be an error at the start.
+func (s *Settings) TLS() *tls.Config {
+	mode, ca, cert, key := s.Text("TLS"), s.Text("CA"), s.Text("Cert"), s.Text("Key")
+	switch mode {
+	case "", "false":
+		if ca+cert+key != "" {
+			s.fail("TLS", "true beside CA, Cert and Key")
+		}
+		return nil
+	case "true", "skip-verify":
+	default:
+		s.fail("TLS", "true, false or skip-verify")
+		return nil
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: mode == "skip-verify"}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		conf.RootCAs = x509.NewCertPool()
+		if err != nil || !conf.RootCAs.AppendCertsFromPEM(pem) {
+			s.fail("CA", "a file of certificates in PEM form")
+		}
+	}
+	if cert+key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			s.fail("Cert", "a certificate in PEM form that the Key belongs to")
+		}
+		conf.Certificates = []tls.Certificate{pair}
+	}
+	return conf
+}
+
+// Servers are those of an address such as "h1:6379,h2", each with its port.
+func (s *Settings) Servers(address, port string) []string {
+	if strings.Contains(address, "@") { // what stands before it is not for logs
+		s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: an @ in the servers' addresses; write host:port alone, and who logs in as leaf%[1]sUsername and leaf%[1]sPassword", s.source))
+		return nil
+	}
+	var servers []string
+	for _, a := range strings.Split(address, ",") {
+		server, err := withPort(strings.TrimSpace(a), port)
+		if err != nil {
+			s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: server %q is not of the form host:port; write for example %s(h1:%s,h2:%[4]s)",
+				s.source, a, strings.ToLower(s.source), port))
+		}
+		servers = append(servers, server)
+	}
+	return servers
+}
+
+func withPort(a, port string) (string, error) {
+	host := strings.Trim(a, "[]")
+	if strings.LastIndexByte(a, ':') > strings.LastIndexByte(a, ']') {
+		var err error
+		if host, port, err = net.SplitHostPort(a); err != nil {
+			return "", err
+		}
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 || host == "" || strings.ContainsAny(host, "/?# ") {
+		return "", fmt.Errorf("not an address: %w", strconv.ErrSyntax)
+	}
+	return net.JoinHostPort(host, port), nil
+}
