@@ -1,0 +1,63 @@
+package redis
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/testutil/redistest"
+)
+
+// BenchmarkAcquire is the time from nothing to a worker id, on a registry that is in use.
+func BenchmarkAcquire(b *testing.B) {
+	cfg := of(redistest.Start(b, redistest.Config{}).Options())
+	inUse(b, cfg, worker.Config{Workers: 128})
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		k := keep(b, cfg, worker.Config{Workers: 128})
+		took = append(took, time.Since(began))
+		k.Close()
+	}
+	report(b, took)
+}
+
+// BenchmarkSixtyFour is the same for 64 that begin at once, each with connections of its own.
+func BenchmarkSixtyFour(b *testing.B) {
+	cfg := of(redistest.Start(b, redistest.Config{}).Options())
+	inUse(b, cfg, worker.Config{Workers: 1024})
+	var took []time.Duration
+	for b.Loop() {
+		var wg sync.WaitGroup
+		began, each := time.Now(), make([]time.Duration, 64)
+		for i := range each {
+			k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, worker.Config{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			wg.Go(func() {
+				if _, err := k.Wait(b.Context()); err != nil {
+					b.Error(err)
+				}
+				each[i] = time.Since(began)
+			})
+			b.Cleanup(func() { k.Close() })
+		}
+		wg.Wait()
+		took = append(took, each...)
+	}
+	report(b, took)
+}
+
+func report(b *testing.B, took []time.Duration) {
+	slices.Sort(took)
+	for _, p := range []struct {
+		unit string
+		at   int
+	}{{"ms/p50", len(took) / 2}, {"ms/p99", len(took) * 99 / 100}, {"ms/max", len(took) - 1}} {
+		b.ReportMetric(float64(took[p.at].Microseconds())/1000, p.unit)
+	}
+}

@@ -1,0 +1,92 @@
+package workertest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// Storm has processes start, issue, crash, end and start again for so long, while the registry is disturbed: by each of the
+// functions in turn, one every tenth of the time. No time may be issued twice under one worker id, and in the end all
+// processes that are asked to must have worker ids again.
+//
+// Where history is lost, worker ids that nobody holds are to be had a lease and a minute later: a storm that is to see them
+// used again has to last longer.
+func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...func() error) {
+	k := &kit{TB: t, Fixture: f}
+	cfg := worker.Config{Workers: 2 * processes}
+	k.inUse(cfg)
+	ctx, cancel := context.WithTimeout(t.Context(), d)
+	defer cancel()
+	var (
+		wg           sync.WaitGroup
+		lives, taken atomic.Int64
+	)
+	for range processes {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				lives.Add(1)
+				if k.life(ctx, cfg) {
+					taken.Add(1)
+				}
+			}
+		})
+	}
+	pause := time.NewTicker(max(d/10, time.Second))
+	defer pause.Stop()
+	for i := 0; ctx.Err() == nil; i++ {
+		select {
+		case <-pause.C:
+			if i < len(disturb) {
+				if err := disturb[i](); err != nil {
+					cancel()
+					wg.Wait()
+					t.Fatal(err)
+				}
+			}
+		case <-ctx.Done():
+		}
+	}
+	wg.Wait()
+	issued := time.Duration(0)
+	for _, spans := range k.ledger.all {
+		for _, s := range spans {
+			issued += s.to.Sub(s.from)
+		}
+	}
+	t.Logf("%d lives, %d of them with a worker id; %d worker ids issued %v", lives.Load(), taken.Load(), len(k.ledger.all), issued.Round(time.Second))
+	if issued < d {
+		t.Errorf("%d processes issued %v in %v", processes, issued, d)
+	}
+}
+
+// life is that of one process: it takes a worker id, issues for some seconds, and ends in one way or another.
+func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
+	p, err := k.tryOpen(0)
+	if err != nil {
+		time.Sleep(100 * time.Millisecond)
+		return false
+	}
+	defer p.Close()
+	if p.acquire(ctx, cfg) != nil {
+		time.Sleep(100 * time.Millisecond)
+		return false
+	}
+	for until := time.Now().Add(lease + rand.N(4*lease)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+		p.issue()
+		if rand.IntN(20) == 0 {
+			p.burst()
+		}
+	}
+	if rand.IntN(2) == 0 {
+		p.crash()
+	} else {
+		p.keeper.Close()
+	}
+	return true
+}
