@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -18,7 +17,7 @@ func BenchmarkAcquire(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		k := keep(b, cfg, worker.Config{Workers: 128})
+		k := keep(b, cfg, worker.Config{Workers: 128, Issued: time.Now})
 		took = append(took, time.Since(began))
 		k.Close()
 	}
@@ -31,23 +30,24 @@ func BenchmarkSixtyFour(b *testing.B) {
 	inUse(b, cfg, worker.Config{Workers: 1024})
 	var took []time.Duration
 	for b.Loop() {
-		var wg sync.WaitGroup
-		began, each := time.Now(), make([]time.Duration, 64)
-		for i := range each {
-			k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, worker.Config{})
-			if err != nil {
-				b.Fatal(err)
-			}
+		var (
+			wg    sync.WaitGroup
+			each  [64]time.Duration
+			all   [64]*worker.Keeper
+			began = time.Now()
+		)
+		for i := range all {
 			wg.Go(func() {
-				if _, err := k.Wait(b.Context()); err != nil {
-					b.Error(err)
-				}
+				all[i] = keep(b, cfg, worker.Config{Issued: time.Now})
 				each[i] = time.Since(began)
 			})
-			b.Cleanup(func() { k.Close() })
 		}
 		wg.Wait()
-		took = append(took, each...)
+		took = append(took, each[:]...)
+		for _, k := range all {
+			wg.Go(func() { k.Close() })
+		}
+		wg.Wait()
 	}
 	report(b, took)
 }

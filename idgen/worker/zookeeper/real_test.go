@@ -1,0 +1,246 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// client is a look at the nodes from outside.
+func client(tb testing.TB, cfg Config) *zk.Conn {
+	tb.Helper()
+	c, _, err := zk.Connect(cfg.Servers, session, zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// keep has a Keeper take a worker id.
+func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
+	tb.Helper()
+	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, c)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { k.Close() })
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := k.Wait(ctx); err != nil {
+		tb.Error(err)
+	}
+	return k
+}
+
+// inUse makes a registry one whose slots were all made, which takes the processes that are first some minutes.
+func inUse(tb testing.TB, cfg Config, workers int) {
+	tb.Helper()
+	k := keep(tb, cfg, worker.Config{Workers: workers, NewRegistry: true, Lease: 6 * time.Second})
+	src, err := Open(cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer src.Close()
+	eventually(tb, "all slots to be made", func() bool {
+		d, _, err := src.Slots.Get(tb.Context(), worker.RegistrySlot)
+		return err == nil && strings.HasSuffix(d.Owner, ": "+strconv.Itoa(workers))
+	})
+	k.Close()
+}
+
+func eventually(tb testing.TB, what string, ok func() bool) {
+	tb.Helper()
+	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(until) {
+			tb.Fatalf("not seen within 30 s: %s", what)
+		}
+	}
+}
+
+// TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	cfg := Config{Servers: []string{p.Addr()}}
+	inUse(t, cfg, 16)
+	var (
+		mu    sync.Mutex
+		asked = make(map[uint32]int) // by ZooKeeper's number of the request
+	)
+	p.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		for dir == netfault.ToServer && len(chunk) >= 12 {
+			asked[binary.BigEndian.Uint32(chunk[8:])]++
+			chunk = chunk[min(len(chunk), 4+int(binary.BigEndian.Uint32(chunk))):]
+		}
+		return netfault.Pass
+	})
+	const exists, get, set, children, ping = 3, 4, 5, 12, 11
+	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
+	k := keep(t, cfg, worker.Config{Workers: 16, Lease: 6 * time.Second})
+	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there takes two.
+	if n := soFar(); n[get] != 4 || n[set] != 1 || n[exists] != 1 || n[children] != 1 {
+		t.Errorf("a worker id took %v", n)
+	}
+	taken, began := soFar(), time.Now()
+	eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
+	later, held := soFar(), time.Since(began)
+	if n := later[set] - taken[set]; n > int(held/time.Second)+1 {
+		t.Errorf("%d writes in %v", n, held)
+	}
+	delete(later, set)
+	delete(later, ping)
+	delete(taken, set)
+	delete(taken, ping)
+	if !maps.Equal(later, taken) {
+		t.Errorf("while it was held: %v, before: %v", later, taken)
+	}
+	k.Close()
+}
+
+// TestDisconnected cuts a holder's connection, also with a write on its way: the next renewal is on a new one.
+func TestDisconnected(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	cfg := Config{Servers: []string{p.Addr()}}
+	k := keep(t, cfg, worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
+	held := k.Status()
+	for range 3 {
+		limit := k.Status().Limit
+		p.Cut()
+		eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
+	}
+	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
+		t.Errorf("%+v, then %+v", held, now)
+	}
+}
+
+// TestStormOnAServer kills the server and starts it again, and has it lose all it knew.
+func TestStormOnAServer(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	f := fixture(t, Config{Servers: []string{s.Addr}})
+	wipe := func() error {
+		if err := errors.Join(s.Kill9(), s.Wipe()); err != nil {
+			return err
+		}
+		return s.Start()
+	}
+	workertest.Storm(t, f, 8, 2*time.Minute, s.Restart, wipe, s.Restart)
+}
+
+// TestStormOnAnEnsemble kills who leads, time and again.
+func TestStormOnAnEnsemble(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartEnsemble(t, zktest.Config{})
+	f := fixture(t, Config{Servers: e.Addrs()})
+	kill := func() error {
+		l, err := e.Leader()
+		if err != nil {
+			return err
+		}
+		if err := l.Kill9(); err != nil {
+			return err
+		}
+		_, err = e.Leader()
+		return errors.Join(err, l.Start())
+	}
+	workertest.Storm(t, f, 8, time.Minute, kill, kill, kill, kill)
+}
+
+// TestAccess has nodes that only their creator may touch.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
+	inUse(t, cfg, 4)
+	for name, other := range map[string]Config{
+		"nobody": {Servers: cfg.Servers, Name: "shop"},
+		"wrong":  {Servers: cfg.Servers, Name: "shop", Username: "ids", Password: "wr0ng"},
+	} {
+		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(other) }, worker.Config{Workers: 4, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.Wait(t.Context())
+		if _, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
+			t.Errorf("%s: %v", name, err)
+		}
+		k.Close()
+	}
+	keep(t, cfg, worker.Config{Workers: 4, Lease: 6 * time.Second})
+}
+
+// TestVersionsOfBefore has a registry removed and made again: what was read before writes nothing.
+func TestVersionsOfBefore(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	cfg := Config{Servers: []string{s.Addr}}
+	open := func() worker.Slots {
+		src, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { src.Close() })
+		return src.Slots
+	}
+	put := func(r worker.Slots, at worker.Version) (worker.Version, worker.Result) {
+		v, res, err := r.Put(t.Context(), 3, worker.Doc{Nonce: "n", HighWater: time.UnixMilli(1)}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, res
+	}
+	r := open()
+	v, res := put(r, "")
+	if res != worker.OK {
+		t.Fatal(res)
+	}
+	for _, wipe := range []func() error{
+		fixture(t, cfg).Wipe,
+		func() error { return errors.Join(s.Kill9(), s.Wipe(), s.Start()) },
+		func() error {
+			dir := filepath.Join(t.TempDir(), "empty")
+			return errors.Join(s.Kill9(), s.Wipe(), s.Snapshot(dir), s.Restore(dir), s.Start())
+		},
+	} {
+		if err := wipe(); err != nil {
+			t.Fatal(err)
+		}
+		now, res := put(open(), "")
+		if res != worker.OK || now == v {
+			t.Fatalf("%v at %q, %q before", res, now, v)
+		}
+		eventually(t, "an answer to who was connected", func() bool {
+			_, got, err := r.Get(t.Context(), 3)
+			return err == nil && got == now
+		})
+		for _, r := range []worker.Slots{r, open()} {
+			if _, res := put(r, v); res != worker.Refused {
+				t.Errorf("at %q in a registry of %q: %v", v, now, res)
+			}
+		}
+		v = now
+	}
+}
