@@ -17,11 +17,11 @@ func BenchmarkAcquire(b *testing.B) {
 	var took []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		k := keep(b, cfg, worker.Config{Workers: 128, Issued: time.Now})
+		k := keep(b, cfg, worker.Config{Workers: 128})
 		took = append(took, time.Since(began))
 		k.Close()
 	}
-	report(b, took)
+	quantiles(b, took)
 }
 
 // BenchmarkSixtyFour is the same for 64 that begin at once, each with connections of its own.
@@ -38,7 +38,7 @@ func BenchmarkSixtyFour(b *testing.B) {
 		)
 		for i := range all {
 			wg.Go(func() {
-				all[i] = keep(b, cfg, worker.Config{Issued: time.Now})
+				all[i] = keep(b, cfg, worker.Config{})
 				each[i] = time.Since(began)
 			})
 		}
@@ -49,10 +49,10 @@ func BenchmarkSixtyFour(b *testing.B) {
 		}
 		wg.Wait()
 	}
-	report(b, took)
+	quantiles(b, took)
 }
 
-func report(b *testing.B, took []time.Duration) {
+func quantiles(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	for _, p := range []struct {
 		unit string

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"flag"
 	"log/slog"
 	"path/filepath"
 	"strconv"
@@ -20,11 +21,15 @@ import (
 	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	goleak.VerifyTestMain(m)
+}
 
-// keep has a Keeper take a worker id.
+// keep has a Keeper take a worker id. What it gives back can be used again at once.
 func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
 	tb.Helper()
+	c.Issued = time.Now
 	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, c)
 	if err != nil {
 		tb.Fatal(err)
@@ -135,13 +140,16 @@ func TestRestart(t *testing.T) {
 	}
 }
 
+// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+const storm = 110 * time.Second
+
 // TestStormOnAServer kills the server and starts it again, sets it back, and wipes it.
 func TestStormOnAServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	f := fixture(t, s.Options(), of(s.Options()))
 	dir := filepath.Join(t.TempDir(), "before")
-	workertest.Storm(t, f, 8, 2*time.Minute,
+	workertest.Storm(t, f, 8, storm,
 		s.Restart,
 		func() error { return s.Snapshot(dir) },
 		func() error {
@@ -163,7 +171,7 @@ func TestStormOnSentinels(t *testing.T) {
 			cfg := of(r.Options())
 			cfg.Replicas = replicas
 			f := fixture(t, r.Options(), cfg)
-			workertest.Storm(t, f, 8, 2*time.Minute,
+			workertest.Storm(t, f, 8, storm,
 				func() error {
 					if err := r.CutReplication(); err != nil {
 						return err
