@@ -18,6 +18,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
@@ -37,10 +38,20 @@ func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
 	tb.Cleanup(func() { k.Close() })
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := k.Wait(ctx); err != nil {
-		tb.Error(err)
+	for { // on a busy machine the first search may fail
+		st, err := k.Wait(ctx)
+		if err == nil {
+			return k
+		}
+		if st == nil {
+			tb.Error(err)
+			return k
+		}
+		select {
+		case <-st.Changed():
+		case <-ctx.Done():
+		}
 	}
-	return k
 }
 
 // inUse makes a registry one whose slots were all made, which took the processes that were first some minutes.
@@ -197,6 +208,18 @@ func TestStormOnSentinels(t *testing.T) {
 				})
 		})
 	}
+}
+
+// TestLostReply has a write done whose reply is lost.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
+	src, err := Open(Config{Servers: []string{p.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
 // TestUser has a user with no more rights than the documentation lists, and TLS.

@@ -89,3 +89,24 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	}
 	return true
 }
+
+// LostReply has a write done while what the registry answers gets lost on the network. It must be told unknown, and be there
+// afterwards.
+func LostReply(t *testing.T, s worker.Slots, lose, heal func()) {
+	k := &kit{TB: t}
+	v := k.set(s, 0, doc())
+	d := doc()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	lose()
+	_, r, err := s.Put(ctx, 0, d, v)
+	heal()
+	if r != worker.Unknown || err == nil {
+		t.Errorf("a write whose reply was lost: %v, %v", r, err)
+	}
+	k.eventually("what was written", func() bool {
+		got, _, err := s.Get(k.within(5*time.Second), 0)
+		return err == nil && got == d
+	})
+	k.refused(s, 0, v)
+}

@@ -28,25 +28,31 @@ func leaf(t *testing.T, cfg Config, n int) *leaftest.Leaf {
 	return l
 }
 
-// keepFor has a Keeper take a worker id, by a source for which a Java Leaf has gone after so long.
-func keepFor(t *testing.T, cfg Config, absence time.Duration, c worker.Config) (*worker.Keeper, error) {
+// keepBeside has a Keeper take a worker id, that one if it can be had, or find all taken.
+func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.Keeper, error) {
 	t.Helper()
 	c.NewRegistry, c.Logger = true, slog.New(slog.DiscardHandler)
 	k, err := worker.Keep(func(context.Context) (worker.Source, error) {
 		src, err := Open(cfg)
-		if err == nil {
-			src.Slots.(*registry).absence = absence
-		}
+		src.Last = func(context.Context) (int, bool) { return first, true }
 		return src, err
 	}, c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	_, err = k.Wait(ctx)
-	return k, err
+	for { // on a busy machine the first search may fail
+		st, err := k.Wait(ctx)
+		if _, taken := errors.AsType[*worker.TakenError](err); err == nil || taken || st == nil {
+			return k, err
+		}
+		select {
+		case <-st.Changed():
+		case <-ctx.Done():
+		}
+	}
 }
 
 // TestBesideJavaLeaf starts both, one after the other and at once: no worker id has two owners.
@@ -77,7 +83,7 @@ func TestBesideJavaLeaf(t *testing.T) {
 			l.Stop()
 		})
 		wg.Go(func() {
-			k, err := keepFor(t, cfg, 0, worker.Config{Workers: 128})
+			k, err := keepBeside(t, cfg, i, worker.Config{Workers: 128})
 			if err != nil {
 				t.Error(err)
 				return
@@ -97,7 +103,7 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
-	_, err := keepFor(t, cfg, 0, worker.Config{Workers: reserve + 1})
+	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reserve + 1})
 	if e, ok := errors.AsType[*worker.TakenError](err); !ok || e.Of != reserve+1 {
 		t.Error(err)
 	}
@@ -110,11 +116,14 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
-	k, err := keepFor(t, cfg, 0, worker.Config{Workers: 128, Lease: 6 * time.Second})
+	k, err := keepBeside(t, cfg, 80, worker.Config{Workers: 128, Lease: 6 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	had := k.Status().Worker
+	const had = 80
+	if n := k.Status().Worker; n != had {
+		t.Fatalf("worker id %d", n)
+	}
 	c := client(t, cfg)
 	for n := range had - reserve + 1 { // the next is to be within reach of it
 		if _, err := c.Create("/snowflake/shop/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
@@ -139,7 +148,7 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	l.Stop()
 	absent := time.Now()
 	short := worker.Config{Workers: number + 1, Lease: 6 * time.Second}
-	if _, err := keepFor(t, cfg, 0, short); err == nil {
+	if _, err := keepBeside(t, cfg, number, short); err == nil {
 		t.Error("the number of a Java Leaf that was there a moment ago")
 	}
 	// All that are numbered next are taken, so that the number is out of their reach.

@@ -52,10 +52,20 @@ func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
 	tb.Cleanup(func() { k.Close() })
 	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
 	defer cancel()
-	if _, err := k.Wait(ctx); err != nil {
-		tb.Error(err)
+	for { // on a busy machine the first search may fail
+		st, err := k.Wait(ctx)
+		if err == nil {
+			return k
+		}
+		if st == nil {
+			tb.Error(err)
+			return k
+		}
+		select {
+		case <-st.Changed():
+		case <-ctx.Done():
+		}
 	}
-	return k
 }
 
 // inUse makes a registry one whose slots were all made, which takes the processes that are first some minutes.
@@ -125,12 +135,12 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
-// TestDisconnected cuts a holder's connection, also with a write on its way: the next renewal is on a new one.
+// TestDisconnected cuts a holder off: the next renewal is on a new connection. Where there is none to be had it stops at its
+// bound, and goes on when there is.
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	cfg := Config{Servers: []string{p.Addr()}}
-	k := keep(t, cfg, worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
+	k := keep(t, Config{Servers: []string{p.Addr()}}, worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
 	held := k.Status()
 	for range 3 {
 		limit := k.Status().Limit
@@ -140,6 +150,28 @@ func TestDisconnected(t *testing.T) {
 	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
 		t.Errorf("%+v, then %+v", held, now)
 	}
+	p.Down()
+	limit := k.Status().Limit
+	eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
+	if late := time.Since(limit); late > 2*time.Second {
+		t.Errorf("it stopped %v after its bound", late)
+	}
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
+}
+
+// TestLostReply has a write done whose reply is lost.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	src, err := Open(Config{Servers: []string{p.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
 // storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
