@@ -2,7 +2,6 @@ package redis
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -27,57 +26,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// keep has a Keeper take a worker id. What it gives back can be used again at once.
-func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
-	tb.Helper()
-	c.Issued = time.Now
-	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { k.Close() })
-	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
-	defer cancel()
-	for { // on a busy machine the first search may fail
-		st, err := k.Wait(ctx)
-		if err == nil {
-			return k
-		}
-		if st == nil {
-			tb.Error(err)
-			return k
-		}
-		select {
-		case <-st.Changed():
-		case <-ctx.Done():
-		}
-	}
-}
-
-// inUse makes a registry one whose slots were all made, which took the processes that were first some minutes.
-func inUse(tb testing.TB, cfg Config, c worker.Config) {
-	tb.Helper()
-	c.NewRegistry = true
-	k := keep(tb, cfg, c)
-	src, err := Open(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer src.Close()
-	eventually(tb, "all slots to be made", func() bool {
-		d, _, err := src.Slots.Get(tb.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, ": "+strconv.Itoa(cmp.Or(c.Workers, 1024)))
-	})
-	k.Close()
-}
-
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			tb.Fatalf("not seen within 30 s: %s", what)
-		}
-	}
+// opening is how a Keeper opens cfg's registry.
+func opening(cfg Config) workertest.Open {
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
 // calls says how often a server was asked what, since it started.
@@ -102,9 +53,9 @@ func TestRequests(t *testing.T) {
 	client := redis.NewUniversalClient(s.Options())
 	defer client.Close()
 	c := worker.Config{Lease: 6 * time.Second, Workers: 16} // renewed every second
-	inUse(t, of(s.Options()), c)
+	workertest.InUse(t, opening(of(s.Options())), c)
 	before := calls(t, client)
-	k := keep(t, of(s.Options()), c)
+	k := workertest.Keep(t, opening(of(s.Options())), c)
 	taken := calls(t, client)
 	// The script's own GET counts, too: the registry's document before and after, the slot's, and that. INFO is asked for
 	// its identity before and after, for the policy, and here.
@@ -114,7 +65,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	eventually(t, "five renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+5 })
+	workertest.Eventually(t, "five renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+5 })
 	later, held := calls(t, client), time.Since(began)
 	evals := later("eval") - taken("eval")
 	if most := int(held/time.Second) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
@@ -129,23 +80,23 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	c := worker.Config{Lease: 6 * time.Second, Workers: 4}
-	inUse(t, of(s.Options()), c)
-	k := keep(t, of(s.Options()), c)
+	workertest.InUse(t, opening(of(s.Options())), c)
+	k := workertest.Keep(t, opening(of(s.Options())), c)
 	held := k.Status()
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a renewal after the restart", func() bool {
+	workertest.Eventually(t, "a renewal after the restart", func() bool {
 		now := k.Status()
 		return now.Since.Equal(held.Since) && now.Limit.After(held.Limit.Add(2*time.Second))
 	})
-	other, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(of(s.Options())) }, c)
+	other, err := worker.Keep(opening(of(s.Options())), c)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
 	other.Start()
-	eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == worker.Waiting })
+	workertest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == worker.Waiting })
 	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
 		t.Errorf("%+v beside %+v", other.Status(), held)
 	}
@@ -200,7 +151,7 @@ func TestStormOnSentinels(t *testing.T) {
 					if err := p.Freeze(); err != nil {
 						return err
 					}
-					eventually(t, "another primary", func() bool {
+					workertest.Eventually(t, "another primary", func() bool {
 						now, err := r.Primary()
 						return err == nil && now != p
 					})

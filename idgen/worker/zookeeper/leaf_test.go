@@ -12,6 +12,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/testutil/leaftest"
 	"github.com/leafsql/leafsql/testutil/zktest"
 )
@@ -130,8 +131,8 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
-	eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
+	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
+	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
 	if n := k.Status().Worker; n < had {
 		t.Errorf("worker id %d after %d", n, had)
 	}
@@ -159,19 +160,25 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	defer src.Close()
 	r := src.Slots.(*registry)
 	r.absence = time.Millisecond
-	eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
+	workertest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
 	d, v, err := r.Get(t.Context(), number)
 	if err != nil || d.Free || d.Registry != "" || v == taken {
 		t.Fatalf("%+v at %q, %v", d, v, err)
 	}
 	mine := worker.Doc{Nonce: "n", HighWater: time.UnixMilli(time.Now().UnixMilli()), Owner: "test"}
 
+	// Who has not seen that it was there, or has not seen that it has gone, does not get it.
+	for _, v := range []worker.Version{"", taken} {
+		if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
+			t.Errorf("at %q: %v, %v", v, res, err)
+		}
+	}
 	// One that was heard of meanwhile keeps it.
 	back := leaf(t, cfg, 1)
 	if back.Worker != number {
 		t.Fatalf("number %d again, it was %d", back.Worker, number)
 	}
-	eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
+	workertest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
 	back.Stop()
 	if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
 		t.Errorf("%v, %v", res, err)

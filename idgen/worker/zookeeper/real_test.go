@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -41,56 +40,9 @@ func client(tb testing.TB, cfg Config) *zk.Conn {
 	return c
 }
 
-// keep has a Keeper take a worker id. What it gives back can be used again at once.
-func keep(tb testing.TB, cfg Config, c worker.Config) *worker.Keeper {
-	tb.Helper()
-	c.Issued = time.Now
-	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(cfg) }, c)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() { k.Close() })
-	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
-	defer cancel()
-	for { // on a busy machine the first search may fail
-		st, err := k.Wait(ctx)
-		if err == nil {
-			return k
-		}
-		if st == nil {
-			tb.Error(err)
-			return k
-		}
-		select {
-		case <-st.Changed():
-		case <-ctx.Done():
-		}
-	}
-}
-
-// inUse makes a registry one whose slots were all made, which takes the processes that are first some minutes.
-func inUse(tb testing.TB, cfg Config, workers int) {
-	tb.Helper()
-	k := keep(tb, cfg, worker.Config{Workers: workers, NewRegistry: true, Lease: 6 * time.Second})
-	src, err := Open(cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	defer src.Close()
-	eventually(tb, "all slots to be made", func() bool {
-		d, _, err := src.Slots.Get(tb.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, ": "+strconv.Itoa(workers))
-	})
-	k.Close()
-}
-
-func eventually(tb testing.TB, what string, ok func() bool) {
-	tb.Helper()
-	for until := time.Now().Add(30 * time.Second); !ok(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(until) {
-			tb.Fatalf("not seen within 30 s: %s", what)
-		}
-	}
+// opening is how a Keeper opens cfg's registry.
+func opening(cfg Config) workertest.Open {
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
 // TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
@@ -98,7 +50,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	cfg := Config{Servers: []string{p.Addr()}}
-	inUse(t, cfg, 16)
+	workertest.InUse(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
 	var (
 		mu    sync.Mutex
 		asked = make(map[uint32]int) // by ZooKeeper's number of the request
@@ -114,13 +66,13 @@ func TestRequests(t *testing.T) {
 	})
 	const exists, get, set, children, ping = 3, 4, 5, 12, 11
 	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
-	k := keep(t, cfg, worker.Config{Workers: 16, Lease: 6 * time.Second})
+	k := workertest.Keep(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
 	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there takes two.
 	if n := soFar(); n[get] != 4 || n[set] != 1 || n[exists] != 1 || n[children] != 1 {
 		t.Errorf("a worker id took %v", n)
 	}
 	taken, began := soFar(), time.Now()
-	eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
+	workertest.Eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
 	later, held := soFar(), time.Since(began)
 	if n := later[set] - taken[set]; n > int(held/time.Second)+1 {
 		t.Errorf("%d writes in %v", n, held)
@@ -140,26 +92,26 @@ func TestRequests(t *testing.T) {
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	k := keep(t, Config{Servers: []string{p.Addr()}}, worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
+	k := workertest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
 	held := k.Status()
 	for range 3 {
 		limit := k.Status().Limit
 		p.Cut()
-		eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
+		workertest.Eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
 	}
 	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
 		t.Errorf("%+v, then %+v", held, now)
 	}
 	p.Down()
 	limit := k.Status().Limit
-	eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
+	workertest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
 	if late := time.Since(limit); late > 2*time.Second {
 		t.Errorf("it stopped %v after its bound", late)
 	}
 	if err := p.Up(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
+	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
 }
 
 // TestLostReply has a write done whose reply is lost.
@@ -214,12 +166,12 @@ func TestStormOnAnEnsemble(t *testing.T) {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
-	inUse(t, cfg, 4)
+	workertest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
 	for name, other := range map[string]Config{
 		"nobody": {Servers: cfg.Servers, Name: "shop"},
 		"wrong":  {Servers: cfg.Servers, Name: "shop", Username: "ids", Password: "wr0ng"},
 	} {
-		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(other) }, worker.Config{Workers: 4, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+		k, err := worker.Keep(opening(other), worker.Config{Workers: 4, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -229,7 +181,7 @@ func TestAccess(t *testing.T) {
 		}
 		k.Close()
 	}
-	keep(t, cfg, worker.Config{Workers: 4, Lease: 6 * time.Second})
+	workertest.Keep(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
 }
 
 // TestVersionsOfBefore has a registry removed and made again: what was read before writes nothing.
@@ -272,7 +224,7 @@ func TestVersionsOfBefore(t *testing.T) {
 		if res != worker.OK || now == v {
 			t.Fatalf("%v at %q, %q before", res, now, v)
 		}
-		eventually(t, "an answer to who was connected", func() bool {
+		workertest.Eventually(t, "an answer to who was connected", func() bool {
 			_, got, err := r.Get(t.Context(), 3)
 			return err == nil && got == now
 		})
