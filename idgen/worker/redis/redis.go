@@ -27,8 +27,8 @@
 // replicas, from the Sentinels and from others of the processes, gives out worker ids that the new primary gives out as well.
 // leafRedisReplicas=0 waits for none.
 //
-// User rights it takes: get, set, eval, info, time, wait, and cluster|slots or cluster|shards in a cluster. Redis 4 and later,
-// Valkey too. A proxy that hides which server answers can't be used.
+// A user needs the rights to get, set, eval, info, time and wait, and to select where leafRedisDatabase is set, or to
+// cluster|slots and cluster|shards in a cluster. Redis 4 and later will do, and Valkey. A proxy that hides which server answers can't be used.
 //
 // The package takes no client of the application's: one that sends a write again by itself would not be safe.
 package redis

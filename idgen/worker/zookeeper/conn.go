@@ -68,7 +68,7 @@ func (s *servers) current() (*conn, error) {
 	defer close(ready)
 	had := false
 	var err error
-	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
+	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithHostProvider(&rotation{}), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
 		switch {
 		case e.Type != zk.EventSession:
 		case e.State == zk.StateHasSession && !had:
@@ -92,6 +92,23 @@ func (s *servers) current() (*conn, error) {
 	})
 	s.now = c
 	return c, nil
+}
+
+// rotation goes round the servers, from a random one on. Names are looked up by who dials: the client's own way looks all of them
+// up first, and nobody can stop it.
+type rotation struct {
+	servers []string
+	tried   int
+}
+
+func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
+func (r *rotation) Len() int                    { return len(r.servers) }
+func (r *rotation) Connected()                  {}
+
+func (r *rotation) Next() (server string, again bool) {
+	i := r.tried
+	r.tried++
+	return r.servers[i%len(r.servers)], i > 0 && i%len(r.servers) == 0
 }
 
 // login lets a new connection be used.

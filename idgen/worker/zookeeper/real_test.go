@@ -114,6 +114,16 @@ func TestDisconnected(t *testing.T) {
 	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
 }
 
+// TestServersThatAreNotThere are passed over, in whichever order they are tried.
+func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	for range 3 {
+		k := workertest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
+		k.Close()
+	}
+}
+
 // TestLostReply has a write done whose reply is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
@@ -181,7 +191,14 @@ func TestAccess(t *testing.T) {
 		}
 		k.Close()
 	}
-	workertest.Keep(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
+	open, err := worker.Lookup("zookeeper("+cfg.Servers[0]+")", worker.Options{"Name": "shop", "Username": "ids", "Password": "s3cret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := workertest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
+	if st := k.Status(); st.Registry != "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql" {
+		t.Errorf("%+v", st)
+	}
 }
 
 // TestVersionsOfBefore has a registry removed and made again: what was read before writes nothing.

@@ -8,7 +8,7 @@
 // Parameters of the DSN, all optional, are leafZooKeeperName, leafsql if missing, by which several registries share an
 // ensemble: leaf.name, where there is a Java Leaf; leafZooKeeperRoot, the folder of all, /snowflake if missing, each / written
 // as %2F; and leafZooKeeperUsername and leafZooKeeperPassword, who log in by digest. With them nobody else may touch what the
-// package creates. Config says the same in Go.
+// package creates, but for the folders that Java Leaf uses too. Config says the same in Go.
 //
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>, that is changed by its version alone. None is to
 // be edited or deleted while processes run. The epoch is random and new when the registry is: what was decided on before a
