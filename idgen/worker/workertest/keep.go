@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -80,7 +81,7 @@ func Eventually(tb testing.TB, what string, ok func() bool) {
 // BenchmarkStart is the time from nothing to a worker id on an empty registry, which it brings into use first: for n keepers
 // that begin at once, each with connections of its own.
 func BenchmarkStart(b *testing.B, open Open, n int) {
-	cfg := worker.Config{Lease: lease}
+	cfg := worker.Config{Logger: slog.New(slog.DiscardHandler)}
 	InUse(b, open, cfg)
 	var took []time.Duration
 	for b.Loop() {

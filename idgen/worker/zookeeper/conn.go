@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"sync"
 	"time"
 
@@ -26,9 +27,9 @@ type servers struct {
 // conn is one connection, with what was learnt on it.
 type conn struct {
 	*zk.Conn
-	up   chan struct{} // closed when it has a session
-	once sync.Once
-	end  func() // gives it up; may be called often
+	up    chan struct{} // closed when it has a session
+	since time.Time     // of when; set before
+	end   func()        // gives it up; may be called often
 
 	mu     sync.Mutex
 	epoch  string // of the registry, "" if it is not known
@@ -63,12 +64,12 @@ func (s *servers) current() (*conn, error) {
 	case s.now != nil:
 		return s.now, nil
 	}
-	c := &conn{up: make(chan struct{})}
+	c, r := &conn{up: make(chan struct{})}, &rotation{}
 	ready := make(chan struct{}) // c.end is set
 	defer close(ready)
 	had := false
 	var err error
-	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithHostProvider(&rotation{}), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
+	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithHostProvider(r), zk.WithDialer(r.dial), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
 		switch {
 		case e.Type != zk.EventSession:
 		case e.State == zk.StateHasSession && !had:
@@ -95,20 +96,39 @@ func (s *servers) current() (*conn, error) {
 }
 
 // rotation goes round the servers, from a random one on. Names are looked up by who dials: the client's own way looks all of them
-// up first, and nobody can stop it.
+// up first, and nobody can stop it. A server that many come to at once drops some, who are to ask again soon.
 type rotation struct {
 	servers []string
 	tried   int
 }
 
+// short is how many rounds are made with little patience.
+const short = 3
+
 func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
 func (r *rotation) Len() int                    { return len(r.servers) }
 func (r *rotation) Connected()                  {}
 
+// Next gives the next server, and says whether the client has to wait a second before.
 func (r *rotation) Next() (server string, again bool) {
-	i := r.tried
+	server = r.servers[r.tried%len(r.servers)]
+	begins := r.tried%len(r.servers) == 0
 	r.tried++
-	return r.servers[i%len(r.servers)], i > 0 && i%len(r.servers) == 0
+	return server, begins && r.round() >= short
+}
+
+func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
+
+func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	patience := 3 * time.Second
+	if r.round() < short {
+		patience = 300 * time.Millisecond
+	}
+	c, err := net.DialTimeout(network, address, patience)
+	if err != nil && r.round() < short {
+		time.Sleep(20 * time.Millisecond) // it was refused at once
+	}
+	return c, err
 }
 
 // login lets a new connection be used.
@@ -119,7 +139,8 @@ func (s *servers) login(c *conn) {
 			return
 		}
 	}
-	c.once.Do(func() { close(c.up) })
+	c.since = time.Now()
+	close(c.up)
 }
 
 // close ends all connections.

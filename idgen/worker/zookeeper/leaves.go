@@ -16,9 +16,9 @@ import (
 
 // leaves is which numbers Java Leaf has. A watch tells when that is no longer so.
 type leaves struct {
-	changed <-chan zk.Event
-	nodes   map[int]string // the nodes' names by number
-	next    int            // what the next new one will be numbered; -1: there is no Java Leaf
+	changed <-chan zk.Event // nil without a watch
+	nodes   map[int]string  // the nodes' names by number
+	next    int             // what the next new one will be numbered; -1: there is no Java Leaf
 }
 
 const (
@@ -37,7 +37,11 @@ const (
 // reserved reports whether a number will soon be given to a new Java Leaf.
 func (l *leaves) reserved(n int) bool { return l.next >= 0 && n >= l.next && n < l.next+reserve }
 
-// leaves looks at Java Leaf's nodes, unless nothing has changed since the last time.
+// settled is how old a connection is before a watch is set. The client sends the watches of before once it has a session, in the
+// background, and must not find the first new one among them.
+const settled = time.Second
+
+// leaves looks at Java Leaf's nodes, unless a watch tells that nothing has changed since the last time.
 func (r *registry) leaves(ctx context.Context, c *conn) (*leaves, error) {
 	c.mu.Lock()
 	l := c.leaves
@@ -49,30 +53,47 @@ func (r *registry) leaves(ctx context.Context, c *conn) (*leaves, error) {
 			return l, nil
 		}
 	}
-	l, err := call(ctx, c, func() (*leaves, error) {
-		for {
-			children, stat, changed, err := c.ChildrenW(r.cfg.forever())
-			if err == nil {
-				return numbered(children, stat, changed), nil
-			}
-			if !errors.Is(err, zk.ErrNoNode) {
-				return nil, err
-			}
-			there, _, changed, err := c.ExistsW(r.cfg.forever())
-			if err != nil {
-				return nil, err
-			}
-			if !there {
-				return &leaves{changed: changed, next: -1}, nil
-			}
-		}
-	})
-	if err == nil {
+	look := r.look
+	if time.Since(c.since) > settled {
+		look = r.watch
+	}
+	l, err := call(ctx, c, func() (*leaves, error) { return look(c) })
+	if err == nil && l.changed != nil {
 		c.mu.Lock()
 		c.leaves = l
 		c.mu.Unlock()
 	}
 	return l, err
+}
+
+func (r *registry) look(c *conn) (*leaves, error) {
+	children, stat, err := c.Children(r.cfg.forever())
+	if errors.Is(err, zk.ErrNoNode) {
+		return &leaves{next: -1}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return numbered(children, stat, nil), nil
+}
+
+func (r *registry) watch(c *conn) (*leaves, error) {
+	for {
+		children, stat, changed, err := c.ChildrenW(r.cfg.forever())
+		if err == nil {
+			return numbered(children, stat, changed), nil
+		}
+		if !errors.Is(err, zk.ErrNoNode) {
+			return nil, err
+		}
+		there, _, changed, err := c.ExistsW(r.cfg.forever())
+		if err != nil {
+			return nil, err
+		}
+		if !there {
+			return &leaves{changed: changed, next: -1}, nil
+		}
+	}
 }
 
 // numbered reads the numbers at the ends of the names. The server numbers a new child by how many were created before it, and
