@@ -90,23 +90,23 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	return true
 }
 
-// LostReply has a write done while what the registry answers gets lost on the network. It must be told unknown, and be there
-// afterwards.
+// LostReply has a write done, of the registry's own document, while what the registry answers gets lost on the network. It must be
+// told unknown, and be there afterwards.
 func LostReply(t *testing.T, s worker.Slots, lose, heal func()) {
 	k := &kit{TB: t}
-	v := k.set(s, 0, doc())
+	v := k.set(s, worker.RegistrySlot, doc())
 	d := doc()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	lose()
-	_, r, err := s.Put(ctx, 0, d, v)
+	_, r, err := s.Put(ctx, worker.RegistrySlot, d, v)
 	heal()
 	if r != worker.Unknown || err == nil {
 		t.Errorf("a write whose reply was lost: %v, %v", r, err)
 	}
 	k.eventually("what was written", func() bool {
-		got, _, err := s.Get(k.within(5*time.Second), 0)
+		got, _, err := s.Get(k.within(5*time.Second), worker.RegistrySlot)
 		return err == nil && got == d
 	})
-	k.refused(s, 0, v)
+	k.refused(s, worker.RegistrySlot, v)
 }
