@@ -100,6 +100,9 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 	if opened.Load() != 1 || s.Phase != worker.Holding || s.Registry != "test" || s.Limit.Before(time.Now()) || s.Worker != two.Worker().Worker {
 		t.Errorf("opened %d times, %+v and %+v", opened.Load(), s, two.Worker())
 	}
+	if w := two.Stats().Worker; w == nil || w.Phase != "holding" || w.Worker != s.Worker || w.Owner == "" || w.Next.IsZero() || w.Layout != snowflake.Leaf {
+		t.Errorf("%+v", w)
+	}
 	a.Close()
 	if _, err := b.Exec(insertT); err != nil {
 		t.Errorf("after the other pool's Close: %v", err)
@@ -140,6 +143,9 @@ func TestWorkerSource(t *testing.T) {
 	}
 	none := leased("")
 	none.Tables = nil
+	if w := wrapNoop(t, none).Stats().Worker; w != nil {
+		t.Errorf("without a source: %+v", w)
+	}
 	if s := wrapNoop(t, none).Worker(); s.Phase != worker.Idle || s.Worker != -1 {
 		t.Errorf("without a source: %+v", s)
 	}

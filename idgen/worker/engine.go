@@ -166,6 +166,39 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	return reg, nil
 }
 
+// Prepare makes all documents of a new registry, so that the first processes
+// need not wait out an unknown history. Like Config.NewRegistry it declares
+// that nobody who uses the registry is running. Of cfg it needs Workers, Lease
+// and Layout as those processes will have them.
+func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	src, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	e, err := newEngine(src, &cfg, &clock{host: cfg.host})
+	if err != nil {
+		return err
+	}
+	for {
+		reg, err := e.registry(ctx)
+		if err != nil {
+			return err
+		}
+		switch done, err := e.prepare(ctx, reg.id, true); {
+		case done:
+			return nil
+		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document
+			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", err)
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+	}
+}
+
 // prepare makes the next few slots that have no document, or an unknown one, so
 // that processes to come need not wait out an unknown history. All processes
 // get on together: the registry's document says how far they are. It reports
@@ -180,15 +213,21 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 	for slot := reg.made; slot < upTo; slot++ {
 		batch = append(batch, slot)
 	}
+	rs := e.read(ctx, batch)
+	failed := make([]error, len(batch))
+	e.host.each(len(batch), func(i int) {
+		if rs[i].err == nil {
+			failed[i] = e.spare(ctx, id, fresh, rs[i])
+		}
+	})
 	unread := 0
-	for _, r := range e.read(ctx, batch) {
+	for i, r := range rs {
+		if failed[i] != nil {
+			return false, failed[i]
+		}
 		if r.err != nil {
 			unread++ // one alone may be unreadable, and must not stop the others
 			err = r.err
-			continue
-		}
-		if err := e.spare(ctx, id, fresh, r); err != nil {
-			return false, err
 		}
 	}
 	if unread > 1 || unread == len(batch) {

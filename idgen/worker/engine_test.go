@@ -217,3 +217,29 @@ func (answering) Get(context.Context, int) (Doc, Version, error) { return Doc{},
 func (a answering) Put(context.Context, int, Doc, Version) (Version, Result, error) {
 	return "", Result(a), nil
 }
+
+// A prepared registry keeps nobody waiting, under its own terms.
+func TestPrepare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		open := func(context.Context) (Source, error) { return f.source(), nil }
+		cfg := Config{Workers: 100, Layout: "l", Logger: quiet()}
+		for range 2 { // the second finds all made
+			if err := Prepare(t.Context(), open, cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
+			t.Errorf("%+v", k.Status())
+		}
+		cfg.Layout = "other"
+		if _, ok := errors.AsType[*TermsError](Prepare(t.Context(), open, cfg)); !ok {
+			t.Error("prepared under other terms")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Prepare(ctx, open, Config{Layout: "l", Workers: 200}); err == nil {
+			t.Error("prepared after its context's end")
+		}
+	})
+}

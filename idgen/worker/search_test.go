@@ -105,7 +105,8 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 	})
 }
 
-// One that is given back is found in turn.
+// One that is given back is found in turn: of 60 documents read in a minute,
+// half are others than those next to end.
 func TestFullRegistryFreesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 128
@@ -115,7 +116,7 @@ func TestFullRegistryFreesOne(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f.write(100, free(at(1)))
 		began := time.Now()
-		if s := k.until(Holding); s.Worker != 100 || time.Since(began) > 3*time.Minute {
+		if s := k.until(Holding); s.Worker != 100 || time.Since(began) > 5*time.Minute {
 			t.Errorf("worker id %d after %v", s.Worker, time.Since(began))
 		}
 	})
