@@ -29,6 +29,8 @@ var imports = []struct {
 	{"idgen/uuid7", nil, notStd},
 	{"idgen/segment", []string{"idgen"}, append(clients, "go-sql-driver")},
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
+	{"idgen/worker/redis", []string{"idgen/worker", "idgen/worker/internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "zookeeper", "etcd", "grpc"}},
+	{"idgen/worker/zookeeper", []string{"idgen/worker", "idgen/worker/internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "redis", "etcd", "grpc"}},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
 	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
 }

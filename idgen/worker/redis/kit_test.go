@@ -1,0 +1,96 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/redistest"
+)
+
+// of gives a Config for a client's options.
+func of(o *redis.UniversalOptions) Config {
+	return Config{Servers: o.Addrs, Cluster: o.IsClusterMode, Master: o.MasterName, Username: o.Username, Password: o.Password, TLS: o.TLSConfig}
+}
+
+// fixture gives a registry of its own on servers that others use too.
+func fixture(t testing.TB, o *redis.UniversalOptions, cfg Config) workertest.Fixture {
+	client := redis.NewUniversalClient(o)
+	t.Cleanup(func() { client.Close() })
+	key := func(slot int) string { return "{" + cfg.Prefix + "}:worker:" + strconv.Itoa(slot) }
+	return workertest.Fixture{
+		Open:    func(context.Context) (worker.Source, error) { return Open(cfg) },
+		Remove:  func(slot int) error { return client.Del(context.Background(), key(slot)).Err() },
+		Corrupt: func(slot int) error { return client.Set(context.Background(), key(slot), "edited by hand", 0).Err() },
+	}
+}
+
+// TestKitOnAServer has the server away by freezing it: a restart is a fail-over, as far as anybody can tell.
+func TestKitOnAServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{})
+	var n atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		cfg := of(s.Options())
+		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
+		f := fixture(t, s.Options(), cfg)
+		f.Outage = 10 * time.Second
+		f.Stop, f.Start = s.Freeze, s.Thaw
+		f.Wipe = s.FlushAll
+		f.FailOver = func() (func() error, error) {
+			dir := filepath.Join(t.TempDir(), "before")
+			return func() error {
+				if err := s.Kill9(); err != nil {
+					return err
+				}
+				if err := s.Restore(dir); err != nil {
+					return err
+				}
+				return s.Start()
+			}, s.Snapshot(dir)
+		}
+		return f
+	})
+}
+
+// TestKitOnSentinels loses a primary with what only that one had. Where its replicas are waited for nothing is lost, so one
+// registry waits for none.
+func TestKitOnSentinels(t *testing.T) {
+	t.Parallel()
+	r := redistest.StartReplicated(t, redistest.Config{})
+	var n atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		cfg := of(r.Options())
+		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
+		f := fixture(t, r.Options(), cfg)
+		f.Outage = 10 * time.Second
+		f.Open = func(context.Context) (worker.Source, error) { return Open(cfg) }
+		f.FailOver = func() (func() error, error) {
+			cfg.Replicas = -1
+			return func() error { _, err := r.FailOver(); return err }, r.CutReplication()
+		}
+		return f
+	})
+}
+
+// TestKitOnACluster has no replicas to fail over to.
+func TestKitOnACluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Config{})
+	var n atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		cfg := of(c.Options())
+		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
+		f := fixture(t, c.Options(), cfg)
+		f.Wipe = c.FlushAll
+		return f
+	})
+}

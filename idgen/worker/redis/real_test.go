@@ -1,0 +1,288 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"log/slog"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/redistest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	goleak.VerifyTestMain(m)
+}
+
+// opening is how a Keeper opens cfg's registry.
+func opening(cfg Config) workertest.Open {
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }
+}
+
+// calls says how often a server was asked what, since it started.
+func calls(tb testing.TB, client redis.UniversalClient) func(command string) int {
+	tb.Helper()
+	text, err := client.Info(tb.Context(), "commandstats").Result()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	stats := fields(text)
+	return func(command string) int {
+		n, _, _ := strings.Cut(strings.TrimPrefix(stats["cmdstat_"+command], "calls="), ",")
+		v, _ := strconv.Atoi(n)
+		return v
+	}
+}
+
+// TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{})
+	client := redis.NewUniversalClient(s.Options())
+	defer client.Close()
+	c := worker.Config{Lease: 6 * time.Second, Workers: 16} // renewed every second
+	workertest.InUse(t, opening(of(s.Options())), c)
+	before := calls(t, client)
+	k := workertest.Keep(t, opening(of(s.Options())), c)
+	taken := calls(t, client)
+	// The script's own GET counts, too: the registry's document before and after, the slot's, and that. INFO is asked for
+	// its identity before and after, for the policy, and here.
+	for command, want := range map[string]int{"eval": 1, "set": 1, "get": 4, "info": 4, "wait": 0} {
+		if n := taken(command) - before(command); n != want {
+			t.Errorf("a worker id took %d of %s, want %d", n, command, want)
+		}
+	}
+	began := time.Now()
+	workertest.Eventually(t, "five renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+5 })
+	later, held := calls(t, client), time.Since(began)
+	evals := later("eval") - taken("eval")
+	if most := int(held/time.Second) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
+		t.Errorf("%d writes, %d reads in %v", evals, later("get")-taken("get")-evals, held)
+	}
+	k.Close()
+}
+
+// TestRestart has a server come back with all it had. It may have lost something, as far as anybody can tell: who holds a
+// worker id goes on, and who wants one waits.
+func TestRestart(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{})
+	c := worker.Config{Lease: 6 * time.Second, Workers: 4}
+	workertest.InUse(t, opening(of(s.Options())), c)
+	k := workertest.Keep(t, opening(of(s.Options())), c)
+	held := k.Status()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	workertest.Eventually(t, "a renewal after the restart", func() bool {
+		now := k.Status()
+		return now.Since.Equal(held.Since) && now.Limit.After(held.Limit.Add(2*time.Second))
+	})
+	other, err := worker.Keep(opening(of(s.Options())), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	other.Start()
+	workertest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == worker.Waiting })
+	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
+		t.Errorf("%+v beside %+v", other.Status(), held)
+	}
+}
+
+// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+const storm = 110 * time.Second
+
+// TestStormOnAServer kills the server and starts it again, sets it back, and wipes it.
+func TestStormOnAServer(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{})
+	f := fixture(t, s.Options(), of(s.Options()))
+	dir := filepath.Join(t.TempDir(), "before")
+	workertest.Storm(t, f, 8, storm,
+		s.Restart,
+		func() error { return s.Snapshot(dir) },
+		func() error {
+			if err := errors.Join(s.Kill9(), s.Restore(dir)); err != nil {
+				return err
+			}
+			return s.Start()
+		})
+}
+
+// TestStormOnSentinels loses the primary with its last writes; and the next one, which then comes back and takes itself for
+// the primary for a while.
+func TestStormOnSentinels(t *testing.T) {
+	t.Parallel()
+	for name, replicas := range map[string]int{"WaitingForReplicas": 0, "WaitingForNone": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redistest.StartReplicated(t, redistest.Config{})
+			cfg := of(r.Options())
+			cfg.Replicas = replicas
+			f := fixture(t, r.Options(), cfg)
+			workertest.Storm(t, f, 8, storm,
+				func() error {
+					if err := r.CutReplication(); err != nil {
+						return err
+					}
+					time.Sleep(5 * time.Second)
+					_, err := r.FailOver()
+					return err
+				},
+				r.Start,
+				func() error {
+					p, err := r.Primary()
+					if err != nil {
+						return err
+					}
+					if err := p.Freeze(); err != nil {
+						return err
+					}
+					workertest.Eventually(t, "another primary", func() bool {
+						now, err := r.Primary()
+						return err == nil && now != p
+					})
+					return p.Thaw()
+				})
+		})
+	}
+}
+
+// TestLostReply has a write done whose reply is lost.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
+	src, err := Open(Config{Servers: []string{p.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
+}
+
+// TestUser has a user with no more rights than the documentation lists, and TLS.
+func TestUser(t *testing.T) {
+	t.Parallel()
+	s := redistest.Start(t, redistest.Config{Password: "s3cret", TLS: true})
+	client := redis.NewUniversalClient(s.Options())
+	defer client.Close()
+	acl := []any{"ACL", "SETUSER", "ids", "on", ">pa%ss", "~{shop}:*", "-@all", "+get", "+set", "+eval", "+info", "+time", "+wait", "+select"}
+	if err := client.Do(t.Context(), acl...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	opts := worker.Options{"Username": "ids", "Password": "pa%ss", "Prefix": "shop", "TLS": "true", "CA": s.CertFile, "Database": "3"}
+	lease := func(opts worker.Options) (*worker.Status, error) {
+		open, err := worker.Lookup("redis("+s.Addr+")", opts)
+		if err != nil {
+			return nil, err
+		}
+		k, err := worker.Keep(open, worker.Config{Workers: 4, NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			return nil, err
+		}
+		defer k.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		return k.Wait(ctx)
+	}
+	if st, err := lease(opts); err != nil || st.Worker < 0 || !strings.Contains(st.Registry, s.Addr+", database 3, keys {shop}:") || st.ClockOffset.Abs() > 2*time.Second {
+		t.Errorf("%+v, %v", st, err)
+	}
+	for option, value := range map[string]string{"Password": "wr0ng", "Username": "nobody", "Prefix": "other"} {
+		wrong := worker.Options{}
+		for k, v := range opts {
+			wrong[k] = v
+		}
+		wrong[option] = value
+		_, err := lease(wrong)
+		if e, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
+			t.Errorf("%s=%s: %v, %v", option, value, err, e)
+		}
+	}
+}
+
+// TestReplica has a replica named for a primary.
+func TestReplica(t *testing.T) {
+	t.Parallel()
+	r := redistest.StartReplicated(t, redistest.Config{})
+	src, err := Open(Config{Servers: []string{r.Nodes[1].Addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if _, err := src.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "leafRedisMaster") {
+		t.Error(err)
+	}
+	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Initial(), ""); res != worker.Refused || err == nil {
+		t.Error(res, err)
+	}
+}
+
+// TestReplicasAreWaitedFor where the server shows that it has some.
+func TestReplicasAreWaitedFor(t *testing.T) {
+	t.Parallel()
+	r := redistest.StartReplicated(t, redistest.Config{})
+	put := func(replicas int) (worker.Result, error) {
+		src, err := Open(Config{Servers: []string{r.Nodes[0].Addr}, Replicas: replicas, Prefix: strconv.Itoa(replicas)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer src.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := src.Identity(ctx); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = src.Slots.Get(ctx, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, res, err := src.Slots.Put(ctx, 0, worker.Initial(), "")
+		return res, err
+	}
+	for _, n := range []int{-1, 0, 1, 2} {
+		if res, err := put(n); res != worker.OK || err != nil {
+			t.Errorf("%d replicas: %v, %v", n, res, err)
+		}
+	}
+	if res, err := put(3); res != worker.Unknown || err == nil || !strings.Contains(err.Error(), "2 replicas have the write, of 3 that must") {
+		t.Errorf("3 replicas: %v, %v", res, err)
+	}
+}
+
+// TestPolicy warns once of a server that evicts keys.
+func TestPolicy(t *testing.T) {
+	t.Parallel()
+	for policy, want := range map[string]int{"noeviction": 0, "allkeys-lru": 1} {
+		s := redistest.Start(t, redistest.Config{Lines: []string{"maxmemory-policy " + policy}})
+		var out bytes.Buffer
+		cfg := of(s.Options())
+		cfg.Logger = slog.New(slog.NewTextHandler(&out, nil))
+		src, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if _, err := src.Identity(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}
+		if n := strings.Count(out.String(), "maxmemory-policy="+policy); n != want {
+			t.Errorf("%s: %q", policy, out.String())
+		}
+		src.Close()
+	}
+}

@@ -1,0 +1,186 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// registry is worker.Slots on keys whose versions are their texts.
+type registry struct {
+	client   redis.UniversalClient
+	cfg      Config
+	replicas atomic.Int64 // that must have a write before it counts
+	policy   sync.Once    // maxmemory-policy was looked at
+}
+
+// key is the name of a slot's document. What is in braces is all that a cluster chooses the node by.
+func (r *registry) key(slot int) string {
+	if slot == worker.RegistrySlot {
+		return "{" + r.cfg.Prefix + "}:registry"
+	}
+	return "{" + r.cfg.Prefix + "}:worker:" + strconv.Itoa(slot)
+}
+
+// node is the server that has the documents. In a cluster it is asked without go-redis' redirections, which would send a
+// write a second time after its reply was lost.
+func (r *registry) node(ctx context.Context) (redis.Cmdable, error) {
+	if c, ok := r.client.(*redis.ClusterClient); ok {
+		return c.MasterForKey(ctx, r.key(worker.RegistrySlot))
+	}
+	return r.client, nil
+}
+
+// explain says what an error means, and has a cluster's nodes looked up again: another may have the documents by now.
+func (r *registry) explain(err error) error {
+	if c, ok := r.client.(*redis.ClusterClient); ok {
+		c.ReloadState(context.Background())
+	}
+	switch {
+	case redis.IsAuthError(err):
+		return &UnusableError{r.cfg.String(), "it does not let leafRedisUsername and leafRedisPassword in", err}
+	case redis.IsPermissionError(err):
+		return &UnusableError{r.cfg.String(), "give the user the rights that the package's documentation lists", err}
+	}
+	return fmt.Errorf("%s: %w", r.cfg.String(), err)
+}
+
+// Get implements worker.Slots.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	node, err := r.node(ctx)
+	if err != nil {
+		return worker.Doc{}, "", r.explain(err)
+	}
+	text, err := node.Get(ctx, r.key(slot)).Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return worker.Doc{}, "", nil
+	case err != nil:
+		return worker.Doc{}, "", r.explain(err)
+	}
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("key %s: %w", r.key(slot), err)
+	}
+	return d, worker.Version(text), nil
+}
+
+// compareAndSet writes ARGV[2] where ARGV[1] is, "" being missing. No two documents that anybody writes to a slot are equal.
+const compareAndSet = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1`
+
+// Put implements worker.Slots.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	node, err := r.node(ctx)
+	if err != nil {
+		return "", worker.Refused, r.explain(err)
+	}
+	var (
+		text = d.Encode()
+		want = r.replicas.Load()
+		pipe = node.Pipeline() // one connection: WAIT is of what was written on it
+		put  = pipe.Eval(ctx, compareAndSet, []string{r.key(slot)}, string(expected), text)
+		wait *redis.IntCmd
+	)
+	if want > 0 {
+		wait = redis.NewIntCmd(ctx, "wait", want, within(ctx).Milliseconds())
+		pipe.Process(ctx, wait)
+	}
+	pipe.Exec(ctx) // each command has its own error
+	switch written, err := put.Int(); {
+	case err != nil && isAnswer(err):
+		return "", worker.Refused, r.explain(err)
+	case err != nil:
+		return "", worker.Unknown, r.explain(err)
+	case written == 0:
+		return "", worker.Refused, nil
+	}
+	if wait != nil {
+		have, err := wait.Result()
+		if err != nil {
+			return "", worker.Unknown, r.explain(err)
+		}
+		if have < want {
+			return "", worker.Unknown, fmt.Errorf("%s: %d replicas have the write, of %d that must; start them, or say how many must in leafRedisReplicas",
+				r.cfg.String(), have, want)
+		}
+	}
+	return worker.Version(text), worker.OK, nil
+}
+
+// isAnswer reports whether the server has answered with an error. The script has not written then: writing is its last step.
+func isAnswer(err error) bool {
+	_, ok := errors.AsType[redis.Error](err)
+	return ok
+}
+
+// within is how long to wait for replicas: half of what is left, so that the answer is still heard.
+func within(ctx context.Context) time.Duration {
+	d := time.Second
+	if until, ok := ctx.Deadline(); ok {
+		d = min(d, time.Until(until)/2)
+	}
+	return max(d, time.Millisecond) // 0 would be for ever
+}
+
+// identity is the server's replication id, which is another one after a restart and after a fail-over.
+func (r *registry) identity(ctx context.Context) (string, error) {
+	node, err := r.node(ctx)
+	if err != nil {
+		return "", r.explain(err)
+	}
+	text, err := node.Info(ctx, "replication").Result()
+	if err != nil {
+		return "", r.explain(err)
+	}
+	info := fields(text)
+	switch {
+	case info["role"] == "slave":
+		return "", fmt.Errorf("%s: the server is a replica; name the primary, or Sentinels and leafRedisMaster", r.cfg.String())
+	case info["master_replid"] == "":
+		return "", &UnusableError{r.cfg.String(), "no master_replid in INFO, by which fail-overs are seen; use Redis 4 or later, and no proxy before it", nil}
+	}
+	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 && r.cfg.Replicas == 0 {
+		r.replicas.Store(1) // and so it stays: a primary that was cut off sees its replicas go
+	}
+	r.policy.Do(func() { r.checkPolicy(ctx, node) })
+	return info["master_replid"], nil
+}
+
+// checkPolicy warns of a server that may throw documents away.
+func (r *registry) checkPolicy(ctx context.Context, node redis.Cmdable) {
+	text, err := node.Info(ctx, "memory").Result()
+	if p := fields(text)["maxmemory_policy"]; err == nil && p != "" && p != "noeviction" {
+		r.cfg.Logger.Warn("leafsql: this Redis may evict keys, and an evicted document of worker ids costs minutes of waiting; set maxmemory-policy to noeviction",
+			"registry", r.cfg.String(), "maxmemory-policy", p)
+	}
+}
+
+// fields are the lines of an INFO.
+func fields(info string) map[string]string {
+	m := make(map[string]string)
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			m[name] = value
+		}
+	}
+	return m
+}
+
+func (r *registry) time(ctx context.Context) (time.Time, error) {
+	node, err := r.node(ctx)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return node.Time(ctx).Result()
+}

@@ -1,0 +1,202 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// servers gives connections to the ensemble, one at a time. A connection that was interrupted is not used again: the client's
+// own way back would send what was queued, however late, and never find a server that was wiped or set back.
+type servers struct {
+	cfg Config
+
+	mu     sync.Mutex
+	now    *conn // nil: none yet, or it was given up
+	closed bool
+	ending sync.WaitGroup // connections that are being closed
+}
+
+// conn is one connection, with what was learnt on it.
+type conn struct {
+	*zk.Conn
+	up    chan struct{} // closed when it has a session
+	since time.Time     // of when; set before
+	end   func()        // gives it up; may be called often
+
+	mu     sync.Mutex
+	epoch  string // of the registry, "" if it is not known
+	leaves *leaves
+}
+
+// session is how long servers remember a client that they don't hear of. Nothing depends on it.
+const session = 10 * time.Second
+
+var errClosed = errors.New("leafsql: the ZooKeeper source of worker ids was closed")
+
+// connection gives one that has a session.
+func (s *servers) connection(ctx context.Context) (*conn, error) {
+	c, err := s.current()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.up:
+		return c, nil
+	case <-ctx.Done():
+		return nil, fmt.Errorf("leafsql: %s: no connection: %w", s.cfg, context.Cause(ctx))
+	}
+}
+
+func (s *servers) current() (*conn, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.closed:
+		return nil, errClosed
+	case s.now != nil:
+		return s.now, nil
+	}
+	c, r := &conn{up: make(chan struct{})}, &rotation{}
+	ready := make(chan struct{}) // c.end is set
+	defer close(ready)
+	had := false
+	var err error
+	c.Conn, _, err = zk.Connect(s.cfg.Servers, session, zk.WithHostProvider(r), zk.WithDialer(r.dial), zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithEventCallback(func(e zk.Event) {
+		switch {
+		case e.Type != zk.EventSession:
+		case e.State == zk.StateHasSession && !had:
+			had = true
+			go func() { <-ready; s.login(c) }()
+		case e.State == zk.StateDisconnected && had:
+			go func() { <-ready; c.end() }()
+		}
+	}))
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: %s: %w", s.cfg, err)
+	}
+	c.end = sync.OnceFunc(func() {
+		s.mu.Lock()
+		if s.now == c {
+			s.now = nil
+		}
+		s.ending.Add(1)
+		s.mu.Unlock()
+		go func() { defer s.ending.Done(); c.Close() }()
+	})
+	s.now = c
+	return c, nil
+}
+
+// rotation goes round the servers, from a random one on. Names are looked up by who dials: the client's own way looks all of them
+// up first, and nobody can stop it. A server that many come to at once drops some, who are to ask again soon.
+type rotation struct {
+	servers []string
+	tried   int
+}
+
+// short is how many rounds are made with little patience.
+const short = 3
+
+func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
+func (r *rotation) Len() int                    { return len(r.servers) }
+func (r *rotation) Connected()                  {}
+
+// Next gives the next server, and says whether the client has to wait a second before.
+func (r *rotation) Next() (server string, again bool) {
+	server = r.servers[r.tried%len(r.servers)]
+	begins := r.tried%len(r.servers) == 0
+	r.tried++
+	return server, begins && r.round() >= short
+}
+
+func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
+
+func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
+	patience := 3 * time.Second
+	if r.round() < short {
+		patience = 300 * time.Millisecond
+	}
+	c, err := net.DialTimeout(network, address, patience)
+	if err != nil && r.round() < short {
+		time.Sleep(20 * time.Millisecond) // it was refused at once
+	}
+	return c, err
+}
+
+// login lets a new connection be used.
+func (s *servers) login(c *conn) {
+	if s.cfg.Username != "" {
+		if err := c.AddAuth("digest", []byte(s.cfg.Username+":"+s.cfg.Password)); err != nil {
+			c.end()
+			return
+		}
+	}
+	c.since = time.Now()
+	close(c.up)
+}
+
+// close ends all connections.
+func (s *servers) close() error {
+	s.mu.Lock()
+	s.closed = true
+	c := s.now
+	s.mu.Unlock()
+	if c != nil {
+		c.end()
+	}
+	s.ending.Wait()
+	return nil
+}
+
+// call runs one of the client's calls, which know no context. One that takes too long ends the connection: what it has queued
+// must not be sent later.
+func call[T any](ctx context.Context, c *conn, f func() (T, error)) (T, error) {
+	type answer struct {
+		v   T
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		v, err := f()
+		answered <- answer{v, err}
+	}()
+	select {
+	case a := <-answered:
+		return a.v, a.err
+	case <-ctx.Done():
+		c.end()
+		var none T
+		return none, context.Cause(ctx)
+	}
+}
+
+// multi does all of it or nothing.
+func multi(ctx context.Context, c *conn, ops ...any) ([]zk.MultiResponse, error) {
+	return call(ctx, c, func() ([]zk.MultiResponse, error) {
+		res, err := c.Multi(ops...)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range res {
+			for _, why := range []error{zk.ErrBadVersion, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrNoAuth, zk.ErrNotEmpty} {
+				if errors.Is(r.Error, why) {
+					return nil, why
+				}
+			}
+		}
+		for _, r := range res {
+			if r.Error != nil {
+				return nil, r.Error
+			}
+		}
+		return res, nil
+	})
+}

@@ -1,0 +1,111 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+// fixture gives a registry of its own on servers that others use too.
+func fixture(t testing.TB, cfg Config) workertest.Fixture {
+	change := func(do func(ctx context.Context, r *registry, c *conn, epoch string) error) error {
+		r := &registry{cfg: cfg, servers: &servers{cfg: cfg}}
+		if err := r.cfg.complete(); err != nil {
+			return err
+		}
+		defer r.servers.close()
+		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		c, err := r.servers.connection(ctx)
+		if err != nil {
+			return err
+		}
+		epoch, err := r.epoch(ctx, c, true)
+		if err != nil {
+			return err
+		}
+		return do(ctx, r, c, epoch)
+	}
+	return workertest.Fixture{
+		Open: func(context.Context) (worker.Source, error) { return Open(cfg) },
+		Remove: func(slot int) error {
+			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
+				return c.Delete(r.node(epoch, slot), -1)
+			})
+		},
+		Corrupt: func(slot int) error {
+			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
+				_, err := c.Set(r.node(epoch, slot), []byte("edited by hand"), -1)
+				return err
+			})
+		},
+		Wipe: func() error { // by hand, of this registry alone
+			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
+				return removeAll(c.Conn, r.cfg.folder())
+			})
+		},
+	}
+}
+
+// removeAll removes a node with all below it.
+func removeAll(c *zk.Conn, node string) error {
+	children, _, err := c.Children(node)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		if err := removeAll(c, node+"/"+child); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	return c.Delete(node, -1)
+}
+
+func TestKitOnAServer(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	var n atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		f := fixture(t, Config{Servers: []string{s.Addr}, Name: fmt.Sprintf("kit%d", n.Add(1))})
+		f.Outage = 30 * time.Second
+		f.Stop, f.Start = s.Kill9, s.Start
+		f.Wipe = func() error {
+			if err := errors.Join(s.Kill9(), s.Wipe()); err != nil {
+				return err
+			}
+			return s.Start()
+		}
+		f.Copy = func() (func() error, error) {
+			dir := filepath.Join(t.TempDir(), "before")
+			return func() error {
+				if err := errors.Join(s.Kill9(), s.Restore(dir)); err != nil {
+					return err
+				}
+				return s.Start()
+			}, s.Snapshot(dir)
+		}
+		return f
+	})
+}
+
+// TestKitOnAnEnsemble has the registry removed by hand.
+func TestKitOnAnEnsemble(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartEnsemble(t, zktest.Config{})
+	var n atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		f := fixture(t, Config{Servers: e.Addrs(), Name: fmt.Sprintf("kit%d", n.Add(1)), Username: "ids", Password: "s3cret"})
+		f.Outage = 10 * time.Second
+		return f
+	})
+}

@@ -1,0 +1,219 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/leaftest"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+// leaf starts a Java Leaf beside cfg's registry.
+func leaf(t *testing.T, cfg Config, n int) *leaftest.Leaf {
+	t.Helper()
+	l, err := leaftest.Start(t.Context(), leaftest.Config{
+		Name: cfg.Name, Addr: fmt.Sprintf("10.0.0.%d:8080", n), ZooKeeper: cfg.Servers, Every: 100 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// keepBeside has a Keeper take a worker id, that one if it can be had, or find all taken.
+func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.Keeper, error) {
+	t.Helper()
+	c.NewRegistry, c.Logger = true, slog.New(slog.DiscardHandler)
+	k, err := worker.Keep(func(context.Context) (worker.Source, error) {
+		src, err := Open(cfg)
+		src.Last = func(context.Context) (int, bool) { return first, true }
+		return src, err
+	}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { k.Close() })
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	for { // on a busy machine the first search may fail
+		st, err := k.Wait(ctx)
+		if _, taken := errors.AsType[*worker.TakenError](err); err == nil || taken || st == nil {
+			return k, err
+		}
+		select {
+		case <-st.Changed():
+		case <-ctx.Done():
+		}
+	}
+}
+
+// TestBesideJavaLeaf starts both, one after the other and at once: no worker id has two owners.
+func TestBesideJavaLeaf(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	var (
+		mu    sync.Mutex
+		owner = make(map[int]string)
+		wg    sync.WaitGroup
+	)
+	has := func(n int, who string) {
+		mu.Lock()
+		defer mu.Unlock()
+		if owner[n] != "" {
+			t.Errorf("worker id %d is %s's and %s's", n, owner[n], who)
+		}
+		owner[n] = who
+	}
+	first := leaf(t, cfg, 1)
+	defer first.Stop()
+	has(first.Worker, "the first Java Leaf")
+	for i := range 20 {
+		wg.Go(func() {
+			l := leaf(t, cfg, 2+i)
+			has(l.Worker, "a Java Leaf")
+			time.Sleep(time.Second)
+			l.Stop()
+		})
+		wg.Go(func() {
+			k, err := keepBeside(t, cfg, i, worker.Config{Workers: 128})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if n := k.Status().Worker; n < reserve {
+				t.Errorf("worker id %d, which is for Java Leaf", n)
+			}
+			has(k.Status().Worker, "a keeper")
+		})
+	}
+	wg.Wait()
+}
+
+// TestAllAreJavaLeafs has nothing left.
+func TestAllAreJavaLeafs(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	l := leaf(t, cfg, 1)
+	defer l.Stop()
+	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reserve + 1})
+	if e, ok := errors.AsType[*worker.TakenError](err); !ok || e.Of != reserve+1 {
+		t.Error(err)
+	}
+}
+
+// TestJavaLeafComesToAWorkerID counts Java Leafs up to a worker id that is held. It is given up before one has it, and another
+// is taken.
+func TestJavaLeafComesToAWorkerID(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	l := leaf(t, cfg, 1)
+	defer l.Stop()
+	k, err := keepBeside(t, cfg, 80, worker.Config{Workers: 128, Lease: 6 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const had = 80
+	if n := k.Status().Worker; n != had {
+		t.Fatalf("worker id %d", n)
+	}
+	c := client(t, cfg)
+	for n := range had - reserve + 1 { // the next is to be within reach of it
+		if _, err := c.Create("/snowflake/shop/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
+	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
+	if n := k.Status().Worker; n < had {
+		t.Errorf("worker id %d after %d", n, had)
+	}
+}
+
+// TestJavaLeafThatHasGone has its number taken when no other is to be had, after what it may have issued, and gets a new one
+// when it comes back.
+func TestJavaLeafThatHasGone(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
+	c := client(t, cfg)
+	l := leaf(t, cfg, 1)
+	number := l.Worker
+	l.Stop()
+	absent := time.Now()
+	short := worker.Config{Workers: number + 1, Lease: 6 * time.Second}
+	if _, err := keepBeside(t, cfg, number, short); err == nil {
+		t.Error("the number of a Java Leaf that was there a moment ago")
+	}
+	// All that are numbered next are taken, so that the number is out of their reach.
+	src, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	r := src.Slots.(*registry)
+	r.absence = time.Millisecond
+	workertest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
+	d, v, err := r.Get(t.Context(), number)
+	if err != nil || d.Free || d.Registry != "" || v == taken {
+		t.Fatalf("%+v at %q, %v", d, v, err)
+	}
+	mine := worker.Doc{Nonce: "n", HighWater: time.UnixMilli(time.Now().UnixMilli()), Owner: "test"}
+
+	// Who has not seen that it was there, or has not seen that it has gone, does not get it.
+	for _, v := range []worker.Version{"", taken} {
+		if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
+			t.Errorf("at %q: %v, %v", v, res, err)
+		}
+	}
+	// One that was heard of meanwhile keeps it.
+	back := leaf(t, cfg, 1)
+	if back.Worker != number {
+		t.Fatalf("number %d again, it was %d", back.Worker, number)
+	}
+	workertest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
+	back.Stop()
+	if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
+		t.Errorf("%v, %v", res, err)
+	}
+
+	time.Sleep(10 * time.Millisecond)
+	_, v, err = r.Get(t.Context(), number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	after, res, err := r.Put(t.Context(), number, mine, v)
+	if res != worker.OK {
+		t.Fatalf("%v, %v", res, err)
+	}
+	if there, _, err := c.Exists(back.Path); there || err != nil {
+		t.Errorf("its node is there: %v, %v", there, err)
+	}
+	if got, now, err := r.Get(t.Context(), number); err != nil || got != mine || now != after {
+		t.Errorf("%+v at %q, %v", got, now, err)
+	}
+	again := leaf(t, cfg, 1)
+	defer again.Stop()
+	if again.Worker == number {
+		t.Errorf("number %d, which is taken", again.Worker)
+	}
+	if _, res, err := r.Put(t.Context(), number, worker.Doc{Nonce: "n", HighWater: mine.HighWater.Add(time.Second)}, after); res != worker.OK {
+		t.Errorf("a renewal: %v, %v", res, err)
+	}
+}
+
+// changed reports whether a Java Leaf has reported since its node was there.
+func changed(t *testing.T, c *zk.Conn, node string) bool {
+	_, stat, err := c.Get(node)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stat.Version > 0
+}

@@ -1,0 +1,258 @@
+package zookeeper
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"io"
+	"log"
+	"log/slog"
+	"maps"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"go.uber.org/goleak"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+func TestMain(m *testing.M) {
+	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	goleak.VerifyTestMain(m)
+}
+
+// client is a look at the nodes from outside.
+func client(tb testing.TB, cfg Config) *zk.Conn {
+	tb.Helper()
+	c, _, err := zk.Connect(cfg.Servers, session, zk.WithLogger(log.New(io.Discard, "", 0)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// opening is how a Keeper opens cfg's registry.
+func opening(cfg Config) workertest.Open {
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }
+}
+
+// TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	cfg := Config{Servers: []string{p.Addr()}}
+	workertest.InUse(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
+	var (
+		mu    sync.Mutex
+		asked = make(map[uint32]int) // by ZooKeeper's number of the request
+	)
+	p.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
+		mu.Lock()
+		defer mu.Unlock()
+		for dir == netfault.ToServer && len(chunk) >= 12 {
+			asked[binary.BigEndian.Uint32(chunk[8:])]++
+			chunk = chunk[min(len(chunk), 4+int(binary.BigEndian.Uint32(chunk))):]
+		}
+		return netfault.Pass
+	})
+	const exists, get, set, children, ping = 3, 4, 5, 12, 11
+	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
+	k := workertest.Keep(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
+	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there was looked at before
+	// and after the slot was read.
+	if n := soFar(); n[get] != 4 || n[set] != 1 || n[children] != 2 || n[exists] != 0 {
+		t.Errorf("a worker id took %v", n)
+	}
+	// From the second second on a watch tells.
+	workertest.Eventually(t, "a watch", func() bool { return soFar()[exists] == 1 })
+	taken, began := soFar(), time.Now()
+	workertest.Eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
+	later, held := soFar(), time.Since(began)
+	if n := later[set] - taken[set]; n > int(held/time.Second)+2 {
+		t.Errorf("%d writes in %v", n, held)
+	}
+	delete(later, set)
+	delete(later, ping)
+	delete(taken, set)
+	delete(taken, ping)
+	if !maps.Equal(later, taken) {
+		t.Errorf("while it was held: %v, before: %v", later, taken)
+	}
+	k.Close()
+}
+
+// TestDisconnected cuts a holder off: the next renewal is on a new connection. Where there is none to be had it stops at its
+// bound, and goes on when there is.
+func TestDisconnected(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	k := workertest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
+	held := k.Status()
+	for range 3 {
+		limit := k.Status().Limit
+		p.Cut()
+		workertest.Eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
+	}
+	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
+		t.Errorf("%+v, then %+v", held, now)
+	}
+	p.Down()
+	limit := k.Status().Limit
+	workertest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
+	if late := time.Since(limit); late > 2*time.Second {
+		t.Errorf("it stopped %v after its bound", late)
+	}
+	if err := p.Up(); err != nil {
+		t.Fatal(err)
+	}
+	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
+}
+
+// TestServersThatAreNotThere are passed over, in whichever order they are tried.
+func TestServersThatAreNotThere(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	for range 3 {
+		k := workertest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
+		k.Close()
+	}
+}
+
+// TestLostReply has a write done whose reply is lost.
+func TestLostReply(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	src, err := Open(Config{Servers: []string{p.Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
+}
+
+// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+const storm = 110 * time.Second
+
+// TestStormOnAServer kills the server and starts it again, and has it lose all it knew.
+func TestStormOnAServer(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	f := fixture(t, Config{Servers: []string{s.Addr}})
+	wipe := func() error {
+		if err := errors.Join(s.Kill9(), s.Wipe()); err != nil {
+			return err
+		}
+		return s.Start()
+	}
+	workertest.Storm(t, f, 8, storm, s.Restart, wipe, s.Restart)
+}
+
+// TestStormOnAnEnsemble kills who leads, time and again.
+func TestStormOnAnEnsemble(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartEnsemble(t, zktest.Config{})
+	f := fixture(t, Config{Servers: e.Addrs()})
+	kill := func() error {
+		l, err := e.Leader()
+		if err != nil {
+			return err
+		}
+		if err := l.Kill9(); err != nil {
+			return err
+		}
+		_, err = e.Leader()
+		return errors.Join(err, l.Start())
+	}
+	workertest.Storm(t, f, 8, time.Minute, kill, kill, kill, kill)
+}
+
+// TestAccess has nodes that only their creator may touch.
+func TestAccess(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
+	workertest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
+	for name, other := range map[string]Config{
+		"nobody": {Servers: cfg.Servers, Name: "shop"},
+		"wrong":  {Servers: cfg.Servers, Name: "shop", Username: "ids", Password: "wr0ng"},
+	} {
+		k, err := worker.Keep(opening(other), worker.Config{Workers: 4, Lease: 6 * time.Second, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = k.Wait(t.Context())
+		if _, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
+			t.Errorf("%s: %v", name, err)
+		}
+		k.Close()
+	}
+	open, err := worker.Lookup("zookeeper("+cfg.Servers[0]+")", worker.Options{"Name": "shop", "Username": "ids", "Password": "s3cret"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := workertest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
+	if st := k.Status(); st.Registry != "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql" {
+		t.Errorf("%+v", st)
+	}
+}
+
+// TestVersionsOfBefore has a registry removed and made again: what was read before writes nothing.
+func TestVersionsOfBefore(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	cfg := Config{Servers: []string{s.Addr}}
+	open := func() worker.Slots {
+		src, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { src.Close() })
+		return src.Slots
+	}
+	put := func(r worker.Slots, at worker.Version) (worker.Version, worker.Result) {
+		v, res, err := r.Put(t.Context(), 3, worker.Doc{Nonce: "n", HighWater: time.UnixMilli(1)}, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v, res
+	}
+	r := open()
+	v, res := put(r, "")
+	if res != worker.OK {
+		t.Fatal(res)
+	}
+	for _, wipe := range []func() error{
+		fixture(t, cfg).Wipe,
+		func() error { return errors.Join(s.Kill9(), s.Wipe(), s.Start()) },
+		func() error {
+			dir := filepath.Join(t.TempDir(), "empty")
+			return errors.Join(s.Kill9(), s.Wipe(), s.Snapshot(dir), s.Restore(dir), s.Start())
+		},
+	} {
+		if err := wipe(); err != nil {
+			t.Fatal(err)
+		}
+		now, res := put(open(), "")
+		if res != worker.OK || now == v {
+			t.Fatalf("%v at %q, %q before", res, now, v)
+		}
+		workertest.Eventually(t, "an answer to who was connected", func() bool {
+			_, got, err := r.Get(t.Context(), 3)
+			return err == nil && got == now
+		})
+		for _, r := range []worker.Slots{r, open()} {
+			if _, res := put(r, v); res != worker.Refused {
+				t.Errorf("at %q in a registry of %q: %v", v, now, res)
+			}
+		}
+		v = now
+	}
+}

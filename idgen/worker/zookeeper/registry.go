@@ -1,0 +1,287 @@
+package zookeeper
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// registry is worker.Slots on nodes and their versions.
+type registry struct {
+	cfg     Config
+	servers *servers
+	absence time.Duration // 0: the constant
+}
+
+// version is what a slot's Version says. The epoch is in it because versions of nodes are small numbers, which come again in a
+// registry that was wiped.
+type version struct {
+	epoch string // "" for a missing node
+	n     int32
+	leaf  string // the node of a Java Leaf that has gone, "" if there is none
+	leafN int32  // and its version
+}
+
+func (v version) text() worker.Version {
+	s := ""
+	if v.epoch != "" {
+		s = v.epoch + "/" + strconv.Itoa(int(v.n))
+	}
+	if v.leaf != "" {
+		s += "|" + strconv.Itoa(int(v.leafN)) + "|" + v.leaf
+	}
+	return worker.Version(s)
+}
+
+func parseVersion(s worker.Version) (v version, ok bool) {
+	own, leaf, _ := strings.Cut(string(s), "|")
+	var err, errLeaf error
+	if own != "" {
+		v.epoch, own, _ = strings.Cut(own, "/")
+		v.n, err = number(own)
+	}
+	if leaf != "" {
+		var n string
+		n, v.leaf, _ = strings.Cut(leaf, "|")
+		v.leafN, errLeaf = number(n)
+	}
+	return v, err == nil && errLeaf == nil
+}
+
+func number(s string) (int32, error) {
+	n, err := strconv.ParseInt(s, 10, 32)
+	return int32(n), err
+}
+
+// taken is the version of a worker id that is Java Leaf's. No write is based on it.
+const taken worker.Version = "java-leaf"
+
+// node is the path of a slot's document.
+func (r *registry) node(epoch string, slot int) string {
+	if slot == worker.RegistrySlot {
+		return path.Join(r.cfg.folder(), epoch, "registry")
+	}
+	return path.Join(r.cfg.folder(), epoch, "worker-"+strconv.Itoa(slot))
+}
+
+// explain says what an error means.
+func (r *registry) explain(err error) error {
+	if errors.Is(err, zk.ErrNoAuth) {
+		return &UnusableError{r.cfg.String(), "leafZooKeeperUsername and leafZooKeeperPassword are not those of who created the nodes", err}
+	}
+	return fmt.Errorf("%s: %w", r.cfg, err)
+}
+
+// epoch is the registry's, "" if there is none.
+func (r *registry) epoch(ctx context.Context, c *conn, again bool) (string, error) {
+	c.mu.Lock()
+	epoch := c.epoch
+	c.mu.Unlock()
+	if epoch != "" && !again {
+		return epoch, nil
+	}
+	text, err := call(ctx, c, func() ([]byte, error) {
+		text, _, err := c.Get(r.cfg.folder())
+		return text, err
+	})
+	if err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return "", err
+	}
+	epoch = string(text)
+	if strings.ContainsAny(epoch, "/|") {
+		return "", fmt.Errorf("%s is not a folder of worker ids", r.cfg.folder())
+	}
+	c.mu.Lock()
+	c.epoch = epoch
+	c.mu.Unlock()
+	return epoch, nil
+}
+
+// begin makes the registry's folders, if nobody else does, and gives the epoch.
+func (r *registry) begin(ctx context.Context, c *conn) (string, error) {
+	parent := ""
+	for name := range strings.SplitSeq(strings.Trim(path.Dir(r.cfg.folder()), "/"), "/") {
+		parent += "/" + name // Java Leaf uses these, too
+		_, err := call(ctx, c, func() (string, error) { return c.Create(parent, nil, 0, zk.WorldACL(zk.PermAll)) })
+		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoAuth) {
+			return "", err
+		}
+	}
+	epoch := rand.Text()
+	_, err := multi(ctx, c,
+		&zk.CreateRequest{Path: r.cfg.folder(), Data: []byte(epoch), Acl: r.acl()},
+		&zk.CreateRequest{Path: path.Join(r.cfg.folder(), epoch), Acl: r.acl()})
+	if err != nil && !errors.Is(err, zk.ErrNodeExists) {
+		return "", err
+	}
+	return r.epoch(ctx, c, true)
+}
+
+// acl is who may do what with new nodes.
+func (r *registry) acl() []zk.ACL {
+	if r.cfg.Username == "" {
+		return zk.WorldACL(zk.PermAll)
+	}
+	return zk.DigestACL(zk.PermAll, r.cfg.Username, r.cfg.Password)
+}
+
+// Get implements worker.Slots.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	c, err := r.servers.connection(ctx)
+	if err != nil {
+		return worker.Doc{}, "", err
+	}
+	d, v, err := r.own(ctx, c, slot)
+	if err == nil && slot != worker.RegistrySlot {
+		return r.beside(ctx, c, slot, d, v)
+	}
+	if err != nil {
+		return worker.Doc{}, "", r.explain(err)
+	}
+	return d, v.text(), nil
+}
+
+// own reads this library's node of a slot.
+func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, version, error) {
+	for again := false; ; again = true {
+		epoch, err := r.epoch(ctx, c, again)
+		if err != nil || epoch == "" {
+			return worker.Doc{}, version{}, err
+		}
+		type content struct {
+			text []byte
+			stat *zk.Stat
+		}
+		got, err := call(ctx, c, func() (content, error) {
+			text, stat, err := c.Get(r.node(epoch, slot))
+			return content{text, stat}, err
+		})
+		switch {
+		case errors.Is(err, zk.ErrNoNode) && !again: // the slot, or the folder
+			continue
+		case errors.Is(err, zk.ErrNoNode):
+			return worker.Doc{}, version{}, nil
+		case err != nil:
+			return worker.Doc{}, version{}, err
+		}
+		d, err := worker.ParseDoc(string(got.text))
+		if err != nil {
+			return worker.Doc{}, version{}, fmt.Errorf("node %s: %w", r.node(epoch, slot), err)
+		}
+		return d, version{epoch: epoch, n: got.stat.Version}, nil
+	}
+}
+
+// beside is what a slot's document is in view of Java Leaf.
+func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, v version) (worker.Doc, worker.Version, error) {
+	l, err := r.leaves(ctx, c)
+	if err != nil {
+		return worker.Doc{}, "", r.explain(err)
+	}
+	if l.reserved(slot) {
+		return held("the next Java Leaf that starts"), taken, nil
+	}
+	node, ok := l.nodes[slot]
+	if !ok {
+		return d, v.text(), nil
+	}
+	rep, err := r.report(ctx, c, node)
+	switch {
+	case errors.Is(err, zk.ErrNoNode): // it was deleted just now
+		return held("Java Leaf " + node), taken, nil
+	case err != nil:
+		return worker.Doc{}, "", r.explain(err)
+	case time.Since(rep.at) < cmp.Or(r.absence, absence):
+		return held("Java Leaf " + node), taken, nil
+	}
+	// It has gone. Nothing is known of what it issued.
+	if v.epoch == "" {
+		d = worker.Doc{Nonce: "java-leaf", Owner: "Java Leaf " + node}
+	}
+	if d.HighWater.Before(rep.at) {
+		d.HighWater = rep.at
+	}
+	d.Registry, v.leaf, v.leafN = "", node, rep.version
+	if d.IsInitial() || d.Free {
+		d.Nonce, d.Free = "java-leaf", false // it is taken if need be, not prepared for others
+	}
+	return d, v.text(), nil
+}
+
+// Put implements worker.Slots.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	v, ok := parseVersion(expected)
+	if !ok {
+		return "", worker.Refused, nil
+	}
+	c, err := r.servers.connection(ctx)
+	if err != nil {
+		return "", worker.Refused, err
+	}
+	if slot != worker.RegistrySlot {
+		l, err := r.leaves(ctx, c)
+		switch {
+		case err != nil:
+			return "", worker.Refused, r.explain(err)
+		case l.reserved(slot) || l.nodes[slot] != v.leaf:
+			return "", worker.Refused, nil
+		}
+	}
+	epoch, err := r.epoch(ctx, c, false)
+	if err == nil && epoch == "" && v.epoch == "" {
+		epoch, err = r.begin(ctx, c)
+	}
+	switch {
+	case err != nil:
+		return "", worker.Refused, r.explain(err)
+	case v.epoch != "" && v.epoch != epoch:
+		return "", worker.Refused, nil
+	}
+	after := version{epoch: epoch}
+	after.n, err = r.write(ctx, c, r.node(epoch, slot), []byte(d.Encode()), v)
+	switch {
+	case err == nil:
+		return after.text(), worker.OK, nil
+	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
+		return "", worker.Refused, nil
+	case errors.Is(err, zk.ErrNoAuth):
+		return "", worker.Refused, r.explain(err)
+	}
+	return "", worker.Unknown, r.explain(err)
+}
+
+// write is the compare-and-set. With the node of a Java Leaf that has gone it deletes that, unless it was heard of again.
+func (r *registry) write(ctx context.Context, c *conn, node string, text []byte, v version) (now int32, err error) {
+	if v.leaf == "" && v.epoch == "" {
+		return call(ctx, c, func() (int32, error) {
+			_, err := c.Create(node, text, 0, r.acl())
+			return 0, err
+		})
+	}
+	if v.leaf == "" {
+		return call(ctx, c, func() (int32, error) {
+			stat, err := c.Set(node, text, v.n)
+			if err != nil {
+				return 0, err
+			}
+			return stat.Version, nil
+		})
+	}
+	gone := &zk.DeleteRequest{Path: path.Join(r.cfg.forever(), v.leaf), Version: v.leafN}
+	if v.epoch == "" {
+		_, err := multi(ctx, c, gone, &zk.CreateRequest{Path: node, Data: text, Acl: r.acl()})
+		return 0, err
+	}
+	_, err = multi(ctx, c, gone, &zk.SetDataRequest{Path: node, Data: text, Version: v.n})
+	return v.n + 1, err
+}

@@ -1,0 +1,63 @@
+package zookeeper
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+func TestParse(t *testing.T) {
+	cfg, err := parse("h1,h2:7", worker.Options{"Root": "/a/b", "Name": "shop", "Username": "u", "Password": "p"})
+	if err != nil || strings.Join(cfg.Servers, " ") != "h1:2181 h2:7" || cfg.folder() != "/a/b/shop/leafsql" || cfg.forever() != "/a/b/shop/forever" ||
+		cfg.Username != "u" || cfg.Password != "p" {
+		t.Errorf("%v, %v", cfg, err)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	for address, opts := range map[string]worker.Options{
+		"":       nil,
+		"h1/x":   nil,
+		"u:p@h1": nil,
+		"h1":     {"Nmae": "shop"},
+		"h2":     {"Name": "a/b"},
+		"h3":     {"Root": "snowflake"},
+		"h4":     {"Root": "/snowflake/"},
+		"h5":     {"Password": "p"},
+		"h6":     {"Username": "a:b", "Password": "p"},
+		"h7":     {"Name": ".."},
+	} {
+		src, err := openDSN(t.Context(), address, opts)
+		if err == nil {
+			src.Close()
+			t.Errorf("%q, %v is taken", address, opts)
+		} else if !strings.HasPrefix(err.Error(), "leafsql: ") {
+			t.Error(err)
+		}
+	}
+}
+
+func TestConfigShowsNoSecrets(t *testing.T) {
+	cfg := Config{Servers: []string{"h1:2181"}, Password: "s3cret"}
+	for _, s := range []string{fmt.Sprintf("%v %+v %#v", cfg, cfg, cfg), fmt.Sprint(slog.AnyValue(cfg).Resolve())} {
+		if strings.Contains(s, "s3cret") {
+			t.Error(s)
+		}
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for _, v := range []version{{}, {epoch: "e", n: 7}, {leaf: "10.0.0.1:8080-0000000003", leafN: 9}, {"e", 7, "a|b-1", 0}} {
+		if got, ok := parseVersion(v.text()); !ok || got != v {
+			t.Errorf("%+v: %q, %+v", v, v.text(), got)
+		}
+	}
+	for _, s := range []worker.Version{taken, "e", "e/", "/", "|", "|x|n", "e/99999999999"} {
+		if v, ok := parseVersion(s); ok && s != "|" {
+			t.Errorf("%q: %+v", s, v)
+		}
+	}
+}
