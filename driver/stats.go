@@ -21,6 +21,7 @@ import (
 type Stats struct {
 	Tables []TableStats // that statements named, by name
 	Tags   []TagStats   // that ids came from, by name; of all Connectors that share the store
+	Worker *WorkerStats // of the worker id for snowflakes; nil: no source is configured
 }
 
 // TableStats are of one configured table, or of refused statements whose table
@@ -94,7 +95,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 
 // Stats returns the Connector's.
 func (c *Connector) Stats() Stats {
-	return Stats{Tables: c.counts.stats(), Tags: c.ids.segments.stats()}
+	return Stats{Tables: c.counts.stats(), Tags: c.ids.segments.stats(), Worker: c.workerStats()}
 }
 
 // counters are a Connector's, a table each: they outlive what is known of it.
