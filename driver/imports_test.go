@@ -31,7 +31,7 @@ var imports = []struct {
 }
 
 var (
-	clients = []string{"nacos", "redis", "zookeeper", "go-zk", "grpc", "prometheus", "testify"}
+	clients = []string{"nacos", "redis", "zookeeper", "go-zk", "etcd", "grpc", "prometheus", "testify"}
 	notStd  = []string{"github.com/jmoiron", "github.com/go-sql-driver", "github.com/samber", "github.com/nacos-group", "google.golang.org"}
 )
 

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -150,15 +151,15 @@ func (s *AllocStore) updateText(q Request) string {
 }
 
 // look reads the row and says whether q can have ids from it. Where it cannot, r and
-// err are Fetch's answer. It is a transaction, so that no lock stays behind on a
-// connection without autocommit.
+// err are Fetch's answer.
 func (s *AllocStore) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
-	var row Row
-	var autocommit bool
-	err = transaction(ctx, c, func() error {
-		row, autocommit, err = s.read(ctx, c, q.Tag)
-		return err
-	})
+	row, autocommit, err := s.read(ctx, c, q.Tag)
+	if !autocommit { // or not known: no lock may stay behind
+		if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+			discard(c)
+			err = cmp.Or(err, rerr)
+		}
+	}
 	if err != nil {
 		return Range{}, false, err
 	}

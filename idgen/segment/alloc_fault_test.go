@@ -28,10 +28,15 @@ func (s script) ok(text string) { s.ExpectExec(text).WillReturnResult(sqlmock.Ne
 func (s script) fails(text string, err error) { s.ExpectExec(text).WillReturnError(err) }
 
 // reads answers a look with rows of three values each.
-func (s script) reads(end string, values ...driver.Value) {
-	s.ok("START TRANSACTION")
+func (s script) reads(values ...driver.Value) {
 	s.ExpectQuery(readText).WillReturnRows(s.rows(values...))
-	s.ok(end)
+}
+
+// releases answers one that may leave a lock: it found no row to use, or the
+// connection is not in autocommit.
+func (s script) releases(values ...driver.Value) {
+	s.reads(values...)
+	s.ok("ROLLBACK")
 }
 
 func (s script) rows(values ...driver.Value) *sqlmock.Rows {
@@ -42,7 +47,7 @@ func (s script) rows(values ...driver.Value) *sqlmock.Rows {
 	return r
 }
 
-func (s script) fit() { s.reads("COMMIT", 100, 15, 1) }
+func (s script) fit() { s.reads(100, 15, 1) }
 
 func (s script) updates(id, rows int64) {
 	s.ExpectExec(updateText).WillReturnResult(sqlmock.NewResult(id, rows))
@@ -61,32 +66,33 @@ func TestAllocStoreFaults(t *testing.T) {
 		want   string // in the error; "": the range [100, 120)
 		is     func(error) bool
 	}{
-		"well":        {script: func(s script) { s.fit(); s.updates(120, 1) }},
-		"look: begin": {script: func(s script) { s.fails("START TRANSACTION", bug) }, want: "syntax"},
+		"well": {script: func(s script) { s.fit(); s.updates(120, 1) }},
 		"look: select": {script: func(s script) {
-			s.ok("START TRANSACTION")
 			s.ExpectQuery(readText).WillReturnError(bug)
 			s.ok("ROLLBACK")
 		}, want: "syntax"},
-		"look: commit": {script: func(s script) {
-			s.ok("START TRANSACTION")
-			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1))
-			s.fails("COMMIT", bug)
+		"look: rollback": {script: func(s script) {
+			s.reads(100, 15, 0)
+			s.fails("ROLLBACK", bug)
 		}, want: "syntax"},
-		"look: no row":         {script: func(s script) { s.reads("ROLLBACK") }, want: "no row", is: is[*segment.UnknownTagError]},
-		"look: two rows":       {script: func(s script) { s.reads("ROLLBACK", 100, 15, 1, 100, 15, 1) }, want: "more than one row", is: is[*segment.RowError]},
-		"look: no number":      {script: func(s script) { s.reads("ROLLBACK", "x", 15, 1) }, want: "max_id is x", is: is[*segment.RowError]},
-		"look: step 0":         {script: func(s script) { s.reads("ROLLBACK", 100, 0, 1) }, want: "step is 0", is: is[*segment.RowError]},
-		"look: step too large": {script: func(s script) { s.reads("ROLLBACK", 100, 1<<31, 1) }, want: "step is 2147483648", is: is[*segment.RowError]},
-		"look: end":            {script: func(s script) { s.reads("COMMIT", "9223372036854775800", 15, 1) }, want: "used up", is: isExhausted},
+		"look: no row":         {script: func(s script) { s.releases() }, want: "no row", is: is[*segment.UnknownTagError]},
+		"look: two rows":       {script: func(s script) { s.releases(100, 15, 1, 100, 15, 1) }, want: "more than one row", is: is[*segment.RowError]},
+		"look: no number":      {script: func(s script) { s.releases("x", 15, 1) }, want: "max_id is x", is: is[*segment.RowError]},
+		"look: step 0":         {script: func(s script) { s.releases(100, 0, 1) }, want: "step is 0", is: is[*segment.RowError]},
+		"look: step too large": {script: func(s script) { s.releases(100, 1<<31, 1) }, want: "step is 2147483648", is: is[*segment.RowError]},
+		"look: end":            {script: func(s script) { s.reads("9223372036854775800", 15, 1) }, want: "used up", is: isExhausted},
 		"look: row broken off": {script: func(s script) {
-			s.ok("START TRANSACTION")
 			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1).RowError(0, bug))
 			s.ok("ROLLBACK")
 		}, want: "syntax"},
-		"look: the connection broke": {script: func(s script) { s.fails("START TRANSACTION", errDown); s.fit(); s.updates(120, 1) }},
-		"update":                     {script: func(s script) { s.fit(); s.fails(updateText, bug) }, want: "syntax"},
-		"update: out of range":       {script: func(s script) { s.fit(); s.fails(updateText, errors.New("Error 1264 (22003): Out of range value")) }, want: "1264"},
+		"look: the connection broke": {script: func(s script) {
+			s.ExpectQuery(readText).WillReturnError(errDown)
+			s.ok("ROLLBACK")
+			s.fit()
+			s.updates(120, 1)
+		}},
+		"update":               {script: func(s script) { s.fit(); s.fails(updateText, bug) }, want: "syntax"},
+		"update: out of range": {script: func(s script) { s.fit(); s.fails(updateText, errors.New("Error 1264 (22003): Out of range value")) }, want: "1264"},
 		"update: the connection broke": {script: func(s script) {
 			s.fit()
 			s.fails(updateText, errDown)
@@ -112,7 +118,7 @@ func TestAllocStoreFaults(t *testing.T) {
 		"update: below seen":       {script: func(s script) { s.fit(); s.updates(119, 1) }, want: "says it is 119", is: is[*segment.RowError]},
 		"update: below n":          {script: func(s script) { s.fit(); s.updates(19, 1) }, want: "says it is 19", is: is[*segment.RowError]},
 		"update: negative":         {script: func(s script) { s.fit(); s.updates(-1<<63, 1) }, want: "says it is -9223372036854775808", is: is[*segment.RowError]},
-		"0 rows: gone":             {script: func(s script) { s.fit(); s.updates(0, 0); s.reads("ROLLBACK") }, want: "no row", is: is[*segment.UnknownTagError]},
+		"0 rows: gone":             {script: func(s script) { s.fit(); s.updates(0, 0); s.releases() }, want: "no row", is: is[*segment.UnknownTagError]},
 		"0 rows: by now it fits":   {script: func(s script) { s.fit(); s.updates(0, 0); s.fit(); s.updates(120, 1) }},
 		"0 rows, an older insert id": {script: func(s script) {
 			s.fit()
@@ -122,14 +128,14 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.fit()
 			s.updates(120, 1)
 		}},
-		"0 rows: behind, then not": {script: func(s script) { s.fit(); s.updates(0, 0); s.reads("COMMIT", 90, 15, 1); s.updates(120, 1) }},
+		"0 rows: behind, then not": {script: func(s script) { s.fit(); s.updates(0, 0); s.reads(90, 15, 1); s.updates(120, 1) }},
 		"conflicts for long, then behind, then not": {script: func(s script) {
 			s.fit()
 			for range 20 {
 				s.fails(updateText, errors.New("Error 1213 (40001): Deadlock found"))
 			}
 			s.updates(0, 0)
-			s.reads("COMMIT", 90, 15, 1)
+			s.reads(90, 15, 1)
 			s.updates(120, 1)
 		}},
 		"no insert id": {script: func(s script) {
@@ -141,14 +147,14 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.ok("COMMIT")
 		}},
 		"no autocommit": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 120)
 			s.ok("COMMIT")
 		}},
 		"transaction: conflict, the next one is whole": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.ExpectQuery(wroteText).WillReturnError(errors.New("Error 1213 (40001): Deadlock found"))
@@ -159,35 +165,35 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.ok("COMMIT")
 		}},
 		"transaction: 0 rows": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 0)
 			s.ok("COMMIT")
-			s.reads("ROLLBACK")
+			s.releases()
 		}, want: "no row"},
 		"transaction: reads something else": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 140)
 			s.ok("ROLLBACK")
 		}, want: "set to 120 and reads 140", is: is[*segment.RowError]},
 		"transaction: the row is gone": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.ExpectQuery(wroteText).WillReturnError(bug)
 			s.ok("ROLLBACK")
 		}, want: "syntax"},
 		"transaction: below seen": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(119, 1)
 			s.wrote(119, 119)
 			s.ok("COMMIT")
 		}, want: "says it is 119"},
 		"transaction: commit": {script: func(s script) {
-			s.reads("COMMIT", 100, 15, 0)
+			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 120)

@@ -242,12 +242,12 @@ func TestServerSilent(t *testing.T) {
 		params map[string]string
 		at     string
 	}{
-		"one statement":      {nil, "UPDATE"},
-		"look":               {nil, "SELECT"},
-		"transaction":        {map[string]string{"autocommit": "0"}, "UPDATE"},
-		"commit of the look": {nil, "COMMIT"},
-		"commit of a range":  {map[string]string{"autocommit": "0"}, "COMMIT"},
-		"read of a range":    {map[string]string{"autocommit": "0"}, "LAST_INSERT_ID()"},
+		"one statement":     {nil, "UPDATE"},
+		"look":              {nil, "SELECT"},
+		"transaction":       {map[string]string{"autocommit": "0"}, "UPDATE"},
+		"end of the look":   {map[string]string{"autocommit": "0"}, "ROLLBACK"},
+		"commit of a range": {map[string]string{"autocommit": "0"}, "COMMIT"},
+		"read of a range":   {map[string]string{"autocommit": "0"}, "LAST_INSERT_ID()"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

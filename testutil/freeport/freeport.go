@@ -5,15 +5,17 @@
 //
 // The ports are below the range that the kernel gives to outgoing connections,
 // so that none of those takes the port of a server that is to be started again.
-// They are not reserved: another process may find the same one before a server
-// listens on it, which is rare, as each is drawn at random.
+// On Linux nobody else finds them as long as this process lives, whether a
+// server listens on them or not.
 package freeport
 
 import (
 	"errors"
 	"math/rand/v2"
 	"net"
+	"runtime"
 	"strconv"
+	"sync"
 )
 
 const lowest, highest = 12000, 30000
@@ -26,11 +28,43 @@ func Find(offsets ...int) (int, error) {
 	}
 	for range 200 {
 		p := lowest + rand.IntN(highest-lowest)
-		if free(p, offsets) {
+		if take(p, offsets) {
 			return p, nil
 		}
 	}
 	return 0, errors.New("freeport: no free ports found")
+}
+
+var taken struct {
+	sync.Mutex
+	marks []net.Listener
+}
+
+// take says whether all of the ports are free and marks them as taken. A mark is
+// an abstract unix socket: it has no file, belongs to the same network as the
+// port, and the kernel removes it with the process.
+func take(p int, offsets []int) bool {
+	if !free(p, offsets) {
+		return false
+	}
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	var marks []net.Listener
+	for _, o := range offsets {
+		m, err := net.Listen("unix", "@leafsql-port-"+strconv.Itoa(p+o))
+		if err != nil {
+			for _, m := range marks {
+				m.Close()
+			}
+			return false
+		}
+		marks = append(marks, m)
+	}
+	taken.Lock()
+	defer taken.Unlock()
+	taken.marks = append(taken.marks, marks...)
+	return true
 }
 
 func free(p int, offsets []int) bool {

@@ -3,6 +3,7 @@ package freeport
 import (
 	"fmt"
 	"net"
+	"runtime"
 	"testing"
 )
 
@@ -21,5 +22,24 @@ func TestFind(t *testing.T) {
 	}
 	if !free(p, []int{0, 11}) {
 		t.Errorf("%d is said to be taken", p)
+	}
+}
+
+func TestTaken(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ports are held on Linux alone")
+	}
+	p, err := Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if take(p, []int{0}) {
+		t.Errorf("%d is found twice", p)
+	}
+	if take(p-1, []int{0, 1}) {
+		t.Errorf("%d is found again beside another", p)
+	}
+	if !take(p-1, []int{0}) {
+		t.Errorf("%d stays taken though it was not found", p-1)
 	}
 }

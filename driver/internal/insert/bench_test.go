@@ -27,11 +27,11 @@ func BenchmarkAppendArgs(b *testing.B) {
 	p := mustParse(b, tenColumns)
 	args := make([]int64, 10)
 	dst := make([]int64, 0, 11)
+	id, blocks := idOf(same64), make([]Block, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		fills := [1]Block{{First: 201, N: 1}}
-		s := p.Template(fills[:])
-		dst = AppendArgs(dst[:0], args, s, fills[:], idOf(same64), same64)
+		blocks[0] = Block{First: 201, N: 1}
+		dst = AppendArgs(dst[:0], args, p.Template(blocks), blocks, id, same64)
 	}
 }
 

@@ -81,8 +81,8 @@ func (w *insertReader) readTarget() (bool, error) {
 	if !w.atName() && w.tok.Kind != '.' {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
-	w.head = span{w.began.tok.Pos, w.tok.Pos}
-	if straddles(w.text[w.began.prevEnd:w.began.tok.Pos]) {
+	w.head = span{w.began.pos, w.tok.Pos}
+	if straddles(w.text[w.began.prevEnd:w.began.pos]) {
 		w.head.from = w.began.prevEnd
 	}
 	headParams := w.params

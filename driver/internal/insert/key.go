@@ -241,6 +241,9 @@ func withoutParens(t []lex.Token) []lex.Token {
 
 // straddles says whether a version comment begins or ends in a piece of text.
 func straddles(s string) bool {
+	if len(s) < len("*/") {
+		return false
+	}
 	if strings.Contains(s, "/*!") || strings.Contains(s, "/*M!") {
 		return true
 	}

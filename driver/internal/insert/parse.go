@@ -123,7 +123,7 @@ func (r *reader) statements() error {
 			continue
 		}
 		r.rows = false
-		r.began = r.cursor
+		r.began = start{r.tok.Pos, r.prevEnd, r.params}
 		err := r.statement()
 		switch {
 		case err == errCut:

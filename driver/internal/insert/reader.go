@@ -46,7 +46,14 @@ type reader struct {
 	invalid  bool   // no server runs the rest of the text
 	rows     bool   // the statement answers with rows, whatever it is
 	alias    string // a name that the text does not hold
-	began    cursor // where the statement began
+	began    start  // where the statement began
+}
+
+// A start is where a statement begins.
+type start struct {
+	pos     int
+	prevEnd int // end of the token before it
+	params  int // placeholders before it
 }
 
 // next goes on to the next token.

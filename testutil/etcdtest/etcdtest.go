@@ -1,0 +1,231 @@
+//go:build unix
+
+// Package etcdtest starts real, private etcd servers: a single one, and a cluster of three.
+//
+//	s := etcdtest.Start(t, etcdtest.Config{Password: "secret"})
+//	client, err := clientv3.New(s.ClientConfig())
+//	...
+//	s.Kill9()
+//	s.Start() // with its data; after s.Wipe() without
+//
+// Each server listens on free ports of 127.0.0.1 and goes with the test process, and its folder too. install.sh unpacks
+// Debian's server; a missing one fails the test. The package cuts no network, which is netfault's.
+//
+// A server, or all of a cluster, that is wiped and started again has the cluster id and the member ids that it had: etcd makes
+// them from names and addresses.
+package etcdtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/process"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+)
+
+// Config says how servers differ from plain ones.
+type Config struct {
+	Password string   // wanted from clients, who are the user root
+	TLS      bool     // they speak TLS alone to clients
+	Args     []string // further options
+}
+
+// A Server is an etcd server. Its methods are for one goroutine at a time.
+type Server struct {
+	*process.Process
+	Addr string // 127.0.0.1 and its port
+
+	// With Config.TLS, files of a certificate, which clients trust and may show, and of its key.
+	CertFile, KeyFile string
+
+	cfg     Config
+	cert    *selfsigned.Certificate
+	name    string
+	peer    string // where other members reach it
+	cluster string // "new", or "existing" for one that joins
+	members string // all of them, with their peer addresses
+}
+
+// Start starts a single server for one test.
+func Start(tb testing.TB, cfg Config) *Server {
+	tb.Helper()
+	return start(tb, cfg, 1)[0]
+}
+
+func start(tb testing.TB, cfg Config, n int) []*Server {
+	tb.Helper()
+	servers, err := newServers(cfg, n)
+	for _, s := range servers {
+		s.Finish(tb)
+	}
+	if err == nil {
+		err = process.StartAll(servers...)
+	}
+	if err == nil && cfg.Password != "" {
+		err = servers[0].EnableAuth()
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return servers
+}
+
+// newServers makes the members of one cluster. With an error it returns those it has made.
+func newServers(cfg Config, n int) (servers []*Server, err error) {
+	program, err := process.Find("etcd", "etcd", "etcdtest")
+	if err != nil {
+		return nil, err
+	}
+	var cert *selfsigned.Certificate
+	if cfg.TLS {
+		if cert, err = selfsigned.New(); err != nil {
+			return nil, err
+		}
+	}
+	port, err := freeport.Find(0, 1, 2, 3, 4, 5)
+	if err != nil {
+		return nil, err
+	}
+	addr := func(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
+	var members []string
+	for i := range n {
+		members = append(members, fmt.Sprintf("n%d=http://%s", i, addr(port+3+i)))
+	}
+	for i := range n {
+		s := &Server{
+			Addr: addr(port + i), cfg: cfg, cert: cert,
+			name: fmt.Sprintf("n%d", i), peer: "http://" + addr(port+3+i), cluster: "new", members: strings.Join(members, ","),
+		}
+		s.Process, err = process.New(process.Config{
+			Name:    "etcd",
+			Command: func(dir string) *exec.Cmd { return program.Command(s.args(dir)...) },
+			Ready:   s.healthy,
+		})
+		if err != nil {
+			return servers, err
+		}
+		servers = append(servers, s)
+		if cert != nil {
+			if s.CertFile, s.KeyFile, err = cert.Write(s.Dir()); err != nil {
+				return servers, err
+			}
+		}
+	}
+	return servers, nil
+}
+
+func (s *Server) args(dir string) []string {
+	args := []string{
+		"--name", s.name, "--data-dir", filepath.Join(dir, "data"),
+		"--listen-client-urls", s.url(), "--advertise-client-urls", s.url(),
+		"--listen-peer-urls", s.peer, "--initial-advertise-peer-urls", s.peer,
+		"--initial-cluster", s.members, "--initial-cluster-state", s.cluster, "--initial-cluster-token", "leafsql",
+		"--heartbeat-interval", "50", "--election-timeout", "500", // half of what is usual
+		"--strict-reconfig-check=false", // members may be replaced in the first seconds too
+		"--unsafe-no-fsync",             // nobody wants the data after a crash of the machine, and kill -9 does not need it
+		"--logger", "zap", "--log-level", "error",
+	}
+	if s.cert != nil {
+		args = append(args, "--cert-file", s.CertFile, "--key-file", s.KeyFile, "--trusted-ca-file", s.CertFile)
+	}
+	return append(args, s.cfg.Args...)
+}
+
+func (s *Server) url() string {
+	if s.cert != nil {
+		return "https://" + s.Addr
+	}
+	return "http://" + s.Addr
+}
+
+// Wipe removes all that the server has stored. It must not run. It starts as a member of a new cluster, for which all members
+// have to be wiped; [Cluster.Replace] wipes one alone.
+func (s *Server) Wipe() error {
+	s.cluster = "new"
+	return s.Process.Wipe()
+}
+
+// healthy asks a server for a read that a majority has agreed to.
+func (s *Server) healthy(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/health", nil)
+	if err != nil {
+		return err
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	if s.cert != nil {
+		transport.TLSClientConfig = s.cert.Client()
+	}
+	resp, err := (&http.Client{Transport: transport}).Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	var is struct{ Health string }
+	if err := json.NewDecoder(resp.Body).Decode(&is); err != nil || is.Health != "true" {
+		return fmt.Errorf("etcdtest: %s does not serve: %q, %w", s.Addr, is.Health, err)
+	}
+	return nil
+}
+
+// ClientConfig returns what a client needs to know.
+func (s *Server) ClientConfig() clientv3.Config { return clientConfig(s) }
+
+func clientConfig(servers ...*Server) clientv3.Config {
+	first := servers[0]
+	c := clientv3.Config{DialTimeout: answerTime} // without one a client with a password waits for ever to be made
+	for _, s := range servers {
+		c.Endpoints = append(c.Endpoints, s.url())
+	}
+	if first.cfg.Password != "" {
+		c.Username, c.Password = "root", first.cfg.Password
+	}
+	if first.cert != nil {
+		c.TLS = first.cert.Client()
+	}
+	return c
+}
+
+// EnableAuth makes the server, with its cluster, want Config.Password. It is like that from the start, but not any more after
+// Wipe, which removes users too.
+func (s *Server) EnableAuth() error {
+	return s.with(context.Background(), func(ctx context.Context, c *clientv3.Client) error {
+		if _, err := c.UserAdd(ctx, "root", s.cfg.Password); err != nil {
+			return err
+		}
+		if _, err := c.UserGrantRole(ctx, "root", "root"); err != nil {
+			return err
+		}
+		_, err := c.AuthEnable(ctx)
+		return err
+	})
+}
+
+// with gives a client of this server alone.
+func (s *Server) with(ctx context.Context, use func(context.Context, *clientv3.Client) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	c, err := clientv3.New(s.ClientConfig())
+	if err != nil {
+		return fmt.Errorf("etcdtest: %s: %w", s.Addr, err)
+	}
+	defer c.Close()
+	if err := use(ctx, c); err != nil {
+		return fmt.Errorf("etcdtest: %s: %w", s.Addr, err)
+	}
+	return nil
+}
+
+// answerTime bounds what is asked of a server that serves.
+const answerTime = 20 * time.Second

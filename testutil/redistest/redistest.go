@@ -1,0 +1,193 @@
+//go:build unix
+
+// Package redistest starts real, private Redis servers: a single one, a primary with replicas and Sentinels, and a cluster.
+//
+//	s := redistest.Start(t, redistest.Config{Password: "secret"})
+//	client := redis.NewUniversalClient(s.Options())
+//	...
+//	s.Kill9()
+//	s.Start() // with its data; after s.Wipe() without
+//
+// A write that a primary has acknowledged and a fail-over loses:
+//
+//	r := redistest.StartReplicated(t, redistest.Config{})
+//	client := redis.NewUniversalClient(r.Options())
+//	r.CutReplication()
+//	client.Incr(ctx, "n") // 1
+//	r.FailOver()
+//	client.Get(ctx, "n") // redis.Nil
+//
+// Each server listens on a free port of 127.0.0.1 and goes with the test process, and its folder too. What was acknowledged
+// is on disk. install.sh unpacks Debian's server; a missing one fails the test. The package cuts no network between clients
+// and servers, which is netfault's.
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/process"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+)
+
+// Config says how servers differ from plain ones.
+type Config struct {
+	Password string   // wanted from clients
+	User     string   // who has the password; empty: the user "default", whom clients need not name
+	TLS      bool     // they speak TLS alone
+	Lines    []string // further lines of redis.conf: "maxmemory-policy allkeys-lru"
+}
+
+// A Server is a Redis server. Its methods are for one goroutine at a time.
+type Server struct {
+	*process.Process
+	Addr string // 127.0.0.1 and its port
+
+	// With Config.TLS, files of a certificate, which clients trust and may show, and of its key.
+	CertFile, KeyFile string
+
+	party party
+}
+
+// Start starts a single server for one test.
+func Start(tb testing.TB, cfg Config) *Server {
+	tb.Helper()
+	p, err := newParty(cfg, 0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := p.newNode(0)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.Finish(tb)
+	if err := s.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// A party is what servers that belong together share.
+type party struct {
+	cfg  Config
+	cert *selfsigned.Certificate // nil without TLS
+	port int                     // the first of their ports
+}
+
+func newParty(cfg Config, offsets ...int) (p party, err error) {
+	p.cfg = cfg
+	if p.port, err = freeport.Find(offsets...); err == nil && cfg.TLS {
+		p.cert, err = selfsigned.New()
+	}
+	return p, err
+}
+
+// newNode makes a server that stores data, on the port that is so many above the first, with further lines of configuration
+// before Config's.
+func (p party) newNode(offset int, lines ...string) (*Server, error) {
+	return p.newServer(offset, func(dir string) []string {
+		all := []string{
+			fmt.Sprintf("dir %q", filepath.Join(dir, "data")),
+			"appendonly yes", "appendfsync always", `save ""`, // an answer says that it is on disk
+			"repl-diskless-sync-delay 0", // a replica is served at once
+			// Replication has a user of its own, so that it can be cut.
+			"user replica on >replica +psync +replconf +ping", "masteruser replica", "masterauth replica",
+		}
+		switch {
+		case p.cfg.User != "":
+			all = append(all, "user default off", fmt.Sprintf("user %s on >%s ~* &* +@all", p.cfg.User, p.cfg.Password))
+		case p.cfg.Password != "":
+			all = append(all, "requirepass "+p.cfg.Password)
+		}
+		return slices.Concat(all, lines, p.cfg.Lines)
+	})
+}
+
+// newServer makes a server of any kind. Its configuration is a file that the server itself may write to, too.
+func (p party) newServer(offset int, lines func(dir string) []string, args ...string) (*Server, error) {
+	program, err := process.Find("redis-server", "redis", "redistest")
+	if err != nil {
+		return nil, err
+	}
+	port := p.port + offset
+	s := &Server{Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), party: p}
+	s.Process, err = process.New(process.Config{
+		Name: "redis",
+		Command: func(dir string) *exec.Cmd {
+			return program.Command(append([]string{filepath.Join(dir, "redis.conf")}, args...)...)
+		},
+		Ready: s.ready,
+	})
+	if err != nil {
+		return nil, err
+	}
+	conf := []string{"bind 127.0.0.1"}
+	if p.cert == nil {
+		conf = append(conf, fmt.Sprintf("port %d", port))
+	} else {
+		if s.CertFile, s.KeyFile, err = p.cert.Write(s.Dir()); err != nil {
+			return nil, errors.Join(err, s.Stop())
+		}
+		conf = append(conf, "port 0", fmt.Sprintf("tls-port %d", port), "tls-replication yes", "tls-auth-clients optional",
+			fmt.Sprintf("tls-cert-file %q", s.CertFile), fmt.Sprintf("tls-key-file %q", s.KeyFile), fmt.Sprintf("tls-ca-cert-file %q", s.CertFile))
+	}
+	text := strings.Join(append(conf, lines(s.Dir())...), "\n") + "\n"
+	if err := os.WriteFile(filepath.Join(s.Dir(), "redis.conf"), []byte(text), 0o600); err != nil {
+		return nil, errors.Join(err, s.Stop())
+	}
+	return s, nil
+}
+
+// Options returns what a client needs to know.
+func (s *Server) Options() *redis.UniversalOptions { return s.party.options(s) }
+
+func (p party) options(servers ...*Server) *redis.UniversalOptions {
+	o := &redis.UniversalOptions{Username: p.cfg.User, Password: p.cfg.Password}
+	for _, s := range servers {
+		o.Addrs = append(o.Addrs, s.Addr)
+	}
+	if p.cert != nil {
+		o.TLSConfig = p.cert.Client()
+	}
+	return o
+}
+
+// FlushAll removes all keys, as somebody does by mistake.
+func (s *Server) FlushAll() error {
+	_, err := s.ask(context.Background(), "FLUSHALL")
+	return err
+}
+
+func (s *Server) ready(ctx context.Context) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr) // the client would complain aloud of a server that is not there yet
+	if err != nil {
+		return err
+	}
+	conn.Close()
+	_, err = s.ask(ctx, "PING")
+	return err
+}
+
+// ask runs one command on this server alone.
+func (s *Server) ask(ctx context.Context, command ...any) (answer any, err error) {
+	o := s.Options().Simple()
+	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.PoolSize = true, -1, 1, 1
+	c := redis.NewClient(o)
+	defer c.Close()
+	if answer, err = c.Do(ctx, command...).Result(); err != nil {
+		err = fmt.Errorf("redistest: %s: %v: %w", s.Addr, command[0], err)
+	}
+	return answer, err
+}

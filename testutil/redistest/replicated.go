@@ -1,0 +1,231 @@
+//go:build unix
+
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/leafsql/leafsql/testutil/process"
+)
+
+// PrimaryName is what the Sentinels call the primary.
+const PrimaryName = "leafsql"
+
+// Replicated is a primary, two replicas, and three Sentinels that put a replica in the place of a primary they have not heard
+// of for a second. The Sentinels want no password. A node that returns after it was the primary, started again or thawed,
+// takes itself for one until the Sentinels tell it, some ten seconds later; what it acknowledges meanwhile is lost.
+type Replicated struct {
+	Nodes     [3]*Server // the first one is the primary in the beginning
+	Sentinels [3]*Server
+	party     party
+}
+
+// StartReplicated starts a primary with its replicas and Sentinels for one test.
+func StartReplicated(tb testing.TB, cfg Config) *Replicated {
+	tb.Helper()
+	p, err := newParty(cfg, 0, 1, 2, 3, 4, 5)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := &Replicated{party: p}
+	for i := range r.Nodes {
+		var replica []string
+		if i > 0 {
+			replica = []string{fmt.Sprintf("replicaof 127.0.0.1 %d", p.port)}
+		}
+		if r.Nodes[i], err = p.newNode(i, replica...); err != nil {
+			tb.Fatal(err)
+		}
+		r.Nodes[i].Finish(tb)
+	}
+	for i := range r.Sentinels {
+		if r.Sentinels[i], err = p.newSentinel(i); err != nil {
+			tb.Fatal(err)
+		}
+		r.Sentinels[i].Finish(tb)
+	}
+	if err := r.Start(); err != nil {
+		tb.Fatal(err)
+	}
+	return r
+}
+
+// newSentinel makes Sentinel i, which knows from the start what the others would tell it within some seconds. The nodes have
+// the first three ports, and the Sentinels the next three.
+func (p party) newSentinel(i int) (*Server, error) {
+	id := func(i int) string { return fmt.Sprintf("%040x", i+1) }
+	lines := []string{
+		"sentinel myid " + id(i),
+		fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d 2", PrimaryName, p.port),
+		"sentinel down-after-milliseconds " + PrimaryName + " 1000",
+		"sentinel failover-timeout " + PrimaryName + " 5000",
+	}
+	if p.cfg.Password != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", PrimaryName, p.cfg.Password))
+	}
+	if p.cfg.User != "" {
+		lines = append(lines, fmt.Sprintf("sentinel auth-user %s %s", PrimaryName, p.cfg.User))
+	}
+	for k := range 2 {
+		lines = append(lines, fmt.Sprintf("sentinel known-replica %s 127.0.0.1 %d", PrimaryName, p.port+1+k))
+	}
+	for k := range 3 {
+		if k != i {
+			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s 127.0.0.1 %d %s", PrimaryName, p.port+3+k, id(k)))
+		}
+	}
+	p.cfg.User, p.cfg.Password = "", "" // it wants none itself
+	return p.newServer(3+i, func(string) []string { return lines }, "--sentinel")
+}
+
+// Options returns what a client needs to know that asks the Sentinels for the primary.
+func (r *Replicated) Options() *redis.UniversalOptions {
+	o := r.party.options(r.Sentinels[:]...)
+	o.MasterName = PrimaryName
+	return o
+}
+
+// Start starts every node and Sentinel that does not run, and waits until all is whole.
+func (r *Replicated) Start() error {
+	if err := process.StartAll(slices.Concat(r.Nodes[:], r.Sentinels[:])...); err != nil {
+		return err
+	}
+	return r.Await()
+}
+
+// Primary returns the node that takes writes, as soon as all Sentinels that run name the same one.
+func (r *Replicated) Primary() (primary *Server, err error) {
+	err = process.Until(func(ctx context.Context) error {
+		primary, err = r.primary(ctx)
+		return err
+	})
+	return primary, err
+}
+
+func (r *Replicated) primary(ctx context.Context) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is frozen never answers
+	defer cancel()
+	var primary *Server
+	for _, s := range r.Sentinels {
+		if !s.Running() {
+			continue
+		}
+		answer, err := s.ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", PrimaryName)
+		if err != nil {
+			return nil, err
+		}
+		at := answer.([]any)
+		addr := net.JoinHostPort(at[0].(string), at[1].(string))
+		i := slices.IndexFunc(r.Nodes[:], func(n *Server) bool { return n.Addr == addr })
+		if i < 0 || primary != nil && primary != r.Nodes[i] {
+			return nil, fmt.Errorf("redistest: the Sentinels name several primaries, %s among them", addr)
+		}
+		primary = r.Nodes[i]
+	}
+	if primary == nil || !primary.Running() {
+		return nil, errors.New("redistest: no primary runs, or no Sentinel")
+	}
+	info, err := primary.ask(ctx, "INFO", "replication")
+	if err == nil && !strings.Contains(info.(string), "role:master") {
+		err = fmt.Errorf("redistest: %s is not a primary yet", primary.Addr)
+	}
+	return primary, err
+}
+
+// Await waits until there is a primary, all nodes that run are its replicas, and all Sentinels that run know all that.
+func (r *Replicated) Await() error { return process.Until(r.whole) }
+
+func (r *Replicated) whole(ctx context.Context) error {
+	primary, err := r.primary(ctx)
+	if err != nil {
+		return err
+	}
+	info, err := primary.ask(ctx, "INFO", "replication")
+	if err != nil {
+		return err
+	}
+	for _, n := range r.Nodes {
+		if n == primary || !n.Running() {
+			continue
+		}
+		_, port, _ := net.SplitHostPort(n.Addr)
+		if !strings.Contains(info.(string), "port="+port+",state=online") {
+			return fmt.Errorf("redistest: %s is no replica of %s yet", n.Addr, primary.Addr)
+		}
+		for _, s := range r.Sentinels {
+			if !s.Running() {
+				continue
+			}
+			known, err := s.ask(ctx, "SENTINEL", "REPLICAS", PrimaryName)
+			if err == nil {
+				err = available(known, port)
+			}
+			if err == nil {
+				_, err = s.ask(ctx, "SENTINEL", "CKQUORUM", PrimaryName)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// available says whether a replica is among those that a Sentinel knows and would choose from.
+func available(known any, port string) error {
+	for _, replica := range known.([]any) {
+		if is := replica.(map[any]any); is["port"] == port && is["flags"] == "slave" {
+			return nil
+		}
+	}
+	return fmt.Errorf("redistest: a Sentinel has not seen the replica at port %s yet", port)
+}
+
+// FailOver kills the primary and returns when a replica has taken its place. The primary that was can be started again.
+func (r *Replicated) FailOver() (was *Server, err error) {
+	if was, err = r.Primary(); err != nil {
+		return nil, err
+	}
+	if err := was.Kill9(); err != nil {
+		return nil, err
+	}
+	_, err = r.Primary()
+	return was, err
+}
+
+// CutReplication cuts the primary from its replicas, which don't hear of any write that it acknowledges from then on, until
+// HealReplication. For a replica that has heard nothing for ten seconds when the primary is missed, Sentinels don't fail over.
+func (r *Replicated) CutReplication() error {
+	p, err := r.Primary()
+	if err != nil {
+		return err
+	}
+	ctx := context.Background()
+	_, err = p.ask(ctx, "ACL", "SETUSER", "replica", "off")
+	if err == nil {
+		_, err = p.ask(ctx, "CLIENT", "KILL", "TYPE", "replica")
+	}
+	return err
+}
+
+// HealReplication lets replicas come back.
+func (r *Replicated) HealReplication() error {
+	for _, n := range r.Nodes {
+		if !n.Running() {
+			continue
+		}
+		if _, err := n.ask(context.Background(), "ACL", "SETUSER", "replica", "on"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
