@@ -71,7 +71,10 @@ func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
 // admit refuses what cannot be a good request.
 func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	h := w.Header()
-	h["Cache-Control"], h["X-Content-Type-Options"] = noStore, noSniff
+	h["Cache-Control"] = noStore
+	if e.kind != ids { // a bare number is none of what browsers guess at
+		h["X-Content-Type-Options"] = noSniff
+	}
 	if e.kind != open && !e.s.authorized(r) {
 		h.Set("WWW-Authenticate", `Bearer realm="leafsql"`)
 		h.Add("WWW-Authenticate", `Basic realm="leafsql", charset="UTF-8"`)

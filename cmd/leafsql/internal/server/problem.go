@@ -34,6 +34,7 @@ func (p *problem) write(w http.ResponseWriter) {
 	}
 	h := w.Header()
 	h.Set("Content-Type", "application/problem+json")
+	h["X-Content-Type-Options"] = noSniff
 	if p.retry {
 		h.Set("Retry-After", "1")
 	}
