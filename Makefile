@@ -1,6 +1,7 @@
 # On a Debian machine with Go, make and root every target installs what it needs. `make help` lists them.
 
 STATICCHECK = v0.8.2
+ACTIONLINT  = v1.7.12
 FUZZTIME    = 30s
 BENCH       = .
 TEST        = .
@@ -8,13 +9,14 @@ SCHEDULES   = 1000000
 STATES      = 100000
 STORM       = 60s
 PKG         = ./...
+SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight
 CHAOS       = 3.1.0,2.3.2,cluster
 
 BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,6 +36,10 @@ test: serve ## every test of every module, with the race detector, on real Maria
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/test '$(TEST)'
+
+quick: serve ## while you work, under 90 s: driver, idgen and docs on one MariaDB, without the race detector and the longest tests
+	@.ci/install mariadb
+	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -skip="$(SLOW)" ./driver/... ./idgen/... ./docs'
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
@@ -68,8 +74,9 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 	@$(BIN)/conformance -server mariadb $(PEER)
 	@$(BIN)/conformance -server mysql $(PEER)
 
-lint: ## gofmt, go vet, staticcheck, tidy go.mod
+lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)
+	@go run github.com/rhysd/actionlint/cmd/actionlint@$(ACTIONLINT)
 
 mysql-server: ## unpack a MySQL server beside MariaDB, for the tests
 	@.ci/install mysql

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"context"
 	"log/slog"
 	"maps"
 	"slices"
@@ -35,25 +36,52 @@ type Config struct {
 	// AllocTable and Create then mean nothing, and Auto is not possible.
 	SegmentStore segment.Store
 
-	Worker        string            // leafWorker: a worker-id source, name(address)
-	WorkerOptions map[string]string // the source's own: leafNacosGroup=x is NacosGroup: x
-	NewRegistry   bool              // leafNewRegistry
-	Snowflake     string            // leafSnowflake: the layout
-	State         string            // leafState: a directory
-	Lease         time.Duration     // leafLease
+	// Worker is the source of worker ids for snowflakes, name(address)
+	// (leafWorker): static(7), env(VAR), ordinal(), or one whose package is
+	// imported, such as nacos(h1:8848,h2:8848). Tables that take snowflakes need
+	// it, or WorkerSource.
+	Worker string
+	// WorkerOptions are the source's own parameters, without leaf and its name:
+	// leafNacosGroup=x is Group: x.
+	WorkerOptions map[string]string
+	// WorkerSource, when set, is used instead of Worker: it opens a source in Go,
+	// such as nacos.Open with the clients of a registered service. It is called
+	// when the first id is drawn, and again after a failure. Each Connector then
+	// has a worker id of its own; those of one process with an equal Worker share
+	// one.
+	WorkerSource func(context.Context) (worker.Source, error)
+	// NewRegistry declares that the registry of worker ids is new and nobody is
+	// running, so that this start need not wait out unknown history: Lease and
+	// 60 s (leafNewRegistry). For a first roll-out; not to be left on.
+	NewRegistry bool
+	// Snowflake is the layout, TIME-WORKER-SEQUENCE[@EPOCH] in bits
+	// (leafSnowflake); "" is 41-10-12@1288834974657.
+	Snowflake string
+	// State is a directory for static, env and ordinal (leafState), which guards
+	// against a clock set back and a second process on the host. It must be on a
+	// local disk that is never copied or rolled back. "": none. Other sources
+	// keep nothing there.
+	State string
+	// Lease is how long a worker id is held without the registry (leafLease),
+	// 6 s … 1 h; one for all processes of a registry. 0 is 60 s.
+	Lease time.Duration
 
-	// WorkerLease, when set, is used instead of Worker. The connector becomes
-	// its owner, once NewConnector or Wrap has succeeded: Connector.Close gives
-	// it back, used or not. Connectors with the same one share it.
-	WorkerLease *worker.Lease
-
-	ResultOnly          bool // leafLastInsertID=result: the text carries no mark
-	RefuseAutoIncrement bool // leafAutoIncrement=refuse
-	KeepZero            bool // leafZero=keep
+	// ResultOnly leaves SQL's LAST_INSERT_ID() alone: statements carry their ids
+	// as plain values, and only the Result knows them (leafLastInsertID=result).
+	ResultOnly bool
+	// RefuseAutoIncrement refuses a key column that still has AUTO_INCREMENT,
+	// instead of a warning (leafAutoIncrement=refuse).
+	RefuseAutoIncrement bool
+	// KeepZero takes 0 for a key like any other, instead of "generate one"
+	// (leafZero=keep). It goes with key columns without AUTO_INCREMENT only.
+	KeepZero bool
 	// UUID says how a column holds the keys of a uuid7 rule where its type does
 	// not tell (leafUUID): "text", "binary", or "" to refuse such a column.
-	UUID         string
-	KeepExplicit bool // leafExplicit=keep: explicit keys do not move the counter
+	UUID string
+	// KeepExplicit leaves the counter where it is when a row brings its own key,
+	// instead of moving it above that key (leafExplicit=keep). A generated id may
+	// meet that key later.
+	KeepExplicit bool
 
 	// Logger gets the few warnings of background events; nil: slog.Default().
 	Logger *slog.Logger

@@ -146,7 +146,7 @@ func check(cfg *Config) error {
 		case r.Exclude:
 		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
 			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerLease == nil:
+		case r.Kind == Snowflake && r.Generator == nil && cfg.Worker == "" && cfg.WorkerSource == nil:
 			return &ConfigError{"leafWorker", fmt.Sprintf("missing, and table %s takes snowflakes", r.Table),
 				"name a source of worker ids, for example leafWorker=static(7) or leafWorker=nacos(127.0.0.1:8848)"}
 		}
@@ -201,6 +201,22 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	if c.ready.Load() {
 		return nil
 	}
+	if err := c.learnServer(ctx, ic); err != nil {
+		return err
+	}
+	if c.cfg.Auto {
+		if err := c.learnTags(ctx); err != nil {
+			return err
+		}
+	}
+	c.warnMissing(ctx)
+	go c.keepFresh()
+	c.ready.Store(true)
+	return nil
+}
+
+// learnServer reads the server's version and how it compares names.
+func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 	database := ""
 	var err error
 	if c.cfg.MySQL != nil {
@@ -228,17 +244,6 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 		}
 	}
 	c.defaultDB = c.fold(database, "").DB
-	if c.cfg.Auto {
-		if err := c.learnTags(ctx); err != nil {
-			return err
-		}
-	}
-	c.warnMissing(ctx)
-	if slices.ContainsFunc(c.rules, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil }) {
-		c.ids.snowflakes.begin() // so that the first INSERT need not wait for all of it
-	}
-	go c.keepFresh()
-	c.ready.Store(true)
 	return nil
 }
 

@@ -246,13 +246,10 @@ func readUUID(c *Config, v string) error {
 	return nil
 }
 
-// minLease is the least that package worker takes.
-const minLease = 6 * time.Second
-
 func readLease(c *Config, v string) error {
 	d, err := time.ParseDuration(v)
-	if err != nil || d < minLease {
-		return &ConfigError{"leafLease", "not a duration of 6 seconds or more", "write for example 60s"}
+	if err != nil || d < 6*time.Second || d > time.Hour {
+		return &ConfigError{"leafLease", "not a duration from 6 seconds to an hour", "write for example 60s"}
 	}
 	c.Lease = d
 	return nil

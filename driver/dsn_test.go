@@ -62,7 +62,7 @@ func TestDSNErrors(t *testing.T) {
 		base + "?leafLastInsertID=x":                       "write session (the default) or result",
 		base + "?leafAutoIncrement=x":                      "write allow (the default) or refuse",
 		base + "?leafLease=60":                             "leafLease: not a duration",
-		base + "?leafLease=1ms":                            "leafLease: not a duration of 6 seconds or more",
+		base + "?leafLease=1ms":                            "leafLease: not a duration from 6 seconds to an hour",
 		base + "?leafWorker=static":                        "leafWorker: not of the form name(address)",
 		base + "?leafAllocTable=a.b.c":                     "leafAllocTable: not a table's name",
 		base + "?leafConfig=nobody":                        `no Config is registered as "nobody"`,

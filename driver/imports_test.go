@@ -28,6 +28,8 @@ var imports = []struct {
 	{"idgen/snowflake", []string{"idgen", "idgen/worker"}, append(clients, "go-sql-driver")},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
 	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker"}, clients},
+	{"statuspage", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, clients},
+	{"metrics", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, []string{"nacos", "redis", "zookeeper", "go-zk", "etcd", "grpc"}},
 }
 
 var (

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -57,96 +58,116 @@ func TestConnectorClosedTwice(t *testing.T) {
 	}
 }
 
-func acquire(t *testing.T) *worker.Lease {
-	t.Helper()
-	src := worker.Source{Slots: &workertest.Memory{}}
-	l, err := worker.Acquire(t.Context(), src, worker.Config{NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
+// counted opens a source on slots and counts how often.
+func counted(slots worker.Slots, opened *atomic.Int32) func(context.Context) (worker.Source, error) {
+	return func(context.Context) (worker.Source, error) {
+		opened.Add(1)
+		return worker.Source{Slots: slots, Name: "test"}, nil
 	}
-	t.Cleanup(func() { l.Close() })
-	return l
 }
 
-// The caller's lease is given back with the last connector that was given it,
-// whatever became of its generator.
-func TestWorkerLeaseIsGivenBack(t *testing.T) {
-	t.Run("never connected", func(t *testing.T) {
-		cfg := leased("")
-		cfg.WorkerLease = acquire(t)
-		sql.OpenDB(wrapNoop(t, cfg)).Close()
-		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
-			t.Errorf("after db.Close: %v", err)
-		}
-	})
-	t.Run("no generator", func(t *testing.T) {
-		cfg := leased("")
-		cfg.WorkerLease = acquire(t)
-		cfg.Snowflake = "41-10-12@4102444800000" // begins in 2100
-		db := sql.OpenDB(wrapNoop(t, cfg))
-		_, err := db.Exec(insertT)
-		if _, ok := errors.AsType[*snowflake.EpochError](err); !ok || cfg.WorkerLease.Err() != nil {
-			t.Errorf("%v; the lease: %v", err, cfg.WorkerLease.Err())
-		}
-		db.Close()
-		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
-			t.Errorf("after db.Close: %v", err)
-		}
-	})
-	t.Run("two pools", func(t *testing.T) {
-		cfg := leased("")
-		cfg.WorkerLease = acquire(t)
-		one, two := sql.OpenDB(wrapNoop(t, cfg)), sql.OpenDB(wrapNoop(t, cfg))
-		for _, db := range []*sql.DB{one, two} {
-			if _, err := db.Exec(insertT); err != nil {
-				t.Error(err)
-			}
-		}
-		one.Close()
-		if _, err := two.Exec(insertT); err != nil {
-			t.Errorf("after the other pool's Close: %v", err)
-		}
-		two.Close()
-		if err := cfg.WorkerLease.Err(); !errors.Is(err, worker.ErrClosed) {
-			t.Errorf("after db.Close: %v", err)
-		}
-	})
-	t.Run("not the only generator's", func(t *testing.T) {
-		cfg := leased("")
-		cfg.WorkerLease = acquire(t)
-		other, err := snowflake.New(snowflake.Leaf, cfg.WorkerLease)
-		if err != nil {
+var sourceNames atomic.Int32
+
+// bySource gives a source a name, by which pools share it.
+func bySource(open func(context.Context) (worker.Source, error)) *Config {
+	name := fmt.Sprint("test", sourceNames.Add(1))
+	worker.Register(name, func(ctx context.Context, _ string, _ worker.Options) (worker.Source, error) { return open(ctx) })
+	return leased(name + "()")
+}
+
+// A worker id is leased at the first INSERT that needs one, and not before;
+// pools that name the same source share it, and the last one gives it back.
+func TestWorkerIDOfTwoPools(t *testing.T) {
+	var opened atomic.Int32
+	slots := &workertest.Memory{}
+	cfg := bySource(counted(slots, &opened))
+	one, two := wrapNoop(t, cfg), wrapNoop(t, cfg)
+	a, b := sql.OpenDB(one), sql.OpenDB(two)
+	for range 3 {
+		if err := a.Ping(); err != nil {
 			t.Fatal(err)
 		}
-		defer other.Close()
-		db := sql.OpenDB(wrapNoop(t, cfg))
-		if _, err := db.Exec(insertT); err == nil {
-			t.Error("two generators issue under one lease")
+	}
+	if s := one.Worker(); opened.Load() != 0 || s.Phase != worker.Idle || s.Worker != -1 {
+		t.Errorf("before an id is needed: opened %d times, %+v", opened.Load(), s)
+	}
+	for _, db := range []*sql.DB{a, b} {
+		if _, err := db.Exec(insertT); err != nil {
+			t.Fatal(err)
 		}
-		db.Close()
-		if err := cfg.WorkerLease.Err(); err != nil {
-			t.Errorf("a lease with another generator was closed: %v", err)
-		}
-	})
-	t.Run("Wrap failed", func(t *testing.T) {
-		cfg := leased("")
-		cfg.WorkerLease = acquire(t)
-		cfg.Store = "not a DSN"
-		if _, err := Wrap(noop{}, cfg); err == nil || cfg.WorkerLease.Err() != nil {
-			t.Errorf("Wrap: %v; the lease: %v", err, cfg.WorkerLease.Err())
-		}
-	})
+	}
+	s := one.Worker()
+	if opened.Load() != 1 || s.Phase != worker.Holding || s.Registry != "test" || s.Limit.Before(time.Now()) || s.Worker != two.Worker().Worker {
+		t.Errorf("opened %d times, %+v and %+v", opened.Load(), s, two.Worker())
+	}
+	if w := two.Stats().Worker; w == nil || w.Phase != "holding" || w.Worker != s.Worker || w.Owner == "" || w.Next.IsZero() || w.Layout != snowflake.Leaf {
+		t.Errorf("%+v", w)
+	}
+	a.Close()
+	if _, err := b.Exec(insertT); err != nil {
+		t.Errorf("after the other pool's Close: %v", err)
+	}
+	b.Close()
+	if s := two.Worker(); s.Phase != worker.Closed {
+		t.Errorf("after db.Close: %+v", s)
+	}
+	if d, _, _ := slots.Get(t.Context(), s.Worker); !d.Free {
+		t.Errorf("not given back: %+v", d)
+	}
+	sharedSnowflakes.Lock()
+	defer sharedSnowflakes.Unlock()
+	if n := len(sharedSnowflakes.m); n != 0 {
+		t.Errorf("%d sources are kept", n)
+	}
 }
 
-// gated is one worker id, given back when the gate is open and not before.
-type gated struct {
-	workertest.Memory
-	gate <-chan struct{}
+// Each pool on a source in Go has a worker id of its own.
+func TestWorkerSource(t *testing.T) {
+	var opened atomic.Int32
+	slots := &workertest.Memory{}
+	cfg := leased("")
+	cfg.WorkerSource = counted(slots, &opened)
+	one, two := wrapNoop(t, cfg), wrapNoop(t, cfg)
+	for _, c := range []*Connector{one, two} {
+		db := sql.OpenDB(c)
+		defer db.Close()
+		if _, err := db.Exec(insertT); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if a, b := one.Worker().Worker, two.Worker().Worker; a == b || opened.Load() != 2 {
+		t.Errorf("worker ids %d and %d, opened %d times", a, b, opened.Load())
+	}
+	if s := wrapNoop(t, leased("static(906)")).Worker(); s.Phase != worker.Idle {
+		t.Errorf("%+v", s)
+	}
+	none := leased("")
+	none.Tables = nil
+	if w := wrapNoop(t, none).Stats().Worker; w != nil {
+		t.Errorf("without a source: %+v", w)
+	}
+	if s := wrapNoop(t, none).Worker(); s.Phase != worker.Idle || s.Worker != -1 {
+		t.Errorf("without a source: %+v", s)
+	}
 }
 
-func (g *gated) Close() error {
-	<-g.gate
-	return nil
+// A layout that can't be used takes no worker id, and says why in each error.
+func TestLayoutThatHasNotBegun(t *testing.T) {
+	var opened atomic.Int32
+	slots := &workertest.Memory{}
+	cfg := bySource(counted(slots, &opened))
+	cfg.Snowflake = "41-10-12@4102444800000" // begins in 2100
+	db := sql.OpenDB(wrapNoop(t, cfg))
+	defer db.Close()
+	for range 3 {
+		_, err := db.Exec(insertT)
+		if _, ok := errors.AsType[*snowflake.EpochError](err); !ok {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, v, _ := slots.Get(t.Context(), worker.RegistrySlot); v != "" {
+		t.Error("the registry was touched")
+	}
 }
 
 // A pool opened while an equal one closes waits for its worker id, and so does
@@ -155,16 +176,14 @@ func TestReopenWhileClosing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))) // after the layout's epoch
 		gate := make(chan struct{})
-		slots := &gated{gate: gate}
-		searches := 0
-		open := func() *sql.DB {
-			c := wrapNoop(t, leased("static(903)"))
-			c.ids.snowflakes.lease = func(ctx context.Context) (*worker.Lease, error) {
-				searches++
-				return worker.Acquire(ctx, worker.Source{Slots: slots}, worker.Config{Workers: 1, NewRegistry: true, Logger: c.cfg.Logger})
-			}
-			return sql.OpenDB(c)
-		}
+		slots := &workertest.Memory{}
+		opened := 0
+		cfg := bySource(func(context.Context) (worker.Source, error) {
+			opened++
+			return worker.Source{Slots: slots, Close: func() error { <-gate; return nil }}, nil
+		})
+		cfg.Lease = time.Minute
+		open := func() *sql.DB { return sql.OpenDB(wrapNoop(t, cfg)) }
 		one := open()
 		if _, err := one.Exec(insertT); err != nil {
 			t.Fatal(err)
@@ -186,8 +205,8 @@ func TestReopenWhileClosing(t *testing.T) {
 			inserted <- err
 		}()
 		synctest.Wait()
-		if searches != 1 {
-			t.Errorf("%d searches while the first worker id is not given back", searches)
+		if opened != 1 {
+			t.Errorf("opened %d times while the first worker id is not given back", opened)
 		}
 		close(gate)
 		if err := <-inserted; err != nil {
@@ -220,8 +239,8 @@ func TestReopenStatic(t *testing.T) {
 	closing.Wait()
 }
 
-// leafLease means nothing to a fixed worker id, so it makes no other source.
-func TestLeaseOfAFixedWorkerID(t *testing.T) {
+// leafLease makes no other source: pools with an equal one share the first one's.
+func TestLeaseOfASharedSource(t *testing.T) {
 	for i, lease := range []time.Duration{time.Minute, 30 * time.Second} {
 		cfg := leased("static(902)")
 		cfg.Lease = lease
@@ -233,42 +252,60 @@ func TestLeaseOfAFixedWorkerID(t *testing.T) {
 	}
 }
 
-// A source that fails is asked again after a pause that grows to 10 s. The
-// reason is in every error, also of statements with less patience than a
-// search, and once in the log.
-func TestFailedSearch(t *testing.T) {
+// INSERTs in an outage: they wait for the first search, and then fail at once
+// with what the last one found and when the next is. The reason is once in the
+// log, and they go on when the registry is back.
+func TestInsertsInAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		cfg := leased("static(905)")
+		time.Sleep(time.Until(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)))
+		var (
+			log    strings.Builder
+			opened atomic.Int32
+		)
+		slots := &workertest.Memory{}
+		cfg := bySource(counted(slots, &opened))
 		cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
 		c := wrapNoop(t, cfg)
-		reason := errors.New("leafsql: the reason")
-		var searches atomic.Int32
-		c.ids.snowflakes.lease = func(context.Context) (*worker.Lease, error) {
-			searches.Add(1)
-			time.Sleep(100 * time.Millisecond)
-			return nil, reason
-		}
 		db := sql.OpenDB(c)
-		waited := 0
-		for range 6000 { // a minute
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
-			_, err := db.ExecContext(ctx, insertT)
-			cancel()
-			if errors.Is(err, context.DeadlineExceeded) {
-				waited++
-			}
-			if searches.Load() > 1 && !errors.Is(err, reason) {
-				t.Fatalf("after a failed search: %v", err)
-			}
-			time.Sleep(10 * time.Millisecond)
+		insert := func() (time.Duration, error) {
+			began := time.Now()
+			_, err := db.ExecContext(t.Context(), insertT)
+			return time.Since(began), err
 		}
-		db.Close() // nothing is logged any more
-		if n := searches.Load(); n < 6 || n > 20 || waited == 0 {
-			t.Errorf("%d searches in a minute, waited for %d times", n, waited)
+		if _, err := insert(); err != nil {
+			t.Fatal(err)
 		}
-		if n := strings.Count(log.String(), "the reason"); n != 1 {
-			t.Errorf("the reason is in the log %d times: %s", n, log.String())
+		slots.Fault(func(f *workertest.Faults) { f.Away, f.Delay = true, 4*time.Second })
+		failed := 0
+		for range 300 { // five minutes
+			took, err := insert()
+			lease, refused := errors.AsType[*snowflake.LeaseError](err)
+			switch {
+			case err == nil && took == 0:
+			case !refused || !errors.Is(err, workertest.ErrAway):
+				t.Fatalf("%v", err)
+			case took > 50*time.Millisecond:
+				t.Fatalf("after %d failures one took %v", failed, took)
+			case failed > 10 && lease.Next.Before(time.Now().Add(-20*time.Second)):
+				t.Fatalf("the next try was at %v", lease.Next)
+			default:
+				failed++
+			}
+			time.Sleep(time.Second)
+		}
+		if s := c.Worker(); failed < 200 || s.Err == nil || s.Phase != worker.Searching {
+			t.Errorf("%d failures, %+v", failed, s)
+		}
+		slots.Fault(func(f *workertest.Faults) { *f = workertest.Faults{} })
+		time.Sleep(20 * time.Second)
+		if _, err := insert(); err != nil {
+			t.Errorf("with the registry back: %v", err)
+		}
+		db.Close()
+		for _, line := range []string{"worker id taken", "the worker id is not renewed", "worker id lost", "no worker id: "} {
+			if n := strings.Count(log.String(), line); n != 1 && !(line == "worker id taken" && n == 2) {
+				t.Errorf("%q is in the log %d times: %s", line, n, log.String())
+			}
 		}
 	})
 }

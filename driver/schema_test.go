@@ -152,14 +152,14 @@ func TestTemporaryTablesBelongToTheirConnection(t *testing.T) {
 func TestColumnAddedElsewhere(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-		st, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)")
-		if err == nil {
+		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)"); err == nil {
 			t.Error("a row of three values was accepted by a table of two columns")
 		}
 		insertID(t, leaf, "INSERT INTO t VALUES (NULL, 1)")
 		mustExec(t, plain, "ALTER TABLE t ADD b INT")
 		insertID(t, leaf, "INSERT INTO t VALUES (NULL, 2, 3)")
-		if st, err = leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)"); err != nil {
+		st, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?)")
+		if err != nil {
 			t.Fatal(err)
 		}
 		defer st.Close()

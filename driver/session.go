@@ -20,15 +20,7 @@ func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert
 		if err != nil {
 			return settings, err
 		}
-		for name := range strings.SplitSeq(v, ",") {
-			switch name {
-			case "NO_BACKSLASH_ESCAPES":
-				settings.NoBackslashEscapes = true
-			case "ANSI_QUOTES":
-				settings.ANSIQuotes = true
-			}
-		}
-		settings.SQLModeKnown = true
+		settings.SetSQLMode(v)
 	}
 	if missing&insert.MissingCharset != 0 && !settings.CharsetKnown {
 		v, err := scalar(ctx, c.innerConn, "SELECT @@character_set_client")

@@ -38,7 +38,7 @@ func TestSnowflake(t *testing.T) {
 
 func TestSnowflakeConfig(t *testing.T) {
 	for params, want := range map[string]string{
-		"leafTables=t::snowflake&leafWorker=nosuch(1)":                       `no worker-id source "nosuch" is registered, only env, ordinal, static (forgotten import?)`,
+		"leafTables=t::snowflake&leafWorker=nosuch(1)":                       `worker source "nosuch" is unknown; registered are env, ordinal, static`,
 		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=1-2":     "1-2",
 		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=50-10-4": "50-10-4",
 	} {

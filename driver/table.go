@@ -54,10 +54,19 @@ type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// describe holds a table's columns against its rule and says what plans need.
-// It is nil where a rule that may mean many tables does not mean this one.
-func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Column, temporary bool) (*insert.Table, error) {
-	lenient := c.cfg.Auto || strings.Contains(rule.Table, "*")
+// A fit is how a rule fits a table.
+type fit struct {
+	key     catalog.Column
+	highest int64 // the highest id the key column holds
+	integer bool
+	alone   bool // the key is the whole primary key
+	uuids   insert.UUIDForm
+}
+
+// fit holds a table's columns against a rule. It is nil where a rule that may
+// mean many tables does not mean this one.
+func (cfg *Config) fit(rule Rule, name catalog.Name, columns []catalog.Column) (*fit, error) {
+	lenient := cfg.Auto || strings.Contains(rule.Table, "*")
 	key, err := keyColumn(rule, name, columns)
 	if err != nil {
 		if lenient && rule.Column == "" {
@@ -65,26 +74,36 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		}
 		return nil, err
 	}
-	highest, integer := key.Highest()
-	form := insert.NoUUID
+	f := &fit{key: key, alone: key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name })}
+	f.highest, f.integer = key.Highest()
 	if rule.Kind == UUID7 && rule.Generator == nil {
-		if form, err = c.uuidForm(name, key); err != nil && !lenient {
+		if f.uuids, err = cfg.uuidForm(name, key); err != nil && !lenient {
 			return nil, err
 		}
-		highest, integer = math.MaxInt64, false
+		f.highest, f.integer = math.MaxInt64, false
 	}
 	switch {
-	case lenient && !integer && form == insert.NoUUID:
+	case lenient && !f.integer && f.uuids == insert.NoUUID:
 		return nil, nil
-	case highest == 0:
+	case f.highest == 0:
 		return nil, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
 	}
+	return f, nil
+}
+
+// describe says what plans need of a table, nil where a rule that may mean
+// many tables does not mean this one.
+func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Column, temporary bool) (*insert.Table, error) {
+	f, err := c.cfg.fit(rule, name, columns)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	key := f.key
 	if err := c.checkAutoIncrement(name, key); err != nil {
 		return nil, err
 	}
 	t := &table{
-		c: c, name: name, column: key.Name, highest: highest, integer: integer, rule: rule,
-		alone:    key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name }),
+		c: c, name: name, column: key.Name, highest: f.highest, integer: f.integer, alone: f.alone, rule: rule,
 		checking: make(chan struct{}, 1),
 	}
 	kind, tag := Segment, ""
@@ -106,13 +125,13 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
-		IntegerKey:   integer,
-		UUID:         form,
+		IntegerKey:   f.integer,
+		UUID:         f.uuids,
 		Unsigned:     key.Unsigned(),
 		KeepZero:     c.cfg.KeepZero,
 		Floors:       skips && !c.cfg.KeepExplicit,
-		Marker:       !c.cfg.ResultOnly && form == insert.NoUUID,
-		UpsertMarker: !c.cfg.ResultOnly && form == insert.NoUUID && key.Updatable,
+		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
+		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
 		Ref:          t,
 	}
 	for _, col := range columns {
@@ -127,15 +146,15 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 }
 
 // uuidForm is how a key column holds UUIDs.
-func (c *Connector) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
+func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
 	switch typ, length := key.Sized(); {
 	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
 		return insert.UUIDText, nil
 	case (typ == "binary" || typ == "varbinary") && length == 16:
 		return insert.UUIDBytes, nil
-	case (typ == "binary" || typ == "varbinary") && length >= 36 && c.cfg.UUID == "text":
+	case (typ == "binary" || typ == "varbinary") && length >= 36 && cfg.UUID == "text":
 		return insert.UUIDText, nil
-	case typ == "varbinary" && length > 16 && c.cfg.UUID == "binary":
+	case typ == "varbinary" && length > 16 && cfg.UUID == "binary":
 		return insert.UUIDBytes, nil
 	case (typ == "binary" || typ == "varbinary") && length > 16:
 		return insert.NoUUID, &TableError{name.String(), key.Name, "its type " + key.Type + " does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary"}

@@ -1,6 +1,8 @@
 package nacos
 
 import (
+	"context"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -30,20 +32,54 @@ func (i *ids) issued(id int, s span) {
 	i.upTo[id] = append(i.upTo[id], s)
 }
 
+// fakeKeeper is a keeper on a fake, and its source.
+type fakeKeeper struct {
+	*worker.Keeper
+	src   worker.Source
+	slots *registry
+}
+
+// keepFake gives one that holds a worker id, or nil if none was to be had.
+func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config, first bool) *fakeKeeper {
+	src, err := Open(within30s(t), fakeConfig(s))
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	cfg.NewRegistry = first
+	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil }, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ctx := within30s(t); ctx.Err() == nil; {
+		s, err := k.Wait(ctx)
+		if err == nil {
+			return &fakeKeeper{k, src, src.Slots.(*registry)}
+		}
+		if s == nil {
+			t.Log(err)
+			break
+		}
+		select {
+		case <-s.Changed():
+		case <-ctx.Done():
+		}
+	}
+	k.Close()
+	return nil
+}
+
 // TestChurn has processes come, go and crash while everything goes wrong.
 func TestChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	r := mustOpenFake(t, fakeConfig(s))
-	if _, err := r.Anchor(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for slot := range 512 {
-		d := doc()
-		d.Free = true
-		if _, res, err := r.Put(t.Context(), slot, d, ""); res != worker.OK {
-			t.Fatal(res, err)
-		}
-	}
+	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
+	first := keepFake(t, s, cfg, true)
+	r := first.slots
+	eventually(t, "all slots to be made", func() bool {
+		d, _, err := r.Get(t.Context(), worker.RegistrySlot)
+		return err == nil && strings.HasSuffix(d.Owner, ": 512")
+	})
+	first.Close()
 	s.Fault(func(f *fakenacos.Faults) {
 		*f = fakenacos.Faults{ReadLag: 30 * time.Millisecond, LoseReplies: 10, RefuseRight: 10, ServeRefused: true}
 	})
@@ -54,37 +90,35 @@ func TestChurn(t *testing.T) {
 	for p := range 12 {
 		wg.Go(func() {
 			for life := 0; time.Now().Before(end); life++ {
-				src, err := Open(within30s(t), fakeConfig(s))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				l, err := worker.Acquire(within30s(t), src, worker.Config{Workers: 512, Bound: 6 * time.Second})
-				if err != nil {
-					t.Log(err)
-					continue // a registry this bad may give up
-				}
 				var last atomic.Int64
-				last.Store(l.Start() - 1)
-				if err := l.Bind(last.Load); err != nil {
-					t.Error(err)
+				cfg := cfg
+				cfg.Issued = func() time.Time { return time.UnixMilli(last.Load()) }
+				k := keepFake(t, s, cfg, false)
+				if k == nil {
+					continue // a registry this bad may fail for a while
 				}
+				st := k.Status()
+				last.Store(st.Start.UnixMilli() - 1)
 				for range 5 {
-					last.Store(min(l.Now(), l.Limit()))
-					if last.Load() > l.Limit() { // it ended meanwhile
+					now := k.UnixMilli()
+					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
 						break
+					}
+					last.Store(now)
+					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
+						break // it ended meanwhile
 					}
 					time.Sleep(10 * time.Millisecond)
 				}
-				if issued := (span{l.Start(), last.Load()}); issued.last >= issued.first {
-					seen.issued(l.Worker(), issued)
+				if issued := (span{st.Start.UnixMilli(), last.Load()}); issued.last >= issued.first {
+					seen.issued(st.Worker, issued)
 				}
 				lives.Add(1)
 				if (p+life)%4 == 0 { // nobody is told that it went
-					src.Slots.(*registry).Close()
+					k.src.Close()
 					crashes.Add(1)
 				}
-				l.Close()
+				k.Close()
 			}
 		})
 	}

@@ -7,19 +7,18 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Times that bound one request and one connection attempt. A lease does not
-// trust an answer that took longer than 5 s.
-const (
-	requestTime = 3 * time.Second
-	dialTime    = 2 * time.Second
-)
+// dialTime bounds a connection attempt, and the checks on a new connection.
+const dialTime = 2 * time.Second
 
 // cluster speaks gRPC with one of several servers at a time, and goes to
 // another when that one is gone. It connects when it is first needed. What was
-// seen of one server says nothing about the next, so each new link is vetted
+// seen of one server says nothing about the next, so each new link is checked
 // before anything else is asked.
 type cluster struct {
 	targets   []string // host:port of gRPC
@@ -27,21 +26,24 @@ type cluster struct {
 	namespace string
 	group     string
 	service   string
-	web       *web
+	http      *api.HTTP // for logins
 
-	turn   chan struct{} // holds one token; guards what follows
-	link   *link
-	next   int             // the target to try first
-	anchor string          // what every new link has to show; "": anything
-	shown  map[string]bool // targets that have shown it
-	left   time.Time       // when a link was last dropped for a server's errors
-	closed bool
+	dialing chan struct{} // holds one token
+
+	mu       sync.Mutex
+	link     *link
+	next     int             // the target to try first
+	held     string          // the registry in which a slot is held
+	heldUpTo time.Time       // and how long: until then new links have to show it
+	shown    map[string]bool // targets that have
+	left     time.Time       // when a link was last dropped for a server's errors
+	closed   bool
 }
 
-func newCluster(cfg Config, w *web) *cluster {
+func newCluster(cfg Config, h *api.HTTP) *cluster {
 	c := &cluster{
 		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
-		web: w, turn: make(chan struct{}, 1), next: rand.IntN(len(cfg.Servers)),
+		http: h, dialing: make(chan struct{}, 1), next: rand.IntN(len(cfg.Servers)), shown: make(map[string]bool),
 	}
 	for _, s := range cfg.Servers {
 		c.targets = append(c.targets, s.grpc())
@@ -49,14 +51,10 @@ func newCluster(cfg Config, w *web) *cluster {
 	return c
 }
 
-// connection gives the link in use, or a new one.
-func (c *cluster) connection(ctx context.Context) (*link, error) {
-	select {
-	case c.turn <- struct{}{}:
-		defer func() { <-c.turn }()
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
-	}
+// current gives the link in use, nil if there is none.
+func (c *cluster) current() (*link, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.closed {
 		return nil, errClosed
 	}
@@ -66,10 +64,26 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 			c.link.close()
 			c.link = nil
 		default:
-			return c.link, nil
 		}
 	}
-	if _, err := c.web.token(ctx); err != nil { // no server would do without
+	return c.link, nil
+}
+
+// connection gives the link in use, or a new one.
+func (c *cluster) connection(ctx context.Context) (*link, error) {
+	if l, err := c.current(); l != nil || err != nil {
+		return l, err
+	}
+	select {
+	case c.dialing <- struct{}{}:
+		defer func() { <-c.dialing }()
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	if l, err := c.current(); l != nil || err != nil {
+		return l, err
+	}
+	if _, err := c.http.Token(ctx); err != nil { // no server would do without
 		return nil, err
 	}
 	var failed []error
@@ -79,8 +93,7 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 		c.next = (c.next + 1) % len(c.targets)
 		l, err := c.open(ctx, target)
 		if err == nil {
-			c.link = l
-			return l, nil
+			return l, c.use(l)
 		}
 		failed = append(failed, fmt.Errorf("%s: %w", target, err))
 		if isFinal(err) {
@@ -93,7 +106,7 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	return nil, fmt.Errorf("no Nacos server can be used over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
 }
 
-// open gives a link to one server that was vetted.
+// open gives a link to one server that was checked.
 func (c *cluster) open(ctx context.Context, target string) (*link, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -101,92 +114,120 @@ func (c *cluster) open(ctx context.Context, target string) (*link, error) {
 	if err != nil {
 		return nil, err
 	}
-	vetCtx, cancel := context.WithTimeout(ctx, dialTime)
+	checkCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
-	if err := c.vet(vetCtx, target, pinned{c, l}); err != nil {
+	err = checkCAS(checkCtx, pinned{c, l}, target, c.service)
+	if err == nil {
+		err = c.checkRegistry(checkCtx, target, pinned{c, l})
+	}
+	if err != nil {
 		l.close()
 		return nil, err
 	}
 	return l, nil
 }
 
+func (c *cluster) use(l *link) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		l.close()
+		return errClosed
+	}
+	c.link = l
+	return nil
+}
+
+// hold implements configs.
+func (c *cluster) hold(registry string, upTo time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != registry {
+		clear(c.shown)
+	}
+	c.held, c.heldUpTo = registry, upTo
+	if c.link != nil {
+		c.shown[c.link.target] = true
+	}
+}
+
 // drop ends a link that failed. Others may have replaced it already.
 func (c *cluster) drop(l *link) {
-	c.turn <- struct{}{}
+	c.mu.Lock()
 	if c.link == l {
 		c.link = nil
 	}
-	<-c.turn
+	c.mu.Unlock()
 	l.close()
 }
 
 func (c *cluster) close() {
-	c.turn <- struct{}{}
+	c.mu.Lock()
 	l := c.link
 	c.link, c.closed = nil, true
-	<-c.turn
+	c.mu.Unlock()
 	if l != nil {
 		l.close()
 	}
 }
 
+// caller sends a request and reads the reply.
+type caller func(ctx context.Context, kind string, body, into any) error
+
 // call has a request carried out at most once. It is sent a second time only
 // after the server said that it did not look at it: because it does not know
 // the connection, or because the token is too old.
 func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	ctx, cancel := context.WithTimeout(ctx, api.RequestTime)
 	defer cancel()
 	for again := false; ; again = true {
 		l, err := c.connection(ctx)
 		if err != nil {
-			return unsentError{err}
+			return api.Unsent{Err: err}
 		}
 		err = pinned{c, l}.call(ctx, kind, body, into)
 		c.judge(ctx, l, err)
-		if !isCode(err, codeUnregistered) {
+		if !api.IsCode(err, api.Unregistered) {
 			return err
 		}
 		if again {
-			return unsentError{err}
+			return api.Unsent{Err: err}
 		}
 	}
 }
 
-// judge ends a link that its answer shows to be of no use. A server that
-// answers only with errors is left for another, but not for its naming service,
-// which needs more nodes than the config service does.
-func (c *cluster) judge(ctx context.Context, l *link, err error) {
-	e, answered := errors.AsType[*ServerError](err)
-	switch {
-	case err == nil || isUnsent(err):
-	case !answered:
-		if !errors.Is(ctx.Err(), context.Canceled) {
-			c.drop(l)
+// pinned is the config service over one link, whatever becomes of it.
+type pinned struct {
+	c *cluster
+	l *link
+}
+
+func (p pinned) call(ctx context.Context, kind string, body, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, api.RequestTime)
+	defer cancel()
+	for again := false; ; again = true {
+		token, err := p.c.http.Token(ctx)
+		if err != nil {
+			return api.Unsent{Err: err}
 		}
-	case e.Code == codeUnregistered:
-		c.drop(l)
-	case e.Code/100 == 5 && !isCasMiss(e.Message) && strings.HasPrefix(e.Request, "Config"):
-		if c.mayLeave() {
-			c.drop(l)
+		err = p.l.call(ctx, kind, headers(token), body, into)
+		if !api.IsCode(err, api.Forbidden) {
+			return err
+		}
+		p.c.http.Forget(token)
+		if again || token == "" {
+			e, _ := errors.AsType[*api.ServerError](err)
+			return &api.LoginError{Server: p.l.target, User: p.c.http.User(), Message: e.Message}
 		}
 	}
 }
 
-// mayLeave reports whether there is another server, and keeps a cluster that
-// has no leader anywhere from being dialled more than once a second.
-func (c *cluster) mayLeave() bool {
-	c.turn <- struct{}{}
-	defer func() { <-c.turn }()
-	if len(c.targets) == 1 || time.Since(c.left) < time.Second {
-		return false
-	}
-	c.left = time.Now()
-	return true
+func (p pinned) query(ctx context.Context, id string) (string, bool, error) {
+	return p.c.read(ctx, p.call, id)
 }
 
-func isServerError(err error) bool {
-	_, ok := errors.AsType[*ServerError](err)
-	return ok
+func (p pinned) publish(ctx context.Context, id, text, md5 string) error {
+	return p.c.write(ctx, p.call, id, text, md5)
 }
 
 func headers(token string) map[string]string {
@@ -197,23 +238,35 @@ func headers(token string) map[string]string {
 	return h
 }
 
-// caller sends a request and reads the reply.
-type caller func(ctx context.Context, kind string, body, into any) error
-
-// read reads a config.
-func (c *cluster) read(ctx context.Context, call caller, id string) (text string, found bool, err error) {
-	for busy := 0; ; busy++ {
-		var r configReply
-		err := call(ctx, "ConfigQueryRequest", c.config(id), &r)
-		switch {
-		case err == nil:
-			return r.Content, true, nil
-		case isCode(err, codeMissing):
-			return "", false, nil
-		case !isBusy(err) || busy == maxBusy || !sleep(ctx, busyPause):
-			return "", false, err
+// judge ends a link that its answer shows to be of no use. A server that
+// answers only with errors is left for another, but not for its naming service,
+// which needs more nodes than the config service does.
+func (c *cluster) judge(ctx context.Context, l *link, err error) {
+	e, answered := errors.AsType[*api.ServerError](err)
+	_, login := errors.AsType[*api.LoginError](err)
+	switch {
+	case err == nil || login || api.IsUnsent(err):
+	case !answered:
+		if !errors.Is(ctx.Err(), context.Canceled) {
+			c.drop(l)
 		}
+	case e.Code == api.Unregistered:
+		c.drop(l)
+	case e.Code/100 == 5 && !api.CasMissed(e) && strings.HasPrefix(e.Request, "Config") && c.mayLeave():
+		c.drop(l)
 	}
+}
+
+// mayLeave reports whether there is another server, and keeps a cluster that
+// has no leader anywhere from being dialled more than once a second.
+func (c *cluster) mayLeave() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.targets) == 1 || time.Since(c.left) < time.Second {
+		return false
+	}
+	c.left = time.Now()
+	return true
 }
 
 // A server that is just writing a document to its disk refuses to read it:
@@ -224,8 +277,24 @@ const (
 )
 
 func isBusy(err error) bool {
-	e, ok := errors.AsType[*ServerError](err)
+	e, ok := errors.AsType[*api.ServerError](err)
 	return ok && e.Code == 400 && strings.Contains(e.Message, "being modified")
+}
+
+// read reads a config.
+func (c *cluster) read(ctx context.Context, call caller, id string) (text string, found bool, err error) {
+	for busy := 0; ; busy++ {
+		var r configReply
+		err := call(ctx, "ConfigQueryRequest", c.config(id), &r)
+		switch {
+		case err == nil:
+			return r.Content, true, nil
+		case api.IsCode(err, api.Missing):
+			return "", false, nil
+		case !isBusy(err) || busy == maxBusy || !sleep(ctx, busyPause):
+			return "", false, err
+		}
+	}
 }
 
 // write writes a config whose present text has that md5, or that is missing.
@@ -235,6 +304,10 @@ func (c *cluster) write(ctx context.Context, call caller, id, text, md5 string) 
 		configRequest: c.config(id), Content: text, CasMD5: md5,
 		AdditionMap: map[string]string{"type": "json"},
 	}, &r)
+}
+
+func (c *cluster) config(id string) configRequest {
+	return configRequest{Module: "config", Tenant: c.namespace, Group: c.group, DataID: id}
 }
 
 func (c *cluster) ready(ctx context.Context) error {
@@ -247,7 +320,8 @@ func (c *cluster) ready(ctx context.Context) error {
 func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
 	for range len(c.targets) + 1 {
 		text, found, err = c.read(ctx, c.call, id)
-		if err == nil || isServerError(err) || isUnsent(err) || ctx.Err() != nil { // unsent: every server was tried
+		_, answered := errors.AsType[*api.ServerError](err)
+		if err == nil || answered || api.IsUnsent(err) || ctx.Err() != nil { // unsent: every server was tried
 			break
 		}
 	}
@@ -258,52 +332,34 @@ func (c *cluster) publish(ctx context.Context, id, text, md5 string) error {
 	return c.write(ctx, c.call, id, text, md5)
 }
 
-func (c *cluster) config(id string) configRequest {
-	return configRequest{Module: "config", Tenant: c.namespace, Group: c.group, DataID: id}
+// register and deregister write persistent instances.
+func (c *cluster) register(ctx context.Context, in api.Instance) error {
+	return c.instance(ctx, "registerInstance", in)
 }
 
-// register and deregister write persistent instances. Versions from before
-// the request existed have the old HTTP API for it.
-func (c *cluster) register(ctx context.Context, in instance) error {
-	err := c.instance(ctx, "registerInstance", in)
-	if isCode(err, codeNoHandler) {
-		err = c.web.register(ctx, in)
-	}
-	return err
+func (c *cluster) deregister(ctx context.Context, in api.Instance) error {
+	return c.instance(ctx, "deregisterInstance", in)
 }
 
-func (c *cluster) deregister(ctx context.Context, in instance) error {
-	err := c.instance(ctx, "deregisterInstance", in)
-	if isCode(err, codeNoHandler) {
-		err = c.web.deregister(ctx, in)
-	}
-	return err
-}
-
-func (c *cluster) instance(ctx context.Context, what string, in instance) error {
+func (c *cluster) instance(ctx context.Context, what string, in api.Instance) error {
 	var r status
 	return c.call(ctx, "PersistentInstanceRequest", instanceRequest{
 		serviceRequest: c.naming(), Type: what, Instance: in,
 	}, &r)
 }
 
-func (c *cluster) list(ctx context.Context) ([]instance, error) {
+func (c *cluster) list(ctx context.Context) ([]api.Instance, error) {
 	var r serviceReply
 	err := c.call(ctx, "ServiceQueryRequest", c.naming(), &r)
 	return r.ServiceInfo.Hosts, err
 }
 
+// naming names the service; the default namespace has no name in the config
+// service and this one in the naming service.
 func (c *cluster) naming() serviceRequest {
-	return serviceRequest{
-		Module: "naming", Namespace: namingNamespace(c.namespace), ServiceName: c.service, GroupName: c.group,
-	}
-}
-
-// namingNamespace is the name that the naming service has for a namespace; the
-// default one has none in the config service.
-func namingNamespace(ns string) string {
+	ns := c.namespace
 	if ns == "" {
-		return "public"
+		ns = "public"
 	}
-	return ns
+	return serviceRequest{Module: "naming", Namespace: ns, ServiceName: c.service, GroupName: c.group}
 }

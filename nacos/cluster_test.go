@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"context"
 	"net"
 	"strconv"
 	"testing"
@@ -16,43 +17,44 @@ import (
 type flock struct {
 	t      *testing.T
 	cfg    Config
-	leases []*worker.Lease
+	leases []*worker.Keeper
 }
 
 // more takes another lease and says how long it took.
 func (f *flock) more(when string) {
 	f.t.Helper()
 	began := time.Now()
-	src, err := Open(within30s(f.t), f.cfg)
+	k, err := worker.Keep(func(ctx context.Context) (worker.Source, error) { return Open(ctx, f.cfg) },
+		worker.Config{NewRegistry: true, Lease: 18 * time.Second})
 	if err != nil {
-		f.t.Fatalf("%s: %v", when, err)
+		f.t.Fatal(err)
 	}
-	l, err := worker.Acquire(within30s(f.t), src, worker.Config{NewRegistry: true, Bound: 18 * time.Second})
-	if err != nil {
-		f.t.Fatalf("%s: %v", when, err)
-	}
-	f.t.Cleanup(func() { l.Close() })
-	f.t.Logf("%s: worker id %d in %v", when, l.Worker(), time.Since(began).Round(time.Millisecond))
+	f.t.Cleanup(func() { k.Close() })
+	k.Start()
+	eventually(f.t, when+": a worker id", func() bool { return k.Status().Phase == worker.Holding })
+	id := k.Status().Worker
+	f.t.Logf("%s: worker id %d in %v", when, id, time.Since(began).Round(time.Millisecond))
 	for _, o := range f.leases {
-		if o.Worker() == l.Worker() {
-			f.t.Errorf("%s: worker id %d given twice", when, l.Worker())
+		if o.Status().Worker == id {
+			f.t.Errorf("%s: worker id %d given twice", when, id)
 		}
 	}
-	f.leases = append(f.leases, l)
+	f.leases = append(f.leases, k)
 }
 
 // renewed waits until every lease was renewed.
 func (f *flock) renewed(when string) {
 	f.t.Helper()
 	began := time.Now()
-	var limits []int64
-	for _, l := range f.leases {
-		limits = append(limits, l.Limit())
+	var before []*worker.Status
+	for _, k := range f.leases {
+		before = append(before, k.Status())
 	}
-	for i, l := range f.leases {
-		eventually(f.t, when+": a renewal", func() bool { return l.Limit() > limits[i] || l.Err() != nil })
-		if l.Err() != nil {
-			f.t.Errorf("%s: %v", when, l.Err())
+	for i, k := range f.leases {
+		lost := func() bool { return !k.Status().Since.Equal(before[i].Since) || k.Status().Phase != worker.Holding }
+		eventually(f.t, when+": a renewal", func() bool { return k.Status().Limit.After(before[i].Limit) || lost() })
+		if lost() {
+			f.t.Errorf("%s: %+v", when, k.Status())
 		}
 	}
 	f.t.Logf("%s: %d leases renewed within %v", when, len(f.leases), time.Since(began).Round(time.Millisecond))
@@ -86,9 +88,7 @@ func TestCluster(t *testing.T) {
 		if err := cfg.complete(); err != nil {
 			t.Fatal(err)
 		}
-		w := newWeb(cfg)
-		names := newCluster(cfg, w)
-		defer w.close()
+		names := newCluster(cfg, httpOf(cfg))
 		defer names.close()
 		eventually(t, when+": all in the console", func() bool {
 			list, err := names.list(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/nacos"
 )
 
-// Snowflake ids whose worker id comes from Nacos, as the README shows them.
+// Snowflake ids whose worker id comes from Nacos, as docs/operations.md shows them.
 func Example() {
 	// beside: import _ "github.com/leafsql/leafsql/nacos"
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+
@@ -25,35 +25,27 @@ func Example() {
 }
 
 // A service that is registered in Nacos already passes its own clients and its
-// own address.
+// own address. Nothing is asked of Nacos before the first INSERT that needs an id.
 func Example_registeredService() {
 	var (
 		configs config_client.IConfigClient // the application's
 		names   naming_client.INamingClient
 	)
-	ctx := context.Background()
-	source, err := nacos.Open(ctx, nacos.Config{
-		ConfigClient: configs,
-		NamingClient: names,
-		Instance:     nacos.Instance{IP: "10.0.0.7", Port: 8080},
-	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	lease, err := worker.Acquire(ctx, source, worker.Config{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lease.Close()
 	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake")
 	if err != nil {
 		log.Fatal(err)
 	}
-	cfg.WorkerLease = lease
+	cfg.WorkerSource = func(ctx context.Context) (worker.Source, error) {
+		return nacos.Open(ctx, nacos.Config{
+			ConfigClient: configs,
+			NamingClient: names,
+			Instance:     nacos.Instance{IP: "10.0.0.7", Port: 8080},
+		})
+	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		log.Fatal(err)
 	}
 	db := sql.OpenDB(connector)
-	defer db.Close()
+	defer db.Close() // gives the worker id back, and leaves the clients open
 }

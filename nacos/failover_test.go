@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -25,28 +26,36 @@ func beginAt(t *testing.T, cfg Config) worker.Source {
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	w := newWeb(cfg)
-	c := newCluster(cfg, w)
+	c := newCluster(cfg, httpOf(cfg))
 	c.next = 0
-	src, err := modern(within30s(t), cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
+	src, err := services{configs: c, names: c, close: func() error { c.close(); return nil }}.source(within30s(t), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { src.Slots.(*registry).Close() })
+	t.Cleanup(func() { src.Close() })
 	return src
 }
 
 // taken is a slot that is held.
 func taken(t *testing.T, r *registry, slot int) worker.Version {
 	t.Helper()
-	if _, err := r.Anchor(within30s(t)); err != nil {
-		t.Fatal(err)
+	here := doc()
+	here.Free = true
+	if _, res, err := r.Put(within30s(t), worker.RegistrySlot, here, ""); res != worker.OK {
+		t.Fatal(res, err)
 	}
-	v, res, err := r.Put(within30s(t), slot, doc(), "")
+	v, res, err := r.Put(within30s(t), slot, heldIn(here.Nonce), "")
 	if res != worker.OK {
 		t.Fatal(res, err)
 	}
 	return v
+}
+
+// heldIn is a document of a slot that is held in a registry.
+func heldIn(registry string) worker.Doc {
+	d := doc()
+	d.Registry, d.HighWater = registry, d.HighWater.Add(time.Minute)
+	return d
 }
 
 // refused has puts be refused for a reason, however often they are tried.
@@ -120,22 +129,25 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 func TestAnotherClusterEndsALease(t *testing.T) {
 	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
-	const bound = 6 * time.Second
-	cfg := worker.Config{Workers: 1, NewRegistry: true, Bound: bound, Logger: slog.New(slog.DiscardHandler)}
-	l, err := worker.Acquire(within30s(t), beginAt(t, fakeConfig(a, b)), cfg)
+	const lease = 6 * time.Second
+	src := beginAt(t, fakeConfig(a, b))
+	k, err := keep(t, func(context.Context) (worker.Source, error) { return src, nil },
+		worker.Config{Workers: 1, NewRegistry: true, Lease: lease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	eventually(t, "a renewal", func() bool { return l.Limit() > l.Start()+bound.Milliseconds()+500 })
+	defer k.Close()
+	was := k.Status()
+	eventually(t, "a renewal", func() bool { return k.Status().Limit.After(was.Start.Add(lease + 500*time.Millisecond)) })
 	a.Kill()
-	time.Sleep(bound / 2) // renewals that were sent are over
-	limit := l.Limit()
+	time.Sleep(lease / 2) // renewals that were sent are over
+	limit := k.Status().Limit
 	eventually(t, "the end of the lease", func() bool {
-		if l.Limit() > limit {
+		s := k.Status()
+		if s.Since.Equal(was.Since) && s.Limit.After(limit) {
 			t.Fatal("it was renewed where it was not taken")
 		}
-		return l.Now() > limit
+		return s.Phase == worker.Searching
 	})
 }
 
@@ -145,19 +157,69 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(s)).Slots.(*registry)
 	v := taken(t, r, 3)
+	registry := r.configs.(*cluster).held
 	for range 2 {
 		s.Wipe()
 		var (
 			res worker.Result
 			err error
 		)
-		if v, res, err = r.Put(within30s(t), 3, doc(), v); res != worker.OK {
+		if v, res, err = r.Put(within30s(t), 3, heldIn(registry), v); res != worker.OK {
 			t.Errorf("%v, %v", res, err)
 		}
 		s.Break()
 		eventually(t, "a new connection", func() bool {
 			_, _, err := r.Get(t.Context(), 3)
 			return err == nil
+		})
+	}
+}
+
+// TestAnotherClusterWhereNothingIsHeld: without a slot any cluster is as good
+// as another, also the one that comes in the place of the first.
+func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
+	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
+	r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
+	v := taken(t, r, 3)
+	given := heldIn(r.configs.(*cluster).held)
+	given.Free = true
+	if _, res, err := r.Put(within30s(t), 3, given, v); res != worker.OK {
+		t.Fatal(res, err)
+	}
+	a.Kill()
+	eventually(t, "the other one", func() bool {
+		_, v, err := r.Get(t.Context(), 3)
+		return err == nil && v == ""
+	})
+}
+
+// TestTwoClustersInOneList are refused at the start, whichever comes first, but
+// not where one of them is away or where both are new.
+func TestTwoClustersInOneList(t *testing.T) {
+	for name, tt := range map[string]struct {
+		b      func(b *fakenacos.Server, r *registry)
+		lag    time.Duration
+		refuse bool
+	}{
+		"both used":                {func(_ *fakenacos.Server, r *registry) { taken(t, r, 5) }, 0, true},
+		"one is empty":             {func(*fakenacos.Server, *registry) {}, 0, true},
+		"one is away":              {func(b *fakenacos.Server, r *registry) { taken(t, r, 5); b.Kill() }, 0, false},
+		"one shows it a bit later": {nil, 500 * time.Millisecond, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
+			taken(t, mustOpenFake(t, fakeConfig(a)), 3)
+			if tt.b == nil {
+				b = a // one server by two names, which reads late
+				a.Fault(func(f *fakenacos.Faults) { f.ReadLag, f.StaleReads = tt.lag, 2 })
+			} else {
+				tt.b(b, mustOpenFake(t, fakeConfig(b)))
+			}
+			_, err := openFake(t, fakeConfig(a, b))
+			if e, refused := errors.AsType[*UnusableError](err); refused != tt.refuse || err != nil && !refused || refused && !strings.Contains(e.Error(), "two clusters") {
+				t.Errorf("%v", err)
+			}
 		})
 	}
 }
@@ -210,7 +272,7 @@ func TestSickServerIsLeft(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	c, ill := besideASickServer(t, s)
 	err := c.publish(within30s(t), "d", "text", noSum())
-	if !isCode(err, codeFailed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
+	if !api.IsCode(err, api.Failed) || ill.asked.Load() != 1 || s.Publishes() != 0 {
 		t.Errorf("a write went on to another server: %v, %d, %d", err, ill.asked.Load(), s.Publishes())
 	}
 	if err := c.publish(within30s(t), "d", "text", noSum()); err != nil {
@@ -225,7 +287,7 @@ func TestSickNamingIsNoReason(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.register(within30s(t), instance{}); !isCode(err, codeFailed) {
+	if err := c.register(within30s(t), api.Instance{}); !api.IsCode(err, api.Failed) {
 		t.Fatal(err)
 	}
 	if after, err := c.connection(t.Context()); after != before {

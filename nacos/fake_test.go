@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"net"
-	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -22,6 +22,10 @@ func fakeConfig(servers ...*fakenacos.Server) Config {
 	return cfg
 }
 
+func httpOf(cfg Config) *api.HTTP {
+	return api.NewHTTP(cfg.urls(), cfg.TLS, cfg.Username, cfg.Password)
+}
+
 // openFake gives the registry on a fake, or the error.
 func openFake(t *testing.T, cfg Config) (*registry, error) {
 	t.Helper()
@@ -29,9 +33,8 @@ func openFake(t *testing.T, cfg Config) (*registry, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := src.Slots.(*registry)
-	t.Cleanup(func() { r.Close() })
-	return r, nil
+	t.Cleanup(func() { src.Close() })
+	return src.Slots.(*registry), nil
 }
 
 func mustOpenFake(t *testing.T, cfg Config) *registry {
@@ -98,18 +101,9 @@ func takeSlot(t *testing.T, r *registry) error {
 	return ctx.Err()
 }
 
-func TestRightSumRefusedForAWhile(t *testing.T) {
-	s := fakenacos.Start(t, fakenacos.Modern)
-	s.Fault(func(f *fakenacos.Faults) { f.RefuseRight = 1 })
-	time.AfterFunc(time.Second, func() { s.Fault(func(f *fakenacos.Faults) { f.RefuseRight = 0 }) })
-	if _, err := mustOpenFake(t, fakeConfig(s)).Anchor(within30s(t)); err != nil {
-		t.Errorf("the anchor's creator gave up: %v", err)
-	}
-}
-
 // doc is any document that has not been used.
 func doc() worker.Doc {
-	return worker.Doc{Nonce: noSum(), HW: time.Now().UnixMilli()}
+	return worker.Doc{Nonce: noSum(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
 }
 
 func TestPut(t *testing.T) {
@@ -127,7 +121,7 @@ func TestPut(t *testing.T) {
 	if _, res, err := r.Put(ctx, 7, doc(), worker.Version(noSum())); res != worker.Refused || err != nil {
 		t.Errorf("upon another version: %v, %v", res, err)
 	}
-	if d, got, err := r.Get(ctx, 7); err != nil || got != v || !d.Same(first) {
+	if d, got, err := r.Get(ctx, 7); err != nil || got != v || d != first {
 		t.Errorf("Get: %v, %s, %v", d, got, err)
 	}
 
@@ -141,7 +135,7 @@ func TestPut(t *testing.T) {
 	}
 	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 0 })
 	d, v, err := r.Get(ctx, 7)
-	if err != nil || !d.Same(second) {
+	if err != nil || d != second {
 		t.Errorf("after the lost reply: %v, %v", d, err)
 	}
 
@@ -152,7 +146,7 @@ func TestPut(t *testing.T) {
 	if _, res, err := r.Put(ctx, 7, third, v); res != worker.OK {
 		t.Fatal(res, err)
 	}
-	if d, _, err := r.Get(ctx, 7); err != nil || !d.Same(third) {
+	if d, _, err := r.Get(ctx, 7); err != nil || d != third {
 		t.Errorf("a read after a write shows what was before: %v, %v", d, err)
 	}
 }
@@ -160,7 +154,7 @@ func TestPut(t *testing.T) {
 func TestUnreadableDocument(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
-	if err := r.configs.publish(t.Context(), r.id(1), "edited by hand", noSum()); err != nil {
+	if err := r.configs.publish(t.Context(), id(r.service, 1), "edited by hand", noSum()); err != nil {
 		t.Fatal(err)
 	}
 	if _, v, err := r.Get(t.Context(), 1); err == nil || v != "" {
@@ -183,7 +177,7 @@ func TestServerAway(t *testing.T) {
 	for range 8 { // whichever comes first
 		both := fakeConfig(s)
 		both.Servers = append(both.Servers, deadConfig.Servers...)
-		if _, err := mustOpenFake(t, both).Anchor(t.Context()); err != nil {
+		if _, _, err := mustOpenFake(t, both).Get(t.Context(), 1); err != nil {
 			t.Errorf("with one of two servers: %v", err)
 		}
 	}
@@ -202,7 +196,7 @@ func TestSilentServer(t *testing.T) {
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	c := newCluster(cfg, newWeb(cfg))
+	c := newCluster(cfg, httpOf(cfg))
 	defer c.close()
 	c.next = 0
 	began := time.Now()
@@ -236,7 +230,7 @@ func TestConnection(t *testing.T) {
 		}
 		d.disturb()
 		eventually(t, "an answer after a connection "+d.what, func() bool {
-			if _, err := r.Anchor(t.Context()); err != nil {
+			if _, _, err := r.Get(t.Context(), 1); err != nil {
 				return false
 			}
 			is, err := c.connection(t.Context())
@@ -248,7 +242,7 @@ func TestConnection(t *testing.T) {
 	if _, _, err := r.Get(ctx, 1); err == nil {
 		t.Error("Get with a context that has ended: no error")
 	}
-	if err := r.Close(); err != nil {
+	if err := src.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := r.Get(t.Context(), 1); !errors.Is(err, errClosed) {
@@ -256,59 +250,4 @@ func TestConnection(t *testing.T) {
 	}
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/transport.(*http2Server).HandleStreams"),
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
-}
-
-func TestWipeShowsInTheAnchor(t *testing.T) {
-	s := fakenacos.Start(t, fakenacos.Modern)
-	s.Fault(func(f *fakenacos.Faults) { f.AllCreators, f.ReadLag = true, 100*time.Millisecond })
-	var rs [8]*registry
-	for i := range rs {
-		rs[i] = mustOpenFake(t, fakeConfig(s))
-	}
-	anchors := func() string {
-		var got [8]string
-		eventually(t, "one anchor for all", func() bool {
-			var wg sync.WaitGroup
-			for i, r := range rs {
-				wg.Go(func() {
-					var err error
-					if got[i], err = r.Anchor(within30s(t)); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			wg.Wait()
-			for _, a := range got {
-				if a != got[0] {
-					return false
-				}
-			}
-			return true
-		})
-		return got[0]
-	}
-	first := anchors()
-	if anchors() != first {
-		t.Error("the anchor changed by itself")
-	}
-	s.Wipe()
-	time.Sleep(150 * time.Millisecond)
-	if anchors() == first {
-		t.Error("the anchor is the same after a wipe")
-	}
-}
-
-// TestAnchorOfALateCreator has one that finds no anchor, is refused when it
-// creates one, and reads what was refused.
-func TestAnchorOfALateCreator(t *testing.T) {
-	s := fakenacos.Start(t, fakenacos.Modern)
-	first, late := mustOpenFake(t, fakeConfig(s)), mustOpenFake(t, fakeConfig(s))
-	want, err := first.Anchor(within30s(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Fault(func(f *fakenacos.Faults) { f.ServeRefused, f.ReadLag = true, 200*time.Millisecond })
-	if got, err := late.Anchor(within30s(t)); err != nil || got != want {
-		t.Errorf("the anchor is %q for one and %q, %v, for the other", want, got, err)
-	}
 }

@@ -1,6 +1,9 @@
 package nacos
 
 import (
+	"encoding/json"
+	"net/http"
+	"net/url"
 	"os"
 	"strconv"
 	"sync"
@@ -10,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -24,39 +28,44 @@ func TestLegacy(t *testing.T) {
 func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	before := goleak.IgnoreCurrent()
 	opts := worker.Options{"Service": "one", "Port": "7001"}
-	l, err := worker.Open(within30s(t), spec(s), worker.Config{NewRegistry: true, Options: opts})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg, err := parse(s.Addr(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cfg.complete(); err != nil {
-		t.Fatal(err)
-	}
-	w := newWeb(cfg)
-	list, err := w.list(t.Context(), w.bases[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list) != 1 || list[0].Port != 7001 || list[0].InstanceID[:1] != strconv.Itoa(l.Worker()) || list[0].Ephemeral {
-		t.Errorf("worker id %d, but the list is %+v", l.Worker(), list)
+	k := mustLease(t, spec(s), opts, worker.Config{})
+	id := k.Status().Worker
+	list := instances(t, s, http.MethodGet, "/list", url.Values{})
+	if len(list) != 1 || list[0].Port != 7001 || list[0].InstanceID[:1] != strconv.Itoa(id) || list[0].Ephemeral {
+		t.Errorf("worker id %d, but the list is %+v", id, list)
 	}
 	// Taken away in the console: the next renewal must not be confirmed.
-	if err := w.deregister(t.Context(), list[0]); err != nil {
-		t.Fatal(err)
-	}
-	limit := l.Limit()
+	instances(t, s, http.MethodDelete, "", url.Values{"ip": {list[0].IP}, "port": {"7001"}, "ephemeral": {"false"}})
+	limit := k.Status().Limit
 	time.Sleep(11 * time.Second) // a renewal is every 10 s
-	if l.Limit() != limit {
-		t.Error("the lease was renewed without its instance")
+	if s := k.Status(); !s.Limit.Equal(limit) || s.Err == nil {
+		t.Errorf("the lease was renewed without its instance: %+v", s)
 	}
-	if err := l.Close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	w.close()
+	http.DefaultClient.CloseIdleConnections()
 	goleak.VerifyNone(t, before)
+}
+
+// instances asks the server about those of the service "one", as a console does.
+func instances(t *testing.T, s *nacostest.Server, method, path string, form url.Values) []api.Instance {
+	t.Helper()
+	form.Set("serviceName", "DEFAULT_GROUP@@one")
+	req, err := http.NewRequest(method, "http://"+s.Addr()+"/nacos/v1/ns/instance"+path+"?"+form.Encode(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var r struct{ Hosts []api.Instance }
+	if err := json.NewDecoder(resp.Body).Decode(&r); method == http.MethodGet && err != nil {
+		t.Fatal(err)
+	}
+	return r.Hosts
 }
 
 // rounds is how often the start of many at once is repeated: NACOS_ROUNDS, or

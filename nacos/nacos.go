@@ -15,26 +15,35 @@
 // leafNacosPlainHTTP=true where only gRPC has TLS. Config says the same in Go,
 // and takes the SDK's clients of a service that is registered already.
 //
-// On Nacos 2 and 3 every worker id is one config document,
+// Give the registry a namespace of its own: it has a document for each worker
+// id, which would fill other lists and quotas, and in 3.x the default namespace
+// is kept under two names at once and now and then refuses writes for some
+// seconds. A namespace that does not exist is no error to Nacos: the registry is
+// then a new one in a place that no console shows. That a registry was made is
+// logged as a warning that says where.
+//
+// On Nacos 2.3 and 3 every worker id is one config document,
 // "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
-// is package worker's. Beside it each holder is a persistent instance of the
-// service, with its worker id in the metadata, for people who look at the
-// console. Nothing depends on the instances: what they show may be stale or
-// edited. A server whose compare-and-set does not compare (2.0.x) is found out
-// and refused, at the start and whenever the process goes on to another. The
-// servers are to be of one cluster: a worker id that was taken in one is not
-// renewed in another, nor in one that came back without its documents, but lost
-// when its bound is over.
+// is package worker's. "<service>.registry" is the registry's own document, and
+// "<service>.probe" one that servers are tried on. None of them is to be edited
+// or deleted while processes run. Beside them each holder is a persistent
+// instance of the service, with its worker id in the metadata, for people who
+// look at the console. Nothing depends on the instances: what they show may be
+// stale or edited, and they are unhealthy there unless something listens on the
+// port, which is normal.
+//
+// A server whose compare-and-set does not compare (2.0.x) is found out and
+// refused, at the start and whenever the process goes on to another. The
+// servers are to be of one cluster, which is checked at the start; and a worker
+// id that was taken in one is not renewed in another, but lost when its bound is
+// over.
 //
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
-// integer instance id that the server gives a persistent instance registered
-// with preserved.instance.id.generator=snowflake. Those servers give one id to
-// several instances that register at once, so each id is verified for some
-// seconds and guarded by the same documents; that is the best such a server
-// allows, and a warning says so. Versions before 1.4.1 are refused.
-//
-// A namespace of its own is best: in 3.x the default one is kept under two
-// names at once, and now and then refuses writes for some seconds.
+// integer instance id that the server gives a persistent instance. Those servers
+// give one id to several instances that register at once, so each id is verified
+// for some seconds and guarded by the same documents; that is the best such a
+// server allows, and a warning says so. A worker id that was never used waits
+// for two minutes there. Versions before 1.4.1 are refused.
 //
 // The package does not discover services, does not read configuration, and
 // does not create namespaces. It starts no logger of the SDK's, writes no
@@ -42,13 +51,14 @@
 package nacos
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+	"github.com/leafsql/leafsql/nacos/internal/nacos14"
 )
 
 func init() { worker.Register("nacos", openDSN) }
@@ -61,16 +71,16 @@ func openDSN(ctx context.Context, address string, opts worker.Options) (worker.S
 	return Open(ctx, cfg)
 }
 
+// LoginError says that a server does not let the user in, or lets nobody in
+// without one.
+type LoginError = api.LoginError
+
 // UnusableError says why a server can't be a registry of worker ids, however
 // often it is asked.
-type UnusableError struct {
-	Servers string
-	Reason  string
-}
+type UnusableError = api.UnusableError
 
-func (e *UnusableError) Error() string {
-	return fmt.Sprintf("leafsql: Nacos at %s can't hold worker ids: %s; use Nacos 2.3 or later, or another source of worker ids", e.Servers, e.Reason)
-}
+// ServerError is a server's refusal of a request.
+type ServerError = api.ServerError
 
 var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
 
@@ -87,73 +97,62 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	if cfg.ConfigClient != nil {
-		return modern(ctx, cfg, given(cfg))
+		s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service}, close: func() error { return nil }}
+		if cfg.NamingClient != nil {
+			s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
+		}
+		return s.source(ctx, cfg)
 	}
-	w := newWeb(cfg)
-	c := newCluster(cfg, w)
-	if _, err := c.connection(ctx); err != nil {
+	h := api.NewHTTP(cfg.urls(), cfg.TLS, cfg.Username, cfg.Password)
+	c := newCluster(cfg, h)
+	end := func() error { c.close(); h.Close(); return nil }
+	_, err := c.connection(ctx)
+	switch {
+	case err != nil:
 		// Either nobody is there, or the servers are from before gRPC.
-		if version, found := w.version(ctx); found && !atLeast(version, 2, 0, 0) {
+		if version, found := h.Version(ctx); found && strings.HasPrefix(version, "1.") {
 			c.close()
-			return old(cfg, w, version)
+			return nacos14.Open(nacos14.Config{
+				HTTP: h, Version: version, Servers: cfg.String(), Name: cfg.name(), Namespace: cfg.Namespace, Group: cfg.Group,
+				Service: cfg.Service, Logger: cfg.Logger,
+				Self: api.Instance{IP: cfg.Instance.IP, Port: cfg.Instance.Port, ClusterName: cfg.Instance.Cluster, Metadata: cfg.Instance.Metadata},
+			})
+		}
+	case len(c.targets) > 1:
+		if err := c.checkCluster(ctx); err != nil {
+			end()
+			return worker.Source{}, err
 		}
 	}
-	return modern(ctx, cfg, services{configs: c, names: c, close: func() { c.close(); w.close() }})
-}
-
-// old opens the source on servers that have HTTP alone.
-func old(cfg Config, w *web, version string) (worker.Source, error) {
-	if atLeast(version, 1, 4, 1) {
-		return newLegacy(cfg, w).source(), nil
-	}
-	w.close()
-	return worker.Source{}, &UnusableError{Servers: cfg.String(), Reason: "it is version " + version + ", whose instance ids change when an instance registers again"}
-}
-
-// atLeast reports whether a version is at least major.minor.patch.
-func atLeast(version string, major, minor, patch int) bool {
-	var a, b, c int
-	fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c)
-	return cmp.Or(cmp.Compare(a, major), cmp.Compare(b, minor), cmp.Compare(c, patch)) >= 0
+	return services{configs: c, names: c, time: h.Time, close: end}.source(ctx, cfg)
 }
 
 // services are the two of a Nacos, however they are reached.
 type services struct {
 	configs configs
 	names   naming // nil: nothing is shown in the console
-	close   func()
+	time    func(context.Context) (time.Time, error)
+	close   func() error
 }
 
-func given(cfg Config) services {
-	s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service}, close: func() {}}
-	if cfg.NamingClient != nil {
-		s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}
-	}
-	return s
-}
-
-// modern opens the source on servers with compare-and-set.
-func modern(ctx context.Context, cfg Config, s services) (worker.Source, error) {
-	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), stop: s.close, written: make(map[int]written)}
-	src := worker.Source{Slots: r}
-	if s.names != nil {
-		p := &presence{names: s.names, self: cfg.Instance, log: cfg.Logger}
-		src.Last, src.Held = p.last, p.held
-	}
-	if err := r.configs.ready(ctx); isFinal(err) {
-		r.stop()
+// source gives the source on servers with compare-and-set.
+func (s services) source(ctx context.Context, cfg Config) (worker.Source, error) {
+	if err := s.configs.ready(ctx); isFinal(err) {
+		s.close()
 		return worker.Source{}, err
+	}
+	r := &registry{configs: s.configs, service: cfg.Service, servers: cfg.String(), written: make(map[int]written)}
+	src := worker.Source{Slots: r, Name: cfg.name(), Time: s.time, Close: s.close}
+	if s.names != nil {
+		p := &presence{names: s.names, slots: r, self: cfg.Instance, log: cfg.Logger}
+		src.Last, src.OnChange = p.last, p.onChange
 	}
 	return src, nil
 }
 
 // isFinal reports whether asking again would not help.
 func isFinal(err error) bool {
-	if _, ok := errors.AsType[*UnusableError](err); ok {
-		return true
-	}
-	if _, ok := errors.AsType[*LoginError](err); ok {
-		return true
-	}
-	return isCode(err, codeForbidden)
+	_, unusable := errors.AsType[*UnusableError](err)
+	_, login := errors.AsType[*LoginError](err)
+	return unusable || login
 }

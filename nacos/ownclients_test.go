@@ -1,6 +1,7 @@
 package nacos
 
 import (
+	"context"
 	"net"
 	"os"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/nacos-group/nacos-sdk-go/v2/vo"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -58,17 +60,13 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 		Instance: Instance{IP: "10.1.2.3", Port: 8080, Metadata: map[string]string{"zone": "a"}},
 	}
 	began := time.Now()
-	src, err := Open(within30s(t), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := worker.Acquire(within30s(t), src, worker.Config{NewRegistry: true})
+	k, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	c := look(t, s, worker.Options{"Namespace": "shop"})
-	shown := func() (in instance, n int) {
+	shown := func() (in api.Instance, n int) {
 		list, err := c.list(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -81,9 +79,9 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 	eventually(t, "the application's instance", func() bool {
 		in, n := shown()
 		return n == 1 && in.IP == "10.1.2.3" && in.Port == 8080 && in.Metadata["zone"] == "a" &&
-			in.Metadata[metaWorker] == strconv.Itoa(l.Worker())
+			in.Metadata[metaWorker] == strconv.Itoa(k.Status().Worker)
 	})
-	if err := l.Close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "no instance", func() bool { _, n := shown(); return n == 0 })

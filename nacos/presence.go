@@ -1,20 +1,23 @@
 package nacos
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
 // naming is Nacos' naming service, for persistent instances of one service.
 type naming interface {
-	register(context.Context, instance) error
-	deregister(context.Context, instance) error
-	list(context.Context) ([]instance, error)
+	register(context.Context, api.Instance) error
+	deregister(context.Context, api.Instance) error
+	list(context.Context) ([]api.Instance, error)
 }
 
 // Metadata of a worker's instance.
@@ -23,104 +26,145 @@ const (
 	metaWorker    = "workerId"
 	metaNonce     = "nonce"
 	metaOwner     = "owner"
-	metaHW        = "hw" // the bound when the worker id was taken, in Unix ms
+	metaHW        = "hw" // the high water when the worker id was taken, in Unix ms
 )
 
 // presence shows in the service list who holds which worker id. It is for
 // people: no lease depends on it.
 type presence struct {
 	names naming
+	slots worker.Slots
 	self  Instance
 	log   *slog.Logger
 
-	listed bool // perhaps; guarded by held being called one at a time
+	listed bool // perhaps; guarded by onChange being called one at a time
 }
 
-// held is worker.Source's Held.
-func (p *presence) held(ctx context.Context, h worker.Holding) {
-	in := p.instance(h)
-	if h.Held {
-		p.show(ctx, in)
-		return
-	}
-	if !p.listed {
-		return
-	}
-	p.listed = false
-	if err := p.remove(ctx, in); err != nil {
-		p.log.Warn("leafsql: Nacos still lists this process, which has given its worker id back", "worker", h.Worker, "err", err)
-	}
-}
+// firstPort is the port of worker id 0 where the user names none: servers try
+// to connect to the port of a persistent instance, and those below 10000 may be
+// somebody's.
+const firstPort = 10000
 
-// remove takes this lease's entry out of the list. At the same address there
-// may be that of a process which has taken the worker id since.
-func (p *presence) remove(ctx context.Context, in instance) error {
-	list, err := p.names.list(ctx)
-	if err != nil {
-		return err
-	}
-	for _, o := range list {
-		if nonce := o.Metadata[metaNonce]; o.at(in) && nonce != "" && nonce != in.Metadata[metaNonce] {
-			return nil
-		}
-	}
-	return p.names.deregister(ctx, in)
-}
-
-func (p *presence) instance(h worker.Holding) instance {
-	port := p.self.Port
-	if port == 0 {
-		port = h.Worker + 1
-	}
-	return instance{
+func (p *presence) instance(e worker.SlotEvent) api.Instance {
+	return api.Instance{
 		// Servers keep the id they are given over gRPC, so that it is the
 		// worker id for those who read it.
-		InstanceID: strconv.Itoa(h.Worker),
-		IP:         p.self.IP, Port: port, ClusterName: p.self.Cluster,
-		Weight: 1, Healthy: true, Enabled: true,
-		Metadata: p.self.metadata(map[string]string{
-			metaGenerator: "snowflake",
-			metaWorker:    strconv.Itoa(h.Worker),
-			metaNonce:     h.Doc.Nonce,
-			metaOwner:     h.Doc.Owner,
-			metaHW:        strconv.FormatInt(h.Doc.HW, 10),
-		}),
+		InstanceID: strconv.Itoa(e.Worker),
+		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+e.Worker), ClusterName: p.self.Cluster,
+		Weight: 1, Healthy: true, Enabled: true, Metadata: p.self.Metadata,
+	}.With(map[string]string{
+		metaGenerator: "snowflake",
+		metaWorker:    strconv.Itoa(e.Worker),
+		metaNonce:     e.Doc.Nonce,
+		metaOwner:     e.Doc.Owner,
+		metaHW:        strconv.FormatInt(e.Doc.HighWater.UnixMilli(), 10),
+	})
+}
+
+// onChange is worker.Source's OnChange.
+func (p *presence) onChange(ctx context.Context, e worker.SlotEvent) {
+	in := p.instance(e)
+	switch {
+	case e.Held:
+		if p.show(ctx, in); p.listed {
+			p.tidy(ctx, in)
+		}
+	case p.listed:
+		p.listed = false
+		if err := p.remove(ctx, in); err != nil {
+			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker", e.Worker, "err", err)
+		}
 	}
 }
 
-// show registers the instance, again and again until it is done, and then
-// removes those of former owners of the worker id: it is ours now. It begins a
-// while after the take: where many start at once they all still need the
-// server for their worker ids.
-func (p *presence) show(ctx context.Context, in instance) {
+// show registers the instance, as often as it takes. It begins a while after
+// the take: where many start at once they all still need the server for their
+// worker ids.
+func (p *presence) show(ctx context.Context, in api.Instance) {
 	if !sleep(ctx, time.Second+rand.N(time.Second)) {
 		return
 	}
-	p.listed = true
-	pause := 500 * time.Millisecond
-	for {
+	warned := false
+	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
+		p.listed = true // perhaps, even after an error
 		err := p.names.register(ctx, in)
 		if err == nil {
-			break
+			return
 		}
-		if pause == 500*time.Millisecond && ctx.Err() == nil {
+		if !warned && ctx.Err() == nil {
+			warned = true
 			p.log.Warn("leafsql: Nacos does not list this process as the holder of its worker id yet; ids are not affected",
 				"worker", in.Metadata[metaWorker], "err", err)
 		}
 		if !sleep(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, 30*time.Second)
 	}
-	others, err := p.names.list(ctx)
+}
+
+// remove takes this lease's entry out of the list. At the same address there
+// may be that of a process which has taken the worker id since.
+func (p *presence) remove(ctx context.Context, in api.Instance) error {
+	list, err := p.names.list(ctx)
 	if err != nil {
-		return
+		return err
 	}
-	for _, o := range others {
-		if o.Metadata[metaWorker] == in.Metadata[metaWorker] && !o.at(in) {
-			_ = p.names.deregister(ctx, o) // whoever takes the worker id next tries again
+	for _, o := range list {
+		if nonce := o.Metadata[metaNonce]; o.At(in) && nonce != "" && nonce != in.Metadata[metaNonce] {
+			return nil
 		}
 	}
+	return p.names.deregister(ctx, in)
+}
+
+// tidyEvery is how often a holder looks for entries of the dead.
+const tidyEvery = 10 * time.Minute
+
+// tidy removes entries of processes that are gone, now and then until ctx
+// ends. Holders stand in a ring, by worker id: each looks at the one after it,
+// and at those beyond as long as it removes.
+func (p *presence) tidy(ctx context.Context, in api.Instance) {
+	self := workerOf(in)
+	for {
+		list, err := p.names.list(ctx)
+		if err == nil && !slices.ContainsFunc(list, in.At) {
+			p.show(ctx, in) // somebody took it out
+		}
+		slices.SortFunc(list, func(a, b api.Instance) int {
+			after := func(o api.Instance) int { return (workerOf(o) - self + maxWorkers) % maxWorkers }
+			return cmp.Compare(after(a), after(b))
+		})
+		for _, o := range list {
+			if o.At(in) || workerOf(o) < 0 {
+				continue
+			}
+			if !p.dead(ctx, o) || p.names.deregister(ctx, o) != nil {
+				break
+			}
+		}
+		if !sleep(ctx, tidyEvery/2+rand.N(tidyEvery)) {
+			return
+		}
+	}
+}
+
+// maxWorkers is above every worker id.
+const maxWorkers = 1 << 22
+
+// workerOf is the worker id that an entry says, -1 if it says none.
+func workerOf(in api.Instance) int {
+	n, err := strconv.Atoi(in.Metadata[metaWorker])
+	if err != nil || n < 0 || n >= maxWorkers {
+		return -1
+	}
+	return n
+}
+
+// dead reports whether the holder that an entry stands for has given the slot
+// back or lost it, or its bound is over by so much that it can be taken.
+func (p *presence) dead(ctx context.Context, in api.Instance) bool {
+	d, _, err := p.slots.Get(ctx, workerOf(in))
+	return err == nil && (d.Free || d.Nonce != in.Metadata[metaNonce] || time.Since(d.HighWater) > 3*time.Minute)
 }
 
 // last is worker.Source's Last: the worker id beside this process's address in
@@ -136,11 +180,8 @@ func (p *presence) last(ctx context.Context) (int, bool) {
 		return 0, false
 	}
 	for _, in := range list {
-		if in.IP != p.self.IP || in.Port != p.self.Port {
-			continue
-		}
-		if n, err := strconv.Atoi(in.Metadata[metaWorker]); err == nil {
-			return n, true
+		if in.IP == p.self.IP && in.Port == p.self.Port && workerOf(in) >= 0 {
+			return workerOf(in), true
 		}
 	}
 	return 0, false

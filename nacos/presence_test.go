@@ -1,12 +1,14 @@
 package nacos
 
 import (
+	"context"
 	"log/slog"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -14,14 +16,13 @@ const fakeService = "public/DEFAULT_GROUP@@leafsql"
 
 func TestPresence(t *testing.T) {
 	for name, faults := range map[string]fakenacos.Faults{
-		"over gRPC, the old API gone": {NoHTTP: 410},
-		"over the old API":            {NoPersistent: true},
-		"seen late":                   {ListLag: 500 * time.Millisecond},
+		"at once":   {},
+		"seen late": {ListLag: 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fakenacos.Start(t, fakenacos.Modern)
 			former := mustOpenFake(t, fakeConfig(s)).configs.(*cluster)
-			crashed := instance{IP: "10.0.0.2", Port: 80, Metadata: map[string]string{metaWorker: "0"}}
+			crashed := api.Instance{IP: "10.0.0.2", Port: 80, Metadata: map[string]string{metaWorker: "0"}}
 			if err := former.register(t.Context(), crashed); err != nil {
 				t.Fatal(err)
 			}
@@ -34,25 +35,25 @@ func TestPresence(t *testing.T) {
 				t.Fatal(err)
 			}
 			// A registration that is refused keeps nobody from a worker id.
-			l, err := worker.Acquire(within30s(t), src, worker.Config{NewRegistry: true, Workers: 1})
+			k, err := keep(t, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{NewRegistry: true, Workers: 1})
 			if err != nil {
 				t.Fatal(err)
 			}
+			id := k.Status().Worker
 			s.Fault(func(f *fakenacos.Faults) { f.RefuseNaming = false })
 			eventually(t, "our instance alone", func() bool {
 				list := s.Instances(fakeService)
-				return len(list) == 1 && list[0].Port == 80 && list[0].IP == "10.0.0.1" &&
-					list[0].Metadata[metaWorker] == strconv.Itoa(l.Worker())
+				return len(list) == 1 && list[0].Port == 80 && list[0].IP == "10.0.0.1" && list[0].Metadata[metaWorker] == strconv.Itoa(id)
 			})
 			eventually(t, "the last worker id of an equal address", func() bool {
-				id, ok := src.Last(t.Context())
-				return ok && id == l.Worker()
+				last, ok := src.Last(t.Context())
+				return ok && last == id
 			})
 			s.Revert()
-			if id, ok := src.Last(t.Context()); ok {
-				t.Errorf("a last worker id, %d, from an instance without metadata", id)
+			if last, ok := src.Last(t.Context()); ok {
+				t.Errorf("a last worker id, %d, from an instance without metadata", last)
 			}
-			if err := l.Close(); err != nil {
+			if err := k.Close(); err != nil {
 				t.Fatal(err)
 			}
 			if list := s.Instances(fakeService); len(list) > 0 {
@@ -62,15 +63,30 @@ func TestPresence(t *testing.T) {
 	}
 }
 
+// at is a presence of the process at an address.
+func at(t *testing.T, s *fakenacos.Server, self Instance) *presence {
+	r := mustOpenFake(t, fakeConfig(s))
+	return &presence{names: r.configs.(*cluster), slots: r, self: self, log: slog.Default()}
+}
+
+// No instance has a port that is somebody else's, or below 1024.
+func TestDefaultPort(t *testing.T) {
+	p := &presence{self: Instance{IP: "10.0.0.1"}}
+	for id := range 1024 {
+		if port := p.instance(worker.SlotEvent{Worker: id}).Port; port != 10000+id {
+			t.Fatalf("worker id %d at port %d", id, port)
+		}
+	}
+}
+
 // TestLoserLeavesTheWinnersEntry has two processes at one address, of which the
 // second takes the worker id that the first lost while it was paused.
 func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	names := mustOpenFake(t, fakeConfig(s)).configs.(*cluster)
 	process := func(nonce string) (show, remove func()) {
-		p := &presence{names: names, self: Instance{IP: "10.0.0.1"}, log: slog.Default()}
-		h := worker.Holding{Worker: 5, Doc: worker.Doc{Nonce: nonce}}
-		return func() { p.show(within30s(t), p.instance(h)) }, func() { p.held(within30s(t), h) }
+		p := at(t, s, Instance{IP: "10.0.0.1"})
+		e := worker.SlotEvent{Worker: 5, Doc: worker.Doc{Nonce: nonce}}
+		return func() { p.show(within30s(t), p.instance(e)) }, func() { p.onChange(within30s(t), e) }
 	}
 	show, removeLoser := process("loser")
 	show()
@@ -83,5 +99,42 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	removeWinner()
 	if list := s.Instances(fakeService); len(list) != 0 {
 		t.Errorf("after both left there is %v", list)
+	}
+}
+
+// TestTidy removes the entries of the dead that follow a holder's own in the
+// ring of worker ids, up to the next one that is alive, and nothing else.
+func TestTidy(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	p := at(t, s, Instance{IP: "10.0.0.1", Port: 80})
+	entry := func(id int, nonce string, d worker.Doc) {
+		in := api.Instance{IP: "10.0.0.2", Port: 1000 + id, Metadata: map[string]string{metaWorker: strconv.Itoa(id), metaNonce: nonce}}
+		if err := p.names.register(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		if _, res, err := p.slots.Put(t.Context(), id, d, ""); res != worker.OK {
+			t.Fatal(res, err)
+		}
+	}
+	now := time.Now()
+	held := func(nonce string, upTo time.Time) worker.Doc { return worker.Doc{Nonce: nonce, HighWater: upTo} }
+	entry(1, "a", held("a", now.Add(-time.Hour)))                                    // before our own in the ring: another's
+	entry(6, "b", held("b", now.Add(-time.Hour)))                                    // long over
+	entry(7, "c", held("other", now.Add(time.Minute)))                               // taken by another
+	entry(8, "d", worker.Doc{Nonce: "d", HighWater: now.Add(time.Hour), Free: true}) // given back
+	entry(9, "e", held("e", now.Add(time.Second)))                                   // alive
+	entry(10, "f", held("f", now.Add(-time.Hour)))                                   // another's to look at
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	own := worker.SlotEvent{Worker: 5, Doc: held("own", now.Add(time.Minute)), Held: true}
+	p.onChange(ctx, own)
+	left := map[string]bool{}
+	for _, in := range s.Instances(fakeService) {
+		left[in.Metadata[metaWorker]] = true
+	}
+	for id, want := range map[string]bool{"1": true, "5": true, "6": false, "7": false, "8": false, "9": true, "10": true} {
+		if left[id] != want {
+			t.Errorf("worker id %s is listed: %v", id, left[id])
+		}
 	}
 }

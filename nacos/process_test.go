@@ -31,22 +31,32 @@ func holdLease(spec string) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
-	l, err := worker.Open(ctx, spec, worker.Config{
-		NewRegistry: os.Getenv("NACOS_IN_USE") == "",
-		Options:     worker.Options{"Service": os.Getenv("NACOS_SERVICE")},
-	})
+	open, err := worker.Lookup(spec, worker.Options{"Service": os.Getenv("NACOS_SERVICE")})
+	var k *worker.Keeper
+	if err == nil {
+		k, err = worker.Keep(open, worker.Config{NewRegistry: os.Getenv("NACOS_IN_USE") == ""})
+	}
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	s, err := k.Wait(ctx)
+	for ; err != nil && s != nil && ctx.Err() == nil; s, err = k.Wait(ctx) {
+		fmt.Fprintln(os.Stderr, err)
+		<-s.Changed()
+	}
 	at := time.Now().UnixNano()
 	if err != nil {
 		fmt.Println("error:", err)
 		os.Exit(1)
 	}
-	fmt.Println("worker", l.Worker(), at)
+	fmt.Println("worker", s.Worker, at)
 	io.Copy(io.Discard, os.Stdin)
-	if err := l.Err(); err != nil {
-		fmt.Println("error:", err)
+	if now := k.Status(); !now.Since.Equal(s.Since) {
+		fmt.Printf("error: %+v\n", now)
 		os.Exit(1)
 	}
-	l.Close()
+	k.Close()
 }
 
 // holder is a process that holds a worker id.

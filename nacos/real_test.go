@@ -30,15 +30,40 @@ func within30s(t *testing.T) context.Context {
 	return ctx
 }
 
-// lease takes a worker id of a registry that the test has for itself.
-func lease(t *testing.T, spec string, opts worker.Options) *worker.Lease {
-	t.Helper()
-	l, err := worker.Open(within30s(t), spec, worker.Config{NewRegistry: true, Options: opts})
+// lease takes a worker id of what spec names; errors of the first search are
+// given.
+func lease(tb testing.TB, spec string, opts worker.Options, cfg worker.Config) (*worker.Keeper, error) {
+	open, err := worker.Lookup(spec, opts)
 	if err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
-	t.Cleanup(func() { l.Close() })
-	return l
+	return keep(tb, open, cfg)
+}
+
+func keep(tb testing.TB, open func(context.Context) (worker.Source, error), cfg worker.Config) (*worker.Keeper, error) {
+	k, err := worker.Keep(open, cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(tb.Context(), 30*time.Second)
+	defer cancel()
+	if _, err := k.Wait(ctx); err != nil {
+		k.Close()
+		return nil, err
+	}
+	return k, nil
+}
+
+// mustLease takes a worker id of a registry that the test has for itself.
+func mustLease(tb testing.TB, spec string, opts worker.Options, cfg worker.Config) *worker.Keeper {
+	tb.Helper()
+	cfg.NewRegistry = true
+	k, err := lease(tb, spec, opts, cfg)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { k.Close() })
+	return k
 }
 
 // look gives the services of a server, to look at them from outside.
@@ -51,9 +76,9 @@ func look(t *testing.T, s *nacostest.Server, opts worker.Options) *cluster {
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	w := newWeb(cfg)
-	c := newCluster(cfg, w)
-	t.Cleanup(func() { c.close(); w.close() })
+	h := httpOf(cfg)
+	c := newCluster(cfg, h)
+	t.Cleanup(func() { c.close(); h.Close() })
 	return c
 }
 
@@ -78,6 +103,7 @@ func TestServers(t *testing.T) {
 			t.Run("Apart", func(t *testing.T) { testApart(t, s) })
 			t.Run("Restart", func(t *testing.T) { testRestart(t, s) })
 			t.Run("Paused", func(t *testing.T) { testPaused(t, s) })
+			t.Run("Frozen", func(t *testing.T) { testFrozen(t, s) })
 			t.Run("Wipe", func(t *testing.T) { testWipe(t, s) })
 		})
 	}
@@ -86,8 +112,12 @@ func TestServers(t *testing.T) {
 // testLease looks at one lease as people see it in the console.
 func testLease(t *testing.T, s *nacostest.Server) {
 	began := time.Now()
-	l := lease(t, spec(s), worker.Options{"Service": "console", "Port": "7001"})
+	k := mustLease(t, spec(s), worker.Options{"Service": "console", "Port": "7001"}, worker.Config{})
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
+	held := k.Status()
+	if held.ClockOffset.Abs() > 2*time.Second || !strings.Contains(held.Registry, s.Addr()+", namespace public, group DEFAULT_GROUP, service console") {
+		t.Errorf("%+v", held)
+	}
 	c := look(t, s, worker.Options{"Service": "console"})
 	eventually(t, "the instance with the worker id", func() bool {
 		list, err := c.list(t.Context())
@@ -95,20 +125,19 @@ func testLease(t *testing.T, s *nacostest.Server) {
 			t.Fatal(err)
 		}
 		return len(list) == 1 && list[0].Port == 7001 && !list[0].Ephemeral &&
-			list[0].InstanceID == strconv.Itoa(l.Worker()) &&
-			list[0].Metadata[metaWorker] == strconv.Itoa(l.Worker()) &&
+			list[0].InstanceID == strconv.Itoa(held.Worker) &&
+			list[0].Metadata[metaWorker] == strconv.Itoa(held.Worker) &&
 			list[0].Metadata[metaGenerator] == "snowflake"
 	})
 	eventually(t, "the slot's document", func() bool {
-		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(l.Worker()))
+		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(held.Worker))
 		if err != nil {
 			t.Fatal(err)
 		}
 		d, err := worker.ParseDoc(text)
-		return err == nil && !d.Free && d.HW >= l.Limit()
+		return err == nil && !d.Free && !d.HighWater.Before(held.Limit)
 	})
-	id := l.Worker()
-	if err := l.Close(); err != nil {
+	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "no instance after Close", func() bool {
@@ -119,7 +148,7 @@ func testLease(t *testing.T, s *nacostest.Server) {
 		return len(list) == 0
 	})
 	eventually(t, "a free document", func() bool {
-		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(id))
+		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(held.Worker))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,44 +162,35 @@ func testLease(t *testing.T, s *nacostest.Server) {
 func testAtOnce(t *testing.T, s *nacostest.Server) {
 	const n = 64
 	opts := worker.Options{"Service": "crowd"}
-	r := openReal(t, s, opts)
+	began := time.Now()
+	inUse(t, spec(s), opts)
+	t.Logf("a registry declared new: 1024 worker ids made in %v", time.Since(began).Round(time.Millisecond))
 	var wg sync.WaitGroup
-	for slot := range 1024 {
-		wg.Go(func() {
-			d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().UnixMilli() - 1000, Free: true}
-			if _, res, err := r.Put(t.Context(), slot, d, ""); res != worker.OK {
-				t.Error(slot, res, err)
-			}
-		})
-		if slot%32 == 31 {
-			wg.Wait()
-		}
-	}
-	wg.Wait()
 	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
 		began := time.Now()
-		var leases [n]*worker.Lease
+		var leases [n]*worker.Keeper
 		for i := range leases {
 			wg.Go(func() {
-				l, err := worker.Open(within30s(t), spec(s), worker.Config{Options: opts})
+				k, err := lease(t, spec(s), opts, worker.Config{})
 				if err != nil {
 					t.Error(err)
 				}
-				leases[i] = l
+				leases[i] = k
 			})
 		}
 		wg.Wait()
 		t.Logf("%d leases at once, server %s: all after %v", n, wave, time.Since(began).Round(time.Millisecond))
 		seen := make(map[int]bool)
-		for _, l := range leases {
-			if l == nil {
+		for _, k := range leases {
+			if k == nil {
 				t.FailNow()
 			}
-			if seen[l.Worker()] {
-				t.Errorf("worker id %d given twice", l.Worker())
+			id := k.Status().Worker
+			if seen[id] {
+				t.Errorf("worker id %d given twice", id)
 			}
-			seen[l.Worker()] = true
-			wg.Go(func() { l.Close() })
+			seen[id] = true
+			wg.Go(func() { k.Close() })
 		}
 		wg.Wait()
 	}
@@ -183,9 +203,33 @@ func openReal(t *testing.T, s *nacostest.Server, opts worker.Options) *registry 
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := src.Slots.(*registry)
-	t.Cleanup(func() { r.Close() })
-	return r
+	t.Cleanup(func() { src.Close() })
+	return src.Slots.(*registry)
+}
+
+// inUse makes a registry one in use: all worker ids were given back.
+func inUse(tb testing.TB, spec string, opts worker.Options) {
+	tb.Helper()
+	k := mustLease(tb, spec, opts, worker.Config{})
+	open, err := worker.Lookup(spec, opts)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	src, err := open(tb.Context())
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer src.Close()
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		d, _, err := src.Slots.Get(tb.Context(), worker.RegistrySlot)
+		if err == nil && strings.HasSuffix(d.Owner, ": 1024") {
+			break
+		}
+		if time.Now().After(until) {
+			tb.Fatalf("not made within two minutes: %+v, %v", d, err)
+		}
+	}
+	k.Close()
 }
 
 // testLeavesNothing looks for goroutines and files after a lease.
@@ -193,11 +237,8 @@ func testLeavesNothing(t *testing.T, s *nacostest.Server) {
 	t.Chdir(t.TempDir())
 	t.Setenv("HOME", t.TempDir())
 	before := goleak.IgnoreCurrent()
-	l, err := worker.Open(within30s(t), spec(s), worker.Config{NewRegistry: true, Options: worker.Options{"Service": "tidy"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
+	k := mustLease(t, spec(s), worker.Options{"Service": "tidy"}, worker.Config{})
+	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
 	goleak.VerifyNone(t, before)
@@ -211,25 +252,17 @@ func testLeavesNothing(t *testing.T, s *nacostest.Server) {
 
 // testApart has two registries on one server that share no worker id.
 func testApart(t *testing.T, s *nacostest.Server) {
-	only := func(opts worker.Options) *worker.Lease {
-		l, err := worker.Open(within30s(t), spec(s), worker.Config{NewRegistry: true, Workers: 1, Options: opts})
-		if err != nil {
-			t.Fatalf("%v: %v", opts, err)
-		}
-		t.Cleanup(func() { l.Close() })
-		return l
-	}
 	for _, opts := range []worker.Options{
 		{"Service": "apart"},
 		{"Service": "apart2"},
 		{"Service": "apart", "Group": "g2"},
 		{"Service": "apart", "Namespace": "n2"},
 	} {
-		if l := only(opts); l.Worker() != 0 {
-			t.Errorf("%v: worker id %d", opts, l.Worker())
+		if k := mustLease(t, spec(s), opts, worker.Config{Workers: 1}); k.Status().Worker != 0 {
+			t.Errorf("%v: worker id %d", opts, k.Status().Worker)
 		}
 	}
-	_, err := worker.Open(within30s(t), spec(s), worker.Config{Workers: 1, Options: worker.Options{"Service": "apart", "Namespace": "public"}})
+	_, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
 	if _, taken := errors.AsType[*worker.TakenError](err); !taken {
 		t.Errorf("the default namespace by its other name: %v, want that it is taken", err)
 	}
@@ -237,26 +270,56 @@ func testApart(t *testing.T, s *nacostest.Server) {
 
 // testRestart kills the server under a lease and brings it back.
 func testRestart(t *testing.T, s *nacostest.Server) {
-	l, err := worker.Open(within30s(t), spec(s), worker.Config{NewRegistry: true, Options: worker.Options{"Service": "restart"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
+	opts := worker.Options{"Service": "restart"}
+	k := mustLease(t, spec(s), opts, worker.Config{})
 	s.Kill9()
 	away := time.Now()
 	s.Restart(t)
-	back, limit := time.Now(), l.Limit()
-	eventually(t, "a higher limit after the restart", func() bool { return l.Limit() > limit })
+	back, was := time.Now(), k.Status()
+	eventually(t, "a higher limit after the restart", func() bool { return k.Status().Limit.After(was.Limit) })
 	t.Logf("away for %v, renewed %v after", back.Sub(away).Round(time.Millisecond), time.Since(back).Round(time.Millisecond))
-	if l.Err() != nil {
-		t.Error(l.Err())
+	if !k.Status().Since.Equal(was.Since) {
+		t.Error("the worker id was lost")
 	}
 	began := time.Now()
-	second := lease(t, spec(s), worker.Options{"Service": "restart"})
+	second := mustLease(t, spec(s), opts, worker.Config{})
 	t.Logf("a worker id beside one that was not given back: in %v", time.Since(began).Round(time.Millisecond))
-	if second.Worker() == l.Worker() {
-		t.Errorf("worker id %d given twice", l.Worker())
+	if second.Status().Worker == was.Worker {
+		t.Errorf("worker id %d given twice", was.Worker)
 	}
+}
+
+// testFrozen stops the server for 1.7 leases under many holders: all have their
+// own worker ids again soon after its coming back.
+func testFrozen(t *testing.T, s *nacostest.Server) {
+	const holders, slots, lease = 12, 16, 12 * time.Second
+	opts := worker.Options{"Service": "frozen"}
+	var keepers [holders]*worker.Keeper
+	for i := range keepers {
+		keepers[i] = mustLease(t, spec(s), opts, worker.Config{Workers: slots, Lease: lease, Issued: time.Now})
+	}
+	time.Sleep(lease / 4)
+	var own [holders]worker.Status
+	for i, k := range keepers {
+		own[i] = *k.Status()
+	}
+	s.Freeze(t)
+	time.Sleep(lease * 17 / 10)
+	for _, k := range keepers {
+		if s := k.Status(); s.Phase == worker.Holding || s.Err == nil {
+			t.Errorf("while the server is frozen: %+v", s)
+		}
+	}
+	s.Thaw(t)
+	back := time.Now()
+	for i, k := range keepers {
+		eventually(t, "a worker id again", func() bool { return k.Status().Phase == worker.Holding })
+		st := k.Status()
+		if took := st.Since.Sub(back); st.Worker != own[i].Worker || took > lease { // 2 s on an idle machine
+			t.Errorf("holder %d has worker id %d %v after, its own is %d", i, st.Worker, took, own[i].Worker)
+		}
+	}
+	t.Logf("all %d back within %v", holders, time.Since(back).Round(time.Millisecond))
 }
 
 // testPaused cuts a holder off until another has its worker id, and then lets
@@ -267,71 +330,56 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf := worker.Config{
-		NewRegistry: true, Workers: 1, Bound: 6 * time.Second,
-		Options: worker.Options{"Service": "paused", "GRPCPort": port},
-	}
-	first, err := worker.Open(within30s(t), spec(s), conf)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer first.Close()
+	cfg := worker.Config{Workers: 1, Lease: 6 * time.Second}
+	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
 	proxy.Drop(netfault.Both)
-	limit := first.Limit() // no renewal is confirmed from here on
-	select {
-	case <-first.Done():
-	case <-time.After(20 * time.Second):
-		t.Fatal("a holder that reaches nobody goes on")
-	}
-	conf.Options = worker.Options{"Service": "paused"}
-	var second *worker.Lease
+	limit := first.Status().Limit // no renewal is confirmed from here on
+	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == worker.Searching })
+	var second *worker.Keeper
 	eventually(t, "the worker id taken over", func() bool {
-		second, err = worker.Open(within30s(t), spec(s), conf)
-		if _, taken := errors.AsType[*worker.TakenError](err); err != nil && !taken {
-			t.Fatal(err)
+		second, err = lease(t, spec(s), worker.Options{"Service": "paused"}, cfg)
+		if err != nil {
+			t.Log(err)
 		}
 		return err == nil
 	})
 	defer second.Close()
-	if second.Start() <= limit {
-		t.Errorf("the second starts at %d, the first may have used %d", second.Start(), limit)
+	if start := second.Status().Start; !start.After(limit) {
+		t.Errorf("the second starts at %v, the first may have used %v", start, limit)
 	}
 	proxy.Heal()
-	if _, err := first.Successor(within30s(t)); err == nil {
-		t.Error("the first has the only worker id again")
-	}
-	if lost, ok := errors.AsType[*worker.LostError](first.Err()); !ok || first.Limit() > 0 {
-		t.Errorf("the first: limit %d, %v, %v", first.Limit(), first.Err(), lost)
+	eventually(t, "what the first finds", func() bool {
+		_, taken := errors.AsType[*worker.TakenError](first.Status().Err)
+		return taken
+	})
+	if s := first.Status(); s.Phase != worker.Searching || !s.Limit.IsZero() {
+		t.Errorf("the first: %+v", s)
 	}
 }
 
-// testWipe takes the server's data away: the anchor tells.
+// testWipe takes the server's data away: the registry's document tells.
 func testWipe(t *testing.T, s *nacostest.Server) {
-	r := openReal(t, s, worker.Options{"Service": "wipe"})
-	before, err := r.Anchor(within30s(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := r.Anchor(within30s(t))
-	if err != nil || again != before {
-		t.Fatalf("the anchor was %q, then %q, %v", before, again, err)
+	opts := worker.Options{"Service": "wipe"}
+	mustLease(t, spec(s), opts, worker.Config{}).Close()
+	r := openReal(t, s, opts)
+	before, _, err := r.Get(within30s(t), worker.RegistrySlot)
+	if err != nil || before.Nonce == "" {
+		t.Fatalf("%+v, %v", before, err)
 	}
 	s.Kill9()
 	s.Wipe(t)
 	s.Restart(t)
-	after, err := r.Anchor(within30s(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if after == before {
-		t.Error("the anchor did not change when the registry was wiped")
+	mustLease(t, spec(s), opts, worker.Config{}).Close()
+	after, _, err := r.Get(within30s(t), worker.RegistrySlot)
+	if err != nil || after.Nonce == before.Nonce {
+		t.Errorf("the registry is the same after it was wiped: %+v, %v", after, err)
 	}
 }
 
 func TestLyingServerIsRefused(t *testing.T) {
 	s := nacostest.Start(t, nacostest.V2Lie, nacostest.Options{})
 	before := goleak.IgnoreCurrent()
-	_, err := worker.Open(within30s(t), spec(s), worker.Config{NewRegistry: true})
+	_, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
 	e, ok := errors.AsType[*UnusableError](err)
 	if !ok || !strings.Contains(e.Reason, "compare-and-set") {
 		t.Errorf("2.0.4: %v, want an UnusableError about its compare-and-set", err)

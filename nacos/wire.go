@@ -1,10 +1,6 @@
 package nacos
 
-import (
-	"errors"
-	"fmt"
-	"strings"
-)
+import "github.com/leafsql/leafsql/nacos/internal/api"
 
 // What is sent to Nacos 2 and 3, as JSON in the SDK's payloads.
 
@@ -42,26 +38,9 @@ type serviceRequest struct {
 
 type instanceRequest struct {
 	serviceRequest
-	Type     string   `json:"type"`
-	Instance instance `json:"instance"`
+	Type     string       `json:"type"`
+	Instance api.Instance `json:"instance"`
 }
-
-// instance is an entry of a service's list, in requests and in replies.
-type instance struct {
-	InstanceID  string            `json:"instanceId,omitempty"`
-	IP          string            `json:"ip"`
-	Port        int               `json:"port"`
-	Weight      float64           `json:"weight"`
-	Healthy     bool              `json:"healthy"`
-	Enabled     bool              `json:"enabled"`
-	Ephemeral   bool              `json:"ephemeral"`
-	ClusterName string            `json:"clusterName"`
-	Metadata    map[string]string `json:"metadata"`
-}
-
-// at reports whether both stand for the same ip:port, which is what tells
-// instances of a service apart.
-func (in instance) at(other instance) bool { return in.IP == other.IP && in.Port == other.Port }
 
 // status is the part that all replies have.
 type status struct {
@@ -83,45 +62,6 @@ type configReply struct {
 
 type serviceReply struct {
 	ServiceInfo struct {
-		Hosts []instance `json:"hosts"`
+		Hosts []api.Instance `json:"hosts"`
 	} `json:"serviceInfo"`
-}
-
-// Codes of servers' replies.
-const (
-	codeMissing      = 300 // no such config
-	codeUnregistered = 301 // the connection is not, or no longer, known
-	codeNoHandler    = 302 // a request this version does not know
-	codeForbidden    = 403
-	codeFailed       = 500
-)
-
-// ServerError is a server's refusal of a request.
-type ServerError struct {
-	Request string // its type
-	Code    int    // Nacos' error code, or an HTTP status
-	Message string // what the server said
-}
-
-func (e *ServerError) Error() string {
-	return fmt.Sprintf("%s was refused: %d %s", e.Request, e.Code, e.Message)
-}
-
-func isCode(err error, code int) bool {
-	e, ok := errors.AsType[*ServerError](err)
-	return ok && e.Code == code
-}
-
-// isCasMiss tells a failed comparison from other failures, for which servers
-// have no code of its own.
-func isCasMiss(message string) bool { return strings.Contains(message, "Cas publish fail") }
-
-// unsentError says that a request certainly was not carried out.
-type unsentError struct{ error }
-
-func (e unsentError) Unwrap() error { return e.error }
-
-func isUnsent(err error) bool {
-	_, ok := errors.AsType[unsentError](err)
-	return ok
 }

@@ -1,7 +1,10 @@
 // Command leafsql looks after databases whose tables get their keys from mysql-leaf.
 //
 //	go install github.com/leafsql/leafsql/cmd/leafsql@latest
-//	leafsql serve -dsn 'user:password@tcp(127.0.0.1:3306)/shop'
+//	leafsql help
+//
+// It fills no table itself, and changes nothing but what a subcommand that is named so
+// says it changes.
 package main
 
 import (
@@ -9,41 +12,88 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
 
+// A command's status is the process's exit code; an error's is unclear.
 type command struct {
-	name, summary string
-	run           func(ctx context.Context, out io.Writer, args []string) error
+	name, args, summary string
+	run                 func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
 }
 
+// Exit codes of all subcommands.
+const (
+	fine    = 0
+	mend    = 1 // something is to be mended
+	unclear = 2 // it could not be told, or done
+)
+
 var commands = []command{
-	{"serve", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe},
+	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
+	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit},
+	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate},
+	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode},
+	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
+	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers},
+	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},
+	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe},
 }
 
 func main() {
+	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	os.Exit(run(ctx, os.Args[1:]))
+	os.Exit(run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:]))
 }
 
-func run(ctx context.Context, args []string) int {
+func run(ctx context.Context, s *screen.Screen, args []string) int {
+	if len(args) == 0 {
+		args = []string{""}
+	}
 	for _, c := range commands {
-		if len(args) > 0 && c.name == args[0] {
-			err := c.run(ctx, os.Stdout, args[1:])
-			if err != nil && !errors.Is(err, flag.ErrHelp) {
-				fmt.Fprintln(os.Stderr, err)
-				return 2
-			}
-			return 0
+		if c.name != args[0] {
+			continue
 		}
+		if len(args) > 1 && help[args[1]] {
+			s.Printf("Usage: leafsql %s %s\n  %s\n", c.name, c.args, c.summary)
+		}
+		status, err := c.run(ctx, s, args[1:])
+		switch {
+		case errors.Is(err, flag.ErrHelp):
+			return fine
+		case err != nil:
+			fmt.Fprintln(s.Err, err)
+			return unclear
+		}
+		return status
 	}
-	fmt.Fprintln(os.Stderr, "Usage: leafsql SUBCOMMAND [flags]; leafsql SUBCOMMAND -h lists the flags")
+	if args[0] == "help" || help[args[0]] {
+		usage(s)
+		return fine
+	}
+	fmt.Fprintf(s.Err, "leafsql: %q is no subcommand; leafsql help lists them\n", args[0])
+	return unclear
+}
+
+// help are the flags that ask for it, as package flag knows them.
+var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": true}
+
+func usage(s *screen.Screen) {
+	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
 	for _, c := range commands {
-		fmt.Fprintf(os.Stderr, "  %-8s%s\n", c.name, c.summary)
+		s.Printf("  %-8s%s\n  %-8s%s\n", c.name, c.args, "", c.summary)
 	}
-	return 2
+	s.Printf(`
+leafsql SUBCOMMAND -h lists the flags. A DSN is that of mysql-leaf, with its leaf… parameters:
+  'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
+env:NAME stands for a DSN in an environment variable, where other users do not see it.
+
+Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
+`)
 }

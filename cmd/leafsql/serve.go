@@ -2,21 +2,20 @@ package main
 
 import (
 	"context"
-	"io"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/server"
-	_ "github.com/leafsql/leafsql/nacos" // leafWorker=nacos(…)
 )
 
 // runServe serves ids over HTTP until ctx ends.
-func runServe(ctx context.Context, out io.Writer, args []string) error {
-	cfg, err := server.ReadConfig(args, out)
+func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error) {
+	cfg, err := server.ReadConfig(args, s.Out)
 	if err != nil {
-		return err
+		return unclear, err
 	}
-	s, err := server.New(cfg)
+	srv, err := server.New(cfg)
 	if err != nil {
-		return err
+		return unclear, err
 	}
-	return s.Run(ctx)
+	return fine, srv.Run(ctx)
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func leafsql(t *testing.T, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+func process(t *testing.T, args ...string) *osexec.Cmd {
+	cmd := osexec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
 	return cmd
 }
@@ -60,7 +60,7 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := leafsql(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
+	cmd := process(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestServe(t *testing.T) {
 // TestExitCodes: help is 0, what cannot be done is 2.
 func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
-		cmd := leafsql(t, strings.Fields(args)...)
+		cmd := process(t, strings.Fields(args)...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want || len(out) == 0 {
 			t.Errorf("leafsql %s: exit code %d, want %d\n%s", args, got, want, out)

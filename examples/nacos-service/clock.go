@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
-	"io"
+	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
@@ -20,23 +20,31 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	if err != nil {
 		return nil, err
 	}
-	src, err := worker.OpenSource(ctx, cfg.Worker, cfg.WorkerOptions)
+	open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)
 	if err != nil {
 		return nil, err
 	}
-	slots := aheadSlots{src.Slots, d.Milliseconds()}
-	held := src.Held
-	src.Held = func(ctx context.Context, h worker.Holding) {
-		h.Doc = slots.shifted(h.Doc, slots.ms)
-		held(ctx, h)
-	}
-	src.Slots = slots
-	if cfg.WorkerLease, err = worker.Acquire(ctx, src, worker.Config{Bound: cfg.Lease}); err != nil {
-		return nil, err
-	}
 	layout := snowflake.Leaf
-	layout.Epoch -= slots.ms
-	cfg.Worker, cfg.WorkerOptions, cfg.Snowflake = "", nil, layout.String()
+	layout.Epoch -= d.Milliseconds()
+	cfg.Snowflake = layout.String()
+	cfg.WorkerSource = func(ctx context.Context) (worker.Source, error) {
+		src, err := open(ctx)
+		if err != nil {
+			return worker.Source{}, err
+		}
+		slots := aheadSlots{src.Slots, d, layout}
+		src.Slots = slots
+		now, told := src.Time, src.OnChange
+		src.Time = func(ctx context.Context) (time.Time, error) {
+			t, err := now(ctx)
+			return t.Add(-d), err
+		}
+		src.OnChange = func(ctx context.Context, e worker.SlotEvent) {
+			e.Doc = slots.written(e.Doc)
+			told(ctx, e)
+		}
+		return src, nil
+	}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, err
@@ -45,32 +53,37 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 }
 
 // aheadSlots are slots as seen with a clock that is ahead: to it, their times
-// are further back.
+// are further back. So is the layout's epoch, which the registry's own document
+// names.
 type aheadSlots struct {
 	worker.Slots
-	ms int64
+	ahead  time.Duration
+	layout snowflake.Layout
 }
 
 func (a aheadSlots) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	d, v, err := a.Slots.Get(ctx, slot)
-	return a.shifted(d, -a.ms), v, err
+	return a.seen(d), v, err
 }
 
 func (a aheadSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
-	return a.Slots.Put(ctx, slot, a.shifted(d, a.ms), expected)
+	return a.Slots.Put(ctx, slot, a.written(d), expected)
+}
+
+func (a aheadSlots) seen(d worker.Doc) worker.Doc {
+	d.Owner = strings.Replace(d.Owner, snowflake.Leaf.String(), a.layout.String(), 1)
+	return shifted(d, -a.ahead)
+}
+
+func (a aheadSlots) written(d worker.Doc) worker.Doc {
+	d.Owner = strings.Replace(d.Owner, a.layout.String(), snowflake.Leaf.String(), 1)
+	return shifted(d, a.ahead)
 }
 
 // shifted leaves documents without a time as they are.
-func (a aheadSlots) shifted(d worker.Doc, ms int64) worker.Doc {
-	if d.HW != 0 {
-		d.HW += ms
+func shifted(d worker.Doc, by time.Duration) worker.Doc {
+	if d.HighWater.UnixMilli() > 0 {
+		d.HighWater = d.HighWater.Add(by)
 	}
 	return d
 }
-
-// Anchor and Close are the nacos source's, which has both.
-func (a aheadSlots) Anchor(ctx context.Context) (string, error) {
-	return a.Slots.(worker.Anchorer).Anchor(ctx)
-}
-
-func (a aheadSlots) Close() error { return a.Slots.(io.Closer).Close() }

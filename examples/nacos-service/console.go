@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
@@ -100,53 +101,14 @@ func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
 	return worker.ParseDoc(string(body))
 }
 
-// inUse makes a new registry one that was used before: each worker id was held
-// yesterday, and given back. On a new one the first processes wait out what
-// they cannot know, over a minute.
-func inUse(ctx context.Context, addr string) error {
-	src, err := worker.OpenSource(ctx, "nacos("+addr+")", nil)
+// prepare makes the documents of all worker ids of a new registry. Without, the
+// first processes wait out what they cannot know, for two minutes.
+func prepare(ctx context.Context, addr string) error {
+	open, err := worker.Lookup("nacos("+addr+")", nil)
 	if err != nil {
 		return err
 	}
-	defer src.Slots.(io.Closer).Close()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	yesterday := time.Now().AddDate(0, 0, -1).UnixMilli()
-	slots := make(chan int)
-	failed := make(chan error)
-	const writers = 16
-	for range writers {
-		go func() {
-			var err error
-			for id := range slots {
-				err = cmp.Or(err, free(ctx, src.Slots, id, yesterday))
-			}
-			failed <- err
-		}()
-	}
-	for id := range 1024 {
-		slots <- id
-	}
-	close(slots)
-	for range writers {
-		err = cmp.Or(err, <-failed)
-	}
-	return err
-}
-
-// free creates the document of a worker id. Nacos is now and then busy with a
-// document, and says so.
-func free(ctx context.Context, slots worker.Slots, id int, since int64) error {
-	for {
-		_, v, err := slots.Get(ctx, id)
-		if v != "" {
-			return nil
-		}
-		if err == nil {
-			_, _, err = slots.Put(ctx, id, worker.Doc{Nonce: fmt.Sprintf("%032x", id+1), HW: since, Free: true}, "")
-		}
-		if ctx.Err() != nil {
-			return fmt.Errorf("worker id %d: %w", id, cmp.Or(err, ctx.Err()))
-		}
-	}
+	return worker.Prepare(ctx, open, worker.Config{Layout: snowflake.Leaf.String()})
 }

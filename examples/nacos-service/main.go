@@ -143,7 +143,7 @@ func (s *stage) clock(ctx context.Context) error {
 		return err
 	}
 	s.scr.say("", "c runs again, with the right clock.",
-		fmt.Sprintf("Worker id %d is free, but used up to %s: nobody gets it before.", before.worker, clockTime(doc.HW)), "")
+		fmt.Sprintf("Worker id %d is free, but used up to %s: nobody gets it before.", before.worker, clockTime(doc.HighWater)), "")
 	sleep(ctx, 2*time.Second)
 	return s.show(ctx)
 }

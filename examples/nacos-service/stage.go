@@ -65,8 +65,8 @@ func (s *stage) build(ctx context.Context) (err error) {
 	if _, err := s.db.ExecContext(ctx, table); err != nil {
 		return err
 	}
-	return s.scr.during("Making it one in use: 1,024 worker ids, given back yesterday", func() string { return "" }, func() error {
-		return inUse(ctx, s.console.addr)
+	return s.scr.during("Making the documents of its 1,024 worker ids", func() string { return "" }, func() error {
+		return prepare(ctx, s.console.addr)
 	})
 }
 
@@ -130,7 +130,7 @@ func (s *stage) show(ctx context.Context) error {
 		if !alive {
 			name = s.dead[l.addr] + " dead"
 		}
-		s.scr.say(fmt.Sprintf("%-7s %-17s %9d  %s", name, l.addr, l.worker, until(l.doc.HW)))
+		s.scr.say(fmt.Sprintf("%-7s %-17s %9d  %s", name, l.addr, l.worker, until(l.doc.HighWater)))
 	}
 	for _, name := range s.names() {
 		id := s.customers.lastID(name)
@@ -143,10 +143,10 @@ func (s *stage) show(ctx context.Context) error {
 	return nil
 }
 
-func clockTime(ms int64) string { return time.UnixMilli(ms).Format("15:04:05") }
+func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
 
-func until(ms int64) string {
-	return fmt.Sprintf("%s, in %v", clockTime(ms), time.Until(time.UnixMilli(ms)).Round(time.Second))
+func until(t time.Time) string {
+	return fmt.Sprintf("%s, in %v", clockTime(t), time.Until(t).Round(time.Second))
 }
 
 // count asks the database what happened.

@@ -1,7 +1,6 @@
 // Package shop uses mysql-leaf under code that sqlc generated: shopsql, from
 // schema.sql and query.sql. The queries are what they would be with
-// AUTO_INCREMENT. A :copyfrom query is not possible for a configured table: it
-// is LOAD DATA.
+// AUTO_INCREMENT.
 package shop
 
 import (

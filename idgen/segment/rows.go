@@ -14,27 +14,35 @@ type Row struct {
 	Step  int64  `db:"step"`   // ids per fetch
 }
 
-// Create creates the table where it does not exist, as Leaf defines it. It looks first:
-// the right to create is needed once, and on a cluster every CREATE, even of a table
-// that is there, aborts what runs on all nodes.
+// CreateTable is the SQL that creates the table, [db.]table, where it does not exist, as
+// Leaf defines it.
 //
 // The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
 // servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
 // that it takes for one share a row, which is safe; one tag with two rows would not be.
-func (s *AllocStore) Create(ctx context.Context) error {
-	err := s.retry(ctx, func(c *sql.Conn) error {
-		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+s.table+" LIMIT 0")
-		if n, _ := serverError(err); n != errNoTable {
-			return err
-		}
-		_, err = c.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS "+s.table+` (
+func CreateTable(table string) string { return createTable(quoteTable(table)) }
+
+func createTable(quoted string) string {
+	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
   biz_tag varchar(128) NOT NULL DEFAULT '',
   max_id bigint NOT NULL DEFAULT 1,
   step int NOT NULL,
   description varchar(256) DEFAULT NULL,
   update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
   PRIMARY KEY (biz_tag)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci`)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci`
+}
+
+// Create creates the table where it does not exist. It looks first: the right to create
+// is needed once, and on a cluster every CREATE, even of a table that is there, aborts
+// what runs on all nodes.
+func (s *AllocStore) Create(ctx context.Context) error {
+	err := s.retry(ctx, func(c *sql.Conn) error {
+		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+s.table+" LIMIT 0")
+		if n, _ := serverError(err); n != errNoTable {
+			return err
+		}
+		_, err = c.ExecContext(ctx, createTable(s.table))
 		return err
 	})
 	return s.failed("create", err)

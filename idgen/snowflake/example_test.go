@@ -11,11 +11,11 @@ import (
 
 func ExampleGenerator() {
 	ctx := context.Background()
-	lease, err := worker.Open(ctx, "static(7)", worker.Config{Workers: snowflake.Leaf.Workers()})
+	open, err := worker.Lookup("static(7)", nil)
 	if err != nil {
 		panic(err)
 	}
-	ids, err := snowflake.New(snowflake.Leaf, lease)
+	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 	if err != nil {
 		panic(err)
 	}

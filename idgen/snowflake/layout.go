@@ -138,6 +138,14 @@ func (l Layout) End() time.Time { return time.UnixMilli(l.end()) }
 
 func (l Layout) end() int64 { return l.Epoch + 1<<l.Time - 1 }
 
+// check holds the layout's years against the clock.
+func (l Layout) check(now time.Time) error {
+	if begin := time.UnixMilli(l.Epoch); !now.After(begin) || now.After(l.End()) {
+		return &EpochError{begin, l.End()}
+	}
+	return nil
+}
+
 // spent reports whether no id can say ms since the epoch any more. Where time
 // and sequence take all 63 bits, the place beyond the last one is negative.
 func (l Layout) spent(ms int64) bool { return uint64(ms) >= 1<<l.Time }

@@ -3,10 +3,12 @@ package snowflake
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
@@ -18,7 +20,7 @@ func burst(t testing.TB, g *Generator) (blocks int, last time.Time) {
 	cancel()
 	for {
 		first, err := g.Next(ctx, 1<<g.Layout().Sequence)
-		if errors.Is(err, context.Canceled) {
+		if _, unleased := errors.AsType[*LeaseError](err); unleased || errors.Is(err, context.Canceled) {
 			return blocks, last
 		}
 		if err != nil {
@@ -29,19 +31,19 @@ func burst(t testing.TB, g *Generator) (blocks int, last time.Time) {
 	}
 }
 
-// A burst borrows Lease.Ahead, which is below the bound, and is then paced by
+// A burst borrows Status.Ahead, which is below the lease, and is then paced by
 // the clock.
 func TestBurstIsBounded(t *testing.T) {
-	for _, bound := range []time.Duration{6 * time.Second, time.Minute} {
+	for _, lease := range []time.Duration{6 * time.Second, time.Minute} {
 		bubble(t, today, func(t *testing.T) {
-			g := new(registry).generator(t, small, 1, bound)
-			l := g.term.Load().lease
+			g := new(registry).generator(t, small, 1, lease)
+			s := g.Worker()
 			blocks, last := burst(t, g)
-			if want := time.UnixMilli(l.Now()).Add(l.Ahead()); !last.Equal(want) || blocks != int(l.Ahead().Milliseconds())+1 {
-				t.Errorf("%v: %d blocks to %v, want to %v", bound, blocks, last, want)
+			if want := time.UnixMilli(g.keeper.UnixMilli()).Add(s.Ahead); !last.Equal(want) || blocks != int(s.Ahead.Milliseconds())+1 {
+				t.Errorf("%v: %d blocks to %v, want to %v", lease, blocks, last, want)
 			}
-			if last.UnixMilli() > l.Limit() || l.Ahead() > bound {
-				t.Errorf("%v: borrowed to %v, the limit is %v", bound, last, time.UnixMilli(l.Limit()))
+			if last.After(s.Limit) || s.Ahead > lease {
+				t.Errorf("%v: borrowed to %v, the limit is %v", lease, last, s.Limit)
 			}
 			// Nothing has changed by being refused: the very next place is next.
 			began := time.Now()
@@ -59,88 +61,80 @@ func TestBurstIsBounded(t *testing.T) {
 }
 
 // Without a registry the limit stands still: ids go up to it, no further, and
-// go on when it answers again.
+// go on when it answers again. Who comes to the limit is told at once, as it is
+// known that the registry is away.
 func TestLimit(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 1, 0)
-		l := g.term.Load().lease
 		r.away(true)
-		limit := l.Limit()
+		limit := g.Worker().Limit
 		time.Sleep(40 * time.Second)
 		for range 20 {
-			if _, last := burst(t, g); last.UnixMilli() > limit {
-				t.Fatalf("an id of %v, the limit is %v", last, time.UnixMilli(limit))
+			if _, last := burst(t, g); last.After(limit) {
+				t.Fatalf("an id of %v, the limit is %v", last, limit)
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
-		if got := l.Limit(); got != limit {
-			t.Fatalf("the limit has moved to %d", got)
+		if got := g.Worker().Limit; !got.Equal(limit) {
+			t.Fatalf("the limit has moved to %v", got)
 		}
-		place := g.term.Load().last.Load()
-		if ms := place>>4 + small.Epoch; ms != limit {
-			t.Errorf("ids go to %d, the limit is %d", ms, limit)
+		place := g.last.Load()
+		if !g.issued().Equal(limit) {
+			t.Errorf("ids go to %v, the limit is %v", g.issued(), limit)
 		}
-
 		began := time.Now()
 		_, err := g.Next(t.Context(), 16)
-		e, ok := errors.AsType[*LeaseError](err)
-		if !ok || e.Worker != 0 || e.Cause != nil || time.Since(began) < maxWait || time.Since(began) > maxWait+50*time.Millisecond {
+		if e, ok := errors.AsType[*LeaseError](err); !ok || e.Worker != 0 || !errors.Is(e, errAway) || e.Next.Before(began) || time.Since(began) > 20*time.Millisecond {
 			t.Errorf("at the limit: %v after %v", err, time.Since(began))
 		}
-		if now := g.term.Load().last.Load(); now != place {
+		if now := g.last.Load(); now != place {
 			t.Errorf("a refused call moved the last place from %d to %d", place, now)
 		}
-		began = time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := g.Next(ctx, 16); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != time.Second {
-			t.Errorf("at the limit, with a second to wait: %v after %v", err, time.Since(began))
-		}
-
 		r.away(false)
-		id := next(t, g, 16) // waits for the retry of the renewal
-		if ms := parts(t, g, id).Time.UnixMilli(); ms != limit+1 {
-			t.Errorf("goes on at %d, the limit was %d", ms, limit)
+		time.Sleep(2 * time.Second)
+		if at := parts(t, g, next(t, g, 16)).Time; !at.Equal(limit.Add(time.Millisecond)) {
+			t.Errorf("goes on at %v, the limit was %v", at, limit)
 		}
 	})
 }
 
-// A lost lease ends issuing at once; a successor goes on above.
-func TestSuccessor(t *testing.T) {
+// A lost worker id ends issuing at once; another goes on above.
+func TestAnotherWorkerID(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
 		g := r.generator(t, small, 6, 0)
 		seen := make(map[int]bool)
 		var last int64
 		for len(seen) < 6 {
-			id := next(t, g, 1) // waits for the successor
+			id := next(t, g, 1) // waits for the search
 			if id <= last {
 				t.Fatalf("%d after %d", id, last)
 			}
-			old := g.term.Load().lease
+			was := g.Worker()
 			_, ahead := burst(t, g)
 			if id = next(t, g, 1); id <= last {
 				t.Fatalf("%d after %d", id, last)
 			}
 			last = id
-			if p := parts(t, g, id); p.Worker != old.Worker() || p.Time.Before(ahead) {
-				t.Fatalf("%+v of worker id %d, after %v", p, old.Worker(), ahead)
+			if p := parts(t, g, id); p.Worker != was.Worker || p.Time.Before(ahead) {
+				t.Fatalf("%+v of worker id %d, after %v", p, was.Worker, ahead)
 			}
-			seen[old.Worker()] = true
-			r.rob(old.Worker())
-			<-old.Done()
+			seen[was.Worker] = true
+			r.rob(was.Worker)
+			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == worker.Holding; s = g.keeper.Status() {
+				<-s.Changed()
+			}
+		}
+		for _, err := g.keeper.Wait(t.Context()); err == nil; _, err = g.keeper.Wait(t.Context()) {
+			time.Sleep(time.Second)
 		}
 		began := time.Now()
 		_, err := g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*LeaseError](err)
-		_, lost := errors.AsType[*worker.LostError](err)
 		_, taken := errors.AsType[*worker.TakenError](err)
-		if !ok || !lost && !taken || time.Since(began) > maxWait+50*time.Millisecond {
+		if !ok || !taken || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
 			t.Errorf("with every worker id lost: %v after %v", err, time.Since(began))
-		}
-		if !seen[e.Worker] {
-			t.Errorf("LeaseError of worker id %d", e.Worker)
 		}
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended
 		id := next(t, g, 1)
@@ -153,35 +147,8 @@ func TestSuccessor(t *testing.T) {
 	})
 }
 
-// Searches for a successor are further and further apart, 10 s at most: a
-// registry whose worker ids are all taken is left in peace.
-func TestSearchesApart(t *testing.T) {
-	bubble(t, today, func(t *testing.T) {
-		r := new(registry)
-		g := r.generator(t, small, 1, time.Minute)
-		r.rob(0)
-		<-g.term.Load().lease.Done()
-		reads := func(during time.Duration) int {
-			r.mu.Lock()
-			before := r.reads
-			r.mu.Unlock()
-			time.Sleep(during)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			return r.reads - before
-		}
-		time.Sleep(30 * time.Second)
-		// A search reads for 3 s, 5 times, and then rests for 5 to 10 s.
-		if n := reads(time.Minute); n < 10 || n > 45 {
-			t.Errorf("%d reads in a minute", n)
-		}
-		time.Sleep(5 * time.Minute) // until the thief's bound has ended
-		next(t, g, 1)
-	})
-}
-
-// Many goroutines draw while the lease is lost again and again, each time with
-// ids far ahead of the clock.
+// Many goroutines draw while the worker id is lost again and again, each time
+// with ids far ahead of the clock.
 func TestLostUnderLoad(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
@@ -193,21 +160,16 @@ func TestLostUnderLoad(t *testing.T) {
 		terms := 1
 		robber.Go(func() {
 			for {
-				l := g.term.Load().lease
-				r.rob(l.Worker())
-				select {
-				case <-l.Done():
-					terms++
-				case <-stop:
-					return
-				}
-				for g.term.Load().lease == l {
+				s := g.until(worker.Holding)
+				r.rob(s.Worker)
+				for now := s; now.Since.Equal(s.Since); now = g.keeper.Status() {
 					select {
-					case <-time.After(time.Millisecond):
+					case <-now.Changed():
 					case <-stop:
 						return
 					}
 				}
+				terms++
 			}
 		})
 		ids := draw(t, g, 64, 400)
@@ -220,22 +182,8 @@ func TestLostUnderLoad(t *testing.T) {
 	})
 }
 
-// Closing the lease under the generator ends the generator.
-func TestLeaseClosed(t *testing.T) {
-	bubble(t, today, func(t *testing.T) {
-		g := new(registry).generator(t, small, 1, 0)
-		if err := g.term.Load().lease.Close(); err != nil {
-			t.Fatal(err)
-		}
-		began := time.Now()
-		if id, err := g.Next(t.Context(), 1); err == nil || time.Since(began) > 0 {
-			t.Errorf("%d, %v after %v", id, err, time.Since(began))
-		}
-	})
-}
-
-// What a lease gives back counts every id that was issued, also those drawn
-// in the very moment it ends: whoever comes next begins above it.
+// What is given back counts every id that was issued, also those drawn in the
+// very moment it ends: whoever comes next begins above it.
 func TestGivenBack(t *testing.T) {
 	for range 200 {
 		r := new(registry)
@@ -254,15 +202,61 @@ func TestGivenBack(t *testing.T) {
 			})
 		}
 		time.Sleep(50 * time.Microsecond)
-		g.term.Load().lease.Close()
+		g.Close()
 		wg.Wait()
 		for _, id := range last {
 			if id == 0 {
 				continue // not one before the end
 			}
-			if d, p := r.doc(0), parts(t, g, id); d.HW < p.Time.UnixMilli() {
-				t.Fatalf("given back up to %d, an id of %d was issued", d.HW, p.Time.UnixMilli())
+			if d, p := r.doc(0), parts(t, g, id); d.HighWater.Before(p.Time) {
+				t.Fatalf("given back up to %v, an id of %v was issued", d.HighWater, p.Time)
 			}
 		}
+	}
+}
+
+// A process that never drew an id gives back what it found: a clock ahead then
+// blocks nothing.
+func TestNothingIssued(t *testing.T) {
+	bubble(t, today, func(t *testing.T) {
+		r := new(registry)
+		g := r.generator(t, small, 1, 0)
+		time.Sleep(time.Hour)
+		g.Close()
+		if d := r.doc(0); !d.Free || !d.HighWater.Equal(time.UnixMilli(1)) {
+			t.Errorf("given back as %+v", d)
+		}
+	})
+}
+
+// A clock beyond the layout's end takes no worker id.
+func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
+	bubble(t, small.End().Add(time.Hour), func(t *testing.T) {
+		r := new(registry)
+		g, err := New(small, r.source(4), worker.Config{Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		for range 60 {
+			_, err := g.Next(t.Context(), 1)
+			if e, ok := errors.AsType[*EpochError](err); !ok || !errors.Is(err, idgen.ErrExhausted) || !e.End.Equal(small.End()) {
+				t.Fatalf("%v", err)
+			}
+			time.Sleep(time.Second)
+		}
+		for slot := range 4 {
+			if d := r.doc(slot); !d.Free || d.Nonce != "before" {
+				t.Errorf("slot %d: %+v", slot, d)
+			}
+		}
+	})
+}
+
+// Errors say why, and when the next try is.
+func TestLeaseErrorText(t *testing.T) {
+	e := &LeaseError{Worker: 3, Next: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Cause: errors.New("leafsql: nobody answers")}
+	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next try is at 15:04:05"; e.Error() != want {
+		t.Errorf("%q", e)
 	}
 }

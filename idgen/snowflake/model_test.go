@@ -66,7 +66,7 @@ func run(t *testing.T, ops []byte) {
 		case 3:
 			r.away(arg%2 == 0)
 		case 4:
-			r.rob(g.term.Load().lease.Worker())
+			r.rob(g.Worker().Worker)
 		}
 	}
 }
@@ -75,11 +75,11 @@ func run(t *testing.T, ops []byte) {
 func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration) bool {
 	t.Helper()
 	synctest.Wait() // so that nothing else moves while time stands still
-	l := g.term.Load().lease
-	now, limit, began := l.Now()-small.Epoch, l.Limit(), time.Now()
-	place := g.term.Load().last.Load()
-	ms, sequence, free := m.place(now, n)
-	at := ms <= now+l.Ahead().Milliseconds() && ms+small.Epoch <= limit // and so at once
+	v := g.now()
+	now, began := g.keeper.UnixMilli()-small.Epoch, time.Now()
+	place := g.last.Load()
+	ms, sequence, free := m.place(max(now, v.start), n)
+	at := ms <= now+v.ahead && ms <= v.limit // and so at once
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -95,29 +95,30 @@ func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration
 	if err != nil {
 		_, unleased := errors.AsType[*LeaseError](err)
 		if first != 0 || at || !unleased && !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatalf("%d ids at %d, after %+v, with the limit %d: %v", n, now, m, limit, err)
+			t.Fatalf("%d ids at %d, after %+v, with the limit %d: %v", n, now, m, v.limit, err)
 		}
-		if waited > min(patience, maxWait)+25*time.Millisecond || !unleased && waited < patience {
+		if waited > patience || !unleased && waited < patience {
 			t.Fatalf("%v after %v, with %v to wait", err, waited, patience)
 		}
-		if same := g.term.Load().lease == l; same && g.term.Load().last.Load() != place {
+		if g.Worker().Since.Equal(v.since) && g.last.Load() != place {
 			t.Fatal("a refused call changed something")
 		}
 		return false
 	}
 
 	p := parts(t, g, first)
-	got, seq, end := p.Time.UnixMilli()-small.Epoch, int64(p.Sequence), g.term.Load().lease
+	got, seq := p.Time.UnixMilli()-small.Epoch, int64(p.Sequence)
+	end, then := g.now(), g.keeper.UnixMilli()-small.Epoch
 	switch {
 	case seq+n > m.size || got < m.ms || got == m.ms && seq <= m.sequence:
 		t.Fatalf("%d ids at %d.%d after %+v", n, got, seq, m)
-	case p.Worker != end.Worker():
-		t.Fatalf("worker id %d, the lease's is %d", p.Worker, end.Worker())
-	case got+small.Epoch < end.Start() || got+small.Epoch > end.Limit() || got > end.Now()-small.Epoch+end.Ahead().Milliseconds():
-		t.Fatalf("an id at %d, with %d … %d at %d", got, end.Start(), end.Limit(), end.Now())
+	case p.Worker != end.status.Worker:
+		t.Fatalf("worker id %d, the lease's is %d", p.Worker, end.status.Worker)
+	case got < end.start || got > end.limit || got > then+end.ahead:
+		t.Fatalf("an id at %d, with %d … %d at %d", got, end.start, end.limit, then)
 	case at && waited > 0 || !at && waited == 0:
-		t.Fatalf("%d ids at %d for %d with the limit %d: waited %v", n, now, ms, limit, waited)
-	case end == l && !at && waited < time.Duration(ms-now-l.Ahead().Milliseconds())*time.Millisecond:
+		t.Fatalf("%d ids at %d for %d with the limit %d: waited %v", n, now, ms, v.limit, waited)
+	case end.since.Equal(v.since) && !at && waited < time.Duration(ms-now-v.ahead-1)*time.Millisecond: // now is rounded down
 		t.Fatalf("borrowed too much after %v", waited)
 	case at && (got != ms || !free && seq != sequence):
 		t.Fatalf("%d ids at %d.%d, want %d.%d", n, got, seq, ms, sequence)

@@ -72,7 +72,11 @@ func (r *registry) rob(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	d := r.docs[slot]
-	r.write(slot, worker.Doc{Nonce: "thief", HW: max(d.HW, time.Now().UnixMilli()) + 60_000, Owner: "thief"})
+	upTo := time.Now()
+	if d.HighWater.After(upTo) {
+		upTo = d.HighWater
+	}
+	r.write(slot, worker.Doc{Nonce: "thief", HighWater: time.UnixMilli(upTo.Add(time.Minute).UnixMilli()), Owner: "thief", Registry: d.Registry})
 }
 
 // doc is what a slot holds.
@@ -82,35 +86,52 @@ func (r *registry) doc(slot int) worker.Doc {
 	return r.docs[slot]
 }
 
-// acquire leases one of the worker ids 0 … n-1, which were in use before.
-func (r *registry) acquire(t testing.TB, n int, bound time.Duration) *worker.Lease {
-	t.Helper()
-	all := make([]int, n)
-	r.mu.Lock()
-	for i := range all {
-		all[i] = i
-		if r.version(i) == "" {
-			r.write(i, worker.Doc{Nonce: "before", HW: 1, Free: true})
+// source opens the registry, of which n slots were in use before. All others
+// are held for good.
+func (r *registry) source(n int) func(context.Context) (worker.Source, error) {
+	return func(context.Context) (worker.Source, error) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for i := range n {
+			if r.version(i) == "" {
+				r.write(i, worker.Doc{Nonce: "before", HighWater: time.UnixMilli(1), Free: true, Registry: "r"})
+			}
 		}
+		return worker.Source{Slots: &few{r, n}}, nil
 	}
-	r.mu.Unlock()
-	l, err := worker.Acquire(t.Context(), worker.Source{
-		Slots:   r,
-		Workers: func(context.Context) ([]int, error) { return all, nil },
-	}, worker.Config{Workers: n, Bound: bound, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
-// generator makes ids of a layout with one of n worker ids.
-func (r *registry) generator(t testing.TB, layout Layout, n int, bound time.Duration) *Generator {
+// few is a registry that has worker ids for n processes, and a document of its
+// own that is as the reader wants it.
+type few struct {
+	*registry
+	n int
+}
+
+func (f *few) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	d, v, err := f.registry.Get(ctx, slot)
+	switch {
+	case err != nil:
+	case slot == worker.RegistrySlot && v == "":
+		return worker.Doc{}, "", nil
+	case slot >= f.n:
+		return worker.Doc{Nonce: "taken", HighWater: time.Now().Add(time.Minute), Registry: "r"}, "v", nil
+	}
+	return d, v, err
+}
+
+func (f *few) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if slot == worker.RegistrySlot {
+		d.Nonce, d.Registry, d.Owner = "r", "r", d.Owner+"; slots made: 4194304"
+	}
+	return f.registry.Put(ctx, slot, d, expected)
+}
+
+// generator makes ids of a layout with one of n worker ids, which it has.
+func (r *registry) generator(t testing.TB, layout Layout, n int, lease time.Duration) *Generator {
 	t.Helper()
-	l := r.acquire(t, n, bound)
-	g, err := New(layout, l)
+	g, err := New(layout, r.source(n), worker.Config{Lease: lease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		l.Close()
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -118,12 +139,32 @@ func (r *registry) generator(t testing.TB, layout Layout, n int, bound time.Dura
 			t.Error(err)
 		}
 	})
+	if _, err := g.keeper.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	return g
 }
 
-// open leases what spec names, without a word in the log.
-func open(t testing.TB, layout Layout, spec, state string) (*worker.Lease, error) {
-	return worker.Open(t.Context(), spec, worker.Config{
-		Workers: layout.Workers(), State: state, NewRegistry: true, Logger: slog.New(slog.DiscardHandler),
-	})
+// static leases worker id 7, with its state in a directory.
+func static(t testing.TB, layout Layout, state string) (*Generator, error) {
+	open, err := worker.Lookup("static(7)", nil)
+	if err != nil {
+		return nil, err
+	}
+	g, err := New(layout, open, worker.Config{State: state, NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
+	if err == nil {
+		t.Cleanup(func() { g.Close() })
+	}
+	return g, err
+}
+
+// until waits for a phase.
+func (g *Generator) until(p worker.Phase) *worker.Status {
+	for {
+		s := g.keeper.Status()
+		if s.Phase == p {
+			return s
+		}
+		<-s.Changed()
+	}
 }

@@ -1,10 +1,10 @@
 // Package snowflake makes ids from the time, a leased worker id and a sequence.
 //
-//	lease, err := worker.Open(ctx, "static(7)", worker.Config{Workers: snowflake.Leaf.Workers()})
+//	open, err := worker.Lookup("static(7)", nil)
 //	if err != nil {
 //		return err
 //	}
-//	ids, err := snowflake.New(snowflake.Leaf, lease)
+//	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 //	if err != nil {
 //		return err
 //	}
@@ -12,11 +12,11 @@
 //	first, err := ids.Next(ctx, 3) // first, first+1 and first+2
 //
 // Ids of one generator only rise, also over a worker id lost and another taken.
-// Their time may run ahead of the clock in a burst: as far as Lease.Ahead, for
-// calls that had to wait by that wait more, and never beyond Lease.Limit.
-// A clock set back while the process runs is not followed. One set back between
-// two runs is for worker.Open to wait out, or to refuse with a worker.ClockError
-// that says by how much.
+// Their time may run ahead of the clock in a burst: as far as
+// worker.Status.Ahead, for calls that had to wait by that wait more, and never
+// beyond the lease's limit. A clock set back while the process runs is not
+// followed. One set back between two runs is waited out, or refused with a
+// worker.ClockError that says by how much.
 //
 // The package does not choose worker ids and does not know whether one is
 // unique: that is what the lease is for. Ids of different workers are ordered
@@ -24,11 +24,12 @@
 package snowflake
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -36,33 +37,39 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// maxWait is how long Next waits for a lease to be renewed or replaced, at most.
-const maxWait = 3 * time.Second
-
-// Generator makes the ids of one layout under one lease and its successors.
-// It implements idgen.Generator.
+// Generator makes the ids of one layout with one worker id at a time. It
+// implements idgen.Generator.
 type Generator struct {
 	layout Layout
 	size   int64 // how many ids a millisecond has
-	term   atomic.Pointer[term]
-	failed atomic.Pointer[error] // why there is no successor yet
-
-	stop context.CancelFunc
-	over chan struct{} // closed when nothing follows the lease any more
-}
-
-// term is the time under one lease.
-type term struct {
-	lease  *worker.Lease
-	worker int64 // shifted to its place
-	ahead  int64 // ms
-	epoch  int64 // Unix ms
+	keeper *worker.Keeper
+	view   atomic.Pointer[view]
 	_      [64]byte
 
-	// last is the last place given out. A place is ms since the epoch and
-	// sequence in one number, so the next one is last+1.
+	// last is the last place given out, of whatever worker id. A place is ms
+	// since the epoch and sequence in one number, so the next one is last+1.
 	last atomic.Int64
 	_    [64]byte
+}
+
+// view is a keeper's status in the generator's terms.
+type view struct {
+	status *worker.Status
+	since  time.Time // when the worker id was taken
+	worker int64     // shifted to its place
+	start  int64     // the first ms since the epoch that may be used
+	limit  int64     // the last; below every other where none may
+	ahead  int64     // how far beyond now ids may go at once, in ms
+}
+
+// room is how far beyond now the ids of a call may go that has waited for so
+// many ms: by that much more than those of one that comes now, so that nobody
+// starves when more is drawn than a millisecond has.
+func (v *view) room(waited int64) int64 {
+	if v.ahead == 0 { // nothing would remember ids of a time to come
+		return 0
+	}
+	return v.ahead + waited
 }
 
 // EpochError says that the layout's time is used up, or has not begun.
@@ -76,146 +83,113 @@ func (e *EpochError) Error() string {
 func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 
 // LeaseError says that no id may be issued now, as no worker id is held or its
-// bound has not been confirmed. The generator goes on as soon as one is.
+// limit has been reached. The generator goes on by itself as soon as one may.
 type LeaseError struct {
-	Worker int   // the worker id held last
-	Cause  error // may be nil
+	Worker int       // the worker id held, or held last; -1: none yet
+	Next   time.Time // when the next search or renewal is; zero: not known
+	Cause  error     // what the last one found
 }
 
 func (e *LeaseError) Error() string {
-	s := fmt.Sprintf("leafsql: snowflake: the lease of worker id %d has not been renewed in time; ids go on when the registry answers", e.Worker)
-	if e.Cause != nil {
-		s = fmt.Sprintf("leafsql: snowflake: no worker id is held: %v; ids go on when one is", e.Cause)
+	s := "leafsql: snowflake: no id may be issued: " + strings.TrimPrefix(e.Cause.Error(), "leafsql: ")
+	if !e.Next.IsZero() {
+		s += "; the next try is at " + e.Next.Format(time.TimeOnly)
 	}
 	return s
 }
 
 func (e *LeaseError) Unwrap() error { return e.Cause }
 
-// New makes a generator, which becomes the lease's only one and owner: Close
-// gives it back. If New fails the lease is still the caller's.
-func New(layout Layout, lease *worker.Lease) (*Generator, error) {
+// New makes a generator that leases its worker id from the source that open
+// gives. Nothing is opened before the first Next. Of cfg it sets Workers,
+// Layout, Check and Issued.
+func New(layout Layout, open func(context.Context) (worker.Source, error), cfg worker.Config) (*Generator, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
 	}
-	if n := lease.Workers(); n > layout.Workers() {
-		return nil, fmt.Errorf("leafsql: snowflake layout %s: no room for %d worker ids; lease with Config.Workers %d", layout, n, layout.Workers())
+	if layout.End().Before(time.Now().AddDate(5, 0, 0)) {
+		cmp.Or(cfg.Logger, slog.Default()).Warn("leafsql: snowflake: the layout's time ends soon; plan for a later epoch", "layout", layout, "end", layout.End().UTC())
 	}
-	now := time.UnixMilli(lease.Now())
-	if begin := time.UnixMilli(layout.Epoch); !now.After(begin) || now.After(layout.End()) {
-		return nil, &EpochError{begin, layout.End()}
-	}
-	if layout.End().Before(now.AddDate(5, 0, 0)) {
-		slog.Warn("leafsql: snowflake: the layout's time ends soon; plan for a later epoch", "layout", layout, "end", layout.End().UTC())
-	}
-	g := &Generator{layout: layout, size: 1 << layout.Sequence, over: make(chan struct{})}
-	if err := g.use(lease, 0); err != nil {
+	g := &Generator{layout: layout, size: 1 << layout.Sequence}
+	g.last.Store(g.size - 1) // the epoch's own millisecond is left out: it holds the id 0
+	cfg.Workers, cfg.Layout, cfg.Check, cfg.Issued = layout.Workers(), layout.String(), layout.check, g.issued
+	var err error
+	if g.keeper, err = worker.Keep(open, cfg); err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	g.stop = stop
-	go g.follow(ctx, lease)
+	g.view.Store(&view{})
 	return g, nil
 }
 
-// use begins a term above the place after.
-func (g *Generator) use(l *worker.Lease, after int64) error {
-	t := &term{
-		lease: l, worker: int64(l.Worker()) << g.layout.Sequence,
-		ahead: l.Ahead().Milliseconds(), epoch: g.layout.Epoch,
-	}
-	// The epoch's own millisecond is left out: it holds the id 0.
-	start := max(l.Start()-t.epoch, 1) << g.layout.Sequence
-	t.last.Store(max(start-1, after|(g.size-1)))
-	if err := l.Bind(func() int64 { return t.epoch + t.last.Load()>>g.layout.Sequence }); err != nil {
-		return err
-	}
-	g.term.Store(t)
-	return nil
-}
-
-// follow takes another worker id whenever one was lost.
-func (g *Generator) follow(ctx context.Context, l *worker.Lease) {
-	defer close(g.over)
-	const most = 10 * time.Second
-	pause := time.Second
-	for {
-		select {
-		case <-l.Done():
-		case <-ctx.Done():
-			return
-		}
-		if errors.Is(l.Err(), worker.ErrClosed) {
-			return
-		}
-		next, err := l.Successor(ctx)
-		if err == nil {
-			// A lease that is over issues nothing: its last place is final.
-			err = g.use(next, g.term.Load().last.Load())
-		}
-		if err == nil {
-			l = next
-			g.failed.Store(nil)
-			pause = time.Second
-			continue
-		}
-		g.failed.Store(&err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause/2 + rand.N(pause/2)):
-		}
-		pause = min(2*pause, most)
-	}
-}
-
-// Close gives the lease back. Next fails with idgen.ErrClosed afterwards.
-func (g *Generator) Close() error {
-	g.stop()
-	<-g.over
-	return g.term.Load().lease.Close()
-}
+// Close gives the worker id back. Next fails with idgen.ErrClosed afterwards.
+func (g *Generator) Close() error { return g.keeper.Close() }
 
 // Layout is how the ids are cut.
 func (g *Generator) Layout() Layout { return g.layout }
 
+// Worker is what is known of the worker id now.
+func (g *Generator) Worker() worker.Status { return *g.keeper.Status() }
+
+// issued is the latest time that an id has or is about to have.
+func (g *Generator) issued() time.Time {
+	return time.UnixMilli(g.layout.Epoch + g.last.Load()>>g.layout.Sequence)
+}
+
+// now is what the keeper says now.
+func (g *Generator) now() *view {
+	was, s := g.view.Load(), g.keeper.Status()
+	if was.status == s {
+		return was
+	}
+	v := &view{status: s, worker: int64(s.Worker) << g.layout.Sequence, start: was.start, limit: -1, ahead: s.Ahead.Milliseconds()}
+	if s.Phase == worker.Holding {
+		v.limit = s.Limit.UnixMilli() - g.layout.Epoch
+		if !s.Since.Equal(was.since) { // ids rise, though this worker id may be lower
+			v.start = max(s.Start.UnixMilli()-g.layout.Epoch, g.last.Load()>>g.layout.Sequence+1)
+		}
+		v.since = s.Since
+	}
+	g.view.Store(v)
+	return v
+}
+
 // Next gives n consecutive ids, at most 2^Layout.Sequence. Where it must wait
-// it does so under ctx: for time to pass, and for a lease, that 3 s at most.
-// Errors are an idgen.CountError, a LeaseError, an EpochError, idgen.ErrClosed,
-// or ctx's. After an error nothing has changed.
+// it does so under ctx: for time to pass, and for a worker id as long as
+// nothing has failed. Errors are an idgen.CountError, a LeaseError, an
+// EpochError, idgen.ErrClosed, or ctx's. After an error nothing has changed.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	if n < 1 || int64(n) > g.size {
 		return 0, &idgen.CountError{N: n, Max: int(g.size)}
 	}
 	var (
 		seq    = g.layout.Sequence
-		t      = g.term.Load()
-		now    = t.lease.Now() - t.epoch
+		v      = g.now()
+		now    = g.keeper.UnixMilli() - g.layout.Epoch
 		waited int64 // ms
 	)
 	for {
-		last := t.last.Load()
-		first := g.after(last, now, int64(n))
+		last := g.last.Load()
+		first := g.after(last, max(now, v.start), int64(n))
 		end := first + int64(n) - 1
 		ms := end >> seq
-		// Who has waited may borrow that much more than who comes now. So
-		// nobody starves when more is drawn than a millisecond has.
-		if ms > now+t.ahead+waited || ms+t.epoch > t.lease.Limit() || g.layout.spent(ms) {
+		if ms > now+v.room(waited) || ms > v.limit || g.layout.spent(ms) {
 			var err error
 			if waited, err = g.wait(ctx, int64(n), waited); err != nil {
 				return 0, err
 			}
-			t = g.term.Load()
-			now = t.lease.Now() - t.epoch
+			v, now = g.now(), g.keeper.UnixMilli()-g.layout.Epoch
 			continue
 		}
-		if !t.last.CompareAndSwap(last, end) {
+		if !g.last.CompareAndSwap(last, end) {
 			continue
 		}
-		// If the lease ended in between, what it gave back may not count these.
-		if ms+t.epoch <= t.lease.Limit() {
-			return ms<<(g.layout.Worker+seq) | t.worker | first&(g.size-1), nil
+		// The worker id may have been lost or given back in between; what was
+		// given back may not count these ids.
+		was := v.worker
+		if v = g.now(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
+			return ms<<(g.layout.Worker+seq) | was | first&(g.size-1), nil
 		}
+		now = g.keeper.UnixMilli() - g.layout.Epoch
 	}
 }
 
@@ -244,41 +218,44 @@ func offset(ms, room int64) int64 {
 // wait returns when it is worth trying again, or an error if it won't be.
 // waited is how many ms the call of Next has spent here.
 func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
-	began := g.term.Load().lease.Now() - waited
-	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		t := g.term.Load()
-		now := t.lease.Now() - t.epoch
-		waited = now + t.epoch - began
-		ms := (g.after(t.last.Load(), now, n) + n - 1) >> g.layout.Sequence
-		held := t.lease.Err() == nil
-		switch early := ms - t.ahead - now - waited; {
-		case held && g.layout.spent(ms):
-			return 0, &EpochError{time.UnixMilli(t.epoch), g.layout.End()}
-		case held && early > 0:
-			pause = time.Duration(early) * time.Millisecond
-		case held && ms+t.epoch <= t.lease.Limit():
-			return waited, nil
-		case waited >= maxWait.Milliseconds():
-			return 0, g.unleased(t)
+	began := g.keeper.UnixMilli() - waited
+	for {
+		if s, err := g.keeper.Wait(ctx); err != nil {
+			return 0, refusal(s, err)
 		}
-		timer := time.NewTimer(pause)
+		v, now := g.now(), g.keeper.UnixMilli()
+		waited, now = now-began, now-g.layout.Epoch
+		ms := (g.after(g.last.Load(), max(now, v.start), n) + n - 1) >> g.layout.Sequence
+		var pass <-chan time.Time // that time passes; nil: it does not help
+		switch early := ms - now - v.room(waited); {
+		case v.limit < 0: // lost meanwhile
+			continue
+		case g.layout.spent(ms):
+			return 0, &EpochError{time.UnixMilli(g.layout.Epoch), g.layout.End()}
+		case early > 0:
+			pass = time.After(time.Duration(early) * time.Millisecond)
+		case ms <= v.limit:
+			return waited, nil
+		case v.status.Err != nil:
+			return 0, &LeaseError{Worker: v.status.Worker, Next: v.status.Next, Cause: v.status.Err}
+		}
 		select {
-		case <-timer.C:
-		case <-g.over:
-			timer.Stop()
-			return 0, idgen.ErrClosed
+		case <-pass:
+		case <-v.status.Changed():
 		case <-ctx.Done():
-			timer.Stop()
 			return 0, fmt.Errorf("leafsql: snowflake: waiting for an id: %w", context.Cause(ctx))
 		}
 	}
 }
 
-// unleased says why nothing may be issued.
-func (g *Generator) unleased(t *term) error {
-	e := &LeaseError{Worker: t.lease.Worker(), Cause: t.lease.Err()}
-	if err := g.failed.Load(); err != nil {
-		e.Cause = *err
+// refusal is what Next says where no worker id can be had; s is nil if its
+// context ended.
+func refusal(s *worker.Status, err error) error {
+	switch {
+	case errors.Is(err, worker.ErrClosed):
+		return idgen.ErrClosed
+	case s == nil:
+		return err
 	}
-	return e
+	return &LeaseError{Worker: s.Worker, Next: s.Next, Cause: err}
 }

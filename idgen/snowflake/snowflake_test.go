@@ -111,40 +111,33 @@ func TestCount(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	if _, err := New(Layout{Time: 41}, nil, worker.Config{}); err == nil {
+		t.Error("a layout that isn't valid was taken")
+	}
+	if _, err := New(Leaf, nil, worker.Config{Lease: time.Second}); err == nil {
+		t.Error("a lease of a second was taken")
+	}
 	bubble(t, today, func(t *testing.T) {
-		l := new(registry).acquire(t, 1024, 0)
-		defer l.Close()
-		if _, err := New(JavaScript, l); err == nil || !strings.Contains(err.Error(), "no room for 1024 worker ids") {
-			t.Errorf("5 bits for 1024 worker ids: %v", err)
-		}
-		if _, err := New(Layout{Time: 41}, l); err == nil {
-			t.Error("a layout that isn't valid was taken")
-		}
 		future := Leaf
 		future.Epoch = time.Now().UnixMilli() + 1
-		var e *EpochError
-		if _, err := New(future, l); !errors.As(err, &e) || !e.Begin.Equal(time.UnixMilli(future.Epoch)) || !errors.Is(err, idgen.ErrExhausted) {
-			t.Errorf("an epoch to come: %v", err)
-		}
-		g, err := New(Leaf, l)
+		g, err := New(future, new(registry).source(1), worker.Config{Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {
-			t.Fatalf("what was refused must leave the lease: %v", err)
+			t.Fatal(err)
 		}
 		defer g.Close()
-		if _, err := New(Leaf, l); err == nil || !strings.Contains(err.Error(), "already has a generator") {
-			t.Errorf("a second generator on one lease: %v", err)
+		var e *EpochError
+		if _, err := g.Next(t.Context(), 1); !errors.As(err, &e) || !e.Begin.Equal(time.UnixMilli(future.Epoch)) || !errors.Is(err, idgen.ErrExhausted) {
+			t.Errorf("an epoch to come: %v", err)
 		}
 	})
 }
 
 func TestEpochEnds(t *testing.T) {
-	defer slog.SetDefault(slog.Default())
 	for _, layout := range []Layout{
 		{Time: 30, Worker: 10, Sequence: 4, Epoch: today.UnixMilli()},
 		{Time: 41, Worker: 0, Sequence: 22, Epoch: 0}, // places take all 63 bits
 	} {
 		bubble(t, layout.End().Add(-20*time.Second), func(t *testing.T) {
-			slog.SetDefault(slog.New(slog.DiscardHandler))
 			g := new(registry).generator(t, layout, 1, 0)
 			time.Sleep(time.Until(layout.End()))
 			last, ids := int64(0), 0
@@ -169,11 +162,6 @@ func TestEpochEnds(t *testing.T) {
 			if id, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrExhausted) {
 				t.Errorf("%s: after the end: %d, %v", layout, id, err)
 			}
-			l := new(registry).acquire(t, 1, 0)
-			defer l.Close()
-			if _, err := New(layout, l); !errors.Is(err, idgen.ErrExhausted) {
-				t.Errorf("%s: a start after the end: %v", layout, err)
-			}
 		})
 	}
 }
@@ -182,9 +170,11 @@ func TestEpochWarning(t *testing.T) {
 	for years, want := range map[int]bool{4: true, 6: false} {
 		bubble(t, Leaf.End().AddDate(-years, 0, 0), func(t *testing.T) {
 			var log bytes.Buffer
-			defer slog.SetDefault(slog.Default())
-			slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
-			new(registry).generator(t, Leaf, 1, 0)
+			g, err := New(Leaf, new(registry).source(1), worker.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.Close()
 			if got := strings.Contains(log.String(), "ends soon"); got != want {
 				t.Errorf("%d years ahead: %q", years, log.String())
 			}
@@ -198,11 +188,7 @@ func TestClockSetBack(t *testing.T) {
 	state := t.TempDir()
 	var last int64
 	bubble(t, today, func(t *testing.T) {
-		l, err := open(t, small, "static(7)", state)
-		if err != nil {
-			t.Fatal(err)
-		}
-		g, err := New(small, l)
+		g, err := static(t, small, state)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -215,34 +201,37 @@ func TestClockSetBack(t *testing.T) {
 		}
 	})
 	bubble(t, today.Add(-time.Hour), func(t *testing.T) {
-		_, err := open(t, small, "static(7)", state)
+		g, err := static(t, small, state)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*worker.ClockError](err)
-		if !ok || e.Worker != 7 || e.Behind < time.Hour || e.Behind > time.Hour+time.Second {
+		if !ok || e.Worker != 7 || e.Behind < time.Hour-2*time.Second || e.Behind > time.Hour+time.Second {
 			t.Errorf("an hour back: %v", err)
 		}
 	})
 	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
+		g, err := static(t, small, state)
+		if err != nil {
+			t.Fatal(err)
+		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		_, err := worker.Open(ctx, "static(7)", worker.Config{Workers: small.Workers(), State: state, Logger: slog.New(slog.DiscardHandler)})
-		if !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := g.Next(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "its ids are safe from") {
 			t.Errorf("a wait longer than its context: %v", err)
 		}
 	})
 	bubble(t, today.Add(-3*time.Second), func(t *testing.T) {
-		l, err := open(t, small, "static(7)", state)
+		g, err := static(t, small, state)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := New(small, l)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer g.Close()
+		id := next(t, g, 1)
 		if waited := 3*time.Second + time.Until(today); waited < 0 || time.Until(today) > -500*time.Millisecond {
 			t.Errorf("3 s back were waited out until %v", time.Now())
 		}
-		if id := next(t, g, 1); id <= last {
+		if id <= last {
 			t.Errorf("%d after %d", id, last)
 		}
 	})
@@ -261,50 +250,42 @@ func TestClose(t *testing.T) {
 		if _, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
 			t.Errorf("after Close: %v", err)
 		}
-		if d := r.doc(0); !d.Free || d.HW != last.UnixMilli() {
+		if d := r.doc(0); !d.Free || !d.HighWater.Equal(last) {
 			t.Errorf("the worker id was given back as %+v; the last id is of %d", d, last.UnixMilli())
 		}
 	})
 }
 
-// Close ends waits at once, also while no lease is held.
+// Close ends waits at once.
 func TestCloseWhileWaiting(t *testing.T) {
-	for name, rob := range map[string]bool{"for time": false, "for a lease": true} {
-		bubble(t, today, func(t *testing.T) {
-			r := new(registry)
-			g := r.generator(t, small, 1, 0)
-			if rob {
-				r.rob(0)
-				time.Sleep(11 * time.Second)
-			} else {
-				for g.term.Load().last.Load()>>4+1 <= g.term.Load().lease.Now()+29_999 {
-					next(t, g, 16)
-				}
-			}
-			began := time.Now()
-			failed := make(chan error)
-			for range 3 {
-				go func() {
-					for {
-						if _, err := g.Next(t.Context(), 16); err != nil {
-							failed <- err
-							return
-						}
+	bubble(t, today, func(t *testing.T) {
+		g := new(registry).generator(t, small, 1, 0)
+		for g.last.Load()>>4+1 <= g.keeper.UnixMilli()-small.Epoch+29_999 {
+			next(t, g, 16)
+		}
+		began := time.Now()
+		failed := make(chan error)
+		for range 3 {
+			go func() {
+				for {
+					if _, err := g.Next(t.Context(), 16); err != nil {
+						failed <- err
+						return
 					}
-				}()
-			}
-			time.Sleep(time.Second)
-			go g.Close()
-			for range 3 {
-				if err := <-failed; !errors.Is(err, idgen.ErrClosed) {
-					t.Errorf("%s: %v", name, err)
 				}
+			}()
+		}
+		time.Sleep(time.Second)
+		go g.Close()
+		for range 3 {
+			if err := <-failed; !errors.Is(err, idgen.ErrClosed) {
+				t.Error(err)
 			}
-			if waited := time.Since(began); waited > 1010*time.Millisecond {
-				t.Errorf("%s: Close was noticed after %v", name, waited)
-			}
-		})
-	}
+		}
+		if waited := time.Since(began); waited > 1010*time.Millisecond {
+			t.Errorf("Close was noticed after %v", waited)
+		}
+	})
 }
 
 // draw lets n goroutines draw per calls each, of many sizes, and gives the ids.

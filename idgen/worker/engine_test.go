@@ -1,29 +1,245 @@
 package worker
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
 
-// TestPutAfterAPause: what was decided on too long ago is not sent, for the
-// time in it is old.
-func TestPutAfterAPause(t *testing.T) {
-	for late, want := range map[time.Duration]Result{0: OK, time.Millisecond: Refused} {
-		synctest.Test(t, func(t *testing.T) {
-			m := &memory{}
-			c, err := newChain(Source{Slots: m}, Config{Workers: 1, Logger: quiet()})
-			if err != nil {
-				t.Fatal(err)
-			}
-			e := c.engine
-			decided := e.now()
-			time.Sleep(ms(e.late) + late)
-			_, r, err := e.put(t.Context(), decided, 0, Initial(), "")
-			_, v, _ := m.Get(t.Context(), 0)
-			if r != want || (err == nil) != (want == OK) || (v != "") != (want == OK) {
-				t.Errorf("%v after D: %v, %v; the slot is at %q", late, r, err, v)
-			}
+// A registry that is made says where, once, whoever is too late for it.
+func TestRegistryIsMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		f := &fake{}
+		for i := range 4 {
+			holding(t, f.source(), Config{Workers: 4, NewRegistry: i == 0, Layout: "l", Logger: j.logger()})
+		}
+		if n := j.count("level=WARN msg=\"leafsql: a new registry of worker ids was made"); n != 1 || j.count("registry=fake") == 0 {
+			t.Errorf("said %d times: %s", n, j.String())
+		}
+		if d := f.doc(RegistrySlot); d.Owner != "lease 1m0s, layout l; slots made: 4" || d.Registry != d.Nonce {
+			t.Errorf("the registry's document is %+v", d)
+		}
+	})
+}
+
+// One lease and one layout a registry: another is refused, whoever comes first,
+// and asked again about once a minute.
+func TestTerms(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"another lease":  {Workers: 4, Lease: 10 * time.Second, Layout: "l"},
+		"another layout": {Workers: 4, Layout: "m"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{}
+				holding(t, f.source(), Config{Workers: 4, Layout: "l", NewRegistry: true})
+				time.Sleep(10 * time.Second)
+				cfg.Owner = "another"
+				k := keep(t, f.source(), cfg)
+				_, err := k.Wait(t.Context())
+				e, ok := errors.AsType[*TermsError](err)
+				if !ok || e.Theirs != "lease 1m0s, layout l" || e.Registry != "fake" || !houseForm.MatchString(err.Error()) {
+					t.Errorf("%v", err)
+				}
+				puts := len(f.since(time.Now(), func(slot int) bool { return f.doc(slot).Owner == "another" }))
+				f.asked()
+				time.Sleep(5 * time.Minute)
+				if n := f.asked(); n > 12 || puts > 0 {
+					t.Errorf("%d reads in five minutes, %d writes", n, puts)
+				}
+			})
 		})
 	}
+}
+
+// All slots are made once, a while after the start, by whoever is there; then
+// nobody reads or writes any but his own.
+func TestSlotsAreMade(t *testing.T) {
+	for name, tt := range map[string]struct {
+		f     *fake
+		cfg   Config
+		usual int // slots that have to be made
+	}{
+		"an empty registry":        {&fake{}, Config{Workers: 100}, 100},
+		"one that is declared new": {&fake{}, Config{Workers: 100, NewRegistry: true}, 100},
+		"one in use":               {newFake(100), Config{Workers: 100}, 0},
+		"some are there": {func() *fake {
+			f := newFake(20)
+			f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: "lease 1m0s, layout "})
+			return f
+		}(), Config{Workers: 100}, 80},
+		"half was made": {func() *fake { f := newFake(48); return f }(), Config{Workers: 100}, 52},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				k := holding(t, tt.f.source(), tt.cfg)
+				time.Sleep(time.Minute)
+				made := make(map[int]bool)
+				for _, p := range tt.f.since(began, func(slot int) bool { return slot >= 0 && slot != k.Status().Worker }) {
+					made[p.slot] = true
+					if !p.doc.Free {
+						t.Errorf("made as held: %+v", p)
+					}
+					switch d := p.doc; {
+					case d.IsInitial():
+					case tt.cfg.NewRegistry && d.HighWater.After(p.at.Add(time.Second)):
+						t.Errorf("in a registry declared new, made free from %v on", d.HighWater)
+					case !tt.cfg.NewRegistry && d.HighWater.Before(p.at.Add(2*time.Minute)):
+						t.Errorf("made free from %v on, with an unknown history", d.HighWater)
+					}
+				}
+				if len(made) < tt.usual-1 || len(made) > tt.usual {
+					t.Errorf("%d slots were made, want %d", len(made), tt.usual)
+				}
+				for slot := range tt.cfg.Workers {
+					if d := tt.f.doc(slot); d.Nonce == "" || d.IsInitial() {
+						t.Errorf("slot %d is %+v", slot, d)
+					}
+				}
+				if d := tt.f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 100") {
+					t.Errorf("the registry's document is %+v", d)
+				}
+				tt.f.asked()
+				later := time.Now()
+				time.Sleep(time.Hour)
+				if reads, puts := tt.f.asked(), tt.f.since(later, func(slot int) bool { return slot != k.Status().Worker }); reads > 0 || len(puts) > 0 {
+					t.Errorf("later: %d reads, %d writes of others", reads, len(puts))
+				}
+			})
+		})
+	}
+}
+
+// Lives too short to make all slots get on together.
+func TestSlotsAreMadeByMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		for life := range 30 {
+			k := holding(t, f.source(), Config{Workers: 256, NewRegistry: life == 0})
+			time.Sleep(900 * time.Millisecond)
+			k.Close()
+		}
+		if d := f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 256") {
+			t.Errorf("the registry's document is %+v", d)
+		}
+	})
+}
+
+// A registry in trouble is not asked for more than the lease, and the rest is
+// made later; a document that can't be read stops nobody.
+func TestMakingSlotsFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		k := keep(t, f.source(), Config{Workers: 64, NewRegistry: true})
+		k.until(Holding)
+		f.set(fakeFaults{away: true, garbage: true})
+		time.Sleep(30 * time.Second)
+		f.set(fakeFaults{garbage: true})
+		time.Sleep(2 * time.Minute)
+		if d := f.doc(RegistrySlot); !strings.HasSuffix(d.Owner, "; slots made: 64") {
+			t.Errorf("the registry's document is %+v", d)
+		}
+	})
+}
+
+// Where the registry's identity changes, what was written before is unknown
+// history; free slots are made again under the new one, so that others don't
+// wait as long.
+func TestIdentityChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, identity := &fake{}, "one"
+		src := f.source()
+		src.Identity = func(ctx context.Context) (string, error) {
+			if _, ok := ctx.Deadline(); !ok {
+				t.Error("asked without a deadline")
+			}
+			return identity, nil
+		}
+		live := holding(t, src, Config{Workers: 20, NewRegistry: true})
+		time.Sleep(time.Minute)
+		if s := holding(t, src, Config{Workers: 20}).Status(); s.Start.After(s.Since) {
+			t.Errorf("before: %+v", s)
+		}
+		ahead := free(now().Add(150 * time.Second)) // given back by a clock that was ahead
+		slot := 0
+		for ; !f.doc(slot).Free; slot++ {
+		}
+		ahead.Registry = f.doc(slot).Registry
+		f.write(slot, ahead)
+		identity = "two"
+		began := time.Now()
+		first := holding(t, src, Config{Workers: 20})
+		if waited := time.Since(began); waited < 2*time.Minute || waited > 2*time.Minute+time.Second {
+			t.Errorf("the first one after it waited %v", waited)
+		}
+		if s := holding(t, src, Config{Workers: 20}).Status(); s.Start.Sub(s.Since) > time.Second {
+			t.Errorf("the second one after it: %+v", s)
+		}
+		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
+			t.Errorf("what was known is lost: %+v", d)
+		}
+		if s := live.Status(); s.Phase != Holding || s.Worker == first.Status().Worker {
+			t.Errorf("who held one before: %+v", s)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		src := newFake(1).source()
+		src.Identity = func(context.Context) (string, error) { return "", errAway }
+		if _, err := keep(t, src, Config{Workers: 1}).Wait(t.Context()); !errors.Is(err, errAway) {
+			t.Errorf("an identity that can't be read: %v", err)
+		}
+	})
+}
+
+// A result without a reason has one.
+func TestPutSaysWhy(t *testing.T) {
+	for res, want := range map[Result]string{Refused: "another process", Unknown: "no clear answer"} {
+		e := &engine{source: Source{Slots: answering(res)}, host: machine{}, lengths: lengthsFor(time.Minute)}
+		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != res || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v, %v", res, got, err)
+		}
+	}
+	if s := fmt.Sprint(latest(at(1), at(3), at(2)).UnixMilli(), earliest(at(2), at(1), at(3)).UnixMilli()); s != "3 1" {
+		t.Error(s)
+	}
+}
+
+// answering says one thing to every put.
+type answering Result
+
+func (answering) Get(context.Context, int) (Doc, Version, error) { return Doc{}, "", nil }
+func (a answering) Put(context.Context, int, Doc, Version) (Version, Result, error) {
+	return "", Result(a), nil
+}
+
+// A prepared registry keeps nobody waiting, under its own terms.
+func TestPrepare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		open := func(context.Context) (Source, error) { return f.source(), nil }
+		cfg := Config{Workers: 100, Layout: "l", Logger: quiet()}
+		for range 2 { // the second finds all made
+			if err := Prepare(t.Context(), open, cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
+			t.Errorf("%+v", k.Status())
+		}
+		cfg.Layout = "other"
+		if _, ok := errors.AsType[*TermsError](Prepare(t.Context(), open, cfg)); !ok {
+			t.Error("prepared under other terms")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Prepare(ctx, open, Config{Layout: "l", Workers: 200}); err == nil {
+			t.Error("prepared after its context's end")
+		}
+	})
 }

@@ -1,4 +1,105 @@
 package worker
 
-// OpenFile gives the local file's Slots to tests from outside.
-func OpenFile(dir string, worker int) (Slots, error) { return openFile(dir, worker) }
+import (
+	"context"
+	"time"
+)
+
+// What the simulation, which is outside of the package because it runs
+// snowflake's generators, needs of its inside.
+
+// FileSource gives the local file as a source like any other: of one slot, with
+// the lengths of the network's, and no document of its own.
+func FileSource(dir string, worker int) (Source, error) {
+	f, err := openFile(dir, worker)
+	if err != nil {
+		return Source{}, err
+	}
+	return Source{Slots: alone{f}, Close: f.Close}, nil
+}
+
+// alone keeps the registry's document of a file that has none.
+type alone struct{ *file }
+
+func (a alone) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	if slot == RegistrySlot {
+		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 6s, layout " + madeMark + "1"}, "v", nil
+	}
+	return a.file.Get(ctx, slot)
+}
+
+// Host is a simulated machine.
+type Host interface {
+	Wall() time.Time
+	Mono() time.Duration
+	Sleep(ctx context.Context, d time.Duration) error
+	Start(f func())
+	Random() uint64
+}
+
+type simulated struct{ h Host }
+
+func (s simulated) wall() time.Time                                  { return s.h.Wall() }
+func (s simulated) mono() time.Duration                              { return s.h.Mono() }
+func (s simulated) sleep(ctx context.Context, d time.Duration) error { return s.h.Sleep(ctx, d) }
+func (s simulated) start(f func())                                   { s.h.Start(f) }
+func (s simulated) random() uint64                                   { return s.h.Random() }
+
+func (s simulated) within(ctx context.Context, _ time.Duration) (context.Context, context.CancelFunc) {
+	return ctx, func() {}
+}
+
+func (s simulated) each(n int, f func(int)) {
+	for i := range n {
+		f(i)
+	}
+}
+
+// On puts a Keeper on a simulated machine, with all of its lengths divided so
+// that there are fewer times to put into ids. A hasty one takes a slot over as
+// soon as its bound is over: the grace is a courtesy.
+func (c Config) On(h Host, divided time.Duration, hasty bool) Config {
+	l := lengthsFor(c.Lease)
+	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.ahead, &l.pause} {
+		*d /= divided
+	}
+	if hasty {
+		l.grace = 0
+	}
+	c.host, c.lengths = simulated{h}, l
+	return c
+}
+
+// Terms is what the registry's document says of a Config.
+func (c Config) Terms() string { return terms(&c) }
+
+// Stop asks the keeper to give its slot back, and does not wait for it.
+func (k *Keeper) Stop() { k.cancel() }
+
+// CopyOf makes k one whose process is a copy of o's, with its memory, as it is
+// at this moment. It says up to when ids may be issued by both; there is none
+// if o holds nothing.
+func (k *Keeper) CopyOf(o *Keeper) (upTo time.Time, ok bool) {
+	if o.engine == nil || o.held == nil || o.next.Phase != Holding {
+		return upTo, false
+	}
+	h, issued, mine := *o.held, o.cfg.Issued(), k.cfg.Issued
+	h.unconfirmed = append([]time.Time(nil), h.unconfirmed...)
+	k.cfg.Issued = func() time.Time { return latest(issued, mine()) }
+	k.once.Do(func() {
+		k.cfg.host.start(func() {
+			src, err := k.open(k.ctx)
+			if err != nil {
+				panic(err)
+			}
+			if k.engine, err = newEngine(src, &k.cfg, &k.clock); err != nil {
+				panic(err)
+			}
+			k.engine.fresh, k.held, h.used = false, &h, false
+			k.next.Ahead = k.engine.ahead
+			k.hold()
+			k.run()
+		})
+	})
+	return latest(h.sent, h.bound), true
+}

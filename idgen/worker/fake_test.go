@@ -8,10 +8,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
 )
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
 // fake is a registry in memory that goes wrong on demand and remembers what
 // was written.
@@ -20,16 +23,17 @@ type fake struct {
 	mu     sync.Mutex
 	faults fakeFaults
 	puts   []written
-	gets   int
+	gets   []int // of slots
 	closed int
 }
 
 type fakeFaults struct {
-	away  bool          // every call fails at once
-	hangs bool          // every call waits for its context
-	delay time.Duration // before each answer
-	lose  int           // every n-th put is done and its reply lost
-	deny  int           // every n-th put is refused, wherever the slot is
+	away    bool          // every call fails at once
+	hangs   bool          // every call waits for its context
+	delay   time.Duration // before each answer
+	lose    int           // every n-th put is done and its reply lost
+	deny    int           // every n-th put is refused, wherever the slot is
+	garbage bool          // slot 0 can't be read
 }
 
 // written is one put as it was sent.
@@ -42,13 +46,36 @@ type written struct {
 
 var errAway = errors.New("the registry is away")
 
-// newFake gives a registry with n free slots.
-func newFake(n int) *fake {
+// newFake gives a registry in use, with n free slots.
+func newFake(n int) *fake { return newFakeOf(n, Config{}) }
+
+// newFakeOf gives one whose processes have a Config.
+func newFakeOf(n int, cfg Config) *fake {
 	f := &fake{}
+	if err := cfg.complete(); err != nil {
+		panic(err)
+	}
+	f.write(RegistrySlot, Doc{Nonce: "r", HighWater: at(1), Free: true, Owner: terms(&cfg) + madeMark + strconv.Itoa(n), Registry: "r"})
 	for i := range n {
-		f.memory.Put(context.Background(), i, Doc{Nonce: "before", HW: 1, Free: true}, "")
+		f.write(i, free(at(1)))
 	}
 	return f
+}
+
+// at is a time of so many Unix ms.
+func at(ms int64) time.Time { return time.UnixMilli(ms) }
+
+// now is the time as documents have it.
+func now() time.Time { return at(time.Now().UnixMilli()) }
+
+// free is a document that was given back.
+func free(upTo time.Time) Doc {
+	return Doc{Nonce: "before", HighWater: upTo, Free: true, Registry: "r"}
+}
+
+// other is a document of somebody else.
+func other(upTo time.Time, owner string) Doc {
+	return Doc{Nonce: "other", HighWater: upTo, Owner: owner, Registry: "r"}
 }
 
 func (f *fake) set(faults fakeFaults) {
@@ -80,9 +107,13 @@ func (f *fake) answer(ctx context.Context) (fakeFaults, error) {
 
 func (f *fake) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	f.mu.Lock()
-	f.gets++
+	f.gets = append(f.gets, slot)
 	f.mu.Unlock()
-	if _, err := f.answer(ctx); err != nil {
+	faults, err := f.answer(ctx)
+	if err == nil && faults.garbage && slot == 0 {
+		err = errors.New("not a worker slot's document")
+	}
+	if err != nil {
 		return Doc{}, "", err
 	}
 	return f.memory.Get(ctx, slot)
@@ -115,20 +146,17 @@ func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) 
 	return v, res, err
 }
 
-func (f *fake) Close() error {
+func (f *fake) close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed++
 	return nil
 }
 
-func (f *fake) timesClosed() int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.closed
-}
+// source is the fake as a source, which counts how often it is closed.
+func (f *fake) source() Source { return Source{Slots: f, Name: "fake", Close: f.close} }
 
-// since gives the puts of one slot, or of all but one, from a time on.
+// since gives the puts of some slots from a time on.
 func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,6 +166,15 @@ func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
 		}
 	}
 	return puts
+}
+
+// asked gives how many reads there were, and starts counting anew.
+func (f *fake) asked() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := len(f.gets)
+	f.gets = nil
+	return n
 }
 
 // doc is what a slot holds, past all faults.
@@ -152,49 +189,59 @@ func (f *fake) write(slot int, d Doc) {
 	f.memory.Put(context.Background(), slot, d, v)
 }
 
-// leased takes a worker id, which is given back at the end of the test.
-func leased(t *testing.T, src Source, cfg Config) *Lease {
+// wipe loses everything.
+func (f *fake) wipe() {
+	f.memory.mu.Lock()
+	defer f.memory.mu.Unlock()
+	f.memory.slots = nil
+}
+
+// keep makes a keeper, which is closed at the end of the test.
+func keep(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
-	l, err := tryLease(t, src, cfg)
+	if cfg.Logger == nil {
+		cfg.Logger = quiet()
+	}
+	k, err := Keep(func(context.Context) (Source, error) { return src, nil }, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return l
+	t.Cleanup(func() { k.Close() })
+	return k
 }
 
-func tryLease(t *testing.T, src Source, cfg Config) (*Lease, error) {
+// holding makes a keeper and waits for its worker id.
+func holding(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
-	return keep(t, func() (*Lease, error) {
-		if cfg.Logger == nil {
-			cfg.Logger = quiet()
+	k := keep(t, src, cfg)
+	if _, err := k.Wait(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return k
+}
+
+// until waits for a phase.
+func (k *Keeper) until(p Phase) *Status {
+	k.Start()
+	for {
+		s := k.Status()
+		if s.Phase == p {
+			return s
 		}
-		return Acquire(t.Context(), src, cfg)
-	})
+		<-s.Changed()
+	}
 }
 
-// keep closes a lease at the end of the test if there is one.
-func keep(t *testing.T, take func() (*Lease, error)) (*Lease, error) {
-	t.Helper()
-	l, err := take()
-	if (l == nil) == (err == nil) {
-		t.Fatalf("lease %p, error %v", l, err)
-	}
-	if err == nil {
-		t.Cleanup(func() { l.Close() })
-	}
-	return l, err
-}
-
-// lose takes the registry away until the lease is lost, and brings it back.
-func lose(t *testing.T, f *fake, l *Lease) {
+// lose takes the registry away until the worker id is lost, and gives when.
+func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	t.Helper()
 	f.set(fakeFaults{away: true})
-	<-l.Done()
-	f.set(fakeFaults{})
-	if _, ok := errors.AsType[*LostError](l.Err()); !ok {
-		t.Fatalf("lost as %v", l.Err())
-	}
+	k.until(Searching)
+	return time.Now()
 }
+
+// now is the keeper's time.
+func (k *Keeper) now() time.Time { return at(k.UnixMilli()) }
 
 // journal is a log to look into.
 type journal struct {
@@ -209,6 +256,12 @@ func (j *journal) Write(p []byte) (int, error) {
 }
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
 
 func (j *journal) count(what string) int {
 	j.mu.Lock()
@@ -277,9 +330,4 @@ func readOnly(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return dir
-}
-
-// only is a source's Workers that names one.
-func only(worker int) func(context.Context) ([]int, error) {
-	return func(context.Context) ([]int, error) { return []int{worker}, nil }
 }

@@ -52,7 +52,7 @@ func (f *file) read() (Doc, Version, error) {
 	}
 	d, err := ParseDoc(string(text))
 	if err != nil {
-		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, ms(localTiming.bound))
+		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, localLengths.lease)
 	}
 	return d, Version(text), nil
 }
@@ -74,3 +74,43 @@ func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, 
 
 // Close gives up the lock. The document stays.
 func (f *file) Close() error { return f.lock.Close() }
+
+// unusable adds the way out to an error of the file system.
+func unusable(err error) error {
+	_, path := errors.AsType[*fs.PathError](err)
+	_, link := errors.AsType[*os.LinkError](err)
+	if path || link {
+		return fmt.Errorf("%w; see that the directory is on a local disk, has room, and can be written to", err)
+	}
+	return err
+}
+
+// writeDurably replaces a file's content so that after a crash there is
+// either the old one or, once it returned, the new.
+func writeDurably(path string, text []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes a rename or a removal in a directory durable.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}

@@ -31,7 +31,7 @@ func TestFileAcrossLives(t *testing.T) {
 	if d, v, err := f.Get(t.Context(), 3); d != (Doc{}) || v != "" || err != nil {
 		t.Errorf("at first: %+v, %q, %v", d, v, err)
 	}
-	d := Doc{Nonce: "ab", HW: 7, Owner: "me"}
+	d := Doc{Nonce: "ab", HighWater: at(7), Owner: "me"}
 	for _, tt := range []struct {
 		expected Version
 		res      Result
@@ -71,10 +71,10 @@ func TestFileLostOrCorrupted(t *testing.T) {
 		"half":            {`{"nonce":"ab","hw":1,"fr`, "remove the file", 0},
 		"of zeros":        {"\x00\x00\x00\x00", "remove the file", 0},
 		"edited by hand":  {"worker 3 is free", "remove the file", 0},
-		"an older copy":   {Doc{Nonce: "ab", HW: 1}.Encode(), "", 0},
-		"just crashed":    {Doc{Nonce: "ab", HW: 946684800000 + 2500}.Encode(), "", 2501 * time.Millisecond},
-		"a clock back":    {Doc{Nonce: "ab", HW: 946684800000 + 3_600_000}.Encode(), "set the clock right", 0},
-		"left by a write": {Doc{Nonce: "ab", HW: 1, Free: true}.Encode(), "", 0},
+		"an older copy":   {Doc{Nonce: "ab", HighWater: at(1)}.Encode(), "", 0},
+		"just crashed":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 2500)}.Encode(), "", 2501 * time.Millisecond},
+		"a clock back":    {Doc{Nonce: "ab", HighWater: at(946684800000 + 3_600_000)}.Encode(), "set the clock right", 0},
+		"left by a write": {Doc{Nonce: "ab", HighWater: at(1), Free: true}.Encode(), "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -84,13 +84,13 @@ func TestFileLostOrCorrupted(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now() // 2000-01-01 in a bubble
-				l, err := open(t, "static(3)", Config{State: dir})
+				k, err := opened(t, "static(3)", Config{State: dir}, nil)
 				if tt.want == "" {
 					if waited := time.Since(began); err != nil || waited < tt.waited || waited > tt.waited+2*time.Millisecond {
 						t.Errorf("waited %v, %v; want %v", waited, err, tt.waited)
 					}
-					if d, err := ParseDoc(files(t, dir)["worker-3.json"]); err != nil || d.HW < l.Limit() {
-						t.Errorf("the file has %+v, %v beside a limit of %d", d, err, l.Limit())
+					if d, err := ParseDoc(files(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
+						t.Errorf("the file has %+v, %v beside a limit of %v", d, err, k.Status().Limit)
 					}
 					return
 				}
@@ -110,19 +110,19 @@ func TestFileLostOrCorrupted(t *testing.T) {
 func TestFileCopied(t *testing.T) {
 	dir, twin := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+		first, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		setFiles(t, twin, files(t, dir))
-		unclaim(3) // as in another process
-		second, err := open(t, "static(3)", Config{State: twin})
+		claimed.Delete(3) // as in another process
+		second, err := opened(t, "static(3)", Config{State: twin}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if first.Err() != nil || second.Err() != nil || first.Limit() < second.Start() || second.Limit() < first.Start() {
-			t.Errorf("%d … %d and %d … %d", first.Start(), first.Limit(), second.Start(), second.Limit())
+		if a, b := first.Status(), second.Status(); a.Phase != Holding || b.Phase != Holding || a.Limit.Before(b.Start) || b.Limit.Before(a.Start) {
+			t.Errorf("%+v and %+v", a, b)
 		}
 	})
 }
@@ -151,7 +151,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 		if err != nil || bad != nil {
 			t.Errorf("the first process: %q, %v, %v", line, err, bad)
 		}
-		if _, err := open(t, "static(3)", Config{State: dir}); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
 			t.Errorf("beside the first process: %v", err)
 		}
 		if kill {
@@ -163,7 +163,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 			t.Errorf("the first process ended with %v", err)
 		}
 		d, _, err := openedFile(t, dir).Get(t.Context(), 3)
-		if err != nil || !d.Free || d.HW < limit {
+		if err != nil || !d.Free || d.HighWater.Before(at(limit)) {
 			t.Errorf("after the first process: %+v, %v; it could issue up to %d", d, err, limit)
 		}
 	}
@@ -174,7 +174,7 @@ func TestFileDirectories(t *testing.T) {
 	fill(t, filepath.Join(full, "worker-3.json"))
 	for name, dir := range map[string]string{"not to be written to": readOnly(t), "a full disk": full} {
 		synctest.Test(t, func(t *testing.T) {
-			_, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+			_, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
 			if err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "worker-3.json")) || !houseForm.MatchString(err.Error()) {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -191,26 +191,25 @@ func TestFileDiskFillsUp(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "worker-3.json")
 	synctest.Test(t, func(t *testing.T) {
-		l, err := open(t, "static(3)", Config{State: dir, NewRegistry: true})
+		k, err := opened(t, "static(3)", Config{State: dir, NewRegistry: true}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10*time.Second + 500*time.Millisecond) // between two renewals
 		fill(t, path)
-		bound := l.Limit()
-		for l.Err() == nil {
-			if l.Limit() > bound {
-				t.Fatalf("the limit is %v beyond what is on the disk", ms(l.Limit()-bound))
+		bound := k.Status().Limit
+		for k.Status().Phase == Holding {
+			if k.Status().Limit.After(bound) {
+				t.Fatalf("the limit is %v beyond what is on the disk", k.Status().Limit.Sub(bound))
 			}
 			time.Sleep(50 * time.Millisecond)
 		}
-		if lost, ok := errors.AsType[*LostError](l.Err()); !ok || !strings.Contains(lost.Error(), path) {
-			t.Errorf("lost as %v", l.Err())
+		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("lost as %v", err)
 		}
 		empty(t, path)
-		next, err := keep(t, func() (*Lease, error) { return l.Successor(t.Context()) })
-		if err != nil || next.Start() <= bound {
-			t.Fatalf("with room again: %v", err)
+		if s := k.until(Holding); !s.Start.After(bound) {
+			t.Errorf("with room again: %+v", s)
 		}
 	})
 }

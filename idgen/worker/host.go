@@ -10,31 +10,37 @@ import (
 	"time"
 )
 
-// host is what the engine needs of the machine it runs on. The simulation
-// puts a machine of its own in its place.
+// host is what a Keeper needs of the machine it runs on. The simulation puts a
+// machine of its own in its place.
 type host interface {
-	wall() int64                                      // the machine's clock, in Unix ms; it may jump
+	wall() time.Time                                  // the machine's clock; it may jump
 	mono() time.Duration                              // since the start of the host; it never jumps
 	sleep(ctx context.Context, d time.Duration) error // ctx's error if that ends first
-	each(n int, f func(i int))                        // f(0) … f(n-1), at once if it can
+	within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
+	each(n int, f func(i int)) // f(0) … f(n-1), at once if it can
+	start(f func())            // in the background
 	random() uint64
 }
 
 // machine is the real host.
 type machine struct{ began time.Time }
 
-func (m machine) wall() int64         { return time.Now().UnixMilli() }
+func (m machine) wall() time.Time     { return time.Now().Round(0) }
 func (m machine) mono() time.Duration { return time.Since(m.began) }
+func (m machine) start(f func())      { go f() }
 
 func (m machine) sleep(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return ctx.Err()
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	return ctx.Err()
+}
+
+func (m machine) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, d)
 }
 
 func (m machine) each(n int, f func(i int)) {
@@ -63,24 +69,34 @@ func newNonce(h host) string {
 // clock is the machine's clock without its steps back: the monotonic clock
 // plus a shift that only grows. It follows a wall clock set forward and a
 // machine that was suspended; a wall clock set back is not followed.
-type clock struct{ shift atomic.Int64 } // ns
-
-// at is the time in Unix ms at a reading of the monotonic clock.
-func (c *clock) at(mono time.Duration) int64 {
-	return (int64(mono) + c.shift.Load()) / int64(time.Millisecond)
+type clock struct {
+	host  host
+	shift atomic.Int64 // ns
 }
 
-// follow takes a reading of both clocks and gives the time and how far the
-// wall clock is behind it.
-func (c *clock) follow(wall int64, mono time.Duration) (now, behind int64) {
-	want := wall*int64(time.Millisecond) - int64(mono)
+// milli is the time in Unix milliseconds, as of the last look at the wall clock.
+func (c *clock) milli() int64 {
+	return (int64(c.host.mono()) + c.shift.Load()) / int64(time.Millisecond)
+}
+
+// now looks at the wall clock and gives the time, to the millisecond.
+func (c *clock) now() time.Time {
+	c.follow(c.host.wall(), c.host.mono())
+	return time.UnixMilli(c.milli())
+}
+
+// drift changes when the machine's clock jumps.
+func (c *clock) drift() time.Duration {
+	return time.Duration(c.host.wall().UnixNano()) - c.host.mono()
+}
+
+// follow takes a reading of both clocks.
+func (c *clock) follow(wall time.Time, mono time.Duration) {
+	want := wall.UnixNano() - int64(mono)
 	for {
 		shift := c.shift.Load()
-		// Less than a millisecond is the rounding of the wall clock's reading.
 		if want <= shift || c.shift.CompareAndSwap(shift, want) {
-			break
+			return
 		}
 	}
-	now = c.at(mono)
-	return now, now - wall
 }

@@ -17,8 +17,7 @@ func TestKitOnTheLocalFile(t *testing.T) {
 		return workertest.Fixture{
 			Exclusive: true,
 			Open: func(context.Context) (worker.Source, error) {
-				slots, err := worker.OpenFile(dir, 0)
-				return worker.Source{Slots: slots}, err
+				return worker.FileSource(dir, 0)
 			},
 			Corrupt: func(slot int) error {
 				return os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%d.json", slot)), []byte(`{"nonce":"`), 0o644)

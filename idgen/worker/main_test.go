@@ -24,12 +24,17 @@ const holdsVar = "LEAFSQL_TEST_HOLDS"
 // holds takes worker id 3 on the file in dir, says up to when, and keeps it
 // until the standard input ends or the process is killed.
 func holds(dir string) int {
-	l, err := Open(context.Background(), "static(3)", Config{State: dir, NewRegistry: true, Logger: quiet()})
+	k, err := Keep(func(context.Context) (Source, error) { return Fixed(3), nil }, Config{State: dir, NewRegistry: true, Logger: quiet()})
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println(l.Limit())
+	s, err := k.Wait(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(s.Limit.UnixMilli())
 	io.Copy(io.Discard, os.Stdin)
 	return 0
 }

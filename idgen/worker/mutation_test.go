@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"encoding/json"
@@ -13,72 +13,51 @@ import (
 	"time"
 )
 
-// mutation breaks one rule of the protocol in the engine's source, which the
-// simulation must notice. The source is replaced for the compiler alone, so
-// that nothing of this is in the engine; a text that no longer occurs exactly
-// once fails the test.
+// mutation breaks one rule of the protocol in the source of the engine or the
+// generator, which the simulation must notice. The line that ends in
+// "// mutation: at" is replaced, for the compiler alone.
 type mutation struct {
-	rule     string
-	in       string // expression of the combinations in which it is looked for
-	file     string
-	old, new string
+	rule string
+	at   string
+	in   string // expression of the combinations in which it is looked for
+	code string // instead of the line
 }
 
 var mutations = []mutation{
-	{"refuse above the bound", "^documents exist$", "holding.go",
-		"limit := h.bound\n", "limit := h.bound + 6*e.bound\n"},
-	{"start above the previous hw", "^documents exist$", "acquire.go",
-		"h.start = max(floor+1, e.now())", "h.start = e.now()"},
-	{"a take keeps hw at or above the previous one", "taken over at once$", "acquire.go",
-		"HW: max(r.doc.HW+1, floor, bound)", "HW: bound"},
-	{"raise the bound only on a confirmed put: not on an unknown one", "taken over at once$", "holding.go",
-		"if res == OK {\n\t\th.doc", "if res != Refused {\n\t\th.doc"},
-	{"raise the bound only on a confirmed put: not when it is sent", "taken over at once$", "holding.go",
-		"h.sent = y.HW\n", "h.sent, h.bound = y.HW, bound\n"},
-	{"never on a read: renewing", "taken over at once$", "holding.go",
-		"if res == Unknown && r.doc.Same(y) {\n", "if r.doc.Same(y) {\n\t\t\th.doc, h.bound = y, bound\n"},
-	{"never on a read: taking", "^documents exist$", "acquire.go",
-		"again(seen.ver)", "v, res, err = seen.ver, OK, nil"},
-	{"nonce", "^documents exist$", "holding.go",
-		"case r.doc.Nonce == h.doc.Nonce && !h.wrote(r.doc):\n\t\treturn 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: errClone}\n\tcase r.doc.Nonce == h.doc.Nonce:", "case true:"},
-	{"real compare-and-set: not a look before the write", "^documents exist$", "engine.go",
-		"v, r, err := e.slots.Put(", "if _, v, err := e.slots.Get(ctx, slot); err == nil {\n\t\texpected = v\n\t}\n\tv, r, err := e.slots.Put("},
-	{"free with hw at or above what was issued", "^documents exist$", "holding.go",
-		"free.HW, free.Free = last, true", "free.HW, free.Free = h.start-1, true"},
-	{"free with hw at or above the previous, also when nothing was issued", "^documents exist$", "holding.go",
-		"last := h.start - 1\n", "last := int64(0)\n"},
-	{"no id after sending free", "^documents exist$", "holding.go",
-		"h.limit.Store(sealed)\n", ""},
-	{"quarantine of unknown history", "^wiped", "engine.go",
-		"return max(d.HW, e.quarantine(now))", "return max(d.HW, now-1)"},
-	{"quarantine of unknown history, by who prepares spares", "^wiped", "holding.go",
-		"HW: e.quarantine(now), Free: true", "HW: now, Free: true"},
-	{"quarantine of unknown history, where a document has another anchor", "^wiped.*anchor", "engine.go",
-		"d.IsInitial() || d.Anchor != \"\" && d.Anchor != anchor", "d.IsInitial()"},
-	{"unknown history that is declared new: the first take is confirmed", "declared new$", "acquire.go",
-		"e.fresh && e.settle > 0", "e.fresh && e.settle < 0"},
-	{"the anchor is the same after the take", "^wiped.*anchor", "acquire.go",
-		"err != nil || after != anchor", "err != nil && after != anchor"},
-	{"never send an old text again", "^documents exist|^wiped", "holding.go",
-		"y.HW = max(h.sent+1, bound)", "y.HW = max(h.doc.HW+1, h.sent, bound-e.bound)"},
-	{"no renewal past one's bound", "^wiped", "holding.go",
-		"if now > h.bound {\n\t\t\treturn &LostError", "if now > h.bound && h.resumed {\n\t\t\treturn &LostError"},
-	{"an OK later than D is unknown, or else the bound counts from when the put was sent", "taken over at once$", "holding.go",
-		"v, res, err := e.put(ctx, now, h.slot, y, h.ver)", "v, res, err := e.slots.Put(ctx, h.slot, y, h.ver)\n\tbound = e.now() + e.bound"},
-	{"a bound is never further ahead than W", "^wiped", "holding.go",
-		"= y, v, v, bound, nil\n", "= y, v, v, y.HW, nil\n"},
-	{"local state is saved before ids are issued", "^local state, documents", "holding.go",
-		"HW: h.bound, Reserved: limit})", "HW: h.bound, Reserved: min(limit, e.now())})"},
-	{"local state is removed before the slot is freed", "^local state, documents", "holding.go",
-		"if err := e.state.remove(); err != nil {", "if err := error(nil); err != nil {"},
-	{"a restart begins above what was reserved", "^local state, documents", "acquire.go",
-		"start: max(rec.Reserved+1, now)", "start: now"},
+	{"refuse above the bound", "limit", "^documents exist$", "k.next.Limit = h.bound.Add(6 * e.lease)"},
+	{"start above the previous high water", "start", "^documents exist$", "h.start = e.now()"},
+	{"a take keeps the high water at or above the previous one", "taken up to", "^documents exist", "y.HighWater = now.Add(e.lease)"},
+	{"raise the bound only on a confirmed put: not on an unknown one", "confirmed", "^documents exist", "if res != Refused {"},
+	{"raise the bound only on a confirmed put: not when it is sent", "sent", "^documents exist", "h.sent, h.bound = y.HighWater, bound"},
+	{"never on a read: renewing", "read", "^documents exist", "if r.doc.HighWater.Equal(y.HighWater) {\nh.doc, h.bound = y, bound"},
+	{"never on a read: taking", "taken", "^documents exist", "case res == Unknown && e.get(ctx, r.slot).doc.Nonce == h.doc.Nonce:\nv = e.get(ctx, r.slot).ver\ncase res != OK:"},
+	{"nonce", "nonce", "^documents exist$", "case true:"},
+	{"real compare-and-set: not a look before the write", "compare-and-set", "^documents exist$",
+		"if _, seen, err := e.source.Slots.Get(ctx, slot); err == nil {\nexpected = seen\n}\nv, res, err := e.source.Slots.Put(ctx, slot, d, expected)"},
+	{"free with the high water at or above what was issued", "freed", "^documents exist$", "free.HighWater, free.Free = h.floor, true"},
+	{"free with the high water at or above the previous, also when nothing was issued", "unused", "^documents exist$", "return time.UnixMilli(0)"},
+	{"free with the high water at or above the previous, also when the take is void", "void take", "", "e.release(ctx, h, time.UnixMilli(1))"},
+	{"no id after sending free", "after marking", "^documents exist$", "if v = g.now(); true {"},
+	{"one's own slot after its bound: start above that", "own slot", "^documents exist$", "return e.claim.floor"},
+	{"quarantine of unknown history", "quarantine", "^wiped", "return latest(used, now.Add(-tick))"},
+	{"quarantine of unknown history, which may be known to be longer", "quarantine", "", "return e.quarantine(now)"},
+	{"quarantine of unknown history, by who prepares spares", "prepared", "^wiped", "d := Doc{Nonce: r.doc.Nonce, HighWater: e.now(), Free: true, Owner: e.owner, Registry: id}"},
+	{"quarantine of unknown history, by who prepares slots again", "prepared again", "another server", ""},
+	{"quarantine of unknown history, by who takes a spare", "spare", "^wiped", "return now.Add(-tick)"},
+	{"quarantine of unknown history, where a document is of another registry", "unknown", "^wiped|identity", "return d.IsInitial()"},
+	{"unknown history that is declared new: the first take is confirmed", "first take", "declared new$", "unconfirmed := false"},
+	{"the registry is the same after the take", "after the take", "^wiped|identity", "if after, err := reg, error(nil); err != nil || after.id != reg.id {"},
+	{"the registry is the same after the take, and that could be read", "after the take", "^wiped|identity", "if after, err := e.registry(ctx); err == nil && after.id != reg.id {"},
+	{"the registry's identity is part of it", "identity", "identity", "sum := sha256.Sum256([]byte(r.doc.Nonce))"},
+	{"never send an old text again", "text", "^documents exist|^wiped", "y.HighWater = latest(now, h.doc.HighWater.Add(tick), h.sent)"},
+	{"no renewal past one's bound", "past the bound", "^wiped.*taken over", "case now.After(never):"},
+	{"the bound counts from when the put was decided on", "decided", "taken over at once$", "v, res, err := e.put(ctx, h.slot, y, h.ver)\nbound = e.now().Add(e.lease)"},
 }
 
 // mutantSchedules bounds the search for a mutation's first duplicate.
 const mutantSchedules = 60_000
 
-// TestMutations compiles the package once for each mutation.
+// TestMutations compiles the tests once for each mutation.
 func TestMutations(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		return // they run without the race detector, beside the simulation
@@ -86,15 +65,8 @@ func TestMutations(t *testing.T) {
 	began := time.Now()
 	for _, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
-			source, err := os.ReadFile(m.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if n := strings.Count(string(source), m.old); n != 1 {
-				t.Fatalf("%s holds %q %d times; the mutation needs it once", m.file, m.old, n)
-			}
-			out, err := build(t, m.file, strings.Replace(string(source), m.old, m.new, 1)).
-				run("-test.run=^TestHunt$", "-simmutant="+m.in, fmt.Sprint("-sim=", mutantSchedules))
+			file, source := m.source(t)
+			out, err := build(t, file, source).run("-test.run=^TestHunt$", "-simmutant="+m.in, fmt.Sprint("-sim=", mutantSchedules))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
@@ -108,11 +80,44 @@ func TestMutations(t *testing.T) {
 	t.Logf("%d mutations in %v", len(mutations), time.Since(began).Round(time.Second))
 }
 
+// source gives the file that a mutation is in, and its text with the mutation.
+func (m mutation) source(t *testing.T) (file, text string) {
+	t.Helper()
+	var files []string
+	for _, dir := range []string{".", "../snowflake"} {
+		found, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	marked := regexp.MustCompile(`(?m)^.*\S\s*// mutation: ` + regexp.QuoteMeta(m.at) + `$`)
+	n := 0
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := marked.FindAllIndex(b, -1); len(found) > 0 && !strings.HasSuffix(f, "_test.go") {
+			n += len(found)
+			file, text = f, string(b[:found[0][0]])+m.code+string(b[found[0][1]:])
+		}
+	}
+	if n != 1 {
+		t.Fatalf("%d lines are marked // mutation: %s; want one", n, m.at)
+	}
+	return file, text
+}
+
 // TestHunt is what a broken engine runs: it says which schedule is the first
 // with a duplicate, the combinations taking turns.
 func TestHunt(t *testing.T) {
-	if *simMutant == "" {
-		return
+	flagged := false
+	for _, arg := range os.Args {
+		flagged = flagged || strings.HasPrefix(arg, "-simmutant=")
+	}
+	if !flagged {
+		t.Skip("a tool for the mutations")
 	}
 	in := regexp.MustCompile(*simMutant)
 	combinations := slices.DeleteFunc(slices.Clone(safe), func(c combination) bool { return !in.MatchString(c.name) })
@@ -135,12 +140,12 @@ type testBinary string
 func build(t *testing.T, file, source string) testBinary {
 	t.Helper()
 	dir := t.TempDir()
-	here, err := os.Getwd()
+	original, err := filepath.Abs(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	replaced := filepath.Join(dir, file)
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {filepath.Join(here, file): replaced}})
+	replaced := filepath.Join(dir, filepath.Base(file))
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: replaced}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
 //go:build race
 
-package worker
+package worker_test
 
 const raceEnabled = true

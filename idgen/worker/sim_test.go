@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"flag"
@@ -12,11 +12,12 @@ import (
 	"testing"
 )
 
-// wild is clocks that nobody looks after; near is within M, less the life of a
-// message.
+// wild is clocks that nobody looks after; near is within what the quarantine
+// allows for, less the life of a message; tight is what NTP does.
 const (
-	wild = 400_000
-	near = 15_000
+	wild  = 400_000 / scale
+	near  = 15_000 / scale
+	tight = 1_000 / scale
 )
 
 // combination is what a registry and its surroundings may do at once.
@@ -30,27 +31,30 @@ var safe = []combination{
 	{"documents exist", faults{clocks: wild, jumps: true}},
 	{"documents exist, versions count", faults{clocks: wild, jumps: true, counter: true}},
 	{"documents exist, held slots are taken over at once", faults{clocks: wild, jumps: true, hasty: true}},
+	{"documents exist, another server answers that had all of them", faults{clocks: wild, jumps: true, identity: true, moves: true}},
 	{"documents missing, creation exclusive", faults{clocks: wild, jumps: true, missing: true}},
-	{"documents missing, several creators told ok, clocks within M", faults{clocks: near, missing: true, several: true, insert: true}},
+	{"documents missing, several creators told ok, clocks within a minute", faults{clocks: near, missing: true, several: true, insert: true}},
 	{"documents missing, several creators told ok, the registry declared new", faults{clocks: near, missing: true, several: true, insert: true, fresh: true}},
-	{"wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true}},
-	{"wiped, a put on a missing slot inserts, with the anchor, clocks within M", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true}},
-	{"an older copy after W+M away, clocks within M", faults{clocks: near, restores: true, waited: true}},
-	{"local state, documents exist", faults{clocks: wild, jumps: true, disk: true}},
-	{"local state, wiped, a put on a missing slot is refused, clocks within M", faults{clocks: near, wipes: true, disk: true}},
+	{"wiped, a put on a missing document is refused, clocks within a minute", faults{clocks: near, wipes: true}},
+	{"wiped, a put on a missing document inserts, clocks within a minute", faults{clocks: near, wipes: true, several: true, insert: true}},
+	{"wiped, a put on a missing document inserts, held slots are taken over at once", faults{clocks: near, wipes: true, several: true, insert: true, hasty: true}},
+	{"wiped, two lengths of the lease, clocks within seconds", faults{clocks: tight, wipes: true, leases: true}},
+	{"single documents deleted, a put on a missing document is refused, clocks within a minute", faults{clocks: near, deletes: true}},
+	{"an older copy after the quarantine, clocks within a minute", faults{clocks: near, restores: true, waited: true}},
+	{"failed over, the last seconds are lost, under another identity", faults{clocks: near, restores: true, lags: true, identity: true}},
+	{"a copy of a running process, from its next renewal on", faults{clocks: wild, clones: true}},
 }
 
 // broken is what remains impossible: where duplicates are found, and the
 // documentation says so.
 var broken = []combination{
-	{"wiped, a put on a missing slot inserts, no anchor", faults{clocks: near, wipes: true, several: true, insert: true}},
-	{"wiped, a put on a missing slot inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, anchor: true, staleWipe: true}},
-	{"wiped, clocks further apart than M", faults{clocks: wild, wipes: true}},
+	{"wiped, a put on a missing document inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, staleWipe: true}},
+	{"wiped, clocks further apart than a minute", faults{clocks: wild, wipes: true}},
+	{"wiped, two lengths of the lease, clocks within a minute", faults{clocks: near, wipes: true, leases: true}},
+	{"a single document deleted while a put on it is under way, which inserts", faults{clocks: near, deletes: true, several: true, insert: true}},
 	{"an older copy while owners live", faults{clocks: near, restores: true}},
-	{"asynchronous fail-over: the last seconds are lost", faults{clocks: near, restores: true, lags: true}},
+	{"failed over, the last seconds are lost, under the same identity", faults{clocks: near, restores: true, lags: true}},
 	{"compare-and-set that lies", faults{clocks: near, lies: true}},
-	{"an older copy of the local state", faults{clocks: near, disk: true, oldDisk: true}},
-	{"local state used by two processes", faults{clocks: near, disk: true, shared: true}},
 }
 
 var (

@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import (
 	"context"
@@ -6,291 +6,274 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
+	"math/bits"
+	"reflect"
 	"time"
+
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// proc is one process: the production engine on a simulated machine.
+// proc is one process: a snowflake generator and its keeper, as applications
+// have them, on a simulated machine.
 type proc struct {
 	w      *world
 	id     int
 	key    uint64
 	offset int64 // of its clock
-	disk   *disk
 
-	life   int
-	calls  uint64
-	rng    *stream // of the machine
-	birth  int64
-	paused int64
-	ctx    *simContext
-	next   func() (struct{}, bool) // nil: not running
+	lives   int
+	life    *life // nil: not running
+	paused  int64 // up to when
+	running *thread
+}
+
+// life is a process from its start to its end.
+type life struct {
+	name    string
+	calls   uint64
+	rng     *stream // of the machine
+	drawn   *stream // of what is issued
+	birth   int64
+	gen     *snowflake.Generator
+	keeper  *worker.Keeper // the generator's
+	threads []*thread
+	src     *life // whose memory it was started with
+	upTo    int64 // what both may issue
+}
+
+func (l *life) String() string { return l.name }
+
+// sharedWith gives the time up to which two lives issue the same: those of a
+// process and of its copy.
+func (l *life) sharedWith(o *life) int64 {
+	switch {
+	case l.src == o:
+		return l.upTo
+	case o.src == l:
+		return o.upTo
+	case l.src != nil && l.src == o.src:
+		return max(l.upTo, o.upTo)
+	}
+	return -1
+}
+
+// thread is a goroutine of a life, as a coroutine that gives way wherever it
+// waits.
+type thread struct {
+	next   func() (struct{}, bool)
 	end    func()
 	yield  func(struct{}) bool
 	ticket int // of the wait it is in
-
-	engine *engine
-	h      *holding
-	last   int64
-	drawn  *stream // of what is issued
+	user   bool
 }
 
 var errCrashed = errors.New("crashed")
 
-func (p *proc) start() {
-	if p.next != nil {
-		return
-	}
-	p.life++
-	p.calls, p.paused, p.birth, p.h = 0, 0, p.w.now, nil
-	p.rng = newStream(p.w.seed, 2, uint64(p.id), uint64(p.life))
-	p.drawn = newStream(p.w.seed, 3, uint64(p.id), uint64(p.life))
-	p.ctx = &simContext{}
-	slots := make([]int, p.w.slots)
-	for i := range slots {
-		slots[i] = i
-	}
-	p.engine = &engine{
-		timing: timingFor(time.Minute), slots: simSlots{p}, seed: p.key, owner: fmt.Sprintf("p%d.%d", p.id, p.life),
-		workers: func(context.Context) ([]int, error) { return slots, nil },
-		spares:  2, host: p, clock: &clock{}, log: silent,
-	}
-	if p.w.disk {
-		p.engine.state = simDisk{p}
-	}
-	p.engine.fresh = p.w.fresh && p.life == 1
-	if p.w.hasty {
-		p.engine.takeover = 0
-	}
-	p.next, p.end = iter.Pull(p.main)
-	p.resume()
-	life := p.life
-	p.w.at(p.w.now, func() { p.tick(life) })
+// layout has few ids in a millisecond, so that bursts go far ahead.
+func (s schedule) layout() snowflake.Layout {
+	return snowflake.Layout{Time: 41, Worker: bits.Len(uint(s.slots)) - 1, Sequence: 1, Epoch: simEpoch - 1<<24}
 }
+
+// config is what a process leases with.
+func (w *world) config(proc int) worker.Config {
+	cfg := worker.Config{Layout: w.layout().String(), Lease: time.Minute, Logger: silent}
+	if w.leases && proc%2 == 1 {
+		cfg.Lease = 10 * time.Second
+	}
+	return cfg
+}
+
+// scale is how much faster everything is in the simulation than it is: a lease
+// has fewer milliseconds then, and two who issue at once meet more often.
+const scale = 20
 
 var silent = slog.New(slog.DiscardHandler)
 
-// main is the life of a process, as Lease and its user have it.
-func (p *proc) main(yield func(struct{}) bool) {
-	p.yield = yield
-	defer func() {
-		if r := recover(); r != nil && r != errCrashed {
-			panic(r)
-		}
-	}()
-	for p.ctx.err == nil {
-		h, err := p.engine.acquire(p.ctx)
-		if err != nil {
-			p.sleep(p.ctx, time.Second)
-			continue
-		}
-		last := func() int64 { return p.last }
-		p.last = 0 // as a generator that was never asked says it
-		h.last.Store(&last)
-		if h.publish() != nil {
-			continue
-		}
-		p.w.tracef("p%d.%d holds slot %d from %s, bound %s", p.id, p.life, h.slot, clockTime(h.start), clockTime(h.bound))
-		p.h = h
-		h.hold(p.ctx, func(err error) {
-			p.w.tracef("p%d.%d ends with slot %d: %v", p.id, p.life, h.slot, err)
-		})
+// begin gives the process another life, which does nothing yet.
+func (p *proc) begin() *life {
+	p.lives++
+	l := &life{
+		name: fmt.Sprintf("p%d.%d", p.id, p.lives), birth: p.w.now,
+		rng:   newStream(p.w.seed, 2, uint64(p.id), uint64(p.lives)),
+		drawn: newStream(p.w.seed, 3, uint64(p.id), uint64(p.lives)),
 	}
+	p.life, p.paused = l, 0
+	cfg := p.w.config(p.id)
+	cfg.NewRegistry, cfg.Owner = p.w.fresh && p.lives == 1, l.name
+	open := func(context.Context) (worker.Source, error) {
+		src := worker.Source{Slots: simSlots{p}}
+		if p.w.identity {
+			src.Identity = simSlots{p}.identity
+		}
+		return src, nil
+	}
+	var err error
+	if l.gen, err = snowflake.New(p.w.layout(), open, cfg.On(p, scale, p.w.hasty)); err != nil {
+		panic(err)
+	}
+	l.keeper = (*worker.Keeper)(reflect.ValueOf(l.gen).Elem().FieldByName("keeper").UnsafePointer())
+	return l
 }
 
-func (p *proc) resume() {
-	if _, alive := p.next(); !alive {
-		p.next = nil
+func (p *proc) start() {
+	if p.life != nil {
+		return
+	}
+	l := p.begin()
+	p.thread(func() { p.use(l) }).user = true
+}
+
+// copyOf starts the process with another one's memory.
+func (p *proc) copyOf(o *proc) bool {
+	l := p.begin()
+	upTo, ok := l.keeper.CopyOf(o.life.keeper)
+	if !ok {
+		p.life = nil
+		return false
+	}
+	l.src, l.upTo = o.life, upTo.UnixMilli()
+	if o.life.src != nil {
+		l.src = o.life.src
+	}
+	p.thread(func() { p.use(l) }).user = true
+	return true
+}
+
+// thread starts a coroutine, at once.
+func (p *proc) thread(f func()) *thread {
+	t := &thread{}
+	t.next, t.end = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		defer func() {
+			if r := recover(); r != nil && r != errCrashed {
+				panic(r)
+			}
+		}()
+		f()
+	})
+	l := p.life
+	l.threads = append(l.threads, t)
+	p.w.at(p.w.now, func() { p.resume(l, t) })
+	return t
+}
+
+func (p *proc) resume(l *life, t *thread) {
+	if p.life == l {
+		p.running = t
+		t.next()
+		p.running = nil // what is asked of the machine now is asked by the world
 	}
 }
 
 func (p *proc) crash() {
-	if p.next != nil {
-		p.next = nil
-		p.ticket++
-		p.end()
+	if l := p.life; l != nil {
+		p.life = nil
+		for _, t := range l.threads {
+			t.ticket++
+			t.end()
+		}
 	}
 }
 
+// stop has the process give its worker id back and issue what it still can.
 func (p *proc) stop() {
-	if p.next != nil {
-		p.ctx.err = context.Canceled
+	if p.life != nil {
+		p.life.keeper.Stop()
 	}
 }
 
 // park gives way for some time, longer if the process is paused.
 func (p *proc) park(d int64) {
-	p.ticket++
-	p.wake(p.w.now+d, p.ticket)
-	if !p.yield(struct{}{}) {
+	t := p.running
+	t.ticket++
+	p.wake(p.life, t, p.w.now+d, t.ticket)
+	if !t.yield(struct{}{}) {
 		panic(errCrashed)
 	}
 }
 
-func (p *proc) wake(at int64, ticket int) {
+func (p *proc) wake(l *life, t *thread, at int64, ticket int) {
 	p.w.at(at, func() {
 		switch {
-		case ticket != p.ticket:
+		case ticket != t.ticket || p.life != l:
 		case p.paused > p.w.now:
-			p.wake(p.paused, ticket)
+			p.wake(l, t, p.paused, ticket)
 		default:
-			p.resume()
+			p.resume(l, t)
 		}
 	})
 }
 
-// tick issues ids now and then: reads the limit, marks, and looks again, with
-// time between.
-func (p *proc) tick(life int) {
-	w := p.w
-	if p.life != life || p.next == nil {
-		return
-	}
-	rng := p.drawn
-	again := func(d int64, f func()) {
-		w.at(max(w.now+d, p.paused), func() {
-			switch {
-			case p.life != life || p.next == nil:
-			case p.paused > w.now:
-				w.at(p.paused, f)
-			default:
-				f()
+// use draws ids now and then, a few or as many as can be borrowed.
+func (p *proc) use(l *life) {
+	layout := p.w.layout()
+	ended, end := context.WithCancel(context.Background())
+	end() // Next must not wait, for real time does not pass
+	last, rng := int64(0), l.drawn
+	for {
+		p.park(int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)] / scale)))
+		draws := 1 + rng.n(3)
+		if rng.chance(8) {
+			draws = rng.n(60_000 / scale)
+		}
+		var i issue
+		slot := -1
+		for range draws {
+			n := 1 + rng.n(2)
+			first, err := l.gen.Next(ended, n)
+			if err != nil {
+				break
 			}
-		})
-	}
-	defer again(int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)])), func() { p.tick(life) })
-	h := p.h
-	if h == nil {
-		return
-	}
-	limit := h.limit.Load()
-	from := max(p.last+1, h.start)
-	if rng.n(3) > 0 {
-		from = max(from, p.engine.clock.at(p.mono()))
-	}
-	to := from
-	if rng.chance(3) && from < limit {
-		to += int64(rng.n(int(limit - from + 1)))
-	}
-	if to > limit {
-		return
-	}
-	var gap [2]int64
-	for i := range gap {
-		if rng.chance(20) {
-			gap[i] = int64(rng.n(10_000))
+			if first <= last {
+				panic(fmt.Sprintf("%s: id %d after %d", l, first, last))
+			}
+			last = first + int64(n) - 1
+			parts, err := layout.Decompose(first)
+			if err != nil {
+				panic(err)
+			}
+			at := parts.Time.UnixMilli()
+			if parts.Worker != slot || at > i.to+1 {
+				p.w.record(slot, i)
+				slot, i = parts.Worker, issue{l, at, at}
+			}
+			i.to = at
 		}
-	}
-	who := fmt.Sprintf("p%d.%d", p.id, life)
-	check := func() {
-		if p.h == h && to <= h.limit.Load() {
-			w.record(h.slot, issue{h, who, from, to})
-		}
-	}
-	mark := func() {
-		if p.h != h || p.last >= from {
-			return
-		}
-		p.last = to
-		if gap[1] == 0 {
-			check()
-		} else {
-			again(gap[1], check)
-		}
-	}
-	if gap[0] == 0 {
-		mark()
-	} else {
-		again(gap[0], mark)
+		p.w.record(slot, i)
 	}
 }
 
-// The process is the engine's host.
+// The process is the keeper's host.
 
-func (p *proc) wall() int64 {
-	if p.rng.chance(500) {
-		p.park(int64(p.rng.n(100_000))) // stopped between any two lines
+func (p *proc) Wall() time.Time {
+	if p.running != nil && !p.running.user && p.life.rng.chance(500) {
+		p.park(int64(p.life.rng.n(100_000 / scale))) // stopped between any two lines
 	}
-	return p.w.now + p.offset
+	return time.UnixMilli(p.w.now + p.offset)
 }
 
-func (p *proc) mono() time.Duration { return ms(p.w.now - p.birth) }
-func (p *proc) random() uint64      { return p.rng.next() }
+func (p *proc) Mono() time.Duration {
+	if p.running != nil && p.running.user && p.life.drawn.chance(200) {
+		p.park(int64(p.life.drawn.n(20_000 / scale)))
+	}
+	return time.Duration(p.w.now-p.life.birth) * time.Millisecond
+}
 
-func (p *proc) sleep(ctx context.Context, d time.Duration) error {
+func (p *proc) Random() uint64 { return p.life.rng.next() }
+func (p *proc) Start(f func()) { p.thread(f) }
+
+func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	for d > 0 && ctx.Err() == nil { // in short stretches, so that a stop is noticed
-		part := min(d, 2*time.Second)
+		part := min(d, 2*time.Second/scale)
 		p.park(part.Milliseconds())
 		d -= part
 	}
 	return ctx.Err()
 }
 
-func (p *proc) each(n int, f func(int)) {
-	for i := range n {
-		f(i)
-	}
-}
-
 // call is the stream of one call to the registry.
 func (p *proc) call() *stream {
-	p.calls++
-	return newStream(p.w.seed, 4, uint64(p.id), uint64(p.life), p.calls)
-}
-
-// simContext ends when the process is asked to stop.
-type simContext struct{ err error }
-
-func (c *simContext) Deadline() (time.Time, bool) { return time.Time{}, false }
-func (c *simContext) Done() <-chan struct{}       { return nil }
-func (c *simContext) Err() error                  { return c.err }
-func (c *simContext) Value(any) any               { return nil }
-
-// disk is what survives a process.
-type disk struct {
-	rec     record
-	has     bool
-	history []diskChange
-}
-
-type diskChange struct {
-	at  int64
-	rec record
-	has bool
-}
-
-func (d *disk) put(at int64, rec record, has bool) {
-	d.rec, d.has = rec, has
-	d.history = append(d.history, diskChange{at, rec, has})
-}
-
-func (d *disk) setBack(at int64) {
-	for _, c := range slices.Backward(d.history) {
-		if c.at <= at {
-			d.rec, d.has = c.rec, c.has
-			return
-		}
-	}
-}
-
-// simDisk is the way of a process to its disk. A crash may come before or
-// after anything is durable.
-type simDisk struct{ p *proc }
-
-func (d simDisk) load() (record, bool, error) { return d.p.disk.rec, d.p.disk.has, nil }
-func (d simDisk) save(rec record) error       { d.write(rec, true); return nil }
-func (d simDisk) remove() error               { d.write(record{}, false); return nil }
-
-func (d simDisk) write(rec record, has bool) {
-	p := d.p
-	d.delay()
-	p.disk.put(p.w.now, rec, has)
-	p.w.tracef("p%d.%d disk: slot %d, hw %s, reserved %s, %v", p.id, p.life, rec.Slot, clockTime(rec.HW), clockTime(rec.Reserved), has)
-	d.delay()
-}
-
-func (d simDisk) delay() {
-	if d.p.rng.chance(20) {
-		d.p.park(int64(d.p.rng.n(3_000)))
-	}
+	p.life.calls++
+	return newStream(p.w.seed, 4, uint64(p.id), uint64(p.lives), p.life.calls)
 }

@@ -1,11 +1,14 @@
-package worker
+package worker_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // faults are the switches of the simulation.
@@ -14,156 +17,187 @@ type faults struct {
 	jumps     bool  // clocks jump while running, as far as that
 	missing   bool  // documents are missing at the start
 	several   bool  // creators at the same time are all told ok
-	insert    bool  // a put on a missing slot writes, whatever it expected
-	anchor    bool  // the registry has an anchor
-	counter   bool  // versions count from 1 again when a slot is created again, else they are the content
+	insert    bool  // a put on a missing document writes, whatever it expected
+	identity  bool  // the registry tells its servers apart
+	moves     bool  // another server answers, with all that the one before had
+	counter   bool  // versions count from 1 again when a document is created again, else they are the content
 	wipes     bool  // the registry loses everything while owners live
 	staleWipe bool  // reads are stale across a wipe, too
+	deletes   bool  // single documents are lost
 	restores  bool  // an older copy comes back at once
-	waited    bool  // ... only after the registry was away for W+M
+	waited    bool  // ... only after the registry was away for the quarantine
 	lags      bool  // ... of some seconds ago, as a replica's that writes reach later
 	lies      bool  // compare-and-set says ok without comparing
-	disk      bool  // processes keep local state
-	oldDisk   bool  // ... of which an older copy comes back
-	shared    bool  // ... which two processes use at once
 	fresh     bool  // processes start the first time with the registry declared new
-	hasty     bool  // a held slot is taken over as soon as its bound is over: T is a courtesy
+	hasty     bool  // a held slot is taken over as soon as its bound is over: the grace is a courtesy
+	clones    bool  // a copy of a running process is started beside it
+	leases    bool  // processes have two lengths of the lease
 }
 
 const (
-	life    = 20_000 // the longest a message lives
-	timeout = 5_000  // after which a call is given up
+	messageLife = 20_000 / scale // the longest a message lives
+	timeout     = 5_000 / scale  // after which a call is given up
 )
 
-// slotText is a slot's content with its version; a zero one is missing.
-type slotText struct {
-	doc Doc
-	ver Version
+// document is a slot's content with its version; a zero one is missing.
+type document struct {
+	doc worker.Doc
+	ver worker.Version
 }
 
-// change is one state of a slot in the past.
+// record is all that was ever in one place of the registry.
+type record struct {
+	now     document
+	past    []change
+	phantom document // content of a refused write, which is served with its own version
+	count   int      // of writes since it was created last
+	created int64    // when that was
+	lost    int64    // when it was lost, or set back: reads show nothing from before
+}
+
 type change struct {
 	at int64
-	slotText
+	document
 }
 
 // simRegistry is the registry, as it is at one moment of virtual time.
 type simRegistry struct {
-	w       *world
-	slots   []slotText
-	history [][]change
-	phantom []slotText // content of a refused write, which is served with its own version
-	counts  []int
-	anchor  int
-	anchors []int64 // when each began
-	created []int64 // when each slot was created last
-	wiped   int64
-	away    int64 // up to when nothing is answered
-	refuses int64 // up to when right versions are refused
+	w        *world
+	records  []record // of the slots, and the registry's own
+	identity int      // of the server that answers
+	away     int64    // up to when nothing is answered
+	refuses  int64    // up to when right versions are refused
+
+	trap func(slot int) // what happens while the next take is under way
 }
 
 func newSimRegistry(w *world, slots int) *simRegistry {
-	r := &simRegistry{w: w, slots: make([]slotText, slots), history: make([][]change, slots), phantom: make([]slotText, slots),
-		counts: make([]int, slots), anchors: []int64{w.now}, created: make([]int64, slots), wiped: -1}
-	for i := range slots {
-		r.history[i] = []change{{w.now, slotText{}}}
-		if !w.missing {
-			r.set(i, Doc{Nonce: "before", HW: w.now - 1, Free: true})
+	r := &simRegistry{w: w, records: make([]record, slots+1)}
+	for i := range r.records {
+		rec := &r.records[i]
+		rec.created, rec.past = -messageLife, []change{{at: w.now}}
+		if w.missing {
+			continue
 		}
-		r.created[i] = -life
+		d := worker.Doc{Nonce: "before", HighWater: time.UnixMilli(w.now - 1), Free: true, Registry: "r"}
+		if i == slots {
+			d.Nonce, d.Owner = "r", w.config(0).Terms()+"; slots made: "+strconv.Itoa(slots)
+		}
+		if w.identity {
+			d.Registry = "of another server"
+		}
+		r.set(i, d)
+		rec.created = -messageLife
 	}
 	return r
 }
 
-func (r *simRegistry) set(slot int, d Doc) {
-	if r.slots[slot].ver == "" {
-		r.created[slot] = r.w.now
-		r.counts[slot] = 0
+// at is where a slot's document is; the registry's own comes last.
+func (r *simRegistry) at(slot int) int {
+	if slot == worker.RegistrySlot {
+		return len(r.records) - 1
 	}
-	r.counts[slot]++
-	r.slots[slot] = slotText{d, r.version(slot, d)}
-	r.history[slot] = append(r.history[slot], change{r.w.now, r.slots[slot]})
-	r.w.tracef("slot %d = %s", slot, show(d))
+	return slot
 }
 
-func (r *simRegistry) version(slot int, d Doc) Version {
-	if r.w.counter {
-		return Version(strconv.Itoa(r.counts[slot]))
+func (r *simRegistry) set(i int, d worker.Doc) {
+	rec := &r.records[i]
+	if rec.now.ver == "" {
+		rec.created, rec.count = r.w.now, 0
 	}
-	return Version(d.Nonce + strconv.FormatInt(d.HW, 36) + strconv.FormatBool(d.Free) + d.Anchor)
+	rec.count++
+	rec.now = document{d, r.version(rec, d)}
+	rec.past = append(rec.past, change{r.w.now, rec.now})
+	r.w.tracef("slot %d = %s", i, show(d))
+}
+
+func (r *simRegistry) version(rec *record, d worker.Doc) worker.Version {
+	if r.w.counter {
+		return worker.Version(strconv.Itoa(rec.count))
+	}
+	return worker.Version(d.Nonce + strconv.FormatInt(d.HighWater.UnixMilli(), 36) + strconv.FormatBool(d.Free) + d.Registry + d.Owner)
 }
 
 // apply is a put's arrival.
-func (r *simRegistry) apply(rng *stream, slot int, d Doc, expected Version) (Version, Result) {
-	cur := r.slots[slot]
-	ok := cur.ver == expected
+func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result) {
+	rec := &r.records[i]
+	ok := rec.now.ver == expected
 	switch {
 	case r.w.now < r.away:
-		return "", Unknown
+		return "", worker.Unknown
 	case r.w.lies:
 		ok = true
-	case r.w.several && r.w.now-r.created[slot] < 300 && (expected == "" || r.w.insert):
+	case r.w.several && r.w.now-rec.created < 300/scale && (expected == "" || r.w.insert):
 		ok = true // created a moment ago by somebody else who was told ok, too
-	case cur.ver == "" && r.w.insert:
+	case rec.now.ver == "" && r.w.insert:
 		ok = true
 	case ok && (r.w.now < r.refuses || rng.chance(100)):
 		ok = false
 	}
 	if !ok {
-		if r.w.counter {
-			return "", Refused
+		if !r.w.counter {
+			rec.phantom = document{d, r.version(rec, d)}
 		}
-		r.phantom[slot] = slotText{d, r.version(slot, d)}
-		return "", Refused
+		return "", worker.Refused
 	}
-	r.set(slot, d)
-	return r.slots[slot].ver, OK
+	r.set(i, d)
+	return rec.now.ver, worker.OK
 }
 
 // read is a get's arrival.
-func (r *simRegistry) read(rng *stream, slot int) slotText {
-	if p := r.phantom[slot]; p.ver != "" && rng.chance(30) {
-		return p
+func (r *simRegistry) read(rng *stream, i int) document {
+	rec := &r.records[i]
+	if rec.phantom.ver != "" && rng.chance(30) {
+		return rec.phantom
+	}
+	if r.w.staleWipe && rec.lost > 0 && r.w.now-rec.lost < 30_000/scale && rng.chance(3) {
+		before := slices.IndexFunc(rec.past, func(c change) bool { return c.at == rec.lost }) - 1
+		return rec.past[max(before, 0)].document
 	}
 	if !rng.chance(6) {
-		return r.slots[slot]
+		return rec.now
 	}
 	// A state up to a minute old, or one change back.
-	h := r.history[slot]
-	i := max(0, len(h)-1-rng.n(3))
+	at := max(0, len(rec.past)-1-rng.n(3))
 	if rng.chance(4) {
-		i = rng.n(len(h))
+		at = rng.n(len(rec.past))
 	}
 	if !r.w.staleWipe {
-		for i < len(h)-1 && h[i].at < r.wiped {
-			i++
+		for at < len(rec.past)-1 && rec.past[at].at < rec.lost {
+			at++
 		}
 	}
-	return h[i].slotText
+	return rec.past[at].document
 }
 
 func (r *simRegistry) wipe() {
 	r.w.tracef("the registry is wiped")
-	r.wiped = r.w.now
-	for i := range r.slots {
-		r.slots[i], r.phantom[i] = slotText{}, slotText{}
-		r.history[i] = append(r.history[i], change{r.w.now, slotText{}})
+	for i := range r.records {
+		r.remove(i)
 	}
-	r.anchors = append(r.anchors, r.w.now)
-	r.anchor++
 }
 
-// restore brings back the content of an earlier time.
+// remove loses one document.
+func (r *simRegistry) remove(i int) {
+	r.w.tracef("slot %d is missing", i)
+	rec := &r.records[i]
+	rec.now, rec.phantom, rec.lost = document{}, document{}, r.w.now
+	rec.past = append(rec.past, change{at: r.w.now})
+}
+
+// restore brings back the content of an earlier time, on another server if
+// the registry tells them apart.
 func (r *simRegistry) restore(at int64) {
 	r.w.tracef("the registry is set back to %s", clockTime(at))
-	for i, h := range r.history {
-		j := len(h) - 1
-		for j > 0 && h[j].at > at {
+	r.identity++
+	for i := range r.records {
+		rec := &r.records[i]
+		j := len(rec.past) - 1
+		for j > 0 && rec.past[j].at > at {
 			j--
 		}
-		r.slots[i] = h[j].slotText
-		r.history[i] = append(r.history[i], change{r.w.now, r.slots[i]})
-		r.wiped = r.w.now
+		rec.now, rec.phantom, rec.lost = rec.past[j].document, document{}, r.w.now
+		rec.past = append(rec.past, change{r.w.now, rec.now})
 	}
 }
 
@@ -172,30 +206,35 @@ type simSlots struct{ p *proc }
 
 var errLost = errors.New("no answer")
 
-func (s simSlots) Get(_ context.Context, slot int) (Doc, Version, error) {
+func (s simSlots) Get(_ context.Context, slot int) (worker.Doc, worker.Version, error) {
 	p, r := s.p, s.p.w.registry
 	rng := p.call()
-	if rng.chance(50) || p.w.now < r.away {
-		p.park(timeout)
-		return Doc{}, "", errLost
+	often := 50
+	if slot == worker.RegistrySlot {
+		often = 30
 	}
-	p.park(int64(rng.n(40)))
-	t := r.read(rng, slot)
-	p.park(int64(rng.n(40)))
+	if rng.chance(often) || p.w.now < r.away {
+		p.park(timeout)
+		return worker.Doc{}, "", errLost
+	}
+	p.park(int64(rng.n(40 / scale)))
+	t := r.read(rng, r.at(slot))
+	p.park(int64(rng.n(40 / scale)))
 	if p.w.now < r.away {
-		return Doc{}, "", errLost
+		return worker.Doc{}, "", errLost
 	}
 	return t.doc, t.ver, nil
 }
 
-func (s simSlots) Put(_ context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
 	p, w := s.p, s.p.w
 	rng := p.call()
 	var (
-		v     Version
-		res   = Unknown
-		sent  = int64(rng.n(60))
-		reply = int64(rng.n(60))
+		at    = w.registry.at(slot)
+		v     worker.Version
+		res   = worker.Unknown
+		sent  = int64(rng.n(60 / scale))
+		reply = int64(rng.n(60 / scale))
 		lost  bool
 	)
 	switch rng.n(60) {
@@ -204,59 +243,58 @@ func (s simSlots) Put(_ context.Context, slot int, d Doc, expected Version) (Ver
 	case 1, 2: // the reply is lost
 		reply = -1
 	case 3, 4: // the request arrives when nobody waits for its reply any more
-		sent, reply = timeout+int64(rng.n(life-timeout)), -1
-	case 5: // the reply comes late
+		sent, reply = timeout+int64(rng.n(messageLife-timeout)), -1
+	case 5, 6: // the reply comes late
 		reply = timeout + int64(rng.n(8*timeout))
-	case 6: // the request arrives twice
-		again := int64(rng.n(life))
-		w.at(w.now+again, func() { w.registry.apply(rng, slot, d, expected) })
+	case 7: // the request arrives twice
+		again := int64(rng.n(messageLife))
+		w.at(w.now+again, func() { w.registry.apply(rng, at, d, expected) })
 	}
-	owner := p.life
-	w.tracef("p%d.%d puts %d = %s", p.id, owner, slot, show(d))
+	from := p.life
+	if trap := w.registry.trap; trap != nil && !d.Free {
+		w.registry.trap = nil
+		w.at(w.now, func() { trap(at) })
+	}
+	w.tracef("%s puts %d = %s", from, at, show(d))
 	if !lost {
 		w.at(w.now+sent, func() {
-			v, res = w.registry.apply(rng, slot, d, expected)
-			w.tracef("p%d.%d put of slot %d, hw %s: %s", p.id, owner, slot, clockTime(d.HW), res)
+			v, res = w.registry.apply(rng, at, d, expected)
+			w.tracef("%s put of slot %d, %s: %s", from, at, show(d), res)
 		})
 	}
 	if lost || reply < 0 {
 		p.park(timeout)
-		return "", Unknown, errLost
+		return "", worker.Unknown, errLost
 	}
 	p.park(sent + reply)
-	if res == Unknown {
-		return "", Unknown, errLost
+	if res == worker.Unknown {
+		return "", worker.Unknown, errLost
 	}
 	return v, res, nil
 }
 
-func (s simSlots) Anchor(context.Context) (string, error) {
+// identity tells the servers apart.
+func (s simSlots) identity(context.Context) (string, error) {
 	p, r := s.p, s.p.w.registry
-	if !p.w.anchor {
-		return "", nil
-	}
 	rng := p.call()
-	p.park(int64(rng.n(40)))
-	if p.w.now < r.away {
+	p.park(int64(rng.n(40 / scale)))
+	if rng.chance(50) || p.w.now < r.away {
 		return "", errLost
 	}
-	n := r.anchor
-	if p.w.staleWipe && n > 0 && p.w.now-r.anchors[n] < 30_000 && rng.chance(3) {
-		n--
-	}
-	p.park(int64(rng.n(40)))
-	return strconv.Itoa(n), nil
+	text := strconv.Itoa(r.identity)
+	p.park(int64(rng.n(40 / scale)))
+	return text, nil
 }
 
 // show is a document as traces have it.
-type show Doc
+type show worker.Doc
 
 func (d show) String() string {
 	state := "held"
 	if d.Free {
 		state = "free"
 	}
-	return fmt.Sprintf("{%.6s %s %s}", d.Nonce, clockTime(d.HW), state)
+	return fmt.Sprintf("{%.6s %s %s in %.6s}", d.Nonce, clockTime(d.HighWater.UnixMilli()), state, d.Registry)
 }
 
 // clockTime is virtual time, shown from the start of the schedule.

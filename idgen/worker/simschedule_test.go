@@ -1,4 +1,4 @@
-package worker
+package worker_test
 
 import "slices"
 
@@ -27,12 +27,12 @@ type schedule struct {
 
 func newSchedule(f faults, seed uint64) schedule {
 	rng := newStream(seed)
-	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 + rng.n(3), horizon: 200_000 + int64(rng.n(500_000))}
+	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 << rng.n(3), horizon: (200_000 + int64(rng.n(500_000))) / scale}
 	add := func(kind string, proc int, amount int64) {
 		s.actions = append(s.actions, action{simEpoch + int64(rng.n(int(s.horizon))), kind, proc, amount})
 	}
 	for p := range s.procs {
-		s.actions = append(s.actions, action{simEpoch + int64(rng.n(30_000)), "start", p, 0})
+		s.actions = append(s.actions, action{simEpoch + int64(rng.n(30_000/scale)), "start", p, 0})
 		for range 1 + rng.n(4) {
 			add([]string{"crash", "crash", "stop"}[rng.n(3)], p, 0)
 		}
@@ -40,7 +40,7 @@ func newSchedule(f faults, seed uint64) schedule {
 			add("start", p, 0)
 		}
 		for range rng.n(4) {
-			add("pause", p, int64(rng.n([]int{10_000, 100_000, 300_000}[rng.n(3)])))
+			add("pause", p, int64(rng.n([]int{10_000, 100_000, 300_000}[rng.n(3)]/scale)))
 		}
 		if f.jumps {
 			for range rng.n(3) {
@@ -50,29 +50,44 @@ func newSchedule(f faults, seed uint64) schedule {
 		for range rng.n(3) {
 			add("restart", p, 0)
 		}
-		if f.oldDisk {
-			add("restart on an older disk", p, int64(rng.n(120_000)))
+		if f.clones {
+			add("copy", p, 0)
 		}
 	}
 	aways := rng.n(3)
-	if f.disk {
-		aways += 2
-	}
 	for range aways {
-		add("away", 0, int64(rng.n([]int{15_000, 150_000}[rng.n(2)])))
+		add("away", 0, int64(rng.n([]int{15_000, 150_000}[rng.n(2)]/scale)))
 	}
 	for range rng.n(3) {
-		add("refuse", 0, int64(rng.n(20_000)))
+		add("refuse", 0, int64(rng.n(20_000/scale)))
 	}
+	// The worst moments are while a put is under way, when a process wakes up
+	// that sleeps until its quarantine is over, or longer than its bound.
 	if f.wipes {
-		for range 1 + rng.n(3) {
-			add("wipe", 0, 0)
+		for range 1 + rng.n(4) {
+			add([]string{"wipe", "wipe at a take"}[rng.n(2)], 0, 0)
+			if near := s.actions[rng.n(len(s.actions))]; near.kind == "pause" {
+				s.actions[len(s.actions)-1].at = near.at + near.amount - 1
+			}
+		}
+		for range rng.n(6) {
+			add("doze", rng.n(s.procs), int64(rng.n(10)))
+		}
+	}
+	if f.deletes {
+		for range 1 + rng.n(4) {
+			add([]string{"delete", "delete at a take"}[rng.n(2)], 0, int64(rng.n(s.slots)))
+		}
+	}
+	if f.moves {
+		for range 1 + rng.n(2) {
+			add("another identity", 0, 0)
 		}
 	}
 	if f.restores {
-		age := 200_000
+		age := 200_000 / scale
 		if f.lags {
-			age = 5_000
+			age = 5_000 / scale
 		}
 		for range 1 + rng.n(2) {
 			add("restore", 0, int64(rng.n(age)))

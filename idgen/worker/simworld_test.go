@@ -1,10 +1,12 @@
-package worker
+package worker_test
 
 import (
 	"container/heap"
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // world runs one schedule in virtual time, without goroutines: a process is a
@@ -42,10 +44,9 @@ func (q *eventQueue) Pop() any {
 	return e
 }
 
-// issue is a stretch of timestamps that one holding of a slot put into ids.
+// issue is a stretch of timestamps that one life of a process put into ids.
 type issue struct {
-	by       *holding
-	who      string
+	by       *life
 	from, to int64
 }
 
@@ -57,12 +58,7 @@ func run(s schedule, trace *strings.Builder) string {
 		rng := newStream(s.seed, 1, uint64(i))
 		p := &proc{w: w, id: i, key: rng.next()}
 		if s.clocks > 0 {
-			p.offset = int64(rng.n(int(2*s.clocks))) - s.clocks
-		}
-		if s.shared && i > 0 {
-			p.disk = w.procs[0].disk
-		} else {
-			p.disk = &disk{}
+			p.offset = s.clock(rng)
 		}
 		w.procs = append(w.procs, p)
 	}
@@ -86,6 +82,17 @@ func run(s schedule, trace *strings.Builder) string {
 	return w.dup
 }
 
+// clock is how far a machine's clock is off: as far as can be, now and then.
+func (s schedule) clock(rng *stream) int64 {
+	switch rng.n(6) {
+	case 0:
+		return s.clocks
+	case 1:
+		return -s.clocks
+	}
+	return int64(rng.n(int(2*s.clocks))) - s.clocks
+}
+
 func (w *world) at(at int64, do func()) {
 	w.steps++
 	heap.Push(&w.events, event{at, w.steps, do})
@@ -102,7 +109,7 @@ func (w *world) tracef(format string, args ...any) {
 func (w *world) act(a action) {
 	p := w.procs[a.proc]
 	if a.kind != "wipe" && a.kind != "restore" {
-		w.tracef("p%d: %s %v", a.proc, a.kind, ms(a.amount))
+		w.tracef("p%d: %s %v", a.proc, a.kind, time.Duration(a.amount)*time.Millisecond)
 	}
 	switch a.kind {
 	case "start":
@@ -127,28 +134,60 @@ func (w *world) act(a action) {
 			w.registry.restore(from)
 			return
 		}
-		away := timingFor(time.Minute)
-		w.registry.away = max(w.registry.away, w.now+away.bound+away.skew)
+		w.registry.away = max(w.registry.away, w.now+120_000/scale)
 		w.at(w.registry.away, func() { w.registry.restore(from) })
 	case "restart":
 		p.crash()
 		p.start()
-	case "restart on an older disk":
-		p.crash()
-		p.disk.setBack(w.now - a.amount)
-		p.start()
+	case "delete":
+		w.registry.remove(int(a.amount))
+	case "wipe at a take":
+		w.registry.trap = func(int) { w.registry.wipe() }
+	case "delete at a take":
+		w.registry.trap = w.registry.remove
+	case "doze":
+		if p.life != nil {
+			if st := p.life.keeper.Status(); st.Phase == worker.Waiting {
+				p.paused = max(p.paused, st.Start.UnixMilli()-p.offset+a.amount-2)
+			}
+		}
+	case "another identity":
+		w.registry.identity++
+	case "copy":
+		w.copies(p)
 	}
 }
 
-// record notes that a holding issued ids, and whether somebody else did.
+// copies starts a copy of a process on another machine, as a snapshot that was
+// taken of its virtual machine is.
+func (w *world) copies(of *proc) {
+	if of.life == nil {
+		return
+	}
+	rng := newStream(w.seed, 5, uint64(of.id), uint64(w.now))
+	p := &proc{w: w, id: len(w.procs), key: of.key, offset: of.offset}
+	if rng.chance(2) {
+		p.offset = w.clock(rng)
+	}
+	if p.copyOf(of) {
+		w.procs = append(w.procs, p)
+	}
+}
+
+// record notes that a life issued ids, and whether another did.
 func (w *world) record(slot int, i issue) {
-	w.tracef("%s issues in slot %d: %s … %s", i.who, slot, clockTime(i.from), clockTime(i.to))
+	if slot < 0 {
+		return
+	}
+	w.tracef("%s issues in slot %d: %s … %s", i.by, slot, clockTime(i.from), clockTime(i.to))
 	for _, o := range w.issued[slot] {
-		if o.by != i.by && o.from <= i.to && i.from <= o.to && w.dup == "" {
-			w.dup = fmt.Sprintf("slot %d: %s issued %s … %s, %s issued %s … %s",
-				slot, o.who, clockTime(o.from), clockTime(o.to), i.who, clockTime(i.from), clockTime(i.to))
-			w.tracef("DUPLICATE in %s", w.dup)
+		from, to := max(o.from, i.from), min(o.to, i.to)
+		if o.by == i.by || from > to || w.dup != "" || to <= o.by.sharedWith(i.by) {
+			continue
 		}
+		w.dup = fmt.Sprintf("slot %d: %s issued %s … %s, %s issued %s … %s",
+			slot, o.by, clockTime(o.from), clockTime(o.to), i.by, clockTime(i.from), clockTime(i.to))
+		w.tracef("DUPLICATE in %s", w.dup)
 	}
 	w.issued[slot] = append(w.issued[slot], i)
 }

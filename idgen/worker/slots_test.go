@@ -1,12 +1,8 @@
 package worker
 
 import (
-	"context"
-	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestDocRoundTrip(t *testing.T) {
@@ -15,10 +11,10 @@ func TestDocRoundTrip(t *testing.T) {
 		text string
 	}{
 		{Initial(), `{"nonce":"initial","hw":0,"free":true}`},
-		{Doc{Nonce: "ab", HW: 1700000000000, Owner: "shop-1:42"}, `{"nonce":"ab","hw":1700000000000,"free":false,"owner":"shop-1:42"}`},
-		{Doc{Nonce: "ab", HW: 0, Free: true}, `{"nonce":"ab","hw":0,"free":true}`},
-		{Doc{Nonce: "ab", HW: 1<<63 - 1}, `{"nonce":"ab","hw":9223372036854775807,"free":false}`},
-		{Doc{Nonce: "ab", HW: 1, Owner: `a "b" <c> é`}, `{"nonce":"ab","hw":1,"free":false,"owner":"a \"b\" \u003cc\u003e é"}`},
+		{Doc{Nonce: "ab", HighWater: at(1700000000000), Owner: "shop-1:42"}, `{"nonce":"ab","hw":1700000000000,"free":false,"owner":"shop-1:42"}`},
+		{Doc{Nonce: "ab", HighWater: at(0), Free: true, Registry: "r"}, `{"nonce":"ab","hw":0,"free":true,"registry":"r"}`},
+		{Doc{Nonce: "ab", HighWater: at(1<<63 - 1)}, `{"nonce":"ab","hw":9223372036854775807,"free":false}`},
+		{Doc{Nonce: "ab", HighWater: at(1), Owner: `a "b" <c> é`}, `{"nonce":"ab","hw":1,"free":false,"owner":"a \"b\" \u003cc\u003e é"}`},
 	} {
 		if got := tt.doc.Encode(); got != tt.text {
 			t.Errorf("%+v: %s; want %s", tt.doc, got, tt.text)
@@ -28,9 +24,12 @@ func TestDocRoundTrip(t *testing.T) {
 		}
 	}
 	// An owner that is no text must not keep a worker id from being taken.
-	d := Doc{Nonce: "ab", HW: 1, Owner: "a\xffb"}
+	d := Doc{Nonce: "ab", HighWater: at(1), Owner: "a\xffb"}
 	if got, err := ParseDoc(d.Encode()); err != nil || got.Owner != "a?b" {
 		t.Errorf("%s: %+v, %v", d.Encode(), got, err)
+	}
+	if got, err := ParseDoc(Doc{Nonce: "ab"}.Encode()); err != nil || !got.HighWater.Equal(at(0)) {
+		t.Errorf("without a time: %+v, %v", got, err)
 	}
 }
 
@@ -85,7 +84,7 @@ func FuzzParseDoc(f *testing.F) {
 		f.Add(text)
 	}
 	f.Add(Initial().Encode())
-	f.Add(Doc{Nonce: "ab", HW: 1700000000000, Owner: "shop-1:42", Anchor: "x"}.Encode())
+	f.Add(Doc{Nonce: "ab", HighWater: at(1700000000000), Owner: "shop-1:42", Registry: "x"}.Encode())
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := ParseDoc(text)
 		if err != nil {
@@ -94,7 +93,7 @@ func FuzzParseDoc(f *testing.F) {
 			}
 			return
 		}
-		if d.Nonce == "" || d.HW < 0 {
+		if d.Nonce == "" || d.HighWater.Before(at(0)) {
 			t.Errorf("%q: %+v", text, d)
 		}
 		again, err := ParseDoc(d.Encode())
@@ -104,71 +103,13 @@ func FuzzParseDoc(f *testing.F) {
 	})
 }
 
-func TestDocSame(t *testing.T) {
-	d := Doc{Nonce: "ab", HW: 7, Free: true, Owner: "me"}
-	for _, tt := range []struct {
-		e    Doc
-		want bool
-	}{
-		{d, true},
-		{Doc{"ab", 7, true, "you", ""}, true},
-		{Doc{"ab", 7, true, "", ""}, true},
-		{Doc{"cd", 7, true, "me", ""}, false},
-		{Doc{"ab", 8, true, "me", ""}, false},
-		{Doc{"ab", 7, false, "me", ""}, false},
-		{Doc{}, false},
-	} {
-		if d.Same(tt.e) != tt.want || tt.e.Same(d) != tt.want {
-			t.Errorf("%+v and %+v are the same: %v", d, tt.e, !tt.want)
-		}
-	}
-	if !Initial().IsInitial() || d.IsInitial() || (Doc{}).IsInitial() {
-		t.Error("which document is the initial one")
-	}
-}
-
 func TestResultString(t *testing.T) {
 	for r, want := range map[Result]string{OK: "ok", Refused: "refused", Unknown: "unknown", 17: "unknown", -1: "unknown"} {
 		if r.String() != want {
 			t.Errorf("%d: %s; want %s", int(r), r, want)
 		}
 	}
-	if (Result(0)) == OK {
-		t.Error("a result that nobody set is OK")
+	if (Result(0)) != Unknown {
+		t.Error("a result that nobody set is taken for an answer")
 	}
-}
-
-// witness is Slots with an anchor that hangs.
-type witness struct{ *fake }
-
-func (witness) Anchor(ctx context.Context) (string, error) {
-	<-ctx.Done()
-	return "", ctx.Err()
-}
-
-func TestTimedCalls(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := newFake(1)
-		f.set(fakeFaults{hangs: true})
-		s := timed{witness{f}, 3 * time.Second}
-		for name, call := range map[string]func(ctx context.Context) error{
-			"Get":    func(ctx context.Context) error { _, _, err := s.Get(ctx, 0); return err },
-			"Put":    func(ctx context.Context) error { _, _, err := s.Put(ctx, 0, Initial(), ""); return err },
-			"Anchor": func(ctx context.Context) error { _, err := s.Anchor(ctx); return err },
-		} {
-			for _, own := range []time.Duration{time.Second, time.Minute} {
-				ctx, cancel := context.WithTimeout(t.Context(), own)
-				began := time.Now()
-				err := call(ctx)
-				if took := time.Since(began); !errors.Is(err, context.DeadlineExceeded) || took != min(own, 3*time.Second) {
-					t.Errorf("%s under %v: %v after %v", name, own, err, took)
-				}
-				cancel()
-			}
-		}
-		f.set(fakeFaults{})
-		if a, err := (timed{f, time.Second}).Anchor(t.Context()); a != "" || err != nil {
-			t.Errorf("Slots without an anchor: %q, %v", a, err)
-		}
-	})
 }

@@ -8,37 +8,59 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
-// Source is an opened place where worker ids come from. If Slots is an
-// Anchorer its anchor is watched; if it is an io.Closer it is closed when the
-// lease, and every successor of it, is over.
+// Source is an opened place where worker ids come from. Only Slots is needed.
 type Source struct {
 	Slots Slots
 
-	// Workers, if set, names the only worker ids this source may use, asked
-	// before every search. Nil: every one that the layout has room for.
-	Workers func(ctx context.Context) ([]int, error)
+	// Name says in logs and errors where the registry is, without secrets, such
+	// as "Nacos n1:8848, namespace shop, service leafsql".
+	Name string
 
-	// Last, if set, is a hint which worker id this instance had before. It is
-	// tried first and proves nothing.
+	// Identity, if set, gives a text that is another one whenever what the
+	// registry holds may be older than the truth: the uuid of the server that
+	// answers, where an asynchronous fail-over loses its last writes. It is
+	// asked before and after a take. Documents written under another identity
+	// are then unknown history. A wipe needs none: that the registry's own
+	// document is gone shows it.
+	Identity func(ctx context.Context) (string, error)
+
+	// Time, if set, gives the registry's clock. It is asked when a worker id was
+	// taken and when this machine's clock jumped; that they are far apart is
+	// logged and shown, nothing else.
+	Time func(ctx context.Context) (time.Time, error)
+
+	// Last, if set, is a hint which worker id this instance had before, asked
+	// before a search. It is tried first and proves nothing.
 	Last func(ctx context.Context) (worker int, ok bool)
 
-	// Held, if set, is called in the background after a worker id was taken
-	// (Held true) and after it was given back or lost (Held false), one call
-	// at a time, in that order. It is for what people want to see, such as an
-	// entry in a console: the lease does not wait for it when taken. The first
-	// call may go on trying until its ctx ends, which it does with the lease;
-	// the second has 2 s.
-	Held func(ctx context.Context, h Holding)
+	// OnChange, if set, is called in the background after a worker id was taken
+	// (Held true) and after it was given back or lost (Held false), one call at
+	// a time, in that order. It is for what people want to see, such as an
+	// entry in a console: no lease waits for it. The first call may go on until
+	// its ctx ends, which it does with the lease; the second has 2 s.
+	OnChange func(ctx context.Context, e SlotEvent)
 
-	fixed *int // a worker id on the local-file backend
+	// Close, if set, is called when the Keeper is closed and needs the source no
+	// more.
+	Close func() error
+
+	fixed *int // a worker id on a local file
 }
 
-// Holding is what a Source's Held is told.
-type Holding struct {
+func (s *Source) close() error {
+	if s.Close == nil {
+		return nil
+	}
+	return s.Close()
+}
+
+// SlotEvent is what a Source's OnChange is told.
+type SlotEvent struct {
 	Worker int
-	Doc    Doc  // as of the take or the release
+	Doc    Doc  // as of the take, or as last confirmed
 	Held   bool // false: given back or lost
 }
 
@@ -58,8 +80,8 @@ func (o Options) Only(known ...string) error {
 	return nil
 }
 
-// Opener opens a source. The address is what stands between the parentheses
-// of its spec, such as "h1:8848,h2:8848".
+// Opener opens a source of one kind. The address is what stands between the
+// parentheses of its spec, such as "h1:8848,h2:8848".
 type Opener func(ctx context.Context, address string, opts Options) (Source, error)
 
 var sources = struct {
@@ -101,38 +123,19 @@ func ParseSpec(spec string) (name, address string, err error) {
 	return name, strings.TrimSuffix(rest, ")"), nil
 }
 
-// OpenSource opens the source that spec names.
-func OpenSource(ctx context.Context, spec string, opts Options) (Source, error) {
+// Lookup gives the function that opens the source which spec names, such as
+// "static(7)" or "nacos(h1:8848,h2:8848)". Nothing connects yet.
+func Lookup(spec string, opts Options) (open func(context.Context) (Source, error), err error) {
 	name, address, err := ParseSpec(spec)
 	if err != nil {
-		return Source{}, err
+		return nil, err
 	}
 	sources.Lock()
-	open := sources.open[name]
+	opener := sources.open[name]
 	sources.Unlock()
-	if open == nil {
-		return Source{}, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
+	if opener == nil {
+		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
 			name, strings.Join(Registered(), ", "))
 	}
-	return open(ctx, address, opts)
-}
-
-// among gives the worker ids to choose from, which must fit the layout.
-func among(some func(context.Context) ([]int, error), n int) func(context.Context) ([]int, error) {
-	if some == nil {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return func(context.Context) ([]int, error) { return all, nil }
-	}
-	return func(ctx context.Context) ([]int, error) {
-		ids, err := some(ctx)
-		for _, id := range ids {
-			if id < 0 || id >= n {
-				return nil, fmt.Errorf("worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", id, n-1)
-			}
-		}
-		return ids, err
-	}
+	return func(ctx context.Context) (Source, error) { return opener(ctx, address, opts) }, nil
 }

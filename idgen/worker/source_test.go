@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 )
 
 func TestOptionsOnly(t *testing.T) {
@@ -122,105 +120,26 @@ func FuzzParseSpec(f *testing.F) {
 	})
 }
 
-func TestOpenSource(t *testing.T) {
+func TestLookup(t *testing.T) {
 	failed := errors.New("no")
 	var got []any
 	registered(t, "test", func(ctx context.Context, address string, opts Options) (Source, error) {
 		got = []any{ctx.Value("key"), address, opts["A"]}
 		return Fixed(3), failed
 	})
+	open, err := Lookup("test(h:1)", Options{"A": "b"})
+	if err != nil || got != nil {
+		t.Fatalf("%v; opened with %v", err, got)
+	}
 	//lint:ignore SA1029 the key of one test
-	ctx := context.WithValue(t.Context(), "key", "value")
-	if _, err := OpenSource(ctx, "test(h:1)", Options{"A": "b"}); err != failed {
+	if _, err := open(context.WithValue(t.Context(), "key", "value")); err != failed {
 		t.Errorf("the source's own error: %v", err)
 	}
 	if want := []any{"value", "h:1", "b"}; !slices.Equal(got, want) {
 		t.Errorf("the source was opened with %q; want %q", got, want)
 	}
-	if _, err := Open(ctx, "test(h:1)", Config{}); err != failed {
-		t.Errorf("the source's own error: %v", err)
-	}
-	_, err := OpenSource(ctx, "nacso(h:1)", nil)
+	_, err = Lookup("nacso(h:1)", nil)
 	if err == nil || err.Error() != `leafsql: worker source "nacso" is unknown; registered are env, ordinal, static, test (forgotten import?)` {
 		t.Errorf("an unknown name: %v", err)
-	}
-}
-
-// A source that names worker ids is asked before every search, and only for
-// what the layout has.
-func TestSourceWorkers(t *testing.T) {
-	for _, tt := range []struct {
-		name    string
-		workers []int
-		failed  error
-		want    string // in the error; "" is none
-	}{
-		{"some", []int{5, 9}, nil, ""},
-		{"the last of the layout", []int{15}, nil, ""},
-		{"beyond it", []int{5, 16}, nil, "worker id 16 does not fit the layout, which has 0 … 15; use one with more worker bits"},
-		{"below 0", []int{-1}, nil, "worker id -1 does not fit the layout"},
-		{"none", nil, nil, "no worker id to choose from"},
-		{"not known", nil, errAway, "worker ids to choose from: the registry is away"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := newFake(16)
-				src := Source{Slots: f, Workers: func(context.Context) ([]int, error) { return tt.workers, tt.failed }}
-				l, err := tryLease(t, src, Config{Workers: 16})
-				if tt.want != "" {
-					if err == nil || !strings.Contains(err.Error(), tt.want) {
-						t.Errorf("%v; want %q", err, tt.want)
-					}
-					if len(f.puts) != 0 {
-						t.Errorf("wrote %v", f.puts)
-					}
-					return
-				}
-				if err != nil || !slices.Contains(tt.workers, l.Worker()) || l.Workers() != 16 {
-					t.Fatalf("worker id %d of %d, %v", l.Worker(), l.Workers(), err)
-				}
-				tt.workers = []int{2}
-				lose(t, f, l)
-				next, err := keep(t, func() (*Lease, error) { return l.Successor(t.Context()) })
-				if err != nil || next.Worker() != 2 {
-					t.Errorf("the successor: %v", err)
-				}
-			})
-		})
-	}
-}
-
-// The worker id held last is tried first where it is free, and is a hint only.
-func TestSourceLast(t *testing.T) {
-	for name, tt := range map[string]struct {
-		last int
-		ok   bool
-		held bool // by somebody else
-		want bool
-	}{
-		"free":              {11, true, false, true},
-		"held":              {11, true, true, false},
-		"not known":         {11, false, false, false},
-		"not in the layout": {64, true, false, false},
-		"nonsense":          {-1, true, false, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				hits := 0
-				for range 8 { // one in 64 by chance
-					f := newFake(64)
-					if tt.held {
-						f.write(tt.last, Doc{Nonce: "other", HW: time.Now().Add(time.Minute).UnixMilli()})
-					}
-					last := func(context.Context) (int, bool) { return tt.last, tt.ok }
-					if leased(t, Source{Slots: f, Last: last}, Config{Workers: 64}).Worker() == tt.last {
-						hits++
-					}
-				}
-				if got := hits == 8; got != tt.want {
-					t.Errorf("%d of 8 took the worker id held last", hits)
-				}
-			})
-		})
 	}
 }

@@ -78,7 +78,7 @@ func start(t *testing.T, name string, s size) *run {
 		t.Fatal(err)
 	}
 	r := &run{
-		T: t, size: s, ctx: ctx, reg: startRegistry(t, name), table: db,
+		T: t, size: s, ctx: ctx, reg: startRegistry(t, name, s.lease), table: db,
 		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
 	}
 	r.began = time.Now()
@@ -280,7 +280,7 @@ func (r *run) report(f figures) {
 }
 
 // layout has few worker ids, and otherwise Leaf's bits.
-const layout = "41-5-12"
+const layout = "41-5-12@1288834974657"
 
 func TestChaos(t *testing.T) {
 	if *full == "" {

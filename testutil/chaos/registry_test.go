@@ -3,10 +3,7 @@ package chaos
 import (
 	"context"
 	"database/sql"
-	"fmt"
-	"io"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +33,7 @@ type half []struct{ http, grpc *netfault.Proxy }
 // cluster is the name of the cluster of three.
 const cluster = "cluster"
 
-func startRegistry(t *testing.T, name string) *registry {
+func startRegistry(t *testing.T, name string, lease time.Duration) *registry {
 	r := &registry{name: name}
 	if name == cluster {
 		dsn := mysqltest.Database(t)
@@ -60,7 +57,7 @@ func startRegistry(t *testing.T, name string) *registry {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := r.use(ctx); err != nil {
+	if err := r.prepare(ctx, lease); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -88,30 +85,14 @@ func tables(t *testing.T, dsn string) (older, setBack func()) {
 // workers is how many worker ids there are: few, so that they change hands.
 const workers = 32
 
-// use makes the registry one that has been in use: whoever takes a worker id
-// of a new one has to wait for over a minute.
-func (r *registry) use(ctx context.Context) error {
-	src, err := worker.OpenSource(ctx, r.spec(0), nil)
+// prepare makes the documents of all worker ids: on a new registry the first
+// writers would wait out what they cannot know, for over a minute.
+func (r *registry) prepare(ctx context.Context, lease time.Duration) error {
+	open, err := worker.Lookup(r.spec(0), nil)
 	if err != nil {
 		return err
 	}
-	defer src.Slots.(io.Closer).Close()
-	for slot := 0; slot < workers; {
-		// The server says now and then that it is busy with the document.
-		_, v, err := src.Slots.Get(ctx, slot)
-		if v != "" {
-			slot++
-			continue
-		}
-		d := worker.Doc{Nonce: "before" + strconv.Itoa(slot), HW: time.Now().Add(-time.Minute).UnixMilli(), Free: true}
-		if err == nil {
-			_, _, err = src.Slots.Put(ctx, slot, d, "")
-		}
-		if err != nil && ctx.Err() != nil {
-			return fmt.Errorf("slot %d: %w", slot, err)
-		}
-	}
-	return nil
+	return worker.Prepare(ctx, open, worker.Config{Workers: workers, Lease: lease, Layout: layout})
 }
 
 // spec is what a writer puts into leafWorker.

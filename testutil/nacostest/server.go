@@ -189,20 +189,29 @@ func (s *Server) Wipe(tb testing.TB) {
 	}
 }
 
+// Freeze has the server stand still with its connections open, until Thaw.
+func (s *Server) Freeze(tb testing.TB) {
+	tb.Helper()
+	if err := freeze.Freeze(s.proc.cmd.Process.Pid); err != nil {
+		tb.Fatal(err)
+	}
+}
+
+// Thaw has the server go on.
+func (s *Server) Thaw(tb testing.TB) {
+	tb.Helper()
+	if err := freeze.Thaw(s.proc.cmd.Process.Pid); err != nil {
+		tb.Fatal(err)
+	}
+}
+
 // Snapshot copies what the server has stored, for Restore. One that is running
 // stands still meanwhile, so that the copy is what a crash would have left.
 func (s *Server) Snapshot(tb testing.TB) (dir string) {
 	tb.Helper()
 	if s.proc != nil {
-		pid := s.proc.cmd.Process.Pid
-		if err := freeze.Freeze(pid); err != nil {
-			tb.Fatal(err)
-		}
-		defer func() {
-			if err := freeze.Thaw(pid); err != nil {
-				tb.Error(err)
-			}
-		}()
+		s.Freeze(tb)
+		defer s.Thaw(tb)
 	}
 	dir = tb.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(s.data())); err != nil {

@@ -178,9 +178,18 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	return rows.Err()
 }
 
+// Databases lists the databases that this user sees, without the server's own.
+func (c *Catalog) Databases(ctx context.Context) ([]string, error) {
+	return c.names(ctx, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')")
+}
+
 // Tables lists the base tables of a database.
 func (c *Catalog) Tables(ctx context.Context, db string) ([]string, error) {
-	rows, err := c.db.QueryContext(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'", db)
+	return c.names(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'", db)
+}
+
+func (c *Catalog) names(ctx context.Context, query string, args ...any) ([]string, error) {
+	rows, err := c.db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}

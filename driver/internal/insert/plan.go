@@ -13,7 +13,10 @@
 // get a [Stage]: texts that put them into a temporary table first.
 package insert
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Settings are what of a session and its server decides the meaning of a text.
 type Settings struct {
@@ -34,6 +37,19 @@ type Settings struct {
 	// StageArguments makes a statement whose key is a placeholder a staged
 	// one: an argument is such that only the server can tell what it means.
 	StageArguments bool
+}
+
+// SetSQLMode takes the two modes that matter from the value of sql_mode.
+func (s *Settings) SetSQLMode(mode string) {
+	for name := range strings.SplitSeq(mode, ",") {
+		switch name {
+		case "NO_BACKSLASH_ESCAPES":
+			s.NoBackslashEscapes = true
+		case "ANSI_QUOTES":
+			s.ANSIQuotes = true
+		}
+	}
+	s.SQLModeKnown = true
 }
 
 // Missing is a set of settings that Parse has to know for a text.

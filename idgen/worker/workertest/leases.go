@@ -45,22 +45,22 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 	k.Logf("%d leases after %v", n, time.Since(began).Round(time.Millisecond))
 	seen := make(map[int]bool)
 	for _, p := range procs {
-		if p == nil || p.lease == nil {
+		if p == nil || p.keeper == nil {
 			k.FailNow()
 		}
 		p.burst()
-		if k.Unreliable && p.lease.Err() != nil {
+		if k.Unreliable && !p.holds() {
 			continue // it waited for the others longer than it could be kept
 		}
-		if id := p.lease.Worker(); seen[id] {
-			k.Errorf("worker id %d given twice", id)
+		if seen[p.worker] {
+			k.Errorf("worker id %d given twice", p.worker)
 		}
-		seen[p.lease.Worker()] = true
+		seen[p.worker] = true
 	}
 }
 
 func startsAtOnce(k *kit) {
-	k.seed(0, 16)
+	k.inUse(among(16))
 	k.atOnce(12, among(16))
 }
 
@@ -72,18 +72,18 @@ func startsAtOnceOnNothing(k *kit) {
 // release has a slot taken, given back and taken again; each life starts above
 // all that was issued before.
 func release(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	for life := range 4 {
 		p := k.hold(0, among(1))
 		switch life % 3 { // one of them issues nothing
 		case 0:
 			p.issue()
 		case 1:
-			p.upTo(p.lease.Now() + 1500)
+			p.upTo(p.now().Add(1500 * time.Millisecond))
 		}
-		p.lease.Close()
-		if err := p.lease.Err(); !errors.Is(err, worker.ErrClosed) || p.lease.Limit() > 0 {
-			k.Errorf("after Close: limit %d, %v", p.lease.Limit(), err)
+		p.keeper.Close()
+		if s := p.keeper.Status(); !errors.Is(s.Err, worker.ErrClosed) || s.Phase != worker.Closed || !s.Limit.IsZero() {
+			k.Errorf("after Close: %+v", s)
 		}
 		p.Close()
 	}
@@ -92,20 +92,20 @@ func release(k *kit) {
 // crashTakesAnother starts a process after a crash: it does not wait for its
 // old slot, which takes the bound and twice that.
 func crashTakesAnother(k *kit) {
-	k.seed(0, 4)
+	k.inUse(among(4))
 	p := k.hold(0, among(4))
 	p.burst()
 	p.crash()
 	began := time.Now()
 	q := k.hold(0, among(4))
-	if q.lease.Worker() == p.lease.Worker() {
-		k.Errorf("worker id %d, which is held", q.lease.Worker())
+	if q.worker == p.worker {
+		k.Errorf("worker id %d, which is held", q.worker)
 	}
-	soon := 2 * bound
+	soon := 2 * lease
 	if k.virtual {
 		soon = time.Second
 	}
-	if took := time.Since(began); took > soon && !k.Unreliable || q.lease.Start() > q.lease.Now() {
+	if took := time.Since(began); took > soon && !k.Unreliable {
 		k.Errorf("another worker id took %v", took)
 	}
 	q.burst()
@@ -113,11 +113,11 @@ func crashTakesAnother(k *kit) {
 
 // crashAlone comes back to the only slot there is.
 func crashAlone(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	p := k.hold(0, among(1))
 	p.burst()
 	p.crash()
-	later := 4 * bound
+	later := 4 * lease
 	if k.Exclusive { // that the registry opened again proves that the owner is gone
 		later = 0
 	}
@@ -126,101 +126,97 @@ func crashAlone(k *kit) {
 
 // takeOver has a crashed owner's slot refused before its time, and taken after.
 func takeOver(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	p := k.hold(0, among(1))
 	p.burst()
 	p.crash()
 	crashed := time.Now()
-	early := k.open(bound)
+	early := k.open(lease)
 	err := early.acquire(k.within(patience), among(1))
-	if err == nil && k.Unreliable && time.Since(crashed) > bound {
+	if err == nil && k.Unreliable && time.Since(crashed) > lease {
 		early.burst() // so long a search saw the end of the courtesy
 		return
 	}
 	if taken, ok := errors.AsType[*worker.TakenError](err); !ok || taken.Worker != 0 || taken.Of != 1 {
 		k.Errorf("before the bound and the courtesy after it: %v", err)
 	}
-	late := k.hold(4*bound, among(1))
+	late := k.hold(4*lease, among(1))
 	late.burst()
 	if k.virtual { // the same with nothing but patience
-		time.Sleep(4*bound + 4*bound)
+		time.Sleep(4*lease + 4*lease)
 		late.crash()
-		time.Sleep(4 * bound)
-		k.hold(4*bound, among(1)).burst()
+		time.Sleep(4 * lease)
+		k.hold(4*lease, among(1)).burst()
 	}
 }
 
 // fencing takes a live owner's slot away, as a process does whose clock is far
 // ahead, while both issue all they may.
 func fencing(k *kit) {
-	k.seed(0, 2)
+	k.inUse(among(2))
 	p := k.hold(0, among(1))
 	p.burst()
-	q := k.hold(5*bound, among(1))
+	q := k.hold(5*lease, among(1))
 	q.burst()
-	until := time.Now().Add(2 * bound)
-	for over := false; !over && time.Now().Before(until); {
-		p.burst()
-		q.burst()
-		select {
-		case <-p.lease.Done():
-			over = true
-		case <-time.After(20 * time.Millisecond):
+	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
+	p.burst()
+	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != worker.Holding {
+		k.Errorf("the new owner: %+v", s)
+	}
+}
+
+// losesWithin waits until a process holds worker id 0 no more, of which others
+// there are none, and has something done all the while.
+func (k *kit) losesWithin(p *process, d time.Duration, meanwhile func()) {
+	k.Helper()
+	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
+		meanwhile()
+		if time.Now().After(until) {
+			k.Fatalf("a worker id that can't be kept is held after %v", d)
 		}
 	}
-	p.burst()
-	lost, ok := errors.AsType[*worker.LostError](p.lease.Err())
-	if !ok || lost.Worker != 0 || p.lease.Limit() > 0 {
-		k.Fatalf("an owner that was taken over: limit %d, %v", p.lease.Limit(), p.lease.Err())
-	}
-	if q.lease.Err() != nil {
-		k.Errorf("the new owner: %v", q.lease.Err())
+	if !p.limit().IsZero() {
+		k.Errorf("lost, with a limit of %v", p.limit())
 	}
 }
 
 // cutOff is an owner that can't be told: it stops by itself.
 func cutOff(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	p := k.hold(0, among(1))
 	p.cut.Store(true)
-	limit := p.lease.Limit()
-	q := k.hold(5*bound, among(1))
+	limit := p.limit()
+	q := k.hold(5*lease, among(1))
 	for range 5 {
 		p.burst()
 		q.burst()
 		time.Sleep(20 * time.Millisecond)
 	}
-	if p.lease.Limit() > limit {
-		k.Errorf("a limit of %d after %d with the registry cut off", p.lease.Limit(), limit)
+	if p.limit().After(limit) {
+		k.Errorf("a limit of %v after %v with the registry cut off", p.limit(), limit)
 	}
 	p.cut.Store(false)
-	k.endsWithin(p, 2*bound)
+	k.losesWithin(p, 2*lease, func() {})
 	p.burst()
 	q.burst()
 }
 
-// endsWithin waits for a lease's loss.
-func (k *kit) endsWithin(p *process, d time.Duration) {
-	k.Helper()
-	select {
-	case <-p.lease.Done():
-	case <-time.After(d):
-		k.Fatalf("a lease that can't be kept goes on after %v", d)
-	}
-	if _, lost := errors.AsType[*worker.LostError](p.lease.Err()); !lost || p.lease.Limit() > 0 {
-		k.Errorf("limit %d, %v", p.lease.Limit(), p.lease.Err())
-	}
-}
-
 // boundHonoured watches a limit rise with renewals, and no further without.
 func boundHonoured(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	p := k.hold(0, among(1))
 	if !k.renewed(p) {
 		return
 	}
 	p.cut.Store(true)
-	k.unrenewed(p, time.Second)
+	time.Sleep(time.Second) // replies that came before
+	limit := p.limit()
+	k.losesWithin(p, 2*lease, func() {
+		if p.burst(); p.limit().After(limit) {
+			k.Fatalf("a limit of %v after %v, with nobody to renew it", p.limit(), limit)
+		}
+	})
+	p.burst()
 }
 
 // renewed waits until a limit rises. It may never do so where the registry
@@ -228,78 +224,82 @@ func boundHonoured(k *kit) {
 // that is there.
 func (k *kit) renewed(p *process) bool {
 	k.Helper()
-	limit := p.lease.Limit()
+	before := p.keeper.Status()
 	giveUp := time.Now().Add(patience / 2)
+	higher := func() bool {
+		s := p.keeper.Status()
+		return s.Since.Equal(before.Since) && s.Limit.After(before.Limit)
+	}
 	k.eventually("a higher limit", func() bool {
 		p.issue()
-		return p.lease.Limit() > limit || p.lease.Err() != nil || k.Unreliable && time.Now().After(giveUp)
+		return higher() || !p.holds() || k.Unreliable && time.Now().After(giveUp)
 	})
-	if p.lease.Limit() > limit {
+	if higher() {
 		return true
 	}
 	if !k.Unreliable {
-		k.Fatal(p.lease.Err())
+		k.Fatalf("not renewed: %+v", p.keeper.Status())
 	}
-	k.Logf("not renewed: %v", p.lease.Err())
+	k.Logf("not renewed: %+v", p.keeper.Status())
 	return false
-}
-
-// lateIsUnknown has writes told OK too late to be believed.
-func lateIsUnknown(k *kit) {
-	k.seed(0, 1)
-	p := k.hold(0, among(1))
-	p.slow.Store(int64(bound/12 + 200*time.Millisecond))
-	k.unrenewed(p, bound/3)
-}
-
-// unrenewed holds a lease until its end: writes begun earlier may raise the
-// limit for a while.
-func (k *kit) unrenewed(p *process, settle time.Duration) {
-	k.Helper()
-	time.Sleep(settle)
-	limit := p.lease.Limit()
-	for over := false; !over; {
-		select {
-		case <-p.lease.Done():
-			over = true
-		case <-time.After(50 * time.Millisecond):
-			p.burst()
-			if now := p.lease.Now(); p.lease.Limit() > limit || now > limit+int64(bound/time.Millisecond) {
-				k.Fatalf("at %d, with a limit of %d before: %d", now, limit, p.lease.Limit())
-			}
-		}
-	}
-	k.endsWithin(p, time.Second)
-	p.burst()
 }
 
 // lostReplies has writes done whose replies are lost: while taking, while
 // renewing and at the release.
 func lostReplies(k *kit) {
-	k.seed(0, 2)
+	k.inUse(among(2))
 	p := k.holdWith(0, among(1), func(p *process) { p.lose.Store(1) })
 	p.burst()
 	p.lose.Store(1)
 	k.renewed(p) // by the put after the lost one
 	p.burst()
 	p.lose.Store(1)
-	p.lease.Close()
+	p.keeper.Close()
 	p.Close()
 	k.hold(0, among(1)).burst()
 }
 
+// ownSlotAgain cuts a process off until its bound is over, while its slot still
+// is left to it and all others are held: it has its own again, at once.
+func ownSlotAgain(k *kit) {
+	k.inUse(among(2))
+	p, q := k.hold(0, among(2)), k.hold(0, among(2))
+	p.burst()
+	p.cut.Store(true)
+	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
+	p.cut.Store(false)
+	began := time.Now()
+	k.eventually("its own worker id again", func() bool { return p.holds() })
+	if took := time.Since(began); took > 3*time.Second && !k.Unreliable {
+		k.Errorf("its own worker id again took %v", took)
+	}
+	if s := p.keeper.Status(); s.Worker != p.worker && !k.Unreliable {
+		k.Errorf("worker id %d, its own was %d", s.Worker, p.worker)
+	}
+	p.burst()
+	q.burst()
+}
+
+// held writes a slot as one that somebody holds.
+func (k *kit) held(s worker.Slots, slot int, owner string, upTo time.Time) {
+	k.Helper()
+	d := doc()
+	d.Owner, d.HighWater, d.Free, d.Registry = owner, millis(upTo), false, k.registry(s)
+	k.shows(s, slot, d, k.set(s, slot, d))
+}
+
 // allTaken has nothing left.
 func allTaken(k *kit) {
+	k.inUse(among(4))
 	p := k.open(0)
-	now := time.Now().UnixMilli()
+	now := millis(time.Now())
 	const oldest = 2
-	for slot, rest := range []int64{60_000, 50_000, 40_000, 70_000} {
-		d := doc()
-		d.HW, d.Free = now+rest, false
+	for slot, rest := range []time.Duration{60, 50, 40, 70} {
+		name := "kit"
 		if slot == oldest {
-			d.Owner = "the oldest"
+			name = "the oldest"
 		}
-		k.shows(p.slots, slot, d, k.set(p.slots, slot, d))
+		k.held(p.slots, slot, name, now.Add(rest*time.Second))
 	}
 	q := k.open(0)
 	err := q.acquire(k.within(patience), among(4))
@@ -307,23 +307,23 @@ func allTaken(k *kit) {
 		return // what it says depends on what was seen
 	}
 	taken, ok := errors.AsType[*worker.TakenError](err)
-	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || taken.Until.UnixMilli() != now+40_000+2*bound.Milliseconds() {
+	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {
 		k.Errorf("with all taken: %v", err)
 	}
 }
 
 // clockSetBack is a clock that shows less than it did in the last run.
 func clockSetBack(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	const back = 3 * time.Second
 	p := k.hold(back, among(1))
 	p.issue()
-	last := p.last.Load()
-	p.lease.Close()
+	last := p.last
+	p.keeper.Close()
 	p.Close()
 	q := k.hold(0, among(1))
-	if q.lease.Start() <= last+back.Milliseconds() {
-		k.Errorf("starts at %d after %d", q.lease.Start(), last+back.Milliseconds())
+	if start := q.keeper.Status().Start; !start.After(last.Add(back)) {
+		k.Errorf("starts at %v after %v", start, last.Add(back))
 	}
 	q.issue()
 	q.burst()
@@ -331,9 +331,12 @@ func clockSetBack(k *kit) {
 
 // clockFarAhead is a slot used with a clock so far ahead that nobody can wait.
 func clockFarAhead(k *kit) {
+	k.inUse(among(1))
 	p := k.open(0)
 	d := doc()
-	d.HW += time.Hour.Milliseconds()
+	if d.HighWater = d.HighWater.Add(time.Hour); !k.Exclusive {
+		d.Registry = k.registry(p.slots)
+	}
 	k.shows(p.slots, 0, d, k.set(p.slots, 0, d))
 	if k.Exclusive {
 		p.Close()

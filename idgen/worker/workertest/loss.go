@@ -13,7 +13,7 @@ import (
 // missing slot takes any put, as on Nacos, one who reads it as it was before its
 // owner took it, and writes after it was removed, issues what the owner does.
 func removed(k *kit) {
-	k.seed(0, 1)
+	k.inUse(among(1))
 	other := k.open(0)
 	p := k.hold(0, among(1))
 	p.burst()
@@ -22,7 +22,7 @@ func removed(k *kit) {
 		return err == nil && !d.Free
 	})
 	k.ok(k.Remove(0))
-	k.unknownHistory(p, worker.Config{Workers: 1, Bound: bound}, time.Now())
+	k.unknownHistory(p, worker.Config{Workers: 1, Lease: lease}, time.Now())
 }
 
 // unknownHistory has a newcomer to a registry that has lost what it knew of p.
@@ -49,8 +49,8 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 	err := q.acquire(k.within(wait), cfg)
 	close(stop)
 	wg.Wait()
-	if took := time.Since(lost); err == nil && took < cfg.Bound+time.Minute-time.Second {
-		k.Errorf("a lease %v after the registry lost all it knew", took)
+	if took := time.Since(lost); err == nil && took < cfg.Lease+time.Minute-time.Second {
+		k.Errorf("a worker id %v after the registry lost all it knew", took)
 	}
 	if err == nil {
 		q.burst()
@@ -63,12 +63,11 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 // worker ids before their bounds are over. Not even a process that has seen the
 // slot free, before its owner took it, and writes after the wipe.
 func wiped(k *kit) {
-	k.seed(0, 2)
 	cfg := k.outlasting(2)
+	k.inUse(cfg)
 	var (
-		owner  *process
-		anchor string
-		lost   time.Time
+		owner *process
+		lost  time.Time
 	)
 	late := k.open(0)
 	soon, cancel := context.WithCancel(k.within(2 * patience))
@@ -78,9 +77,6 @@ func wiped(k *kit) {
 			p.src.Last = func(context.Context) (int, bool) { return slot, true }
 		})
 		owner.burst()
-		var err error
-		anchor, err = owner.Anchor(k.within(patience))
-		k.ok(err)
 		k.ok(k.Wipe())
 		lost = time.Now()
 		time.AfterFunc(time.Second, cancel)
@@ -90,21 +86,17 @@ func wiped(k *kit) {
 		k.Fatalf("nothing was written: %v", err)
 	}
 	if err == nil {
-		k.Error("a lease right after a wipe")
+		k.Error("a worker id right after a wipe")
 		late.burst()
 	}
-	k.eventually("another anchor, or none", func() bool {
-		after, err := owner.Anchor(k.within(5 * time.Second))
-		return err == nil && (after != anchor || anchor == "")
-	})
 	k.unknownHistory(owner, cfg, lost)
 }
 
 // restored sets the registry back. A live owner goes on; and after writers were
 // away for as long as is documented, nothing is issued twice.
 func restored(k *kit) {
-	k.seed(0, 1)
 	cfg := k.outlasting(1)
+	k.inUse(cfg)
 	p := k.hold(0, cfg)
 	restore, err := k.Copy()
 	k.ok(err)
@@ -115,5 +107,18 @@ func restored(k *kit) {
 	p.burst()
 	p.crash()
 	k.ok(restore())
-	k.hold(4*cfg.Bound+time.Minute, cfg).burst()
+	k.hold(4*cfg.Lease+time.Minute, cfg).burst()
+}
+
+// failedOver has another server answer that lacks the last takes. Whoever took
+// a slot then goes on, and nobody gets it before that one's bound is over.
+func failedOver(k *kit) {
+	cfg := k.outlasting(1)
+	k.inUse(cfg)
+	over, err := k.FailOver()
+	k.ok(err)
+	p := k.hold(0, cfg)
+	p.burst()
+	k.ok(over())
+	k.unknownHistory(p, cfg, time.Now())
 }

@@ -17,7 +17,7 @@ import (
 type Memory struct {
 	mu     sync.Mutex
 	slots  map[int]text
-	anchor int // how often it was wiped
+	server int // which one answers
 	faults Faults
 }
 
@@ -62,13 +62,21 @@ func (m *Memory) Fixture() Fixture {
 	m.mu.Unlock()
 	return Fixture{
 		Unreliable: f.LoseReplies > 0 || f.RefuseRight > 0 || f.StaleReads > 0,
-		Open:       func(context.Context) (worker.Source, error) { return worker.Source{Slots: m}, nil },
-		Wipe:       m.change(func() { clear(m.slots); m.anchor++ }),
+		Open: func(context.Context) (worker.Source, error) {
+			return worker.Source{Slots: m, Name: "memory", Identity: m.identity}, nil
+		},
+		Wipe: m.change(func() { clear(m.slots) }),
 		Copy: func() (func() error, error) {
 			m.mu.Lock()
 			defer m.mu.Unlock()
 			slots := maps.Clone(m.slots)
 			return m.change(func() { m.slots = maps.Clone(slots) }), nil
+		},
+		FailOver: func() (func() error, error) {
+			m.mu.Lock()
+			defer m.mu.Unlock()
+			slots := maps.Clone(m.slots)
+			return m.change(func() { m.slots = maps.Clone(slots); m.server++ }), nil
 		},
 		Stop:    away(true),
 		Start:   away(false),
@@ -139,8 +147,8 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	return worker.Version(y), worker.OK, nil
 }
 
-// Anchor implements worker.Anchorer.
-func (m *Memory) Anchor(ctx context.Context) (string, error) {
+// identity tells one server from another.
+func (m *Memory) identity(ctx context.Context) (string, error) {
 	if err := m.dawdle(ctx); err != nil {
 		return "", err
 	}
@@ -149,7 +157,7 @@ func (m *Memory) Anchor(ctx context.Context) (string, error) {
 	if m.faults.Away {
 		return "", ErrAway
 	}
-	return strconv.Itoa(m.anchor), nil
+	return strconv.Itoa(m.server), nil
 }
 
 // oneIn is true for one call in n.

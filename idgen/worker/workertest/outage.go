@@ -1,7 +1,6 @@
 package workertest
 
 import (
-	"sync"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -9,11 +8,11 @@ import (
 
 // downAtStart starts a process while nobody answers.
 func downAtStart(k *kit) {
-	k.seed(0, 4)
+	k.inUse(among(4))
 	p := k.open(0) // a process that opened it before
 	k.ok(k.Stop())
 	if err := p.acquire(k.within(2*time.Second), among(4)); err == nil {
-		k.Error("a lease from a registry that is away")
+		k.Error("a worker id from a registry that is away")
 	}
 	src, err := k.Open(k.within(2 * time.Second)) // one that opens it now may be told so
 	var q *process
@@ -34,7 +33,7 @@ func (k *kit) searches(p *process) {
 	k.Helper()
 	src := p
 	var err error
-	k.eventually("a lease after the registry came back", func() bool {
+	k.eventually("a worker id after the registry came back", func() bool {
 		if err = src.acquire(k.within(patience), among(4)); err != nil {
 			k.Log(err)
 			src = k.open(0) // the source was closed by the one that failed
@@ -42,27 +41,27 @@ func (k *kit) searches(p *process) {
 		return err == nil
 	})
 	src.issue()
-	src.lease.Close()
+	src.keeper.Close()
 }
 
 // outlasting is a search whose lease outlasts an outage.
 func (k *kit) outlasting(n int) worker.Config {
-	return worker.Config{Workers: n, Bound: max(2*bound, k.Outage)}
+	return worker.Config{Workers: n, Lease: max(2*lease, k.Outage)}
 }
 
 // downDuringRun goes on issuing within the bound, and after it.
 func downDuringRun(k *kit) {
-	k.seed(0, 4)
 	cfg := k.outlasting(4)
+	k.inUse(cfg)
 	p := k.hold(0, cfg)
 	k.ok(k.Stop())
 	time.Sleep(time.Second) // replies that came before
-	limit := p.lease.Limit()
+	limit := p.limit()
 	p.issue()
 	time.Sleep(time.Second)
 	p.issue()
-	if p.lease.Err() != nil || p.lease.Limit() != limit {
-		k.Errorf("limit %d, before %d, %v", p.lease.Limit(), limit, p.lease.Err())
+	if !p.holds() || !p.limit().Equal(limit) {
+		k.Errorf("limit %v before, %+v", limit, p.keeper.Status())
 	}
 	k.ok(k.Start())
 	if !k.renewed(p) {
@@ -70,26 +69,17 @@ func downDuringRun(k *kit) {
 	}
 	p.burst()
 	q := k.hold(0, cfg)
-	if q.lease.Worker() == p.lease.Worker() {
-		k.Errorf("worker id %d given twice", q.lease.Worker())
+	if q.worker == p.worker {
+		k.Errorf("worker id %d given twice", q.worker)
 	}
 	q.burst()
 	if !k.virtual {
 		return
 	}
-	k.ok(k.Stop()) // longer than a bound
-	k.endsWithin(p, 2*time.Minute)
+	k.ok(k.Stop()) // longer than a lease
+	k.losesWithin(p, 2*time.Minute, p.burst)
 	p.burst()
 	k.ok(k.Start())
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		s, err := p.lease.Successor(k.within(5 * time.Minute))
-		if err != nil {
-			k.Error(err)
-			return
-		}
-		p.have(s)
-		p.burst()
-	})
-	wg.Wait()
+	k.eventually("a worker id after the registry came back", p.holds)
+	p.burst()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -13,14 +12,14 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// process stands between a lease and the registry, as the machine does that a
+// process stands between a keeper and the registry, as the machine does that a
 // process runs on. Its clock is shifted where a clock shows: in the times of
 // the documents, as read and as written, and in those of the ids.
 type process struct {
 	k     *kit
 	slots worker.Slots
 	src   worker.Source
-	shift int64 // how far its clock is ahead, ms
+	shift time.Duration // how far its clock is ahead
 
 	cut   atomic.Bool  // it reaches nobody
 	dead  atomic.Bool  // it crashed: nobody hears of it any more
@@ -28,10 +27,12 @@ type process struct {
 	lose  atomic.Int64 // replies of so many writes get lost
 	close sync.Once
 
-	before func(slot int) // called once, before its first write
+	before func(slot int) // called once, before its first write to a slot
 
-	lease *worker.Lease
-	last  atomic.Int64
+	keeper *worker.Keeper
+	worker int // the worker id it held first
+	mu     sync.Mutex
+	last   time.Time // issued
 }
 
 var errCut = errors.New("cut off from the registry")
@@ -51,66 +52,85 @@ func (k *kit) tryOpen(ahead time.Duration) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{k: k, slots: src.Slots, src: src, shift: ahead.Milliseconds()}
+	p := &process{k: k, slots: src.Slots, src: src, shift: ahead}
 	k.Cleanup(func() {
-		if p.lease != nil {
-			p.lease.Close()
+		if p.keeper != nil {
+			p.keeper.Close()
 		}
 		p.Close()
 	})
 	return p, nil
 }
 
-// source is what the process takes its lease from.
-func (p *process) source() worker.Source {
+// source is what the process takes its worker id from.
+func (p *process) source(context.Context) (worker.Source, error) {
 	src := p.src
-	src.Slots = p
-	if held := src.Held; held != nil {
-		src.Held = func(ctx context.Context, h worker.Holding) {
+	src.Slots, src.Close = p, func() error { p.Close(); return nil }
+	if identity := src.Identity; identity != nil {
+		src.Identity = func(ctx context.Context) (string, error) {
+			if p.cut.Load() || p.dead.Load() {
+				return "", errCut
+			}
+			return identity(ctx)
+		}
+	}
+	if told := src.OnChange; told != nil {
+		src.OnChange = func(ctx context.Context, e worker.SlotEvent) {
 			if !p.dead.Load() {
-				h.Doc = shifted(h.Doc, p.shift)
-				held(ctx, h)
+				e.Doc = shifted(e.Doc, p.shift)
+				told(ctx, e)
 			}
 		}
 	}
-	return src
+	return src, nil
 }
 
-// acquire takes a lease; on success the process has it, else its source is
-// closed.
+// acquire takes a worker id, however often a search fails, unless one saw that
+// none is to be had. Then the process is over.
 func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
-	cfg.Bound = cmp.Or(cfg.Bound, bound)
+	cfg.Lease = cmp.Or(cfg.Lease, lease)
 	cfg.Workers = cmp.Or(cfg.Workers, 1)
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	l, err := worker.Acquire(ctx, p.source(), cfg)
-	if err == nil {
-		p.have(l)
+	cfg.Issued = func() time.Time { p.mu.Lock(); defer p.mu.Unlock(); return p.last }
+	k, err := worker.Keep(p.source, cfg)
+	if err != nil {
+		return err
 	}
-	return err
+	for {
+		s, err := k.Wait(ctx)
+		if err == nil {
+			p.keeper, p.worker = k, s.Worker
+			return nil
+		}
+		_, taken := errors.AsType[*worker.TakenError](err)
+		_, early := errors.AsType[*worker.ClockError](err)
+		if taken || early || s == nil {
+			k.Close()
+			return err
+		}
+		select {
+		case <-s.Changed():
+		case <-ctx.Done():
+			k.Close()
+			return err
+		}
+	}
 }
 
-func (p *process) have(l *worker.Lease) {
-	p.lease = l
-	p.last.Store(l.Start() - 1)
-	if err := l.Bind(p.last.Load); err != nil {
-		p.k.Error(err)
-	}
-}
+// lease is the least that a lease may be.
+const lease = 6 * time.Second
 
-// bound is the least that a lease may have.
-const bound = 6 * time.Second
-
-// hold starts a process with a lease.
+// hold starts a process with a worker id.
 func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 	k.Helper()
 	return k.holdWith(ahead, cfg, func(*process) {})
 }
 
-// holdWith prepares the process before it looks for a lease. Where the registry
-// is not reliable a worker id may not have been given back, and it tries again.
+// holdWith prepares the process before it looks for a worker id. Where the
+// registry is not reliable one may not have been given back, and it tries again.
 func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
 	k.Helper()
-	for until := time.Now().Add(25 * max(bound, cfg.Bound)); ; time.Sleep(time.Second) {
+	for until := time.Now().Add(25 * max(lease, cfg.Lease)); ; time.Sleep(time.Second) {
 		p := k.open(ahead)
 		prepare(p)
 		err := p.acquire(k.within(patience), cfg)
@@ -118,36 +138,54 @@ func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*pro
 			return p
 		}
 		if !k.Unreliable || time.Now().After(until) {
-			k.Fatalf("no lease: %v", err)
+			k.Fatalf("no worker id: %v", err)
 		}
-		k.Logf("no lease yet: %v", err)
+		k.Logf("no worker id yet: %v", err)
 	}
 }
 
-// issue puts all timestamps up to now into ids.
-func (p *process) issue() { p.upTo(p.lease.Now()) }
+// now is the time of the process's machine.
+func (p *process) now() time.Time { return time.UnixMilli(p.keeper.UnixMilli()) }
 
-// burst puts all timestamps into ids that the lease allows.
-func (p *process) burst() { p.upTo(p.lease.Limit()) }
+// holds reports whether ids may be issued.
+func (p *process) holds() bool { return p.keeper.Status().Phase == worker.Holding }
 
-// upTo issues as a generator does: it asks for the limit before and after it
+// limit is the latest time that may be issued; a zero one if none may.
+func (p *process) limit() time.Time { return p.keeper.Status().Limit }
+
+// issue puts all times up to now into ids.
+func (p *process) issue() { p.upTo(p.now()) }
+
+// burst puts all times into ids that the lease allows.
+func (p *process) burst() { p.upTo(p.limit()) }
+
+// upTo issues as a generator does: it asks for the status before and after it
 // has marked what it issues.
-func (p *process) upTo(to int64) {
-	from := p.last.Load() + 1
-	to = min(to, p.lease.Limit())
-	if to < from {
+func (p *process) upTo(to time.Time) {
+	s := p.keeper.Status()
+	if to.After(s.Limit) {
+		to = s.Limit
+	}
+	p.mu.Lock()
+	from := p.last.Add(time.Millisecond)
+	if from.Before(s.Start) {
+		from = s.Start
+	}
+	if to.Before(from) {
+		p.mu.Unlock()
 		return
 	}
-	p.last.Store(to)
-	if p.lease.Limit() >= to {
-		p.k.ledger.add(p, from, to)
+	p.last = to
+	p.mu.Unlock()
+	if now := p.keeper.Status(); now.Worker == s.Worker && !from.Before(now.Start) && !to.After(now.Limit) {
+		p.k.ledger.add(p, s.Worker, from, to)
 	}
 }
 
 // crash ends the process without a word to the registry.
 func (p *process) crash() {
 	p.dead.Store(true)
-	p.lease.Close()
+	p.keeper.Close()
 	p.Close()
 }
 
@@ -163,42 +201,30 @@ func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected work
 	if p.cut.Load() || p.dead.Load() {
 		return "", worker.Refused, errCut
 	}
-	if before := p.before; before != nil {
+	if before := p.before; before != nil && slot >= 0 {
 		p.before = nil
 		before(slot)
 	}
 	v, r, err := p.slots.Put(ctx, slot, shifted(d, p.shift), expected)
 	time.Sleep(time.Duration(p.slow.Load()))
-	if p.lose.Add(-1) >= 0 {
+	if slot >= 0 && p.lose.Add(-1) >= 0 {
 		return "", worker.Unknown, errCut
 	}
 	return v, r, err
 }
 
-func (p *process) Anchor(ctx context.Context) (string, error) {
-	a, ok := p.slots.(worker.Anchorer)
-	switch {
-	case !ok:
-		return "", nil
-	case p.cut.Load() || p.dead.Load():
-		return "", errCut
-	}
-	return a.Anchor(ctx)
-}
-
-func (p *process) Close() error {
+func (p *process) Close() {
 	p.close.Do(func() {
-		if c, ok := p.slots.(io.Closer); ok {
-			c.Close()
+		if p.src.Close != nil {
+			p.src.Close()
 		}
 	})
-	return nil
 }
 
 // shifted leaves documents without a time as they are.
-func shifted(d worker.Doc, ms int64) worker.Doc {
-	if d.HW != 0 {
-		d.HW += ms
+func shifted(d worker.Doc, by time.Duration) worker.Doc {
+	if d.HighWater.UnixMilli() > 0 {
+		d.HighWater = d.HighWater.Add(by)
 	}
 	return d
 }
@@ -209,25 +235,21 @@ type ledger struct {
 	all map[int][]span
 }
 
-type span struct {
-	by       *process
-	from, to int64 // as the process's own clock says
-}
+type span struct{ from, to time.Time }
 
 // add books a span, and is an error of the test if another process issued any
 // of it under the same worker id.
-func (l *ledger) add(p *process, from, to int64) {
-	from, to = from+p.shift, to+p.shift
-	id := p.lease.Worker()
+func (l *ledger) add(p *process, id int, from, to time.Time) {
+	from, to = from.Add(p.shift), to.Add(p.shift)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, o := range l.all[id] {
-		if from <= o.to && o.from <= to {
-			p.k.Errorf("worker id %d: timestamps %d … %d issued twice", id, max(from, o.from), min(to, o.to))
+		if !from.After(o.to) && !o.from.After(to) {
+			p.k.Errorf("worker id %d: times from %v to %v issued twice", id, from, to)
 		}
 	}
 	if l.all == nil {
 		l.all = make(map[int][]span)
 	}
-	l.all[id] = append(l.all[id], span{p, from, to})
+	l.all[id] = append(l.all[id], span{from, to})
 }

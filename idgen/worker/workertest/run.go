@@ -2,8 +2,11 @@
 //
 //	func TestSlots(t *testing.T) {
 //		workertest.Run(t, func(t testing.TB) workertest.Fixture {
-//			registry := …
-//			return workertest.Fixture{Open: registry.open, Wipe: registry.wipe}
+//			name := newTable(t) // documents of its own for each call
+//			return workertest.Fixture{
+//				Open: func(ctx context.Context) (worker.Source, error) { return open(ctx, name) },
+//				Wipe: func() error { return drop(name) },
+//			}
 //		})
 //	}
 //
@@ -29,7 +32,7 @@ import (
 // left nil, and what needs it is left out.
 type Fixture struct {
 	// Open opens the registry as one more process does, with connections of
-	// its own. Slots that are an io.Closer are closed by the kit.
+	// its own. The kit calls the Source's Close.
 	Open func(ctx context.Context) (worker.Source, error)
 
 	// Exclusive says that the registry has one slot, and that a second Open
@@ -42,7 +45,8 @@ type Fixture struct {
 	Unreliable bool
 
 	Wipe        func() error                             // loses everything
-	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy
+	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy, under the same identity
+	FailOver    func() (over func() error, err error)    // over does that under another identity, as an asynchronous fail-over does
 	Stop, Start func() error                             // the registry is away, and back with what it had
 	Remove      func(slot int) error                     // loses one document
 	Corrupt     func(slot int) error                     // makes a document unreadable
@@ -134,24 +138,18 @@ var parts = []part{
 	{"Fencing", fencing, false, several},
 	{"CutOff", cutOff, false, several},
 	{"BoundHonoured", boundHonoured, false, nil},
-	{"LateIsUnknown", lateIsUnknown, false, nil},
 	{"LostReplies", lostReplies, false, nil},
+	{"OwnSlotAgain", ownSlotAgain, false, several},
 	{"AllTaken", allTaken, false, several},
 	{"ClockSetBack", clockSetBack, false, nil},
 	{"ClockFarAhead", clockFarAhead, false, nil},
-	{"StateResumes", stateResumes, false, nil},
-	{"StateLost", stateLost, false, several},
-	{"StateCorrupted", stateCorrupted, false, several},
-	// One failed search is enough to go on from local state, copied or not.
-	{"StateCopied", stateCopied, false, func(f *Fixture) bool { return several(f) && !f.Unreliable }},
-	{"StateCopiedWhileAway", stateCopiedWhileAway, false, several},
-	{"StateInUse", stateInUse, false, several},
 	{"Removed", removed, false, func(f *Fixture) bool { return f.Remove != nil && several(f) }},
 
 	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
 	{"DownDuringRun", downDuringRun, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
 	{"Wiped", wiped, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
 	{"Restored", restored, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
+	{"FailedOver", failedOver, true, func(f *Fixture) bool { return f.FailOver != nil && several(f) }},
 }
 
 func several(f *Fixture) bool { return !f.Exclusive }

@@ -16,8 +16,11 @@ var docs atomic.Int64
 
 // doc is a document that was never written before.
 func doc() worker.Doc {
-	return worker.Doc{Nonce: fmt.Sprintf("%032x", docs.Add(1)), HW: time.Now().UnixMilli() - 1000, Free: true, Owner: "kit"}
+	return worker.Doc{Nonce: fmt.Sprintf("%032x", docs.Add(1)), HighWater: millis(time.Now().Add(-time.Second)), Free: true, Owner: "kit"}
 }
+
+// millis is a time as documents have it.
+func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 
 // set writes until it is told OK, upon whatever is there, and gives the version.
 // Something else comes between two writes of the same: nobody writes a document
@@ -116,9 +119,9 @@ func (k *kit) another(p *process) worker.Slots {
 
 func missing(k *kit) {
 	s := k.open(0).slots
-	slots := []int{0, 1, 1023}
+	slots := []int{worker.RegistrySlot, 0, 1, 1023}
 	if k.Exclusive {
-		slots = slots[:1]
+		slots = []int{0}
 	}
 	for _, slot := range slots {
 		var err error
@@ -138,14 +141,16 @@ func roundTrip(k *kit) {
 	p := k.open(0)
 	s, other := p.slots, k.another(p)
 	seen := make(map[worker.Version]bool)
+	now := millis(time.Now())
 	for _, d := range []worker.Doc{
 		worker.Initial(),
 		doc(),
-		{Nonce: strings.Repeat("f", 32), HW: 1},
-		{Nonce: "a", HW: 1<<62 + 1, Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
-		{Nonce: "b", HW: time.Now().UnixMilli(), Owner: strings.Repeat("a long name ", 20)},
-		{Nonce: "b", HW: time.Now().UnixMilli() + 1, Owner: "renewed"},
-		{Nonce: "b", HW: time.Now().UnixMilli() + 1, Owner: "renewed", Free: true},
+		{Nonce: strings.Repeat("f", 32), HighWater: time.UnixMilli(1)},
+		{Nonce: "a", HighWater: time.UnixMilli(1 << 53), Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
+		{Nonce: "b", HighWater: now, Owner: strings.Repeat("a long name ", 20)},
+		{Nonce: "b", HighWater: now.Add(time.Millisecond), Owner: "renewed", Registry: strings.Repeat("e", 32)},
+		{Nonce: "b", HighWater: now.Add(time.Millisecond), Owner: "renewed", Registry: strings.Repeat("e", 32), Free: true},
+		{Nonce: "b", HighWater: now.Add(time.Millisecond), Owner: "renewed", Registry: strings.Repeat("d", 32), Free: true},
 	} {
 		v := k.set(s, 0, d)
 		if v == "" || seen[v] {
@@ -272,7 +277,7 @@ func creators(k *kit) {
 func noUpdateIsLost(k *kit) {
 	procs := k.crowd(4)
 	d := doc()
-	d.HW = 1000
+	d.HighWater = time.UnixMilli(1000)
 	v := k.set(procs[0], 0, d)
 	k.shows(procs[len(procs)-1], 0, d, v)
 	var (
@@ -289,7 +294,7 @@ func noUpdateIsLost(k *kit) {
 			for done := 0; done < each && ctx.Err() == nil; {
 				d, v, err := s.Get(ctx, 0)
 				y := doc()
-				y.HW = d.HW + 1
+				y.HighWater = d.HighWater.Add(time.Millisecond)
 				var r worker.Result
 				if err == nil {
 					_, r, _ = s.Put(ctx, 0, y, v)
@@ -317,7 +322,7 @@ func noUpdateIsLost(k *kit) {
 	k.eventually(fmt.Sprintf("a count of %d … %d", low, high), func() bool {
 		var err error
 		got, _, err = procs[0].Get(k.within(5*time.Second), 0)
-		return err == nil && got.HW >= low && got.HW <= high
+		return err == nil && got.HighWater.UnixMilli() >= low && got.HighWater.UnixMilli() <= high
 	})
 }
 
@@ -361,27 +366,47 @@ func corrupt(k *kit) {
 		return err != nil
 	})
 	if err := p.acquire(k.within(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
-		k.Error("a lease on an unreadable document")
+		k.Error("a worker id whose document can't be read")
 	}
 	if k.Exclusive {
 		return
 	}
-	k.seed(1, 2)
-	if q := k.hold(0, worker.Config{Workers: 2}); q.lease.Worker() != 1 {
-		k.Errorf("worker id %d, whose document can't be read", q.lease.Worker())
+	for range 3 { // also where it is made again, beside others
+		if q := k.hold(0, worker.Config{Workers: 4, NewRegistry: true}); q.worker == 0 {
+			k.Error("a worker id whose document can't be read")
+		}
 	}
 }
 
-// seed makes slots [from, to) ones that were used before and given back.
-func (k *kit) seed(from, to int) {
+// inUse makes the registry one that was used before: all slots were given back.
+func (k *kit) inUse(cfg worker.Config) {
 	k.Helper()
-	p := k.open(0)
-	defer p.Close()
-	for slot := from; slot < to; slot++ {
-		d := doc()
-		v := k.set(p.slots, slot, d)
-		if !k.Exclusive {
-			k.shows(p.slots, slot, d, v)
-		}
+	if k.Exclusive {
+		p := k.open(0)
+		defer p.Close()
+		k.set(p.slots, 0, doc())
+		return
 	}
+	p := k.open(0)
+	cfg.NewRegistry = true
+	if err := p.acquire(k.within(2*patience), cfg); err != nil {
+		k.Fatalf("no worker id of a new registry: %v", err)
+	}
+	k.eventually("every slot to be made", func() bool {
+		d, _, err := p.slots.Get(k.within(5*time.Second), worker.RegistrySlot)
+		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
+	})
+	p.keeper.Close()
+	p.Close()
+}
+
+// registry is the identity that documents of the registry carry.
+func (k *kit) registry(s worker.Slots) (id string) {
+	k.Helper()
+	k.eventually("a slot of the registry", func() bool {
+		d, _, err := s.Get(k.within(5*time.Second), 0)
+		id = d.Registry
+		return err == nil && id != ""
+	})
+	return id
 }

@@ -10,10 +10,9 @@ import (
 // wrapper is a Memory behind somebody who spoils what is asked and answered.
 type wrapper struct {
 	*Memory
-	put      func(*Memory, put) told
-	get      func(seen) seen
-	last     func(*Memory) (slot int, ok bool) // where processes look first
-	anchored bool                              // it has one anchor for ever
+	put  func(*Memory, put) told
+	get  func(seen) seen
+	last func(*Memory) (slot int, ok bool) // where processes look first
 }
 
 // put is a call of Put, told its answer, and seen that of Get.
@@ -45,7 +44,7 @@ func (p put) to(m *Memory) (t told) {
 
 func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
 	p := put{ctx, slot, d, expected}
-	if w.put == nil {
+	if w.put == nil || slot == worker.RegistrySlot {
 		t := p.to(w.Memory)
 		return t.v, t.r, t.err
 	}
@@ -56,17 +55,10 @@ func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected work
 func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	s := seen{slot: slot}
 	s.d, s.v, s.err = w.Memory.Get(ctx, slot)
-	if w.get != nil {
+	if w.get != nil && slot != worker.RegistrySlot {
 		s = w.get(s)
 	}
 	return s.d, s.v, s.err
-}
-
-func (w *wrapper) Anchor(ctx context.Context) (string, error) {
-	if w.anchored {
-		return "the same", nil
-	}
-	return w.Memory.Anchor(ctx)
 }
 
 // through gives a fixture of m behind w.
@@ -74,7 +66,7 @@ func (m *Memory) through(w *wrapper) Fixture {
 	w.Memory = m
 	f := m.Fixture()
 	f.Open = func(context.Context) (worker.Source, error) {
-		src := worker.Source{Slots: w}
+		src := worker.Source{Slots: w, Identity: m.identity}
 		if w.last != nil {
 			src.Last = func(context.Context) (int, bool) { return w.last(m) }
 		}
@@ -162,6 +154,17 @@ func (m *Memory) doc(slot int) worker.Doc {
 		return worker.Doc{}
 	}
 	return d
+}
+
+// free makes a slot one that was given back long ago.
+func (m *Memory) free(slot int) {
+	if slot == worker.RegistrySlot {
+		return
+	}
+	was, _ := worker.ParseDoc(m.slots[slot].now)
+	d := doc()
+	d.Registry = was.Registry
+	m.slots[slot] = text{now: d.Encode()}
 }
 
 // held finds a slot that somebody holds.

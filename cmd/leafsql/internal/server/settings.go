@@ -38,7 +38,7 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
 	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(out, "Usage: leafsql serve -dsn DSN [flags]\n\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix)
+		fmt.Fprintf(out, "\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix)
 		fs.SetOutput(out)
 		fs.PrintDefaults()
 		return cfg, err

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error) {
+	f := newFlags(s, "check").onDatabases().withJSON()
+	since := f.String("since", "", "an earlier report, made with -json: the `file` from which ids per second are counted")
+	measure := f.Duration("measure", 0, "how long to count ids per second, such as 1m")
+	if err := f.parse(args, false); err != nil {
+		return unclear, err
+	}
+	found, err := f.survey(ctx)
+	if err != nil {
+		return unclear, err
+	}
+	defer found.Set.Close()
+	rates := make(map[string]check.Rate)
+	if *since != "" {
+		file, err := os.Open(*since)
+		if err != nil {
+			return unclear, fmt.Errorf("leafsql: %w", err)
+		}
+		defer file.Close()
+		before, at, err := check.ReadEarlier(file)
+		if err != nil {
+			return unclear, err
+		}
+		rates = check.Rates(before, found.Rows, time.Since(at))
+	}
+	if *measure > 0 {
+		measured, err := measureRates(ctx, s, found, *measure)
+		if err != nil {
+			return unclear, err
+		}
+		maps.Copy(rates, measured)
+	}
+	done := s.Progress(func() string { return "looking at rights, triggers, routines and views" })
+	report, err := check.Run(ctx, found, check.Options{Rates: rates})
+	done()
+	switch {
+	case err != nil:
+		return unclear, err
+	case f.json:
+		return report.Status(), s.JSON(report)
+	}
+	printReport(s, report)
+	return report.Status(), nil
+}
+
+// measureRates looks at leaf_alloc again after a while.
+func measureRates(ctx context.Context, s *screen.Screen, found *survey.Survey, wait time.Duration) (map[string]check.Rate, error) {
+	began := time.Now()
+	defer s.Progress(func() string {
+		return fmt.Sprintf("counting ids for %v more", (wait - time.Since(began)).Round(time.Second))
+	})()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(wait):
+	}
+	after, err := survey.ReadRows(ctx, found.Set.Store, "NULL")
+	return check.Rates(found.Rows, after, time.Since(began)), err
+}
+
+func printReport(s *screen.Screen, r *check.Report) {
+	if len(r.Tables) > 0 {
+		var rows [][]string
+		for _, t := range r.Tables {
+			used, years := screen.Unknown, screen.Unknown
+			if t.Used != nil {
+				used = fmt.Sprintf("%.1f %%", 100**t.Used)
+			}
+			if t.Years != nil {
+				years = check.Span(*t.Years)
+			}
+			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, count(t.HighestKey), count(t.NextID), used, years})
+		}
+		s.Table([]string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}, rows)
+		s.Printf("\n")
+	}
+	problems := 0
+	for _, f := range r.Findings {
+		where := f.Table
+		if where == "" {
+			where = f.Tag
+		}
+		s.Printf("%s: %s: %s %s\n  %s\n", f.Severity, f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
+		if f.Way != "" {
+			s.Printf("  Way out: %s.\n", screen.Plain(f.Way))
+		}
+		for _, sql := range f.SQL {
+			s.Printf("    %s;\n", sql)
+		}
+		if f.Severity != check.Note {
+			problems++
+		}
+	}
+	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
+}
+
+func count(n *int64) string {
+	if n == nil {
+		return screen.Unknown
+	}
+	return screen.Count(*n)
+}

@@ -1,0 +1,259 @@
+//go:build unix
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// found are the findings as "code table-or-tag", in order.
+func found(r check.Report) []string {
+	all := []string{}
+	for _, f := range r.Findings {
+		where := f.Tag
+		if f.Table != "" {
+			_, table, ok := strings.Cut(f.Table, ".")
+			where = table
+			if !ok {
+				where = f.Table
+			}
+		}
+		all = append(all, strings.TrimSpace(f.Code+" "+where))
+	}
+	return all
+}
+
+// TestCheckFindsFaults: each planted fault is found, nothing else is, and the SQL that
+// goes with the findings mends what SQL can mend.
+func TestCheckFindsFaults(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		const key = "(id BIGINT PRIMARY KEY, a INT)"
+		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "MyISAM", 1), // 1
+			"CREATE TABLE other "+key,
+			"CREATE TRIGGER noted BEFORE UPDATE ON leaf_alloc FOR EACH ROW SET @leaf = 1", // 2
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('low', 100, 10), ('broken', 1, 0), ('counted', 1, 10), ('small', 3000000000, 10), ('filling', 2000000000, 10)"+
+				", ('audit', 1, 10), ('keyed', 1, 10), ('loose', 100, 10), ('javas', 1, 10)",
+			"CREATE TABLE low "+key, "INSERT INTO low VALUES (500, 1)", // 3
+			"CREATE TABLE norow "+key,                                                  // 4
+			"CREATE TABLE broken "+key,                                                 // 5
+			"CREATE TABLE counted (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",       // 6
+			"CREATE TABLE small (id INT PRIMARY KEY COMMENT 'it''s', a INT)",           // 7
+			"CREATE TABLE filling (id INT PRIMARY KEY, a INT)",                         // 8
+			"CREATE TABLE pairs (x BIGINT, y BIGINT, PRIMARY KEY (x, y))",              // 9
+			"CREATE TABLE loose (id BIGINT, a INT)", "INSERT INTO loose VALUES (1, 1)", // 10
+			"CREATE TABLE audit "+key, "CREATE TABLE keyed "+key,
+			"CREATE TRIGGER copied AFTER INSERT ON other FOR EACH ROW INSERT INTO audit VALUES (NEW.id, 1)", // 11
+			"CREATE TRIGGER numbered BEFORE INSERT ON keyed FOR EACH ROW SET NEW.id = 7",                    // 12
+			"CREATE PROCEDURE fill() BEGIN SELECT 1; REPLACE INTO audit (a) VALUES (1); END",                // 13
+			"CREATE EVENT nightly ON SCHEDULE EVERY 1 DAY DISABLE DO INSERT INTO audit (a) VALUES (1)",      // 14
+			"CREATE VIEW counting AS SELECT * FROM counted",                                                 // 15
+		)
+		leaf := dsn + "?leafTables=low,norow,broken,counted,small,filling,pairs,loose:id,audit,keyed,nosuch" // 16
+		want := []string{
+			"row-broken broken", "alloc-engine leaf_alloc", "alloc-trigger leaf_alloc", "row-missing norow", "row-too-low low", "key-unfit pairs", "key-small small",
+			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
+			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
+		}
+		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		if got := found(report); !slices.Equal(got, want) {
+			t.Fatalf("found\n %v\nwant\n %v", got, want)
+		}
+		text := mustRun(t, mend, "check", "-dsn", leaf)
+		for _, code := range want {
+			if code, _, _ = strings.Cut(code, " "); !strings.Contains(text, ": "+code+": ") {
+				t.Errorf("%s is not in\n%s", code, text)
+			}
+		}
+		for _, f := range report.Findings {
+			if len(f.SQL) == 0 && f.Way == "" && f.Severity != check.Note {
+				t.Errorf("%s says no way out", f.Code)
+			}
+			exec(t, db, f.SQL...)
+		}
+		want = []string{"key-unfit pairs", "rule-without-table nosuch", "tag-without-table javas"}
+		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", leaf)); !slices.Equal(got, want) {
+			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+		}
+	})
+}
+
+// TestCheckShards: what differs between shards is found, and the highest key is that of
+// all of them.
+func TestCheckShards(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		second := target.Database(t)
+		open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 100, 10), ('users', 100, 10), ('items', 100, 10)",
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
+		db := open(t, second, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (100, 1)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a BIGINT, c INT)")
+		args := []string{"check", "-dsn", dsn + "?leafTables=orders,users,items", "-shard", second}
+		report := jsonOf[check.Report](t, mend, args...)
+		want := []string{"row-too-low orders", "shards-differ items", "shards-differ users"}
+		if got := found(report); !slices.Equal(got, want) {
+			t.Errorf("found %v, want %v", got, want)
+		}
+		admin := open(t, dsn)
+		exec(t, admin, report.Findings[0].SQL...)
+		exec(t, db, report.Findings[1].SQL...)
+		exec(t, db, append(report.Findings[2].SQL, "ALTER TABLE users DROP COLUMN c")...)
+		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
+			t.Errorf("mended, there is %v", got)
+		}
+
+		third := target.Database(t)
+		open(t, third, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
+		report = jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
+		if got := found(report); !slices.Contains(got, "stores-differ") {
+			t.Errorf("a shard with a leaf_alloc of its own: %v", got)
+		}
+	})
+}
+
+// TestCheckRights: what a user lacks is found, and what it is not shown is never taken
+// to be right. With the rights that are proposed all is well.
+func TestCheckRights(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := database(dsn)
+		db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
+			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
+			"GRANT SELECT, INSERT ON "+name+".* TO "+name+"@'%'")
+		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
+		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
+		report := jsonOf[check.Report](t, mend, args...)
+		want := []string{"rights *", "rights leaf_alloc", "hidden"}
+		if got := found(report); !slices.Equal(got, want) {
+			t.Fatalf("found %v, want %v", got, want)
+		}
+		exec(t, db, report.Findings[0].SQL...)
+		exec(t, db, report.Findings[1].SQL...)
+		if got := found(jsonOf[check.Report](t, unclear, args...)); !slices.Equal(got, want[2:]) {
+			t.Errorf("with rights there is %v", got)
+		}
+		exec(t, db, report.Findings[2].SQL...)
+		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
+			t.Errorf("with all rights there is %v", got)
+		}
+	})
+}
+
+// TestCheckServers: what is wrong with a server, with leaf_alloc's columns, and between two
+// shards' DSNs.
+func TestCheckServers(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
+	second := mysqltest.Database(t)
+	const events = "CREATE TABLE events (id BIGINT PRIMARY KEY)"
+	db := open(t, server.DSN(""), "CREATE DATABASE shop", "USE shop", events)
+	db.Close()
+	dsn := server.DSN("shop")
+	db = open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(3), max_id INT, step INT NOT NULL)", "INSERT INTO leaf_alloc VALUES ('orders', 1, 10), ('two', 5, 10), ('two', 9, 10), ('nil', NULL, 10)",
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	open(t, second, events, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	const tables = "?leafTables=orders,two,nil,events:id:snowflake&leafWorker=static(1)"
+	args := []string{"check", "-dsn", dsn + tables + "&leafNewRegistry=true",
+		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F") + "&sql_mode='NO_AUTO_VALUE_ON_ZERO'"}
+	report := jsonOf[check.Report](t, mend, args...)
+	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
+		"row-missing orders", "sql-mode", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
+	if got := found(report); !slices.Equal(got, want) {
+		t.Fatalf("found\n %v\nwant\n %v", got, want)
+	}
+	for _, f := range report.Findings {
+		if strings.HasSuffix(f.Server, "/shop") {
+			exec(t, db, f.SQL...)
+		}
+	}
+	want = []string{"workers-differ", "sql-mode", "new-registry", "tag-without-table ord"} // the DSNs'
+	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
+		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+	}
+}
+
+// TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.
+func TestCheckWithoutAlloc(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (41)")
+		for _, want := range []string{"alloc-missing leaf_alloc", "row-missing orders"} {
+			report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=orders")
+			if got := found(report); !slices.Equal(got, []string{want}) {
+				t.Fatalf("found %v, want %s", got, want)
+			}
+			exec(t, db, report.Findings[0].SQL...)
+		}
+		if got := number(t, db, "SELECT max_id FROM leaf_alloc"); got != 42 {
+			t.Errorf("max_id is %d", got)
+		}
+		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders")
+	})
+}
+
+// TestCheckRate: what is left is told in years, from two looks.
+func TestCheckRate(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	earlier := filepath.Join(t.TempDir(), "earlier.json")
+	report := mustRun(t, fine, "check", "-json", "-dsn", dsn+"?leafTables=orders")
+	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "UPDATE leaf_alloc SET max_id = 1000001")
+	r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
+	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
+		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
+	}
+	r = jsonOf[check.Report](t, fine, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
+	if r.Tables[0].Years != nil {
+		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)
+	}
+}
+
+// TestCheckOnCleanSchema: nothing is found on 200 tables.
+func TestCheckOnCleanSchema(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable)
+		var rows []string
+		for i := range 200 {
+			exec(t, db, fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT) SELECT %d AS id, 1 AS a", i, i+1))
+			rows = append(rows, fmt.Sprintf("('t%d', 1000, 100)", i))
+		}
+		exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
+		exec(t, db, "CREATE PROCEDURE look() SELECT COUNT(*) FROM t1", "CREATE TABLE log (n INT)", "CREATE TRIGGER logged AFTER INSERT ON t1 FOR EACH ROW INSERT INTO log VALUES (1)")
+		began := time.Now()
+		report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn)
+		t.Logf("%d tables in %v", len(report.Tables), time.Since(began).Round(time.Millisecond))
+		if got := found(report); len(got) > 0 || len(report.Tables) != 200 {
+			t.Errorf("%d tables, found %v", len(report.Tables), got)
+		}
+	})
+}
+
+func TestBadInput(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"nosuch", "leafsql help"},
+		{"check", "no -dsn"},
+		{"check -nosuch", "-h lists the flags"},
+		{"check -dsn x/y orders", "takes no argument"},
+		{"check -dsn root:secret@shop", "write user:password@"},
+		{"check -dsn env:LEAFSQL_NOT_SET", "LEAFSQL_NOT_SET is not set"},
+		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafTables=orders", "cannot connect to 127.0.0.1:1/shop"},
+		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},
+	} {
+		status, out, errs := leafsql(t.Context(), strings.Fields(tt.args)...)
+		if status != unclear || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
+			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
+		}
+	}
+	if out := mustRun(t, fine, "help"); !strings.Contains(out, "check") {
+		t.Error(out)
+	}
+	if out := mustRun(t, fine, "check", "-h"); !strings.Contains(out, "-shard") {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+)
+
+func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) {
+	f := newFlags(s, "decode").withJSON()
+	layout := snowflake.Leaf
+	f.Func("layout", "`TIME-WORKER-SEQUENCE[@EPOCH]`, as in leafSnowflake (default "+layout.String()+", Leaf's)", func(text string) (err error) {
+		layout, err = snowflake.ParseLayout(text)
+		return err
+	})
+	if err := f.parse(args, true); err != nil {
+		return unclear, err
+	}
+	if f.NArg() == 0 {
+		return unclear, errors.New("leafsql: decode has no id; leafsql decode 1234567890123456789")
+	}
+	type decoded struct {
+		ID         int64     `json:"id"`
+		Time       time.Time `json:"time"`
+		Datacenter *int      `json:"datacenter,omitempty"`
+		Worker     int       `json:"worker"`
+		Sequence   int       `json:"sequence"`
+	}
+	names := []string{"ID", "TIME", "WORKER", "SEQUENCE"}
+	if layout.Datacenter > 0 {
+		names = []string{"ID", "TIME", "DATA CENTRE", "WORKER", "SEQUENCE"}
+	}
+	var all []decoded
+	var rows [][]string
+	for _, text := range f.Args() {
+		id, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return unclear, fmt.Errorf("leafsql: %q is no id; write a whole number in 1 … 9223372036854775807", text)
+		}
+		p, err := layout.Decompose(id)
+		if err != nil {
+			return unclear, err
+		}
+		d := decoded{ID: id, Time: p.Time.UTC(), Worker: p.Worker, Sequence: p.Sequence}
+		row := []string{text, d.Time.Format("2006-01-02T15:04:05.000Z07:00")}
+		if layout.Datacenter > 0 {
+			d.Datacenter = &p.Datacenter
+			row = append(row, strconv.Itoa(p.Datacenter))
+		}
+		all = append(all, d)
+		rows = append(rows, append(row, strconv.Itoa(p.Worker), strconv.Itoa(p.Sequence)))
+	}
+	if f.json {
+		return fine, s.JSON(all)
+	}
+	s.Table(names, rows)
+	return fine, nil
+}

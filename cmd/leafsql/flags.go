@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// flags are a subcommand's, with those that most have.
+type flags struct {
+	*flag.FlagSet
+	screen *screen.Screen
+	dsn    string
+	shards []string
+	json   bool
+}
+
+func newFlags(s *screen.Screen, name string) *flags {
+	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s}
+	return f
+}
+
+// onDatabases adds the flags that name databases.
+func (f *flags) onDatabases() *flags {
+	f.StringVar(&f.dsn, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME")
+	f.Func("shard", "the `DSN` of another shard that takes ids from the same leaf_alloc; once for each", func(dsn string) error {
+		f.shards = append(f.shards, dsn)
+		return nil
+	})
+	return f
+}
+
+func (f *flags) withJSON() *flags {
+	f.BoolVar(&f.json, "json", false, "write JSON")
+	return f
+}
+
+// parse is flag.Parse with errors that say the way out; a subcommand that takes no
+// arguments gets none.
+func (f *flags) parse(args []string, takesArgs bool) error {
+	f.Usage = func() {}
+	f.SetOutput(io.Discard) // errors are returned
+	err := f.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		f.SetOutput(f.screen.Out)
+		f.PrintDefaults()
+		return err
+	case err != nil:
+		return fmt.Errorf("leafsql: %w; %s -h lists the flags", err, f.Name())
+	case !takesArgs && f.NArg() > 0:
+		return fmt.Errorf("leafsql: %s takes no argument %q; %[1]s -h lists the flags", f.Name(), f.Arg(0))
+	case slices.ContainsFunc(f.Args(), func(a string) bool { return strings.HasPrefix(a, "-") }):
+		return fmt.Errorf("leafsql: flags come before the other arguments; %s -h lists them", f.Name())
+	case f.Lookup("dsn") != nil && f.dsn == "":
+		return fmt.Errorf("leafsql: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME")
+	}
+	return nil
+}
+
+// survey looks at the databases that the flags name. The caller closes its set.
+func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {
+	var looked atomic.Int64
+	defer f.screen.Progress(func() string { return fmt.Sprintf("%d tables looked at", looked.Load()) })()
+	set, err := databases.Open(ctx, f.dsn, f.shards)
+	if err != nil {
+		return nil, err
+	}
+	s, err := survey.Take(ctx, set, func() { looked.Add(1) })
+	if err != nil {
+		set.Close()
+	}
+	return s, err
+}

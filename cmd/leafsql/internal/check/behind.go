@@ -1,0 +1,128 @@
+package check
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A kind of stored program, and how the server lists them in one database. The columns
+// are name, body, sql_mode and, of a trigger, its table and when it runs.
+type programs struct {
+	code, what, kind, query string
+}
+
+var kinds = []programs{
+	{"trigger-inserts", "trigger", "TRIGGER ",
+		"SELECT trigger_name, action_statement, sql_mode, event_object_table, CONCAT(action_timing, ' ', event_manipulation) FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
+	{"routine-inserts", "routine", "",
+		"SELECT routine_name, routine_definition, sql_mode, '', routine_type FROM information_schema.routines WHERE routine_schema = ? ORDER BY 1"},
+	{"event-inserts", "event", "EVENT ",
+		"SELECT event_name, event_definition, sql_mode, '', '' FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
+}
+
+const views = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
+
+// behind finds what writes configured tables without the driver seeing it, in the
+// databases that hold any.
+func (c *checker) behind(ctx context.Context) error {
+	for _, shard := range c.Shards {
+		tables := make(map[string]*survey.Table)
+		var schemas []string
+		for _, t := range shard.Tables {
+			tables[t.Name()] = t
+			if !slices.Contains(schemas, t.Database) {
+				schemas = append(schemas, t.Database)
+			}
+		}
+		if len(schemas) == 0 {
+			continue
+		}
+		hidden, err := c.hidden(ctx, shard, schemas)
+		if err != nil {
+			return err
+		}
+		for _, schema := range schemas {
+			for _, kind := range kinds {
+				if err := c.stored(ctx, shard, schema, kind, tables, &hidden); err != nil {
+					return err
+				}
+			}
+			if err := c.views(ctx, shard, schema, tables, &hidden); err != nil {
+				return err
+			}
+		}
+		c.addHidden(shard, schemas, hidden)
+	}
+	return nil
+}
+
+// stored reads the bodies of one kind of stored programs in a database.
+func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
+	return shard.Each(ctx, func(scan func(...any) error) error {
+		var name, mode, table, more string
+		var body sql.NullString
+		if err := scan(&name, &body, &mode, &table, &more); err != nil {
+			return err
+		}
+		if !body.Valid {
+			hidden.bodies = true
+			return nil
+		}
+		program := driver.StoredProgram{Database: schema, Body: body.String, SQLMode: mode}
+		named := kind.kind + quoteIn(schema, name)
+		if kind.what == "routine" {
+			named = more + " " + quoteIn(schema, name)
+		}
+		drop := []string{"SHOW CREATE " + named, "DROP " + named}
+		for _, written := range shard.Inspection.Writes(program) {
+			f := at(kind.code, Warning, tables[written])
+			f.Message = sprint("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", kind.what, schema, name)
+			f.Way = "keep its text, let the application write these rows through mysql-leaf, and drop it"
+			f.SQL = drop
+			c.add(f)
+		}
+		if t := tables[schema+"."+table]; t != nil && t.Err == nil && strings.HasPrefix(strings.ToUpper(more), "BEFORE INSERT") && shard.Inspection.Assigns(program, t.Column) {
+			f := at("trigger-sets-key", Warning, t)
+			f.Message = sprint("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
+			f.Way = "keep its text, drop it, and create it again without that"
+			f.SQL = drop
+			c.add(f)
+		}
+		return nil
+	}, kind.query, schema)
+}
+
+// views finds views through which rows of configured tables can be inserted.
+func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string, tables map[string]*survey.Table, hidden *hidden) error {
+	return shard.Each(ctx, func(scan func(...any) error) error {
+		var name, updatable string
+		var body sql.NullString
+		if err := scan(&name, &body, &updatable); err != nil {
+			return err
+		}
+		if body.String == "" {
+			hidden.views = true
+			return nil
+		}
+		if updatable != "YES" {
+			return nil
+		}
+		for _, read := range shard.Inspection.Reads(driver.StoredProgram{Database: schema, Body: body.String}) {
+			f := at("view-inserts", Note, tables[read])
+			f.Message = sprint("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
+			if tables[read].AutoIncrement {
+				f.Severity = Warning
+				f.Message += " They take AUTO_INCREMENT's numbers."
+			}
+			f.Way = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
+			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quoteIn(schema, name) + " AS " + body.String}
+			c.add(f)
+		}
+		return nil
+	}, views, schema)
+}

@@ -1,0 +1,275 @@
+// Package check finds what is wrong with tables that get their keys from leaf_alloc,
+// and with what they get them from, before a statement is refused or a key met twice.
+//
+//	s, err := survey.Take(ctx, set, nil)
+//	report, err := check.Run(ctx, s, check.Options{})
+//	for _, f := range report.Findings {
+//		fmt.Println(f.Severity, f.Code, f.Message, f.SQL)
+//	}
+//
+// It writes nothing but a temporary table of its own, and reads no table but by its
+// indexes. What a user may not see is a finding too, never taken to be right.
+package check
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// Options are what a check cannot find out by one look.
+type Options struct {
+	Rates map[string]Rate // of tags that were measured
+}
+
+// A Report is what a check found.
+type Report struct {
+	Time     time.Time `json:"time"`
+	Store    Place     `json:"store"`
+	Shards   []Place   `json:"shards"`
+	Tables   []Table   `json:"tables"`
+	Tags     []Tag     `json:"tags"` // all rows of leaf_alloc
+	Findings []Finding `json:"findings"`
+}
+
+// A Place is one server.
+type Place struct {
+	Server  string `json:"server"` // address/database
+	Version string `json:"version"`
+	Table   string `json:"table,omitempty"` // leaf_alloc's name, of the store
+}
+
+// A Table is one configured table on one shard.
+type Table struct {
+	Server     string   `json:"server"`
+	Table      string   `json:"table"`
+	Key        string   `json:"key,omitempty"`
+	Type       string   `json:"type,omitempty"`
+	Generator  string   `json:"generator"`
+	Tag        string   `json:"tag,omitempty"`
+	HighestKey *int64   `json:"highest_key"`       // null: not known, or not asked for
+	NextID     *int64   `json:"next_id"`           // of the tag; null: it has no row
+	Used       *float64 `json:"used"`              // part of the ids that the column holds, 0 … 1
+	Years      *float64 `json:"years_left"`        // at the measured rate; null: not known
+	Auto       bool     `json:"auto_increment"`    // still on
+	Why        string   `json:"unknown,omitempty"` // why the highest key is not known
+	Unfit      string   `json:"not_fit,omitempty"` // why it is not filled
+}
+
+// A Tag is one row of leaf_alloc.
+type Tag struct {
+	Tag     string     `json:"tag"`
+	MaxID   int64      `json:"max_id"`
+	Step    int64      `json:"step"`
+	Updated *time.Time `json:"updated"`
+	Rate    *float64   `json:"ids_per_second"` // null: not measured
+}
+
+// Status is the command's exit code: 0 fine, 1 something to mend, 2 something could
+// not be told.
+func (r *Report) Status() int {
+	status := 0
+	for _, f := range r.Findings {
+		switch f.Severity {
+		case Error, Warning:
+			return 1
+		case Unknown:
+			status = 2
+		}
+	}
+	return status
+}
+
+// A checker is one run.
+type checker struct {
+	*survey.Survey
+	opts     Options
+	findings []Finding
+}
+
+func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
+
+// Run judges a survey, and asks the servers what it does not hold.
+func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
+	c := &checker{Survey: s, opts: opts}
+	for _, step := range []func(context.Context) error{
+		c.servers, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
+	} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	order(c.findings)
+	return c.report(), nil
+}
+
+func (c *checker) report() *Report {
+	store := c.Set.Store
+	r := &Report{
+		Time:   time.Now().UTC().Truncate(time.Millisecond),
+		Store:  Place{store.Label, store.Version, store.Database + "." + store.Table},
+		Tables: []Table{}, Findings: c.findings,
+	}
+	if r.Findings == nil {
+		r.Findings = []Finding{}
+	}
+	rows := make(map[string]*survey.Row)
+	for _, tag := range c.Tags {
+		rows[tag.Name] = tag.Row
+	}
+	for _, shard := range c.Shards {
+		r.Shards = append(r.Shards, Place{Server: shard.Label, Version: shard.Version})
+		for _, t := range shard.Tables {
+			r.Tables = append(r.Tables, c.table(t, rows[t.Tag]))
+		}
+	}
+	r.Tags = TagsOf(c.Rows, c.opts.Rates)
+	return r
+}
+
+// TagsOf are leaf_alloc's rows as they are reported.
+func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
+	tags := []Tag{}
+	for _, row := range rows {
+		tag := Tag{Tag: row.Tag, MaxID: row.MaxID, Step: row.Step}
+		if !row.Updated.IsZero() {
+			tag.Updated = &row.Updated
+		}
+		if rate, ok := rates[row.Tag]; ok {
+			tag.Rate = &rate.PerSecond
+		}
+		tags = append(tags, tag)
+	}
+	return tags
+}
+
+func (c *checker) table(t *survey.Table, row *survey.Row) Table {
+	out := Table{
+		Server: t.Shard.Label, Table: t.Name(), Key: t.Column, Type: t.Type, Generator: t.Kind, Tag: t.Tag,
+		Auto: t.AutoIncrement, Why: t.Why,
+	}
+	if t.Err != nil {
+		out.Unfit = t.Err.Error()
+		return out
+	}
+	if t.Known {
+		out.HighestKey = &t.HighestKey
+	}
+	if row != nil {
+		out.NextID = &row.MaxID
+	}
+	if used, ok := c.used(t, row); ok {
+		out.Used = &used
+	}
+	if years, ok := c.years(t, row); ok {
+		out.Years = &years
+	}
+	return out
+}
+
+// definition is a column's, from SHOW CREATE TABLE.
+func definition(ctx context.Context, t *survey.Table) (column.Definition, error) {
+	create, err := t.Create(ctx)
+	if err != nil {
+		return column.Definition{}, err
+	}
+	return column.Of(create, t.Column)
+}
+
+// where joins what a finding is about.
+func at(code string, severity Severity, t *survey.Table) Finding {
+	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
+}
+
+// sprint is fmt.Sprintf, for messages.
+var sprint = fmt.Sprintf
+
+// servers judges the servers themselves.
+func (c *checker) servers(ctx context.Context) error {
+	seen := make(map[string]bool)
+	for _, shard := range c.Shards {
+		s := shard.Server
+		if !seen[s.ID] {
+			seen[s.ID] = true
+			c.readOnly(s.Label, s.ReadOnly())
+			c.strictness(s.Label, s.Global["sql_mode"])
+		}
+		modes := splitModes(s.Session["sql_mode"])
+		if slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO") && !shard.Config.KeepZero && len(shard.Tables) > 0 {
+			c.add(Finding{Code: "sql-mode", Severity: Warning, Server: s.Label,
+				Message: "NO_AUTO_VALUE_ON_ZERO lets the server store 0 as a key; leafsql gives such a row an id.",
+				Way:     "add leafZero=keep to the DSN, or take the mode out",
+				SQL:     globalMode(s.Global["sql_mode"], "NO_AUTO_VALUE_ON_ZERO", ""),
+			})
+		}
+		if shard.Config.NewRegistry {
+			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
+				Message: "leafNewRegistry=true says that no process ran before; left in, it takes away the wait that protects a worker id after the registry was lost.",
+				Way:     "take leafNewRegistry out of the DSN once the first process has run"})
+		}
+		if err := c.sameStore(ctx, shard); err != nil {
+			return err
+		}
+		c.sameWorkers(shard)
+	}
+	if store := c.Set.Store; !seen[store.ID] {
+		c.readOnly(store.Label, store.ReadOnly())
+	}
+	return nil
+}
+
+func (c *checker) readOnly(label string, readOnly bool) {
+	if readOnly {
+		c.add(Finding{Code: "read-only", Severity: Error, Server: label,
+			Message: "The server is read_only: it is a replica, or was demoted.",
+			Way:     "name the primary in the DSN; where this is the primary, let it be written to",
+			SQL:     []string{"SET GLOBAL read_only = 0"}})
+	}
+}
+
+func (c *checker) strictness(label, mode string) {
+	modes := splitModes(mode)
+	if !slices.Contains(modes, "STRICT_TRANS_TABLES") && !slices.Contains(modes, "STRICT_ALL_TABLES") {
+		c.add(Finding{Code: "sql-mode", Severity: Warning, Server: label,
+			Message: "The server is not strict: once AUTO_INCREMENT is gone, a writer without leafsql stores key 0 and gets no error.",
+			SQL:     globalMode(mode, "", "STRICT_TRANS_TABLES")})
+	}
+}
+
+// sameStore holds the leaf_alloc that a shard's own DSN names against the set's.
+func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
+	other, err := c.Set.OtherStore(ctx, shard.Shard)
+	if err != nil || other == nil {
+		return err
+	}
+	if other.Server != shard.Server {
+		defer other.DB.Close()
+	}
+	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
+		Message: sprint("This shard's ids come from %s on %s, the first one's from %s on %s: both give the same ids.", other.Name(), other.Label, c.Set.Store.Name(), c.Set.Store.Label),
+		Way:     "give every shard's DSN the same leafStore and leafAllocTable"})
+	return nil
+}
+
+// sameWorkers holds where a shard's worker ids come from against the first shard.
+func (c *checker) sameWorkers(shard *survey.Shard) {
+	first := c.Shards[0]
+	snowflakes := func(s *survey.Shard) bool {
+		return lo.ContainsBy(s.Tables, func(t *survey.Table) bool { return t.Kind == "snowflake" })
+	}
+	if !shard.Own || shard == first || !snowflakes(first) || !snowflakes(shard) {
+		return
+	}
+	a, b := first.Config, shard.Config
+	if a.Worker != b.Worker || a.Snowflake != b.Snowflake || !sameOptions(a.WorkerOptions, b.WorkerOptions) {
+		c.add(Finding{Code: "workers-differ", Severity: Error, Server: shard.Label,
+			Message: "leafWorker, its options or leafSnowflake are not those of the first shard's DSN: a process that uses both can have one worker id twice.",
+			Way:     "give every shard's DSN the same leafWorker, with the same options, and the same leafSnowflake"})
+	}
+}

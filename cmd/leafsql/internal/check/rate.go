@@ -1,0 +1,57 @@
+package check
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// A Rate is how fast a tag's ids go.
+type Rate struct{ PerSecond float64 }
+
+// Rates compares two looks at leaf_alloc. A tag that did not move has no rate: ids go
+// out a range at a time, so that nothing seen does not mean none.
+func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
+	was := make(map[string]int64, len(before))
+	for _, r := range before {
+		was[r.Tag] = r.MaxID
+	}
+	rates := make(map[string]Rate)
+	for _, r := range after {
+		if old, ok := was[r.Tag]; ok && r.MaxID > old && apart > 0 {
+			rates[r.Tag] = Rate{float64(r.MaxID-old) / apart.Seconds()}
+		}
+	}
+	return rates
+}
+
+// ReadEarlier reads what an earlier check wrote with -json.
+func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
+	var report Report
+	if err := json.NewDecoder(r).Decode(&report); err != nil || report.Time.IsZero() {
+		return nil, at, fmt.Errorf("leafsql: not the report of an earlier check: %w; write one with leafsql check -json", err)
+	}
+	for _, tag := range report.Tags {
+		rows = append(rows, survey.Row{Tag: tag.Tag, MaxID: tag.MaxID})
+	}
+	return rows, report.Time, nil
+}
+
+// Span writes years for people.
+func Span(years float64) string {
+	days := years * 365.25
+	switch {
+	case years > 10_000:
+		return "over 10,000 years"
+	case years >= 10:
+		return fmt.Sprintf("%.0f years", years)
+	case years >= 1:
+		return fmt.Sprintf("%.1f years", years)
+	case days >= 2:
+		return fmt.Sprintf("%.0f days", days)
+	}
+	return fmt.Sprintf("%.0f hours", days*24)
+}

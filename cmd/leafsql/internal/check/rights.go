@@ -1,0 +1,241 @@
+package check
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
+// rights of what it explains.
+func (c *checker) rights(ctx context.Context) error {
+	if err := c.allocRights(ctx); err != nil {
+		return err
+	}
+	asked := make(map[string]bool)
+	for _, shard := range c.Shards {
+		user, err := shard.User(ctx)
+		if err != nil {
+			return err
+		}
+		for _, t := range shard.Tables {
+			if t.DeniedRead {
+				f := at("rights", Error, t)
+				f.Message = "This user may not read its key: whether the next id is above the keys in use is not seen at the start either."
+				f.SQL = []string{"GRANT SELECT ON " + t.Quoted() + " TO " + user}
+				c.add(f)
+			}
+			if place := shard.ID + t.Database; t.Err == nil && !asked[place] {
+				asked[place] = true
+				if err := c.stageRights(ctx, shard, t.Database, user); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// allocRights tries what a fetch, and leafCreate, do to leaf_alloc.
+func (c *checker) allocRights(ctx context.Context) error {
+	if !c.Alloc.Exists || !c.takesSegments() {
+		return nil
+	}
+	store := c.Set.Store
+	user, err := store.User(ctx)
+	if err != nil {
+		return err
+	}
+	tries := []struct{ right, text string }{
+		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.Name() + " WHERE biz_tag = ''"},
+		{"UPDATE", "EXPLAIN UPDATE " + store.Name() + " SET max_id = 1 WHERE biz_tag = ''"},
+	}
+	if c.createsRows() {
+		tries = append(tries, struct{ right, text string }{"INSERT", "EXPLAIN INSERT INTO " + store.Name() + " (biz_tag, max_id, step) VALUES ('', 1, 1)"})
+	}
+	var lacking []string
+	for _, try := range tries {
+		rows, err := store.DB.QueryContext(ctx, try.text)
+		if err == nil {
+			rows.Close()
+		}
+		if databases.Denied(err) {
+			lacking = append(lacking, try.right)
+		}
+	}
+	if len(lacking) > 0 {
+		c.add(Finding{Code: "rights", Severity: Error, Server: store.Label, Table: store.Database + "." + store.Table,
+			Message: "This user lacks " + strings.Join(lacking, " and ") + " on leaf_alloc: no ids can be had.",
+			SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + store.Name() + " TO " + user}})
+	}
+	return nil
+}
+
+// stageRights tries to make a temporary table, which INSERT … SELECT and the like need.
+func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database, user string) error {
+	conn, err := shard.DB.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	name := quoteIn(database, "leafsql_check")
+	_, err = conn.ExecContext(ctx, "CREATE TEMPORARY TABLE "+name+" (n BIGINT NOT NULL PRIMARY KEY)")
+	if err == nil {
+		_, err = conn.ExecContext(ctx, "DROP TEMPORARY TABLE "+name)
+		return err
+	}
+	if databases.Denied(err) {
+		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
+			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
+			Way:     "or leave it, where the application sends none of these",
+			SQL:     []string{"GRANT CREATE TEMPORARY TABLES ON " + databases.Quote(database) + ".* TO " + user}})
+	}
+	return nil
+}
+
+// hidden is what a user does not see.
+type hidden struct {
+	triggers, events []string // databases
+	routines         bool
+	bodies           bool // of routines
+	views            bool
+}
+
+// hidden finds out which stored programs the user would not be shown: the server leaves
+// them out without a word.
+func (c *checker) hidden(ctx context.Context, shard *survey.Shard, schemas []string) (h hidden, err error) {
+	grants, err := readGrants(ctx, shard)
+	if err != nil {
+		return h, err
+	}
+	for _, schema := range schemas {
+		if !grants.on("TRIGGER", schema, "*") && !slices.ContainsFunc(shard.Tables, func(t *survey.Table) bool {
+			return t.Database == schema && grants.on("TRIGGER", schema, t.TableInfo.Table)
+		}) {
+			h.triggers = append(h.triggers, schema)
+		}
+		if !grants.on("EVENT", schema, "*") {
+			h.events = append(h.events, schema)
+		}
+	}
+	h.routines = !grants.on("SELECT", "*", "*") && !grants.on("SHOW_ROUTINE", "*", "*") && !grants.on("SHOW CREATE ROUTINE", "*", "*") && !grants.on("SELECT", "mysql", "proc")
+	return h, nil
+}
+
+func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
+	var what, rights []string
+	if len(h.triggers) > 0 {
+		what, rights = append(what, "triggers"), append(rights, "TRIGGER")
+	}
+	if len(h.events) > 0 {
+		what, rights = append(what, "events"), append(rights, "EVENT")
+	}
+	if h.views {
+		what, rights = append(what, "what views select"), append(rights, "SHOW VIEW")
+	}
+	if h.routines || h.bodies {
+		what = append(what, "all routines")
+	}
+	if len(what) == 0 {
+		return
+	}
+	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
+		Message: "This user does not see " + strings.Join(what, ", ") + ": whether any of them writes a configured table is not known.",
+		Way:     "run the check as an administrator once; applications do not need these rights"}
+	user, err := shard.User(context.Background())
+	if err != nil {
+		user = "this user"
+	}
+	if len(rights) > 0 {
+		for _, schema := range schemas {
+			f.SQL = append(f.SQL, "GRANT "+strings.Join(rights, ", ")+" ON "+databases.Quote(schema)+".* TO "+user)
+		}
+	}
+	if h.routines || h.bodies {
+		grant := "GRANT SHOW_ROUTINE ON *.* TO "
+		if shard.MariaDB {
+			grant = "GRANT SELECT ON mysql.proc TO "
+		}
+		f.SQL = append(f.SQL, grant+user)
+	}
+	c.add(f)
+}
+
+// grants are what SHOW GRANTS says.
+type grants []struct {
+	privileges []string
+	db, table  string // as the server writes them, without quotes; * for all
+}
+
+var grantLine = regexp.MustCompile("^GRANT (.+?) ON (?:TABLE )?(\\*|`(?:[^`]|``)*`)\\.(\\*|`(?:[^`]|``)*`) TO ")
+
+// readGrants asks for the user's rights, with those of the roles in use.
+func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
+	query := "SHOW GRANTS"
+	if !shard.MariaDB {
+		var roles string
+		if err := shard.DB.QueryRowContext(ctx, "SELECT CURRENT_ROLE()").Scan(&roles); err == nil && roles != "NONE" && roles != "" {
+			query = "SHOW GRANTS FOR CURRENT_USER() USING " + roles
+		}
+	}
+	lines, err := shard.List(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	var g grants
+	for _, line := range lines {
+		m := grantLine.FindStringSubmatch(line)
+		if m == nil {
+			continue
+		}
+		unquote := func(s string) string { return strings.ReplaceAll(strings.Trim(s, "`"), "``", "`") }
+		g = append(g, struct {
+			privileges []string
+			db, table  string
+		}{strings.Split(m[1], ", "), unquote(m[2]), unquote(m[3])})
+	}
+	return g, nil
+}
+
+// on reports whether a right is granted on a table, or with * on all of a database.
+func (g grants) on(right, db, table string) bool {
+	for _, grant := range g {
+		if !slices.Contains(grant.privileges, right) && !slices.Contains(grant.privileges, "ALL PRIVILEGES") {
+			continue
+		}
+		switch {
+		case grant.db == "*":
+			return true
+		case grant.table == "*" && db != "*" && likePattern(grant.db).MatchString(db):
+			return true
+		case grant.db == db && grant.table == table:
+			return true
+		}
+	}
+	return false
+}
+
+// likePattern is a database's name in a grant, in which _ and % stand for letters
+// unless \ is before them.
+func likePattern(name string) *regexp.Regexp {
+	var b strings.Builder
+	b.WriteString("^")
+	for i := 0; i < len(name); i++ {
+		switch c := name[i]; {
+		case c == '\\' && i+1 < len(name):
+			i++
+			b.WriteString(regexp.QuoteMeta(name[i : i+1]))
+		case c == '_':
+			b.WriteString(".")
+		case c == '%':
+			b.WriteString(".*")
+		default:
+			b.WriteString(regexp.QuoteMeta(name[i : i+1]))
+		}
+	}
+	return regexp.MustCompile(b.String() + "$")
+}

@@ -1,0 +1,112 @@
+package check
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// rows judges leaf_alloc's rows against the keys in use.
+func (c *checker) rows(context.Context) error {
+	if !c.Alloc.Exists || c.Alloc.Denied {
+		return nil
+	}
+	store := c.Set.Store
+	for _, tag := range c.Tags {
+		here := func(code string, severity Severity, message string) Finding {
+			return Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag.Name, Message: message}
+		}
+		for _, t := range tag.Unknown() {
+			f := at("highest-unknown", Unknown, t)
+			f.Message = "Its highest key is not known: " + t.Why + "."
+			f.Way = "compare it by hand with what leaf_alloc gives next"
+			if !t.DeniedRead {
+				f.SQL = []string{"SELECT MAX(" + databases.Quote(t.Column) + ") FROM " + t.Quoted()}
+			}
+			if t.Integer && !t.Indexed {
+				f.Way += ", or add an index that tells it"
+				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+databases.Quote(t.Column)+")")
+			}
+			c.add(f)
+		}
+		row := tag.Row
+		if row == nil {
+			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
+				continue // none of them can be filled anyway
+			}
+			f := here("row-missing", Error, "No row: every INSERT into its tables is refused.")
+			if c.createsRows() {
+				f.Severity, f.Message = Note, "No row yet: leafCreate=true adds it at the first INSERT."
+			}
+			if start, err := tag.Start(survey.Margin); err != nil {
+				f.Way = err.Error()
+			} else {
+				f.SQL = []string{survey.AddRow(store, tag.Name, start, survey.Step)}
+			}
+			c.add(f)
+			continue
+		}
+		c.broken(row, tag)
+		if highest, t := tag.Highest(); tag.TooLow() {
+			f := here("row-too-low", Error, sprint("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
+			if start, err := tag.Start(survey.Margin); err != nil {
+				f.Way = err.Error()
+			} else {
+				f.SQL = []string{survey.RaiseRow(store, row.Tag, start)}
+				f.Way = "restart processes that hold a range below, so that they fetch another"
+			}
+			c.add(f)
+		}
+	}
+	return nil
+}
+
+// createsRows reports whether the driver adds missing rows itself.
+func (c *checker) createsRows() bool {
+	return !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
+		return !s.Config.Create || s.ID != c.Set.Store.ID || s.Database != c.Set.Store.Database
+	})
+}
+
+// broken judges what a row holds.
+func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
+	store := c.Set.Store
+	where := " WHERE biz_tag = " + databases.QuoteString(row.Tag)
+	f := Finding{Code: "row-broken", Severity: Error, Server: store.Label, Tag: row.Tag}
+	twins := 0
+	highest := row.MaxID
+	for i := range c.Rows {
+		if c.Rows[i].Tag == row.Tag {
+			twins++
+			highest = max(highest, c.Rows[i].MaxID)
+		}
+	}
+	if twins > 1 {
+		f.Message = sprint("It has %d rows.", twins)
+		f.Way = "keep the highest"
+		f.SQL = []string{"DELETE FROM " + store.Name() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
+		c.add(f)
+	}
+	if row.Step < 1 || row.Step > 1<<31-1 {
+		f.Message, f.Way = sprint("Its step is %d, not in 1 … 2147483647.", row.Step), ""
+		f.SQL = []string{"UPDATE " + store.Name() + " SET step = " + strconv.Itoa(survey.Step) + where}
+		c.add(f)
+	}
+	if row.Written == "" || row.MaxID < 0 || row.MaxID == 1<<63-1 {
+		written := row.Written
+		if written == "" {
+			written = "NULL"
+		}
+		f.Message = "Its max_id is " + written + "."
+		f.Way, f.SQL = "", nil
+		if start, err := tag.Start(survey.Margin); err == nil {
+			f.SQL = []string{"UPDATE " + store.Name() + " SET max_id = " + strconv.FormatInt(start, 10) + where}
+		} else {
+			f.Way = err.Error()
+		}
+		c.add(f)
+	}
+}

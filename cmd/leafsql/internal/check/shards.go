@@ -1,0 +1,159 @@
+package check
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// rules finds rules that mean no table anywhere, and rows of leaf_alloc that no table
+// takes ids from.
+func (c *checker) rules(context.Context) error {
+	missing := make(map[string]int)
+	for _, shard := range c.Shards {
+		for _, rule := range shard.Inspection.Missing {
+			missing[rule]++
+		}
+	}
+	first := c.Shards[0]
+	for _, rule := range slices.Sorted(maps.Keys(missing)) {
+		if missing[rule] < len(c.Shards) || first.Config.Auto {
+			continue // on some shards it means one
+		}
+		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
+			Message: "leafTables names a table that is not there, or that this user does not see: what was meant is not filled.",
+			Way:     "correct the rule; names compare as the server's lower_case_table_names says"})
+	}
+	used := make(map[string]bool)
+	for _, tag := range c.Tags {
+		if tag.Row != nil {
+			used[tag.Row.Tag] = true
+		}
+	}
+	for _, row := range c.Rows {
+		if !used[row.Tag] {
+			c.add(Finding{Code: "tag-without-table", Severity: Note, Server: c.Set.Store.Label, Tag: row.Tag,
+				Message: "No configured table takes ids from this row. That is well where other programs do, Java Leaf for one."})
+		}
+	}
+	return nil
+}
+
+// shards compares every shard's tables with the first shard's.
+func (c *checker) shards(ctx context.Context) error {
+	byName := func(s *survey.Shard) map[string]*survey.Table {
+		m := make(map[string]*survey.Table)
+		for _, t := range s.Tables {
+			m[t.Bare()] = t
+		}
+		return m
+	}
+	first := byName(c.Shards[0])
+	for _, shard := range c.Shards[1:] {
+		tables := byName(shard)
+		for _, name := range slices.Sorted(maps.Keys(first)) {
+			if tables[name] == nil {
+				create, err := first[name].Create(ctx)
+				if err != nil {
+					return err
+				}
+				c.add(Finding{Code: "shards-differ", Severity: Error, Server: shard.Label, Table: name,
+					Message: "The table is on " + c.Shards[0].Label + " and not here, or leafTables does not mean it here.",
+					SQL:     []string{counter.ReplaceAllString(create, "")}})
+				continue
+			}
+			if err := c.compare(ctx, first[name], tables[name]); err != nil {
+				return err
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(tables)) {
+			if first[name] == nil {
+				f := at("shards-differ", Error, tables[name])
+				f.Message = "The table is here and not on " + c.Shards[0].Label + ", or leafTables does not mean it there."
+				c.add(f)
+			}
+		}
+	}
+	return nil
+}
+
+// counter is the next number in CREATE TABLE, which another shard must not begin with.
+var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
+
+// compare holds a shard's table against the first shard's.
+func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
+	f := at("shards-differ", Error, b)
+	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
+		f.Message = sprint("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
+		f.Way = "give every shard's DSN the same leafTables"
+		c.add(f)
+		return nil
+	}
+	if !a.Shard.Inspection.MariaDB != !b.Shard.Inspection.MariaDB || a.Shard.Version != b.Shard.Version {
+		// Servers of several versions write the same type in several ways.
+		if sameColumns(a.Columns, b.Columns, func(s string) string { return width.ReplaceAllString(s, "$1") }) {
+			return nil
+		}
+	}
+	if slices.Equal(a.Columns, b.Columns) {
+		return nil
+	}
+	create, err := a.Create(ctx)
+	if err != nil {
+		return err
+	}
+	only := func(x, y []string) []string {
+		return slices.DeleteFunc(slices.Clone(x), func(s string) bool { return slices.Contains(y, s) })
+	}
+	here, there := only(b.Columns, a.Columns), only(a.Columns, b.Columns)
+	f.Severity = Warning
+	switch {
+	case len(here)+len(there) == 0:
+		f.Message = "Its columns are those of " + a.Shard.Label + " in another order: an INSERT without a column list means other columns there."
+	default:
+		f.Message = sprint("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, listed(here), listed(there))
+	}
+	names := make(map[string]bool)
+	for _, col := range b.Columns {
+		name, _, _ := strings.Cut(col, " ")
+		names[strings.ToLower(name)] = true
+	}
+	for _, col := range there {
+		name, _, _ := strings.Cut(col, " ")
+		def, err := column.Of(create, name)
+		if err != nil {
+			return err
+		}
+		if names[strings.ToLower(name)] {
+			f.SQL = append(f.SQL, def.Alter(b.Quoted()))
+		} else {
+			f.SQL = append(f.SQL, def.Add(b.Quoted()))
+		}
+	}
+	c.add(f)
+	return nil
+}
+
+// width is an integer type's display width.
+var width = regexp.MustCompile(`(int)\(\d+\)`)
+
+func sameColumns(a, b []string, as func(string) string) bool {
+	return slices.EqualFunc(a, b, func(x, y string) bool { return as(x) == as(y) })
+}
+
+func listed(columns []string) string {
+	if len(columns) == 0 {
+		return "none of its own"
+	}
+	return strings.Join(columns, ", ")
+}
+
+func quoteIn(database, name string) string {
+	return databases.Quote(database) + "." + databases.Quote(name)
+}

@@ -1,0 +1,137 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+)
+
+// When a column is said to run out: part of its ids used, or years left.
+const (
+	fullSoon  = 0.8
+	yearsSoon = 2
+)
+
+// tables judges the key columns.
+func (c *checker) tables(ctx context.Context) error {
+	rows := make(map[string]*survey.Row)
+	for _, tag := range c.Tags {
+		rows[tag.Name] = tag.Row
+	}
+	for _, shard := range c.Shards {
+		for _, t := range shard.Tables {
+			if unfit, ok := errors.AsType[*driver.TableError](t.Err); ok {
+				f := at("key-unfit", Error, t)
+				f.Message, f.Way = unfit.Reason+".", unfit.Way
+				c.add(f)
+				continue
+			}
+			if err := c.small(ctx, t, rows[t.Tag]); err != nil {
+				return err
+			}
+			if t.AutoIncrement {
+				if err := c.stillCounts(ctx, t); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// stillCounts is a table whose keys the server gives as well.
+func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
+	def, err := definition(ctx, t)
+	if err != nil {
+		return err
+	}
+	f := at("auto-increment", Warning, t)
+	f.Message = "A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other."
+	f.Way = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
+	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
+	c.add(f)
+	return err
+}
+
+// small judges whether the column holds the ids to come.
+func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) error {
+	var f Finding
+	used, known := c.used(t, row)
+	years, measured := c.years(t, row)
+	switch {
+	case t.Kind == driver.Snowflake && known && used > 1:
+		f = at("key-small", Error, t)
+		f.Message = sprint("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
+	case known && used > 1:
+		f = at("key-small", Error, t)
+		f.Message = sprint("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
+	case known && used >= fullSoon:
+		f = at("key-filling", Warning, t)
+		f.Message = sprint("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
+	case measured && years < yearsSoon:
+		f = at("key-filling", Warning, t)
+		f.Message = sprint("At the measured rate the ids that its type %s holds last %s.", t.Type, Span(years))
+	default:
+		return nil
+	}
+	if t.Integer {
+		def, err := definition(ctx, t)
+		if err != nil {
+			return err
+		}
+		if sql := def.Widen().Alter(t.Quoted()); sql != def.Alter(t.Quoted()) {
+			f.SQL = []string{sql}
+			f.Way = "the server copies the table, and lets nobody write meanwhile"
+		}
+	}
+	c.add(f)
+	return nil
+}
+
+// used is the part of the column's ids that is gone.
+func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bool) {
+	switch {
+	case t.Kind == driver.Snowflake:
+		layout, err := layoutOf(t)
+		if err != nil {
+			return 0, false
+		}
+		id, err := layout.Compose(snowflake.Parts{Time: time.Now()})
+		if err != nil || id > t.Highest {
+			return 2, true
+		}
+		begin := time.UnixMilli(layout.Epoch)
+		return time.Since(begin).Hours() / layout.End().Sub(begin).Hours(), true
+	case t.Kind != driver.Segment || row == nil:
+		return 0, false
+	}
+	return float64(row.MaxID) / float64(t.Highest), true
+}
+
+// years is how long the column's ids last.
+func (c *checker) years(t *survey.Table, row *survey.Row) (years float64, known bool) {
+	const hours = 24 * 365.25
+	switch t.Kind {
+	case driver.Snowflake:
+		layout, err := layoutOf(t)
+		return time.Until(layout.End()).Hours() / hours, err == nil
+	case driver.Segment:
+		rate, ok := c.opts.Rates[t.Tag]
+		if !ok || row == nil || rate.PerSecond <= 0 {
+			return 0, false
+		}
+		return float64(max(t.Highest-row.MaxID, 0)) / rate.PerSecond / 3600 / hours, true
+	}
+	return 0, false
+}
+
+func layoutOf(t *survey.Table) (snowflake.Layout, error) {
+	if text := t.Shard.Config.Snowflake; text != "" {
+		return snowflake.ParseLayout(text)
+	}
+	return snowflake.Leaf, nil
+}

@@ -1,0 +1,163 @@
+// Package column changes one column of a table and nothing else about it: the ALTER
+// TABLE is made from the definition that SHOW CREATE TABLE gives, so that its
+// comment, its sign, its visibility and the rest stay.
+//
+//	def, err := column.Of(create, "id")
+//	sql := def.Widen().Alter("`shop`.`orders`")
+//
+// The text of SHOW CREATE TABLE has to be in backticks: sql_mode without ANSI_QUOTES,
+// and sql_quote_show_create on.
+package column
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+)
+
+// A Definition is a column's, as CREATE TABLE writes it.
+type Definition struct {
+	name string // in backticks
+	text string // what follows the name
+}
+
+// Of finds a column's definition in the text of SHOW CREATE TABLE.
+func Of(create, column string) (Definition, error) {
+	name := "`" + strings.ReplaceAll(column, "`", "``") + "`"
+	for line := range strings.SplitSeq(create, "\n") {
+		// A line break in a comment is written as \n.
+		if rest, ok := cutPrefixFold(strings.TrimLeft(line, " "), name+" "); ok {
+			return Definition{name, strings.TrimSuffix(rest, ",")}, nil
+		}
+	}
+	return Definition{}, fmt.Errorf("leafsql: column %s is not in the table's definition; look at SHOW CREATE TABLE", column)
+}
+
+// cutPrefixFold is strings.CutPrefix without regard to case: column names have none.
+func cutPrefixFold(s, prefix string) (string, bool) {
+	if len(s) < len(prefix) || !strings.EqualFold(s[:len(prefix)], prefix) {
+		return s, false
+	}
+	return s[len(prefix):], true
+}
+
+// Alter is the statement that gives the table's column this definition.
+func (d Definition) Alter(table string) string {
+	return "ALTER TABLE " + table + " MODIFY COLUMN " + d.name + " " + d.text
+}
+
+// Add is the statement that adds the column to another table.
+func (d Definition) Add(table string) string {
+	return "ALTER TABLE " + table + " ADD COLUMN " + d.name + " " + d.text
+}
+
+// Type is the column's type, as it is written.
+func (d Definition) Type() string { return integer.FindString(d.text) }
+
+// AutoIncrement reports whether the column has the attribute.
+func (d Definition) AutoIncrement() bool {
+	found := false
+	d.words(func(word string) string {
+		found = found || strings.EqualFold(word, "AUTO_INCREMENT")
+		return word
+	})
+	return found
+}
+
+// WithoutAutoIncrement drops the attribute.
+func (d Definition) WithoutAutoIncrement() Definition {
+	return d.words(func(word string) string {
+		if strings.EqualFold(word, "AUTO_INCREMENT") {
+			return ""
+		}
+		return word
+	})
+}
+
+// WithAutoIncrement gives the column the attribute, behind its type and NOT NULL.
+func (d Definition) WithAutoIncrement() Definition {
+	if d.AutoIncrement() {
+		return d
+	}
+	done := false
+	d = d.words(func(word string) string {
+		if !done && strings.EqualFold(word, "NULL") {
+			done = true
+			return word + " AUTO_INCREMENT"
+		}
+		return word
+	})
+	if !done {
+		d.text += " NOT NULL AUTO_INCREMENT"
+	}
+	return d
+}
+
+// integer matches an integer type with its width.
+var integer = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
+
+// Widen makes an integer column a BIGINT with the same sign. Another type, and a
+// BIGINT, stay as they are.
+func (d Definition) Widen() Definition {
+	m := integer.FindStringSubmatch(d.text)
+	if m == nil || strings.EqualFold(m[1], "bigint") {
+		return d
+	}
+	width := ""
+	if m[4] != "" {
+		width = m[2] // the digits that are shown
+	}
+	d.text = "bigint" + width + m[3] + m[4] + d.text[len(m[0]):]
+	return d
+}
+
+// words passes each word of the definition outside of quotes through f; one for which
+// f gives "" goes, with the space before it.
+func (d Definition) words(f func(string) string) Definition {
+	var b strings.Builder
+	text := d.text
+	for i := 0; i < len(text); {
+		end := i + 1
+		switch c := text[i]; {
+		case c == '\'' || c == '`':
+			end = quoted(text, i)
+		case letter(c):
+			for end < len(text) && letter(text[end]) {
+				end++
+			}
+			word := f(text[i:end])
+			if word == "" {
+				kept := strings.TrimSuffix(b.String(), " ")
+				b.Reset()
+				b.WriteString(kept)
+			}
+			b.WriteString(word)
+			i = end
+			continue
+		}
+		b.WriteString(text[i:end])
+		i = end
+	}
+	d.text = b.String()
+	return d
+}
+
+func letter(c byte) bool {
+	return c == '_' || c == '$' || '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0x80
+}
+
+// quoted is the end of the quoted piece that begins at i.
+func quoted(text string, i int) int {
+	q := text[i]
+	for i++; i < len(text); i++ {
+		switch {
+		case text[i] == '\\' && q == '\'':
+			i++
+		case text[i] == q && i+1 < len(text) && text[i+1] == q:
+			i++
+		case text[i] == q:
+			return i + 1
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,350 @@
+// Package databases opens what a DSN of mysql-leaf names, and its shards: the
+// databases whose tables one leaf_alloc feeds, and the one that holds it.
+//
+//	set, err := databases.Open(ctx, dsn, shards)
+//	defer set.Close()
+//	for _, s := range set.Shards { … }
+//
+// It fills nothing, takes no id and no worker id. Its errors name the server and
+// the user, and show no password.
+package databases
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A Set is the databases that one leaf_alloc feeds.
+type Set struct {
+	Shards []*Shard // the first is the one of -dsn
+	Store  *Store
+}
+
+// A Shard is one database with tables that get ids.
+type Shard struct {
+	*Server
+	Config *driver.Config
+	Own    bool // its DSN has leaf parameters of its own
+}
+
+// A Store is a database that holds leaf_alloc.
+type Store struct {
+	*Server
+	Database, Table string
+}
+
+// Name is the table's, as SQL writes it on any connection of the server.
+func (s *Store) Name() string { return Quote(s.Database) + "." + Quote(s.Table) }
+
+// A Server is one connection's server, and the database in use there.
+type Server struct {
+	Label    string // address/database
+	Database string
+	DB       *sql.DB
+
+	MariaDB bool
+	Version string
+	ID      string            // equal for two connections to the same server
+	Session map[string]string // variables, as the application's connections have them
+	Global  map[string]string // as other clients have them
+}
+
+// Open connects to the database of dsn, to the shards, and to the leaf_alloc that
+// dsn names. A shard's DSN without leaf parameters has those of dsn.
+func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error) {
+	set = &Set{}
+	defer func() {
+		if err != nil {
+			set.Close()
+		}
+	}()
+	for i, text := range append([]string{dsn}, shards...) {
+		text, err := Lookup(text)
+		if err != nil {
+			return set, err
+		}
+		cfg, err := Parse(text)
+		if err != nil {
+			return set, err
+		}
+		own := i == 0 || hasLeafParams(text)
+		if !own {
+			first := set.Shards[0].Config
+			inner := cfg.MySQL
+			cfg = first.Clone()
+			cfg.MySQL = inner
+			if cfg.Store == "" {
+				cfg.Store = first.MySQL.FormatDSN()
+			}
+		}
+		server, err := connect(ctx, cfg.MySQL)
+		if err != nil {
+			return set, err
+		}
+		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, Own: own})
+	}
+	set.Store, err = openStore(ctx, set.Shards[0])
+	return set, err
+}
+
+// Lookup is a DSN given on the command line: env:NAME stands for the value of an
+// environment variable, which other users of the machine do not see.
+func Lookup(dsn string) (string, error) {
+	name, ok := strings.CutPrefix(dsn, "env:")
+	if !ok {
+		return dsn, nil
+	}
+	if v := os.Getenv(name); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("leafsql: the environment variable %s is not set; put the DSN there", name)
+}
+
+// Parse reads a DSN. What go-sql-driver says of it names no way out.
+func Parse(dsn string) (*driver.Config, error) {
+	cfg, err := driver.ParseDSN(dsn)
+	if err != nil && !strings.HasPrefix(err.Error(), "leafsql: ") {
+		err = fmt.Errorf("leafsql: the DSN cannot be read: %w; write user:password@tcp(host:3306)/database", err)
+	}
+	return cfg, err
+}
+
+func hasLeafParams(dsn string) bool {
+	inner, err := mysql.ParseDSN(dsn)
+	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
+}
+
+// OtherStore opens the leaf_alloc that a shard's own DSN names, nil where that is
+// the set's.
+func (s *Set) OtherStore(ctx context.Context, shard *Shard) (*Store, error) {
+	if !shard.Own || shard == s.Shards[0] {
+		return nil, nil
+	}
+	other, err := openStore(ctx, shard)
+	if err != nil {
+		return nil, err
+	}
+	if other.ID == s.Store.ID && other.Database == s.Store.Database && other.Table == s.Store.Table {
+		if other.Server != shard.Server {
+			other.DB.Close()
+		}
+		return nil, nil
+	}
+	return other, nil
+}
+
+// openStore opens the leaf_alloc of a shard's DSN.
+func openStore(ctx context.Context, shard *Shard) (*Store, error) {
+	store := &Store{Server: shard.Server, Database: shard.Database, Table: shard.Config.AllocTable}
+	if shard.Config.Store != "" {
+		cfg, err := Parse(shard.Config.Store)
+		if err != nil {
+			return nil, err
+		}
+		if store.Server, err = connect(ctx, cfg.MySQL); err != nil {
+			return nil, err
+		}
+		store.Database = store.Server.Database
+	}
+	if db, table, ok := strings.Cut(store.Table, "."); ok {
+		store.Database, store.Table = db, table
+	}
+	if store.Database == "" {
+		return nil, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
+	}
+	return store, nil
+}
+
+// Close closes all connections.
+func (s *Set) Close() {
+	for _, shard := range s.Shards {
+		shard.DB.Close()
+	}
+	if s.Store != nil {
+		s.Store.DB.Close()
+	}
+}
+
+// conns is how many questions a server is asked at the same time.
+const conns = 4
+
+// watched are the variables that are looked at.
+const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
+	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'wsrep_on'"
+
+// connect opens a server's pool, and learns what it is.
+func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
+	s := &Server{Label: Label(cfg), Database: cfg.DBName}
+	as, err := open(cfg, nil)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	defer as.Close()
+	if s.Session, err = variables(ctx, as, "SESSION"); err == nil {
+		s.Global, err = variables(ctx, as, "GLOBAL")
+	}
+	if err == nil {
+		s.DB, err = open(cfg, session)
+	}
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	s.DB.SetMaxOpenConns(conns)
+	s.Version = s.Global["version"]
+	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
+	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
+		s.ID += s.Global[name] + "\x00"
+	}
+	return s, nil
+}
+
+// session is what connections of the command have set, whatever the application's
+// have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value
+// is clipped, and what the server quotes it quotes with backticks.
+var session = map[string]string{
+	"autocommit": "1", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
+}
+
+// open makes a pool with cfg and some variables.
+func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
+	cfg = cfg.Clone()
+	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements = true, false, false
+	cfg.ParseTime, cfg.Loc = true, time.UTC
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	params := maps.Clone(vars)
+	if params == nil {
+		params = make(map[string]string)
+	}
+	for k, v := range cfg.Params {
+		if _, ours := params[k]; !ours {
+			params[k] = v
+		}
+	}
+	cfg.Params = params
+	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may hold any letter
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func variables(ctx context.Context, db *sql.DB, scope string) (map[string]string, error) {
+	vars := make(map[string]string)
+	err := each(ctx, db, func(scan func(...any) error) error {
+		var name, value string
+		err := scan(&name, &value)
+		vars[strings.ToLower(name)] = value
+		return err
+	}, "SHOW "+scope+" VARIABLES WHERE Variable_name IN ("+watched+")")
+	return vars, err
+}
+
+// Each calls f for every row of a query's answer.
+func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error, query string, args ...any) error {
+	return each(ctx, s.DB, f, query, args...)
+}
+
+// List reads one column.
+func (s *Server) List(ctx context.Context, query string, args ...any) ([]string, error) {
+	var values []string
+	err := s.Each(ctx, func(scan func(...any) error) error {
+		var v string
+		err := scan(&v)
+		values = append(values, v)
+		return err
+	}, query, args...)
+	return values, err
+}
+
+func each(ctx context.Context, db *sql.DB, f func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *Server) failed(err error) error {
+	return fmt.Errorf("leafsql: cannot connect to %s: %w", s.Label, err)
+}
+
+// Label names a connection's address and database.
+func Label(cfg *mysql.Config) string {
+	if cfg.DBName == "" {
+		return cfg.Addr
+	}
+	return strings.TrimSuffix(cfg.Addr, "/") + "/" + cfg.DBName
+}
+
+// ReadOnly reports whether the server takes no writes.
+func (s *Server) ReadOnly() bool {
+	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
+		if v := strings.ToUpper(s.Global[name]); v != "" && v != "OFF" && v != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// Quote quotes an identifier.
+func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// QuoteString quotes a text.
+func QuoteString(s string) string {
+	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
+}
+
+// IsError reports whether err is the server's, with one of these numbers.
+func IsError(err error, numbers ...uint16) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && slices.Contains(numbers, e.Number)
+}
+
+// Numbers of the server's errors that mean something here.
+const (
+	ErrDatabaseDenied = 1044
+	ErrUnknownColumn  = 1054
+	ErrTableDenied    = 1142
+	ErrColumnDenied   = 1143
+	ErrNoSuchTable    = 1146
+	ErrLockWait       = 1205
+	ErrSpecificAccess = 1227
+	ErrTriggerBinlog  = 1419
+)
+
+// Denied reports whether err says that the user has not the right.
+func Denied(err error) bool {
+	return IsError(err, ErrDatabaseDenied, ErrTableDenied, ErrColumnDenied, ErrSpecificAccess)
+}
+
+// User is who the server takes this connection for, as GRANT writes it.
+func (s *Server) User(ctx context.Context) (string, error) {
+	var user string
+	err := s.DB.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user)
+	name, host, _ := strings.Cut(user, "@")
+	if i := strings.LastIndexByte(user, '@'); i >= 0 {
+		name, host = user[:i], user[i+1:]
+	}
+	return QuoteString(name) + "@" + QuoteString(host), err
+}

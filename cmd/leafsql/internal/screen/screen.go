@@ -1,0 +1,128 @@
+// Package screen writes what a command has to say: aligned tables for people, JSON for
+// programs and, on a terminal, a line of progress.
+//
+//	s := screen.New(os.Stdout, os.Stderr)
+//	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
+//
+// Letters that take two columns of a terminal, as Chinese, are counted as one.
+package screen
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"golang.org/x/term"
+)
+
+// A Screen is where a command's output goes.
+type Screen struct {
+	Out io.Writer
+	Err io.Writer
+
+	clear    bool      // Out is a terminal
+	progress io.Writer // a terminal, or nil
+}
+
+// New looks whether errs, to which progress goes, is a terminal.
+func New(out, errs *os.File) *Screen {
+	s := &Screen{Out: out, Err: errs, clear: term.IsTerminal(int(out.Fd()))}
+	if term.IsTerminal(int(errs.Fd())) && os.Getenv("TERM") != "dumb" {
+		s.progress = errs
+	}
+	return s
+}
+
+// Printf writes to Out.
+func (s *Screen) Printf(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
+
+// JSON writes a value for programs.
+func (s *Screen) JSON(v any) error {
+	e := json.NewEncoder(s.Out)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+// Table writes rows in aligned columns under their names.
+func (s *Screen) Table(names []string, rows [][]string) {
+	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{names}, rows...) {
+		fmt.Fprintln(w, Plain(strings.Join(row, "\x00")))
+	}
+	w.Flush()
+}
+
+// Plain takes from a text what a terminal would obey: names in a database may hold any
+// letter. NUL ends a column.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == 0:
+			return '\t'
+		case unicode.IsControl(r):
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// Clear begins a page: on a terminal it takes the place of what was there.
+func (s *Screen) Clear() {
+	if s.clear {
+		s.Printf("\x1b[H\x1b[2J")
+	}
+}
+
+// Unknown stands in a table for what is not known.
+const Unknown = "-"
+
+// Count writes a number with its thousands apart: 12,001.
+func Count(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	first := 0
+	if n < 0 {
+		first = 1
+	}
+	for i := len(digits) - 3; i > first; i -= 3 {
+		digits = digits[:i] + "," + digits[i:]
+	}
+	return digits
+}
+
+// quiet is how long something may take before its progress is shown.
+const quiet = time.Second
+
+// Progress shows on the terminal what say tells, from a second on, until the function
+// that it returns is called. Without a terminal it shows nothing.
+func (s *Screen) Progress(say func() string) (done func()) {
+	if s.progress == nil {
+		return func() {}
+	}
+	stop := make(chan struct{})
+	var shown sync.WaitGroup
+	shown.Go(func() {
+		for wait := quiet; ; wait = quiet / 5 {
+			select {
+			case <-stop:
+				if wait != quiet {
+					fmt.Fprint(s.progress, "\r\x1b[K")
+				}
+				return
+			case <-time.After(wait):
+				fmt.Fprint(s.progress, "\r\x1b[K"+Plain(say()))
+			}
+		}
+	})
+	return sync.OnceFunc(func() {
+		close(stop)
+		shown.Wait()
+	})
+}

@@ -1,0 +1,164 @@
+package survey
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+)
+
+// Alloc is how leaf_alloc is made.
+type Alloc struct {
+	Exists     bool
+	Denied     bool // this user may not read it
+	Engine     string
+	Columns    map[string]Column // by name, in lower case
+	Unique     bool              // no tag can have two rows
+	PrimaryKey bool              // it has one, on whatever columns
+	Triggers   []string
+}
+
+// A Column is one of leaf_alloc's.
+type Column struct {
+	Type     string // in lower case
+	Nullable bool
+	Default  sql.NullString
+	Extra    string // in lower case
+}
+
+// A Row is one of leaf_alloc's.
+type Row struct {
+	Tag     string
+	MaxID   int64  // the next id that nobody has; 2^63-1 where it is above that
+	Step    int64  // 0 where it is none
+	Written string // max_id as it is stored, "" for NULL
+	Updated time.Time
+}
+
+// readAlloc asks the catalog for leaf_alloc.
+func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
+	failed := func(err error) (Alloc, error) {
+		return a, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
+	}
+	_, err = store.DB.ExecContext(ctx, "SELECT 1 FROM "+store.Name()+" LIMIT 0")
+	switch {
+	case databases.IsError(err, databases.ErrNoSuchTable):
+		return a, nil
+	case databases.Denied(err):
+		return Alloc{Exists: true, Denied: true}, nil
+	case err != nil:
+		return failed(err)
+	}
+	a = Alloc{Exists: true, Columns: make(map[string]Column)}
+	var engine sql.NullString
+	if err := store.DB.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", store.Database, store.Table).Scan(&engine); err != nil && err != sql.ErrNoRows {
+		return failed(err)
+	}
+	a.Engine = engine.String
+	err = store.Each(ctx, func(scan func(...any) error) error {
+		var name, nullable string
+		var c Column
+		if err := scan(&name, &c.Type, &nullable, &c.Default, &c.Extra); err != nil {
+			return err
+		}
+		c.Type, c.Extra, c.Nullable = strings.ToLower(c.Type), strings.ToLower(c.Extra), nullable == "YES"
+		a.Columns[strings.ToLower(name)] = c
+		return nil
+	}, "SELECT column_name, column_type, is_nullable, column_default, extra FROM information_schema.columns WHERE table_schema = ? AND table_name = ?", store.Database, store.Table)
+	if err != nil {
+		return failed(err)
+	}
+	keys, err := store.List(ctx, "SELECT CASE WHEN COUNT(*) = 1 AND MAX(LOWER(column_name)) = 'biz_tag' THEN 'tag' ELSE 'other' END FROM information_schema.statistics"+
+		" WHERE table_schema = ? AND table_name = ? AND non_unique = 0 GROUP BY index_name", store.Database, store.Table)
+	if err != nil {
+		return failed(err)
+	}
+	a.Unique = slices.Contains(keys, "tag")
+	primary, err := store.List(ctx, "SELECT column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND index_name = 'PRIMARY'", store.Database, store.Table)
+	if err != nil {
+		return failed(err)
+	}
+	a.PrimaryKey = len(primary) > 0
+	if a.Triggers, err = store.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? ORDER BY 1", store.Database, store.Table); err != nil {
+		return failed(err)
+	}
+	return a, nil
+}
+
+// readRows reads leaf_alloc, as far as its columns are there.
+func (s *Survey) readRows(ctx context.Context) error {
+	s.Rows = nil
+	if !s.Alloc.Exists || s.Alloc.Denied {
+		return nil
+	}
+	updated := "NULL"
+	if c := s.Alloc.Columns["update_time"]; strings.HasPrefix(c.Type, "timestamp") || strings.HasPrefix(c.Type, "datetime") {
+		updated = "update_time"
+	}
+	for _, name := range []string{"biz_tag", "max_id", "step"} {
+		if _, ok := s.Alloc.Columns[name]; !ok {
+			return nil // said by who judges the layout
+		}
+	}
+	rows, err := ReadRows(ctx, s.Set.Store, updated)
+	s.Rows = rows
+	return err
+}
+
+// ReadRows reads leaf_alloc's rows, by tag. Updated names the column that holds the
+// time of the last change, or is NULL.
+func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Row, error) {
+	var rows []Row
+	err := store.Each(ctx, func(scan func(...any) error) error {
+		var r Row
+		var maxID, step sql.NullString
+		var at sql.NullTime
+		if err := scan(&r.Tag, &maxID, &step, &at); err != nil {
+			return err
+		}
+		r.Written, r.Updated = maxID.String, at.Time
+		r.MaxID, _ = strconv.ParseInt(maxID.String, 10, 64) // 2^63-1 beyond that
+		r.Step, _ = strconv.ParseInt(step.String, 10, 64)
+		rows = append(rows, r)
+		return nil
+	}, "SELECT biz_tag, max_id, step, "+updated+" FROM "+store.Name()+" ORDER BY biz_tag")
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
+	}
+	return rows, nil
+}
+
+// collations are the errors of a table whose character set has not the tag's letters.
+var collations = []uint16{1267, 3854, 3988}
+
+// row finds a tag's row as the server compares tags.
+func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
+	for i := range s.Rows {
+		if s.Rows[i].Tag == tag {
+			return &s.Rows[i], nil
+		}
+	}
+	if len(s.Rows) == 0 {
+		return nil, nil
+	}
+	store := s.Set.Store
+	var written string
+	err := store.DB.QueryRowContext(ctx, "SELECT biz_tag FROM "+store.Name()+" WHERE biz_tag = ? LIMIT 1", tag).Scan(&written)
+	switch {
+	case err == sql.ErrNoRows, databases.IsError(err, collations...):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
+	}
+	for i := range s.Rows {
+		if s.Rows[i].Tag == written {
+			return &s.Rows[i], nil
+		}
+	}
+	return nil, nil
+}

@@ -1,0 +1,116 @@
+package survey
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strconv"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A Table is a configured table of a shard.
+type Table struct {
+	driver.TableInfo
+	Shard *Shard
+
+	Known      bool  // HighestKey is true
+	HighestKey int64 // 0: it has no key above 0
+	Why        string
+	DeniedRead bool // this user may not read the key
+}
+
+// Name is the table's, as people read it: db.table.
+func (t *Table) Name() string { return t.Database + "." + t.TableInfo.Table }
+
+// Quoted is the table's name as SQL writes it.
+func (t *Table) Quoted() string {
+	return databases.Quote(t.Database) + "." + databases.Quote(t.TableInfo.Table)
+}
+
+// Bare is the name by which shards compare: without the database where that is the
+// one of the DSN.
+func (t *Table) Bare() string {
+	if t.Database == t.Shard.Database {
+		return t.TableInfo.Table
+	}
+	return t.Name()
+}
+
+// Where is the table with its server, for people.
+func (t *Table) Where() string {
+	return t.Shard.Label + ": " + t.Name()
+}
+
+// readHighest asks for the highest key where an index tells it. Of a key that is
+// not an integer, or not indexed, only an empty table's is known.
+func (t *Table) readHighest(ctx context.Context) error {
+	if t.Kind != driver.Segment || t.Err != nil {
+		return nil
+	}
+	switch {
+	case !t.Integer:
+		t.Why = "its key is of type " + t.Type + ", whose values do not compare as numbers"
+	case !t.Indexed:
+		t.Why = "no index begins with its key"
+	}
+	var err error
+	if t.Why == "" {
+		t.HighestKey, err = t.Max(ctx, t.TableInfo.Highest)
+	} else {
+		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.Quoted()+" LIMIT 1").Scan(new(int))
+	}
+	switch {
+	case err == sql.ErrNoRows:
+		t.Known, t.Why = true, ""
+	case databases.Denied(err):
+		t.Why, t.DeniedRead = "this user may not read it", true
+	case databases.IsError(err, databases.ErrLockWait):
+		t.Why = "it is locked"
+	case err != nil:
+		return fmt.Errorf("leafsql: the highest key of %s: %w", t.Where(), err)
+	default:
+		t.Known = t.Why == ""
+	}
+	return nil
+}
+
+// Max is the highest key below a limit, 0 where there is none. It reads the whole
+// table unless the key is indexed.
+func (t *Table) Max(ctx context.Context, below int64) (int64, error) {
+	var v sql.NullInt64
+	key := databases.Quote(t.Column)
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" < "+strconv.FormatInt(below, 10)).Scan(&v)
+	return max(v.Int64, 0), err
+}
+
+// Alter is the SQL that gives the key another definition of the same type. MySQL refuses
+// it for a key that other tables refer to, unless it is told not to look at them.
+func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, error) {
+	alter := []string{to.Alter(t.Quoted())}
+	if t.Shard.MariaDB {
+		return alter, nil
+	}
+	var references int
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND referenced_table_name = ?",
+		t.Database, t.TableInfo.Table).Scan(&references)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w", t.Where(), err)
+	}
+	if references > 0 {
+		alter = []string{"SET SESSION foreign_key_checks = 0", alter[0], "SET SESSION foreign_key_checks = 1"}
+	}
+	return alter, nil
+}
+
+// Create is the table's CREATE TABLE.
+func (t *Table) Create(ctx context.Context) (string, error) {
+	var name, create string
+	err := t.Shard.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.Quoted()).Scan(&name, &create)
+	if err != nil {
+		return "", fmt.Errorf("leafsql: SHOW CREATE TABLE of %s: %w", t.Where(), err)
+	}
+	return create, nil
+}

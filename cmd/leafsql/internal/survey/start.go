@@ -1,0 +1,57 @@
+package survey
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+)
+
+// Margin is how far above the highest key a row is put from which processes may hold
+// ranges, or above which the server still gives numbers itself.
+const Margin = 1_000_000
+
+// Step is that of rows that are added: ids of one fetch.
+const Step = 1000
+
+// Start is the max_id that puts the tag's row above all keys. A row that is new, or
+// that nobody has fetched from, starts right above them; another one, and one of a
+// table with AUTO_INCREMENT, a margin further. It is an error where not even half of
+// the key column would be left, a table cannot be filled, or a highest key is not known.
+func (t *Tag) Start(margin int64) (int64, error) {
+	for _, o := range t.Tables {
+		if o.Err != nil {
+			return 0, o.Err
+		}
+	}
+	for _, o := range t.Unknown() {
+		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s", o.Where(), o.Why)
+	}
+	highest, _ := t.Highest()
+	fetched := t.Row != nil && t.Row.MaxID > 1
+	if !fetched && !t.AutoIncrement() {
+		margin = 0
+	}
+	room := t.Room()
+	if margin > 0 && highest > room/2-margin || highest >= room-1 || highest > math.MaxInt64-1-margin {
+		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the column ends at %d; make it BIGINT first", t.Name, highest, room)
+	}
+	return highest + 1 + margin, nil
+}
+
+// TooLow reports whether the tag's next id would not be above all keys.
+func (t *Tag) TooLow() bool {
+	highest, _ := t.Highest()
+	return t.Row != nil && max(t.Row.MaxID, 1) <= highest // 0 is never issued
+}
+
+// AddRow is the SQL that adds a tag's row, or raises one that came meanwhile.
+func AddRow(store *databases.Store, tag string, maxID, step int64) string {
+	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[3]d)",
+		store.Name(), databases.QuoteString(tag), maxID, step)
+}
+
+// RaiseRow is the SQL that raises a tag's row, and never lowers it.
+func RaiseRow(store *databases.Store, tag string, maxID int64) string {
+	return fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.Name(), maxID, databases.QuoteString(tag))
+}

@@ -1,0 +1,158 @@
+// Package survey looks once at all databases that one leaf_alloc feeds: which
+// tables are configured, their highest keys, leaf_alloc and its rows.
+//
+//	s, err := survey.Take(ctx, set, nil)
+//	for _, tag := range s.Tags {
+//		highest, table := tag.Highest()
+//	}
+//
+// It reads and judges nothing: that is for the packages that check, prepare and
+// migrate. It never reads a whole table.
+package survey
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A Survey is how things stood when it was taken.
+type Survey struct {
+	Set    *databases.Set
+	Shards []*Shard
+	Alloc  Alloc  // leaf_alloc's layout
+	Rows   []Row  // by tag
+	Tags   []*Tag // that configured tables take ids from, by name
+}
+
+// A Shard is one database and the configured tables in it.
+type Shard struct {
+	*databases.Shard
+	Inspection *driver.Inspection
+	Tables     []*Table
+}
+
+// A Tag is a biz_tag and the tables that it feeds on all shards.
+type Tag struct {
+	Name   string
+	Row    *Row // nil: it has none
+	Tables []*Table
+}
+
+// Highest is the highest key of the tag's tables, and one that has it; nil where
+// all are empty. Tables whose highest key is not known do not count.
+func (t *Tag) Highest() (int64, *Table) {
+	highest, table := int64(0), (*Table)(nil)
+	for _, o := range t.Tables {
+		if o.Known && o.HighestKey > highest {
+			highest, table = o.HighestKey, o
+		}
+	}
+	return highest, table
+}
+
+// Room is the highest id that every key column of the tag holds.
+func (t *Tag) Room() int64 {
+	room := int64(1<<63 - 1)
+	for _, o := range t.Tables {
+		if o.Err == nil {
+			room = min(room, o.Highest)
+		}
+	}
+	return room
+}
+
+// Unknown are the tables of the tag whose highest key could not be told.
+func (t *Tag) Unknown() []*Table {
+	return lo.Filter(t.Tables, func(o *Table, _ int) bool { return !o.Known && o.Err == nil })
+}
+
+// AutoIncrement reports whether the server still gives numbers to a table of the
+// tag as well.
+func (t *Tag) AutoIncrement() bool {
+	return slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.AutoIncrement })
+}
+
+// Take looks at a set. Progress, unless nil, is told of every table looked at, from
+// several goroutines.
+func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, error) {
+	if progress == nil {
+		progress = func() {}
+	}
+	s := &Survey{Set: set}
+	var err error
+	if s.Alloc, err = readAlloc(ctx, set.Store); err != nil {
+		return nil, err
+	}
+	if err := s.readRows(ctx); err != nil {
+		return nil, err
+	}
+	s.Shards = make([]*Shard, len(set.Shards))
+	errs := make([]error, len(set.Shards))
+	var looking sync.WaitGroup
+	for i, shard := range set.Shards {
+		looking.Go(func() { s.Shards[i], errs[i] = s.look(ctx, shard, progress) })
+	}
+	looking.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	// Again, after the keys: those written since then come from ranges that the
+	// rows have left behind.
+	if err := s.readRows(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.gather(ctx)
+}
+
+// look finds a shard's tables and their highest keys.
+func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func()) (*Shard, error) {
+	var err error
+	shard := &Shard{Shard: db}
+	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
+	if shard.Inspection, err = driver.Inspect(ctx, db.Config, tags); err != nil {
+		return nil, err
+	}
+	for _, info := range shard.Inspection.Tables {
+		t := &Table{Shard: shard, TableInfo: info}
+		if err := t.readHighest(ctx); err != nil {
+			return nil, err
+		}
+		shard.Tables = append(shard.Tables, t)
+		progress()
+	}
+	return shard, nil
+}
+
+// gather brings tables of one tag together, and their row.
+func (s *Survey) gather(ctx context.Context) error {
+	tags := make(map[string]*Tag)
+	for _, shard := range s.Shards {
+		for _, t := range shard.Tables {
+			if t.Tag == "" {
+				continue
+			}
+			if tags[t.Tag] == nil {
+				tags[t.Tag] = &Tag{Name: t.Tag}
+			}
+			tags[t.Tag].Tables = append(tags[t.Tag].Tables, t)
+		}
+	}
+	s.Tags = lo.Values(tags)
+	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
+	for _, tag := range s.Tags {
+		var err error
+		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

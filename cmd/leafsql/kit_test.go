@@ -1,0 +1,102 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL, description VARCHAR(256)," +
+	" update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag)) ENGINE=InnoDB"
+
+// onBoth runs a test on MariaDB and on MySQL, each with an empty database.
+func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn string)) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) { test(t, target, target.Database(t)) })
+	}
+}
+
+// open connects with go-sql-driver alone, and runs statements.
+func open(t *testing.T, dsn string, stmts ...string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	exec(t, db, stmts...)
+	return db
+}
+
+func exec(t *testing.T, db *sql.DB, stmts ...string) {
+	t.Helper()
+	for _, stmt := range stmts {
+		if _, err := db.Exec(stmt); err != nil {
+			t.Fatalf("%s: %v", stmt, err)
+		}
+	}
+}
+
+func number(t *testing.T, db *sql.DB, query string) (n int64) {
+	t.Helper()
+	if err := db.QueryRow(query).Scan(&n); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return n
+}
+
+// database is the name of a DSN's.
+func database(dsn string) string {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		panic(err)
+	}
+	return cfg.DBName
+}
+
+// leafsql runs the command.
+func leafsql(ctx context.Context, args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = run(ctx, &screen.Screen{Out: &o, Err: &e}, args)
+	return status, o.String(), e.String()
+}
+
+// mustRun runs the command, which ends with a status and without an error.
+func mustRun(t *testing.T, want int, args ...string) (out string) {
+	t.Helper()
+	status, out, errs := leafsql(t.Context(), args...)
+	if status != want || errs != "" {
+		t.Fatalf("leafsql %s\nends with %d, want %d\n%s%s", strings.Join(args, " "), status, want, errs, out)
+	}
+	return out
+}
+
+// jsonOf runs the command with -json.
+func jsonOf[T any](t *testing.T, want int, args ...string) (v T) {
+	t.Helper()
+	out := mustRun(t, want, append(args[:1:1], append([]string{"-json"}, args[1:]...)...)...)
+	if err := json.Unmarshal([]byte(out), &v); err != nil {
+		t.Fatalf("%v in\n%s", err, out)
+	}
+	return v
+}
+
+// as is a DSN of another user.
+func as(dsn, user, password string) string {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		panic(err)
+	}
+	cfg.User, cfg.Passwd = user, password
+	return cfg.FormatDSN()
+}

@@ -1,0 +1,351 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
+	"github.com/leafsql/leafsql/testutil/leaftest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// writers insert rows until they are stopped, and note the ids that they were told.
+type writers struct {
+	stop    chan struct{}
+	running sync.WaitGroup
+	mu      sync.Mutex
+	told    []int64
+	refused int
+	failed  error
+}
+
+const refusedByGuard = 1644
+
+func startWriters(dbs ...*sql.DB) *writers {
+	w := &writers{stop: make(chan struct{})}
+	for i := range 4 {
+		w.running.Go(func() {
+			for {
+				select {
+				case <-w.stop:
+					return
+				default:
+				}
+				res, err := dbs[i%len(dbs)].Exec("INSERT INTO orders (n) VALUES (?)", i)
+				w.mu.Lock()
+				if databases.IsError(err, refusedByGuard) {
+					w.refused++
+				} else if err != nil {
+					w.failed = errors.Join(w.failed, err)
+				} else if id, err := res.LastInsertId(); err == nil {
+					w.told = append(w.told, id)
+				}
+				w.mu.Unlock()
+				time.Sleep(time.Millisecond)
+			}
+		})
+	}
+	return w
+}
+
+// until waits for rows to be told, or refused.
+func (w *writers) until(t *testing.T, told, refused int) {
+	t.Helper()
+	for {
+		w.mu.Lock()
+		enough, failed := len(w.told) >= told && w.refused >= refused, w.failed
+		w.mu.Unlock()
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if enough {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (w *writers) end(t *testing.T) []int64 {
+	t.Helper()
+	close(w.stop)
+	w.running.Wait()
+	if w.failed != nil {
+		t.Errorf("writers failed: %v", w.failed)
+	}
+	return w.told
+}
+
+func openLeaf(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql-leaf", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return db
+}
+
+// TestMigrateUnderLoad takes two shards from AUTO_INCREMENT to leaf_alloc and back and
+// there again while writers write: no row that was told is lost, no id of leaf_alloc is
+// on two shards, and nobody sees an error but the guard's.
+func TestMigrateUnderLoad(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		second := target.Database(t)
+		const table = "CREATE TABLE orders (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY COMMENT 'it''s', n INT)"
+		first, other := open(t, dsn, table), open(t, second, table, "INSERT INTO orders (id) VALUES (5000)")
+		args := func(more ...string) []string {
+			return append([]string{"migrate", "-dsn", dsn, "-shard", second}, append(more, "orders")...)
+		}
+		next := func(want string, status int, args []string) {
+			t.Helper()
+			if out := mustRun(t, status, args...); !strings.Contains(out, want) {
+				t.Fatalf("%v\n%s", args, out)
+			}
+		}
+		old := startWriters(first, other)
+		old.until(t, 20, 0)
+		next("next is -do widen", mend, args())
+		if status, _, errs := leafsql(t.Context(), args("-do", "drop")...); status != unclear || !strings.Contains(errs, `"widen"`) {
+			t.Fatalf("a step too early: %d %s", status, errs)
+		}
+		next("next is -do switch", fine, args("-do", "widen"))
+		next("next is -do drop", fine, args("-do", "switch"))
+		old.until(t, 20, 1)
+		told := old.end(t)
+		leaf := dsn + "?leafTables=orders"
+		leaf2 := second + "?leafTables=orders&leafStore=" + strings.NewReplacer("/", "%2F", "?", "%3F", "&", "%26").Replace(dsn)
+		one, two := openLeaf(t, leaf), openLeaf(t, leaf2)
+		filled := startWriters(one, two)
+		filled.until(t, 20, 0)
+		ids := filled.end(t)
+
+		next("next is -do switch", fine, args("-back")) // and old writers again
+		old = startWriters(first, other)
+		old.until(t, 20, 0)
+		next("next is -do drop", fine, args("-do", "switch"))
+		told = append(told, old.end(t)...)
+
+		one.Close()
+		two.Close()
+		filled = startWriters(openLeaf(t, leaf), openLeaf(t, leaf2))
+		next("next is -do unguard", fine, args("-do", "drop"))
+		next("next is -do drop", fine, args("-back"))
+		next("next is -do unguard", fine, args("-do", "drop"))
+		next("done", fine, args("-do", "unguard"))
+		next("done", fine, args())
+		filled.until(t, 20, 0)
+		ids = append(ids, filled.end(t)...)
+
+		slices.Sort(ids)
+		if n := len(ids); len(slices.Compact(ids)) != n || n == 0 {
+			t.Errorf("%d ids of leaf_alloc, and some of them twice", n)
+		}
+		rows := number(t, first, "SELECT COUNT(*) FROM orders") + number(t, other, "SELECT COUNT(*) FROM orders")
+		if want := int64(len(told) + len(ids) + 1); rows != want {
+			t.Errorf("%d rows, %d were told", rows, want)
+		}
+		if _, err := first.Exec("INSERT INTO orders (n) VALUES (1)"); !databases.IsError(err, 1364) {
+			t.Errorf("a forgotten writer: %v", err)
+		}
+		var typ, extra, comment string
+		if err := first.QueryRow("SELECT column_type, extra, column_comment FROM information_schema.columns WHERE table_schema = DATABASE() AND table_name = 'orders' AND column_name = 'id'").Scan(&typ, &extra, &comment); err != nil ||
+			!strings.HasPrefix(typ, "bigint") || !strings.Contains(typ, "unsigned") || extra != "" || comment != "it's" {
+			t.Errorf("the key is %s %s %q, %v", typ, extra, comment, err)
+		}
+		mustRun(t, fine, "check", "-dsn", leaf, "-shard", second)
+		if status, _, errs := leafsql(t.Context(), args("-back")...); status != unclear || !strings.Contains(errs, "AUTO_INCREMENT") {
+			t.Errorf("back after the last step: %d %s", status, errs)
+		}
+	})
+}
+
+// TestMigrateGoesOn: ended before any of its statements, a migration begins again where
+// it stands, and an interrupted switch leaves writers as they were.
+func TestMigrateGoesOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		second := target.Database(t)
+		const table = "CREATE TABLE orders (id INT AUTO_INCREMENT PRIMARY KEY, n INT)"
+		first, other := open(t, dsn, table, "INSERT INTO orders (n) VALUES (1), (2)"), open(t, second, table)
+		set, err := databases.Open(t.Context(), dsn, []string{second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer set.Close()
+		m := &migrate.Migration{Set: set, Tables: []string{"orders"}}
+		if err := m.Configure(); err != nil {
+			t.Fatal(err)
+		}
+		interruptions := 0
+		for allowed := 0; ; {
+			tags, err := m.Look(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			step := tags[0].Next()
+			if step == migrate.Done {
+				break
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			ran := 0
+			_, err = m.Do(ctx, tags[0], step, func(migrate.Statement) {
+				if ran++; ran > allowed {
+					cancel()
+				}
+			})
+			cancel()
+			if err == nil {
+				allowed = 0
+				continue
+			}
+			interruptions++
+			allowed++
+			if !errors.Is(err, context.Canceled) {
+				t.Fatalf("%s: %v", step, err)
+			}
+			if step != migrate.Switch {
+				continue
+			}
+			for _, db := range []*sql.DB{first, other} {
+				exec(t, db, "INSERT INTO orders (n) VALUES (3)")
+			}
+		}
+		if interruptions < 8 {
+			t.Errorf("%d interruptions", interruptions)
+		}
+		highest := max(number(t, first, "SELECT MAX(id) FROM orders"), number(t, other, "SELECT MAX(id) FROM orders"))
+		if next := number(t, first, "SELECT max_id FROM leaf_alloc"); next <= highest {
+			t.Errorf("the next id is %d, and there is a key %d", next, highest)
+		}
+		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders", "-shard", second)
+	})
+}
+
+// TestMigrateFromJavaLeaf: both work on the same row.
+func TestMigrateFromJavaLeaf(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('shop-order', 1, 10)", "CREATE TABLE orders (id BIGINT PRIMARY KEY, n INT)")
+		java := &leaftest.Segments{DB: db}
+		insert := func(n int) {
+			for range n {
+				id, err := java.Next(t.Context(), "shop-order")
+				if err != nil {
+					t.Fatal(err)
+				}
+				exec(t, db, fmt.Sprintf("INSERT INTO orders VALUES (%d, 0)", id))
+			}
+		}
+		insert(15)
+		if status, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "orders"); status != unclear || !strings.Contains(errs, "segment(TAG)") {
+			t.Errorf("without its tag: %d %s", status, errs)
+		}
+		rule := "orders::segment(shop-order)"
+		if out := mustRun(t, fine, "migrate", "-dsn", dsn, rule); !strings.Contains(out, "Java Leaf") {
+			t.Error(out)
+		}
+		leaf := openLeaf(t, dsn+"?leafTables="+rule)
+		for range 20 {
+			exec(t, leaf, "INSERT INTO orders (n) VALUES (1), (1)")
+			insert(3)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM orders"); n != 115 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// TestMigrateWaits: a switch waits for a transaction that has taken a number of
+// AUTO_INCREMENT's and not committed it.
+func TestMigrateWaits(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)")
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec("INSERT INTO orders (n) VALUES (1), (1), (1)"); err != nil {
+			t.Fatal(err)
+		}
+		type result struct {
+			status    int
+			out, errs string
+		}
+		done := make(chan result)
+		go func() {
+			var r result
+			r.status, r.out, r.errs = leafsql(t.Context(), "migrate", "-dsn", dsn, "-do", "switch", "orders")
+			done <- r
+		}()
+		for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
+			select {
+			case r := <-done:
+				t.Fatalf("it does not wait: %+v", r)
+			case <-time.After(5 * time.Millisecond):
+			}
+		}
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; r.status != fine {
+			t.Fatalf("%+v", r)
+		}
+		if n := number(t, db, "SELECT max_id FROM leaf_alloc"); n != 4 {
+			t.Errorf("the next id is %d", n)
+		}
+	})
+}
+
+// TestMigrateParent: rows of other tables that refer to the key are no obstacle.
+func TestMigrateParent(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "INSERT INTO orders (n) VALUES (1)",
+			"CREATE TABLE parts (id BIGINT PRIMARY KEY, o BIGINT, FOREIGN KEY (o) REFERENCES orders (id))", "INSERT INTO parts VALUES (1, 1)")
+		for _, step := range []string{"-do=switch", "-do=drop", "-back", "-do=drop"} {
+			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
+		}
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do=unguard", "orders")
+		if _, err := db.Exec("INSERT INTO parts VALUES (2, 2)"); err == nil {
+			t.Error("the foreign key is gone")
+		}
+	})
+}
+
+// TestMigrateRefuses: what is asked for at the wrong time, or cannot be done, says the way
+// out.
+func TestMigrateRefuses(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY)",
+		"CREATE TABLE child (id BIGINT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))")
+	for args, want := range map[string]string{
+		"":                         "has no table",
+		"nosuch":                   "no table nosuch",
+		"-do switch -back orders":  "take one",
+		"orders -do switch":        "flags come before",
+		"-do nosuch orders":        `is not "nosuch" but "switch"`,
+		"-back orders":             "has not begun",
+		"-do widen parent":         "foreign key",
+		"-do switch parent":        `but "widen"`,
+		"orders:id:snowflake(x,y)": "leafTables",
+	} {
+		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn}, strings.Fields(args)...)...)
+		if status != unclear || !strings.Contains(errs, want) || !strings.HasPrefix(errs, "leafsql: ") {
+			t.Errorf("%q: %d\n%s%s", args, status, errs, out)
+		}
+	}
+	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
+		t.Errorf("a step that is not needed: %s", out)
+	}
+	if out := mustRun(t, mend, "migrate", "-keep-type", "-dsn", dsn, "parent"); !strings.Contains(out, "next is -do switch") {
+		t.Error(out)
+	}
+}

@@ -1,0 +1,95 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+func TestDecode(t *testing.T) {
+	// The id that Twitter's documentation takes apart.
+	out := mustRun(t, fine, "decode", "1541815603606036480")
+	if !strings.Contains(out, "2022-06-28T16:07:40.105Z  378     0") {
+		t.Error(out)
+	}
+	out = mustRun(t, fine, "decode", "-layout", "41-5+5-12@1420070400000", "175928847299117063") // Discord's
+	if !strings.Contains(out, "2016-04-30T11:18:25.796Z  1            0       7") {
+		t.Error(out)
+	}
+	type id struct{ Worker, Sequence int }
+	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, []id{{378, 0}, {1, 0}}) {
+		t.Errorf("%+v", got)
+	}
+	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "9223372036854775808"} {
+		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != unclear || !strings.HasPrefix(errs, "leafsql: ") {
+			t.Errorf("%q: %d %s", bad, status, errs)
+		}
+	}
+}
+
+// TestTags: a watch shows what moves, and ends without an error when it is interrupted.
+func TestTags(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT)", "INSERT INTO leaf_alloc VALUES ('orders', 12001, 1000), ('users', 5, 10)")
+	if out := mustRun(t, fine, "tags", "-dsn", dsn); !strings.Contains(out, "orders  12,001   1,000  -") {
+		t.Error(out)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	r, w := io.Pipe()
+	ended := make(chan int)
+	go func() {
+		ended <- run(ctx, &screen.Screen{Out: w, Err: w}, []string{"tags", "-watch", "-every", "10ms", "-json", "-dsn", dsn})
+		w.Close()
+	}()
+	looks := json.NewDecoder(r)
+	for moved := false; !moved; {
+		var tags []check.Tag
+		if err := looks.Decode(&tags); err != nil {
+			t.Fatal(err)
+		}
+		if len(tags) != 2 || tags[1].Rate != nil {
+			t.Fatalf("%+v", tags)
+		}
+		moved = tags[0].Rate != nil && *tags[0].Rate > 0
+		exec(t, db, "UPDATE leaf_alloc SET max_id = max_id + 1000 WHERE biz_tag = 'orders'")
+	}
+	interrupt()
+	go io.Copy(io.Discard, r)
+	if status := <-ended; status != fine {
+		t.Errorf("an interrupted watch ends with %d", status)
+	}
+}
+
+// TestBench: a bench leaves nothing behind, and touches no tag.
+func TestBench(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+		figures := jsonOf[[]figure](t, fine, "bench", "-for", "50ms", "-clients", "2", "-dsn", dsn)
+		if len(figures) != 2 || figures[0].Rows == 0 || figures[1].Rows == 0 || figures[1].Keys != "leaf_alloc" {
+			t.Errorf("%+v", figures)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
+			t.Errorf("%d tables are left", n)
+		}
+		if n := number(t, db, "SELECT MAX(max_id) FROM leaf_alloc"); n != 1 {
+			t.Errorf("max_id is %d", n)
+		}
+		exec(t, db, "CREATE TABLE "+benchCounted+" (n INT)")
+		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != unclear || !strings.Contains(errs, "already exists") {
+			t.Errorf("over a table of that name: %d %s", status, errs)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
+			t.Errorf("%d tables are left", n)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) {
+	f := newFlags(s, "tags").onDatabases().withJSON()
+	watch := f.Bool("watch", false, "look again and again, until interrupted")
+	every := f.Duration("every", 2*time.Second, "how long to wait between two looks")
+	if err := f.parse(args, false); err != nil {
+		return unclear, err
+	}
+	if *every <= 0 {
+		return unclear, fmt.Errorf("leafsql: -every %v is no pause; take 1s or more", *every)
+	}
+	set, err := databases.Open(ctx, f.dsn, f.shards)
+	if err != nil {
+		return unclear, err
+	}
+	defer set.Close()
+	var before []survey.Row
+	for at := time.Now(); ; {
+		rows, err := readTags(ctx, set.Store)
+		switch {
+		case ctx.Err() != nil && *watch:
+			return fine, nil // interrupted, as is usual
+		case err != nil:
+			return unclear, err
+		}
+		now := time.Now()
+		tags := check.TagsOf(rows, check.Rates(before, rows, now.Sub(at)))
+		if f.json {
+			err = s.JSON(tags)
+		} else {
+			printTags(s, tags, *watch)
+		}
+		if err != nil || !*watch {
+			return fine, err
+		}
+		before, at = rows, now
+		select {
+		case <-ctx.Done():
+		case <-time.After(*every):
+		}
+	}
+}
+
+// readTags reads leaf_alloc; Java Leaf's older tables do not note when a row changed.
+func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error) {
+	rows, err := survey.ReadRows(ctx, store, "update_time")
+	if databases.IsError(err, databases.ErrUnknownColumn) {
+		rows, err = survey.ReadRows(ctx, store, "NULL")
+	}
+	return rows, err
+}
+
+func printTags(s *screen.Screen, tags []check.Tag, watch bool) {
+	names := []string{"TAG", "NEXT ID", "STEP", "LAST FETCH"}
+	if watch {
+		names = append(names, "IDS/S")
+		s.Clear()
+	}
+	var rows [][]string
+	for _, tag := range tags {
+		row := []string{tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
+		if tag.Updated != nil {
+			row[3] = tag.Updated.Format(time.RFC3339)
+		}
+		switch {
+		case watch && tag.Rate != nil:
+			row = append(row, fmt.Sprintf("%.0f", *tag.Rate))
+		case watch:
+			row = append(row, screen.Unknown)
+		}
+		rows = append(rows, row)
+	}
+	s.Table(names, rows)
+}

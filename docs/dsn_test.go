@@ -1,0 +1,188 @@
+package docs
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/worker"
+	_ "github.com/leafsql/leafsql/nacos"
+)
+
+const base = "app@tcp(127.0.0.1:3306)/shop"
+
+// TestOptions: the DSN's options in the code, in dsn.md and in the comments of driver.Config are the same. Who adds one adds
+// a row to the table and a heading of its own to dsn.md, and the option's name to the comment of its field in driver.Config.
+func TestOptions(t *testing.T) {
+	known := knownAfter(t, "?leafNoSuchOption=x")
+	fields := configFields(t)
+	var shown, onlyGo []string
+	for _, row := range table(t, "dsn.md", "## Options") {
+		name := strings.Trim(strings.SplitN(row[0], "]", 2)[0], "[")
+		shown = append(shown, name)
+		if want := "[" + name + "](#" + strings.ToLower(name) + ")"; row[0] != want {
+			t.Errorf("dsn.md: the row of %s links to %s, want %s", name, row[0], want)
+		}
+		if got := quoted(row[3]); name != "leafConfig" && !slices.Equal(got, fields[name]) {
+			t.Errorf("dsn.md: %s is %v of Config; the comments of driver.Config say %v", name, got, fields[name])
+		}
+		if values := quoted(row[1]); strings.Contains(row[1], " or ") {
+			for _, v := range append(values, quoted(row[2])...) {
+				if _, err := driver.ParseDSN(base + "?" + name + "=" + v); err != nil {
+					t.Errorf("dsn.md says that %s takes %q: %v", name, v, err)
+				}
+			}
+			if _, err := driver.ParseDSN(base + "?" + name + "=other"); err == nil {
+				t.Errorf("%s takes other values than dsn.md says", name)
+			}
+		}
+		if name == "leafSnowflake" { // "" stands for its default
+			continue
+		}
+		for _, v := range quoted(row[2]) {
+			cfg, err := driver.ParseDSN(base + "?" + name + "=" + v)
+			if err != nil || cfg.FormatDSN() != base {
+				t.Errorf("dsn.md says that %q is the default of %s, and it is not: %v", v, name, err)
+			}
+		}
+	}
+	sameNames(t, "dsn.md, Options", shown, "the code", known)
+	sameNames(t, "the comments of driver.Config", slices.Collect(maps.Keys(fields)), "the code", known)
+
+	for _, row := range table(t, "dsn.md", "## What only Go code can set") {
+		onlyGo = append(onlyGo, quoted(row[0])...)
+	}
+	sameNames(t, "dsn.md, What only Go code can set", onlyGo, "driver.Config's other fields", append(plainFields(t), "Rule.Generator"))
+}
+
+// TestSourceOptions: the options of each source of worker ids are those in dsn.md, and each registered source has a row.
+func TestSourceOptions(t *testing.T) {
+	var sources []string
+	for _, row := range table(t, "dsn.md", "### Sources of worker ids") {
+		name, _, _ := strings.Cut(strings.Trim(row[0], "`"), "(")
+		sources = append(sources, name)
+		open, err := worker.Lookup(name+"(127.0.0.1)", worker.Options{"NoSuchOption": "x"})
+		if err == nil {
+			_, err = open(context.Background())
+		}
+		if err == nil {
+			t.Fatalf("%s takes any option", name)
+		}
+		_, list, _ := strings.Cut(err.Error(), "known are ")
+		if list == "" || list == "none" {
+			continue
+		}
+		var known, shown []string
+		for _, option := range strings.Split(list, ", ") {
+			known = append(known, "leaf"+strings.ToUpper(name[:1])+name[1:]+option)
+		}
+		for _, row := range table(t, "dsn.md", "#### Options of "+name) {
+			shown = append(shown, row[0])
+		}
+		sameNames(t, "dsn.md, Options of "+name, shown, "the code", known)
+	}
+	sameNames(t, "dsn.md, Sources of worker ids", sources, "the code", worker.Registered())
+}
+
+// knownAfter returns the options that the error of a wrong DSN lists.
+func knownAfter(t *testing.T, params string) []string {
+	t.Helper()
+	_, err := driver.ParseDSN(base + params)
+	if err == nil {
+		t.Fatalf("%s is read", params)
+	}
+	_, list, found := strings.Cut(err.Error(), "known are ")
+	if !found {
+		t.Fatalf("no list in %v", err)
+	}
+	list, _, _ = strings.Cut(list, ", and ")
+	return strings.Split(list, ", ")
+}
+
+// configFields returns, for each option that a comment in driver.Config names, its exported fields.
+func configFields(t *testing.T) map[string][]string {
+	fields := map[string][]string{}
+	for _, f := range configStruct(t) {
+		for _, option := range leafNames(f) {
+			fields[option] = append(fields[option], exported(f)...)
+		}
+	}
+	return fields
+}
+
+// plainFields are the exported fields of driver.Config that no option sets.
+func plainFields(t *testing.T) []string {
+	var names []string
+	for _, f := range configStruct(t) {
+		if len(leafNames(f)) == 0 {
+			names = append(names, exported(f)...)
+		}
+	}
+	return names
+}
+
+func configStruct(t *testing.T) []*ast.Field {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "../driver/config.go", nil, parser.ParseComments)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, decl := range file.Decls {
+		if d, ok := decl.(*ast.GenDecl); ok && d.Tok == token.TYPE {
+			if spec := d.Specs[0].(*ast.TypeSpec); spec.Name.Name == "Config" {
+				return spec.Type.(*ast.StructType).Fields.List
+			}
+		}
+	}
+	t.Fatal("driver/config.go: no type Config")
+	return nil
+}
+
+var optionName = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*`)
+
+// leafNames are the options in a field's comment. The sources' own, leafNacosX=, are the source's.
+func leafNames(f *ast.Field) []string {
+	names := optionName.FindAllString(f.Doc.Text()+f.Comment.Text(), -1)
+	return slices.DeleteFunc(slices.Compact(names), func(n string) bool { return f.Names[0].Name == "WorkerOptions" })
+}
+
+func exported(f *ast.Field) []string {
+	var names []string
+	for _, n := range f.Names {
+		if n.IsExported() {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// quoted returns what stands in backquotes.
+func quoted(cell string) []string {
+	var all []string
+	for _, m := range regexp.MustCompile("`([^`]*)`").FindAllStringSubmatch(cell, -1) {
+		all = append(all, m[1])
+	}
+	return all
+}
+
+// sameNames holds two lists against each other, in any order.
+func sameNames(t *testing.T, where string, got []string, whence string, want []string) {
+	t.Helper()
+	for _, n := range want {
+		if !slices.Contains(got, n) {
+			t.Errorf("%s: %s is missing, which %s has", where, n, whence)
+		}
+	}
+	for i, n := range got {
+		if !slices.Contains(want, n) || slices.Contains(got[:i], n) {
+			t.Errorf("%s: %s is there twice, or not in %s", where, n, whence)
+		}
+	}
+}

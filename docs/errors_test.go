@@ -1,0 +1,116 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestErrors: operations.md explains every exported error of the packages that applications import.
+func TestErrors(t *testing.T) {
+	var errors, explained []string
+	forEachFile(t, []string{"internal", "testdata"}, func(file *ast.File) {
+		for _, decl := range file.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl: // func (e *X) Error() string
+				if d.Recv != nil && d.Name.Name == "Error" && len(d.Type.Params.List) == 0 {
+					receiver := d.Recv.List[0].Type
+					if star, ok := receiver.(*ast.StarExpr); ok {
+						receiver = star.X
+					}
+					if name := receiver.(*ast.Ident).Name; ast.IsExported(name) {
+						errors = append(errors, file.Name.Name+"."+name)
+					}
+				}
+			case *ast.GenDecl: // var ErrX = …, type XError = …
+				for _, spec := range d.Specs {
+					if alias, ok := spec.(*ast.TypeSpec); ok && alias.Assign.IsValid() && strings.HasSuffix(alias.Name.Name, "Error") {
+						errors = append(errors, file.Name.Name+"."+alias.Name.Name)
+					}
+					if v, ok := spec.(*ast.ValueSpec); ok && d.Tok == token.VAR && strings.HasPrefix(v.Names[0].Name, "Err") {
+						errors = append(errors, file.Name.Name+"."+v.Names[0].Name)
+					}
+				}
+			}
+		}
+	})
+	for _, row := range table(t, "operations.md", "## Errors") {
+		explained = append(explained, quoted(row[0])...)
+	}
+	sameNames(t, "operations.md, Errors", explained, "the code", errors)
+}
+
+// TestLogLines: operations.md explains every line that these packages log.
+func TestLogLines(t *testing.T) {
+	var lines, explained []string
+	forEachFile(t, []string{"fakenacos", "testdata"}, func(file *ast.File) {
+		constants := map[string]ast.Expr{}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if c, ok := n.(*ast.ValueSpec); ok && len(c.Values) == 1 {
+				constants[c.Names[0].Name] = c.Values[0]
+			}
+			call, ok := n.(*ast.CallExpr)
+			if !ok || len(call.Args) == 0 {
+				return true
+			}
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
+				if line := strings.TrimPrefix(text(call.Args[0], constants), "leafsql: "); line != "" && !slices.Contains(lines, line) {
+					lines = append(lines, line)
+				}
+			}
+			return true
+		})
+	})
+	for _, row := range table(t, "operations.md", "### Log lines") {
+		explained = append(explained, quoted(row[0])...)
+	}
+	sameNames(t, "operations.md, Log lines", explained, "the code", lines)
+}
+
+// text is what an expression is known to begin with.
+func text(e ast.Expr, constants map[string]ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.BinaryExpr:
+		return text(e.X, constants) + text(e.Y, constants)
+	case *ast.Ident:
+		if value := constants[e.Name]; value != nil {
+			return text(value, nil)
+		}
+	case *ast.BasicLit:
+		s, _ := strconv.Unquote(e.Value)
+		return s
+	}
+	return ""
+}
+
+// forEachFile parses the files of the packages that applications import, but for the folders named.
+func forEachFile(t *testing.T, without []string, visit func(*ast.File)) {
+	t.Helper()
+	for _, root := range []string{"../driver", "../idgen", "../nacos"} {
+		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			if d.IsDir() && (slices.Contains(without, d.Name()) || strings.HasSuffix(d.Name(), "test")) {
+				return filepath.SkipDir
+			}
+			if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				return nil
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err == nil {
+				visit(file)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}

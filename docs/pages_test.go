@@ -1,0 +1,234 @@
+// Package docs holds the pages for users, and the tests that keep them true: what they show runs, what they list is what the
+// code has, their links lead somewhere, and the Chinese pages say what the English ones say.
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A page is a Markdown file, cut into what the tests look at.
+type page struct {
+	file   string // relative to this folder
+	text   string // without the code blocks
+	blocks []block
+	tables [][]string // for each table the first cells of its rows, headings left out
+}
+
+// A block is one fenced block of code.
+type block struct {
+	section string // the ## heading it stands under
+	lang    string // what stands behind the fence
+	code    string
+	line    int
+}
+
+func readPage(t *testing.T, file string) page {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := page{file: file}
+	var section, fence string
+	var prose []string
+	for i, line := range strings.Split(string(text), "\n") {
+		rest, fenced := strings.CutPrefix(line, "```")
+		switch {
+		case fenced && fence == "":
+			fence = "```"
+			p.blocks = append(p.blocks, block{section: section, lang: rest, line: i + 1})
+		case fenced:
+			fence = ""
+		case fence != "":
+			p.blocks[len(p.blocks)-1].code += line + "\n"
+		default:
+			if heading, ok := strings.CutPrefix(line, "## "); ok {
+				section = heading
+			}
+			prose = append(prose, line)
+		}
+	}
+	p.text = strings.Join(prose, "\n")
+	for _, table := range regexp.MustCompile(`(?m)(?:^\|.*\n)+`).FindAllString(p.text+"\n", -1) {
+		var first []string
+		for _, row := range strings.Split(strings.TrimSpace(table), "\n")[2:] {
+			first = append(first, cells(row)[0])
+		}
+		p.tables = append(p.tables, first)
+	}
+	return p
+}
+
+// cells cuts a row of a table.
+func cells(row string) []string {
+	c := strings.Split(strings.Trim(strings.TrimSpace(row), "|"), "|")
+	for i := range c {
+		c[i] = strings.TrimSpace(c[i])
+	}
+	return c
+}
+
+// table returns the rows of the table under a heading of a page.
+func table(t *testing.T, file, heading string) [][]string {
+	t.Helper()
+	p := readPage(t, file)
+	_, text, found := strings.Cut(p.text, "\n"+heading+"\n")
+	rows := regexp.MustCompile(`(?m)^\|.*$`).FindAllString(text[:max(0, strings.Index(text+"\n#", "\n#"))], -1)
+	if !found || len(rows) < 3 {
+		t.Fatalf("%s: no table under %q", file, heading)
+	}
+	var all [][]string
+	for _, row := range rows[2:] {
+		all = append(all, cells(row))
+	}
+	return all
+}
+
+// pages are all Markdown files of the repository.
+func pages(t *testing.T) []string {
+	t.Helper()
+	var files []string
+	for _, pattern := range []string{"../*.md", "*.md", "zh-CN/*.md", "../examples/*.md", "../.github/*.md", "../.github/*/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	return files
+}
+
+var (
+	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
+	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+)
+
+// TestLinks: what a relative link names is there, the heading too.
+func TestLinks(t *testing.T) {
+	for _, file := range pages(t) {
+		p := readPage(t, file)
+		for _, m := range link.FindAllStringSubmatch(p.text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			path, anchor, _ := strings.Cut(m[1], "#")
+			target := filepath.Join(filepath.Dir(file), path)
+			if path == "" {
+				target = file
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s, which is not there", file, m[1])
+			} else if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
+				t.Errorf("%s links to %s, which has no such heading", file, m[1])
+			}
+		}
+	}
+}
+
+// anchors are a page's headings as GitHub names them in links.
+func anchors(t *testing.T, file string) []string {
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(readPage(t, file).text, -1) {
+		kept := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
+		all = append(all, strings.ReplaceAll(kept, " ", "-"))
+	}
+	return all
+}
+
+// TestExamples: the packages' first examples stand in the pages too.
+func TestExamples(t *testing.T) {
+	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
+	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "operations.md"} {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, body, _ := strings.Cut(string(source), "func Example() {\n")
+		body, _, _ = strings.Cut(body, "\n}\n")
+		if !slices.ContainsFunc(readPage(t, shown).blocks, func(b block) bool { return body != "" && strings.Contains(flat(b.code), flat(body)) }) {
+			t.Errorf("%s lacks the example of %s:\n%s", shown, file, body)
+		}
+	}
+}
+
+// TestBenchmarks: the benchmarks that benchmarks.md names are there.
+func TestBenchmarks(t *testing.T) {
+	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
+		files, err := filepath.Glob(filepath.Join("..", m[2], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			source, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(source), "\nfunc "+m[1]+"(")
+		}) {
+			t.Errorf("benchmarks.md: there is no %s in %s", m[1], m[2])
+		}
+	}
+}
+
+// TestChinese: every Chinese page shows the code of the English one, and its tables have the same rows.
+func TestChinese(t *testing.T) {
+	chinese, err := filepath.Glob("zh-CN/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range append(chinese, "../README.zh-CN.md") {
+		zh, en := readPage(t, file), readPage(t, filepath.Join(strings.TrimSuffix(filepath.Dir(file), "zh-CN"), strings.Replace(filepath.Base(file), ".zh-CN", "", 1)))
+		code := func(b block) string { return b.lang + "\n" + commentless(b.code) }
+		if got, want := mapped(zh.blocks, code), mapped(en.blocks, code); !slices.Equal(got, want) {
+			i := firstDifference(got, want)
+			t.Errorf("%s: code block %d is not that of %s:\n%s\nwant\n%s", file, i+1, en.file, at(got, i), at(want, i))
+		}
+		if got, want := mapped(zh.tables, names), mapped(en.tables, names); !slices.Equal(got, want) {
+			i := firstDifference(got, want)
+			t.Errorf("%s: table %d does not have the rows of %s:\n%s\nwant\n%s", file, i+1, en.file, at(got, i), at(want, i))
+		}
+	}
+}
+
+// commentless leaves out comments of Go and SQL, which are written in the page's own language.
+func commentless(code string) string {
+	return regexp.MustCompile(`(?m)[ \t]*(//|-- ).*$`).ReplaceAllStringFunc(code, func(c string) string {
+		if strings.HasPrefix(c, "-- on ") { // which server
+			return c
+		}
+		return ""
+	})
+}
+
+// names are what first cells name: their code and the targets' headings. A cell of words alone only counts as a row.
+func names(first []string) string {
+	for i, cell := range first {
+		first[i] = strings.Join(regexp.MustCompile("`[^`]*`|leaf[A-Z][A-Za-z]*").FindAllString(cell, -1), " ")
+	}
+	return strings.Join(first, "\n")
+}
+
+func mapped[T any](all []T, f func(T) string) []string {
+	var out []string
+	for _, v := range all {
+		out = append(out, f(v))
+	}
+	return out
+}
+
+func firstDifference(a, b []string) int {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func at(all []string, i int) string {
+	if i < len(all) {
+		return all[i]
+	}
+	return "(none)"
+}

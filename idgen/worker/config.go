@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// Config says how a worker id is leased. The zero value is good for a layout
+// with 10 worker bits.
+type Config struct {
+	// Workers is how many worker ids the layout has: 0 … Workers-1 are leased.
+	// 0 means 1024.
+	Workers int
+
+	// Lease is how far beyond now a confirmed renewal carries the bound, and so
+	// how long the registry may be away: 6 s … 1 h, 0 means 60 s. It is renewed
+	// every sixth of it. All processes of a registry use the same; another is
+	// refused. static, env and ordinal have 3 s of their own.
+	Lease time.Duration
+
+	// Layout says how ids are made of the worker id. All processes of a
+	// registry use the same; another is refused. snowflake.New sets it.
+	Layout string
+
+	// NewRegistry declares that the registry is new and nobody is running, so
+	// that this start need not wait out unknown history (Lease + 60 s). It is
+	// for a first roll-out and for tests, not to be left on.
+	NewRegistry bool
+
+	// State is a directory for static, env and ordinal, for which it is the
+	// registry. It must be on a local disk that is never copied, rolled back or
+	// shared. Other sources keep nothing there; "" means none.
+	State string
+
+	// Owner is written into the slot for people to read; "" means host and
+	// process id.
+	Owner string
+
+	// Check, if set, is asked before every search: while it gives an error no
+	// worker id is taken. snowflake.New sets it to hold the layout's years
+	// against the clock.
+	Check func(now time.Time) error
+
+	// Issued, if set, gives the latest time that was put into an id or is about
+	// to be, of whatever worker id. Nil means: all that was allowed. It is asked
+	// when the worker id is given back. snowflake.New sets it.
+	Issued func() time.Time
+
+	// Logger gets what happens in the background; nil means slog.Default().
+	Logger *slog.Logger
+
+	host    host    // nil: this machine; the simulation has its own
+	lengths lengths // zero: those that follow from Lease
+}
+
+// complete fills the defaults in.
+func (c *Config) complete() error {
+	if c.Workers == 0 {
+		c.Workers = 1024
+	}
+	if c.Workers < 0 {
+		return fmt.Errorf("leafsql: leases of %d worker ids: must be 1 or more; 0 means 1024", c.Workers)
+	}
+	if c.Lease == 0 {
+		c.Lease = time.Minute
+	}
+	if c.Lease < 6*time.Second || c.Lease > time.Hour {
+		return fmt.Errorf("leafsql: a lease of %v: out of range; choose 6s … 1h", c.Lease)
+	}
+	if c.Owner == "" {
+		name, _ := os.Hostname()
+		c.Owner = fmt.Sprintf("%s:%d", name, os.Getpid())
+	}
+	if c.Check == nil {
+		c.Check = func(time.Time) error { return nil }
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	if c.lengths == (lengths{}) {
+		c.lengths = lengthsFor(c.Lease)
+	}
+	if c.host == nil {
+		c.host = machine{began: time.Now()}
+	}
+	return nil
+}
+
+// Phase is what a Keeper does.
+type Phase int
+
+const (
+	Idle      Phase = iota // nobody has wanted an id yet
+	Searching              // no worker id is held
+	Waiting                // one is held, but its ids are not safe yet
+	Holding                // ids may be issued from Start to Limit
+	Closed                 // the worker id was given back
+)
+
+func (p Phase) String() string {
+	return [...]string{"idle", "searching", "waiting", "holding", "closed"}[p]
+}
+
+// Status is what a Keeper knows at one moment. It never changes; the Keeper
+// publishes another one.
+//
+// Whoever issues ids takes a time from Start to Limit, marks it where
+// Config.Issued finds it, and asks for the status again: the id is good only if
+// the status that is there by then allows it.
+type Status struct {
+	Phase    Phase
+	Worker   int       // the worker id held, or held last; -1: none yet
+	Owner    string    // as it is written into the slot
+	Registry string    // where worker ids come from, for people; "" until that was opened
+	Since    time.Time // when the worker id was taken
+	Start    time.Time // the first time that may go into an id
+	Limit    time.Time // the last; zero while none may
+
+	// Ahead is how far beyond the Keeper's time a burst should go, so that it
+	// does not run into Limit, which rises in steps.
+	Ahead time.Duration
+
+	// Err is what the last search found or why the last renewal failed; nil
+	// while nothing has failed since the start, or since a worker id was lost.
+	Err  error
+	Next time.Time // when the next search or renewal is
+
+	// ClockOffset is how far this machine's clock is ahead of the registry's, as
+	// of the last look; 0 where the registry shows none.
+	ClockOffset time.Duration
+
+	quarantine *QuarantineError // why Phase is Waiting
+	changed    chan struct{}    // closed when another status is there
+}
+
+// Changed is closed when the Keeper has published another status.
+func (s *Status) Changed() <-chan struct{} { return s.changed }
+
+// Reason says why no id may be issued.
+func (s *Status) Reason() string {
+	switch {
+	case s.Err != nil && s.Phase == Searching:
+		return fmt.Sprintf("%s (the next search is at %s)", plain(s.Err), s.Next.Format(time.TimeOnly))
+	case s.Err != nil:
+		return plain(s.Err)
+	case s.Phase == Waiting:
+		return plain(s.quarantine)
+	}
+	return "the search for a worker id goes on"
+}

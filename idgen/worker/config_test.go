@@ -1,0 +1,71 @@
+package worker
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestLeaseIsInRange(t *testing.T) {
+	for lease, ok := range map[time.Duration]bool{
+		-1: false, 1: false, 6*time.Second - 1: false, 6 * time.Second: true, time.Minute: true, time.Hour: true, time.Hour + 1: false, 0: true,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := Config{Workers: 1, Lease: lease, Logger: quiet()}
+			k, err := Keep(nil, cfg)
+			if (err == nil) != ok || err != nil && !strings.Contains(err.Error(), "6s … 1h") {
+				t.Errorf("a lease of %v: %v", lease, err)
+			}
+			if err != nil {
+				return
+			}
+			k.Close()
+			if lease == 0 {
+				lease = time.Minute
+			}
+			s := holding(t, newFakeOf(1, cfg).source(), cfg).Status()
+			if !s.Limit.Equal(now().Add(lease)) || s.Ahead != lease/2 {
+				t.Errorf("a lease of %v: up to %v ahead, bursts %v", lease, s.Limit.Sub(now()), s.Ahead)
+			}
+		})
+	}
+	if _, err := Keep(nil, Config{Workers: -1}); err == nil || !houseForm.MatchString(err.Error()) {
+		t.Errorf("-1 worker ids: %v", err)
+	}
+}
+
+func TestConfigDefaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1024)
+		s := holding(t, f.source(), Config{}).Status()
+		host, _ := os.Hostname()
+		owner := fmt.Sprintf("%s:%d", host, os.Getpid())
+		if d := f.doc(s.Worker); d.Owner != owner || s.Owner != owner || s.Registry != "fake" {
+			t.Errorf("%+v, held as %+v", s, d)
+		}
+		if !s.Start.Equal(now()) || !s.Since.Equal(now()) {
+			t.Errorf("starts at %v, taken at %v, now is %v", s.Start, s.Since, now())
+		}
+	})
+}
+
+// What a status says of itself.
+func TestReason(t *testing.T) {
+	next := time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC)
+	for _, tt := range []struct {
+		s    Status
+		want string
+	}{
+		{Status{Phase: Searching}, "the search for a worker id goes on"},
+		{Status{Phase: Searching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
+		{Status{Phase: Waiting, quarantine: &QuarantineError{Worker: 3, Until: next}}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
+		{Status{Phase: Closed, Err: ErrClosed}, plain(ErrClosed)},
+	} {
+		if got := tt.s.Reason(); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.s.Phase, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,152 @@
+package worker
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+func init() {
+	Register("static", openStatic)
+	Register("env", openEnv)
+	Register("ordinal", openOrdinal)
+}
+
+// Fixed is the source of one worker id that somebody else takes care to give
+// to no other process. With Config.State its lease is kept in a file, which
+// guards against a clock set back and a second process on the host; without,
+// there is only the clock, and no id is of a time to come.
+func Fixed(worker int) Source {
+	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
+}
+
+func openStatic(_ context.Context, address string, opts Options) (Source, error) {
+	if err := opts.Only(); err != nil {
+		return Source{}, err
+	}
+	n, err := strconv.Atoi(address)
+	if err != nil || n < 0 {
+		return Source{}, fmt.Errorf("leafsql: worker source static(%s): not a worker id; write for example static(7)", address)
+	}
+	return Fixed(n), nil
+}
+
+func openEnv(_ context.Context, address string, opts Options) (Source, error) {
+	if err := opts.Only(); err != nil {
+		return Source{}, err
+	}
+	text, ok := os.LookupEnv(address)
+	if !ok {
+		return Source{}, fmt.Errorf("leafsql: worker source env(%s): the environment variable is not set; set it to a worker id of this process's own", address)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(text))
+	if err != nil || n < 0 {
+		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value is not a worker id; set it to a number from 0", address)
+	}
+	return Fixed(n), nil
+}
+
+func openOrdinal(_ context.Context, address string, opts Options) (Source, error) {
+	if err := opts.Only(); err != nil {
+		return Source{}, err
+	}
+	if address != "" {
+		return Source{}, fmt.Errorf("leafsql: worker source ordinal(%s): takes nothing between the parentheses; write ordinal()", address)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return Source{}, fmt.Errorf("leafsql: worker source ordinal(): host name: %w; use static(N) or env(VAR)", err)
+	}
+	n, err := ordinal(host)
+	if err != nil {
+		return Source{}, err
+	}
+	return Fixed(n), nil
+}
+
+// ordinal is the number at the end of a host's name, as a StatefulSet gives
+// it: shop-3.shop.default.svc is 3.
+func ordinal(host string) (int, error) {
+	name, _, _ := strings.Cut(host, ".")
+	digits := name[len(strings.TrimRight(name, "0123456789")):]
+	n, err := strconv.Atoi(digits)
+	if err != nil {
+		return 0, fmt.Errorf("leafsql: worker source ordinal(): host name %q does not end in a number; use static(N) or env(VAR)", host)
+	}
+	return n, nil
+}
+
+// local makes the engine one of a fixed worker id, on a file or in memory.
+func (e *engine) local(worker int, cfg *Config) error {
+	if worker < 0 || worker >= cfg.Workers {
+		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
+	}
+	if _, taken := claimed.LoadOrStore(worker, true); taken {
+		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, ErrInUse)
+	}
+	unclaim := func() error { claimed.Delete(worker); return nil }
+	e.lengths, e.slots, e.source.Close = localLengths, []int{worker}, unclaim
+	if cfg.State == "" {
+		e.log.Warn("leafsql: the worker id is guarded by nothing but the clock: another process with the same one, or a clock set back between two runs, issues ids twice; leafState=DIR guards against both on this host",
+			"worker", worker)
+		e.fresh, e.source.Slots, e.ahead = true, &inProcess, 0
+		return nil
+	}
+	f, err := openFile(cfg.State, worker)
+	if err != nil {
+		unclaim()
+		return err
+	}
+	e.source.Slots, e.source.Close = f, func() error { defer unclaim(); return f.Close() }
+	return nil
+}
+
+// claimed are the fixed worker ids that this process leases: in two
+// directories they would not meet.
+var claimed sync.Map
+
+// memory is Slots in this process's memory: what a fixed worker id without
+// local state has, so that its ids go on above those of an earlier pool.
+type memory struct {
+	mu    sync.Mutex
+	slots map[int]remembered
+}
+
+type remembered struct {
+	doc Doc
+	ver int
+}
+
+var inProcess memory
+
+func (m *memory) Get(_ context.Context, slot int) (Doc, Version, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slots[slot]
+	return s.doc, s.version(), nil
+}
+
+func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.slots[slot]
+	if s.version() != expected {
+		return "", Refused, nil
+	}
+	if m.slots == nil {
+		m.slots = make(map[int]remembered)
+	}
+	s = remembered{d, s.ver + 1}
+	m.slots[slot] = s
+	return s.version(), OK, nil
+}
+
+func (s remembered) version() Version {
+	if s.ver == 0 {
+		return ""
+	}
+	return Version(strconv.Itoa(s.ver))
+}

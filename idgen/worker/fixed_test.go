@@ -1,0 +1,128 @@
+package worker
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestStaticWithoutState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log strings.Builder
+		k, err := opened(t, "static(7)", Config{Logger: slog.New(slog.NewTextHandler(&log, nil)), Issued: now}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := k.Status(); s.Worker != 7 || s.Start.After(now()) || s.Ahead != 0 {
+			t.Errorf("%+v", s)
+		}
+		if !strings.Contains(log.String(), "guarded by nothing but the clock") {
+			t.Errorf("no warning: %s", &log)
+		}
+		// Wherever its state is, or without any.
+		for _, dir := range []string{"", t.TempDir()} {
+			if _, err := opened(t, "static(7)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) {
+				t.Errorf("the same worker id again: %v", err)
+			}
+		}
+		time.Sleep(time.Hour)
+		if s := k.Status(); s.Phase != Holding {
+			t.Errorf("%+v", s)
+		}
+		k.Close()
+		last := now()
+		again, err := opened(t, "static(7)", Config{}, nil)
+		if err != nil || !again.Status().Start.After(last) {
+			t.Fatalf("after Close: %v, %+v, issued up to %v", err, again.Status(), last)
+		}
+	})
+}
+
+func TestFileGuardsClockAndProcess(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		k, err := opened(t, "static(3)", Config{State: dir, Issued: now}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waited := time.Since(began); waited < 3*time.Second || waited > 4*time.Second {
+			t.Errorf("waited %v for an unknown history of 3 s", waited)
+		}
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) {
+			t.Errorf("a second process: %v", err)
+		}
+		time.Sleep(10 * time.Second)
+		if left := k.Status().Limit.Sub(now()); left < 1900*time.Millisecond || left > 3*time.Second {
+			t.Errorf("the limit is %v ahead", left)
+		}
+		k.Close()
+		began = time.Now()
+		again, err := opened(t, "static(3)", Config{State: dir}, nil)
+		if err != nil || time.Since(began) > time.Second {
+			t.Fatalf("after a clean end: %v after %v", err, time.Since(began))
+		}
+		again.Close()
+	})
+	// The clock was set back: the bubble above began in the year 2000, as this one.
+	synctest.Test(t, func(t *testing.T) {
+		var clock *ClockError
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.As(err, &clock) || clock.Behind < 10*time.Second {
+			t.Errorf("with the clock set back: %v", err)
+		}
+	})
+	if err := os.WriteFile(filepath.Join(dir, "worker-3.json"), []byte(`{"nonce":"`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); err == nil || !strings.Contains(err.Error(), "remove the file") {
+			t.Errorf("a corrupt file: %v", err)
+		}
+	})
+}
+
+func TestFixedSources(t *testing.T) {
+	t.Setenv("LEAF_TEST_WORKER", " 12 ")
+	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
+	k, err := opened(t, "env(LEAF_TEST_WORKER)", Config{}, nil)
+	if err != nil || k.Status().Worker != 12 {
+		t.Errorf("env: %v", err)
+	}
+	for host, want := range map[string]int{"shop-3": 3, "shop-12.shop.default.svc": 12, "node007": 7} {
+		if n, err := ordinal(host); err != nil || n != want {
+			t.Errorf("%s: %d, %v", host, n, err)
+		}
+	}
+	if _, err := ordinal("shop"); err == nil || !houseForm.MatchString(err.Error()) {
+		t.Errorf("a host name without a number: %v", err)
+	}
+	for spec, want := range map[string]string{
+		"static(x)":               "not a worker id",
+		"static(-1)":              "not a worker id",
+		"static(1024)":            "does not fit the layout",
+		"env(LEAF_TEST_NONE)":     "not set",
+		"env(LEAF_TEST_NONSENSE)": "not a worker id",
+		"ordinal(3)":              "takes nothing",
+	} {
+		if _, err := opened(t, spec, Config{}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", spec, err, want)
+		}
+	}
+}
+
+// State means something to fixed worker ids alone, and others say so.
+func TestStateOfANetworkRegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		dir := t.TempDir()
+		holding(t, newFake(1).source(), Config{Workers: 1, State: dir, Logger: j.logger()})
+		if n := len(files(t, dir)); n != 0 || j.count("leafState means nothing") != 1 {
+			t.Errorf("%d files, %s", n, j.String())
+		}
+	})
+}

@@ -1,0 +1,283 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// hold is one slot in this process's hands, from the take to the end.
+type hold struct {
+	slot     int
+	floor    time.Time // the latest time that may have been issued before
+	start    time.Time // the first that may be issued now
+	used     bool      // ids may have been issued
+	unknown  bool      // what the slot held when it was taken said nothing of the past
+	fresh    bool      // it was taken in a registry declared new
+	alone    bool      // the search saw no slot that somebody holds
+	registry registry  // as of the take
+
+	doc         Doc         // ours, as it is known to be in the registry
+	sure        Version     // and its version
+	ver         Version     // which the next put expects: a later one may have been read
+	sent        time.Time   // the highest high water ever sent: no text is sent twice
+	unconfirmed []time.Time // those sent since doc was confirmed
+
+	// bound is what the last put told OK allows: its high water, but never more
+	// than the lease beyond the time it was decided on. The high water can be
+	// far above that while an unknown history is waited out; a bound as high
+	// would outlast the quarantine of whoever comes after a wipe.
+	bound time.Time
+}
+
+// is reports whether a document is this hold's, though it may be lost: then
+// nobody had the slot since.
+func (h *hold) is(r reading) bool {
+	return h != nil && r.slot == h.slot && !r.doc.Free && h.wrote(r.doc)
+}
+
+// wrote reports whether this hold can have written d: the document that was
+// confirmed, an older one, or one whose reply was lost. One with its nonce that
+// it did not write is of a copy of this process, such as a virtual machine's
+// snapshot started beside it.
+func (h *hold) wrote(d Doc) bool {
+	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
+}
+
+// confirm notes a put that was told OK.
+func (h *hold) confirm(d Doc, v Version, bound time.Time) {
+	h.doc, h.sure, h.ver, h.unconfirmed = d, v, v, nil
+	h.bound = bound
+}
+
+// renew tries once to raise the bound, which at now had not ended. After an
+// error it is to be tried again a while later, unless it is a LostError.
+func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
+	bound := now.Add(e.lease)
+	y := h.doc
+	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
+	h.sent = y.HighWater                          // mutation: sent
+	h.unconfirmed = append(h.unconfirmed, y.HighWater)
+	v, res, err := e.put(ctx, h.slot, y, h.ver) // mutation: decided
+	if res == OK {                              // mutation: confirmed
+		h.confirm(y, v, bound)
+		return e.lengths.renew, nil
+	}
+	again = e.jitter(2*e.pause, 6*e.pause)
+	r := e.get(ctx, h.slot)
+	switch {
+	case r.err != nil:
+		err = fmt.Errorf("%w; reading it: %w", err, r.err)
+	case r.ver == "": // it was deleted, or the read is stale
+	case h.wrote(r.doc): // mutation: nonce
+		// One of our own puts, perhaps this one. It is where the next one goes
+		// on from; it raises nothing. If that is refused as well, what was read
+		// may be a put that was refused and is served all the same.
+		if res == Refused && h.ver != h.sure {
+			h.ver = h.sure
+		} else {
+			h.ver = r.ver
+		}
+		if res == Unknown && r.doc.HighWater.Equal(y.HighWater) { // mutation: read
+			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
+		}
+	case r.doc.Nonce == h.doc.Nonce:
+		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: errClone}
+	case r.doc.HighWater.After(h.doc.HighWater):
+		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner)}
+	}
+	return again, err
+}
+
+// release gives the slot back; ids up to last may have been issued. Nothing
+// depends on its success: a slot that stays held is taken over after its bound.
+func (e *engine) release(ctx context.Context, h *hold, last time.Time) {
+	free := h.doc
+	free.HighWater, free.Free = last, true // mutation: freed
+	_, res, err := e.put(ctx, h.slot, free, h.ver)
+	if res != Refused || !errors.Is(err, errContended) {
+		return
+	}
+	// The last renewal's reply may have been lost.
+	if r := e.get(ctx, h.slot); r.err == nil && h.is(r) {
+		e.put(ctx, h.slot, free, r.ver)
+	}
+}
+
+// releaseFor is how long an application that ends waits for the registry.
+const releaseFor = 5 * time.Second
+
+// hold keeps a slot until it is lost or the keeper is closed, which gives it
+// back.
+func (k *Keeper) hold() {
+	e, h := k.engine, k.held
+	ctx, cancel := context.WithCancel(k.ctx)
+	defer cancel()
+	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc, Held: true})
+	lost := k.keep(ctx)
+	cancel()
+	e.claim = h
+	// Once the status is published nothing more is issued, and what was issued
+	// can be asked for.
+	if lost == nil {
+		k.closed()
+		ctx, cancel := e.host.within(context.WithoutCancel(k.ctx), min(e.call, releaseFor))
+		defer cancel()
+		e.release(ctx, h, k.issued())
+	} else {
+		k.lost(lost)
+	}
+	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc})
+}
+
+// lost publishes the end of a lease that could not be kept.
+func (k *Keeper) lost(lost *LostError) {
+	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", plain(lost))
+	k.next.Phase, k.next.Limit, k.next.Err = Searching, time.Time{}, nil
+	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
+		k.next.Err, k.next.Next = lost, k.clock.now()
+	}
+	k.publish()
+}
+
+// issued is the latest time that can have been issued under a slot.
+func (k *Keeper) issued() time.Time {
+	h := k.held
+	switch {
+	case !h.used:
+		return h.floor // mutation: unused
+	case k.cfg.Issued == nil:
+		return latest(h.floor, h.bound)
+	}
+	return latest(h.floor, k.cfg.Issued())
+}
+
+// keep renews a slot until ctx ends, which gives nil, or it is lost.
+func (k *Keeper) keep(ctx context.Context) *LostError {
+	var (
+		e, h    = k.engine, k.held
+		taken   = e.now()
+		renewal = taken.Add(e.lengths.renew)
+		walk    = taken // when to make the next missing slots
+		failed  error   // of the last renewal
+	)
+	if h.registry.made >= len(e.slots) {
+		walk = never
+	}
+	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = Waiting, h.slot, taken, h.start, renewal
+	k.quarantine(h.start.Sub(taken))
+	for ctx.Err() == nil {
+		if !e.now().Before(h.start) && !h.used {
+			h.used, k.class = true, ""
+			k.next.Phase, k.next.Err = Holding, failed
+			e.log.Info("leafsql: worker id taken", "worker", h.slot, "until", h.bound, "registry", e.source.Name)
+		}
+		if h.used {
+			k.next.Limit = h.bound // mutation: limit
+		}
+		k.publish()
+		k.compareClocks(ctx)
+		wake := earliest(renewal, walk, h.bound.Add(tick))
+		if !h.used {
+			wake = earliest(wake, h.start)
+		}
+		if wait := wake.Sub(e.now()); wait > 0 && e.host.sleep(ctx, wait) != nil {
+			break
+		}
+		now := e.now()
+		switch {
+		case now.After(h.bound): // mutation: past the bound
+			return &LostError{Worker: h.slot, Cause: failed}
+		case !now.Before(renewal):
+			again, err := e.renew(ctx, h, now)
+			if lost, ok := errors.AsType[*LostError](err); ok {
+				return lost
+			}
+			k.renewed(failed, err)
+			if failed, renewal = err, e.now().Add(again); err == nil {
+				renewal = now.Add(again)
+			}
+			k.next.Next = renewal
+		case !now.Before(walk):
+			walk = k.walk(ctx, taken)
+		}
+	}
+	return nil
+}
+
+// never is after everything.
+var never = time.UnixMilli(1 << 62)
+
+// quarantine says how long there are no ids, and why.
+func (k *Keeper) quarantine(wait time.Duration) {
+	h := k.held
+	q := &QuarantineError{Worker: h.slot, Until: h.start, Unknown: h.unknown}
+	k.next.quarantine = q
+	if k.next.Err != nil { // statements don't wait any more
+		k.next.Err = q
+	}
+	if wait < time.Second {
+		return
+	}
+	way := ""
+	if h.unknown && h.alone {
+		way = "; leafNewRegistry=true declares that the registry is new and nobody is running"
+	}
+	k.engine.log.Info("leafsql: "+plain(q)+way, "wait", wait.Round(time.Millisecond))
+}
+
+// renewed publishes and logs what became of a renewal.
+func (k *Keeper) renewed(before, err error) {
+	h := k.held
+	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
+	case err != nil && before == nil:
+		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", plain(err))
+	case err == nil && before != nil:
+		k.engine.log.Info("leafsql: the worker id is renewed again", "worker", h.slot, "until", h.bound)
+	}
+	if h.used {
+		k.next.Err = err
+	}
+}
+
+// walk makes some of the missing slots, and says when it goes on.
+func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
+	e, h := k.engine, k.held
+	fresh := h.fresh && e.now().Before(taken.Add(e.lease)) // was declared of that time
+	switch done, err := e.prepare(ctx, h.registry.id, fresh); {
+	case done:
+		return never
+	case err != nil: // a registry in trouble is not to be asked for more
+		return e.now().Add(e.jitter(e.lease/2, e.lease))
+	case fresh: // others are on their way
+		return e.now()
+	}
+	return e.now().Add(e.jitter(e.pause/2, 2*e.pause))
+}
+
+// compareClocks asks for the registry's time, at first and when this machine's
+// clock has jumped.
+func (k *Keeper) compareClocks(ctx context.Context) {
+	e := k.engine
+	if e.source.Time == nil {
+		return
+	}
+	drift := e.clock.drift()
+	if (drift - k.drift).Abs() < time.Second {
+		return
+	}
+	ctx, cancel := e.host.within(ctx, 2*time.Second)
+	defer cancel()
+	theirs, err := e.source.Time(ctx)
+	if err != nil {
+		return
+	}
+	k.drift, k.next.ClockOffset = drift, e.now().Sub(theirs).Round(time.Millisecond)
+	k.publish()
+	if k.next.ClockOffset.Abs() > e.skew/2 {
+		e.log.Warn("leafsql: this machine's clock and the registry's are far apart: ids have this machine's time, and a worker id that was used ahead of time is blocked until then; set the clock right and start the process again",
+			"ahead", k.next.ClockOffset, "registry", e.source.Name)
+	}
+}

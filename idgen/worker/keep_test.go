@@ -1,0 +1,421 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A renewed lease's limit only grows, is never further ahead than the lease,
+// and never behind the time, so that what the registry does goes unnoticed.
+func TestLimit(t *testing.T) {
+	plain := func(int) fakeFaults { return fakeFaults{} }
+	for _, tt := range []struct {
+		name   string
+		f      *fake
+		faults func(second int) fakeFaults
+	}{
+		{"plainly", newFake(1), plain},
+		{"200 ms an answer", newFake(1), func(int) fakeFaults { return fakeFaults{delay: 200 * time.Millisecond} }},
+		{"4 s an answer", newFake(1), func(int) fakeFaults { return fakeFaults{delay: 4 * time.Second} }},
+		{"replies are lost", newFake(1), func(int) fakeFaults { return fakeFaults{lose: 3} }},
+		{"right versions are refused", newFake(1), func(int) fakeFaults { return fakeFaults{deny: 3} }},
+		{"refused for 15 s in 97", newFake(1), func(s int) fakeFaults {
+			if s%97 < 15 {
+				return fakeFaults{deny: 1}
+			}
+			return fakeFaults{}
+		}},
+		{"away for 30 s in 97", newFake(1), func(s int) fakeFaults { return fakeFaults{away: s%97 < 30} }},
+		{"hangs for 30 s in 97", newFake(1), func(s int) fakeFaults { return fakeFaults{hangs: s%97 < 30} }},
+		{"after an unknown history", &fake{}, plain},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				k := holding(t, tt.f.source(), Config{Workers: 1})
+				was := k.Status()
+				for i := range 4 * 15 * 60 { // a quarter of an hour
+					if i%4 == 0 {
+						tt.f.set(tt.faults(i / 4))
+					}
+					time.Sleep(250 * time.Millisecond)
+					s := k.Status()
+					switch left := s.Limit.Sub(now()); {
+					case !s.Since.Equal(was.Since):
+						t.Fatalf("after %d s it was lost", i/4)
+					case s.Limit.Before(was.Limit):
+						t.Fatalf("after %d s the limit fell by %v", i/4, was.Limit.Sub(s.Limit))
+					case left < 0 || left > time.Minute:
+						t.Fatalf("after %d s the limit is %v ahead", i/4, left)
+					}
+					was = s
+				}
+				tt.f.set(fakeFaults{})
+			})
+		})
+	}
+}
+
+// A lease costs one write a renewal, and a renewal is a sixth of it: one write
+// per worker and 10 s, and no read.
+func TestWritesOfALease(t *testing.T) {
+	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
+		for _, delay := range []time.Duration{0, 200 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%v, %v an answer", lease, delay), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cfg := Config{Workers: 1, Lease: lease}
+					f := newFakeOf(1, cfg)
+					f.set(fakeFaults{delay: delay})
+					k := holding(t, f.source(), cfg)
+					began, was := time.Now().Add(1), k.Status().Limit // after the take
+					f.asked()
+					time.Sleep(60*lease + lease/12) // an hour, for the usual lease
+					puts := f.since(began, func(int) bool { return true })
+					if reads := f.asked(); len(puts) != 360 || reads != 0 {
+						t.Errorf("%d writes and %d reads in 360 sixths of the lease", len(puts), reads)
+					}
+					for i, p := range puts {
+						if p.result != OK || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
+							t.Fatalf("write %d: %+v, %v after the one before", i, p, p.at.Sub(puts[max(i, 1)-1].at))
+						}
+						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(at(hw.UnixMilli())) {
+							t.Fatalf("write %d: %v off now+%v", i, p.doc.HighWater.Sub(hw), lease)
+						}
+					}
+					if !k.Status().Limit.After(was) {
+						t.Error("no renewal raised the limit")
+					}
+					end := time.Now()
+					k.Close()
+					if puts := f.since(end, func(int) bool { return true }); len(puts) != 1 || !puts[0].doc.Free {
+						t.Errorf("writes to give it back: %+v", puts)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The registry may be away for most of the lease, from any moment on. That is
+// in the status, and nowhere else.
+func TestAwayIsNotNoticed(t *testing.T) {
+	for phase := time.Duration(0); phase < 10*time.Second; phase += 1700 * time.Millisecond {
+		for _, away := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}} {
+			t.Run(fmt.Sprintf("%+v at %v", away, phase), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(1)
+					k := holding(t, f.source(), Config{Workers: 1})
+					since := k.Status().Since
+					time.Sleep(time.Minute + phase)
+					f.set(away)
+					failed := false
+					for i := range 300 * 10 {
+						if i == 300 {
+							f.set(fakeFaults{})
+						}
+						time.Sleep(100 * time.Millisecond)
+						s := k.Status()
+						failed = failed || s.Err != nil && s.Next.After(time.Now().Add(-5*time.Second))
+						if !s.Since.Equal(since) || s.Limit.Before(now()) {
+							t.Fatalf("%v after it went: %+v", time.Duration(i)*100*time.Millisecond, s)
+						}
+					}
+					if s := k.Status(); !failed || s.Err != nil {
+						t.Errorf("failures were seen: %v; in the end %v", failed, s.Err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Away for longer than the lease, the worker id is lost as soon as its bound
+// ends, and not before; the own one is had again as soon as the registry is
+// back, though it is nobody else's turn yet.
+func TestAwayTooLong(t *testing.T) {
+	for _, faults := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}, {delay: 8 * time.Second, lose: 1}} {
+		t.Run(fmt.Sprintf("%+v", faults), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(2)
+				f.write(1, other(now().Add(time.Hour), "shop-2"))
+				k := holding(t, f.source(), Config{Workers: 2})
+				time.Sleep(63 * time.Second) // the last renewal was 3 s ago
+				bound := time.Now().Add(57 * time.Second)
+				f.set(faults)
+				for k.Status().Phase == Holding {
+					s := k.Status()
+					if s.Limit.After(bound) {
+						t.Fatalf("the limit is %v beyond the bound", s.Limit.Sub(bound))
+					}
+					if now().Before(bound) && s.Limit.Before(now()) {
+						t.Fatalf("%v before its bound the limit is %v", time.Until(bound), s.Limit)
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+				if late := time.Since(bound); late <= 0 || late > 20*time.Second {
+					t.Errorf("told %v after its bound", late)
+				}
+				time.Sleep(time.Until(bound.Add(43 * time.Second))) // 1.7 leases in all
+				f.set(fakeFaults{})
+				began := time.Now()
+				s := k.until(Holding)
+				if took := time.Since(began); took > 2*time.Second && !faults.hangs && faults.delay == 0 || took > 8*time.Second || s.Worker != 0 || !s.Start.After(bound) {
+					t.Errorf("after the outage: %+v after %v", s, took)
+				}
+			})
+		})
+	}
+}
+
+// What is another's is lost at once, and not taken back.
+func TestLostToAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(2)
+		k := holding(t, f.source(), Config{Workers: 2})
+		id := k.Status().Worker
+		f.set(fakeFaults{delay: 10 * time.Millisecond}) // so that the search can be seen
+		f.write(id, other(now().Add(time.Hour), ""))
+		s := k.until(Searching)
+		if s.Worker != id || !s.Limit.IsZero() {
+			t.Errorf("%+v", s)
+		}
+		if s = k.until(Holding); s.Worker == id {
+			t.Errorf("%+v", s)
+		}
+		if d := f.doc(id); d.Nonce != "other" {
+			t.Errorf("taken back: %+v", d)
+		}
+	})
+}
+
+// A document that is edited into garbage is named when the worker id is lost,
+// and in the status before.
+func TestGarbage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		var j journal
+		k := holding(t, f.source(), Config{Workers: 1, Logger: j.logger()})
+		f.set(fakeFaults{garbage: true, deny: 1})
+		time.Sleep(30 * time.Second)
+		const why = "not a worker slot's document"
+		if s := k.Status(); s.Err == nil || j.count(why) != 1 {
+			t.Errorf("%v; %s", s.Err, j.String())
+		}
+		k.until(Searching)
+		time.Sleep(time.Minute)
+		if _, err := k.Wait(t.Context()); err == nil || j.count(why) < 3 {
+			t.Errorf("%v; %s", err, j.String())
+		}
+	})
+}
+
+// paused is a host on which the process stops before one of the clock's readings.
+type paused struct {
+	host
+	after atomic.Int64 // readings to come before that
+}
+
+func (p *paused) wall() time.Time {
+	if p.after.Add(-1) == 0 {
+		time.Sleep(100 * time.Second)
+	}
+	return p.host.wall()
+}
+
+// A process that pauses past its bound has lost the worker id, wherever in a
+// renewal that was: the put that follows may find the registry wiped.
+func TestPausedWhileRenewing(t *testing.T) {
+	for reading := range int64(8) {
+		t.Run(fmt.Sprint("before reading ", reading+1), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(1)
+				p := &paused{host: machine{began: time.Now()}}
+				k := holding(t, f.source(), Config{Workers: 1, host: p})
+				since := k.Status().Since
+				time.Sleep(25 * time.Second)
+				p.after.Store(reading + 1)
+				time.Sleep(6 * time.Second)
+				went := k.Status().Limit
+				time.Sleep(2 * time.Minute)
+				if s := k.Status(); s.Since.Equal(since) || went.After(time.Now().Add(-time.Minute)) {
+					t.Errorf("%+v; the limit was %v when the process stopped", s, went)
+				}
+			})
+		})
+	}
+}
+
+// TestClone: a virtual machine's snapshot is started beside it. Both have the
+// nonce; the first to see what it never wrote ends.
+func TestClone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(4)
+		k, clone := holding(t, f.source(), Config{Workers: 4, Issued: now}), keep(t, f.source(), Config{Workers: 4, Issued: now})
+		id := k.Status().Worker
+		time.Sleep(3 * time.Second)
+		if _, ok := clone.CopyOf(k); !ok {
+			t.Fatal("nothing to copy")
+		}
+		synctest.Wait()
+		if s := clone.Status(); s.Phase != Holding || s.Worker != id {
+			t.Fatalf("the copy: %+v", s)
+		}
+		time.Sleep(15 * time.Second)
+		if a, b := k.Status(), clone.Status(); a.Phase != Holding || b.Phase != Holding || a.Worker == b.Worker {
+			t.Errorf("both go on with one worker id: %+v, %+v", a, b)
+		}
+	})
+}
+
+// TestCloneGivesNothingBack: who ends must not free what its copy goes on with.
+func TestCloneGivesNothingBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		k := holding(t, f.source(), Config{Workers: 1})
+		d := f.doc(0)
+		d.HighWater = d.HighWater.Add(5 * time.Second) // the copy's renewal
+		f.write(0, d)
+		k.Close()
+		if got := f.doc(0); got.Free {
+			t.Errorf("freed: %+v", got)
+		}
+	})
+}
+
+// servesRefused refuses one put and serves what it held until the next is done.
+type servesRefused struct {
+	*fake
+	n    int
+	doc  Doc
+	mu   sync.Mutex
+	puts int
+}
+
+func (s *servesRefused) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.puts++; s.puts == s.n {
+		s.doc = d
+		return "", Refused, nil
+	}
+	v, res, err := s.fake.Put(ctx, slot, d, expected)
+	if res == OK {
+		s.doc = Doc{}
+	}
+	return v, res, err
+}
+
+func (s *servesRefused) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.doc.Nonce != "" && slot >= 0 {
+		return s.doc, "of what was refused", nil
+	}
+	return s.fake.Get(ctx, slot)
+}
+
+// TestRefusedAndServed: a renewal is refused for no reason and read all the
+// same; the lease goes on from what was confirmed.
+func TestRefusedAndServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := holding(t, Source{Slots: &servesRefused{fake: newFake(1), n: 3}}, Config{Workers: 1})
+		since := k.Status().Since
+		time.Sleep(2 * time.Minute)
+		if s := k.Status(); !s.Since.Equal(since) || s.Limit.Before(now().Add(40*time.Second)) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// hands is a host whose wall clock is off by as much as one says.
+type hands struct {
+	host
+	off atomic.Int64
+}
+
+func (h *hands) wall() time.Time { return h.host.wall().Add(time.Duration(h.off.Load())) }
+
+// A clock that is far from the registry's says so itself, once; it shows in the
+// status, and a clock that jumps while the process runs is noticed by its next
+// renewal.
+func TestClockOffset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		f, asked := newFake(8), 0
+		src := f.source()
+		src.Time = func(context.Context) (time.Time, error) { asked++; return now(), nil }
+		h := &hands{host: machine{began: time.Now()}}
+		h.off.Store(int64(24 * time.Hour))
+		ahead := keep(t, src, Config{Workers: 8, Logger: j.logger(), host: h})
+		began := time.Now()
+		ahead.until(Idle)
+		if _, err := ahead.Wait(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := ahead.Status(); s.ClockOffset != 24*time.Hour || j.count("far apart") != 1 || time.Since(began) > 10*time.Second {
+			t.Errorf("a day ahead: %v, %s", s.ClockOffset, j.String())
+		}
+		time.Sleep(time.Hour)
+		if asked != 1 || j.count("far apart") != 1 {
+			t.Errorf("asked %d times, %s", asked, j.String())
+		}
+
+		// Others start at once: one slot is blocked, no spare is.
+		for range 7 {
+			if s := holding(t, f.source(), Config{Workers: 8}).Status(); s.Start.Sub(s.Since) > 0 {
+				t.Errorf("another process: %+v", s)
+			}
+		}
+
+		h.off.Store(int64(24*time.Hour + 3*time.Minute)) // set forward
+		time.Sleep(11 * time.Second)
+		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 2 {
+			t.Errorf("set forward: %v, asked %d times", s.ClockOffset, asked)
+		}
+		h.off.Store(0) // and right: ids go on with the time that they had
+		time.Sleep(11 * time.Second)
+		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 3 || s.Phase != Holding {
+			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked)
+		}
+	})
+}
+
+// The spares that a process makes whose clock is ahead block nobody.
+func TestSparesOfAClockAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		h := &hands{host: machine{began: time.Now()}}
+		h.off.Store(int64(24 * time.Hour))
+		holding(t, f.source(), Config{Workers: 32, NewRegistry: true, host: h})
+		time.Sleep(3 * time.Minute)
+		for i := range 31 {
+			k := keep(t, f.source(), Config{Workers: 32})
+			began := time.Now()
+			if s, err := k.Wait(t.Context()); err != nil || time.Since(began) > 2*time.Minute+time.Second {
+				t.Fatalf("process %d: %+v, %v after %v", i, s, err, time.Since(began))
+			}
+		}
+	})
+}
+
+// A process that does not know the registry's clock goes without.
+func TestNoClockToCompare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src := newFake(1).source()
+		src.Time = func(ctx context.Context) (time.Time, error) {
+			<-ctx.Done()
+			return time.Time{}, errors.New("no answer")
+		}
+		k := holding(t, src, Config{Workers: 1})
+		time.Sleep(time.Hour)
+		if s := k.Status(); s.Phase != Holding || s.ClockOffset != 0 || s.Err != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}

@@ -1,0 +1,268 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Keeper keeps one worker id of a source for this process, from the first use
+// to Close. One goroutine searches, waits until the ids are safe, holds, and
+// searches again when the worker id was lost. Everybody else reads the Status
+// that it publishes.
+type Keeper struct {
+	cfg   Config
+	open  func(context.Context) (Source, error)
+	clock clock
+
+	status atomic.Pointer[Status]
+	once   sync.Once // the start, or the end of one that was never started
+	ctx    context.Context
+	cancel context.CancelFunc
+	over   chan struct{} // closed when nothing runs any more
+	err    error         // of closing the source; set before over is closed
+
+	// What follows is the goroutine's own.
+	next   Status        // to be published
+	engine *engine       // nil until the source is open
+	held   *hold         // the slot taken last
+	told   chan struct{} // closed when the last call of OnChange has returned
+	class  string        // of the failure that was logged last
+	drift  time.Duration // of the machine's clocks when the registry's was looked at
+}
+
+// Keep makes a Keeper of the source that open gives, which it closes in the
+// end. Nothing is opened before the first Start or Wait.
+func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, error) {
+	if err := cfg.complete(); err != nil {
+		return nil, err
+	}
+	k := &Keeper{
+		cfg: cfg, open: open, clock: clock{host: cfg.host}, over: make(chan struct{}), told: make(chan struct{}),
+		next: Status{Worker: -1, Owner: cfg.Owner},
+	}
+	close(k.told)
+	k.clock.now()
+	k.ctx, k.cancel = context.WithCancel(context.Background())
+	k.publish()
+	return k, nil
+}
+
+// Start begins the search for a worker id. Further calls do nothing.
+func (k *Keeper) Start() { k.once.Do(func() { k.cfg.host.start(k.run) }) }
+
+// Status is what the keeper knows now. It costs one atomic load.
+func (k *Keeper) Status() *Status { return k.status.Load() }
+
+// UnixMilli is the keeper's time in Unix milliseconds, as ids say it: the
+// machine's clock, except that it never goes back while the process runs.
+func (k *Keeper) UnixMilli() int64 { return k.clock.milli() }
+
+// Wait starts the keeper and returns when a worker id is held whose ids may be
+// issued. It waits as long as ctx lets it, but only while nothing has failed
+// since the start, or since a worker id was lost. From then on it fails at once
+// with what the last search found, until one succeeds. The status beside an
+// error is the one that says it, nil if ctx ended.
+func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
+	k.Start()
+	for {
+		s := k.status.Load()
+		switch {
+		case s.Phase == Holding:
+			return s, nil
+		case s.Err != nil:
+			return s, s.Err
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("leafsql: no worker id yet: %s: %w", s.Reason(), context.Cause(ctx))
+		}
+	}
+}
+
+// Close gives the worker id back and closes the source. It waits for the
+// registry, but not for long, and not being able to give the worker id back is
+// no error: others take it over after its bound.
+func (k *Keeper) Close() error {
+	k.cancel()
+	k.once.Do(k.end)
+	<-k.over
+	return k.err
+}
+
+// run is the keeper's life.
+func (k *Keeper) run() {
+	defer k.end()
+	for k.search() {
+		k.hold()
+	}
+}
+
+// end is the last thing that happens.
+func (k *Keeper) end() {
+	k.closed()
+	<-k.told
+	if k.engine != nil && k.engine.source.Close != nil {
+		k.err = k.engine.source.Close()
+	}
+	close(k.over)
+}
+
+// publish replaces the status.
+func (k *Keeper) publish() {
+	s := k.next
+	s.changed = make(chan struct{})
+	if old := k.status.Swap(&s); old != nil {
+		close(old.changed)
+	}
+}
+
+// closed publishes that nothing may be issued any more.
+func (k *Keeper) closed() {
+	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = Closed, ErrClosed, time.Time{}, time.Time{}
+	k.publish()
+}
+
+// search goes on until a slot is held. It gives up if the keeper is closed.
+func (k *Keeper) search() bool {
+	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
+	if k.next.Phase == Idle {
+		k.next.Phase = Searching
+		k.publish()
+	}
+	for k.ctx.Err() == nil {
+		err := k.attempt(r.few)
+		if err == nil {
+			return true
+		}
+		now := k.clock.now()
+		pause, quiet := r.after(err, now)
+		if !quiet && k.ctx.Err() == nil {
+			k.complain(err)
+			k.next.Err, k.next.Next = err, now.Add(pause)
+			k.publish()
+		}
+		k.cfg.host.sleep(k.ctx, pause)
+	}
+	return false
+}
+
+// retries says how searches that fail follow one another.
+type retries struct {
+	host  host
+	unit  time.Duration // the least pause
+	began time.Time
+	n     int // searches so far
+	full  int // of them in a row that found every worker id taken
+	few   int // slots to look at in the next one; 0: all
+}
+
+// after gives the pause after a search, and whether it is to be kept quiet
+// about, as it will soon be over.
+func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
+	r.n++
+	taken, isTaken := errors.AsType[*TakenError](err)
+	_, isClock := errors.AsType[*ClockError](err)
+	if isTaken || isClock {
+		// One document a second is read from here on, and reads may be stale:
+		// the slots next to end are looked at once more before it counts.
+		second := 4 * r.unit
+		pause = min(second<<min(r.full, 5), 20*second)
+		if isTaken {
+			pause = min(pause, max(2*second, taken.Until.Sub(now)+tick))
+		}
+		r.full++
+		r.few = max(1, int(pause/second)-1) // the registry's document is one, too
+		return pause, r.full == 1
+	}
+	r.full, r.few = 0, 0
+	_, isPermanent := errors.AsType[permanent](err)
+	switch {
+	case isPermanent:
+		return jitter(r.host, 120*r.unit, 240*r.unit), false
+	case errors.Is(err, errUnconfirmed):
+		return 2 * r.unit, true
+	case errors.Is(err, errContended), errors.Is(err, errVoid):
+		return jitter(r.host, r.unit, r.unit<<min(r.n, 3)), r.n < 6
+	}
+	most := min(max(now.Sub(r.began)/30, 8*r.unit), 40*r.unit)
+	return jitter(r.host, r.unit, min(r.unit<<min(r.n, 6), most)), false
+}
+
+// openTime is how long a source may take to open.
+const openTime = 30 * time.Second
+
+// attempt is one search, before which the source is opened if it is not yet.
+func (k *Keeper) attempt(few int) (err error) {
+	if k.engine == nil {
+		ctx, cancel := k.cfg.host.within(k.ctx, openTime)
+		defer cancel()
+		src, err := k.open(ctx)
+		if err != nil {
+			return err
+		}
+		e, err := newEngine(src, &k.cfg, &k.clock)
+		if err != nil {
+			src.close()
+			return err
+		}
+		k.engine, k.next.Registry, k.next.Ahead = e, src.Name, e.ahead
+	}
+	k.held, err = k.engine.search(k.ctx, few)
+	return err
+}
+
+// newEngine makes the engine for a source.
+func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
+	e := &engine{
+		lengths: cfg.lengths, source: src, terms: terms(cfg),
+		check: cfg.Check, fresh: cfg.NewRegistry, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
+	}
+	if src.fixed != nil {
+		return e, e.local(*src.fixed, cfg)
+	}
+	if src.Slots == nil {
+		return nil, errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
+	}
+	if cfg.State != "" {
+		e.log.Warn("leafsql: leafState means nothing to this source of worker ids, whose registry is elsewhere; leave it out", "registry", src.Name)
+	}
+	e.slots = shuffled(cfg.Workers, cfg.host.random())
+	return e, nil
+}
+
+// terms are what all processes of a registry have in common.
+func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
+
+// complain logs why there is no worker id, once for each kind of reason.
+func (k *Keeper) complain(err error) {
+	if class := fmt.Sprintf("%T", err); class != k.class {
+		k.class = class
+		k.cfg.Logger.Warn("leafsql: no worker id: " + plain(err))
+	}
+}
+
+// tell calls the source's OnChange in the background, after its last call has
+// returned.
+func (k *Keeper) tell(ctx context.Context, ev SlotEvent) {
+	onChange := k.engine.source.OnChange
+	if onChange == nil {
+		return
+	}
+	before, told := k.told, make(chan struct{})
+	k.told = told
+	go func() {
+		defer close(told)
+		<-before
+		if !ev.Held {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+			defer cancel()
+		}
+		onChange(ctx, ev)
+	}()
+}

@@ -1,0 +1,539 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Nothing is opened before somebody wants an id, and then once.
+func TestKeeperIsLazy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, opened := newFake(1), 0
+		k, err := Keep(func(context.Context) (Source, error) { opened++; return f.source(), nil }, Config{Workers: 1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)
+		if s := k.Status(); opened != 0 || s.Phase != Idle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
+			t.Errorf("opened %d times, %+v", opened, s)
+		}
+		for range 3 {
+			if s, err := k.Wait(t.Context()); err != nil || s.Phase != Holding || s.Worker != 0 {
+				t.Errorf("%+v, %v", s, err)
+			}
+		}
+		k.Close()
+		if opened != 1 || f.closed != 1 {
+			t.Errorf("opened %d times, closed %d times", opened, f.closed)
+		}
+		if s, err := k.Wait(t.Context()); s.Phase != Closed || !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %+v, %v", s, err)
+		}
+	})
+}
+
+// A keeper that was never used, or is closed again and again, ends all the
+// same; its source is closed once, and only if it was opened.
+func TestClose(t *testing.T) {
+	for name, use := range map[string]func(t *testing.T, f *fake, k *Keeper) (opened int){
+		"unused":        func(*testing.T, *fake, *Keeper) int { return 0 },
+		"held":          func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); return 1 },
+		"held for long": func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); time.Sleep(time.Hour); return 1 },
+		"at once":       func(t *testing.T, f *fake, k *Keeper) int { k.Start(); synctest.Wait(); return 1 },
+		"lost":          func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
+		"while searching": func(t *testing.T, f *fake, k *Keeper) int {
+			f.set(fakeFaults{away: true})
+			k.Wait(t.Context())
+			return 1
+		},
+		"while it hangs": func(t *testing.T, f *fake, k *Keeper) int {
+			f.set(fakeFaults{hangs: true})
+			k.Start()
+			time.Sleep(time.Second)
+			return 1
+		},
+		"while waiting": func(t *testing.T, f *fake, k *Keeper) int {
+			f.wipe()
+			k.Start()
+			time.Sleep(time.Minute)
+			return 1
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(4)
+				k := keep(t, f.source(), Config{Workers: 4})
+				opened := use(t, f, k)
+				began := time.Now()
+				for range 2 {
+					go k.Close()
+					k.Close()
+				}
+				synctest.Wait()
+				if took := time.Since(began); took > 5*time.Second || f.closed != opened {
+					t.Errorf("took %v, the source was closed %d times, want %d", took, f.closed, opened)
+				}
+				if s := k.Status(); s.Phase != Closed || !s.Limit.IsZero() {
+					t.Errorf("%+v", s)
+				}
+				for slot := range 4 {
+					if d := f.doc(slot); d.Nonce != "" && !d.Free && f.faults == (fakeFaults{}) {
+						t.Errorf("slot %d was not given back: %+v", slot, d)
+					}
+				}
+			})
+		})
+	}
+}
+
+// What is given back covers every id issued, and no more than that.
+func TestGivenBack(t *testing.T) {
+	for name, tt := range map[string]struct {
+		issued func(s *Status) time.Time
+		want   func(s *Status) time.Time
+	}{
+		"nobody says":     {nil, func(s *Status) time.Time { return s.Limit }},
+		"nothing":         {func(*Status) time.Time { return time.Time{} }, func(*Status) time.Time { return at(1) }},
+		"before it":       {func(s *Status) time.Time { return s.Start.Add(-time.Hour) }, func(s *Status) time.Time { return s.Start.Add(-time.Hour) }},
+		"up to now":       {func(*Status) time.Time { return now() }, func(*Status) time.Time { return now() }},
+		"up to the limit": {func(s *Status) time.Time { return s.Limit }, func(s *Status) time.Time { return s.Limit }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(1)
+				var (
+					k     *Keeper
+					s     *Status
+					wrong atomic.Bool
+					cfg   = Config{Workers: 1, Owner: "me"}
+				)
+				if tt.issued != nil {
+					cfg.Issued = func() time.Time {
+						wrong.Store(wrong.Load() || !k.Status().Limit.IsZero())
+						return tt.issued(s)
+					}
+				}
+				k = holding(t, f.source(), cfg)
+				s = k.Status()
+				time.Sleep(time.Second)
+				nonce := f.doc(0).Nonce
+				k.Close()
+				if got, want := f.doc(0), (Doc{nonce, tt.want(s), true, "me", "r"}); got != want {
+					t.Errorf("given back as %+v; want %+v", got, want)
+				}
+				if wrong.Load() {
+					t.Error("asked what was issued while ids could be issued")
+				}
+			})
+		})
+	}
+}
+
+// A registry that hangs does not keep an application from ending.
+func TestCloseDoesNotHang(t *testing.T) {
+	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
+		for _, listens := range []bool{false, true} {
+			t.Run(fmt.Sprint(lease, listens), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					cfg, most := Config{Workers: 1, Lease: lease}, min(lease/12, 5*time.Second)
+					f := newFakeOf(1, cfg)
+					src := f.source()
+					if listens {
+						src.OnChange = func(ctx context.Context, _ SlotEvent) { <-ctx.Done() }
+						most += 2 * time.Second
+					}
+					k := holding(t, src, cfg)
+					f.set(fakeFaults{hangs: true})
+					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is under way
+					began := time.Now()
+					go k.Close()
+					k.until(Closed)
+					if took := time.Since(began); took > 0 {
+						t.Errorf("ids could be issued for another %v", took)
+					}
+					k.Close()
+					if took := time.Since(began); took > most {
+						t.Errorf("took %v", took)
+					}
+				})
+			})
+		}
+	}
+}
+
+// A statement waits while nothing has failed yet, and fails at once from then
+// on, with what the last search found and when the next one is.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(2)
+		f.set(fakeFaults{hangs: true})
+		k := keep(t, f.source(), Config{Workers: 2})
+		began := time.Now()
+		s, err := k.Wait(t.Context())
+		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != Searching || s.Err != err || s.Next.Before(time.Now()) {
+			t.Errorf("the first search of a registry that hangs: %v after %v, %+v", err, took, s)
+		}
+		for range 1000 { // a minute and a half, in which others begin and end
+			began := time.Now()
+			if s, err := k.Wait(t.Context()); err == nil || time.Since(began) > 0 || s.Next.Before(time.Now().Add(-6*time.Second)) {
+				t.Fatalf("later: %v after %v", err, time.Since(began))
+			}
+			time.Sleep(87 * time.Millisecond)
+		}
+		f.set(fakeFaults{})
+		s = k.until(Holding)
+		if got, err := k.Wait(t.Context()); got != s || err != nil {
+			t.Errorf("with the registry back: %+v, %v", got, err)
+		}
+
+		// Lost because the registry is away: that is known, and nobody waits. It
+		// being back is known when a search has succeeded.
+		f.set(fakeFaults{hangs: true})
+		k.until(Searching)
+		began = time.Now()
+		s, err = k.Wait(t.Context())
+		if e, ok := errors.AsType[*LostError](err); !ok || e.Worker != s.Worker || !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 0 {
+			t.Errorf("after the loss: %v after %v", err, time.Since(began))
+		}
+		time.Sleep(6 * time.Second)
+		if s, err = k.Wait(t.Context()); !errors.Is(err, context.DeadlineExceeded) || s.Worker < 0 || time.Since(began) > 6*time.Second {
+			t.Errorf("with the registry away: %v, %+v", err, s)
+		}
+		f.set(fakeFaults{})
+		k.until(Holding)
+
+		// Lost to another: a search of a registry that answers is soon over.
+		id := k.Status().Worker
+		f.set(fakeFaults{delay: 100 * time.Millisecond})
+		f.write(id, other(now().Add(time.Hour), "shop-2"))
+		s = k.until(Searching)
+		if s.Err != nil || s.Worker != id {
+			t.Errorf("lost to another: %+v", s)
+		}
+		began = time.Now()
+		if s, err = k.Wait(t.Context()); err != nil || s.Worker == id || time.Since(began) > time.Second {
+			t.Errorf("another worker id: %+v, %v after %v", s, err, time.Since(began))
+		}
+	})
+}
+
+// A deadline's error says why there is no id yet, and until when.
+func TestWaitEndsWithItsContext(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		f     *fake
+		wants []string
+	}{
+		{"an unknown history", &fake{}, []string{"worker id ", "its ids are safe from 2000-01-01T00:02:00Z on", "nothing is known of its past"}},
+		{"used ahead of time", func() *fake { f := newFake(1); f.write(0, free(at(946684800000+60_000))); return f }(),
+			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to then"}},
+		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id goes on"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				time.Local = time.UTC
+				k := keep(t, tt.f.source(), Config{Workers: 1})
+				ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+				defer cancel()
+				began := time.Now()
+				_, err := k.Wait(ctx)
+				if !errors.Is(err, context.DeadlineExceeded) || time.Since(began) != 4*time.Second {
+					t.Fatalf("%v after %v", err, time.Since(began))
+				}
+				for _, want := range append(tt.wants, "leafsql: no worker id yet: ") {
+					if !strings.Contains(err.Error(), want) {
+						t.Errorf("%v; want %q", err, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// After an outage in which the worker id was lost, statements don't begin to
+// wait again for a slot whose ids are not safe yet.
+func TestQuarantineAfterAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		k := holding(t, f.source(), Config{Workers: 1})
+		lose(t, f, k)
+		f.wipe()
+		f.set(fakeFaults{})
+		s := k.until(Waiting)
+		began := time.Now()
+		_, err := k.Wait(t.Context())
+		if q, ok := errors.AsType[*QuarantineError](err); !ok || !q.Unknown || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		k.until(Holding)
+		if waited := time.Since(began); waited < 2*time.Minute {
+			t.Errorf("an unknown history was waited out for %v", waited)
+		}
+	})
+}
+
+// What people read in the log: a line for each change, and none in between.
+func TestLog(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		f := newFake(2)
+		cfg := Config{Workers: 2, Logger: j.logger()}
+		f.set(fakeFaults{away: true})
+		k := keep(t, f.source(), cfg)
+		said := func(when string, lines map[string]int) {
+			t.Helper()
+			synctest.Wait()
+			all := 0
+			for what, n := range lines {
+				all += n
+				if got := j.count(what); got != n {
+					t.Errorf("%s: %q is in the log %d times, want %d", when, what, got, n)
+				}
+			}
+			if got := j.count("\n"); got != all {
+				t.Errorf("%s: %d lines, want %d:\n%s", when, got, all, j.String())
+			}
+			j.mu.Lock()
+			j.text.Reset()
+			j.mu.Unlock()
+		}
+		k.Start()
+		time.Sleep(10 * time.Minute)
+		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids: the registry is away": 1})
+		f.set(fakeFaults{})
+		k.until(Holding)
+		time.Sleep(10 * time.Minute)
+		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id taken\" worker=": 1})
+		f.set(fakeFaults{away: true})
+		time.Sleep(40 * time.Second)
+		said("away", map[string]int{"level=WARN msg=\"leafsql: the worker id is not renewed; ids go on until its bound\" worker=": 1})
+		f.set(fakeFaults{})
+		time.Sleep(10 * time.Minute)
+		said("back", map[string]int{"level=INFO msg=\"leafsql: the worker id is renewed again\"": 1})
+		lose(t, f, k)
+		time.Sleep(10 * time.Minute)
+		said("lost", map[string]int{"the worker id is not renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1, "no worker id: registry of worker ids: the registry is away": 1})
+		for i := range 2 {
+			f.write(i, other(now().Add(150*time.Second), "shop-2"))
+		}
+		f.set(fakeFaults{})
+		time.Sleep(2 * time.Minute)
+		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: the oldest": 1})
+		k.until(Holding)
+		said("taken over", map[string]int{"worker id taken": 1})
+		k.Close()
+		said("closed", map[string]int{})
+	})
+}
+
+// The way out that is dangerous where somebody runs is named only where no
+// search saw anybody.
+func TestNewRegistryHint(t *testing.T) {
+	const hint = "leafNewRegistry=true declares"
+	for name, tt := range map[string]struct {
+		f    func() *fake
+		want int
+	}{
+		"nothing there": {func() *fake { return &fake{} }, 1},
+		"another registry's": {func() *fake {
+			f := newFake(2)
+			d := free(at(1))
+			d.Registry = "before"
+			f.write(0, d)
+			f.write(1, d)
+			return f
+		}, 1},
+		"somebody there": {func() *fake {
+			f := newFake(1)
+			f.write(0, other(now().Add(time.Minute), "shop-2"))
+			return f
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var j journal
+				k := holding(t, tt.f().source(), Config{Workers: 2, Logger: j.logger()})
+				if waited := k.Status().Start.Sub(k.Status().Since); waited < 2*time.Minute || j.count("its ids are safe from") != 1 || j.count(hint) != tt.want {
+					t.Errorf("waited %v: %s", waited, j.String())
+				}
+			})
+		})
+	}
+}
+
+// A source that does not open is tried again; what it says is in every error.
+func TestSourceThatDoesNotOpen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, opened := newFake(1), 0
+		away := errors.New("leafsql: nobody is there")
+		k, err := Keep(func(ctx context.Context) (Source, error) {
+			if _, ok := ctx.Deadline(); !ok {
+				t.Error("opened without a deadline")
+			}
+			if opened++; opened < 5 {
+				return Source{}, away
+			}
+			return f.source(), nil
+		}, Config{Workers: 1, Logger: quiet()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if _, err := k.Wait(t.Context()); !errors.Is(err, away) {
+			t.Error(err)
+		}
+		began := time.Now()
+		k.until(Holding)
+		if took := time.Since(began); took > 8*time.Second || opened != 5 {
+			t.Errorf("opened %d times in %v", opened, took)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		k := keep(t, Source{}, Config{})
+		if _, err := k.Wait(t.Context()); err == nil || !houseForm.MatchString(err.Error()) {
+			t.Errorf("no slots: %v", err)
+		}
+	})
+}
+
+// refusing is an error of a source that trying again soon would not change.
+type refusing struct{}
+
+func (refusing) Error() string   { return "leafsql: a wrong password" }
+func (refusing) Permanent() bool { return true }
+
+// Searches that fail follow one another in growing pauses, within seconds at
+// first, so that an outage's end is not missed; where trying again soon does
+// not help they are rare.
+func TestPauses(t *testing.T) {
+	for name, tt := range map[string]struct {
+		err         error
+		least, most int // searches in the second to the fifth minute
+	}{
+		"away":      {errAway, 60, 480},
+		"permanent": {fmt.Errorf("opening: %w", refusing{}), 4, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var opened []time.Time
+				k, err := Keep(func(context.Context) (Source, error) {
+					opened = append(opened, time.Now())
+					return Source{}, tt.err
+				}, Config{Logger: quiet()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				k.Start()
+				time.Sleep(5 * time.Minute)
+				k.Close()
+				n := len(slices.DeleteFunc(opened, func(at time.Time) bool { return time.Since(at) > 4*time.Minute }))
+				if n < tt.least || n > tt.most {
+					t.Errorf("%d searches in four minutes", n)
+				}
+			})
+		})
+	}
+}
+
+// audience is a source's OnChange. It hears every call, and whether two overlap.
+type audience struct {
+	t     *testing.T
+	busy  atomic.Bool
+	heard []SlotEvent
+	stays bool // each call goes on until its context ends
+	left  []time.Duration
+}
+
+func (a *audience) told(ctx context.Context, e SlotEvent) {
+	if !a.busy.CompareAndSwap(false, true) {
+		a.t.Error("told two things at once")
+	}
+	a.heard = append(a.heard, e)
+	deadline, ok := ctx.Deadline()
+	if ok {
+		a.left = append(a.left, time.Until(deadline))
+	}
+	if ok == e.Held {
+		a.t.Errorf("Held %v: has a deadline: %v", e.Held, ok)
+	}
+	if a.stays {
+		<-ctx.Done()
+	} else {
+		time.Sleep(time.Second)
+	}
+	a.busy.Store(false)
+}
+
+// A source hears of every worker id once when it was taken and once when it
+// was over, in that order, whatever becomes of it.
+func TestOnChange(t *testing.T) {
+	uses := map[string]func(t *testing.T, f *fake, k *Keeper) (leases int){
+		"closed":       func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); return 1 },
+		"closed later": func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); time.Sleep(time.Minute); return 1 },
+		"lost":         func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); lose(t, f, k); return 1 },
+		"lost twice, and others taken": func(t *testing.T, f *fake, k *Keeper) int {
+			k.Wait(t.Context())
+			for range 2 {
+				lose(t, f, k)
+				f.set(fakeFaults{})
+				k.until(Holding)
+			}
+			return 3
+		},
+		"given up while waiting": func(t *testing.T, f *fake, k *Keeper) int {
+			f.wipe()
+			k.Start()
+			time.Sleep(10 * time.Second)
+			return 1
+		},
+		"never held": func(t *testing.T, f *fake, k *Keeper) int {
+			f.set(fakeFaults{away: true})
+			k.Wait(t.Context())
+			return 0
+		},
+	}
+	for _, stays := range []bool{false, true} {
+		for name, use := range uses {
+			t.Run(fmt.Sprintf("%s, stays %v", name, stays), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(4)
+					a := &audience{t: t, stays: stays}
+					src := f.source()
+					src.OnChange = a.told
+					k := keep(t, src, Config{Workers: 4})
+					n := use(t, f, k)
+					k.Close()
+					if len(a.heard) != 2*n {
+						t.Fatalf("told %d times of %d leases: %+v", len(a.heard), n, a.heard)
+					}
+					nonces := map[string]bool{}
+					for i := 0; i < len(a.heard); i += 2 {
+						from, to := a.heard[i], a.heard[i+1]
+						if !from.Held || to.Held || from.Worker != to.Worker || from.Doc.Nonce != to.Doc.Nonce {
+							t.Errorf("told %+v, then %+v", from, to)
+						}
+						if from.Doc.Free || from.Doc.HighWater.IsZero() || from.Doc.Owner == "" || to.Doc.HighWater.Before(from.Doc.HighWater) {
+							t.Errorf("the documents were %+v, then %+v", from.Doc, to.Doc)
+						}
+						nonces[from.Doc.Nonce] = true
+					}
+					if len(nonces) != n {
+						t.Errorf("told of %d leases, which were %d", len(nonces), n)
+					}
+					for _, d := range a.left {
+						if d != 2*time.Second {
+							t.Errorf("the second call had %v", d)
+						}
+					}
+				})
+			})
+		}
+	}
+}

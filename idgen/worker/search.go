@@ -1,0 +1,250 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"time"
+)
+
+// readAtOnce is how many slots a search reads at the same time, after the
+// first, which more often than not is free, or was this process's before.
+const readAtOnce = 16
+
+// reading is what was seen of one document, and what it means to a search.
+type reading struct {
+	slot int
+	doc  Doc
+	ver  Version
+	err  error
+
+	is    standing
+	floor time.Time // the latest time that may have been issued under the slot
+}
+
+// standing is what a search can do with a slot.
+type standing int
+
+const (
+	usable     standing = iota // take it
+	later                      // take it and wait, if no other is usable
+	missing                    // create it and wait, if no other is usable or later
+	held                       // by somebody, or it was until a moment ago
+	ahead                      // used with a clock so far ahead that nobody can wait
+	unreadable                 // there is something else, or no answer
+)
+
+// judge says what can be done with a slot.
+func (e *engine) judge(r *reading, registry string) {
+	now := e.now()
+	r.floor = e.floor(*r, registry, now)
+	switch {
+	case r.err != nil:
+		r.is = unreadable
+	case r.ver == "" && e.fresh:
+		r.is = usable
+	case r.ver == "":
+		r.is = missing
+	case r.floor.After(now.Add(2*e.lease + e.skew)):
+		r.is = ahead
+	case !r.doc.Free && !now.After(r.doc.HighWater.Add(e.grace)) && !e.claim.is(*r):
+		r.is = held
+	case r.floor.After(now):
+		r.is = later
+	default:
+		r.is = usable
+	}
+}
+
+// search looks at slots and takes the first that can be used at once, else the
+// one that can be used soonest. It looks at all of them, or at a few once a
+// search of all has found none: those that are next to end as far as is known,
+// and others in turns.
+func (e *engine) search(ctx context.Context, few int) (*hold, error) {
+	if err := e.check(e.now()); err != nil {
+		return nil, err
+	}
+	reg, err := e.registry(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if few == 0 || e.seen == nil {
+		few, e.seen = 0, make(map[int]reading, len(e.slots))
+	}
+	var (
+		failed, unread error
+		answered       bool
+		waits          []reading // later, then missing
+		slots          = e.order(ctx, few)
+	)
+	for n := 1; len(slots) > 0; n = readAtOnce {
+		batch := slots[:min(n, len(slots))]
+		slots = slots[len(batch):]
+		for _, r := range e.read(ctx, batch) {
+			e.judge(&r, reg.id)
+			e.seen[r.slot] = r
+			answered = answered || r.err == nil
+			switch r.is {
+			case usable:
+				h, err := e.take(ctx, reg, r)
+				if h != nil || !errors.Is(err, errContended) {
+					return h, err
+				}
+				failed = err
+			case later, missing:
+				waits = append(waits, r)
+			case unreadable:
+				unread = cmp.Or(unread, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err))
+			}
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, unread, context.Cause(ctx)))
+			}
+		}
+		if !answered && n > 1 { // one alone may be unreadable
+			break
+		}
+	}
+	if !answered && unread != nil {
+		return nil, &awayError{unread}
+	}
+	slices.SortStableFunc(waits, func(a, b reading) int {
+		return cmp.Or(cmp.Compare(a.is, b.is), a.floor.Compare(b.floor))
+	})
+	for _, r := range waits {
+		h, err := e.take(ctx, reg, r)
+		if h != nil || !errors.Is(err, errContended) {
+			return h, err
+		}
+		failed = err
+	}
+	if failed != nil {
+		return nil, failed
+	}
+	return nil, e.none(unread)
+}
+
+// order gives the slots in the order they are tried: the one that may still be
+// this process's, the one it is said to have held last, and then all or a few
+// of the others in an order of its own, so that processes starting at once do
+// not meet.
+func (e *engine) order(ctx context.Context, few int) []int {
+	var first []int
+	if e.claim != nil {
+		first = append(first, e.claim.slot)
+	}
+	if e.source.Last != nil {
+		if s, ok := e.source.Last(ctx); ok && slices.Contains(e.slots, s) && !slices.Contains(first, s) {
+			first = append(first, s)
+		}
+	}
+	others := slices.Clone(e.slots)
+	if few > 0 {
+		others = e.nextToEnd((few + 1) / 2)
+		for range few / 2 {
+			e.turn = (e.turn + 1) % len(e.slots)
+			others = append(others, e.slots[e.turn])
+		}
+		slices.Sort(others)
+		others = slices.Compact(others)
+	}
+	return append(first, slices.DeleteFunc(others, func(s int) bool { return slices.Contains(first, s) })...)
+}
+
+// nextToEnd gives the n slots whose high water is the lowest.
+func (e *engine) nextToEnd(n int) []int {
+	all := slices.SortedFunc(maps.Keys(e.seen), func(a, b int) int {
+		return e.seen[a].doc.HighWater.Compare(e.seen[b].doc.HighWater)
+	})
+	all = slices.DeleteFunc(all, func(s int) bool { return e.seen[s].is == unreadable })
+	return all[:min(n, len(all))]
+}
+
+// shuffled gives the slots 0 … n-1 in an order that follows from a seed.
+func shuffled(n int, seed uint64) []int {
+	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
+}
+
+// read gets several slots at once.
+func (e *engine) read(ctx context.Context, slots []int) []reading {
+	rs := make([]reading, len(slots))
+	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
+	return rs
+}
+
+// take makes a slot this process's by compare-and-set. Its ids begin above
+// everything that can have been issued before. An error that is not
+// errContended ends the search: the next one begins with this slot.
+func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, error) {
+	failed := func(err error) error { return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, err) }
+	if r.ver == "" {
+		if r = e.create(ctx, r.slot); r.err != nil {
+			return nil, failed(r.err)
+		}
+		if !r.doc.IsInitial() {
+			return nil, failed(errContended)
+		}
+	}
+	now := e.now()
+	floor := e.floor(r, reg.id, now)
+	y := Doc{Nonce: newNonce(e.host), Owner: e.owner, Registry: reg.id}
+	y.HighWater = latest(floor, now.Add(e.lease)) // mutation: taken up to
+	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: unknown(r.doc, reg.id), fresh: e.fresh, registry: reg}
+	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
+	h.doc.HighWater = floor // nothing beyond is confirmed
+	v, res, err := e.put(ctx, r.slot, y, r.ver)
+	// Where several creators are told OK, one that is late may still put the
+	// initial document over ours, and whoever comes then waits nothing out if
+	// the registry is declared new. So what is taken is taken once more.
+	unconfirmed := res == OK && e.fresh && r.doc.IsInitial() && e.source.fixed == nil // mutation: first take
+	if unconfirmed || res == Unknown {
+		e.claim = h
+	}
+	switch {
+	case unconfirmed:
+		return nil, failed(errUnconfirmed)
+	case res != OK: // mutation: taken
+		return nil, failed(err)
+	}
+	if after, err := e.registry(ctx); err != nil || after.id != reg.id { // mutation: after the take
+		h.ver, e.claim = v, h
+		e.release(ctx, h, floor) // mutation: void take
+		return nil, failed(fmt.Errorf("%w: %w", errVoid, cmp.Or(err, errors.New("it was wiped meanwhile"))))
+	}
+	h.alone = !slices.ContainsFunc(slices.Collect(maps.Values(e.seen)), func(r reading) bool { return r.is == held })
+	h.confirm(y, v, now.Add(e.lease))
+	h.start = latest(floor.Add(tick), e.now()) // mutation: start
+	e.claim, e.seen, e.fresh = nil, nil, false
+	return h, nil
+}
+
+// none says why no slot could be taken. That one or the other could not be
+// read matters only if no other was held: it is not to be had soon either.
+func (e *engine) none(unread error) error {
+	var taken, early []reading
+	for _, r := range e.seen {
+		switch r.is {
+		case held:
+			taken = append(taken, r)
+		case ahead:
+			early = append(early, r)
+		}
+	}
+	least := func(rs []reading) reading {
+		return slices.MinFunc(rs, func(a, b reading) int { return a.doc.HighWater.Compare(b.doc.HighWater) })
+	}
+	switch {
+	case len(taken) > 0:
+		r := least(taken)
+		return &TakenError{Worker: r.slot, Owner: r.doc.Owner, Of: len(taken) + len(early), Until: r.doc.HighWater.Add(e.grace)}
+	case unread != nil:
+		return unread
+	case len(early) > 0:
+		r := least(early)
+		return &ClockError{Worker: r.slot, Owner: r.doc.Owner, Behind: r.doc.HighWater.Sub(e.now())}
+	}
+	return fmt.Errorf("leafsql: no worker id to choose from: %w", errContended)
+}

@@ -1,0 +1,394 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// full gives a registry of n slots that somebody holds for so long, by and by.
+func full(n int, cfg Config, rest time.Duration) *fake {
+	f := newFakeOf(n, cfg)
+	for i := range n {
+		f.write(i, other(now().Add(rest+time.Duration(i)*time.Millisecond), "o"))
+	}
+	return f
+}
+
+// TestNoSlotToTake: what a search says that finds none, and how long it looks.
+func TestNoSlotToTake(t *testing.T) {
+	for name, tt := range map[string]struct {
+		rest    time.Duration
+		garbage bool
+		ahead   bool // a ClockError, else a TakenError
+	}{
+		"all held":                            {time.Minute, false, false},
+		"all held but one that is unreadable": {time.Minute, true, false},
+		"held, by clocks hours ahead":         {5 * time.Hour, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := full(4, Config{}, tt.rest)
+				f.set(fakeFaults{garbage: tt.garbage})
+				began := time.Now()
+				_, err := keep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
+				taken, isTaken := errors.AsType[*TakenError](err)
+				clock, isClock := errors.AsType[*ClockError](err)
+				switch {
+				case tt.ahead && (!isClock || clock.Owner != "o" || clock.Behind < 4*time.Hour),
+					!tt.ahead && (!isTaken || taken.Owner != "o" || taken.Worker > 1):
+					t.Errorf("%v", err)
+				}
+				if took := time.Since(began); took < time.Second || took > 2*time.Second {
+					t.Errorf("took %v", took)
+				}
+			})
+		})
+	}
+}
+
+// TestStaleVerdict: what one search saw may be over.
+func TestStaleVerdict(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := full(1, Config{}, time.Minute)
+		time.AfterFunc(500*time.Millisecond, func() { f.write(0, free(at(1))) })
+		if _, err := keep(t, f.source(), Config{Workers: 1}).Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A registry that has no worker id left is read once, and then at most once a
+// second: the slots next to end, and the others in turns.
+func TestFullRegistryIsLeftInPeace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 1024
+		f := full(n, Config{}, 40*time.Second)
+		const crashed = 77
+		go func() { // all of them are renewed but one
+			for range 30 {
+				time.Sleep(10 * time.Second)
+				for i := range n {
+					if i != crashed {
+						f.write(i, other(now().Add(time.Minute), "o"))
+					}
+				}
+			}
+		}()
+		var j journal
+		k := keep(t, f.source(), Config{Logger: j.logger()})
+		began := time.Now()
+		if _, err := k.Wait(t.Context()); err == nil {
+			t.Fatal("a worker id of a full registry")
+		}
+		if reads := f.asked(); reads > n+10 {
+			t.Errorf("%d reads until the verdict", reads)
+		}
+		for minute := range 2 {
+			time.Sleep(time.Minute)
+			if reads := f.asked(); reads > 60 {
+				t.Errorf("%d reads in minute %d", reads, minute+1)
+			}
+		}
+		if n := j.count("no worker id"); n != 1 {
+			t.Errorf("the reason is in the log %d times", n)
+		}
+		// The one that crashed is taken as soon as that may be.
+		s := k.until(Holding)
+		time.Sleep(5 * time.Minute) // until the others have ended
+		if took, due := time.Since(began), 40*time.Second+2*time.Minute; s.Worker != crashed || s.Since.Sub(began) < due || s.Since.Sub(began) > due+30*time.Second {
+			t.Errorf("worker id %d after %v", s.Worker, took)
+		}
+	})
+}
+
+// One that is given back is found in turn: of 60 documents read in a minute,
+// half are others than those next to end.
+func TestFullRegistryFreesOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const n = 128
+		f := full(n, Config{}, 150*time.Second)
+		k := keep(t, f.source(), Config{Workers: n})
+		k.Wait(t.Context())
+		time.Sleep(10 * time.Second)
+		f.write(100, free(at(1)))
+		began := time.Now()
+		if s := k.until(Holding); s.Worker != 100 || time.Since(began) > 5*time.Minute {
+			t.Errorf("worker id %d after %v", s.Worker, time.Since(began))
+		}
+	})
+}
+
+// TestContendedSearchGoesOn: a registry that answers is there, however long
+// others are faster. Who waits is told after some seconds.
+func TestContendedSearchGoesOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(4)
+		f.set(fakeFaults{deny: 1})
+		k := keep(t, f.source(), Config{Workers: 4})
+		began := time.Now()
+		if _, err := k.Wait(t.Context()); !errors.Is(err, errContended) || time.Since(began) < 2*time.Second || time.Since(began) > 15*time.Second {
+			t.Errorf("%v after %v", err, time.Since(began))
+		}
+		time.Sleep(time.Minute)
+		f.set(fakeFaults{})
+		began = time.Now()
+		k.until(Holding)
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}
+
+// switching is a registry whose own document reads as the answers say, then
+// stays; "" is no answer.
+type switching struct {
+	*fake
+	answers []string
+}
+
+func (s *switching) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	d, v, err := s.fake.Get(ctx, slot)
+	if slot != RegistrySlot || err != nil {
+		return d, v, err
+	}
+	d.Nonce = s.answers[0]
+	d.Registry = d.Nonce
+	if len(s.answers) > 1 {
+		s.answers = s.answers[1:]
+	}
+	if d.Nonce == "" {
+		return Doc{}, "", errAway
+	}
+	return d, v, nil
+}
+
+// A take is void if the registry changed under it, or if that can't be seen.
+// The search ends with it, and what it leaves behind is not taken for more than
+// it tells.
+func TestVoidTake(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answers []string
+		waits   time.Duration
+	}{
+		"another one after it":  {[]string{"r", "other"}, 2 * time.Minute},
+		"another one before it": {[]string{"other", "r", "r"}, 0},
+		"unreadable after it":   {[]string{"r", "", "r"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(8)
+				s := &switching{f, tt.answers}
+				began := time.Now()
+				k := keep(t, Source{Slots: s}, Config{Workers: 8})
+				k.until(Holding)
+				if took := time.Since(began); took < tt.waits || took > tt.waits+3*time.Second {
+					t.Errorf("took %v, want %v", took, tt.waits)
+				}
+				held := 0
+				for i := range 8 {
+					if !f.doc(i).Free {
+						held++
+					}
+				}
+				if held != 1 {
+					t.Errorf("%d slots are held", held)
+				}
+			})
+		})
+	}
+}
+
+// Who takes a slot waits out what a document does not tell that was written in
+// another life of the registry.
+func TestDocumentOfAnotherRegistry(t *testing.T) {
+	for registry, waits := range map[string]time.Duration{"r": 0, "": 2 * time.Minute, "before": 2 * time.Minute} {
+		t.Run(registry, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(1)
+				d := free(now().Add(-time.Second))
+				d.Registry = registry
+				f.write(0, d)
+				began := time.Now()
+				k := holding(t, f.source(), Config{Workers: 1})
+				if took := time.Since(began); took.Round(time.Second) != waits {
+					t.Errorf("took %v; want %v", took, waits)
+				}
+				if d := f.doc(0); d.Registry != "r" || d.Free || !k.Status().Start.After(began.Add(waits).Add(-time.Second)) {
+					t.Errorf("taken as %+v", d)
+				}
+			})
+		})
+	}
+}
+
+// The slot held last is tried first where it is free, and is a hint only. It is
+// asked for at a search, and at no renewal.
+func TestLast(t *testing.T) {
+	for name, tt := range map[string]struct {
+		last int
+		ok   bool
+		held bool // by somebody else
+		want bool
+	}{
+		"free":              {11, true, false, true},
+		"held":              {11, true, true, false},
+		"not known":         {11, false, false, false},
+		"not in the layout": {64, true, false, false},
+		"nonsense":          {-1, true, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hits, asked := 0, 0
+				for range 8 { // one in 64 by chance
+					f := newFake(64)
+					if tt.held {
+						f.write(tt.last, other(now().Add(time.Minute), "o"))
+					}
+					src := f.source()
+					src.Last = func(context.Context) (int, bool) { asked++; return tt.last, tt.ok }
+					if holding(t, src, Config{Workers: 64}).Status().Worker == tt.last {
+						hits++
+					}
+				}
+				time.Sleep(time.Hour)
+				if got := hits == 8; got != tt.want || asked != 8 {
+					t.Errorf("%d of 8 took the worker id held last, which was asked for %d times", hits, asked)
+				}
+			})
+		})
+	}
+}
+
+// No worker id is taken while the caller's check fails: a clock beyond the
+// layout's end takes none, however often it tries.
+func TestCheck(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, ok := newFake(8), false
+		beyond := errors.New("leafsql: beyond the end")
+		k := keep(t, f.source(), Config{Workers: 8, Check: func(time.Time) error {
+			if !ok {
+				return beyond
+			}
+			return nil
+		}})
+		if _, err := k.Wait(t.Context()); !errors.Is(err, beyond) {
+			t.Error(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if len(f.puts) > 0 || len(f.gets) > 0 {
+			t.Errorf("%d writes, %d reads", len(f.puts), len(f.gets))
+		}
+		ok = true
+		k.until(Holding)
+	})
+}
+
+// After an outage in which everybody lost his worker id, everybody has his own
+// again, at once.
+func TestOwnSlotsAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const holders, slots = 12, 16
+		cfg := Config{Workers: slots, Lease: 12 * time.Second, Issued: now}
+		f := newFakeOf(slots, cfg)
+		keepers, own := make([]*Keeper, holders), make([]int, holders)
+		for i := range keepers {
+			keepers[i] = holding(t, f.source(), cfg)
+			own[i] = keepers[i].Status().Worker
+		}
+		time.Sleep(time.Minute)
+		f.set(fakeFaults{away: true})
+		time.Sleep(12 * time.Second * 17 / 10)
+		f.set(fakeFaults{})
+		back := time.Now()
+		for i, k := range keepers {
+			s := k.until(Holding)
+			if s.Worker != own[i] || time.Since(back) > 2*time.Second {
+				t.Errorf("process %d has worker id %d %v after, its own is %d", i, s.Worker, time.Since(back), own[i])
+			}
+		}
+	})
+}
+
+// Many lives without an end, one after another: none waits as long as the
+// registry was made before.
+func TestLivesWithoutClose(t *testing.T) {
+	for name, first := range map[string]Config{
+		"declared new": {NewRegistry: true},
+		"in use":       {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{}
+				if !first.NewRegistry {
+					f = newFake(1024)
+				}
+				for life := range 200 {
+					src := f.source()
+					cfg := first
+					if life > 0 {
+						cfg.NewRegistry = false
+					}
+					began := time.Now()
+					crash := &crashing{Slots: src.Slots}
+					src.Slots = crash
+					k := holding(t, src, cfg)
+					if took := time.Since(began); took > 3*time.Second {
+						t.Fatalf("life %d waited %v", life, took)
+					}
+					time.Sleep(900 * time.Millisecond) // three minutes in all
+					crash.dead = true
+					k.Close()
+				}
+			})
+		})
+	}
+}
+
+// crashing is the way to a registry of a process that may be dead.
+type crashing struct {
+	Slots
+	dead bool
+}
+
+func (c *crashing) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	if c.dead {
+		return Doc{}, "", errAway
+	}
+	return c.Slots.Get(ctx, slot)
+}
+
+func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+	if c.dead {
+		return "", Refused, errAway
+	}
+	return c.Slots.Put(ctx, slot, d, expected)
+}
+
+// A search that many begin at once does not have them all meet.
+func TestStartsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1024)
+		f.set(fakeFaults{delay: 10 * time.Millisecond})
+		seen := make(map[int]bool)
+		keepers := make([]*Keeper, 64)
+		for i := range keepers {
+			keepers[i] = keep(t, f.source(), Config{Owner: fmt.Sprint(i)})
+			keepers[i].Start()
+		}
+		began := time.Now()
+		for _, k := range keepers {
+			id := k.until(Holding).Worker
+			if seen[id] {
+				t.Errorf("worker id %d given twice", id)
+			}
+			seen[id] = true
+		}
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("took %v", took)
+		}
+	})
+}

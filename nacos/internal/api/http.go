@@ -1,0 +1,257 @@
+package api
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// HTTP is the servers' HTTP API.
+type HTTP struct {
+	bases    []string // scheme, host, port and context path of each server
+	client   *http.Client
+	user     string
+	password string
+
+	turn    chan struct{} // holds one token; guards what follows
+	next    int           // the server to log in at: the one that did last
+	current string        // token
+	renew   time.Time     // when to ask for another
+	expires time.Time
+}
+
+// loginRest is how far apart failed logins are, as long as the token is good.
+const loginRest = 10 * time.Second
+
+// NewHTTP gives the API of servers, which are URLs with the context path. user
+// is "" where they want none.
+func NewHTTP(servers []string, conf *tls.Config, user, password string) *HTTP {
+	return &HTTP{
+		bases: servers, user: user, password: password, turn: make(chan struct{}, 1),
+		client: &http.Client{
+			Timeout: RequestTime,
+			Transport: &http.Transport{
+				Proxy:           http.ProxyFromEnvironment,
+				TLSClientConfig: conf.Clone(),
+				MaxIdleConns:    4,
+				IdleConnTimeout: 20 * time.Second,
+			},
+			// What is sent holds the password or a token: for nobody else.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// Servers are the URLs that requests go to.
+func (h *HTTP) Servers() []string { return h.bases }
+
+// User is who logs in.
+func (h *HTTP) User() string { return h.user }
+
+// Close ends idle connections.
+func (h *HTTP) Close() { h.client.CloseIdleConnections() }
+
+// Token gives the access token that requests carry, "" without a user. A new
+// one is wanted in good time. If it can't be had the old one is good to its
+// end, and a request is not kept waiting by more than one server for it.
+func (h *HTTP) Token(ctx context.Context) (string, error) {
+	if h.user == "" {
+		return "", nil
+	}
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	now := time.Now()
+	good := h.current != "" && now.Before(h.expires)
+	if good && now.Before(h.renew) {
+		return h.current, nil
+	}
+	var failed []error
+	for range h.bases {
+		err := h.login(ctx, h.bases[h.next])
+		if err == nil {
+			return h.current, nil
+		}
+		h.next = (h.next + 1) % len(h.bases)
+		if good {
+			h.renew = now.Add(loginRest)
+			return h.current, nil
+		}
+		if failed = append(failed, err); ctx.Err() != nil {
+			break
+		}
+	}
+	return "", errors.Join(failed...)
+}
+
+// Forget gives up a token that a server refused.
+func (h *HTTP) Forget(token string) {
+	h.turn <- struct{}{}
+	if h.current == token {
+		h.current = ""
+	}
+	<-h.turn
+}
+
+// login asks one server for a token, and leaves time for the others. The older
+// path is tried first: 3.1 has both, and versions without it answer 404 or 410
+// at once.
+func (h *HTTP) login(ctx context.Context, base string) error {
+	ctx, cancel := context.WithTimeout(ctx, max(time.Second, RequestTime/time.Duration(len(h.bases))))
+	defer cancel()
+	form := url.Values{"username": {h.user}, "password": {h.password}}
+	var (
+		resp *http.Response
+		body []byte
+		err  error
+	)
+	for _, path := range []string{"/v1/auth/users/login", "/v3/auth/user/login"} {
+		if resp, body, err = h.send(ctx, http.MethodPost, base+path, form); err != nil {
+			return fmt.Errorf("logging in: %w", err)
+		}
+		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusGone {
+			break
+		}
+	}
+	var r struct {
+		AccessToken string `json:"accessToken"`
+		TokenTTL    int64  `json:"tokenTtl"`
+	}
+	message := fmt.Sprintf("HTTP %d %s", resp.StatusCode, excerpt(body))
+	switch {
+	case refusesLogin(resp.StatusCode, message):
+		return &LoginError{Server: resp.Request.URL.Host, User: h.user, Message: message}
+	case resp.StatusCode != http.StatusOK:
+		return fmt.Errorf("logging in: %s: %s", base, message)
+	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
+		return fmt.Errorf("logging in: %s: no token in the answer", base) // which is not shown: it may hold one
+	}
+	life := time.Duration(r.TokenTTL) * time.Second
+	h.current, h.renew, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
+	return nil
+}
+
+// refusesLogin tells a wrong user or password from a server that can't say yet.
+func refusesLogin(code int, message string) bool {
+	switch code {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
+		return true
+	}
+	// So does 3.1.0 say it.
+	return code == http.StatusInternalServerError && strings.Contains(message, "Handle API Compatibility failed")
+}
+
+// Time gives the clock of the first server that answers, to the second.
+func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
+	var failed []error
+	for _, base := range h.bases {
+		resp, _, err := h.send(ctx, http.MethodGet, base+"/", nil)
+		if err == nil {
+			var t time.Time
+			if t, err = http.ParseTime(resp.Header.Get("Date")); err == nil {
+				return t.Add(time.Second / 2), nil // it is cut off
+			}
+		}
+		failed = append(failed, err)
+	}
+	return time.Time{}, errors.Join(failed...)
+}
+
+// Version asks the servers for theirs; found is whether one answered, and not
+// something in front of it.
+func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
+	for _, base := range h.bases {
+		resp, body, err := h.send(ctx, http.MethodGet, base+"/v1/console/server/state", nil)
+		var state struct {
+			Version string `json:"version"`
+		}
+		if err == nil && resp.StatusCode == http.StatusOK && json.Unmarshal(body, &state) == nil && state.Version != "" {
+			return state.Version, true
+		}
+	}
+	return "", false
+}
+
+// send sends a request to one server. The form travels in the body, where it
+// can: access logs show addresses.
+func (h *HTTP) send(ctx context.Context, method, address string, form url.Values) (*http.Response, []byte, error) {
+	var body io.Reader
+	if method == http.MethodPost {
+		body = strings.NewReader(form.Encode())
+	} else {
+		address += "?" + form.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, method, address, body)
+	if err != nil {
+		return nil, nil, errors.New("the address of a Nacos server can't be used in a URL")
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded;charset=utf-8")
+	req.Header.Set("Client-Version", ClientVersion)
+	req.Header.Set("User-Agent", ClientVersion)
+	resp, err := h.client.Do(req)
+	if err != nil {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // without the address, which may hold a token
+		}
+		return nil, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
+	}
+	defer resp.Body.Close()
+	if to, err := resp.Location(); err == nil && resp.StatusCode/100 == 3 && method != http.MethodGet {
+		return nil, nil, fmt.Errorf("%s: redirects to %s://%s, which is not followed; name the servers themselves", req.URL.Host, to.Scheme, to.Host)
+	}
+	b, err := io.ReadAll(io.LimitReader(resp.Body, 8<<20))
+	return resp, b, err
+}
+
+// Call sends a request with the token to one server, and again with a new one
+// if the token was too old.
+func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Values) ([]byte, error) {
+	for again := false; ; again = true {
+		token, err := h.Token(ctx)
+		if err != nil {
+			return nil, Unsent{err}
+		}
+		if token != "" {
+			form.Set("accessToken", token)
+		}
+		resp, body, err := h.send(ctx, method, base+path, form)
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.StatusCode == http.StatusOK:
+			return body, nil
+		case resp.StatusCode == http.StatusForbidden && token != "" && !again:
+			h.Forget(token)
+		case resp.StatusCode == http.StatusForbidden:
+			return nil, &LoginError{Server: resp.Request.URL.Host, User: h.user, Message: excerpt(body)}
+		default:
+			return nil, &ServerError{Request: path, Code: resp.StatusCode, Message: excerpt(body)}
+		}
+	}
+}
+
+// excerpt is what a body says, in one line: the message, if it is JSON that
+// has one.
+func excerpt(b []byte) string {
+	var r struct {
+		Message string `json:"message"`
+	}
+	if json.Unmarshal(b, &r) == nil && r.Message != "" {
+		b = []byte(r.Message)
+	}
+	s := strings.Join(strings.Fields(string(b)), " ")
+	if len(s) > 200 {
+		s = strings.ToValidUTF8(s[:200], "") + "…"
+	}
+	return s
+}

@@ -1,0 +1,236 @@
+package nacos14
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+)
+
+// Get implements worker.Slots. Slots that are not this instance's can't be had,
+// nor one that somebody took since it was named, which was a tie: both are
+// errors, so that the search is tried again with another instance id.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	if slot == worker.RegistrySlot {
+		return r.read(ctx, slot)
+	}
+	r.mu.Lock()
+	mine, ours := r.mine, r.ours
+	r.mu.Unlock()
+	if slot != mine {
+		return worker.Doc{}, "", fmt.Errorf("it is not the instance id, %d", mine)
+	}
+	d, v, err := r.read(ctx, slot)
+	if err == nil && d.Nonce != ours && inUse(d) {
+		return worker.Doc{}, "", fmt.Errorf("it was taken by %s at the same time", d.Owner)
+	}
+	return d, v, err
+}
+
+func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	text, found, err := r.query(ctx, r.HTTP.Servers()[0], r.id(slot))
+	if err != nil || !found {
+		return worker.Doc{}, "", err
+	}
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("config %s: %w", r.id(slot), err)
+	}
+	return d, version(text), nil
+}
+
+// version is the md5 of a document's text.
+func version(text string) worker.Version {
+	h := md5.Sum([]byte(text))
+	return worker.Version(hex.EncodeToString(h[:]))
+}
+
+// Put implements worker.Slots as well as it can without compare-and-set: the
+// instance id is checked, the document is compared, written, left alone for a
+// while if it changes hands, and read again from every server. Two writers
+// that do this at once both see the later text, so one of them gives in.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if slot != worker.RegistrySlot {
+		if err := r.owns(ctx, slot); err != nil {
+			return "", worker.Refused, err
+		}
+	}
+	began := time.Now()
+	was, ver, err := r.read(ctx, slot)
+	if err != nil || ver != expected {
+		return "", worker.Refused, err
+	}
+	if !d.Free {
+		r.mu.Lock()
+		r.ours = d.Nonce
+		r.mu.Unlock()
+	}
+	text := d.Encode()
+	err = r.publish(ctx, r.id(slot), text)
+	if d.Nonce != was.Nonce && !d.Free {
+		wait := changeTime
+		if end, ok := ctx.Deadline(); ok {
+			wait = min(wait, time.Until(end)/3)
+		}
+		if err != nil || time.Since(began) > wait/2 {
+			// Another that wrote before may have looked already. To say Unknown
+			// would be to have this text, if it stands there, taken for a lease.
+			return "", worker.Refused, cmp.Or(err, errTooLate)
+		}
+		if !sleep(ctx, wait) {
+			return "", worker.Unknown, context.Cause(ctx)
+		}
+	}
+	if err != nil {
+		return "", worker.Unknown, err
+	}
+	return r.confirm(ctx, slot, version(text), expected)
+}
+
+// changeTime is how long a document that changes hands is left alone. Nobody
+// may take more than half of it from comparing to writing.
+const changeTime = 1500 * time.Millisecond
+
+var errTooLate = errors.New("the server took too long to write what was compared before")
+
+// confirm reads a document until every server has what was written.
+func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Version) (worker.Version, worker.Result, error) {
+	for _, base := range r.HTTP.Servers() {
+		for {
+			now, found, err := r.query(ctx, base, r.id(slot))
+			switch seen := version(now); {
+			case err != nil:
+				return "", worker.Unknown, err
+			case found && seen != ver && seen != over:
+				return "", worker.Refused, nil
+			case !found || seen != ver:
+				if !sleep(ctx, 50*time.Millisecond) {
+					return "", worker.Unknown, context.Cause(ctx)
+				}
+				continue
+			}
+			break
+		}
+	}
+	return ver, worker.OK, nil
+}
+
+// owns makes sure that the slot is the one of this process's instance id.
+func (r *registry) owns(ctx context.Context, slot int) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.in.IP == "" || slot != r.mine {
+		return errors.New("the instance id is not registered")
+	}
+	return r.check(ctx)
+}
+
+func (r *registry) id(slot int) string {
+	if slot == worker.RegistrySlot {
+		return r.Service + ".registry"
+	}
+	return r.Service + ".worker." + strconv.Itoa(slot)
+}
+
+// query reads a config document from one server.
+func (r *registry) query(ctx context.Context, base, id string) (text string, found bool, err error) {
+	body, err := r.HTTP.Call(ctx, http.MethodGet, base, "/v1/cs/configs", r.configForm(id))
+	if api.IsCode(err, http.StatusNotFound) {
+		return "", false, nil
+	}
+	return string(body), err == nil, err
+}
+
+// publish writes a config document, whatever is there.
+func (r *registry) publish(ctx context.Context, id, text string) error {
+	form := r.configForm(id)
+	form.Set("content", text)
+	form.Set("type", "json")
+	body, err := r.HTTP.Call(ctx, http.MethodPost, r.HTTP.Servers()[0], "/v1/cs/configs", form)
+	if err == nil && string(body) != "true" {
+		err = &api.ServerError{Request: "publishing " + id, Code: http.StatusOK, Message: string(body)}
+	}
+	return err
+}
+
+func (r *registry) configForm(id string) url.Values {
+	form := url.Values{"dataId": {id}, "group": {r.Group}}
+	if r.Namespace != "" {
+		form.Set("tenant", r.Namespace)
+	}
+	return form
+}
+
+// list reads the service's instances from one server, healthy or not.
+func (r *registry) list(ctx context.Context, base string) ([]api.Instance, error) {
+	form := r.serviceForm()
+	form.Set("healthyOnly", "false")
+	body, err := r.HTTP.Call(ctx, http.MethodGet, base, "/v1/ns/instance/list", form)
+	if err != nil {
+		return nil, err
+	}
+	var list struct {
+		Hosts []api.Instance `json:"hosts"`
+	}
+	if err := json.Unmarshal(body, &list); err != nil {
+		return nil, fmt.Errorf("the list of instances can't be read: %w", err)
+	}
+	return list.Hosts, nil
+}
+
+func (r *registry) register(ctx context.Context, in api.Instance) error {
+	meta, err := json.Marshal(in.Metadata)
+	if err != nil {
+		return err
+	}
+	form := r.instanceForm(in)
+	form.Set("weight", strconv.FormatFloat(in.Weight, 'f', -1, 64))
+	form.Set("enabled", "true")
+	form.Set("healthy", "true")
+	form.Set("metadata", string(meta))
+	return r.any(ctx, http.MethodPost, form)
+}
+
+func (r *registry) deregister(ctx context.Context, in api.Instance) error {
+	return r.any(ctx, http.MethodDelete, r.instanceForm(in))
+}
+
+// any sends a request about an instance to the servers in turn until one answers.
+func (r *registry) any(ctx context.Context, method string, form url.Values) error {
+	var failed []error
+	for _, base := range r.HTTP.Servers() {
+		_, err := r.HTTP.Call(ctx, method, base, "/v1/ns/instance", form)
+		if _, answered := errors.AsType[*api.ServerError](err); err == nil || answered {
+			return err
+		}
+		failed = append(failed, err)
+	}
+	return errors.Join(failed...)
+}
+
+func (r *registry) instanceForm(in api.Instance) url.Values {
+	form := r.serviceForm()
+	form.Set("ip", in.IP)
+	form.Set("port", strconv.Itoa(in.Port))
+	form.Set("clusterName", in.ClusterName)
+	form.Set("ephemeral", "false")
+	return form
+}
+
+func (r *registry) serviceForm() url.Values {
+	return url.Values{
+		"namespaceId": {cmp.Or(r.Namespace, "public")},
+		"serviceName": {r.Group + "@@" + r.Service},
+		"groupName":   {r.Group},
+	}
+}

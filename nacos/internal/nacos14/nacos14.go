@@ -1,0 +1,373 @@
+// Package nacos14 is the registry on Nacos 1.4.1 to 1.4.8, which have no
+// compare-and-set. The worker id is the integer id that the server gives a
+// persistent instance; since it gives one id to several that register at once,
+// and loses registrations, ids are settled and compared before they are used.
+// The slot's document, written without comparison, is the second guard: two
+// that have one id meet there. It is verified, not guaranteed.
+package nacos14
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+)
+
+// Config says where the registry is. All fields are needed.
+type Config struct {
+	HTTP      *api.HTTP // which the source closes
+	Version   string    // of the servers
+	Servers   string    // for errors
+	Name      string    // of the registry, for people
+	Namespace string    // "": the default one
+	Group     string
+	Service   string
+	Self      api.Instance // ip, port (0: any), cluster and metadata
+	Logger    *slog.Logger
+}
+
+// Open gives the source. Servers from before 1.4.1 can't be used.
+func Open(cfg Config) (worker.Source, error) {
+	if older(cfg.Version) {
+		cfg.HTTP.Close()
+		return worker.Source{}, &api.UnusableError{Servers: cfg.Servers, Reason: "it is version " + cfg.Version + ", whose instance ids change when an instance registers again" + api.Newer}
+	}
+	return newRegistry(cfg).source(), nil
+}
+
+// older reports whether a version is from before 1.4.1.
+func older(version string) bool {
+	var a, b, c int
+	fmt.Sscanf(version, "%d.%d.%d", &a, &b, &c)
+	return cmp.Or(cmp.Compare(a, 1), cmp.Compare(b, 4), cmp.Compare(c, 1)) < 0
+}
+
+// registry is worker.Slots of which one can be used: that of the instance id.
+type registry struct {
+	Config
+	settle time.Duration // how long a registration is left to show; 5 s
+
+	mu   sync.Mutex
+	in   api.Instance   // the registration; IP "" if there is none
+	mine int            // its id, or unsettled
+	kept []api.Instance // other registrations, so that their ids are not given again
+	ours string         // the nonce last written into a slot that is held
+}
+
+const unsettled = -1
+
+// Times of the courtesy to others.
+const (
+	settleTime = 5 * time.Second
+	deadAfter  = 10 * time.Minute // a registration this old whose bound is over is removed
+	boundRest  = 3 * time.Minute  // what a slot's bound may be from being free to others
+)
+
+// Metadata of an instance.
+const (
+	metaGenerator = "preserved.instance.id.generator"
+	metaOwner     = "owner"
+	metaSince     = "registeredAt" // Unix ms
+)
+
+func newRegistry(cfg Config) *registry {
+	return &registry{Config: cfg, settle: settleTime, mine: unsettled}
+}
+
+func (r *registry) source() worker.Source {
+	return worker.Source{Slots: r, Name: r.Name, Time: r.HTTP.Time, Last: r.instanceID, OnChange: r.onChange, Close: r.close}
+}
+
+// instanceID is worker.Source's Last: it names the one worker id that is this
+// instance's, registering it first if need be. When it is asked again, because
+// the id could not be taken, the id has to stand up to the others once more.
+func (r *registry) instanceID(ctx context.Context) (int, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	id, err := r.unique(ctx)
+	if err != nil && ctx.Err() == nil {
+		r.Logger.Info("leafsql: no instance id of its own from Nacos yet", "err", err)
+	}
+	return id, err == nil
+}
+
+func (r *registry) unique(ctx context.Context) (int, error) {
+	port := cmp.Or(r.Self.Port, anyPort())
+	for try := 0; ; try++ {
+		if r.in.IP == "" {
+			r.in, r.mine = r.instance(port), unsettled
+		}
+		why, err := r.verify(ctx)
+		if err != nil {
+			return 0, err
+		}
+		if why == "" {
+			return r.mine, r.dropKept(ctx)
+		}
+		if r.in.IP != "" {
+			if err := r.deregister(ctx, r.in); err != nil {
+				return 0, err
+			}
+		}
+		r.in, r.mine, port = api.Instance{}, unsettled, anyPort()
+		// The others that got the same id do the same: go apart.
+		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
+		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
+		if !sleep(ctx, pause) {
+			return 0, fmt.Errorf("%s: %w", why, context.Cause(ctx))
+		}
+	}
+}
+
+// dropKept removes the registrations that kept ids from being given.
+func (r *registry) dropKept(ctx context.Context) error {
+	for len(r.kept) > 0 {
+		if err := r.deregister(ctx, r.kept[0]); err != nil {
+			return err
+		}
+		r.kept = r.kept[1:]
+	}
+	return nil
+}
+
+// verify makes sure that this instance is registered and alone has its id. why
+// says what speaks against it.
+func (r *registry) verify(ctx context.Context) (why string, err error) {
+	if r.mine == unsettled {
+		id, why, err := r.enrol(ctx)
+		if err != nil || why != "" {
+			return why, err
+		}
+		if why = r.occupied(ctx, id); why != "" {
+			// Whoever wrote the document is not in the list any more, it may have
+			// been this process: without this registration the next one would be
+			// given the same id again.
+			r.kept, r.in = append(r.kept, r.in), api.Instance{}
+			return why, nil
+		}
+		r.mine = id
+		r.bury(ctx)
+		return "", nil
+	}
+	id, found, why, err := r.look(ctx, r.in)
+	switch {
+	case err != nil || why != "":
+		return why, err
+	case !found || id != r.mine:
+		return fmt.Sprintf("instance id %d is not in every list any more", r.mine), nil
+	}
+	return r.occupied(ctx, r.mine), nil
+}
+
+// anyPort makes a registration of this process's own: an equal ip:port would
+// be the same instance.
+func anyPort() int { return 10000 + rand.IntN(50000) }
+
+func (r *registry) instance(port int) api.Instance {
+	in := r.Self
+	in.Port, in.Weight, in.Healthy, in.Enabled = port, 1, true, true
+	return in.With(map[string]string{metaGenerator: "snowflake", metaOwner: strconv.Itoa(os.Getpid())})
+}
+
+// enrol registers and waits until all servers agree, twice, on an id that only
+// this instance has. why says what spoke against it, "" if nothing.
+func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
+	for range 4 { // registrations told ok may never show
+		// From when it shows, not before: an id that stood up to what showed
+		// earlier is in use.
+		r.in.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
+		if err := r.register(ctx, r.in); err != nil {
+			return 0, "", err
+		}
+		if !sleep(ctx, r.settle) {
+			return 0, "", context.Cause(ctx)
+		}
+		var found bool
+		for look := range 2 {
+			var now int
+			now, found, why, err = r.look(ctx, r.in)
+			if err != nil || why != "" {
+				return 0, why, err
+			}
+			if !found || look == 1 && now != id {
+				found = false
+				break
+			}
+			id = now
+			if !sleep(ctx, r.settle/5) {
+				return 0, "", context.Cause(ctx)
+			}
+		}
+		if found {
+			return id, "", nil
+		}
+	}
+	return 0, "the registration does not show in the list", nil
+}
+
+// look reads every server's list. why says that another has the id and goes
+// first: who registered earlier keeps it.
+func (r *registry) look(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
+	for i, base := range r.HTTP.Servers() {
+		list, err := r.list(ctx, base)
+		if err != nil {
+			return 0, false, "", err
+		}
+		at, n := -1, 0
+		for _, o := range list {
+			if o.At(in) {
+				n++
+				if at, err = idOf(o); err != nil {
+					return 0, false, "", err
+				}
+			}
+		}
+		if n != 1 || i > 0 && at != id {
+			return 0, false, "", nil
+		}
+		id = at
+		for _, o := range list {
+			if oid, err := idOf(o); err == nil && oid == id && !o.At(in) && before(o, in) {
+				return 0, true, fmt.Sprintf("instance id %d was given to %s:%d as well", id, o.IP, o.Port), nil
+			}
+		}
+	}
+	return id, true, "", nil
+}
+
+// before is an order that all instances agree on: an older registration may
+// be in use already.
+func before(a, b api.Instance) bool {
+	return cmp.Or(cmp.Compare(since(a), since(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
+}
+
+// since is when an instance registered, in Unix ms, by its own clock; 0 where
+// that is not known.
+func since(in api.Instance) int64 {
+	ms, err := strconv.ParseInt(in.Metadata[metaSince], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return ms
+}
+
+// idOf is the integer that 1.4.1 gives. It may stand alone or before the first
+// "#".
+func idOf(in api.Instance) (int, error) {
+	text, _, _ := strings.Cut(in.InstanceID, "#")
+	id, err := strconv.Atoi(text)
+	if err != nil || id < 0 {
+		return 0, fmt.Errorf("leafsql: Nacos 1.4: the instance id %q is no number; instances other than those of leafsql need a service of their own", in.InstanceID)
+	}
+	return id, nil
+}
+
+// occupied says who holds the slot's document, if its bound is not over: a
+// registration of a process that crashed, or one that has the same id.
+func (r *registry) occupied(ctx context.Context, id int) (why string) {
+	d, ver, err := r.read(ctx, id)
+	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ours {
+		return ""
+	}
+	return fmt.Sprintf("worker id %d is held by %s", id, d.Owner)
+}
+
+// inUse reports whether a slot may have an owner who issues ids.
+func inUse(d worker.Doc) bool {
+	return !d.Free && time.Now().Before(d.HighWater.Add(boundRest))
+}
+
+// bury removes the registrations of processes that are long gone, so that
+// their ids can be given again.
+func (r *registry) bury(ctx context.Context) {
+	list, err := r.list(ctx, r.HTTP.Servers()[0])
+	if err != nil {
+		return
+	}
+	old := time.Now().Add(-deadAfter).UnixMilli()
+	for _, in := range list {
+		id, err := idOf(in)
+		if err != nil || since(in) == 0 || since(in) > old || in.At(r.in) {
+			continue
+		}
+		if d, ver, err := r.read(ctx, id); err == nil && ver != "" && time.Since(d.HighWater) > boundRest {
+			_ = r.deregister(ctx, in) // whoever starts next tries again
+		}
+	}
+}
+
+// check makes sure that the registration is still there, with its id.
+func (r *registry) check(ctx context.Context) error {
+	for _, base := range r.HTTP.Servers() {
+		list, err := r.list(ctx, base)
+		if err != nil {
+			return err
+		}
+		found := false
+		for _, o := range list {
+			if !o.At(r.in) {
+				continue
+			}
+			if id, err := idOf(o); err != nil || id != r.mine {
+				return fmt.Errorf("the instance id is %q now, and was %d", o.InstanceID, r.mine)
+			}
+			found = true
+		}
+		if !found {
+			return fmt.Errorf("the instance %s:%d is not in the list any more", r.in.IP, r.in.Port)
+		}
+	}
+	return nil
+}
+
+// onChange is worker.Source's OnChange: what is lost or given back is
+// registered anew for the next lease.
+func (r *registry) onChange(ctx context.Context, e worker.SlotEvent) {
+	if e.Held {
+		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids", "worker", e.Worker)
+		return
+	}
+	r.leave(ctx, e.Worker)
+}
+
+// leave ends the registration, if it is that of the worker id.
+func (r *registry) leave(ctx context.Context, id int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.in.IP != "" && (r.mine == id || id == unsettled) {
+		r.kept = append(r.kept, r.in)
+		r.in, r.mine = api.Instance{}, unsettled
+	}
+	if err := r.dropKept(ctx); err != nil {
+		r.Logger.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "err", err)
+	}
+}
+
+func (r *registry) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	r.leave(ctx, unsettled)
+	r.HTTP.Close()
+	return nil
+}
+
+// sleep reports whether it slept for so long; it ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

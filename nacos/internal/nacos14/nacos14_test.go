@@ -1,0 +1,270 @@
+package nacos14
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+)
+
+func addressOf(s *fakenacos.Server) string { return fmt.Sprintf("http://127.0.0.1:%d", s.Port) }
+
+func configOf(s *fakenacos.Server, user, password string) Config {
+	return configAt(addressOf(s), user, password)
+}
+
+func configAt(address, user, password string) Config {
+	return Config{
+		HTTP:    api.NewHTTP([]string{address + "/nacos"}, nil, user, password),
+		Version: "1.4.1", Servers: "fake", Name: "fake", Group: "DEFAULT_GROUP", Service: "leafsql",
+		Self: api.Instance{IP: "127.0.0.1", ClusterName: "DEFAULT"}, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// quick is the registry on a fake, in less time than on a real one.
+func quick(t *testing.T, s *fakenacos.Server) *registry { return quickAt(t, addressOf(s)) }
+
+func quickAt(t *testing.T, address string) *registry {
+	t.Helper()
+	r := newRegistry(configAt(address, "", ""))
+	r.settle = 500 * time.Millisecond
+	t.Cleanup(func() { r.close() })
+	return r
+}
+
+// within30s is a context for what should be there in a moment.
+func within30s(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// named gives the worker id that a registry names.
+func named(ctx context.Context, r *registry) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.unique(ctx)
+}
+
+// doc is any document that has not been used.
+func doc() worker.Doc {
+	return worker.Doc{Nonce: rand.Text(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
+}
+
+const fakeService = "public/DEFAULT_GROUP@@leafsql"
+
+// untilUnique is a context for many that look for instance ids of their own on
+// a server that gives half of them one that is another's.
+func untilUnique(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// TestRegistrations has many register at once with a server that gives
+// one id to several, and loses some.
+func TestRegistrations(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 4, 20*time.Millisecond })
+	var (
+		mu   sync.Mutex
+		seen = make(map[int]bool)
+		wg   sync.WaitGroup
+	)
+	for range 16 {
+		l := quick(t, s)
+		l.settle = 2 * time.Second // for a machine on which all of this is slow
+		wg.Go(func() {
+			id, err := named(untilUnique(t), l)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			again, err := named(untilUnique(t), l)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil || again != id || seen[id] {
+				t.Errorf("worker id %d, then %d, %v; given twice: %v", id, again, err, seen[id])
+			}
+			seen[id] = true
+		})
+	}
+	wg.Wait()
+}
+
+// TestOccupied has an instance id given again and again whose document
+// somebody holds who is not in the list, such as this process, whose
+// registration was lost while it took the slot.
+func TestOccupied(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	a, b := quick(t, s), quick(t, s)
+	held := worker.Doc{Nonce: "n", HighWater: time.Now().Add(time.Minute)}
+	if err := a.publish(t.Context(), a.id(0), held.Encode()); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range []*registry{a, b} {
+		if _, err := named(within30s(t), l); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var ids []string
+	for _, in := range s.Instances(fakeService) {
+		ids = append(ids, in.InstanceID)
+	}
+	if a.mine != 1 || b.mine != 2 || strings.Join(ids, " ") != "1 2" {
+		t.Errorf("worker ids %d and %d; instances %v", a.mine, b.mine, ids)
+	}
+}
+
+// TestRegisteredLate gives one the instance id of another, which was
+// verified between the one's decision to register and its registration.
+func TestRegisteredLate(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
+	a, b := quick(t, s), quick(t, s)
+	a.in, a.mine = a.instance(1), unsettled
+	time.Sleep(2 * time.Millisecond) // registrations have a time in ms
+	if _, err := named(within30s(t), b); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+	defer cancel()
+	if id, err := named(ctx, a); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("worker id %d, %v, and %d is another's", id, err, b.mine)
+	}
+}
+
+// TestDocuments has two that hold one id meet at the document.
+func TestDocuments(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	a, b := quick(t, s), quick(t, s)
+	slot, err := named(within30s(t), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, res, err := b.Put(t.Context(), slot, doc(), ""); res != worker.Refused || err == nil {
+		t.Errorf("Put without an instance: %v, %v", res, err)
+	}
+	b.in, b.mine = a.in, a.mine // as a copy of the virtual machine would
+	initial := worker.Initial()
+	v, res, err := a.Put(within30s(t), slot, initial, "")
+	if res != worker.OK {
+		t.Fatal(res, err)
+	}
+	var wg sync.WaitGroup
+	var results [2]worker.Result
+	for i, l := range []*registry{a, b} {
+		wg.Go(func() { _, results[i], _ = l.Put(within30s(t), slot, doc(), v) })
+	}
+	wg.Wait()
+	if results[0] == worker.OK && results[1] == worker.OK {
+		t.Error("both took the slot")
+	}
+	if results[0] != worker.OK && results[1] != worker.OK || results[0] != worker.Refused && results[1] != worker.Refused {
+		t.Errorf("want that one takes the slot and the other is refused, got %v", results)
+	}
+	if _, res, _ := a.Put(within30s(t), slot, doc(), v); res == worker.OK {
+		t.Error("Put upon an old version was told ok")
+	}
+	_, now, err := a.read(t.Context(), slot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore := s.Copy()
+	s.Wipe()
+	if err := a.register(t.Context(), a.in); err != nil {
+		t.Fatal(err)
+	}
+	if _, res, _ := a.Put(within30s(t), slot, doc(), now); res == worker.OK {
+		t.Error("Put upon a document that was wiped was told ok")
+	}
+	restore()
+	if err := a.deregister(t.Context(), a.in); err != nil {
+		t.Fatal(err)
+	}
+	if _, res, err := a.Put(within30s(t), slot, doc(), now); res != worker.Refused || err == nil {
+		t.Errorf("Put after the instance was removed: %v, %v", res, err)
+	}
+}
+
+// TestBuriesTheDead has the id of a process that is long gone given
+// again, but not that of one that may be there.
+func TestBuriesTheDead(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	old := quick(t, s)
+	register := func(ip string, slot int, hw time.Time) {
+		in := api.Instance{IP: ip, Port: 1, Metadata: map[string]string{metaSince: "1"}}
+		if err := old.register(t.Context(), in); err != nil {
+			t.Fatal(err)
+		}
+		d := worker.Doc{Nonce: "n", HighWater: hw}
+		if err := old.publish(t.Context(), old.id(slot), d.Encode()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	register("10.0.0.1", 0, time.Now().Add(-time.Hour))
+	register("10.0.0.2", 1, time.Now().Add(-time.Minute))
+	if id, err := named(within30s(t), old); err != nil || id != 2 {
+		t.Fatal(id, err)
+	}
+	var left []string
+	for _, in := range s.Instances(fakeService) {
+		left = append(left, in.IP)
+	}
+	if got := strings.Join(left, " "); strings.Contains(got, "10.0.0.1") || !strings.Contains(got, "10.0.0.2") {
+		t.Errorf("left are %s", got)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
+	for user, password := range map[string]string{"": "", "u": "wrong"} {
+		r := newRegistry(configOf(s, user, password))
+		_, err := named(within30s(t), r)
+		if e, ok := errors.AsType[*api.LoginError](err); !ok || e.User != user {
+			t.Errorf("user %q: %v", user, err)
+		}
+		// It is what a search says, too.
+		if _, ok := r.instanceID(within30s(t)); ok {
+			t.Errorf("user %q has an instance id", user)
+		}
+		if _, _, err := r.Get(within30s(t), worker.RegistrySlot); err == nil {
+			t.Errorf("user %q reads", user)
+		}
+		r.close()
+	}
+	r := newRegistry(configOf(s, "u", "p"))
+	defer r.close()
+	r.settle = 10 * time.Millisecond
+	if _, err := named(within30s(t), r); err != nil {
+		t.Error(err)
+	}
+	s.Forget()
+	if _, err := named(within30s(t), r); err != nil {
+		t.Errorf("after the token was forgotten: %v", err)
+	}
+}
+
+func TestVersions(t *testing.T) {
+	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
+		if got := older(version); got != want {
+			t.Errorf("%q is older than 1.4.1: %v", version, got)
+		}
+	}
+	cfg := configOf(fakenacos.Start(t, fakenacos.Legacy), "", "")
+	cfg.Version = "1.4.0"
+	_, err := Open(cfg)
+	if e, ok := errors.AsType[*api.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
+		t.Errorf("1.4.0: %v", err)
+	}
+}

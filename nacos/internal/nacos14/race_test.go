@@ -1,0 +1,185 @@
+package nacos14
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+)
+
+// TestLateTie gives a verified instance id to another, which registered
+// earlier, only later it shows, and takes the document. The loser leaves and
+// finds another worker id.
+func TestLateTie(t *testing.T) {
+	for name, when := range map[string]func(*worker.Source, func()){
+		"before the document is read": func(src *worker.Source, rival func()) {
+			last := src.Last
+			src.Last = func(ctx context.Context) (int, bool) {
+				id, ok := last(ctx)
+				rival()
+				return id, ok
+			}
+		},
+		"when the document is created": func(src *worker.Source, rival func()) {
+			src.Slots = &interrupted{registry: src.Slots.(*registry), created: rival, taken: func() {}}
+		},
+		"while the document is left alone": func(src *worker.Source, rival func()) {
+			src.Slots = &interrupted{registry: src.Slots.(*registry), created: func() {}, taken: rival}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fakenacos.Start(t, fakenacos.Legacy)
+			s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
+			l := quick(t, s)
+			var once sync.Once
+			src := l.source()
+			when(&src, func() {
+				once.Do(func() {
+					in := api.Instance{IP: "10.0.0.1", Port: 1, Metadata: map[string]string{metaSince: "1"}}
+					if err := l.register(t.Context(), in); err != nil {
+						t.Error(err)
+					}
+					held := worker.Doc{Nonce: "rival", HighWater: time.Now().Add(time.Minute)}
+					if err := l.publish(t.Context(), l.id(0), held.Encode()); err != nil {
+						t.Error(err)
+					}
+					s.Fault(func(f *fakenacos.Faults) { f.SameID = 0 })
+				})
+			})
+			id, k := leased(within30s(t), t, src)
+			defer k.Close()
+			list := s.Instances(fakeService)
+			if id != 1 || len(list) != 2 || list[0].InstanceID != "0" || list[0].IP != "10.0.0.1" || list[1].InstanceID != "1" {
+				t.Errorf("worker id %d, instances %+v", id, list)
+			}
+		})
+	}
+}
+
+// interrupted has something happen when a document was created, or while it is
+// taken.
+type interrupted struct {
+	*registry
+	created, taken func()
+}
+
+func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if slot == worker.RegistrySlot {
+		return i.registry.Put(ctx, slot, d, expected)
+	}
+	if d.Free {
+		defer i.created()
+	} else {
+		defer time.AfterFunc(300*time.Millisecond, i.taken).Stop()
+	}
+	return i.registry.Put(ctx, slot, d, expected)
+}
+
+// TestRace starts 16 at once whose registrations arrive late, so that
+// ids are verified before all who have them show.
+func TestRace(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 8, 20*time.Millisecond })
+	var (
+		mu   sync.Mutex
+		seen = make(map[int]bool)
+		wg   sync.WaitGroup
+	)
+	for range 16 {
+		l := quickAt(t, slowed(t, s, "/ns/instance", func() time.Duration { return rand.N(1500 * time.Millisecond) }))
+		wg.Go(func() {
+			id, k := leased(untilUnique(t), t, l.source())
+			t.Cleanup(func() { k.Close() })
+			mu.Lock()
+			defer mu.Unlock()
+			if seen[id] {
+				t.Errorf("worker id %d given twice", id)
+			}
+			seen[id] = true
+		})
+	}
+	wg.Wait()
+}
+
+// TestWrittenLate has one of two that take a slot write so long after it
+// has compared that the other has looked already.
+func TestWrittenLate(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Legacy)
+	a := quick(t, s)
+	b := quickAt(t, slowed(t, s, "/cs/configs", func() time.Duration { return changeTime + 500*time.Millisecond }))
+	id, err := named(within30s(t), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.in, b.mine = a.in, a.mine
+	v, res, err := a.Put(within30s(t), id, worker.Initial(), "")
+	if res != worker.OK {
+		t.Fatal(res, err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, res, err := b.Put(within30s(t), id, doc(), v); res != worker.Refused || !errors.Is(err, errTooLate) {
+			t.Errorf("written late: %v, %v", res, err)
+		}
+	})
+	time.Sleep(100 * time.Millisecond) // b has compared
+	v, res, err = a.Put(within30s(t), id, doc(), v)
+	if res != worker.OK {
+		t.Errorf("written in time: %v, %v", res, err)
+	}
+	wg.Wait()
+	if _, res, _ := a.Put(within30s(t), id, doc(), v); res == worker.OK {
+		t.Error("a renewal of what was overwritten was told ok")
+	}
+}
+
+// slowed gives an address of a server at which what is posted to one path
+// arrives late.
+func slowed(t *testing.T, s *fakenacos.Server, path string, by func() time.Duration) string {
+	t.Helper()
+	to, err := url.Parse(addressOf(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, path) {
+			time.Sleep(by())
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	return front.URL
+}
+
+// leased waits for a worker id, however often it is another's.
+func leased(ctx context.Context, t *testing.T, src worker.Source) (int, *worker.Keeper) {
+	t.Helper()
+	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil },
+		worker.Config{NewRegistry: true, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k.Start(); k.Status().Phase != worker.Holding; {
+		select {
+		case <-k.Status().Changed():
+		case <-ctx.Done():
+			t.Errorf("no worker id: %v", k.Status().Reason())
+			return -1, k
+		}
+	}
+	return k.Status().Worker, k
+}

@@ -1,0 +1,171 @@
+package nacos
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	pb "github.com/nacos-group/nacos-sdk-go/v2/api/grpc"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/leafsql/leafsql/nacos/internal/api"
+)
+
+// Connections of our own speak the SDK's wire format and do not go through its
+// clients. Those send a request up to three times, which turns a
+// compare-and-set that was applied into a refusal; they know no context, write
+// a file for each document read, limit reads to five a second, leave a UDP
+// socket behind when closed, and register persistent instances only over an
+// HTTP API that new servers lack.
+
+// link is a connection to one server. The server knows it by a stream that
+// stays open; requests are sent beside it.
+type link struct {
+	target   string
+	conn     *grpc.ClientConn
+	requests pb.RequestClient
+	cancel   context.CancelFunc
+	gone     chan struct{} // closed when the stream has ended
+}
+
+// connect opens a link and returns when the server has accepted it.
+func connect(ctx context.Context, target string, conf *tls.Config, namespace string) (*link, error) {
+	creds := insecure.NewCredentials()
+	if conf != nil {
+		creds = credentials.NewTLS(conf)
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds))
+	if err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(context.Background())
+	l := &link{target: target, conn: conn, requests: pb.NewRequestClient(conn), cancel: cancel, gone: make(chan struct{})}
+	if err := l.introduce(ctx, life, namespace); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *link) introduce(ctx, life context.Context, namespace string) error {
+	open := false
+	defer func() {
+		if !open {
+			close(l.gone)
+		}
+	}()
+	// The stream is to outlive ctx, but not to wait longer for a server that
+	// takes the connection and says nothing.
+	inTime := context.AfterFunc(ctx, l.cancel)
+	defer inTime()
+	stream, err := pb.NewBiRequestStreamClient(l.conn).RequestBiStream(life)
+	if err != nil {
+		return err
+	}
+	open = true
+	go l.listen(stream)
+	setup, err := payload("ConnectionSetupRequest", nil, setupRequest{
+		Module: "internal", ClientVersion: api.ClientVersion, Tenant: namespace,
+		Labels: map[string]string{"source": "sdk", "module": "config"},
+	})
+	if err != nil {
+		return err
+	}
+	if err := stream.Send(setup); err != nil {
+		return err
+	}
+	// The setup has no reply. Until the server has read it, it answers that
+	// the connection is not registered.
+	for {
+		var health status
+		err := l.call(ctx, "HealthCheckRequest", nil, internalRequest{"internal"}, &health)
+		if !api.IsCode(err, api.Unregistered) {
+			return err
+		}
+		select {
+		case <-l.gone:
+			return errors.New("the server ended the stream")
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// listen answers what the server asks on the stream: whether we are there, and
+// to go to another server, which ends the link.
+func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
+	defer close(l.gone)
+	defer l.cancel()
+	for {
+		in, err := stream.Recv()
+		if err != nil {
+			return
+		}
+		var answer string
+		switch in.GetMetadata().GetType() {
+		case "ClientDetectionRequest":
+			answer = "ClientDetectionResponse"
+		case "ConnectResetRequest":
+			answer = "ConnectResetResponse"
+		default:
+			continue
+		}
+		var asked struct {
+			RequestID string `json:"requestId"`
+		}
+		if json.Unmarshal(in.GetBody().GetValue(), &asked) != nil {
+			return
+		}
+		out, err := payload(answer, nil, reply{ResultCode: 200, Success: true, RequestID: asked.RequestID})
+		if err != nil || stream.Send(out) != nil || answer == "ConnectResetResponse" {
+			return
+		}
+	}
+}
+
+// call sends one request, once, and reads the reply. An error that is not a
+// *ServerError leaves open whether the request was carried out.
+func (l *link) call(ctx context.Context, kind string, headers map[string]string, body, into any) error {
+	out, err := payload(kind, headers, body)
+	if err != nil {
+		return err
+	}
+	in, err := l.requests.Request(ctx, out)
+	if err != nil {
+		return fmt.Errorf("%s: %w", kind, err)
+	}
+	var st status
+	raw := in.GetBody().GetValue()
+	if err := json.Unmarshal(raw, &st); err != nil {
+		return fmt.Errorf("%s: the reply is no JSON: %w", kind, err)
+	}
+	if st.ResultCode != 200 {
+		return &api.ServerError{Request: kind, Code: st.ErrorCode, Message: st.Message}
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("%s: the reply can't be read: %w", kind, err)
+	}
+	return nil
+}
+
+// close ends the link and waits until nothing of it runs.
+func (l *link) close() {
+	l.cancel()
+	_ = l.conn.Close() // fails only if it is closed
+	<-l.gone
+}
+
+func payload(kind string, headers map[string]string, body any) (*pb.Payload, error) {
+	b, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Payload{Metadata: &pb.Metadata{Type: kind, Headers: headers}, Body: &anypb.Any{Value: b}}, nil
+}

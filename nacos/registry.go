@@ -1,0 +1,170 @@
+package nacos
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+)
+
+// documents are those of Nacos' config service. Reads may be stale.
+type documents interface {
+	// query gives a document's text.
+	query(ctx context.Context, id string) (text string, found bool, err error)
+
+	// publish writes a document whose text has that md5, or that is missing;
+	// nil says that it was so, and done.
+	publish(ctx context.Context, id, text, md5 string) error
+}
+
+// configs is the config service of servers that were seen to compare.
+type configs interface {
+	documents
+
+	// ready returns when there is such a server.
+	ready(ctx context.Context) error
+
+	// hold says that a slot is held in a registry up to a time: servers gone to
+	// until then have to show that one.
+	hold(registry string, upTo time.Time)
+}
+
+// registry is worker.Slots on the config service's compare-and-set.
+type registry struct {
+	configs configs
+	service string
+	servers string // for errors
+
+	mu      sync.Mutex
+	proven  bool            // a write was seen to replace what was there
+	written map[int]written // the last write to each slot that was told ok
+}
+
+// written is what reads may still show of the time before our last write.
+type written struct {
+	before []worker.Version // what our writes replaced
+	last   time.Time
+}
+
+// id is the name of a slot's document.
+func id(service string, slot int) string {
+	if slot == worker.RegistrySlot {
+		return service + ".registry"
+	}
+	return service + ".worker." + strconv.Itoa(slot)
+}
+
+// sum is a document's version.
+func sum(text string) string {
+	h := md5.Sum([]byte(text))
+	return hex.EncodeToString(h[:])
+}
+
+// noSum is the md5 of no text that anybody writes. It is never blank: a blank
+// one would overwrite whatever is there.
+func noSum() string { return sum(rand.Text()) }
+
+// visible is how long a write may take until reads show it; 1.2 s has been
+// seen.
+const visible = 3 * time.Second
+
+// Get implements worker.Slots. A read that does not show a write of ours yet
+// is repeated for a while: it would only make the next write fail.
+func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	for {
+		d, v, err := r.get(ctx, slot)
+		r.mu.Lock()
+		w, wrote := r.written[slot]
+		r.mu.Unlock()
+		stale := wrote && time.Since(w.last) < visible && slices.Contains(w.before, v)
+		if err != nil || !stale || !sleep(ctx, 20*time.Millisecond) {
+			return d, v, err
+		}
+	}
+}
+
+func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	if err := r.configs.ready(ctx); err != nil {
+		return worker.Doc{}, "", err
+	}
+	text, found, err := r.configs.query(ctx, id(r.service, slot))
+	if err != nil || !found {
+		return worker.Doc{}, "", err
+	}
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("config %s: %w", id(r.service, slot), err)
+	}
+	return d, worker.Version(sum(text)), nil
+}
+
+// Put implements worker.Slots. On a missing document servers take any md5.
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+	if err := r.configs.ready(ctx); err != nil {
+		return "", worker.Refused, err
+	}
+	text := d.Encode()
+	res, err := outcome(r.configs.publish(ctx, id(r.service, slot), text, cmp.Or(string(expected), noSum())))
+	if res != worker.OK {
+		return "", res, err
+	}
+	r.wrote(slot, expected)
+	if err := r.prove(ctx, id(r.service, slot), text, expected); err != nil {
+		return "", worker.Unknown, err
+	}
+	switch {
+	case slot == worker.RegistrySlot:
+	case d.Free:
+		r.configs.hold("", time.Time{})
+	default:
+		r.configs.hold(d.Registry, d.HighWater)
+	}
+	return worker.Version(sum(text)), worker.OK, nil
+}
+
+// wrote remembers what a write has replaced, and a few from before that.
+func (r *registry) wrote(slot int, over worker.Version) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := append(r.written[slot].before, over)
+	r.written[slot] = written{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
+}
+
+// outcome tells what became of a publish.
+func outcome(err error) (worker.Result, error) {
+	if err == nil {
+		return worker.OK, nil
+	}
+	_, login := errors.AsType[*api.LoginError](err)
+	switch e, answered := errors.AsType[*api.ServerError](err); {
+	case login || api.IsUnsent(err):
+		return worker.Refused, err
+	case answered && api.CasMissed(e):
+		return worker.Refused, nil
+	case answered && e.Code == api.NoHandler:
+		return worker.Refused, err
+	}
+	return worker.Unknown, err
+}
+
+// sleep reports whether it slept for so long; it ends early with ctx.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
