@@ -42,7 +42,7 @@ func readRow(ctx context.Context, rows rowStore, tag string, highest int64) (seg
 // rows is where the table's row is, nil where it has none.
 func (t *table) rows() rowStore {
 	switch s := t.c.ids.segments; {
-	case t.rule.Generator != nil || len(s.dbs) == 0:
+	case t.rule.Generator != nil || s.alloc == nil:
 		return nil
 	case t.rule.Kind == Sequence:
 		return s.sequences

@@ -9,7 +9,7 @@ import (
 
 const module = "github.com/leafsql/leafsql/"
 
-// imports is DESIGN's table of who may import whom: for each package what of
+// imports is ARCHITECTURE.md's table of who may import whom: for each package what of
 // ours it may depend on, however indirectly, and which others' code it must
 // never bring along.
 var imports = []struct {
@@ -33,6 +33,8 @@ var imports = []struct {
 	{"idgen/worker/zookeeper", []string{"idgen/worker", "idgen/worker/internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "redis", "etcd", "grpc"}},
 	{"nacos", []string{"idgen/worker", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
 	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
+	{"statuspage", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, clients},
+	{"metrics", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, []string{"nacos", "redis", "zookeeper", "go-zk", "etcd", "grpc"}},
 }
 
 var (

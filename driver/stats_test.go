@@ -25,7 +25,7 @@ func TestStatsOf(t *testing.T) {
 		table.Refused != 1 || !strings.Contains(table.LastRefusal, "unknown form") || table.LastRefused.IsZero() {
 		t.Errorf("%+v", table)
 	}
-	if tag.Tag != "t" || tag.IDs != 3 || tag.Fetches != 1 || tag.Current.Start != 100 || tag.Current.End != 116 || tag.Remaining != 13 || tag.Err != nil {
+	if tag.Tag != "t" || tag.IDs != 3 || tag.Fetches != 1 || tag.Current.Start != 100 || tag.Current.End != 116 || tag.Remaining != 13 || tag.Left != 13 || tag.Err != nil {
 		t.Errorf("%+v", tag)
 	}
 }

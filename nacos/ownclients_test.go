@@ -60,10 +60,11 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 		Instance: Instance{IP: "10.1.2.3", Port: 8080, Metadata: map[string]string{"zone": "a"}},
 	}
 	began := time.Now()
-	k, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	var k *worker.Keeper
+	eventually(t, "a worker id", func() bool { // a server refuses a request now and then
+		k, err = keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true})
+		return err == nil
+	})
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))
 	c := look(t, s, worker.Options{"Namespace": "shop"})
 	shown := func() (in api.Instance, n int) {

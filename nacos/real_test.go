@@ -54,14 +54,19 @@ func keep(tb testing.TB, open func(context.Context) (worker.Source, error), cfg 
 	return k, nil
 }
 
-// mustLease takes a worker id of a registry that the test has for itself.
+// mustLease takes a worker id of a registry that the test has for itself. A
+// server that has just started refuses a request now and then.
 func mustLease(tb testing.TB, spec string, opts worker.Options, cfg worker.Config) *worker.Keeper {
 	tb.Helper()
 	cfg.NewRegistry = true
-	k, err := lease(tb, spec, opts, cfg)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	var k *worker.Keeper
+	eventually(tb, "a worker id", func() (ok bool) {
+		var err error
+		if k, err = lease(tb, spec, opts, cfg); err != nil {
+			tb.Log(err)
+		}
+		return err == nil
+	})
 	tb.Cleanup(func() { k.Close() })
 	return k
 }
@@ -83,7 +88,7 @@ func look(t *testing.T, s *nacostest.Server, opts worker.Options) *cluster {
 }
 
 // eventually waits for what servers show with a delay.
-func eventually(t *testing.T, what string, ok func() bool) {
+func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for until := time.Now().Add(20 * time.Second); !ok(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {

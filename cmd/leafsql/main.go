@@ -42,6 +42,7 @@ var commands = []command{
 	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
 	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers},
 	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},
+	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe},
 }
 
 func main() {

@@ -57,6 +57,7 @@ type Stats struct {
 	Remaining int64 // ids in memory
 
 	Current Range // what ids are issued from; empty before the first range
+	Left    int64 // ids of Current that are still to be issued
 	Queued  Range // what comes after it, as far as it is in memory
 	Err     error // of the last fetch, nil where it went well
 }
@@ -243,7 +244,8 @@ func (g *Generator) Stats() Stats {
 	stats := g.stats
 	stats.IDs += taken - s.skipped
 	stats.Dropped += s.skipped
-	stats.Remaining = s.size - taken
+	stats.Left = s.size - taken
+	stats.Remaining = stats.Left
 	stats.Err = g.failure
 	if s.size > 0 {
 		stats.Current = Range{Start: s.base + 1, End: s.end(), Step: g.stats.Step}

@@ -1,0 +1,141 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// kind is what an endpoint asks of a request and of the server.
+type kind int
+
+const (
+	ids   kind = iota // GET alone, since each answer uses up ids; not for other sites' pages
+	plain             // GET and HEAD
+	page              // likewise, and only a few at a time
+	open              // likewise, without a token and however busy the server is
+)
+
+// An endpoint answers the requests to one address: it lets in what may come,
+// counts, and writes what serve returns as a problem.
+type endpoint struct {
+	s      *Server
+	name   string
+	kind   kind
+	serve  func(http.ResponseWriter, *http.Request) error
+	counts endpointCounts
+}
+
+func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	code := http.StatusOK
+	if err := e.answer(w, r); err != nil {
+		p := problemOf(err)
+		p.write(w)
+		code = p.Status
+	}
+	e.counts.answered(code)
+	e.counts.took.Observe(time.Since(began).Seconds())
+}
+
+func (e *endpoint) answer(w http.ResponseWriter, r *http.Request) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			e.s.log.Error("leafsql: a request failed", "endpoint", e.name, "panic", v, "stack", string(debug.Stack()))
+			err = &problem{Status: http.StatusInternalServerError, Type: "internal", Detail: "the server's log says more"}
+		}
+	}()
+	if e.kind != open {
+		defer e.s.requests.Add(-1)
+		if e.s.requests.Add(1) > int64(e.s.cfg.MaxRequests) {
+			return busy("requests")
+		}
+	}
+	if err := e.admit(w, r); err != nil {
+		return err
+	}
+	if e.kind == page {
+		select {
+		case e.s.pages <- struct{}{}:
+			defer func() { <-e.s.pages }()
+		default:
+			return busy("pages")
+		}
+	}
+	return e.serve(w, r)
+}
+
+// admit refuses what cannot be a good request.
+func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
+	h := w.Header()
+	h["Cache-Control"] = noStore
+	if e.kind != ids { // a bare number is none of what browsers guess at
+		h["X-Content-Type-Options"] = noSniff
+	}
+	if e.kind != open && !e.s.authorized(r) {
+		h.Set("WWW-Authenticate", `Bearer realm="leafsql"`)
+		h.Add("WWW-Authenticate", `Basic realm="leafsql", charset="UTF-8"`)
+		return &problem{Status: http.StatusUnauthorized, Type: "unauthorized", Detail: "bring the server's token: Authorization: Bearer …"}
+	}
+	if r.Method != http.MethodGet && (e.kind == ids || r.Method != http.MethodHead) {
+		h.Set("Allow", "GET")
+		return &problem{Status: http.StatusMethodNotAllowed, Type: "method", Detail: "use GET"}
+	}
+	if r.ContentLength != 0 {
+		h.Set("Connection", "close")
+		return &problem{Status: http.StatusRequestEntityTooLarge, Type: "body", Detail: "a request has no body here"}
+	}
+	if e.kind == ids && len(r.Header["Sec-Fetch-Site"]) > 0 && r.Header["Sec-Fetch-Site"][0] == "cross-site" {
+		return &problem{Status: http.StatusForbidden, Type: "cross-site", Detail: "a page of another site must not use up ids"}
+	}
+	return nil
+}
+
+var noStore, noSniff = []string{"no-store"}, []string{"nosniff"}
+
+// codes are the answers there are.
+var codes = []int{
+	http.StatusOK, http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+	http.StatusRequestEntityTooLarge, http.StatusInternalServerError, http.StatusServiceUnavailable,
+}
+
+type counts struct {
+	requests *prometheus.CounterVec
+	took     *prometheus.HistogramVec
+}
+
+// endpointCounts are looked up once, not for each request.
+type endpointCounts struct {
+	by   map[int]prometheus.Counter
+	took prometheus.Observer
+}
+
+func newCounts(reg prometheus.Registerer) *counts {
+	c := &counts{
+		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leafsql_http_requests_total", Help: "Requests answered."}, []string{"endpoint", "code"}),
+		prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "leafsql_http_request_duration_seconds", Help: "How long answering took.",
+			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}, []string{"endpoint"}),
+	}
+	reg.MustRegister(c.requests, c.took)
+	return c
+}
+
+func (c *counts) of(name string) endpointCounts {
+	e := endpointCounts{make(map[int]prometheus.Counter), c.took.WithLabelValues(name)}
+	for _, code := range codes {
+		e.by[code] = c.requests.WithLabelValues(name, fmt.Sprint(code))
+	}
+	return e
+}
+
+func (e endpointCounts) answered(code int) { e.by[code].Inc() }
+
+// busy refuses what is one too many.
+func busy(of string) error {
+	return &problem{Status: http.StatusServiceUnavailable, Type: "busy", Detail: "too many " + of + " at a time; try again", retry: true}
+}

@@ -1,0 +1,101 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// segment answers with the next id of a tag, or with a block of them.
+func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
+	n, block, err := s.count(r)
+	if err != nil {
+		return err
+	}
+	if s.cfg.NoSegments {
+		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
+	}
+	tag := r.PathValue("tag")
+	gen, ok := s.tags.known(tag)
+	if !ok {
+		ctx, cancel := context.WithTimeout(r.Context(), s.cfg.Timeout)
+		defer cancel()
+		if gen, err = s.tags.find(ctx, tag); err != nil {
+			return err
+		}
+	}
+	return s.answer(w, r, gen, n, block)
+}
+
+// nextSnowflake answers with a snowflake, or with a block of them. As with Java
+// Leaf, any key will do.
+func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
+	n, block, err := s.count(r)
+	if err != nil {
+		return err
+	}
+	if s.snowflake == nil {
+		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes: its DSN names no leafWorker"}
+	}
+	return s.answer(w, r, s.snowflake, n, block)
+}
+
+// count reads ?n=, how many consecutive ids are wanted. Without it the answer
+// is one bare number.
+func (s *Server) count(r *http.Request) (n int, block bool, err error) {
+	if r.URL.RawQuery == "" {
+		return 1, false, nil
+	}
+	bad := &problem{Status: http.StatusBadRequest, Type: "count", Detail: fmt.Sprintf("n is one number from 1 to %d", s.cfg.MaxBlock)}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(q["n"]) > 1 {
+		return 0, false, bad
+	}
+	if len(q["n"]) == 0 {
+		return 1, false, nil
+	}
+	if n, err = strconv.Atoi(q["n"][0]); err != nil || n < 1 || n > s.cfg.MaxBlock {
+		return 0, false, bad
+	}
+	return n, true, nil
+}
+
+var textPlain = []string{"text/plain; charset=utf-8"}
+
+func (s *Server) answer(w http.ResponseWriter, r *http.Request, gen idgen.Generator, n int, block bool) error {
+	first, err := s.next(r.Context(), gen, n)
+	if err != nil {
+		return err
+	}
+	var buf [48]byte
+	text := strconv.AppendInt(buf[:0], first, 10)
+	if block {
+		text = strconv.AppendInt(append(text, ','), int64(n), 10)
+	}
+	w.Header()["Content-Type"] = textPlain
+	w.Write(text) // an id that does not arrive is a gap
+	return nil
+}
+
+// next draws n ids. Only half of all requests may wait, so that a tag whose ids
+// cannot be had does not keep the ids of others from being served.
+func (s *Server) next(ctx context.Context, gen idgen.Generator, n int) (int64, error) {
+	first, err := gen.Next(ended, n) // what is in memory
+	if !errors.Is(err, context.Canceled) {
+		return first, err
+	}
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return 0, busy("requests that wait for ids")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	return gen.Next(ctx, n)
+}

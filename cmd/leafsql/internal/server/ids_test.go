@@ -1,0 +1,196 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+)
+
+// TestSegment: what Java Leaf's clients ask for, and blocks.
+func TestSegment(t *testing.T) {
+	db, dsn := database(t, 100, "orders", "订单/a b")
+	add(t, db, "from zero", 0, 10)
+	_, server := start(t, Config{DSN: dsn})
+	a := get(t, server+"/api/segment/get/orders")
+	a.want(t, "1000")
+	if ct := a.header.Get("Content-Type"); ct != "text/plain; charset=utf-8" || a.header.Get("Cache-Control") != "no-store" {
+		t.Error(a.header)
+	}
+	get(t, server+"/api/segment/get/orders?n=5").want(t, "1001,5")
+	get(t, server+"/api/segment/get/orders?n=1").want(t, "1006,1")
+	get(t, server+"/api/segment/get/orders?other=x").want(t, "1007")
+	get(t, server+"/api/segment/get/orders?n=500").want(t, "1008,500") // more than a step, out of two ranges that adjoin
+	get(t, server+"/api/segment/get/"+url.PathEscape("订单/a b")).want(t, "1000")
+	get(t, server+"/api/segment/get/from%20zero").want(t, "1")
+}
+
+func TestSnowflake(t *testing.T) {
+	_, dsn := database(t, 100)
+	_, server := start(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true&leafSnowflake=41-5%2B5-12"})
+	last := int64(0)
+	for range 100 {
+		a := get(t, server+"/api/snowflake/get/any")
+		id, err := strconv.ParseInt(a.body, 10, 64)
+		if p, bad := snowflake.Leaf.Decompose(id); a.code != 200 || err != nil || bad != nil || p.Worker != 7 || id <= last {
+			t.Fatalf("%d %s after %d: %+v", a.code, a.body, last, p)
+		}
+		last = id
+	}
+	if a := get(t, server+"/api/snowflake/get/any?n=4096"); a.code != 200 || !strings.HasSuffix(a.body, ",4096") {
+		t.Error(a)
+	}
+	get(t, server+"/api/snowflake/get/any?n=4097").problem(t, 400, "count")
+	if a := get(t, server+"/decodeSnowflakeId?snowflakeId="+strconv.FormatInt(last, 10)); !strings.Contains(a.body, `"workerId":"7"`) {
+		t.Error(a.body)
+	}
+}
+
+// TestProblems: what is no good request, and what cannot be answered, is said
+// and never a number.
+func TestProblems(t *testing.T) {
+	db, dsn := database(t, 100, "orders")
+	add(t, db, "bad step", 1, 0)
+	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775800, 100)")
+	_, server := start(t, Config{DSN: dsn, MaxBlock: 500})
+	for _, tt := range []struct {
+		method, path string
+		code         int
+		kind         string
+	}{
+		{"GET", "/api/segment/get/nosuch", 404, "unknown-tag"},
+		{"GET", "/api/segment/get/Orders", 404, "unknown-tag"}, // counts to the letter, as with Java Leaf
+		{"GET", "/api/segment/get/orders%20", 404, "unknown-tag"},
+		{"GET", "/api/segment/get/%00", 404, "unknown-tag"},
+		{"GET", "/api/segment/get/%ff%fe", 404, "unknown-tag"},
+		{"GET", "/api/segment/get/" + strings.Repeat("a", 129), 404, "unknown-tag"},
+		{"GET", "/api/segment/get/", 404, "not-found"},
+		{"GET", "/api/segment/get", 404, "not-found"},
+		{"GET", "/api/segment/get/orders/more", 404, "not-found"},
+		{"GET", "/api/segment/get/orders?n=0", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=-1", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=1.5", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=501", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=99999999999999999999", 400, "count"},
+		{"GET", "/api/segment/get/orders?n=1&n=2", 400, "count"},
+		{"GET", "/api/segment/get/orders?%zz", 400, "count"},
+		{"HEAD", "/api/segment/get/orders", 405, ""},
+		{"POST", "/api/segment/get/orders", 405, "method"},
+		{"DELETE", "/db", 405, "method"},
+		{"GET", "/api/snowflake/get/any", 404, "disabled"},
+		{"GET", "/api/segment/get/bad%20step", 503, "unavailable"},
+		{"GET", "/api/segment/get/used%20up", 503, "unavailable"},
+		{"GET", "/decodeSnowflakeId", 400, "snowflake"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=x", 400, "snowflake"},
+		{"GET", "/decodeSnowflakeId?snowflakeId=0", 400, "snowflake"},
+		{"GET", "/nosuch", 404, "not-found"},
+	} {
+		t.Run(tt.method+tt.path, func(t *testing.T) {
+			a := do(t, tt.method, server+tt.path)
+			if tt.kind == "" {
+				if a.code != tt.code {
+					t.Error(a.code)
+				}
+				return
+			}
+			a.problem(t, tt.code, tt.kind)
+		})
+	}
+	r, _ := http.NewRequest("GET", server+"/api/segment/get/orders", strings.NewReader("body"))
+	res, err := http.DefaultClient.Do(r)
+	if err != nil || res.StatusCode != 413 {
+		t.Errorf("a body: %v, %v", res.StatusCode, err)
+	}
+	res.Body.Close()
+	if a := get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "cross-site"); a.code != 403 {
+		t.Error(a)
+	}
+	get(t, server+"/api/segment/get/orders", "Sec-Fetch-Site", "none").want(t, "1000") // none of the others used an id up
+
+	_, none := start(t, Config{DSN: dsn, NoSegments: true})
+	get(t, none+"/api/segment/get/orders").problem(t, 404, "disabled")
+}
+
+// TestNewTag: it is there for the first request after it was added, also when
+// it was asked for a moment before.
+func TestNewTag(t *testing.T) {
+	db, dsn := database(t, 100)
+	_, server := start(t, Config{DSN: dsn})
+	for i := range 20 {
+		tag := "t" + strconv.Itoa(i)
+		get(t, server+"/api/segment/get/"+tag).problem(t, 404, "unknown-tag")
+		add(t, db, tag, 7, 10)
+		get(t, server+"/api/segment/get/"+tag).want(t, "7")
+	}
+	// One that was taken away is gone, once memory is used up; its counter is remembered.
+	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 't0'")
+	var a answer
+	for range 100 {
+		if a = get(t, server+"/api/segment/get/t0"); a.code != 200 {
+			break
+		}
+	}
+	a.problem(t, 404, "unknown-tag")
+	add(t, db, "t0", 1, 10)
+	get(t, server+"/api/segment/get/t0").problem(t, 503, "unavailable")
+}
+
+// TestColdTag: 64 clients at once on a tag whose step is far too small see no
+// error and no id twice.
+func TestColdTag(t *testing.T) {
+	_, dsn := database(t, 10, "orders")
+	_, server := start(t, Config{DSN: dsn})
+	var ids idcheck.Collector
+	var wg sync.WaitGroup
+	for range 64 {
+		r := ids.Recorder()
+		wg.Go(func() {
+			for range 50 {
+				a, err := ask(context.Background(), "GET", server+"/api/segment/get/orders")
+				id, bad := strconv.ParseInt(a.body, 10, 64)
+				if err != nil || a.code != 200 || bad != nil {
+					t.Errorf("%v, %d %s", err, a.code, a.body)
+					return
+				}
+				r.Add(id, 1)
+			}
+		})
+	}
+	wg.Wait()
+	if got := ids.Verify(t); got.Issued != 64*50 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRowGoesBack: ids are not issued twice where somebody lowers the row.
+func TestRowGoesBack(t *testing.T) {
+	db, dsn := database(t, 10, "orders")
+	_, server := start(t, Config{DSN: dsn})
+	var seen []string
+	for i := range 200 {
+		if i == 50 {
+			exec(t, db, "UPDATE leaf_alloc SET max_id = 1")
+		}
+		a := get(t, server+"/api/segment/get/orders")
+		if a.code != 200 {
+			a.problem(t, 503, "unavailable")
+			if !strings.Contains(a.body, "went back") {
+				t.Error(a.body)
+			}
+			return
+		}
+		if slices.Contains(seen, a.body) {
+			t.Fatalf("%s a second time", a.body)
+		}
+		seen = append(seen, a.body)
+	}
+	t.Error("never refused")
+}

@@ -1,0 +1,54 @@
+package server
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestDecode: what Java Leaf answers, and its error's member.
+func TestDecode(t *testing.T) {
+	_, server := start(t, Config{DSN: "app@tcp(127.0.0.1:1)/away"}) // asks no database
+	at := time.UnixMilli(1288834974657 + 123456)
+	a := get(t, server+fmt.Sprintf("/decodeSnowflakeId?snowflakeId=%d", 123456<<22|1023<<12|4095))
+	var got map[string]string
+	err := json.Unmarshal([]byte(a.body), &got)
+	want := map[string]string{
+		"timestamp": fmt.Sprintf("%d(%s)", at.UnixMilli(), at.Local().Format("2006-01-02 15:04:05.000")), "workerId": "1023", "sequenceId": "4095",
+	}
+	if err != nil || !maps.Equal(got, want) || a.header.Get("Content-Type") != "application/json" {
+		t.Errorf("%v: %s", err, a.body)
+	}
+	if a := get(t, server+"/decodeSnowflakeId?snowflakeId=x"); !strings.Contains(a.body, `"errorMsg":"snowflake Id反解析发生异常!"`) {
+		t.Error(a.body)
+	}
+}
+
+// TestLists: Java Leaf's two tables.
+func TestLists(t *testing.T) {
+	db, dsn := database(t, 2000, "orders", "<b>&")
+	s, server := start(t, Config{DSN: dsn})
+	for range 30 {
+		get(t, server+"/api/segment/get/orders")
+	}
+	eventually(t, "a full range", func() bool { return s.tagStats("orders").Remaining > 1000 })
+	st := s.tagStats("orders")
+	if a := get(t, server+"/cache"); a.code != 200 || !strings.Contains(a.body, "<td>orders<td>true<td>") ||
+		!strings.Contains(a.body, "<td>"+number(st.Current.End-st.Left)+"<td>"+number(st.Current.End)+"<td>") {
+		t.Errorf("%+v\n%s", st, a.body)
+	}
+	a := get(t, server+"/db")
+	if a.code != 200 || !strings.Contains(a.body, "<td>&lt;b&gt;&amp;<td>1,000<td>2,000</tr>") || !strings.Contains(a.header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Error(a.body)
+	}
+	exec(t, db, "DROP TABLE leaf_alloc")
+	eventually(t, "read again", func() bool { return get(t, server+"/db").code == 503 })
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", -1: "-1", -1000: "-1,000", 1234567: "1,234,567"} {
+		if got := number(n); got != want {
+			t.Error(got, want)
+		}
+	}
+}

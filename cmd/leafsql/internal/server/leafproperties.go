@@ -1,0 +1,72 @@
+package server
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/magiconair/properties"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// readLeafProperties reads Java Leaf's leaf.properties as settings: the
+// database, and whether segments and snowflakes are on. Worker ids are then
+// leased in Leaf's ZooKeeper. What is not Leaf's is left alone.
+func readLeafProperties(text []byte) (map[string]string, error) {
+	loader := properties.Loader{Encoding: properties.ISO_8859_1, DisableExpansion: true} // as Java reads them
+	p, err := loader.LoadBytes(text)
+	if err != nil {
+		return nil, err
+	}
+	get := func(key string) string { return strings.TrimSpace(p.GetString("leaf."+key, "")) }
+	on := func(what string) bool { return strings.EqualFold(cmp.Or(get(what+".enable"), "true"), "true") }
+
+	cfg := driver.NewConfig()
+	if cfg.MySQL, err = fromJDBC(get("jdbc.url")); err != nil {
+		return nil, err
+	}
+	cfg.MySQL.User = cmp.Or(get("jdbc.username"), cfg.MySQL.User)
+	cfg.MySQL.Passwd = cmp.Or(get("jdbc.password"), cfg.MySQL.Passwd)
+	if on("snowflake") {
+		if servers := get("snowflake.zk.address"); servers != "" {
+			cfg.Worker = "zookeeper(" + servers + ")"
+		} else if get("snowflake.enable") != "" {
+			return nil, errors.New("leaf.snowflake.enable without leaf.snowflake.zk.address; give the address, or a DSN with leafWorker")
+		}
+	}
+	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment"))}, nil
+}
+
+// fromJDBC reads the address of a database as Java writes it, with what it says
+// about TLS and time-outs. Java's other parameters mean nothing to the few
+// statements on leaf_alloc.
+func fromJDBC(address string) (*mysql.Config, error) {
+	bad := errors.New("leaf.jdbc.url is not jdbc:mysql://host:port/database; write it so, or give a DSN")
+	text, ok := strings.CutPrefix(address, "jdbc:")
+	u, err := url.Parse(text)
+	if !ok || err != nil || u.Scheme != "mysql" && u.Scheme != "mariadb" || u.Hostname() == "" || strings.ContainsAny(u.Host, ",()") || len(u.Path) < 2 {
+		return nil, bad // without the address, which may hold a password
+	}
+	q := u.Query()
+	cfg := mysql.NewConfig()
+	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
+	cfg.DBName = u.Path[1:]
+	cfg.User, cfg.Passwd = q.Get("user"), q.Get("password")
+	switch mode := strings.ToUpper(strings.ReplaceAll(cmp.Or(q.Get("sslMode"), q.Get("useSSL")), "-", "_")); mode {
+	case "", "PREFERRED", "TRUE":
+		cfg.TLSConfig = "preferred"
+	case "REQUIRED", "TRUST":
+		cfg.TLSConfig = "skip-verify"
+	case "VERIFY_CA", "VERIFY_IDENTITY", "VERIFY_FULL":
+		cfg.TLSConfig = "true"
+	case "FALSE", "DISABLED", "DISABLE":
+	default:
+		return nil, errors.New("leaf.jdbc.url: an unknown sslMode or useSSL; give a DSN")
+	}
+	return cfg, nil
+}

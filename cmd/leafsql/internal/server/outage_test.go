@@ -1,0 +1,176 @@
+package server
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+var away = flag.Duration("away", 3*time.Second, "how long the database is away in TestDatabaseAway")
+
+// tagStats are one tag's.
+func (s *Server) tagStats(tag string) segment.Stats {
+	for _, t := range s.connector.Stats().Tags {
+		if t.Tag == tag {
+			return t.Stats
+		}
+	}
+	return segment.Stats{}
+}
+
+// TestDatabaseAway: what is in memory is served without an error; then 503
+// within the time limit; and ids again soon after the database is back.
+func TestDatabaseAway(t *testing.T) {
+	for name, fault := range map[string]struct{ begin, end func(*netfault.Proxy) error }{
+		"down":   {func(p *netfault.Proxy) error { p.Down(); return nil }, (*netfault.Proxy).Up},
+		"silent": {func(p *netfault.Proxy) error { p.Drop(netfault.Both); return nil }, func(p *netfault.Proxy) error { p.Heal(); return nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, dsn := database(t, 200, "orders", "other")
+			proxy, dsn := proxied(t, dsn)
+			const limit = time.Second
+			s, server := start(t, Config{DSN: dsn, Timeout: limit})
+			orders := server + "/api/segment/get/orders"
+			for range 20 { // the first range is small
+				get(t, orders)
+				get(t, server+"/api/segment/get/other")
+			}
+			eventually(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 && s.tagStats("other").Remaining > 100 })
+			began := time.Now()
+			if err := fault.begin(proxy); err != nil {
+				t.Fatal(err)
+			}
+			for range s.tagStats("orders").Remaining {
+				if a := get(t, orders); a.code != 200 {
+					t.Fatalf("with ids in memory: %d %s", a.code, a.body)
+				}
+			}
+			// 64 clients go on asking; none gets more than a 503, and each in time.
+			var longest atomic.Int64
+			var refused atomic.Int64
+			var over atomic.Bool // the outage
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 64 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						asked := time.Now()
+						a, err := ask(t.Context(), "GET", orders)
+						if took := time.Since(asked); took.Nanoseconds() > longest.Load() {
+							longest.Store(took.Nanoseconds())
+						}
+						if err != nil || a.code == 200 && !over.Load() {
+							t.Errorf("%v, %d %s", err, a.code, a.body)
+						}
+						if a.code == 503 {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			time.Sleep(*away / 2)
+			get(t, orders).problem(t, 503, "unavailable")
+			get(t, server+"/api/segment/get/other").want(t, fmt.Sprint(s.tagStats("other").Current.End-s.tagStats("other").Left-1))
+			get(t, server+"/healthz").want(t, "ok\n")
+			get(t, server+"/readyz").problem(t, 503, "unavailable")
+			time.Sleep(time.Until(began.Add(*away)))
+			over.Store(true)
+			back := time.Now()
+			if err := fault.end(proxy); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "ids again", func() bool { return get(t, orders).code == 200 })
+			again := time.Since(back)
+			stop()
+			wg.Wait()
+			eventually(t, "ready again", func() bool { return get(t, server+"/readyz").code == 200 })
+			t.Logf("away for %v: %d answers 503, the longest after %v (limit %v); ids again after %v", *away, refused.Load(), time.Duration(longest.Load()), limit, again)
+			if refused.Load() == 0 || time.Duration(longest.Load()) > limit+5*time.Second || again > 8*time.Second {
+				t.Error("that is not in time")
+			}
+		})
+	}
+}
+
+// TestReadyOnWhatIsInMemory: a balancer keeps servers that can serve.
+func TestReadyOnWhatIsInMemory(t *testing.T) {
+	_, dsn := database(t, 10, "orders")
+	proxy, dsn := proxied(t, dsn)
+	_, server := start(t, Config{DSN: dsn})
+	get(t, server+"/readyz").want(t, "ready\n")
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	proxy.Down()
+	eventually(t, "it is noticed", func() bool { return strings.Contains(get(t, server+"/readyz").body, "in memory") })
+}
+
+// TestListensBeforeItsDatabase: a server that is started first is there, says
+// that it is not ready, and recovers by itself.
+func TestListensBeforeItsDatabase(t *testing.T) {
+	db, err := mysqltest.Prepare(mysqltest.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Stop() })
+	_, server, stop := run(t, Config{DSN: db.DSN("shop"), Timeout: 500 * time.Millisecond})
+	get(t, server+"/healthz").want(t, "ok\n")
+	get(t, server+"/readyz").problem(t, 503, "unavailable")
+	get(t, server+"/api/segment/get/orders").problem(t, 503, "unavailable")
+	get(t, server+"/db").problem(t, 503, "unavailable")
+	if a := get(t, server+"/"); a.code != 200 || !strings.Contains(a.body, "No id has been asked for yet") {
+		t.Error(a)
+	}
+	if err := db.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	get(t, server+"/readyz").problem(t, 503, "unavailable") // the database is not there, nor leaf_alloc
+	admin := connect(t, db.DSN(""))
+	exec(t, admin, "CREATE DATABASE shop")
+	shop := connect(t, db.DSN("shop"))
+	exec(t, shop, allocTable)
+	add(t, shop, "orders", 1000, 100)
+	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDrain: who waits is answered, who comes is sent elsewhere.
+func TestDrain(t *testing.T) {
+	_, dsn := database(t, 10, "orders", "items")
+	proxy, dsn := proxied(t, dsn)
+	s, server, stop := run(t, Config{DSN: dsn, Drain: 500 * time.Millisecond, Timeout: 20 * time.Second})
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	proxy.Delay(netfault.ToClient, 2*time.Second)
+	slow := make(chan answer, 1)
+	go func() {
+		a, err := ask(context.Background(), "GET", server+"/api/segment/get/items")
+		if err != nil {
+			t.Error(err)
+		}
+		slow <- a
+	}()
+	eventually(t, "a request that waits", func() bool { return s.requests.Load() == 1 })
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	eventually(t, "not ready", func() bool { return get(t, server+"/readyz").code == 503 })
+	get(t, server+"/api/segment/get/orders").want(t, "1001") // for those whom the balancer has not told yet
+	if a := <-slow; a.code != 200 || a.body != "1000" {
+		t.Errorf("the request under way: %+v", a)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(t.Context(), "GET", server+"/healthz"); err == nil {
+		t.Error("it still listens")
+	}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/chromiumtest"
+	"github.com/leafsql/leafsql/testutil/promtooltest"
+)
+
+var pictures = flag.String("pictures", "", "folder to keep what the browser shows in")
+
+// TestMetrics: what Prometheus reads is well formed, and counts.
+func TestMetrics(t *testing.T) {
+	_, dsn := database(t, 100, "orders")
+	_, server := start(t, Config{DSN: dsn})
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	get(t, server+"/api/segment/get/nosuch").problem(t, 404, "unknown-tag")
+	a := get(t, server+"/metrics")
+	for _, line := range []string{
+		`leafsql_up{db_name="serve"} 1`,
+		`leafsql_tag_ids_total{db_name="serve",tag="orders"} 1`,
+		`leafsql_http_requests_total{code="200",endpoint="segment"} 1`,
+		`leafsql_http_requests_total{code="404",endpoint="segment"} 1`,
+		`leafsql_http_request_duration_seconds_count{endpoint="segment"} 2`,
+	} {
+		if !strings.Contains(a.body, line+"\n") {
+			t.Errorf("there is no %s in\n%s", line, a.body)
+		}
+	}
+	promtooltest.Run(t, strings.NewReader(a.body), "check", "metrics")
+}
+
+// TestPage: the page at / in a browser, with ids being drawn and after the
+// database went away. It shows no secret.
+func TestPage(t *testing.T) {
+	db, dsn := database(t, 2000, "orders", "order_items", "customers")
+	proxy, dsn := proxied(t, dsn)
+	exec(t, db, "UPDATE leaf_alloc SET max_id = 4200000 WHERE biz_tag = 'orders'")
+	_, server, _ := run(t, Config{DSN: dsn + "?leafWorker=static(7)&leafNewRegistry=true", Timeout: 100 * time.Millisecond})
+	draw := func() {
+		for range 300 {
+			for _, path := range []string{"segment/get/orders?n=3", "segment/get/order_items?n=17", "segment/get/customers", "snowflake/get/x"} {
+				get(t, server+"/api/"+path)
+			}
+		}
+	}
+	look := func(name string, w chromiumtest.Window) {
+		t.Helper()
+		seen := chromiumtest.Look(t, server+"/?id=1234567890123456789", w)
+		if len(seen.Console) > 0 || !strings.Contains(seen.DOM, "order_items") || strings.Contains(seen.DOM, "@tcp") {
+			t.Errorf("%s: the browser says %q of\n%s", name, seen.Console, seen.DOM)
+		}
+		if *pictures != "" {
+			if err := os.WriteFile(filepath.Join(*pictures, name+".png"), seen.PNG, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for range 3 {
+		draw()
+		time.Sleep(time.Second) // the charts take a look a second
+	}
+	look("serve-light", chromiumtest.Window{Height: 1100})
+	look("serve-dark", chromiumtest.Window{Height: 1100, Dark: true})
+	look("serve-phone", chromiumtest.Window{Width: 390, Height: 1800})
+	proxy.Down()
+	eventually(t, "an outage", func() bool { return get(t, server+"/api/segment/get/orders?n=1000").code == 503 })
+	look("serve-away", chromiumtest.Window{Width: 390, Height: 1800, Dark: true})
+}

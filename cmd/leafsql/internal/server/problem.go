@@ -1,0 +1,59 @@
+package server
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// A problem is an answer that holds no id: RFC 9457's problem details.
+type problem struct {
+	Type   string // one word; the client sees a URN
+	Status int
+	Detail string
+	Legacy string // what Java Leaf would have said, in its member errorMsg
+	retry  bool   // the same request may work in a second
+}
+
+func (p *problem) Error() string { return p.Detail }
+
+func (p *problem) write(w http.ResponseWriter) {
+	text, err := json.Marshal(struct {
+		Type     string `json:"type"`
+		Title    string `json:"title"`
+		Status   int    `json:"status"`
+		Detail   string `json:"detail,omitempty"`
+		ErrorMsg string `json:"errorMsg,omitempty"`
+	}{"urn:leafsql:problem:" + p.Type, http.StatusText(p.Status), p.Status, p.Detail, p.Legacy})
+	if err != nil {
+		text = []byte("{}") // strings alone cannot fail
+	}
+	h := w.Header()
+	h.Set("Content-Type", "application/problem+json")
+	h["X-Content-Type-Options"] = noSniff
+	if p.retry {
+		h.Set("Retry-After", "1")
+	}
+	w.WriteHeader(p.Status)
+	w.Write(text)
+}
+
+// problemOf says how an error is answered. What a generator or the store fails
+// with is 503: the request was good, and may be again.
+func problemOf(err error) *problem {
+	if p, ok := errors.AsType[*problem](err); ok {
+		return p
+	}
+	detail := strings.TrimPrefix(err.Error(), "leafsql: ")
+	if _, ok := errors.AsType[*segment.UnknownTagError](err); ok {
+		return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: detail}
+	}
+	if _, ok := errors.AsType[*idgen.CountError](err); ok {
+		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: detail}
+	}
+	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, retry: true}
+}

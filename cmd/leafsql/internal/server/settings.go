@@ -1,0 +1,139 @@
+package server
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// prefix of the environment's variables: -max-block is LEAFSQL_MAX_BLOCK.
+const prefix = "LEAFSQL_"
+
+// ReadConfig reads the settings of leafsql serve: the flags in args; what they
+// leave out from the environment; and then from the file that -config names,
+// in YAML, whose keys are the flags' names, or Java Leaf's leaf.properties.
+// With -h it writes the flags to out and fails with flag.ErrHelp.
+func ReadConfig(args []string, out io.Writer) (Config, error) {
+	cfg := defaults
+	fs := flag.NewFlagSet("leafsql serve", flag.ContinueOnError)
+	fs.StringVar(&cfg.DSN, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME; each row of its leaf_alloc is a tag")
+	fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` to serve at")
+	fs.BoolVar(&cfg.NoSegments, "no-segments", false, "serve snowflakes alone")
+	fs.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate in PEM, and those that lead to its authority")
+	fs.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with its key in PEM")
+	fs.StringVar(&cfg.Token, "token", "", "the bearer token that requests must bring; other users see flags, so rather put it in the environment or the file")
+	fs.DurationVar(&cfg.Timeout, "timeout", cfg.Timeout, "the longest a request waits for ids")
+	fs.IntVar(&cfg.MaxBlock, "max-block", cfg.MaxBlock, "the most ids of one request")
+	fs.IntVar(&cfg.MaxRequests, "max-requests", cfg.MaxRequests, "the most requests at a time, half of which may wait for ids")
+	fs.IntVar(&cfg.MaxConnections, "max-connections", cfg.MaxConnections, "the most connections at a time")
+	fs.DurationVar(&cfg.Drain, "drain", 0, "how long to serve on after SIGTERM, not ready any more")
+	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
+	fs.SetOutput(io.Discard)
+	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintf(out, "\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix)
+		fs.SetOutput(out)
+		fs.PrintDefaults()
+		return cfg, err
+	} else if err != nil {
+		return cfg, fmt.Errorf("leafsql: serve: %w; leafsql serve -h lists the flags", err)
+	}
+	if fs.NArg() > 0 {
+		return cfg, fmt.Errorf("leafsql: serve takes no argument %q; leafsql serve -h lists the flags", fs.Arg(0))
+	}
+	set := make(map[string]bool)
+	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	complete := func(from string, settings map[string]string) error { // what is not set yet
+		for _, name := range slices.Sorted(maps.Keys(settings)) {
+			if fs.Lookup(name) == nil {
+				return fmt.Errorf("leafsql: serve: %s: there is no setting %q; leafsql serve -h lists them", from, name)
+			}
+			if set[name] {
+				continue
+			}
+			if fs.Set(name, settings[name]) != nil { // its error shows the value
+				return fmt.Errorf("leafsql: serve: %s: the value of %s cannot be read; leafsql serve -h tells what it is", from, name)
+			}
+			set[name] = true
+		}
+		return nil
+	}
+	if err := complete("the environment", environment(fs)); err != nil {
+		return cfg, err
+	}
+	if *file != "" {
+		settings, err := readFile(*file)
+		if err == nil {
+			err = complete(*file, settings)
+		}
+		if err != nil {
+			return cfg, err
+		}
+	}
+	if name, ok := strings.CutPrefix(cfg.DSN, "env:"); ok {
+		cfg.DSN = os.Getenv(name)
+	}
+	if cfg.DSN == "" {
+		return cfg, errors.New("leafsql: serve: no DSN; give -dsn 'user:password@tcp(127.0.0.1:3306)/database', " + prefix + "DSN, or a file with -config")
+	}
+	return cfg, nil
+}
+
+// environment holds the variables that are set.
+func environment(fs *flag.FlagSet) map[string]string {
+	settings := make(map[string]string)
+	fs.VisitAll(func(f *flag.Flag) {
+		if v := os.Getenv(prefix + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))); v != "" {
+			settings[f.Name] = v
+		}
+	})
+	return settings
+}
+
+func readFile(name string) (map[string]string, error) {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: serve: %w", err)
+	}
+	read := readYAML
+	if filepath.Ext(name) == ".properties" {
+		read = readLeafProperties
+	}
+	settings, err := read(text)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: serve: %s: %w", name, err)
+	}
+	return settings, nil
+}
+
+// readYAML reads one mapping of names to plain values, as they are written. Its
+// errors show none.
+func readYAML(text []byte) (map[string]string, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, err
+	}
+	settings := make(map[string]string)
+	if len(doc.Content) == 0 {
+		return settings, nil
+	}
+	top := doc.Content[0]
+	if top.Kind != yaml.MappingNode {
+		return nil, errors.New("the settings are not written as name: value")
+	}
+	for i := 0; i < len(top.Content); i += 2 {
+		name, value := top.Content[i], top.Content[i+1]
+		if _, twice := settings[name.Value]; twice || value.Kind != yaml.ScalarNode {
+			return nil, fmt.Errorf("line %d: each setting has one plain value", name.Line)
+		}
+		settings[name.Value] = value.Value
+	}
+	return settings, nil
+}

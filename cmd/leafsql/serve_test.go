@@ -1,0 +1,105 @@
+package main
+
+import (
+	"bufio"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestMain lets the test's own program be the command.
+func TestMain(m *testing.M) {
+	if os.Getenv("LEAFSQL_TEST_MAIN") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+func process(t *testing.T, args ...string) *osexec.Cmd {
+	cmd := osexec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
+	return cmd
+}
+
+// TestServe: the process serves with Java Leaf's own settings, and ends well
+// when it is told to.
+func TestServe(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	for _, text := range []string{
+		"CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL)",
+		"INSERT INTO leaf_alloc VALUES ('orders', 1000, 100)",
+	} {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "leaf.properties")
+	text := fmt.Sprintf("leaf.name=test\nleaf.snowflake.enable=false\nleaf.jdbc.url=jdbc:mysql://%s/%s\nleaf.jdbc.username=%s\nleaf.jdbc.password=%s\n",
+		cfg.Addr, cfg.DBName, cfg.User, cfg.Passwd)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := process(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(log)
+	var server string
+	for server == "" && lines.Scan() {
+		if m := regexp.MustCompile(`serving ids.* address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			server = m[1]
+		}
+	}
+	res, err := http.Get(server + "/api/segment/get/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil || string(body) != "1000" {
+		t.Errorf("%v, %d %s", err, res.StatusCode, body)
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	rest, _ := io.ReadAll(log)
+	if err := cmd.Wait(); err != nil || strings.Contains(string(rest), cfg.Passwd) && cfg.Passwd != "" {
+		t.Errorf("%v\n%s", err, rest)
+	}
+}
+
+// TestExitCodes: help is 0, what cannot be done is 2.
+func TestExitCodes(t *testing.T) {
+	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
+		cmd := process(t, strings.Fields(args)...)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != want || len(out) == 0 {
+			t.Errorf("leafsql %s: exit code %d, want %d\n%s", args, got, want, out)
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Package metrics shows Prometheus what a pool of mysql-leaf believes and did:
+// what driver.StatsOf tells, as metrics.
+//
+//	prometheus.MustRegister(metrics.NewCollector(db, "shop"))
+//
+// Reading them asks no server. Pools that share a leaf_alloc share the figures
+// of its tags: each reports them, under its own db_name. Alerts and a dashboard
+// on these names are in the repository's folder contrib.
+//
+// It is no part of package driver, so that who does not want Prometheus does
+// not link it. It does not measure statements: otelsql and the like do, see
+// the repository's examples/otelsql, which also shows these to OpenTelemetry.
+package metrics
+
+import (
+	"database/sql"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A Collector is a prometheus.Collector of one pool.
+type Collector struct {
+	db      *sql.DB
+	metrics map[string]metric
+}
+
+type metric struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+}
+
+// NewCollector returns the collector of a pool that was opened through
+// mysql-leaf. The name becomes the label db_name, as that of Prometheus' own
+// collector of sql.DBStats.
+func NewCollector(db *sql.DB, name string) *Collector {
+	c := &Collector{db, make(map[string]metric)}
+	for _, m := range table {
+		c.metrics[m.name] = metric{prometheus.NewDesc("leafsql_"+m.name, m.help, m.labels, prometheus.Labels{"db_name": name}), m.kind}
+	}
+	return c
+}
+
+const (
+	counter = prometheus.CounterValue
+	gauge   = prometheus.GaugeValue
+)
+
+var (
+	perTable  = []string{"table"}
+	perTag    = []string{"tag"}
+	perSource = []string{"source"}
+)
+
+// table are all metrics, by name without the prefix.
+var table = []struct {
+	name, help string
+	labels     []string
+	kind       prometheus.ValueType
+}{
+	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
+
+	{"table_info", "Where a table's keys come from; always 1.", []string{"table", "generator", "tag"}, gauge},
+	{"table_statements_total", "Statements whose rows got ids.", perTable, counter},
+	{"table_ids_total", "Ids that rows got.", perTable, counter},
+	{"table_refused_total", "Statements that were not run, because they cannot be filled or no ids could be had. The table is empty where it could not be told.", perTable, counter},
+	{"table_last_refused_timestamp_seconds", "When a statement was refused last; absent where none was.", perTable, gauge},
+
+	{"tag_ids_total", "Ids issued.", perTag, counter},
+	{"tag_dropped_ids_total", "Ids fetched and given up.", perTag, counter},
+	{"tag_fetches_total", "Ranges fetched.", perTag, counter},
+	{"tag_fetch_failures_total", "Fetches that failed.", perTag, counter},
+	{"tag_fetch_failing", "Whether the last fetch failed: 1 or 0.", perTag, gauge},
+	{"tag_waits_total", "Calls that found no id in memory and waited for a fetch.", perTag, counter},
+	{"tag_remaining_ids", "Ids in memory.", perTag, gauge},
+	{"tag_step_ids", "Ids of the last fetch.", perTag, gauge},
+	{"tag_highest_id", "The highest id fetched.", perTag, gauge},
+
+	{"worker_held", "Whether a worker id is held: 1, or 0, also before the first snowflake was wanted.", perSource, gauge},
+	{"worker_failing", "Whether the last search for a worker id, or its last renewal, failed: 1 or 0.", perSource, gauge},
+	{"worker_id", "The worker id held; absent where it is not known.", perSource, gauge},
+	{"worker_limit_timestamp_seconds", "The last time that may go into an id, unless it is confirmed to be later; absent where it is not known.", perSource, gauge},
+	{"worker_clock_offset_seconds", "How far this machine's clock is ahead of the registry's.", perSource, gauge},
+}
+
+// Describe implements prometheus.Collector.
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range c.metrics {
+		to <- m.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	s, err := driver.StatsOf(c.db)
+	emitter{c.metrics, to}.stats(s, err)
+}
+
+// emitter sends metrics.
+type emitter struct {
+	metrics map[string]metric
+	to      chan<- prometheus.Metric
+}
+
+func (e emitter) send(name string, v float64, labels ...string) {
+	for i, l := range labels {
+		labels[i] = strings.ToValidUTF8(l, "\uFFFD") // a table's name is as the statement wrote it
+	}
+	m := e.metrics[name]
+	e.to <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
+}
+
+func (e emitter) stats(s driver.Stats, err error) {
+	e.send("up", truth(err == nil))
+	for _, t := range s.Tables {
+		e.send("table_info", 1, t.Name, t.Generator, t.Tag)
+		e.send("table_statements_total", float64(t.Statements), t.Name)
+		e.send("table_ids_total", float64(t.IDs), t.Name)
+		e.send("table_refused_total", float64(t.Refused), t.Name)
+		if !t.LastRefused.IsZero() {
+			e.send("table_last_refused_timestamp_seconds", seconds(t.LastRefused), t.Name)
+		}
+	}
+	for _, t := range s.Tags {
+		e.send("tag_ids_total", float64(t.IDs), t.Tag)
+		e.send("tag_dropped_ids_total", float64(t.Dropped), t.Tag)
+		e.send("tag_fetches_total", float64(t.Fetches), t.Tag)
+		e.send("tag_fetch_failures_total", float64(t.Failures), t.Tag)
+		e.send("tag_fetch_failing", truth(t.Err != nil), t.Tag)
+		e.send("tag_waits_total", float64(t.Waits), t.Tag)
+		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)
+		e.send("tag_step_ids", float64(t.Step), t.Tag)
+		if end := max(t.Current.End, t.Queued.End); end > 0 {
+			e.send("tag_highest_id", float64(end-1), t.Tag)
+		}
+	}
+	if w := s.Worker; w != nil {
+		e.send("worker_held", truth(w.Phase == "holding"), w.Source)
+		e.send("worker_failing", truth(w.Err != nil), w.Source)
+		e.send("worker_clock_offset_seconds", w.ClockOffset.Seconds(), w.Source)
+		if w.Worker >= 0 {
+			e.send("worker_id", float64(w.Worker), w.Source)
+		}
+		if !w.Limit.IsZero() {
+			e.send("worker_limit_timestamp_seconds", seconds(w.Limit), w.Source)
+		}
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func seconds(t time.Time) float64 { return float64(t.UnixMilli()) / 1000 }

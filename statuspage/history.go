@@ -1,0 +1,130 @@
+package statuspage
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+const (
+	every  = 2 * time.Second // between two notes
+	span   = 2 * time.Minute // what the charts show
+	lately = 10 * time.Second
+)
+
+// A history holds how many ids were issued, a tag each, at the times somebody
+// looked.
+type history struct {
+	mu    sync.Mutex
+	notes []note // of the last span and a little more, in their order
+}
+
+type note struct {
+	at  time.Time
+	ids map[string]int64
+	all int64
+}
+
+// note adds what has been issued by now, unless that was noted a moment ago.
+func (h *history) note(now time.Time, tags []driver.TagStats) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	old := 0
+	for old < len(h.notes) && now.Sub(h.notes[old].at) > span {
+		old++
+	}
+	// With very many tags, or with very many who look, the charts are shorter.
+	old = max(old, len(h.notes)+1-min(int(2*span/every), max(6, 100_000/max(1, len(tags)))))
+	h.notes = append(h.notes[:0:0], h.notes[old:]...)
+
+	pause := every / 2
+	if len(h.notes) == 1 {
+		pause = firstLook
+	}
+	if len(h.notes) > 0 && now.Sub(h.notes[len(h.notes)-1].at) < pause {
+		return
+	}
+	n := note{at: now, ids: make(map[string]int64, len(tags))}
+	for _, t := range tags {
+		n.ids[t.Tag] = t.IDs
+		n.all += t.IDs
+	}
+	h.notes = append(h.notes, n)
+}
+
+// recent reports whether a rate can be told.
+func (h *history) recent() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.notes) > 1
+}
+
+// total stands for all tags.
+const total = "\x00"
+
+func (n note) of(tag string) int64 {
+	if tag == total {
+		return n.all
+	}
+	return n.ids[tag]
+}
+
+// rate is how many ids a second were issued lately.
+func (h *history) rate(tag string) float64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	last := len(h.notes) - 1
+	if last < 1 {
+		return 0
+	}
+	from := last - 1
+	for from > 0 && h.notes[last].at.Sub(h.notes[from].at) < lately {
+		from--
+	}
+	return rate(h.notes[from], h.notes[last], tag)
+}
+
+func rate(a, b note, tag string) float64 {
+	// Ids of a tag that was closed and opened again begin at 0.
+	return max(0, float64(b.of(tag)-a.of(tag))/b.at.Sub(a.at).Seconds())
+}
+
+// A chart is a line of ids a second over the last span, drawn by the page.
+type chart struct {
+	Width, Height int
+	Line, Area    string // points, in SVG's terms; empty before there are two
+	Most          float64
+}
+
+func (h *history) chart(tag string, width, height int) chart {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	c := chart{Width: width, Height: height}
+	n := len(h.notes)
+	if n < 2 {
+		return c
+	}
+	rates := make([]float64, 0, n-1)
+	for i := range n - 1 {
+		rates = append(rates, rate(h.notes[i], h.notes[i+1], tag))
+		c.Most = max(c.Most, rates[i])
+	}
+	var line strings.Builder
+	x := func(at time.Time) float64 {
+		ago := h.notes[n-1].at.Sub(at).Seconds() / span.Seconds()
+		return max(0, 1-ago) * float64(width)
+	}
+	y := func(r float64) float64 {
+		const border = 1 // of the line's own width
+		return float64(height) - border - r/max(c.Most, 1e-9)*float64(height-2*border)
+	}
+	for i, r := range rates { // each holds until the next note
+		fmt.Fprintf(&line, "%.1f,%.1f %.1f,%.1f ", x(h.notes[i].at), y(r), x(h.notes[i+1].at), y(r))
+	}
+	c.Line = strings.TrimSpace(line.String())
+	c.Area = fmt.Sprintf("%.1f,%d %s %d,%d", x(h.notes[0].at), height, c.Line, width, height)
+	return c
+}

@@ -1,0 +1,132 @@
+// Package statuspage shows people what a pool of mysql-leaf believes and did:
+// an http.Handler for one page with its tags, tables and worker id, as
+// driver.StatsOf tells them, and a decoder of snowflakes.
+//
+//	page := statuspage.New(db, "shop")
+//	go page.Run(ctx) // charts begin before somebody looks
+//	mux.Handle("GET /leafsql", page)
+//
+// The page is one document without anything loaded from elsewhere, readable on
+// a phone, in the dark and without JavaScript, which only renews the figures.
+// It shows names of tags and tables and the texts of errors, and no rows, no
+// statements and no passwords. It changes nothing, asks no server, and does not
+// ask who looks: put it behind what protects the application's other internals.
+package statuspage
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	_ "embed"
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// A Page is the http.Handler. It may be mounted anywhere.
+type Page struct {
+	title   string
+	stats   func() (driver.Stats, error)
+	history history
+}
+
+// New returns the page of a pool that was opened through mysql-leaf. The title
+// says which one it is.
+func New(db *sql.DB, title string) *Page {
+	return &Page{title: title, stats: func() (driver.Stats, error) { return driver.StatsOf(db) }}
+}
+
+// Run notes how many ids are issued, until ctx ends. Without it the charts show
+// what happened while somebody looked.
+func (p *Page) Run(ctx context.Context) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		p.look(time.Now())
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// look reads the figures and notes them.
+func (p *Page) look(now time.Time) (driver.Stats, error) {
+	s, err := p.stats()
+	if err == nil {
+		p.history.note(now, s.Tags)
+	}
+	return s, err
+}
+
+// firstLook is the time between two looks where there was none for long, so
+// that rates can be told at once.
+const firstLook = 250 * time.Millisecond
+
+// ServeHTTP answers GET and HEAD. The parameter id asks for a snowflake to be
+// decoded, tag for tags whose name holds it.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		http.Error(w, "the page can only be read", http.StatusMethodNotAllowed)
+		return
+	}
+	s, err := p.look(time.Now())
+	if err == nil && !p.history.recent() {
+		select {
+		case <-time.After(firstLook):
+		case <-r.Context().Done():
+			return
+		}
+		s, err = p.look(time.Now())
+	}
+	v := newView(p.title, s, err, &p.history, time.Now())
+	q := r.URL.Query()
+	v.filter(q.Get("tag"))
+	v.decode(q.Get("id"), s.Worker)
+
+	var page bytes.Buffer
+	if err := document.Execute(&page, v); err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	if v.Err != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	w.Write(page.Bytes())
+}
+
+//go:embed page.html
+var body string
+
+//go:embed page.css
+var css string
+
+//go:embed page.js
+var js string
+
+var document = template.Must(template.New("page").Funcs(template.FuncMap{
+	"css": func() template.CSS { return template.CSS(css) },
+	"js":  func() template.JS { return template.JS(js) },
+}).Parse(body))
+
+// policy lets the browser run and show what is in the document and nothing
+// else, whatever found its way into it.
+var policy = "default-src 'none'; style-src '" + hash(css) + "'; script-src '" + hash(js) + "'; connect-src 'self'; img-src data:; " +
+	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+func hash(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}

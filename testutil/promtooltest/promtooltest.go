@@ -1,0 +1,40 @@
+// Package promtooltest runs promtool, Prometheus' own checker of metrics and rules, in tests.
+//
+//	promtooltest.Run(t, exposition, "check", "metrics")
+//
+// It never skips: without promtool the test fails and says what to install.
+package promtooltest
+
+import (
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Run runs promtool with in as its standard input, which may be nil, and fails the test where it finds fault.
+func Run(t testing.TB, in io.Reader, args ...string) {
+	t.Helper()
+	cmd := exec.Command(find(t), args...)
+	cmd.Stdin = in
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("promtool %v: %v\n%s", args, err, out)
+	}
+}
+
+func find(t testing.TB) string {
+	t.Helper()
+	if path, err := exec.LookPath("promtool"); err == nil {
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err == nil {
+		path := filepath.Join(cache, "leafsql", "promtool", "promtool")
+		if _, err = os.Stat(path); err == nil {
+			return path
+		}
+	}
+	t.Fatalf("promtool is missing; run testutil/promtooltest/install.sh: %v", err)
+	return ""
+}
