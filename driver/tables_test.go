@@ -82,7 +82,7 @@ func TestRowBehindTheTableIsRefusedWithTheSQLThatMendsIt(t *testing.T) {
 	if !errors.As(err, &te) || !errors.Is(err, driver.ErrRefused) {
 		t.Fatalf("%T", err)
 	}
-	mend := te.Way[strings.Index(te.Way, "UPDATE"):]
+	mend := te.Fix[strings.Index(te.Fix, "UPDATE"):]
 	if _, err := plain.Exec(mend); err != nil {
 		t.Fatalf("%s: %v", mend, err)
 	}
