@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -109,14 +110,14 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 // half are others than those next to end.
 func TestFullRegistryFreesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 128
+		const n = 64
 		f := full(n, Config{}, 150*time.Second)
 		k := keep(t, f.source(), Config{Workers: n})
 		k.Wait(t.Context())
 		time.Sleep(10 * time.Second)
-		f.write(100, free(at(1)))
+		f.write(50, free(at(1)))
 		began := time.Now()
-		if s := k.until(Holding); s.Worker != 100 || time.Since(began) > 5*time.Minute {
+		if s := k.until(Holding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
 			t.Errorf("worker id %d after %v", s.Worker, time.Since(began))
 		}
 	})
@@ -267,10 +268,11 @@ func TestLast(t *testing.T) {
 // layout's end takes none, however often it tries.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, ok := newFake(8), false
+		f := newFake(8)
+		var ok atomic.Bool
 		beyond := errors.New("leafsql: beyond the end")
 		k := keep(t, f.source(), Config{Workers: 8, Check: func(time.Time) error {
-			if !ok {
+			if !ok.Load() {
 				return beyond
 			}
 			return nil
@@ -282,7 +284,7 @@ func TestCheck(t *testing.T) {
 		if len(f.puts) > 0 || len(f.gets) > 0 {
 			t.Errorf("%d writes, %d reads", len(f.puts), len(f.gets))
 		}
-		ok = true
+		ok.Store(true)
 		k.until(Holding)
 	})
 }
@@ -340,7 +342,7 @@ func TestLivesWithoutClose(t *testing.T) {
 						t.Fatalf("life %d waited %v", life, took)
 					}
 					time.Sleep(900 * time.Millisecond) // three minutes in all
-					crash.dead = true
+					crash.dead.Store(true)
 					k.Close()
 				}
 			})
@@ -351,18 +353,18 @@ func TestLivesWithoutClose(t *testing.T) {
 // crashing is the way to a registry of a process that may be dead.
 type crashing struct {
 	Slots
-	dead bool
+	dead atomic.Bool
 }
 
 func (c *crashing) Get(ctx context.Context, slot int) (Doc, Version, error) {
-	if c.dead {
+	if c.dead.Load() {
 		return Doc{}, "", errAway
 	}
 	return c.Slots.Get(ctx, slot)
 }
 
 func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
-	if c.dead {
+	if c.dead.Load() {
 		return "", Refused, errAway
 	}
 	return c.Slots.Put(ctx, slot, d, expected)
