@@ -37,7 +37,9 @@ var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, wh
 // asked before the first id, and a tag without a row is an error then. Each name
 // ever asked for is kept in memory: ask [Connector.Tag] first where names come
 // from outside.
-func (c *Connector) Segment(tag string) idgen.Generator { return c.ids.segments.generator(Segment, tag) }
+func (c *Connector) Segment(tag string) idgen.Generator {
+	return c.ids.segments.generator(Segment, tag)
+}
 
 // Snowflake returns the generator of snowflakes, for ids without an INSERT: the
 // one that tables draw from. It ends with the Connector, and is nil where no
