@@ -109,7 +109,7 @@ func swallowed(dsn string) error {
 		return &ConfigError{
 			Param:  m,
 			Reason: "it became part of the user, password, address or database, because a DSN is cut at its last slash",
-			Way:    "write / as %2F in the value of every parameter, and put parameters after the database and a ?",
+			Fix:    "write / as %2F in the value of every parameter, and put parameters after the database and a ?",
 		}
 	}
 	return nil
@@ -140,7 +140,7 @@ func unknownParam(name string) error {
 	return &ConfigError{
 		Param:  name,
 		Reason: "no such parameter",
-		Way:    "known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)",
+		Fix:    "known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)",
 	}
 }
 

@@ -19,7 +19,7 @@ var ErrRefused = errors.New("leafsql: refused")
 type RefusedError struct {
 	Table  string // as far as it is known: db.table or table
 	Reason string
-	Way    string // what to do instead
+	Fix    string // what to do instead
 }
 
 func (e *RefusedError) Error() string {
@@ -27,7 +27,7 @@ func (e *RefusedError) Error() string {
 	if e.Table != "" {
 		what = "table " + e.Table
 	}
-	return sentence(what, e.Reason, e.Way)
+	return sentence(what, e.Reason, e.Fix)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
@@ -40,7 +40,7 @@ type TableError struct {
 	Table  string
 	Column string // "" where no column could be named
 	Reason string
-	Way    string // often the SQL that mends it
+	Fix    string // often the SQL that mends it
 }
 
 func (e *TableError) Error() string {
@@ -48,7 +48,7 @@ func (e *TableError) Error() string {
 	if e.Column != "" {
 		what += ", key column " + e.Column
 	}
-	return sentence(what, e.Reason, e.Way)
+	return sentence(what, e.Reason, e.Fix)
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
@@ -87,11 +87,11 @@ func (e *FillError) Unwrap() error { return e.Err }
 type CatalogError struct {
 	What string // what was to be read
 	Err  error
-	Way  string
+	Fix  string
 }
 
 func (e *CatalogError) Error() string {
-	return sentence("reading "+e.What, strings.TrimPrefix(e.Err.Error(), "leafsql: "), e.Way)
+	return sentence("reading "+e.What, strings.TrimPrefix(e.Err.Error(), "leafsql: "), e.Fix)
 }
 
 // Unwrap gives the end of a context or a connection, not the server's answer.
@@ -118,10 +118,10 @@ func catalogError(what string, err error) error {
 type ConfigError struct {
 	Param  string // the DSN's name of it
 	Reason string
-	Way    string
+	Fix    string
 }
 
-func (e *ConfigError) Error() string { return sentence(e.Param, e.Reason, e.Way) }
+func (e *ConfigError) Error() string { return sentence(e.Param, e.Reason, e.Fix) }
 
 // sentence is the shape of every message of this package.
 func sentence(what, cause, way string) string {

@@ -74,3 +74,32 @@ func TestUnclearArgumentInTexts(t *testing.T) {
 		})
 	}
 }
+
+// TestKeyExpressionsRunOnce: the guard around an expression must not run it
+// twice, or refuse it.
+func TestKeyExpressionsRunOnce(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
+		leaf.SetMaxOpenConns(1)
+		texts := []string{"INSERT INTO t (id, a) VALUES ((@i := @i + 1), 1)"}
+		if server.Name == "mariadb" {
+			if _, err := plain.Exec("CREATE SEQUENCE s"); err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, "INSERT INTO t (id, a) VALUES (NEXTVAL(s), 2)")
+		}
+		if _, err := leaf.Exec("SET @i := 100"); err != nil {
+			t.Fatal(err)
+		}
+		for i, text := range texts {
+			_, err := leaf.Exec(text)
+			if errors.Is(err, driver.ErrRefused) {
+				continue
+			}
+			want, got := []int64{101, 1}[i], int64(0)
+			if err := plain.QueryRow("SELECT id FROM t WHERE a = ?", i+1).Scan(&got); err != nil || got != want {
+				t.Errorf("%s, %s: key %d, want %d, %v", server.Name, text, got, want, err)
+			}
+		}
+	}
+}

@@ -377,3 +377,24 @@ func (s *judged) reset(t *testing.T, texts string) {
 		}
 	}
 }
+
+// TestKeysThatAreNotZero: what is no 0 in the key's own type is a key.
+func TestKeysThatAreNotZero(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for typ, keys := range map[string][]any{
+			"VARCHAR(40)":   {"00", "0.1", "0e12345", "-0", "1e-9", "000"},
+			"DECIMAL(30,2)": {"0.25", 0.35},
+		} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), "CREATE TABLE t (id "+typ+" PRIMARY KEY, a INT)")
+			for i, key := range keys {
+				if _, err := leaf.Exec("INSERT INTO t (id, a) VALUES (?, ?)", key, i); err != nil {
+					t.Error(err)
+				}
+				var got string
+				if err := plain.QueryRow("SELECT id FROM t WHERE a = ?", i).Scan(&got); err != nil || got != fmt.Sprint(key) {
+					t.Errorf("%s, %s: key %v became %s, %v", server.Name, typ, key, got, err)
+				}
+			}
+		}
+	}
+}

@@ -1,9 +1,12 @@
 package driver_test
 
 import (
+	"context"
 	"database/sql"
+	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -86,4 +89,41 @@ func TestAutocommitOff(t *testing.T) {
 func TestNoAllocTable(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", tableT)
 	refused(t, leaf, "add leafCreate=true", "INSERT INTO t (a) VALUES (1)")
+}
+
+// TestLockedTable: an application that locked the table must not wait for a
+// query of ours that waits for its lock (a mysqldump begins so).
+func TestLockedTable(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
+		leaf.SetMaxOpenConns(1)
+		if _, err := leaf.Exec("LOCK TABLES t WRITE"); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"INSERT INTO t (id, a) VALUES (7, 1)", "INSERT INTO t (a) VALUES (2)"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			_, err := leaf.ExecContext(ctx, text)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %s waits for its own lock", server.Name, text)
+			}
+		}
+		leaf.Exec("UNLOCK TABLES")
+	}
+}
+
+// TestInsertOnlyAccount: an application that may only insert could before.
+func TestInsertOnlyAccount(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn := server.Database(t)
+		db := databaseOf(t, dsn)
+		user := "u" + db[len(db)-12:]
+		plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", notByUs, 1000), tableT,
+			"CREATE USER "+user+" IDENTIFIED BY 'pw'", "GRANT INSERT ON "+db+".t TO "+user, "GRANT SELECT, UPDATE ON "+db+".leaf_alloc TO "+user)
+		t.Cleanup(func() { plain.Exec("DROP USER " + user) })
+		leaf := openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t")
+		if _, err := leaf.Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Errorf("%s: %v", server.Name, err)
+		}
+	}
 }

@@ -101,7 +101,7 @@ func parseRule(s string) (Rule, error) {
 }
 
 func ruleError(rule, reason, way string) error {
-	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Way: way}
+	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Fix: way}
 }
 
 // takesSnowflakes reports whether the rule's tables need a worker id.

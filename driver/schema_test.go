@@ -271,3 +271,14 @@ func captureLog(t *testing.T) *logBuffer {
 	t.Cleanup(func() { slog.SetDefault(before) })
 	return log
 }
+
+// TestTableMadeInTheSameText: a migration file is one text.
+func TestTableMadeInTheSameText(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t:id"+withMult, allocTable, row("t", notByUs, 1000))
+		_, err := leaf.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT); INSERT INTO t (a) VALUES (1)")
+		if err != nil && !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v is neither the server's error nor a refusal", server.Name, err)
+		}
+	}
+}

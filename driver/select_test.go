@@ -146,3 +146,26 @@ func TestStagedStatementsRefused(t *testing.T) {
 		}
 	}
 }
+
+// TestOrderOfASelectInParentheses: ids follow the select's order.
+func TestOrderOfASelectInParentheses(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT,
+			"CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3), (4)")
+		if _, err := leaf.Exec("INSERT INTO t (a) ((SELECT a FROM src ORDER BY a DESC))"); err != nil {
+			t.Error(err)
+		}
+		var list string
+		if err := plain.QueryRow("SELECT GROUP_CONCAT(a ORDER BY id) FROM t").Scan(&list); err != nil || list != "4,3,2,1" {
+			t.Errorf("%s: %s, %v", server.Name, list, err)
+		}
+	}
+}
+
+// TestSelectWithOffsetOnly is a form of MariaDB's.
+func TestSelectWithOffsetOnly(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
+	if id := insertID(t, leaf, "INSERT INTO t (a) SELECT a FROM src ORDER BY a OFFSET 1 ROWS"); id != notByUs {
+		t.Errorf("id %d", id)
+	}
+}

@@ -199,7 +199,7 @@ func (s *staging) createError(err error) error {
 }
 
 func (s *staging) refusal(reason, fix string) error {
-	return &RefusedError{Table: s.t.name.String(), Reason: reason, Way: fix}
+	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
 }
 
 // showsClock says whether a default of the copy tells the time, as the source

@@ -111,7 +111,7 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 		}
 		if tellsOfBefore(text) {
 			return &statement{plan: new(insert.Plan), refusal: &RefusedError{Reason: "what it means depends on the session's sql_mode, and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-				Way: "pass strings as arguments, or put the count into a user variable first"}}, false, nil
+				Fix: "pass strings as arguments, or put the count into a user variable first"}}, false, nil
 		}
 		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
 			return nil, false, err
@@ -154,7 +154,7 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 		if refusal.DB != "" {
 			name = refusal.DB + "." + name
 		}
-		return &statement{plan: new(insert.Plan), refusal: &RefusedError{Table: name, Reason: refusal.Reason, Way: refusal.Fix}}, nil
+		return &statement{plan: new(insert.Plan), refusal: &RefusedError{Table: name, Reason: refusal.Reason, Fix: refusal.Fix}}, nil
 	case err != nil:
 		return nil, err
 	case missing != 0:
@@ -173,7 +173,7 @@ func (c *conn) lookup(ctx context.Context, db, table string) (*insert.Table, err
 			return nil, nil
 		}
 		return nil, &RefusedError{Table: strings.ToValidUTF8(table, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
-			Way: "connect with charset=utf8mb4"}
+			Fix: "connect with charset=utf8mb4"}
 	}
 	if db == "" {
 		if err := c.knowDatabase(ctx); err != nil {

@@ -101,7 +101,7 @@ func (s *stmt) sameDatabase() error {
 	return &RefusedError{
 		Table:  s.st.plan.Inserts[0].Table.Ref.(*table).name.String(),
 		Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
-		Way:    "write db.table in it, or prepare it again after USE",
+		Fix:    "write db.table in it, or prepare it again after USE",
 	}
 }
 

@@ -82,7 +82,7 @@ func TestRowBehindTheTableIsRefusedWithTheSQLThatMendsIt(t *testing.T) {
 	if !errors.As(err, &te) || !errors.Is(err, driver.ErrRefused) {
 		t.Fatalf("%T", err)
 	}
-	mend := te.Way[strings.Index(te.Way, "UPDATE"):]
+	mend := te.Fix[strings.Index(te.Fix, "UPDATE"):]
 	if _, err := plain.Exec(mend); err != nil {
 		t.Fatalf("%s: %v", mend, err)
 	}
@@ -289,5 +289,25 @@ func TestTemporaryTable(t *testing.T) {
 	}
 	if id := insertID(t, leaf, "INSERT INTO tmp (a) VALUES (1)"); id != 5 {
 		t.Errorf("id %d", id)
+	}
+}
+
+// TestStartsAboveTheHighestKey: also where MAX compares as text, or lies above
+// the ids' range.
+func TestStartsAboveTheHighestKey(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, setup := range [][]string{
+			{"CREATE TABLE t (id VARCHAR(40) PRIMARY KEY, a INT)", "INSERT INTO t VALUES ('9', 0), ('10', 0), ('11', 0)"},
+			{"CREATE TABLE t (id BIGINT UNSIGNED PRIMARY KEY, a INT)", "INSERT INTO t VALUES (18446744073709551615, 0), (1, 0), (11, 0)"},
+		} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true", append([]string{allocTable}, setup...)...)
+			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 666"); err != nil {
+				t.Log(err)
+			}
+			var overwritten int
+			if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE a = 666").Scan(&overwritten); err != nil || overwritten > 0 {
+				t.Errorf("%s, %s: a row was overwritten, %v", server.Name, setup[0], err)
+			}
+		}
 	}
 }

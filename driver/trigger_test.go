@@ -2,6 +2,7 @@ package driver_test
 
 import (
 	sqldriver "database/sql/driver"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the OK packet's
@@ -81,5 +83,27 @@ func TestGeneratedIDs(t *testing.T) {
 	}
 	if len(ids) != 2 || ids[0].First != 100 || ids[0].N != 2 || ids[1].First != 102 || ids[1].N != 1 || !strings.HasSuffix(ids[0].Table, ".t") {
 		t.Errorf("got %+v", ids)
+	}
+}
+
+// TestRoutinesAreLeftAlone: what a stored program writes is not written now.
+func TestRoutinesAreLeftAlone(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableAI, "CREATE TABLE x (start INT, end INT)",
+			"CREATE EVENT e ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DISABLE DO DELETE FROM t")
+		for _, text := range []string{
+			"CREATE PROCEDURE p1() BEGIN SELECT start, end FROM x; INSERT INTO t (a) VALUES (1); END",
+			"CREATE PROCEDURE p2() BEGIN SELECT 1 end; INSERT INTO t (a) VALUES (1); END",
+			"ALTER EVENT e DO BEGIN DELETE FROM t; INSERT INTO t (a) VALUES (1); END",
+		} {
+			if _, err := leaf.Exec(text); err != nil && !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		var changed int
+		if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition LIKE '%LAST_INSERT_ID%')" +
+			" + (SELECT COUNT(*) FROM information_schema.events WHERE event_schema = DATABASE() AND event_definition LIKE '%LAST_INSERT_ID%')").Scan(&changed); err != nil || changed > 0 {
+			t.Errorf("%s: %d stored programs hold an id of ours for good, %v", server.Name, changed, err)
+		}
 	}
 }

@@ -95,8 +95,8 @@ func printReport(s *screen.Screen, r *check.Report) {
 			where = f.Tag
 		}
 		s.Printf("%s: %s: %s %s\n  %s\n", f.Severity, f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
-		if f.Way != "" {
-			s.Printf("  Way out: %s.\n", screen.Plain(f.Way))
+		if f.Fix != "" {
+			s.Printf("  Way out: %s.\n", screen.Plain(f.Fix))
 		}
 		for _, sql := range f.SQL {
 			s.Printf("    %s;\n", sql)

@@ -155,7 +155,7 @@ func TestSequenceStoreBesideNextval(t *testing.T) {
 				r.Add(first, 3)
 			}
 		})
-		r = ids.Recorder()
+		others := ids.Recorder()
 		wg.Go(func() {
 			for range 100 {
 				tx := db.MustBegin()
@@ -167,7 +167,7 @@ func TestSequenceStoreBesideNextval(t *testing.T) {
 				if err := tx.Commit(); err != nil {
 					t.Error(err)
 				}
-				r.Add(id, 1)
+				others.Add(id, 1)
 			}
 		})
 	}

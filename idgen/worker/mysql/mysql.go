@@ -80,12 +80,12 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 // TableError says that the table can't be used as it is.
 type TableError struct {
 	Table string // quoted
-	Way   string // out of it
+	Fix   string // out of it
 	Err   error  // the server's
 }
 
 func (e *TableError) Error() string {
-	return fmt.Sprintf("leafsql: table %s of worker ids: %v; %s", e.Table, e.Err, e.Way)
+	return fmt.Sprintf("leafsql: table %s of worker ids: %v; %s", e.Table, e.Err, e.Fix)
 }
 
 func (e *TableError) Unwrap() error { return e.Err }

@@ -204,14 +204,14 @@ func (c *checker) servers(ctx context.Context) error {
 		if slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO") && !shard.Config.KeepZero && len(shard.Tables) > 0 {
 			c.add(Finding{Code: "sql-mode", Severity: Warning, Server: s.Label,
 				Message: "NO_AUTO_VALUE_ON_ZERO lets the server store 0 as a key; leafsql gives such a row an id.",
-				Way:     "add leafZero=keep to the DSN, or take the mode out",
+				Fix:     "add leafZero=keep to the DSN, or take the mode out",
 				SQL:     globalMode(s.Global["sql_mode"], "NO_AUTO_VALUE_ON_ZERO", ""),
 			})
 		}
 		if shard.Config.NewRegistry {
 			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
 				Message: "leafNewRegistry=true says that no process ran before; left in, it takes away the wait that protects a worker id after the registry was lost.",
-				Way:     "take leafNewRegistry out of the DSN once the first process has run"})
+				Fix:     "take leafNewRegistry out of the DSN once the first process has run"})
 		}
 		if err := c.sameStore(ctx, shard); err != nil {
 			return err
@@ -228,7 +228,7 @@ func (c *checker) readOnly(label string, readOnly bool) {
 	if readOnly {
 		c.add(Finding{Code: "read-only", Severity: Error, Server: label,
 			Message: "The server is read_only: it is a replica, or was demoted.",
-			Way:     "name the primary in the DSN; where this is the primary, let it be written to",
+			Fix:     "name the primary in the DSN; where this is the primary, let it be written to",
 			SQL:     []string{"SET GLOBAL read_only = 0"}})
 	}
 }
@@ -253,7 +253,7 @@ func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
 		Message: sprint("This shard's ids come from %s on %s, the first one's from %s on %s: both give the same ids.", other.Name(), other.Label, c.Set.Store.Name(), c.Set.Store.Label),
-		Way:     "give every shard's DSN the same leafStore and leafAllocTable"})
+		Fix:     "give every shard's DSN the same leafStore and leafAllocTable"})
 	return nil
 }
 
@@ -270,6 +270,6 @@ func (c *checker) sameWorkers(shard *survey.Shard) {
 	if a.Worker != b.Worker || a.Snowflake != b.Snowflake || !sameOptions(a.WorkerOptions, b.WorkerOptions) {
 		c.add(Finding{Code: "workers-differ", Severity: Error, Server: shard.Label,
 			Message: "leafWorker, its options or leafSnowflake are not those of the first shard's DSN: a process that uses both can have one worker id twice.",
-			Way:     "give every shard's DSN the same leafWorker, with the same options, and the same leafSnowflake"})
+			Fix:     "give every shard's DSN the same leafWorker, with the same options, and the same leafSnowflake"})
 	}
 }

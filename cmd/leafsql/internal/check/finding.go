@@ -23,7 +23,7 @@ type Finding struct {
 	Table    string   `json:"table,omitempty"`  // db.table
 	Tag      string   `json:"tag,omitempty"`
 	Message  string   `json:"message"`
-	Way      string   `json:"way,omitempty"` // what to do, where SQL does not say it all
+	Fix      string   `json:"way,omitempty"` // what to do, where SQL does not say it all
 	SQL      []string `json:"sql,omitempty"` // what mends it
 }
 

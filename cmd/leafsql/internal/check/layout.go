@@ -24,7 +24,7 @@ func (c *checker) layout(context.Context) error {
 			return nil
 		}
 		f := here("alloc-missing", Error, "There is no such table to take ids from.", segment.CreateTable(store.Database+"."+store.Table))
-		f.Way = "leafsql init creates it, with the rows"
+		f.Fix = "leafsql init creates it, with the rows"
 		c.add(f)
 		return nil
 	}
@@ -44,7 +44,7 @@ func (c *checker) layout(context.Context) error {
 	c.columns(here, alter)
 	if len(alloc.Triggers) > 0 {
 		f := here("alloc-trigger", Warning, "Triggers stand on it ("+strings.Join(alloc.Triggers, ", ")+"): every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it.")
-		f.Way = "drop them, if nothing else needs them"
+		f.Fix = "drop them, if nothing else needs them"
 		for _, name := range alloc.Triggers {
 			f.SQL = append(f.SQL, "DROP TRIGGER "+quoteIn(store.Database, name))
 		}
@@ -131,7 +131,7 @@ func (c *checker) durability(here func(string, Severity, string, ...string) Find
 		}
 		f := here("alloc-durability", Error, sprint("%s is %s there, and the rows are on other servers: a range that was handed out is handed out again %s.", v.name, value, v.why),
 			"SET GLOBAL "+v.name+" = 1")
-		f.Way = "write it into the server's configuration as well"
+		f.Fix = "write it into the server's configuration as well"
 		c.add(f)
 	}
 }

@@ -91,7 +91,7 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 	if databases.Denied(err) {
 		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
 			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
-			Way:     "or leave it, where the application sends none of these",
+			Fix:     "or leave it, where the application sends none of these",
 			SQL:     []string{"GRANT CREATE TEMPORARY TABLES ON " + databases.Quote(database) + ".* TO " + user}})
 	}
 	return nil
@@ -145,7 +145,7 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	}
 	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
 		Message: "This user does not see " + strings.Join(what, ", ") + ": whether any of them writes a configured table is not known.",
-		Way:     "run the check as an administrator once; applications do not need these rights"}
+		Fix:     "run the check as an administrator once; applications do not need these rights"}
 	user, err := shard.User(context.Background())
 	if err != nil {
 		user = "this user"

@@ -22,12 +22,12 @@ func (c *checker) rows(context.Context) error {
 		for _, t := range tag.Unknown() {
 			f := at("highest-unknown", Unknown, t)
 			f.Message = "Its highest key is not known: " + t.Why + "."
-			f.Way = "compare it by hand with what leaf_alloc gives next"
+			f.Fix = "compare it by hand with what leaf_alloc gives next"
 			if !t.DeniedRead {
 				f.SQL = []string{"SELECT MAX(" + databases.Quote(t.Column) + ") FROM " + t.Quoted()}
 			}
 			if t.Integer && !t.Indexed {
-				f.Way += ", or add an index that tells it"
+				f.Fix += ", or add an index that tells it"
 				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+databases.Quote(t.Column)+")")
 			}
 			c.add(f)
@@ -42,7 +42,7 @@ func (c *checker) rows(context.Context) error {
 				f.Severity, f.Message = Note, "No row yet: leafCreate=true adds it at the first INSERT."
 			}
 			if start, err := tag.Start(survey.Margin); err != nil {
-				f.Way = err.Error()
+				f.Fix = err.Error()
 			} else {
 				f.SQL = []string{survey.AddRow(store, tag.Name, start, survey.Step)}
 			}
@@ -53,10 +53,10 @@ func (c *checker) rows(context.Context) error {
 		if highest, t := tag.Highest(); tag.TooLow() {
 			f := here("row-too-low", Error, sprint("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
 			if start, err := tag.Start(survey.Margin); err != nil {
-				f.Way = err.Error()
+				f.Fix = err.Error()
 			} else {
 				f.SQL = []string{survey.RaiseRow(store, row.Tag, start)}
-				f.Way = "restart processes that hold a range below, so that they fetch another"
+				f.Fix = "restart processes that hold a range below, so that they fetch another"
 			}
 			c.add(f)
 		}
@@ -86,12 +86,12 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 	}
 	if twins > 1 {
 		f.Message = sprint("It has %d rows.", twins)
-		f.Way = "keep the highest"
+		f.Fix = "keep the highest"
 		f.SQL = []string{"DELETE FROM " + store.Name() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
 		c.add(f)
 	}
 	if row.Step < 1 || row.Step > 1<<31-1 {
-		f.Message, f.Way = sprint("Its step is %d, not in 1 … 2147483647.", row.Step), ""
+		f.Message, f.Fix = sprint("Its step is %d, not in 1 … 2147483647.", row.Step), ""
 		f.SQL = []string{"UPDATE " + store.Name() + " SET step = " + strconv.Itoa(survey.Step) + where}
 		c.add(f)
 	}
@@ -101,11 +101,11 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 			written = "NULL"
 		}
 		f.Message = "Its max_id is " + written + "."
-		f.Way, f.SQL = "", nil
+		f.Fix, f.SQL = "", nil
 		if start, err := tag.Start(survey.Margin); err == nil {
 			f.SQL = []string{"UPDATE " + store.Name() + " SET max_id = " + strconv.FormatInt(start, 10) + where}
 		} else {
-			f.Way = err.Error()
+			f.Fix = err.Error()
 		}
 		c.add(f)
 	}

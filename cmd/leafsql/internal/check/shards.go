@@ -28,7 +28,7 @@ func (c *checker) rules(context.Context) error {
 		}
 		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
 			Message: "leafTables names a table that is not there, or that this user does not see: what was meant is not filled.",
-			Way:     "correct the rule; names compare as the server's lower_case_table_names says"})
+			Fix:     "correct the rule; names compare as the server's lower_case_table_names says"})
 	}
 	used := make(map[string]bool)
 	for _, tag := range c.Tags {
@@ -91,7 +91,7 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	f := at("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
 		f.Message = sprint("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
-		f.Way = "give every shard's DSN the same leafTables"
+		f.Fix = "give every shard's DSN the same leafTables"
 		c.add(f)
 		return nil
 	}

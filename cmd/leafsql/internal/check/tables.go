@@ -26,7 +26,7 @@ func (c *checker) tables(ctx context.Context) error {
 		for _, t := range shard.Tables {
 			if unfit, ok := errors.AsType[*driver.TableError](t.Err); ok {
 				f := at("key-unfit", Error, t)
-				f.Message, f.Way = unfit.Reason+".", unfit.Way
+				f.Message, f.Fix = unfit.Reason+".", unfit.Fix
 				c.add(f)
 				continue
 			}
@@ -51,7 +51,7 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
 	}
 	f := at("auto-increment", Warning, t)
 	f.Message = "A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other."
-	f.Way = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
+	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
 	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
 	c.add(f)
 	return err
@@ -85,7 +85,7 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) e
 		}
 		if sql := def.Widen().Alter(t.Quoted()); sql != def.Alter(t.Quoted()) {
 			f.SQL = []string{sql}
-			f.Way = "the server copies the table, and lets nobody write meanwhile"
+			f.Fix = "the server copies the table, and lets nobody write meanwhile"
 		}
 	}
 	c.add(f)

@@ -1,0 +1,70 @@
+package driver
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// TestLastInsertID is the table of lastInsertID's rules. The block begins at
+// 100; the server's answer is what it was seen to be for such a statement.
+func TestLastInsertID(t *testing.T) {
+	var (
+		plain  = insert.Insert{Rows: 1, Marker: true}
+		three  = insert.Insert{Rows: 3, Marker: true}
+		ignore = insert.Insert{Rows: 3, Marker: true, Ignore: true}
+		upsert = insert.Insert{Rows: 1, Marker: true, Upsert: true, UpsertMarker: true}
+		many   = insert.Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true}
+		both   = insert.Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true, Ignore: true}
+		result = insert.Insert{Rows: 1, Upsert: true} // leafLastInsertID=result
+		own    = insert.Insert{Rows: 1, Upsert: true, UserMarker: true}
+		where  = insert.Insert{Rows: 1, Marker: true, Conditional: true}
+		uuid   = insert.Insert{Rows: 1, Table: &insert.Table{UUID: insert.UUIDText}}
+	)
+	for _, tt := range []struct {
+		name             string
+		in               insert.Insert
+		n                int // ids drawn
+		affected, server int64
+		foundRows        bool
+		want             int64
+		ask              bool
+	}{
+		{name: "no id was drawn", in: plain, affected: 1, server: 7, want: 7},
+		{name: "one row", in: plain, n: 1, affected: 1, server: 100, want: 100},
+		{name: "one row, whose trigger sets the answer's id to 0", in: plain, n: 1, affected: 1, want: 100},
+		{name: "three rows", in: three, n: 3, affected: 3, server: 100, want: 100},
+		{name: "two of three rows got ids", in: three, n: 2, affected: 3, server: 100, want: 100},
+		{name: "REPLACE of a row that was there", in: plain, n: 1, affected: 2, server: 100, want: 100},
+		{name: "a UUID", in: uuid, n: 1, affected: 1, want: 0},
+
+		{name: "IGNORE, all stored", in: ignore, n: 3, affected: 3, server: 100, want: 100},
+		{name: "IGNORE, one dropped", in: ignore, n: 3, affected: 2, server: 100, want: 0},
+		{name: "IGNORE, all dropped", in: ignore, n: 3, server: 100, want: 0},
+
+		{name: "upsert inserts", in: upsert, n: 1, affected: 1, server: 100, want: 100},
+		{name: "upsert updates row 7", in: upsert, n: 1, affected: 2, server: 7, want: 7},
+		{name: "upsert leaves row 7 as it is", in: upsert, n: 1, server: 7, want: 7},
+		{name: "upsert whose trigger sets the answer's id to 0", in: upsert, n: 1, affected: 2, ask: true},
+		{name: "upsert of three, all inserted", in: many, n: 3, affected: 3, server: 100, want: 100},
+		{name: "upsert of three, the last updated", in: many, n: 3, affected: 4, server: 7, want: 0},
+		{name: "upsert IGNORE of three, one dropped", in: both, n: 3, affected: 2, server: 100, want: 0},
+
+		{name: "upsert without a marker inserts", in: result, n: 1, affected: 1, want: 100},
+		{name: "upsert without a marker updates", in: result, n: 1, affected: 2, want: 0},
+		{name: "upsert without a marker under clientFoundRows", in: result, n: 1, affected: 1, foundRows: true, want: 0},
+		{name: "upsert with a marker of the user's own updates row 7", in: own, n: 1, affected: 2, server: 7, want: 7},
+		{name: "upsert with a marker of the user's own inserts", in: own, n: 1, affected: 1, want: 100},
+
+		{name: "a select without a table whose WHERE says no", in: where, n: 1, server: 7, want: 7},
+		{name: "a select without a table that gives a row", in: where, n: 1, affected: 1, server: 100, want: 100},
+	} {
+		if tt.in.Table == nil {
+			tt.in.Table = new(insert.Table)
+		}
+		id, ask := lastInsertID(&tt.in, insert.Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
+		if id != tt.want || ask != tt.ask {
+			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
+		}
+	}
+}
