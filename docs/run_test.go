@@ -59,7 +59,9 @@ var (
 		{page: "migration.md", section: "From UUIDs",
 			setup: "CREATE DATABASE shop;\nCREATE TABLE shop.files (id CHAR(36) NOT NULL PRIMARY KEY, name VARCHAR(64) NOT NULL);\n" + app +
 				"INSERT INTO shop.files VALUES (UUID(), 'a'), (UUID(), 'b'), (UUID(), 'c');\n"},
-		{page: "operations.md", setup: fmt.Sprintf(orders, "") + fmt.Sprintf(leaf, "shop", "orders")},
+		{page: "operations.md", setup: fmt.Sprintf(orders, "") + fmt.Sprintf(leaf, "shop", "orders") +
+			"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n"},
+		{page: "serve.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "faq.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 	}
 )
@@ -283,7 +285,9 @@ func function(name, code string) string {
 	for _, m := range importNamed.FindAllStringSubmatch(code, -1) { // in a comment
 		source += "\t_ \"" + m[1] + "\"\n"
 	}
-	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/url", "github.com/leafsql/leafsql/driver"} {
+	for _, path := range []string{"context", "database/sql", "errors", "fmt", "log", "log/slog", "net/http", "net/url",
+		"github.com/leafsql/leafsql/driver", "github.com/leafsql/leafsql/metrics", "github.com/leafsql/leafsql/statuspage",
+		"github.com/prometheus/client_golang/prometheus", "github.com/prometheus/client_golang/prometheus/promhttp"} {
 		if regexp.MustCompile(`\b` + filepath.Base(path) + `\.[A-Z]`).MatchString(code) {
 			source += "\t\"" + path + "\"\n"
 		}

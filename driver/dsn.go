@@ -140,7 +140,7 @@ func unknownParam(name string) error {
 	return &ConfigError{
 		Param:  name,
 		Reason: "no such parameter",
-		Fix:    "known are " + strings.Join(known, ", ") + ", and with leafWorker=nacos(…) the source's own, leafNacos…",
+		Fix:    "known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)",
 	}
 }
 

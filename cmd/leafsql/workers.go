@@ -13,7 +13,10 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
-	_ "github.com/leafsql/leafsql/nacos" // a source of worker ids
+	_ "github.com/leafsql/leafsql/idgen/worker/etcd" // sources of worker ids
+	_ "github.com/leafsql/leafsql/idgen/worker/redis"
+	_ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
+	_ "github.com/leafsql/leafsql/nacos"
 )
 
 // A holder is who holds a worker id, or did not give it back.

@@ -35,6 +35,9 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 	if on("snowflake") {
 		if servers := get("snowflake.zk.address"); servers != "" {
 			cfg.Worker = "zookeeper(" + servers + ")"
+			if name := get("name"); name != "" { // under which Leaf's own nodes are
+				cfg.WorkerOptions = map[string]string{"Name": name}
+			}
 		} else if get("snowflake.enable") != "" {
 			return nil, errors.New("leaf.snowflake.enable without leaf.snowflake.zk.address; give the address, or a DSN with leafWorker")
 		}

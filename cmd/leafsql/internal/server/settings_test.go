@@ -137,7 +137,7 @@ leaf.snowflake.port=18080
 	if m := dc.MySQL; m.Addr != "10.0.0.9:3307" || m.DBName != "leaf" || m.User != "leaf" || m.Passwd != "p@ss/wö:rd=${x}" || m.TLSConfig != "" {
 		t.Errorf("%+v", m)
 	}
-	if dc.Worker != "zookeeper(zk1:2181,zk2:2181)" || cfg.NoSegments {
+	if dc.Worker != "zookeeper(zk1:2181,zk2:2181)" || dc.WorkerOptions["Name"] != "com.sankuai.leaf.opensource.test" || cfg.NoSegments {
 		t.Errorf("%+v, %+v", dc, cfg)
 	}
 	dc, cfg = read("leaf.segment.enable=false\nleaf.snowflake.enable=false\nleaf.jdbc.url=jdbc:mysql://[::1]/leaf?sslMode=VERIFY_IDENTITY&user=u")

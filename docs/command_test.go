@@ -1,0 +1,44 @@
+package docs
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+// TestCommand: the flags of each subcommand of leafsql are those in command.md and serve.md.
+func TestCommand(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "leafsql")
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../cmd/leafsql").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	help := func(args ...string) string {
+		out, err := exec.Command(program, args...).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	firsts := func(text, pattern string) (names []string) {
+		for _, m := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+		return names
+	}
+	var shown []string
+	for _, row := range table(t, "command.md", "## Subcommands") {
+		name := firsts(row[0], `^\[(\w+)\]`)[0]
+		shown = append(shown, name)
+		file, heading := "command.md", "## "+name
+		if name == "serve" {
+			file, heading = "serve.md", "### Settings"
+		}
+		var flags []string
+		for _, row := range table(t, file, heading) {
+			flags = append(flags, firsts(row[0], "^`(-[\\w-]+)`")...)
+		}
+		sameNames(t, file+", "+heading, flags, "leafsql "+name+" -h", firsts(help(name, "-h"), `(?m)^  (-[\w-]+)`))
+	}
+	sameNames(t, "command.md", shown, "leafsql help", firsts(help("help"), `(?m)^  (\w+) `))
+}
