@@ -253,7 +253,7 @@ func TestPausedWhileRenewing(t *testing.T) {
 // TestClone: a virtual machine's snapshot is started beside it. Both have the
 // nonce; the first to see what it never wrote ends.
 func TestClone(t *testing.T) {
-	if raceEnabled {
+	if RaceEnabled {
 		return // it looks into a running keeper; it runs beside the simulation as well
 	}
 	synctest.Test(t, func(t *testing.T) {

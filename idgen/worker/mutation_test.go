@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // mutation breaks one rule of the protocol in the source of the engine or the
@@ -59,7 +61,7 @@ const mutantSchedules = 60_000
 
 // TestMutations compiles the tests once for each mutation.
 func TestMutations(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if worker.RaceEnabled || testing.Short() {
 		return // they run without the race detector, beside the simulation
 	}
 	began := time.Now()

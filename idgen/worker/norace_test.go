@@ -1,5 +1,6 @@
 //go:build !race
 
-package worker_test
+package worker
 
-const raceEnabled = false
+// RaceEnabled says whether the race detector watches the tests.
+const RaceEnabled = false

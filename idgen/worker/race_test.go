@@ -1,5 +1,6 @@
 //go:build race
 
-package worker_test
+package worker
 
-const raceEnabled = true
+// RaceEnabled says whether the race detector watches the tests.
+const RaceEnabled = true

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // wild is clocks that nobody looks after; near is within what the quarantine
@@ -125,7 +127,7 @@ func counterexample(f faults, seeds []uint64) string {
 
 func TestSimulation(t *testing.T) {
 	each := *simSchedules / len(safe)
-	if raceEnabled || testing.Short() {
+	if worker.RaceEnabled || testing.Short() {
 		each /= 500 // the race detector keeps memory for every goroutine that ever was
 	}
 	for _, c := range safe {
@@ -138,7 +140,7 @@ func TestSimulation(t *testing.T) {
 }
 
 func TestSimulationFindsWhatIsImpossible(t *testing.T) {
-	if raceEnabled || testing.Short() {
+	if worker.RaceEnabled || testing.Short() {
 		return // it runs without the race detector, beside the simulation
 	}
 	for _, c := range broken {
