@@ -113,6 +113,9 @@ func TestLeafWorkerTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			own := int(parts.Worker)
+			if stats, err := driver.StatsOf(leaf); err != nil || stats.Worker == nil || stats.Worker.Source != "mysql" {
+				t.Errorf("statistics %+v, %v: the source is mysql", stats.Worker, err)
+			}
 			var held int
 			if err := plain.QueryRow("SELECT worker_id FROM leaf_worker WHERE worker_id >= 0 AND NOT free").Scan(&held); err != nil || held != own {
 				t.Errorf("worker id %d, leaf_worker says %d, %v", own, held, err)

@@ -39,6 +39,9 @@ type snowflakeKey struct {
 	layout snowflake.Layout
 }
 
+// defaultWorker is the source of worker ids where leafWorker names none.
+const defaultWorker = "mysql()"
+
 // newSnowflakes makes or shares the generator on the source that cfg names, or
 // on the database that store is in; nil where nothing takes snowflakes.
 func newSnowflakes(cfg *Config, store *segments) (*snowflakes, error) {
@@ -54,7 +57,7 @@ func newSnowflakes(cfg *Config, store *segments) (*snowflakes, error) {
 		}
 	}
 	open := cfg.WorkerSource
-	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); {
+	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, defaultWorker)); {
 	case open != nil:
 		key.own, store = cfg, nil
 	case name != "mysql":

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/snowflake"
@@ -33,7 +34,10 @@ func (c *Connector) workerStats() *WorkerStats {
 	if g == nil {
 		return nil
 	}
-	source, _, _ := worker.ParseSpec(c.cfg.Worker)
+	var source string
+	if c.cfg.WorkerSource == nil {
+		source, _, _ = worker.ParseSpec(cmp.Or(c.cfg.Worker, defaultWorker))
+	}
 	s := g.Worker()
 	return &WorkerStats{
 		Phase: s.Phase.String(), Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.key.layout,

@@ -112,7 +112,9 @@ func isServerError(err error, numbers ...uint16) bool {
 // explained adds the way out to errors that have one.
 func (s *slots) explained(err error) error {
 	switch {
-	case isServerError(err, errNoTable, errNoDatabase, errUnknownDatabase):
+	case isServerError(err, errUnknownDatabase):
+		return &TableError{s.table, "create the database, or correct the DSN", err}
+	case isServerError(err, errNoTable, errNoDatabase):
 		return &TableError{s.table, "add leafCreate=true, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(s.definition()), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
 		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
@@ -145,7 +147,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	}
 	switch {
 	case err != nil:
-		return "", err
+		return "", s.explained(err)
 	case !autocommit:
 		return "", autocommitError{}
 	case group != "":

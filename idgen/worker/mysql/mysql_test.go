@@ -94,6 +94,10 @@ func TestTableErrors(t *testing.T) {
 		if _, v, err := slots.Get(t.Context(), 0); v != "" || err != nil {
 			t.Errorf("%s: created: %q, %v", server.Name, v, err)
 		}
+		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
+		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !isServerError(err, errUnknownDatabase) {
+			t.Errorf("%s: no such database: %v", server.Name, err)
+		}
 		user := fmt.Sprintf("u%d", time.Now().UnixNano()%1e9)
 		for _, text := range []string{"CREATE USER " + user, "GRANT SELECT ON leaf_worker TO " + user} {
 			if _, err := db.Exec(text); err != nil {
