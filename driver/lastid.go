@@ -139,9 +139,10 @@ func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Blo
 	}
 	all, ok := rows.(*readRows)
 	if !ok {
-		defer rows.Close()
 		var err error
-		if all, err = read(rows); err != nil {
+		all, err = read(rows)
+		rows.Close() // until then their context watches the connection, which bears one at a time
+		if err != nil {
 			return nil, err
 		}
 	}

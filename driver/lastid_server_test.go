@@ -1,6 +1,7 @@
 package driver_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 
@@ -46,6 +47,34 @@ func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result", allocTable, row("t", notByUs, 1000), tableT, "INSERT INTO t VALUES (7, 1, 'x')")
 		if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (1, 'y') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), b = VALUES(b)"); id != 7 {
 			t.Errorf("%s: id %d", server.Name, id)
+		}
+	}
+}
+
+// TestReturningUnderAContext: a connection on which the id was told behind the
+// rows is still there, with its transaction.
+func TestReturningUnderAContext(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		if server.Name != "mariadb" {
+			continue
+		}
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		tx, err := leaf.BeginTx(ctx, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		var id, said int64
+		if err := tx.QueryRowContext(ctx, "INSERT INTO t (a) VALUES (1) RETURNING id, LAST_INSERT_ID()").Scan(&id, &said); err != nil || said != 0 {
+			t.Errorf("RETURNING says %d, %v", said, err)
+		}
+		if err := tx.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&said); err != nil || said != id {
+			t.Errorf("LAST_INSERT_ID() is %d after id %d, %v", said, id, err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
 		}
 	}
 }
