@@ -87,7 +87,8 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	said sync.Map // what is said once: string -> struct{}
+	said    sync.Map // what is said once: string -> struct{}
+	changed sync.Map // tables that a text of ours changed since they were checked: catalog.Name -> struct{}
 }
 
 // NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.

@@ -115,6 +115,15 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
+	// Another table may have this name now, with higher keys than the ids in memory.
+	if gen, ok := t.gen.(skipper); ok && t.cycle == nil && !t.c.cfg.KeepExplicit {
+		if _, changed := t.c.changed.LoadAndDelete(t.name); changed {
+			if err := gen.Skip(ctx, highest); err != nil {
+				t.c.changed.Store(t.name, struct{}{})
+				return &FillError{Table: t.name.String(), Rows: 1, Err: err}
+			}
+		}
+	}
 	t.checked.Store(true)
 	return nil
 }

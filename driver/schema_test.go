@@ -272,6 +272,26 @@ func captureLog(t *testing.T) *logBuffer {
 	return log
 }
 
+// TestTableWithHigherKeysTakesTheName: ids in memory must not meet the keys of a
+// table that was renamed to this one.
+func TestTableWithHigherKeysTakesTheName(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, rename := range []string{"RENAME TABLE t TO told, t2 TO t", "DROP TABLE t; ALTER TABLE t2 RENAME TO t"} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true"+withMult, allocTable, tableT, "CREATE TABLE t2 LIKE t")
+			insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+			if _, err := plain.Exec("INSERT INTO t2 (id, a) VALUES (2, 12), (3, 13), (4, 14), (5, 15)"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec(rename); err != nil {
+				t.Fatal(err)
+			}
+			if id := insertID(t, leaf, "REPLACE INTO t (a) VALUES (2)"); id != 6 {
+				t.Errorf("%s, %s: id %d", server.Name, rename, id)
+			}
+		}
+	}
+}
+
 // TestTableMadeInTheSameText: a migration file is one text.
 func TestTableMadeInTheSameText(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

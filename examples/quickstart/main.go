@@ -6,6 +6,9 @@
 //
 // Without LEAFSQL_DSN it starts a private MariaDB or MySQL server and throws it away afterwards. With it, everything happens
 // in databases that it creates and drops.
+//
+// While it runs it shows the status page of its own process. In a terminal the shop and the page stay open after the last
+// step, until Ctrl-C.
 package main
 
 import (
@@ -19,6 +22,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/leafsql/leafsql/driver"
 )
 
@@ -28,6 +33,7 @@ type options struct {
 	processes int
 	rounds    int
 	patience  time.Duration // after which no further round begins
+	stay      bool          // keep the shop and its page open after the last step
 }
 
 func main() {
@@ -38,6 +44,7 @@ func main() {
 	opts := options{dsn: os.Getenv("LEAFSQL_DSN"), rounds: 10, patience: time.Minute}
 	flag.IntVar(&opts.orders, "orders", 100_000, "orders to insert with each driver")
 	flag.IntVar(&opts.processes, "processes", 4, "processes that insert them at once")
+	flag.BoolVar(&opts.stay, "stay", term.IsTerminal(int(os.Stdout.Fd())), "keep the page open after the last step, until Ctrl-C; the default in a terminal")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: quickstart [flags]; LEAFSQL_DSN=user:password@tcp(host:port)/ names a server of your own")
 		flag.PrintDefaults()
@@ -54,7 +61,7 @@ func main() {
 	err := run(ctx, os.Stdout, opts)
 	var left cleanupError
 	switch {
-	case ctx.Err() != nil && !errors.As(err, &left):
+	case err != nil && ctx.Err() != nil && !errors.As(err, &left):
 		fmt.Fprintln(os.Stderr, "\nquickstart: interrupted, everything is cleaned up")
 		os.Exit(130)
 	case err != nil:
@@ -74,17 +81,33 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 	defer func() { err = errors.Join(err, srv.cleanUp()) }()
 	scr.printf("%s\n", srv.describe())
 
-	plain, leaf := variants(srv)
+	plain, leaf, err := variants(srv)
+	defer plain.close()
+	defer leaf.close()
+	if err != nil {
+		return err
+	}
+	// The tags are of both shards, which share them; the tables are shard a's.
+	page, err := openSite(ctx, leaf.pools[0], "shop, shard a")
+	if err != nil {
+		return err
+	}
+	defer page.stop()
 	if err := collide(ctx, scr, srv, plain); err != nil {
 		return err
 	}
 	if err := agree(ctx, scr, srv, leaf); err != nil {
 		return err
 	}
+	scr.printf("   The page of this process: %s\n", page.url)
 	if err := race(ctx, scr, srv, plain, leaf, opts); err != nil {
 		return err
 	}
 	scr.printf("\n%s\n", scr.dim(fmt.Sprintf("%.1f seconds in all.", time.Since(start).Seconds())))
+	if opts.stay {
+		scr.printf("The shop goes on.\nThe page of this process: %s %s press Ctrl-C to end\n", page.url, scr.dash())
+		return leaf.goOn(ctx)
+	}
 	return nil
 }
 
@@ -92,7 +115,7 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 func collide(ctx context.Context, scr *screen, srv *server, v variant) error {
 	scr.heading("1. Two shards with AUTO_INCREMENT")
 	scr.printf("     sql.Open(%q, \".../shop_a\")\n", v.driverName)
-	if err := v.openForBusiness(ctx, scr); err != nil {
+	if err := v.openForBusiness(ctx, scr, srv.db); err != nil {
 		return err
 	}
 	scr.printf("   Merging the shards into one database:\n")
@@ -113,7 +136,7 @@ func agree(ctx context.Context, scr *screen, srv *server, v variant) error {
 	scr.printf("     sql.Open(%q, \".../shop_a?leafCreate=true\"+\n", v.driverName)
 	scr.printf("         \"&leafTables=customers,products,orders,order_items\"+\n")
 	scr.printf("         \"&leafStore=...\") %s\n", scr.dim("// where leaf_alloc is, the same for all shards"))
-	if err := v.openForBusiness(ctx, scr); err != nil {
+	if err := v.openForBusiness(ctx, scr, srv.db); err != nil {
 		return err
 	}
 	scr.printf("   Merging the shards into one database:\n")

@@ -71,6 +71,13 @@ func (s *screen) plusMinus() string {
 	return "±"
 }
 
+func (s *screen) dash() string {
+	if !s.unicode {
+		return "-"
+	}
+	return "—"
+}
+
 // A bar is the progress of one driver.
 type bar struct {
 	label string

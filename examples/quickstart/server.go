@@ -59,7 +59,7 @@ func openServer(ctx context.Context, dsn string) (_ *server, err error) {
 		return s, err
 	}
 	s.db = sql.OpenDB(connector)
-	s.db.SetMaxOpenConns(1) // merge relies on USE
+	s.db.SetMaxOpenConns(1) // createTables and merge rely on USE
 	if err := s.db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&s.version); err != nil {
 		return s, fmt.Errorf("cannot use the server at %s: %w\n  check the address, user and password in LEAFSQL_DSN", s.config.Addr, err)
 	}

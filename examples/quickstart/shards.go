@@ -17,12 +17,14 @@ type variant struct {
 	driverName string
 	key        string      // how the schema declares the key
 	shards     [2]string   // data source names
+	pools      [2]*sql.DB  // of this process
 	names      [2]string   // of the shards' databases
 	merged     string      // the database both are merged into
 	customers  [2][]string // of each shard's day
 }
 
-func variants(srv *server) (plain, leaf variant) {
+// variants returns the shop with either driver. Its pools are to be closed.
+func variants(srv *server) (plain, leaf variant, err error) {
 	customers := [2][]string{{"ann", "bob", "cho"}, {"dee", "eva", "fay"}}
 	plain = variant{driverName: "mysql", key: "AUTO_INCREMENT", merged: srv.name("mysql_merged"), customers: customers}
 	leaf = variant{driverName: driver.Name, merged: srv.name("leaf_merged"), customers: customers}
@@ -32,24 +34,32 @@ func variants(srv *server) (plain, leaf variant) {
 		leaf.names[i] = srv.name("leaf_" + letter)
 		leaf.shards[i] = srv.leafDSN(leaf.names[i])
 	}
-	return plain, leaf
+	err = errors.Join(plain.open(), leaf.open())
+	return plain, leaf, err
 }
 
-// openForBusiness opens both shards and creates their tables, lets the shop run for a day on each, and shows the ids it got.
-func (v variant) openForBusiness(ctx context.Context, scr *screen) error {
-	var dbs [2]*sql.DB
+func (v *variant) open() (err error) {
 	for i, dsn := range v.shards {
-		var err error
-		if dbs[i], err = sql.Open(v.driverName, dsn); err != nil {
+		if v.pools[i], err = sql.Open(v.driverName, dsn); err != nil {
 			return err
 		}
-		defer dbs[i].Close()
 	}
-	for i, db := range dbs {
-		for _, stmt := range schema(v.key) {
-			if _, err := db.ExecContext(ctx, stmt); err != nil {
-				return v.blame(i, err)
-			}
+	return nil
+}
+
+func (v variant) close() {
+	for _, db := range v.pools {
+		if db != nil {
+			db.Close()
+		}
+	}
+}
+
+// openForBusiness creates the tables of both shards, lets the shop run for a day on each, and shows the ids it got.
+func (v variant) openForBusiness(ctx context.Context, scr *screen, server *sql.DB) error {
+	for i, db := range v.pools {
+		if err := createTables(ctx, server, v.names[i], v.key); err != nil {
+			return v.blame(i, err)
 		}
 		if err := (shop{db}).day(ctx, v.customers[i]...); err != nil {
 			return v.blame(i, err)
@@ -100,16 +110,21 @@ func idList(ctx context.Context, db *sql.DB, table string) (string, error) {
 	return strings.Join(words, ", "), rows.Err()
 }
 
-// merge copies both shards into one database, as one does to join shards, to build a warehouse or to move rows between
-// shards. It returns the server's error if ids collide.
-func (v variant) merge(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, "USE "+v.merged); err != nil {
-		return err
-	}
-	for _, stmt := range schema("") {
+// createTables makes a database the one in use and creates the shop's tables there.
+func createTables(ctx context.Context, db *sql.DB, database, key string) error {
+	for _, stmt := range append([]string{"USE " + database}, schema(key)...) {
 		if _, err := db.ExecContext(ctx, stmt); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// merge copies both shards into one database, as one does to join shards, to build a warehouse or to move rows between
+// shards. It returns the server's error if ids collide.
+func (v variant) merge(ctx context.Context, db *sql.DB) error {
+	if err := createTables(ctx, db, v.merged, ""); err != nil {
+		return err
 	}
 	if _, err := db.ExecContext(ctx, "ALTER TABLE products DROP INDEX sku"); err != nil { // each shard has its own tea
 		return err

@@ -90,19 +90,28 @@ func unknown(d Doc, registry string) bool {
 // hold now.
 func (e *engine) quarantine(now time.Time) time.Time { return now.Add(e.lease + e.skew) }
 
-// get and put are one call each.
+// get and put are one call each. Where one takes too long the caller is not
+// told that its own time is over.
 
 func (e *engine) get(ctx context.Context, slot int) reading {
-	ctx, cancel := e.host.within(ctx, e.call)
+	one, cancel := e.host.within(ctx, e.call)
 	defer cancel()
-	d, v, err := e.source.Slots.Get(ctx, slot)
-	return reading{slot: slot, doc: d, ver: v, err: err}
+	d, v, err := e.source.Slots.Get(one, slot)
+	return reading{slot: slot, doc: d, ver: v, err: e.silent(ctx, err)}
+}
+
+func (e *engine) silent(ctx context.Context, err error) error {
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return fmt.Errorf("no answer within %v", e.call)
+	}
+	return err
 }
 
 func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
-	ctx, cancel := e.host.within(ctx, e.call)
+	one, cancel := e.host.within(ctx, e.call)
 	defer cancel()
-	v, res, err := e.source.Slots.Put(ctx, slot, d, expected) // mutation: compare-and-set
+	v, res, err := e.source.Slots.Put(one, slot, d, expected) // mutation: compare-and-set
+	err = e.silent(ctx, err)
 	switch {
 	case err != nil:
 	case res == Refused:
@@ -131,11 +140,11 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	}
 	identity := ""
 	if e.source.Identity != nil {
-		ctx, cancel := e.host.within(ctx, e.call)
+		one, cancel := e.host.within(ctx, e.call)
 		defer cancel()
 		var err error
-		if identity, err = e.source.Identity(ctx); err != nil {
-			return registry{}, &awayError{fmt.Errorf("leafsql: identity of the registry of worker ids: %w", err)}
+		if identity, err = e.source.Identity(one); err != nil {
+			return registry{}, &awayError{fmt.Errorf("leafsql: identity of the registry of worker ids: %w", e.silent(ctx, err))}
 		}
 	}
 	r := e.get(ctx, RegistrySlot)

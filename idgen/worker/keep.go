@@ -166,6 +166,8 @@ func (k *Keeper) keep(ctx context.Context) *LostError {
 	if h.registry.made >= len(e.slots) {
 		walk = never
 	}
+	// Who held a worker id before knows that somebody was running.
+	h.alone = h.alone && k.next.Since.IsZero()
 	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = Waiting, h.slot, taken, h.start, renewal
 	k.quarantine(h.start.Sub(taken))
 	for ctx.Err() == nil {

@@ -35,7 +35,7 @@ var mutations = []mutation{
 	{"never on a read: taking", "taken", "^documents exist", "case res == Unknown && e.get(ctx, r.slot).doc.Nonce == h.doc.Nonce:\nv = e.get(ctx, r.slot).ver\ncase res != OK:"},
 	{"nonce", "nonce", "^documents exist$", "case true:"},
 	{"real compare-and-set: not a look before the write", "compare-and-set", "^documents exist$",
-		"if _, seen, err := e.source.Slots.Get(ctx, slot); err == nil {\nexpected = seen\n}\nv, res, err := e.source.Slots.Put(ctx, slot, d, expected)"},
+		"if _, seen, err := e.source.Slots.Get(one, slot); err == nil {\nexpected = seen\n}\nv, res, err := e.source.Slots.Put(one, slot, d, expected)"},
 	{"free with the high water at or above what was issued", "freed", "^documents exist$", "free.HighWater, free.Free = h.floor, true"},
 	{"free with the high water at or above the previous, also when nothing was issued", "unused", "^documents exist$", "return time.UnixMilli(0)"},
 	{"free with the high water at or above the previous, also when the take is void", "void take", "", "e.release(ctx, h, time.UnixMilli(1))"},

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/statuspage"
+)
+
+// A site shows the status page of a pool, on this machine only.
+type site struct {
+	url  string
+	stop func()
+}
+
+func openSite(ctx context.Context, db *sql.DB, title string) (*site, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	page := statuspage.New(db, title)
+	server := &http.Server{Handler: page, ReadHeaderTimeout: 10 * time.Second}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { page.Run(ctx) })
+	wg.Go(func() { server.Serve(listener) }) // until Close
+	return &site{url: "http://" + listener.Addr().String(), stop: func() {
+		cancel()
+		server.Close()
+		wg.Wait()
+	}}, nil
+}
+
+// pause is the time between two days of the shop while somebody looks at its page.
+const pause = 500 * time.Millisecond
+
+// goOn keeps the shop open on both shards until ctx ends, which is no error, so that the page has something to show.
+func (v variant) goOn(ctx context.Context) error {
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		for i, db := range v.pools {
+			if err := (shop{db}).day(ctx, v.customers[i]...); err != nil && ctx.Err() == nil {
+				return v.blame(i, err)
+			}
+		}
+	}
+}
