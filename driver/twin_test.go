@@ -23,7 +23,7 @@ import (
 var (
 	twinFull   = flag.Bool("twin.full", false, "TestTwin plays every case, two million, not a sample")
 	twinMatrix = flag.Bool("twin.matrix", false, "TestTwin plays INSERT … SELECT of every expression and argument, passed in every way, into every column")
-	twinSeed   = flag.Uint64("twin.seed", 0, "of TestTwin's sample")
+	twinSeed   = flag.Uint64("twin.seed", 1, "of the samples that are played; 0: another one each time")
 	twinOnly   = flag.String("twin.only", "", "TestTwin plays the cases of this column alone")
 )
 
@@ -358,7 +358,7 @@ func (w *twins) fail(c *twinCase, format string, args ...any) {
 func (w *twins) compare(c *twinCase, column *twinColumn, k int, want, got *reply) {
 	a, b := want.number(), got.number()
 	switch {
-	case (a == 1048 && c.notNull || a == 4025) && b > 1 && b != a:
+	case ((a == 1048 || a == 3673) && c.notNull || a == 4025) && b > 1 && b != a:
 		// The plain driver reports the first row's error, of whatever kind. A
 		// NULL, and what a CHECK does not let in, is one when its row is copied,
 		// after the whole source was staged: another row's error is reported,
