@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Row is a tag's row.
@@ -88,7 +89,15 @@ func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 // Row returns the tag's row without moving it, or *UnknownTagError.
 func (s *AllocStore) Row(ctx context.Context, tag string) (Row, error) {
 	var row Row
-	err := s.db.GetContext(ctx, &row, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag))
+	read := func() error {
+		return s.db.GetContext(ctx, &row, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag))
+	}
+	began, err := time.Now(), read()
+	// On Galera a CREATE TABLE of another node ends what reads the table meanwhile.
+	for n, _ := serverError(err); conflicts[n] && ctx.Err() == nil && time.Since(began) < retryTime; n, _ = serverError(err) {
+		time.Sleep(minRetry)
+		err = read()
+	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return row, &UnknownTagError{Tag: tag, Table: s.table}
 	}
