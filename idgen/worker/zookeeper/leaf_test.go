@@ -132,6 +132,7 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 		}
 	}
 	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
+	time.Sleep(70 * time.Second) // the lease and 60 s, where the other's history is not known yet
 	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
 	if n := k.Status().Worker; n < had {
 		t.Errorf("worker id %d after %d", n, had)
