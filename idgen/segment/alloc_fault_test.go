@@ -226,4 +226,44 @@ func TestAllocStoreFaults(t *testing.T) {
 	}
 }
 
+// Reading a row is tried again after a conflict, as fetching is, and after nothing that stays.
+func TestAllocStoreRowFaults(t *testing.T) {
+	const text = "SELECT biz_tag, max_id, step FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61'"
+	conflict := errors.New("Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction")
+	denied := errors.New("Error 1142 (42000): SELECT command denied")
+	columns := []string{"biz_tag", "max_id", "step"}
+	for name, c := range map[string]struct {
+		script func(sqlmock.Sqlmock)
+		want   string // in the error, "" for none
+	}{
+		"conflict": {func(m sqlmock.Sqlmock) {
+			m.ExpectQuery(text).WillReturnError(conflict)
+			m.ExpectQuery(text).WillReturnRows(sqlmock.NewRows(columns).AddRow("a", 100, 15))
+		}, ""},
+		"no row": {func(m sqlmock.Sqlmock) { m.ExpectQuery(text).WillReturnRows(sqlmock.NewRows(columns)) }, "a"},
+		"denied": {func(m sqlmock.Sqlmock) { m.ExpectQuery(text).WillReturnError(denied) }, "leafsql: read `shop`.`leaf_alloc`: Error 1142"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db, mock, err := sqlmock.New(sqlmock.QueryMatcherOption(sqlmock.QueryMatcherEqual))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer db.Close()
+				c.script(mock)
+				r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").Row(t.Context(), "a")
+				switch _, unknown := errors.AsType[*segment.UnknownTagError](err); {
+				case c.want == "" && (err != nil || r != segment.Row{Tag: "a", MaxID: 100, Step: 15}):
+					t.Error(r, err)
+				case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || unknown != (name == "no row")):
+					t.Error(err)
+				}
+				if err := mock.ExpectationsWereMet(); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
+}
+
 func isExhausted(err error) bool { return errors.Is(err, idgen.ErrExhausted) }

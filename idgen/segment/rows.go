@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // Row is a tag's row.
@@ -86,20 +85,19 @@ func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	return rows, s.failed("read", err)
 }
 
-// Row returns the tag's row without moving it, or *UnknownTagError.
-func (s *AllocStore) Row(ctx context.Context, tag string) (Row, error) {
-	var row Row
-	read := func() error {
-		return s.db.GetContext(ctx, &row, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag))
-	}
-	began, err := time.Now(), read()
-	// On Galera a CREATE TABLE of another node ends what reads the table meanwhile.
-	for n, _ := serverError(err); conflicts[n] && ctx.Err() == nil && time.Since(began) < retryTime; n, _ = serverError(err) {
-		time.Sleep(minRetry)
-		err = read()
-	}
-	if errors.Is(err, sql.ErrNoRows) {
-		return row, &UnknownTagError{Tag: tag, Table: s.table}
+// Row returns the tag's row without moving it, or *UnknownTagError. What passes by itself
+// is tried again, as by Fetch: on Galera a CREATE TABLE of another node ends what reads
+// the table meanwhile.
+func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
+	err = s.retry(ctx, func(c *sql.Conn) error {
+		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
+		if errors.Is(err, sql.ErrNoRows) {
+			return &UnknownTagError{Tag: tag, Table: s.table}
+		}
+		return err
+	})
+	if _, unknown := errors.AsType[*UnknownTagError](err); unknown {
+		return row, err
 	}
 	return row, s.failed("read", err)
 }

@@ -1,12 +1,9 @@
 package workertest
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,20 +49,11 @@ func holding(tb testing.TB, k *worker.Keeper) error {
 // InUse makes a registry one that was used before: the documents of all worker ids are there, and free.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	tb.Helper()
-	cfg.NewRegistry = true
-	k := Keep(tb, open, cfg)
-	src, err := open(tb.Context())
-	if err != nil {
+	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	defer cancel()
+	if err := worker.Prepare(ctx, open, cfg); err != nil {
 		tb.Fatal(err)
 	}
-	if src.Close != nil {
-		defer src.Close()
-	}
-	Eventually(tb, "every slot to be made", func() bool {
-		d, _, err := src.Slots.Get(tb.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cmp.Or(cfg.Workers, 1024)))
-	})
-	k.Close()
 }
 
 // Eventually waits for what is there in a moment.

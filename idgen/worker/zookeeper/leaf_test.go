@@ -117,7 +117,9 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
-	k, err := keepBeside(t, cfg, 80, worker.Config{Workers: 128, Lease: 6 * time.Second})
+	leases := worker.Config{Workers: 128, Lease: 6 * time.Second}
+	workertest.InUse(t, opening(cfg), leases) // or else the next worker id's unknown history would be waited out
+	k, err := keepBeside(t, cfg, 80, leases)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,6 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 		}
 	}
 	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
-	time.Sleep(70 * time.Second) // the lease and 60 s, where the other's history is not known yet
 	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
 	if n := k.Status().Worker; n < had {
 		t.Errorf("worker id %d after %d", n, had)
