@@ -43,7 +43,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/internal/setting"
+	"github.com/leafsql/leafsql/internal/setting"
 )
 
 func init() { worker.Register("etcd", openDSN) }

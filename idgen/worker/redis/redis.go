@@ -47,7 +47,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/internal/setting"
+	"github.com/leafsql/leafsql/internal/setting"
 )
 
 func init() { worker.Register("redis", openDSN) }

@@ -40,7 +40,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/internal/setting"
+	"github.com/leafsql/leafsql/internal/setting"
 )
 
 func init() { worker.Register("zookeeper", openDSN) }

@@ -69,6 +69,16 @@ func (s *Settings) Number(name string) (n int, ok bool) {
 	return int(v), err == nil
 }
 
+// Port is an option that is a port's number, 0 if it is missing.
+func (s *Settings) Port(name string) int {
+	text := s.Text(name)
+	n, err := strconv.ParseUint(cmp.Or(text, "0"), 10, 16)
+	if err != nil || text == "0" {
+		s.fail(name, "a port number")
+	}
+	return int(n)
+}
+
 // TLS is what the options TLS (true, or skip-verify), CA, Cert and Key say, nil if there is to be none. The files are read
 // now: a mistake in them is to be an error at the start.
 func (s *Settings) TLS() *tls.Config {
@@ -76,7 +86,7 @@ func (s *Settings) TLS() *tls.Config {
 	switch mode {
 	case "", "false":
 		if ca+cert+key != "" {
-			s.fail("TLS", "true beside CA, Cert and Key")
+			s.fail("TLS", fmt.Sprintf("true beside leaf%[1]sCA, leaf%[1]sCert and leaf%[1]sKey", s.source))
 		}
 		return nil
 	case "true", "skip-verify":
@@ -95,7 +105,7 @@ func (s *Settings) TLS() *tls.Config {
 	if cert+key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			s.fail("Cert", "a certificate in PEM form that the Key belongs to")
+			s.fail("Cert", fmt.Sprintf("a certificate in PEM form that leaf%sKey belongs to", s.source))
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}
