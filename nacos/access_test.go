@@ -102,7 +102,7 @@ func TestAccess(t *testing.T) {
 			if _, _, err := c.query(t.Context(), "any"); err == nil {
 				t.Error("no TLS, but the server wants it: no error")
 			}
-			c = look(t, s, with(nil))
+			look(t, s, with(nil))
 		})
 	}
 }

@@ -240,9 +240,6 @@ func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	return time.Now()
 }
 
-// now is the keeper's time.
-func (k *Keeper) now() time.Time { return at(k.UnixMilli()) }
-
 // journal is a log to look into.
 type journal struct {
 	mu   sync.Mutex

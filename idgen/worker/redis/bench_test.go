@@ -1,17 +1,14 @@
 package redis
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
-func BenchmarkStart(b *testing.B) {
-	for _, n := range []int{1, 64} {
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			workertest.BenchmarkStart(b, opening(of(redistest.Start(b, redistest.Config{}).Options())), n)
-		})
-	}
+func BenchmarkWorker(b *testing.B) {
+	workertest.Bench(b, func(tb testing.TB) workertest.Fixture {
+		return workertest.Fixture{Open: opening(of(redistest.Start(tb, redistest.Config{}).Options()))}
+	})
 }

@@ -2,9 +2,6 @@ package workertest
 
 import (
 	"context"
-	"log/slog"
-	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -63,37 +60,5 @@ func Eventually(tb testing.TB, what string, ok func() bool) {
 		if time.Now().After(until) {
 			tb.Fatalf("not seen within %v: %s", patience, what)
 		}
-	}
-}
-
-// BenchmarkStart is the time from nothing to a worker id on an empty registry, which it brings into use first: for n keepers
-// that begin at once, each with connections of its own.
-func BenchmarkStart(b *testing.B, open Open, n int) {
-	cfg := worker.Config{Logger: slog.New(slog.DiscardHandler)}
-	InUse(b, open, cfg)
-	var took []time.Duration
-	for b.Loop() {
-		var (
-			wg    sync.WaitGroup
-			each  = make([]time.Duration, n)
-			all   = make([]*worker.Keeper, n)
-			began = time.Now()
-		)
-		for i := range all {
-			wg.Go(func() {
-				all[i] = Keep(b, open, cfg)
-				each[i] = time.Since(began)
-			})
-		}
-		wg.Wait()
-		took = append(took, each...)
-		for _, k := range all {
-			wg.Go(func() { k.Close() })
-		}
-		wg.Wait()
-	}
-	slices.Sort(took)
-	for unit, at := range map[string]int{"ms/p50": len(took) / 2, "ms/p99": len(took) * 99 / 100, "ms/max": len(took) - 1} {
-		b.ReportMetric(float64(took[at].Microseconds())/1000, unit)
 	}
 }
