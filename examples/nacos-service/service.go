@@ -79,9 +79,9 @@ func serve() error {
 	select {
 	case err = <-failed:
 	case <-ctx.Done(): // no more customers, then no more orders, then the worker id
-		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
-		err = errors.Join(registered.end(), server.Shutdown(ctx), db.Close())
+		err = errors.Join(registered.end(ctx), server.Shutdown(ctx), db.Close())
 	}
 	return err
 }
@@ -156,8 +156,19 @@ func (s settings) register(port int) (*registration, error) {
 	return r, nil
 }
 
-func (r *registration) end() error {
-	_, err := r.client.DeregisterInstance(vo.DeregisterInstanceParam{ServiceName: serviceName, Ip: r.host, Port: r.port, Ephemeral: true})
-	r.client.CloseClient()
-	return err
+// end tries until ctx ends: after an outage Nacos may answer already and the
+// client not yet have come back to it.
+func (r *registration) end(ctx context.Context) error {
+	defer r.client.CloseClient()
+	for {
+		_, err := r.client.DeregisterInstance(vo.DeregisterInstanceParam{ServiceName: serviceName, Ip: r.host, Port: r.port, Ephemeral: true})
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }

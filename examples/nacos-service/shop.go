@@ -70,7 +70,7 @@ func (p *process) kill9() {
 // end lets the process finish.
 func (p *process) end() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(15*time.Second, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(45*time.Second, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := p.cmd.Wait(); err != nil {
 		return fmt.Errorf("service %s: %w\n%s", p.Name, err, p.said.Bytes())

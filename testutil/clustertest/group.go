@@ -21,6 +21,7 @@ func GroupReplication(t testing.TB) *Cluster {
 		return mysqltest.Config{Kind: mysqltest.MySQL, Args: []string{
 			fmt.Sprintf("--server-id=%d", i+1), "--report-host=127.0.0.1",
 			"--log-bin=binlog", "--gtid-mode=ON", "--enforce-gtid-consistency=ON",
+			"--super-read-only=ON",                                                            // until it is a member: what a client wrote before would keep a node out
 			"--performance-schema=ON",                                                         // says who is a member
 			"--max-connections=300", "--table-open-cache=200", "--table-definition-cache=400", // and takes memory by these
 			"--plugin-load-add=group_replication.so",
