@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
@@ -30,18 +28,24 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 			return unclear, err
 		}
 	}
+	if err := found.Set.AllStores(); err != nil {
+		return unclear, err
+	}
 	steps, err := prepare(found)
 	if len(steps) == 0 && err == nil {
 		s.Printf("leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n", len(found.Tags))
 		return fine, nil
 	}
-	for _, step := range steps {
-		s.Printf("%s;\n", step)
+	for i, step := range steps {
+		if found.Set.Several() && step.SQL != "" && (i == 0 || steps[i-1].On != step.On) {
+			s.Printf("-- on %s\n", step.On.Label)
+		}
+		s.Printf("%s\n", step)
 		if *dry {
 			continue
 		}
-		if _, err := found.Set.Store.DB.ExecContext(ctx, step); err != nil {
-			return unclear, fmt.Errorf("leafsql: init on %s: %w; nothing after this statement was run, and init can be run again", found.Set.Store.Label, err)
+		if err := step.Run(ctx); err != nil {
+			return unclear, fmt.Errorf("leafsql: init on %s: %s; nothing after this was run, and init can be run again", step.On.Label, strings.TrimPrefix(err.Error(), "leafsql: "))
 		}
 	}
 	switch {
@@ -59,15 +63,16 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	return fine, nil
 }
 
-// prepare is the SQL after which every tag has a row above all keys. With an error,
-// which names tables for which that cannot be said, it is for the others.
-func prepare(found *survey.Survey) (steps []string, err error) {
-	store := found.Set.Store
+// prepare is after what every tag has a row above all keys, and worker ids their table.
+// With an error, which names tables for which that cannot be said, it is for the others.
+func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	if first := found.Shards[0].Config; first.Auto && len(found.Rows) == 0 {
 		return nil, errors.New("leafsql: leafTables=auto means the tables that have a row in leaf_alloc, and there is none; name the tables, for example leafTables=orders,users, here alone")
 	}
-	if found.Alloc.Denied {
-		return nil, fmt.Errorf("leafsql: this user may not read %s; leafsql check says which rights it lacks", store.Name())
+	for i, store := range found.Set.Stores {
+		if found.Allocs[i].Denied {
+			return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
+		}
 	}
 	var errs []error
 	for _, shard := range found.Shards {
@@ -86,13 +91,16 @@ func prepare(found *survey.Survey) (steps []string, err error) {
 		case err != nil:
 			errs = append(errs, err)
 		case tag.Row == nil:
-			steps = append(steps, survey.AddRow(store, tag.Name, start, survey.Step))
+			steps = append(steps, found.AddRow(tag.Name, start))
 		default:
-			steps = append(steps, survey.RaiseRow(store, tag.Row.Tag, start))
+			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
 	}
-	if !found.Alloc.Exists && len(steps) > 0 {
-		steps = slices.Insert(steps, 0, segment.CreateTable(store.Database+"."+store.Table))
+	if len(steps) > 0 {
+		steps = append(found.CreateAllocs(), steps...)
+	}
+	if found.Leases != nil && !found.Leases.Exists {
+		steps = append(steps, found.Leases.Create())
 	}
 	return steps, errors.Join(errs...)
 }

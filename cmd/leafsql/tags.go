@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -26,26 +27,44 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, err
 	}
 	defer set.Close()
-	var before []survey.Row
+	before := make([][]survey.Row, len(set.Stores))
 	for at := time.Now(); ; {
-		rows, err := readTags(ctx, set.Store)
-		switch {
-		case ctx.Err() != nil && *watch:
-			return fine, nil // interrupted, as is usual
-		case err != nil:
-			return unclear, err
-		}
 		now := time.Now()
-		tags := check.TagsOf(rows, check.Rates(before, rows, now.Sub(at)))
+		all := []storeTag{}
+		status, failed := fine, error(nil)
+		for i, store := range set.Stores {
+			rows, err := readTags(ctx, store)
+			switch {
+			case ctx.Err() != nil && *watch:
+				return fine, nil // interrupted, as is usual
+			case err != nil && !set.Several():
+				return unclear, err
+			case err != nil:
+				status, failed = unclear, errors.Join(failed, err)
+				continue
+			}
+			for _, tag := range check.TagsOf(rows, check.Rates(before[i], rows, now.Sub(at))) {
+				of := storeTag{Tag: tag}
+				if set.Several() {
+					of.Store = store.Label
+				}
+				all = append(all, of)
+			}
+			before[i] = rows
+		}
+		var err error
 		if f.json {
-			err = s.JSON(tags)
+			err = s.JSON(all)
 		} else {
-			printTags(s, tags, *watch)
+			printTags(s, all, *watch, set.Several())
+		}
+		if failed != nil {
+			fmt.Fprintln(s.Err, failed)
 		}
 		if err != nil || !*watch {
-			return fine, err
+			return status, err
 		}
-		before, at = rows, now
+		at = now
 		select {
 		case <-ctx.Done():
 		case <-time.After(*every):
@@ -53,8 +72,21 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 }
 
+// A storeTag is a row of one store.
+type storeTag struct {
+	Store string `json:"store,omitempty"` // where there are several
+	check.Tag
+}
+
 // readTags reads leaf_alloc; Java Leaf's older tables do not note when a row changed.
 func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error) {
+	if store.Away != nil { // it may be back
+		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		if err := store.DB.PingContext(ctx); err != nil {
+			return nil, store.Away
+		}
+	}
 	rows, err := survey.ReadRows(ctx, store, "update_time")
 	if databases.IsError(err, databases.ErrUnknownColumn) {
 		rows, err = survey.ReadRows(ctx, store, "NULL")
@@ -62,17 +94,24 @@ func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error)
 	return rows, err
 }
 
-func printTags(s *screen.Screen, tags []check.Tag, watch bool) {
+func printTags(s *screen.Screen, tags []storeTag, watch, several bool) {
 	names := []string{"TAG", "NEXT ID", "STEP", "LAST FETCH"}
+	if several {
+		names = append([]string{"STORE"}, names...)
+	}
 	if watch {
 		names = append(names, "IDS/S")
 		s.Clear()
 	}
 	var rows [][]string
 	for _, tag := range tags {
-		row := []string{tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
+		row := []string{tag.Tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
 		if tag.Updated != nil {
 			row[3] = tag.Updated.Format(time.RFC3339)
+		}
+		if several { // whose steps are in their descriptions
+			row = append([]string{tag.Store}, row...)
+			row[3] = screen.Unknown
 		}
 		switch {
 		case watch && tag.Rate != nil:

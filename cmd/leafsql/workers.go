@@ -1,8 +1,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	_ "github.com/leafsql/leafsql/idgen/worker/etcd" // sources of worker ids
@@ -46,30 +47,13 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	if err != nil {
 		return unclear, err
 	}
-	if cfg.Worker == "" {
-		return unclear, errors.New("leafsql: the DSN has no leafWorker; give the one of a program that makes snowflakes")
-	}
 	layout := snowflake.Leaf
 	if cfg.Snowflake != "" {
 		if layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
 			return unclear, err
 		}
 	}
-	open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)
-	if err != nil {
-		return unclear, err
-	}
-	src, err := open(ctx)
-	if err != nil {
-		return unclear, err
-	}
-	if src.Close != nil {
-		defer src.Close()
-	}
-	if src.Slots == nil {
-		return unclear, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; it is whoever was given it", src.Name)
-	}
-	holders, free, err := held(ctx, s, src, layout.Workers())
+	name, holders, free, err := read(ctx, f, cfg, layout.Workers())
 	switch {
 	case err != nil:
 		return unclear, err
@@ -85,8 +69,64 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		rows = append(rows, []string{strconv.Itoa(h.Worker), h.Owner, until})
 	}
 	s.Table([]string{"WORKER", "OWNER", "UNTIL"}, rows)
-	s.Printf("\n%s: %d of %d worker ids are free\n", screen.Plain(src.Name), free, layout.Workers())
+	s.Printf("\n%s: %d of %d worker ids are free\n", screen.Plain(name), free, layout.Workers())
 	return fine, nil
+}
+
+// read asks the source that the DSN names.
+func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
+	if name, _, err := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); err == nil && name == "mysql" {
+		return leased(ctx, f, workers)
+	}
+	open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	src, err := open(ctx)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	if src.Close != nil {
+		defer src.Close()
+	}
+	if src.Slots == nil {
+		return "", nil, 0, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; it is whoever was given it", src.Name)
+	}
+	holders, free, err = held(ctx, f.screen, src, workers)
+	return src.Name, holders, free, err
+}
+
+// leased reads the table beside leaf_alloc, which is the default source.
+func leased(ctx context.Context, f *flags, workers int) (name string, holders []holder, free int, err error) {
+	set, err := databases.Open(ctx, f.dsn, f.shards)
+	if err != nil {
+		return "", nil, 0, err
+	}
+	defer set.Close()
+	table := set.Store.Workers()
+	if table.Away != nil {
+		return "", nil, 0, table.Away
+	}
+	name = table.Label + ", table " + table.Plain()
+	holders = []holder{}
+	err = table.Each(ctx, func(scan func(...any) error) error {
+		var h holder
+		var until int64
+		err := scan(&h.Worker, &h.Owner, &until)
+		h.Until = time.UnixMilli(until).UTC()
+		h.Over = h.Until.Before(time.Now())
+		holders = append(holders, h)
+		return err
+	}, "SELECT worker_id, owner, hw FROM "+table.Name()+" WHERE worker_id BETWEEN 0 AND ? AND free = 0 ORDER BY worker_id", workers-1)
+	switch {
+	case databases.IsError(err, databases.ErrNoSuchTable):
+		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.Plain())
+	case databases.Denied(err):
+		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
+	case err != nil:
+		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said", name, err)
+	}
+	return name, holders, workers - len(holders), err
 }
 
 // held reads all worker ids' documents.

@@ -3,11 +3,18 @@
 package main
 
 import (
+	"database/sql"
+	"net/url"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -51,9 +58,102 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
+// TestDefaultWorkers: leaf_worker, the default source of worker ids, is looked after like
+// leaf_alloc: check misses it, init creates it, workers reads it, and the SQL of a finding
+// mends it.
+func TestDefaultWorkers(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
+		leaf := dsn + "?leafTables=events:id:snowflake"
+		if status, _, errs := leafsql(t.Context(), "workers", "-dsn", leaf); status != unclear || !strings.Contains(errs, "leafsql init creates it") {
+			t.Errorf("without the table: %d %s", status, errs)
+		}
+		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", leaf)); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
+			t.Errorf("without the table check finds %v", got)
+		}
+		if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf+"&leafCreate=true")); !slices.Equal(got, []string{"leases-missing leaf_worker"}) {
+			t.Errorf("with leafCreate check finds %v", got)
+		}
+		planned := mustRun(t, mend, "init", "-dsn", leaf, "-dry-run")
+		if strings.Count(planned, "CREATE TABLE") != 1 || !strings.Contains(planned, "`leaf_worker`") {
+			t.Errorf("planned is\n%s", planned)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 1 {
+			t.Fatalf("a dry run left %d tables", n)
+		}
+		if done := mustRun(t, fine, "init", "-dsn", leaf); !strings.HasPrefix(done, planned) {
+			t.Errorf("planned\n%sdone\n%s", planned, done)
+		}
+		if out := mustRun(t, fine, "init", "-dsn", leaf); !strings.Contains(out, "nothing to do") {
+			t.Error(out)
+		}
+		if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+			t.Errorf("after init check finds %v", got)
+		}
+		if got := jsonOf[[]holder](t, fine, "workers", "-dsn", leaf); len(got) != 0 {
+			t.Errorf("of an empty table %+v", got)
+		}
+
+		filled, err := sql.Open("mysql-leaf", leaf+"&leafNewRegistry=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer filled.Close()
+		exec(t, filled, "INSERT INTO events (a) VALUES (1)")
+		id := number(t, db, "SELECT id FROM events")
+		for _, dsn := range []string{leaf, dsn, dsn + "?leafWorker=mysql()", dsn + "?leafStore=" + url.QueryEscape(dsn)} {
+			got := jsonOf[[]holder](t, fine, "workers", "-dsn", dsn)
+			if len(got) != 1 || int64(got[0].Worker) != id>>12&1023 || got[0].Over || !strings.Contains(got[0].Owner, strconv.Itoa(os.Getpid())) || time.Until(got[0].Until) > 2*time.Minute {
+				t.Errorf("%s: %+v for the id %d", dsn, got, id)
+			}
+		}
+		if out := mustRun(t, fine, "workers", "-dsn", leaf); !strings.Contains(out, "1023 of 1024 worker ids are free") || !strings.Contains(out, "leaf_worker") {
+			t.Error(out)
+		}
+		filled.Close()
+		if got := jsonOf[[]holder](t, fine, "workers", "-dsn", leaf); len(got) != 0 {
+			t.Errorf("given back, it is still of %+v", got)
+		}
+	})
+}
+
+// TestDefaultWorkersRights: what a user lacks on leaf_worker is found, whether the table is
+// there or not, and the SQL of the finding gives it.
+func TestDefaultWorkersRights(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := database(dsn)
+		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",
+			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
+			"GRANT SELECT, INSERT ON "+name+".events TO "+name+"@'%'", "GRANT CREATE TEMPORARY TABLES ON "+name+".* TO "+name+"@'%'")
+		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
+		leaf := as(dsn, name, "Secret-9.word") + "?leafTables=events:id:snowflake"
+		mended := func(want string) {
+			t.Helper()
+			report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+			f := report.Findings[0]
+			if f.Code != "rights" || !strings.Contains(f.Message, want) {
+				t.Fatalf("%+v", report.Findings)
+			}
+			exec(t, db, f.SQL...)
+			if got := found(jsonOf[check.Report](t, unclear, "check", "-dsn", leaf)); !slices.Equal(got, []string{"hidden"}) {
+				t.Errorf("with the rights there is %v", got)
+			}
+		}
+		mended("SELECT and INSERT and UPDATE on leaf_worker")
+		exec(t, db, "REVOKE UPDATE ON "+name+".leaf_worker FROM "+name+"@'%'")
+		mended("lacks UPDATE on leaf_worker")
+		filled, err := sql.Open("mysql-leaf", leaf+"&leafNewRegistry=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer filled.Close()
+		exec(t, filled, "INSERT INTO events (a) VALUES (1)")
+	})
+}
+
 func TestWorkersRefuses(t *testing.T) {
 	for parameters, want := range map[string]string{
-		"":                                     "no leafWorker",
+		"leafWorker=mysql(":                    "name(address)",
 		"leafWorker=static(7)":                 "no registry",
 		"leafWorker=nosuch(x)":                 "registered are",
 		"leafWorker=static(7)&leafSnowflake=1": "layout",

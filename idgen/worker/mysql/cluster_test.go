@@ -58,7 +58,7 @@ func onCluster(t *testing.T, c *clustertest.Cluster, identity string) {
 		table := fmt.Sprintf("kit%d", parts.Add(1))
 		if db, src, err := open(0, table); err != nil {
 			t.Fatal(err)
-		} else if _, err := db.Exec(src.Slots.(*slots).definition()); err != nil {
+		} else if _, err := db.Exec(createTable(src.Slots.(*slots).table)); err != nil {
 			t.Fatal(err)
 		} else {
 			db.Close()

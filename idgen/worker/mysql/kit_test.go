@@ -125,7 +125,7 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 	}
 	defer rows.Close()
 	s := &slots{table: quoteTable(table)}
-	statements := []string{"USE leases", s.definition(), "DELETE FROM " + table}
+	statements := []string{"USE leases", createTable(s.table), "DELETE FROM " + table}
 	for rows.Next() {
 		var (
 			slot int

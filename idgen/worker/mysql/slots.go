@@ -24,9 +24,12 @@ type slots struct {
 	turn chan struct{}
 }
 
-// definition creates the table.
-func (s *slots) definition() string {
-	return "CREATE TABLE IF NOT EXISTS " + s.table + ` (
+// CreateTable is the SQL that creates the table where it is missing, for who does it
+// beforehand. The name is as in [Config].
+func CreateTable(table string) string { return createTable(quoteTable(table)) }
+
+func createTable(quoted string) string {
+	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
   worker_id int NOT NULL,
   nonce varchar(64) NOT NULL,
   hw bigint unsigned NOT NULL,
@@ -48,7 +51,7 @@ func (s *slots) withTable(ctx context.Context, do func() error) error {
 	}
 	err := do()
 	if s.create && isServerError(err, errNoTable) {
-		if _, err = s.db.ExecContext(ctx, s.definition()); err == nil {
+		if _, err = s.db.ExecContext(ctx, createTable(s.table)); err == nil {
 			err = do()
 		}
 	}

@@ -31,7 +31,8 @@ type Options struct {
 // A Report is what a check found.
 type Report struct {
 	Time     time.Time `json:"time"`
-	Store    Place     `json:"store"`
+	Store    Place     `json:"store"`            // of leaf_alloc; the first, where there are several
+	Stores   []Place   `json:"stores,omitempty"` // all of them, where there are several
 	Shards   []Place   `json:"shards"`
 	Tables   []Table   `json:"tables"`
 	Tags     []Tag     `json:"tags"` // all rows of leaf_alloc
@@ -113,8 +114,13 @@ func (c *checker) report() *Report {
 	store := c.Set.Store
 	r := &Report{
 		Time:   time.Now().UTC().Truncate(time.Millisecond),
-		Store:  Place{store.Label, store.Version, store.Database + "." + store.Table},
+		Store:  Place{store.Label, store.Version, store.Plain()},
 		Tables: []Table{}, Findings: c.findings,
+	}
+	if c.Set.Several() {
+		for _, s := range c.Set.Stores {
+			r.Stores = append(r.Stores, Place{s.Label, s.Version, s.Plain()})
+		}
 	}
 	if r.Findings == nil {
 		r.Findings = []Finding{}
@@ -218,8 +224,11 @@ func (c *checker) servers(ctx context.Context) error {
 		}
 		c.sameWorkers(shard)
 	}
-	if store := c.Set.Store; !seen[store.ID] {
-		c.readOnly(store.Label, store.ReadOnly())
+	for _, store := range c.Set.Stores {
+		if store.Away == nil && !seen[store.ID] {
+			seen[store.ID] = true
+			c.readOnly(store.Label, store.ReadOnly())
+		}
 	}
 	return nil
 }
@@ -244,16 +253,13 @@ func (c *checker) strictness(label, mode string) {
 
 // sameStore holds the leaf_alloc that a shard's own DSN names against the set's.
 func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
-	other, err := c.Set.OtherStore(ctx, shard.Shard)
-	if err != nil || other == nil {
+	theirs, ours, err := c.Set.OtherStore(ctx, shard.Shard)
+	if err != nil || theirs == "" {
 		return err
 	}
-	if other.Server != shard.Server {
-		defer other.DB.Close()
-	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
-		Message: sprint("This shard's ids come from %s on %s, the first one's from %s on %s: both give the same ids.", other.Name(), other.Label, c.Set.Store.Name(), c.Set.Store.Label),
-		Fix:     "give every shard's DSN the same leafStore and leafAllocTable"})
+		Message: sprint("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
+		Fix:     "give every shard's DSN the same leafStore, with the same stores in the same order, and the same leafAllocTable"})
 	return nil
 }
 

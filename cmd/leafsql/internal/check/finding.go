@@ -3,6 +3,8 @@ package check
 import (
 	"cmp"
 	"slices"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
 // A Severity says what a finding asks for.
@@ -27,13 +29,28 @@ type Finding struct {
 	SQL      []string `json:"sql,omitempty"` // what mends it
 }
 
+// by adds the SQL of a change, or where that is more than SQL says, who makes it.
+func (f *Finding) by(change survey.Change) {
+	if change.SQL != "" {
+		f.SQL = append(f.SQL, change.SQL)
+		return
+	}
+	way := "leafsql init writes it in all stores"
+	if f.Fix != "" {
+		way += "; " + f.Fix
+	}
+	f.Fix = way
+}
+
 // codes are all findings there are, in the order in which they are told: what mends one
 // may need those before it mended.
 var codes = []string{
 	"read-only",          // the server takes no writes
 	"stores-differ",      // shards take ids from different places
 	"workers-differ",     // shards take worker ids from different places
+	"store-away",         // one of several stores does not answer
 	"alloc-missing",      // there is no leaf_alloc
+	"leases-missing",     // there is no leaf_worker
 	"row-broken",         // a row cannot give ids
 	"alloc-key",          // leaf_alloc can hold a tag twice
 	"alloc-column",       // a column of leaf_alloc is not as Leaf's

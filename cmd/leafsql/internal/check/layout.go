@@ -8,28 +8,44 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 // layout judges how leaf_alloc is made.
 func (c *checker) layout(context.Context) error {
-	store, alloc := c.Set.Store, c.Alloc
+	for i, store := range c.Set.Stores {
+		if store.Away != nil {
+			c.add(Finding{Code: "store-away", Severity: Error, Server: store.Label,
+				Message: "This store of leafStore does not answer: ids come from the others (" + plain(store.Away) + ").",
+				Fix:     "bring it back; if its rows are lost, bring it back empty"})
+			continue
+		}
+		c.store(store, c.Allocs[i])
+	}
+	return nil
+}
+
+func plain(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }
+
+// store judges one leaf_alloc.
+func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 	here := func(code string, severity Severity, message string, sql ...string) Finding {
 		return Finding{Code: code, Severity: severity, Server: store.Label, Table: store.Database + "." + store.Table, Message: message, SQL: sql}
 	}
 	alter := "ALTER TABLE " + store.Name() + " "
 	if !alloc.Exists {
 		if !c.takesSegments() {
-			return nil
+			return
 		}
-		f := here("alloc-missing", Error, "There is no such table to take ids from.", segment.CreateTable(store.Database+"."+store.Table))
+		f := here("alloc-missing", Error, "There is no such table to take ids from.", segment.CreateTable(store.Plain()))
 		f.Fix = "leafsql init creates it, with the rows"
 		c.add(f)
-		return nil
+		return
 	}
 	if alloc.Denied {
-		return nil // found by rights
+		return // found by rights
 	}
 	if !alloc.Unique {
 		sql := alter + "ADD PRIMARY KEY (biz_tag)"
@@ -41,7 +57,7 @@ func (c *checker) layout(context.Context) error {
 	if e := strings.ToLower(alloc.Engine); e != "" && e != "innodb" {
 		c.add(here("alloc-engine", Error, "Its engine is "+alloc.Engine+", which can lose a range that was handed out when the server crashes.", alter+"ENGINE = InnoDB"))
 	}
-	c.columns(here, alter)
+	c.columns(alloc, here, alter)
 	if len(alloc.Triggers) > 0 {
 		f := here("alloc-trigger", Warning, "Triggers stand on it ("+strings.Join(alloc.Triggers, ", ")+"): every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it.")
 		f.Fix = "drop them, if nothing else needs them"
@@ -50,8 +66,7 @@ func (c *checker) layout(context.Context) error {
 		}
 		c.add(f)
 	}
-	c.durability(here)
-	return nil
+	c.durability(store, here)
 }
 
 // takesSegments reports whether any table takes ids from leaf_alloc, or would if it
@@ -61,7 +76,7 @@ func (c *checker) takesSegments() bool {
 }
 
 // columns judges leaf_alloc's columns against Leaf's.
-func (c *checker) columns(here func(string, Severity, string, ...string) Finding, alter string) {
+func (c *checker) columns(alloc survey.Alloc, here func(string, Severity, string, ...string) Finding, alter string) {
 	longest := 128
 	for _, tag := range c.Tags {
 		longest = max(longest, utf8.RuneCountInString(tag.Name))
@@ -76,7 +91,7 @@ func (c *checker) columns(here func(string, Severity, string, ...string) Finding
 			return !col.Nullable && (strings.HasPrefix(col.Type, "int") || strings.HasPrefix(col.Type, "bigint"))
 		}},
 	} {
-		col, ok := c.Alloc.Columns[want.name]
+		col, ok := alloc.Columns[want.name]
 		switch {
 		case !ok:
 			c.add(here("alloc-column", Error, "It has no column "+want.name+".", alter+"ADD COLUMN "+want.name+" "+want.def))
@@ -88,7 +103,7 @@ func (c *checker) columns(here func(string, Severity, string, ...string) Finding
 			c.add(here("alloc-column", Error, sprint("Its column %s is of type %s%s.", want.name, col.Type, null), alter+"MODIFY COLUMN "+want.name+" "+want.def))
 		}
 	}
-	updated, ok := c.Alloc.Columns["update_time"]
+	updated, ok := alloc.Columns["update_time"]
 	if !ok || !strings.Contains(updated.Extra, "on update") {
 		verb := "ADD"
 		if ok {
@@ -116,8 +131,7 @@ func (c *checker) holdsTags(col survey.Column) bool {
 
 // durability judges a leaf_alloc on another server than the rows: a fetch that a power
 // cut takes back there goes out again, while the rows with its ids are still here.
-func (c *checker) durability(here func(string, Severity, string, ...string) Finding) {
-	store := c.Set.Store
+func (c *checker) durability(store *databases.Store, here func(string, Severity, string, ...string) Finding) {
 	if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID }) {
 		return
 	}

@@ -8,12 +8,20 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 // rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
 // rights of what it explains.
 func (c *checker) rights(ctx context.Context) error {
-	if err := c.allocRights(ctx); err != nil {
+	for i, store := range c.Set.Stores {
+		if store.Away == nil && c.Allocs[i].Exists && c.takesSegments() {
+			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", segment.CreateTable(store.Plain()), c.allocTries(store)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := c.leases(ctx); err != nil {
 		return err
 	}
 	asked := make(map[string]bool)
@@ -40,26 +48,55 @@ func (c *checker) rights(ctx context.Context) error {
 	return nil
 }
 
-// allocRights tries what a fetch, and leafCreate, do to leaf_alloc.
-func (c *checker) allocRights(ctx context.Context) error {
-	if !c.Alloc.Exists || !c.takesSegments() {
-		return nil
-	}
-	store := c.Set.Store
-	user, err := store.User(ctx)
-	if err != nil {
-		return err
-	}
-	tries := []struct{ right, text string }{
+// A try is a right, and a statement that needs it.
+type try struct{ right, text string }
+
+// allocTries are what a fetch, and leafCreate, do to leaf_alloc.
+func (c *checker) allocTries(store *databases.Store) []try {
+	tries := []try{
 		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.Name() + " WHERE biz_tag = ''"},
 		{"UPDATE", "EXPLAIN UPDATE " + store.Name() + " SET max_id = 1 WHERE biz_tag = ''"},
 	}
 	if c.createsRows() {
-		tries = append(tries, struct{ right, text string }{"INSERT", "EXPLAIN INSERT INTO " + store.Name() + " (biz_tag, max_id, step) VALUES ('', 1, 1)"})
+		tries = append(tries, try{"INSERT", "EXPLAIN INSERT INTO " + store.Name() + " (biz_tag, max_id, step) VALUES ('', 1, 1)"})
+	}
+	return tries
+}
+
+// leases judges the table of worker ids.
+func (c *checker) leases(ctx context.Context) error {
+	l := c.Leases
+	if l == nil {
+		return nil
+	}
+	if !l.Exists {
+		f := Finding{Code: "leases-missing", Severity: Error, Server: l.Table.Label, Table: l.Table.Plain(),
+			Message: "There is no such table to lease worker ids from: no snowflakes can be had.",
+			Fix:     "leafsql init creates it", SQL: []string{l.Create().SQL}}
+		if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return !s.Config.Create }) {
+			f.Severity, f.Message, f.Fix = Note, "No such table yet: leafCreate=true creates it when the first snowflake is drawn.", ""
+		}
+		c.add(f)
+		return nil
+	}
+	name := l.Table.Name()
+	return c.tableRights(ctx, l.Table, l.Denied, "leaf_worker: no snowflakes can be had", l.Create().SQL, []try{
+		{"SELECT", "EXPLAIN SELECT nonce, hw, free, owner, registry FROM " + name + " WHERE worker_id = 0"},
+		{"INSERT", "EXPLAIN INSERT INTO " + name + " (worker_id, nonce, hw, free, owner, registry) VALUES (0, '', 0, 0, '', '')"},
+		{"UPDATE", "EXPLAIN UPDATE " + name + " SET hw = 0 WHERE worker_id = 0"},
+	})
+}
+
+// tableRights tries what is done to a table. One that may not be read may not be there
+// either, and then no right on it can be granted.
+func (c *checker) tableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []try) error {
+	user, err := table.User(ctx)
+	if err != nil {
+		return err
 	}
 	var lacking []string
 	for _, try := range tries {
-		rows, err := store.DB.QueryContext(ctx, try.text)
+		rows, err := table.DB.QueryContext(ctx, try.text)
 		if err == nil {
 			rows.Close()
 		}
@@ -67,11 +104,17 @@ func (c *checker) allocRights(ctx context.Context) error {
 			lacking = append(lacking, try.right)
 		}
 	}
-	if len(lacking) > 0 {
-		c.add(Finding{Code: "rights", Severity: Error, Server: store.Label, Table: store.Database + "." + store.Table,
-			Message: "This user lacks " + strings.Join(lacking, " and ") + " on leaf_alloc: no ids can be had.",
-			SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + store.Name() + " TO " + user}})
+	if len(lacking) == 0 {
+		return nil
 	}
+	f := Finding{Code: "rights", Severity: Error, Server: table.Label, Table: table.Plain(),
+		Message: "This user lacks " + strings.Join(lacking, " and ") + " on " + what + ".",
+		SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + table.Name() + " TO " + user}}
+	if denied {
+		f.SQL = append([]string{create}, f.SQL...)
+		f.Fix = "the table is created where it is missing, which this user is not told"
+	}
+	c.add(f)
 	return nil
 }
 

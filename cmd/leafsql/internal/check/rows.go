@@ -11,7 +11,7 @@ import (
 
 // rows judges leaf_alloc's rows against the keys in use.
 func (c *checker) rows(context.Context) error {
-	if !c.Alloc.Exists || c.Alloc.Denied {
+	if !c.Readable() {
 		return nil
 	}
 	store := c.Set.Store
@@ -44,19 +44,21 @@ func (c *checker) rows(context.Context) error {
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {
-				f.SQL = []string{survey.AddRow(store, tag.Name, start, survey.Step)}
+				f.by(c.AddRow(tag.Name, start))
 			}
 			c.add(f)
 			continue
 		}
-		c.broken(row, tag)
+		if !c.Set.Several() { // whose rows no SQL mends
+			c.broken(row, tag)
+		}
 		if highest, t := tag.Highest(); tag.TooLow() {
 			f := here("row-too-low", Error, sprint("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {
-				f.SQL = []string{survey.RaiseRow(store, row.Tag, start)}
 				f.Fix = "restart processes that hold a range below, so that they fetch another"
+				f.by(c.RaiseRow(row.Tag, start))
 			}
 			c.add(f)
 		}
@@ -66,7 +68,7 @@ func (c *checker) rows(context.Context) error {
 
 // createsRows reports whether the driver adds missing rows itself.
 func (c *checker) createsRows() bool {
-	return !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
+	return !c.Set.Several() && !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
 		return !s.Config.Create || s.ID != c.Set.Store.ID || s.Database != c.Set.Store.Database
 	})
 }

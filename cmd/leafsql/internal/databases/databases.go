@@ -14,6 +14,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -21,14 +22,41 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // A Set is the databases that one leaf_alloc feeds.
 type Set struct {
 	Shards []*Shard // the first is the one of -dsn
-	Store  *Store
+	Store  *Store   // the first of Stores
+	Stores []*Store // one leaf_alloc, or several that share the ids
+}
+
+// Several reports whether the ids come from several leaf_alloc (leafStore=A|B|C).
+func (s *Set) Several() bool { return len(s.Stores) > 1 }
+
+// Interleaved is what several stores are together.
+func (s *Set) Interleaved() *segment.Interleaved {
+	all := lo.Map(s.Stores, func(o *Store, _ int) *segment.AllocStore {
+		return segment.NewAllocStore(sqlx.NewDb(o.DB, "mysql"), o.Plain())
+	})
+	return segment.NewInterleaved(all, &segment.InterleavedOptions{Logger: slog.New(slog.DiscardHandler)})
+}
+
+// AllStores is an error where a store does not answer: what is written has to be written
+// to all of them.
+func (s *Set) AllStores() error {
+	for _, store := range s.Stores {
+		if store.Away != nil {
+			return fmt.Errorf("%w; all stores of leafStore have to answer for this", store.Away)
+		}
+	}
+	return nil
 }
 
 // A Shard is one database with tables that get ids.
@@ -42,6 +70,23 @@ type Shard struct {
 type Store struct {
 	*Server
 	Database, Table string
+	Away            error // that it does not answer; of one store alone Open fails with it
+}
+
+// Plain is the table's name without quotes, db.table.
+func (s *Store) Plain() string { return s.Database + "." + s.Table }
+
+// Workers is the table of worker ids beside it.
+func (s *Store) Workers() *Store { return &Store{s.Server, s.Database, "leaf_worker", s.Away} }
+
+// LeasesHere reports whether the worker ids of the shard's snowflakes come from the table
+// beside leaf_alloc: leafWorker=mysql(), which is the default.
+func (s *Shard) LeasesHere() bool {
+	if s.Config.Worker == "" {
+		return slices.ContainsFunc(s.Config.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })
+	}
+	name, _, _ := worker.ParseSpec(s.Config.Worker)
+	return name == "mysql"
 }
 
 // Name is the table's, as SQL writes it on any connection of the server.
@@ -94,7 +139,9 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		}
 		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, Own: own})
 	}
-	set.Store, err = openStore(ctx, set.Shards[0])
+	if set.Stores, err = openStores(ctx, set.Shards[0]); err == nil {
+		set.Store = set.Stores[0]
+	}
 	return set, err
 }
 
@@ -125,45 +172,89 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// OtherStore opens the leaf_alloc that a shard's own DSN names, nil where that is
-// the set's.
-func (s *Set) OtherStore(ctx context.Context, shard *Shard) (*Store, error) {
+// OtherStore finds where the leaf_alloc that a shard's own DSN names is not the set's:
+// the first one that differs, or is missing or too many. Both are "" where all are the same.
+func (s *Set) OtherStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
 	if !shard.Own || shard == s.Shards[0] {
-		return nil, nil
+		return "", "", nil
 	}
-	other, err := openStore(ctx, shard)
+	others, err := openStores(ctx, shard)
 	if err != nil {
-		return nil, err
+		return "", "", err
 	}
-	if other.ID == s.Store.ID && other.Database == s.Store.Database && other.Table == s.Store.Table {
-		if other.Server != shard.Server {
-			other.DB.Close()
+	defer closeStores(others, shard.Server)
+	where := func(stores []*Store, i int) string {
+		if i >= len(stores) {
+			return "no store more"
 		}
-		return nil, nil
+		return stores[i].Name() + " on " + stores[i].Label
 	}
-	return other, nil
+	for i := range max(len(others), len(s.Stores)) {
+		if i < len(others) && i < len(s.Stores) && others[i].same(s.Stores[i]) {
+			continue
+		}
+		return where(others, i), where(s.Stores, i), nil
+	}
+	return "", "", nil
 }
 
-// openStore opens the leaf_alloc of a shard's DSN.
-func openStore(ctx context.Context, shard *Shard) (*Store, error) {
-	store := &Store{Server: shard.Server, Database: shard.Database, Table: shard.Config.AllocTable}
-	if shard.Config.Store != "" {
-		cfg, err := Parse(shard.Config.Store)
+// same reports whether two stores are one; of one that is away only its address tells.
+func (s *Store) same(o *Store) bool {
+	if s.Database != o.Database || s.Table != o.Table {
+		return false
+	}
+	if s.Away != nil || o.Away != nil {
+		return s.Label == o.Label
+	}
+	return s.ID == o.ID
+}
+
+// openStores opens each leaf_alloc of a shard's DSN. Of several, one may be away.
+func openStores(ctx context.Context, shard *Shard) (stores []*Store, err error) {
+	defer func() {
 		if err != nil {
-			return nil, err
+			closeStores(stores, shard.Server)
 		}
-		if store.Server, err = connect(ctx, cfg.MySQL); err != nil {
-			return nil, err
+	}()
+	dsns := strings.Split(shard.Config.Store, "|")
+	away := 0
+	for _, dsn := range dsns {
+		store := &Store{Server: shard.Server, Database: shard.Database, Table: shard.Config.AllocTable}
+		if dsn != "" {
+			cfg, err := Parse(dsn)
+			if err != nil {
+				return stores, err
+			}
+			store.Server, store.Away = connect(ctx, cfg.MySQL)
+			if store.Away != nil {
+				if away++; away == len(dsns) {
+					return stores, store.Away
+				}
+				store.Server = &Server{Label: Label(cfg.MySQL), Database: cfg.MySQL.DBName}
+				if store.DB, err = open(cfg.MySQL, session); err != nil {
+					return stores, err
+				}
+			}
+			store.Database = store.Server.Database
 		}
-		store.Database = store.Server.Database
+		stores = append(stores, store)
+		if db, table, ok := strings.Cut(store.Table, "."); ok {
+			store.Database, store.Table = db, table
+		}
+		if store.Database == "" {
+			return stores, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
+		}
 	}
-	if db, table, ok := strings.Cut(store.Table, "."); ok {
-		store.Database, store.Table = db, table
+	return stores, nil
+}
+
+// closeStores closes those that have a pool of their own.
+func closeStores(stores []*Store, shards *Server) {
+	for _, store := range stores {
+		if store.Server != shards {
+			store.DB.Close()
+		}
 	}
-	if store.Database == "" {
-		return nil, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
-	}
-	return store, nil
 }
 
 // Close closes all connections.
@@ -171,8 +262,8 @@ func (s *Set) Close() {
 	for _, shard := range s.Shards {
 		shard.DB.Close()
 	}
-	if s.Store != nil {
-		s.Store.DB.Close()
+	for _, store := range s.Stores {
+		store.DB.Close()
 	}
 }
 
@@ -323,14 +414,15 @@ func IsError(err error, numbers ...uint16) bool {
 
 // Numbers of the server's errors that mean something here.
 const (
-	ErrDatabaseDenied = 1044
-	ErrUnknownColumn  = 1054
-	ErrTableDenied    = 1142
-	ErrColumnDenied   = 1143
-	ErrNoSuchTable    = 1146
-	ErrLockWait       = 1205
-	ErrSpecificAccess = 1227
-	ErrTriggerBinlog  = 1419
+	ErrDatabaseDenied  = 1044
+	ErrUnknownDatabase = 1049
+	ErrUnknownColumn   = 1054
+	ErrTableDenied     = 1142
+	ErrColumnDenied    = 1143
+	ErrNoSuchTable     = 1146
+	ErrLockWait        = 1205
+	ErrSpecificAccess  = 1227
+	ErrTriggerBinlog   = 1419
 )
 
 // Denied reports whether err says that the user has not the right.

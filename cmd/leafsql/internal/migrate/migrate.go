@@ -29,7 +29,6 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 // A Step changes a tag's tables on all shards.
@@ -54,8 +53,7 @@ type Migration struct {
 // A Tag is where the tables of one tag stand, on all shards.
 type Tag struct {
 	*survey.Tag
-	store  *databases.Store
-	exists bool // leaf_alloc does
+	survey *survey.Survey
 	tables []*table
 	widen  bool
 }
@@ -72,6 +70,7 @@ type Statement struct {
 	Server string   `json:"server"`
 	SQL    []string `json:"sql"`
 	on     *databases.Server
+	do     func(context.Context) error // nil: the SQL says it all
 }
 
 // Configure makes rules of the tables where the DSNs have none.
@@ -98,7 +97,7 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 	var tags []*Tag
 	found := make(map[string]bool)
 	for _, tag := range s.Tags {
-		t := &Tag{Tag: tag, store: m.Set.Store, exists: s.Alloc.Exists, widen: !m.KeepType}
+		t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
 		wanted := false
 		for _, o := range tag.Tables {
 			for _, name := range m.Tables {
@@ -230,19 +229,20 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 	return all
 }
 
-func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
+func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s, nil} }
 
 // row puts leaf_alloc's row above the highest key.
 func (t *Tag) row() (all []Statement) {
-	if !t.exists {
-		all = append(all, on(t.store.Server, segment.CreateTable(t.store.Database+"."+t.store.Table)))
+	add := func(c survey.Change) { all = append(all, Statement{c.On.Label, []string{c.Text}, c.On, c.Run}) }
+	for _, create := range t.survey.CreateAllocs() {
+		add(create)
 	}
 	highest, _ := t.Highest()
 	switch {
 	case t.Row == nil:
-		all = append(all, on(t.store.Server, survey.AddRow(t.store, t.Name, highest+1, survey.Step)))
+		add(t.survey.AddRow(t.Name, highest+1))
 	case t.TooLow():
-		all = append(all, on(t.store.Server, survey.RaiseRow(t.store, t.Row.Tag, highest+1)))
+		add(t.survey.RaiseRow(t.Row.Tag, highest+1))
 	}
 	return all
 }
@@ -255,6 +255,11 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	}
 	if err := t.Err(); err != nil {
 		return nil, err
+	}
+	if step == Switch {
+		if err := m.Set.AllStores(); err != nil {
+			return nil, err
+		}
 	}
 	if step == Unguard {
 		if err := t.strict(); err != nil {
@@ -349,6 +354,9 @@ func (t *Tag) strict() error {
 
 // run runs it on a connection of its own, so that nothing that it set stays.
 func (s Statement) run(ctx context.Context) error {
+	if s.do != nil {
+		return s.do(ctx)
+	}
 	conn, err := s.on.DB.Conn(ctx)
 	if err != nil {
 		return err
@@ -371,7 +379,7 @@ func run(ctx context.Context, statements []Statement, say func(Statement)) error
 		case databases.IsError(err, databases.ErrLockWait):
 			return fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
-			return fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, err)
+			return fmt.Errorf("leafsql: migrate on %s: %s; what ran before stays, and the step can be run again", s.Server, strings.TrimPrefix(err.Error(), "leafsql: "))
 		}
 	}
 	return nil

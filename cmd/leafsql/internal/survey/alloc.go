@@ -3,13 +3,17 @@ package survey
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/idgen/segment"
 )
 
 // Alloc is how leaf_alloc is made.
@@ -40,21 +44,46 @@ type Row struct {
 	Updated time.Time
 }
 
-// readAlloc asks the catalog for leaf_alloc.
-func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
-	failed := func(err error) (Alloc, error) {
-		return a, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
-	}
-	_, err = store.DB.ExecContext(ctx, "SELECT 1 FROM "+store.Name()+" LIMIT 0")
+// look says whether a table is there, and whether this user may not read it, which the
+// server may also say of one that is not there.
+func look(ctx context.Context, table *databases.Store) (exists, denied bool, err error) {
+	_, err = table.DB.ExecContext(ctx, "SELECT 1 FROM "+table.Name()+" LIMIT 0")
 	switch {
 	case databases.IsError(err, databases.ErrNoSuchTable):
-		return a, nil
+		return false, false, nil
 	case databases.Denied(err):
-		return Alloc{Exists: true, Denied: true}, nil
+		return true, true, nil
 	case err != nil:
-		return failed(err)
+		return false, false, failedToRead(table, err)
 	}
-	a = Alloc{Exists: true, Columns: make(map[string]Column)}
+	return true, false, nil
+}
+
+func failedToRead(table *databases.Store, err error) error {
+	way := "look at that server"
+	switch {
+	case databases.IsError(err, databases.ErrUnknownDatabase):
+		way = "create the database, or correct the DSN"
+	case databases.IsError(err, databases.ErrNoSuchTable):
+		way = "leafsql init creates it"
+	case databases.IsError(err, databases.ErrUnknownColumn):
+		way = "leafsql check says what it lacks"
+	case databases.Denied(err):
+		way = "grant this user SELECT on it"
+	}
+	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.Name(), table.Label, err, way)
+}
+
+// readAlloc asks the catalog for leaf_alloc.
+func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
+	failed := func(err error) (Alloc, error) { return a, failedToRead(store, err) }
+	if store.Away != nil {
+		return a, nil
+	}
+	if a.Exists, a.Denied, err = look(ctx, store); err != nil || !a.Exists || a.Denied {
+		return a, err
+	}
+	a.Columns = make(map[string]Column)
 	var engine sql.NullString
 	if err := store.DB.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", store.Database, store.Table).Scan(&engine); err != nil && err != sql.ErrNoRows {
 		return failed(err)
@@ -93,15 +122,19 @@ func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error)
 // readRows reads leaf_alloc, as far as its columns are there.
 func (s *Survey) readRows(ctx context.Context) error {
 	s.Rows = nil
-	if !s.Alloc.Exists || s.Alloc.Denied {
+	if !s.Readable() {
 		return nil
 	}
+	if s.Set.Several() {
+		return s.readTogether(ctx)
+	}
+	columns := s.Allocs[0].Columns
 	updated := "NULL"
-	if c := s.Alloc.Columns["update_time"]; strings.HasPrefix(c.Type, "timestamp") || strings.HasPrefix(c.Type, "datetime") {
+	if c := columns["update_time"]; strings.HasPrefix(c.Type, "timestamp") || strings.HasPrefix(c.Type, "datetime") {
 		updated = "update_time"
 	}
 	for _, name := range []string{"biz_tag", "max_id", "step"} {
-		if _, ok := s.Alloc.Columns[name]; !ok {
+		if _, ok := columns[name]; !ok {
 			return nil // said by who judges the layout
 		}
 	}
@@ -128,16 +161,42 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 		return nil
 	}, "SELECT biz_tag, max_id, step, "+updated+" FROM "+store.Name()+" ORDER BY biz_tag")
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
+		return nil, failedToRead(store, err)
 	}
 	return rows, nil
+}
+
+// readTogether reads the rows of several stores as one: the highest of each tag.
+func (s *Survey) readTogether(ctx context.Context) error {
+	stores := s.Set.Interleaved()
+	defer stores.Close()
+	rows, err := stores.Tags(ctx)
+	s.Rows = lo.Map(rows, func(r segment.Row, _ int) Row {
+		return Row{Tag: r.Tag, MaxID: r.MaxID, Step: Step, Written: strconv.FormatInt(r.MaxID, 10)}
+	})
+	return err
 }
 
 // collations are the errors of a table whose character set has not the tag's letters.
 var collations = []uint16{1267, 3854, 3988}
 
-// row finds a tag's row as the server compares tags.
-func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
+// row finds a tag's row as the server compares tags. Of several stores it is the one that
+// gives ids where the highest key is.
+func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
+	tag := of.Name
+	if s.Set.Several() {
+		stores := s.Set.Interleaved()
+		defer stores.Close()
+		highest, _ := of.Highest()
+		r, err := stores.RowAt(ctx, tag, highest)
+		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("leafsql: the row %s of leaf_alloc: %s; all processes have to name the same stores in the same order", tag, strings.TrimPrefix(err.Error(), "leafsql: "))
+		}
+		return &Row{Tag: tag, MaxID: r.MaxID, Step: r.Step, Written: strconv.FormatInt(r.MaxID, 10)}, nil
+	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {
 			return &s.Rows[i], nil
@@ -153,7 +212,7 @@ func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	case err == sql.ErrNoRows, databases.IsError(err, collations...):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("leafsql: reading %s on %s: %w", store.Name(), store.Label, err)
+		return nil, failedToRead(store, err)
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == written {

@@ -3,8 +3,6 @@ package survey
 import (
 	"fmt"
 	"math"
-
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
 // Margin is how far above the highest key a row is put from which processes may hold
@@ -43,15 +41,4 @@ func (t *Tag) Start(margin int64) (int64, error) {
 func (t *Tag) TooLow() bool {
 	highest, _ := t.Highest()
 	return t.Row != nil && max(t.Row.MaxID, 1) <= highest // 0 is never issued
-}
-
-// AddRow is the SQL that adds a tag's row, or raises one that came meanwhile.
-func AddRow(store *databases.Store, tag string, maxID, step int64) string {
-	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[3]d)",
-		store.Name(), databases.QuoteString(tag), maxID, step)
-}
-
-// RaiseRow is the SQL that raises a tag's row, and never lowers it.
-func RaiseRow(store *databases.Store, tag string, maxID int64) string {
-	return fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.Name(), maxID, databases.QuoteString(tag))
 }

@@ -26,9 +26,22 @@ import (
 type Survey struct {
 	Set    *databases.Set
 	Shards []*Shard
-	Alloc  Alloc  // leaf_alloc's layout
-	Rows   []Row  // by tag
-	Tags   []*Tag // that configured tables take ids from, by name
+	Allocs []Alloc // leaf_alloc's layout in each store
+	Rows   []Row   // by tag
+	Tags   []*Tag  // that configured tables take ids from, by name
+	Leases *Leases // nil: no worker ids come from there
+}
+
+// Leases is the table of worker ids, leaf_worker.
+type Leases struct {
+	Table  *databases.Store
+	Exists bool
+	Denied bool // this user may not read it, or there is none
+}
+
+// Readable reports whether a store shows its rows.
+func (s *Survey) Readable() bool {
+	return slices.ContainsFunc(s.Allocs, func(a Alloc) bool { return a.Exists && !a.Denied })
 }
 
 // A Shard is one database and the configured tables in it.
@@ -86,9 +99,19 @@ func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, er
 		progress = func() {}
 	}
 	s := &Survey{Set: set}
-	var err error
-	if s.Alloc, err = readAlloc(ctx, set.Store); err != nil {
-		return nil, err
+	for _, store := range set.Stores {
+		alloc, err := readAlloc(ctx, store)
+		if err != nil {
+			return nil, err
+		}
+		s.Allocs = append(s.Allocs, alloc)
+	}
+	if slices.ContainsFunc(set.Shards, (*databases.Shard).LeasesHere) && set.Store.Away == nil {
+		var err error
+		s.Leases = &Leases{Table: set.Store.Workers()}
+		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err != nil {
+			return nil, err
+		}
 	}
 	if err := s.readRows(ctx); err != nil {
 		return nil, err
@@ -150,7 +173,7 @@ func (s *Survey) gather(ctx context.Context) error {
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
 	for _, tag := range s.Tags {
 		var err error
-		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
+		if tag.Row, err = s.row(ctx, tag); err != nil {
 			return err
 		}
 	}
