@@ -248,7 +248,7 @@ func (t *table) insertRow() string {
 	case t.rule.Kind == Sequence:
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", sequenceTable, tag, createdStep)
 	}
-	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, tag, createdStep)
+	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.ids.segments.table, tag, createdStep)
 }
 
 // raiseRow puts a row that is too low above the keys in use: with leafCreate by
@@ -266,7 +266,7 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 		}
 		return nil
 	}
-	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))
+	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.ids.segments.table, floor+1, quoteString(row.Tag))
 	switch {
 	case len(t.c.ids.segments.dbs) > 1:
 		update = "set leafCreate=true, which raises it in all stores"

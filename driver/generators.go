@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
@@ -29,6 +30,7 @@ type segments struct {
 
 	dbs       []*sql.DB              // of leaf_alloc, else the application's; the first holds leaf_worker
 	where     string                 // the first, for people
+	table     string                 // the first's, with its database where leafStore names it
 	alloc     allocStore             // nil for a store of the caller's
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc
 	store     segment.Store
@@ -58,9 +60,10 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		}, nil
 	}
 	connectors, key, where := []driver.Connector{own}, "", describe(cfg.MySQL)
+	tables := []string{cfg.AllocTable}
 	switch {
 	case cfg.Store != "":
-		connectors = nil
+		connectors, tables = nil, nil
 		for _, dsn := range cfg.stores() {
 			store, err := ParseDSN(dsn)
 			if err != nil {
@@ -73,6 +76,7 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 			if connectors = append(connectors, connector); len(connectors) == 1 {
 				where = describe(store.MySQL)
 			}
+			tables = append(tables, inDatabase(store.MySQL.DBName, cfg.AllocTable))
 			key += store.MySQL.FormatDSN() + "|"
 		}
 	case cfg.MySQL != nil:
@@ -89,12 +93,12 @@ func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
 		s.refs++
 		return s, nil
 	}
-	s := &segments{key: key, refs: 1, where: where, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
+	s := &segments{key: key, refs: 1, where: where, table: tables[0], log: cfg.logger(), tags: make(map[source]*segment.Generator)}
 	var stores []*segment.AllocStore
-	for _, connector := range connectors {
+	for i, connector := range connectors {
 		db := ownPool(connector, storeConns)
 		s.dbs = append(s.dbs, db)
-		stores = append(stores, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable))
+		stores = append(stores, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), tables[i]))
 	}
 	if len(stores) > 1 {
 		s.alloc = segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: cfg.Create, Logger: s.log})
@@ -115,6 +119,15 @@ func describe(cfg *mysql.Config) string {
 		return "MySQL"
 	}
 	return fmt.Sprintf("MySQL %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+}
+
+// inDatabase is a table's name with its database, so that SQL in errors means the same
+// on any connection. Names with a dot in them have no such form.
+func inDatabase(db, table string) string {
+	if db == "" || strings.Contains(db+table, ".") {
+		return table
+	}
+	return db + "." + table
 }
 
 // retain adds an owner, who releases it.

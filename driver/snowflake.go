@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -21,6 +22,7 @@ import (
 type snowflakes struct {
 	*snowflake.Generator
 	key    snowflakeKey
+	lease  time.Duration
 	refs   int             // guarded by sharedSnowflakes.Mutex; 0: it is closing
 	before <-chan struct{} // closed when that of an equal one before was given back
 	over   chan struct{}   // closed when the worker id was, and that before
@@ -80,10 +82,14 @@ func newSnowflakes(cfg *Config, store *segments) (*snowflakes, error) {
 	defer sharedSnowflakes.Unlock()
 	other := sharedSnowflakes.m[key]
 	if other != nil && other.refs > 0 {
+		if other.lease != cfg.Lease {
+			return nil, &ConfigError{"leafLease", fmt.Sprintf("another pool of this process holds its worker id from the same source for %v, not %v", other.lease, cfg.Lease),
+				"give all pools the same leafLease"}
+		}
 		other.refs++
 		return other, nil
 	}
-	s := &snowflakes{key: key, refs: 1, over: make(chan struct{}), store: store}
+	s := &snowflakes{key: key, lease: cfg.Lease, refs: 1, over: make(chan struct{}), store: store}
 	if other != nil {
 		s.before = other.over
 	} else {
@@ -115,7 +121,7 @@ func newSnowflakes(cfg *Config, store *segments) (*snowflakes, error) {
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *segments) workers(cfg *Config) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"
-	if db, _, ok := strings.Cut(cfg.AllocTable, "."); ok {
+	if db, _, ok := strings.Cut(cmp.Or(s.table, cfg.AllocTable), "."); ok {
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {

@@ -14,6 +14,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // The tables of a bench, which it creates and drops.
@@ -81,7 +82,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	for _, kind := range []struct{ keys, table string }{{"AUTO_INCREMENT", benchCounted}, {"leaf_alloc", benchFilled}} {
 		fig, err := inserts(ctx, s, db, kind.table, *clients, *length)
 		if err != nil {
-			return unclear, fmt.Errorf("leafsql: bench of %s: %w", kind.keys, err)
+			return unclear, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, part.Of(err))
 		}
 		fig.Keys = kind.keys
 		figures = append(figures, fig)

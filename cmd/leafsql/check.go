@@ -32,7 +32,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	if *since != "" {
 		file, err := os.Open(*since)
 		if err != nil {
-			return unclear, fmt.Errorf("leafsql: %w", err)
+			return unclear, fmt.Errorf("leafsql: check: -since: %w; name a file that leafsql check -json wrote", err)
 		}
 		defer file.Close()
 		before, at, err := check.ReadEarlier(file)

@@ -22,7 +22,7 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, err
 	}
 	if f.NArg() == 0 {
-		return unclear, errors.New("leafsql: decode has no id; leafsql decode 1234567890123456789")
+		return unclear, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789")
 	}
 	type decoded struct {
 		ID         int64     `json:"id"`

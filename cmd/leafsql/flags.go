@@ -56,16 +56,19 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 		f.PrintDefaults()
 		return err
 	case err != nil:
-		return fmt.Errorf("leafsql: %w; %s -h lists the flags", err, f.Name())
+		return fmt.Errorf("%s: %w; %s -h lists the flags", f.title(), err, f.Name())
 	case !takesArgs && f.NArg() > 0:
-		return fmt.Errorf("leafsql: %s takes no argument %q; %[1]s -h lists the flags", f.Name(), f.Arg(0))
+		return fmt.Errorf("%s: it takes no argument %q; %s -h lists the flags", f.title(), f.Arg(0), f.Name())
 	case slices.ContainsFunc(f.Args(), func(a string) bool { return strings.HasPrefix(a, "-") }):
-		return fmt.Errorf("leafsql: flags come before the other arguments; %s -h lists them", f.Name())
+		return fmt.Errorf("%s: flags come before the other arguments; %s -h lists them", f.title(), f.Name())
 	case f.Lookup("dsn") != nil && f.dsn == "":
-		return fmt.Errorf("leafsql: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME")
+		return fmt.Errorf("%s: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title())
 	}
 	return nil
 }
+
+// title begins an error: leafsql: check.
+func (f *flags) title() string { return strings.Replace(f.Name(), " ", ": ", 1) }
 
 // survey looks at the databases that the flags name. The caller closes its set.
 func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {

@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "init").onDatabases()
+	f := newFlags(s, "init").onDatabases().withJSON()
 	dry := f.Bool("dry-run", false, "write the SQL and run none of it")
 	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
 	if err := f.parse(args, false); err != nil {
@@ -32,27 +33,38 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, err
 	}
 	steps, err := prepare(found)
-	if len(steps) == 0 && err == nil {
+	if err == nil && len(steps) == 0 && !f.json {
 		s.Printf("leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n", len(found.Tags))
-		return fine, nil
 	}
+	ran := []change{}
 	for i, step := range steps {
-		if found.Set.Several() && step.SQL != "" && (i == 0 || steps[i-1].On != step.On) {
-			s.Printf("-- on %s\n", step.On.Label)
+		if !f.json {
+			if found.Set.Several() && step.SQL != "" && (i == 0 || steps[i-1].On != step.On) {
+				s.Printf("-- on %s\n", step.On.Label)
+			}
+			s.Printf("%s\n", step)
 		}
-		s.Printf("%s\n", step)
-		if *dry {
-			continue
+		if !*dry {
+			if runErr := step.Run(ctx); runErr != nil {
+				err = fmt.Errorf("leafsql: init on %s: %s; %s; nothing after this was run, and init can be run again",
+					step.On.Label, part.Of(runErr), databases.WayOut(runErr))
+				break
+			}
 		}
-		if err := step.Run(ctx); err != nil {
-			return unclear, fmt.Errorf("leafsql: init on %s: %s; nothing after this was run, and init can be run again", step.On.Label, strings.TrimPrefix(err.Error(), "leafsql: "))
+		ran = append(ran, change{step.On.Label, step.Text})
+	}
+	if f.json {
+		if jsonErr := s.JSON(ran); jsonErr != nil {
+			return unclear, jsonErr
 		}
 	}
 	switch {
 	case err != nil:
 		return unclear, err
-	case *dry:
+	case *dry && len(steps) > 0:
 		return mend, nil
+	case f.json || len(steps) == 0:
+		return fine, nil
 	}
 	s.Printf("Done. Processes that were running may hold ranges from before; restart them if a row was raised.\n")
 	for _, tag := range found.Tags {
@@ -61,6 +73,12 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 	}
 	return fine, nil
+}
+
+// A change is one that init makes, or with -dry-run would.
+type change struct {
+	Server string `json:"server"`
+	SQL    string `json:"sql"` // a comment where several stores do more than SQL says
 }
 
 // prepare is after what every tag has a row above all keys, and worker ids their table.
@@ -116,7 +134,7 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 			highest, err := t.Max(ctx, t.TableInfo.Highest)
 			done()
 			if err != nil {
-				return fmt.Errorf("leafsql: the highest key of %s: %s", t.Where(), strings.TrimPrefix(err.Error(), "leafsql: "))
+				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
 			}
 			t.HighestKey, t.Known, t.Why = highest, true, ""
 		}

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/go-sql-driver/mysql"
@@ -25,6 +26,7 @@ import (
 type command struct {
 	name, args, summary string
 	run                 func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
+	writes              bool // to databases: it goes on when nobody reads its output any more
 }
 
 // Exit codes of all subcommands.
@@ -35,20 +37,23 @@ const (
 )
 
 var commands = []command{
-	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck},
-	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit},
-	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate},
-	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode},
-	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags},
-	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers},
-	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench},
-	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe},
+	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck, false},
+	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit, true},
+	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate, true},
+	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode, false},
+	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags, false},
+	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers, false},
+	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench, true},
+	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe, false},
 }
 
 func main() {
 	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.writes }) {
+		signal.Ignore(syscall.SIGPIPE)
+	}
 	os.Exit(run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:]))
 }
 

@@ -33,10 +33,10 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		return unclear, err
 	}
 	if f.NArg() == 0 {
-		return unclear, errors.New("leafsql: migrate has no table; leafsql migrate -dsn DSN orders says what is to be done for orders")
+		return unclear, errors.New("leafsql: migrate: no table is named; leafsql migrate -dsn DSN orders says what is to be done for orders")
 	}
 	if *back && *do != "" {
-		return unclear, errors.New("leafsql: -do and -back at once; take one")
+		return unclear, errors.New("leafsql: migrate: -do and -back at once; take one")
 	}
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {

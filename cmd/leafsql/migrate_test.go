@@ -327,7 +327,7 @@ func TestMigrateRefuses(t *testing.T) {
 	open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY)",
 		"CREATE TABLE child (id BIGINT PRIMARY KEY, p INT, FOREIGN KEY (p) REFERENCES parent (id))")
 	for args, want := range map[string]string{
-		"":                         "has no table",
+		"":                         "no table is named",
 		"nosuch":                   "no table nosuch",
 		"-do switch -back orders":  "take one",
 		"orders -do switch":        "flags come before",

@@ -17,6 +17,7 @@ import (
 	_ "github.com/leafsql/leafsql/idgen/worker/etcd" // sources of worker ids
 	_ "github.com/leafsql/leafsql/idgen/worker/redis"
 	_ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
+	"github.com/leafsql/leafsql/internal/part"
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
@@ -90,7 +91,7 @@ func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name 
 		defer src.Close()
 	}
 	if src.Slots == nil {
-		return "", nil, 0, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; it is whoever was given it", src.Name)
+		return "", nil, 0, fmt.Errorf("leafsql: %s: no registry says who else has a worker id; look where these are given out", src.Name)
 	}
 	holders, free, err = held(ctx, f.screen, src, workers)
 	return src.Name, holders, free, err
@@ -124,7 +125,7 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	case databases.Denied(err):
 		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
 	case err != nil:
-		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said", name, err)
+		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said, look at that server", name, err)
 	}
 	return name, holders, workers - len(holders), err
 }
@@ -145,7 +146,7 @@ func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int)
 				doc, version, err := src.Slots.Get(asked, slot)
 				end()
 				if err != nil {
-					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; who holds which cannot be said", src.Name, slot, err))
+					cancel(fmt.Errorf("leafsql: %s: worker id %d: %w; who holds which cannot be said, look at that server", src.Name, slot, part.Of(err)))
 				}
 				docs[slot], versions[slot] = doc, version
 				read.Add(1)

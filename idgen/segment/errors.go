@@ -15,6 +15,9 @@ type UnknownTagError struct {
 
 func (e *UnknownTagError) Error() string {
 	c := e.columns.orLeafs()
+	if c.several {
+		return fmt.Sprintf("leafsql: tag %q has no row in %s of any of the stores; leafsql init adds it in all of them, and so does leafCreate=true where the tables are empty", e.Tag, table(e.Table))
+	}
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
 		e.Tag, table(e.Table), c.tag, c.next, c.step, quote(e.Tag), c.after())
 }
@@ -45,6 +48,10 @@ type RolledBackError struct {
 
 func (e *RolledBackError) Error() string {
 	c := e.columns.orLeafs()
+	if c.several {
+		return fmt.Sprintf("leafsql: tag %q in %s of one of the stores went back to %d after ids below %d were fetched; delete its row there, which the other stores add again under leafCreate=true: "+
+			"DELETE FROM %[2]s WHERE biz_tag = %[5]s", e.Tag, table(e.Table), e.Start, e.Seen, quote(e.Tag))
+	}
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
 		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
@@ -72,7 +79,18 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("leafsql: no ids for tag %q: %s; they come again as soon as the store answers", e.Tag, strings.TrimPrefix(e.Cause.Error(), "leafsql: "))
+	way := "they come again as soon as the store answers"
+	switch n, _ := serverError(e.Cause); n {
+	case 1044, 1142, 1143: // denied
+		way = "GRANT SELECT, UPDATE on the table to this user, with leafCreate also INSERT"
+	case 1045, 1698: // access denied
+		way = "correct user and password in the DSN"
+	case 1049:
+		way = "create the database, or correct the DSN"
+	case errNoTable:
+		way = "create it with leafCreate=true or leafsql init"
+	}
+	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, strings.TrimPrefix(e.Cause.Error(), "leafsql: "), way)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }

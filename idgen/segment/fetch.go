@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // waiter is a call of Next that found no ids, or one of Skip that found the row below
@@ -71,7 +72,7 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 // gaveUp is the error of a call whose context ended with err.
 func (g *Generator) gaveUp(err error) error {
 	if g.failure != nil {
-		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, g.failure)
+		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
 	}
 	return fmt.Errorf("leafsql: waiting for ids for tag %q: %w", g.tag, err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 const (
@@ -71,7 +72,7 @@ func NewInterleaved(stores []*AllocStore, opts *InterleavedOptions) *Interleaved
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for k, a := range stores {
 		s.shares = append(s.shares, &share{
-			counter: counter{db: a.db, table: a.table, columns: leafs},
+			counter: counter{db: a.db, table: a.table, columns: shared},
 			k:       int64(k), m: int64(len(stores)), size: blockSize,
 		})
 	}
@@ -117,6 +118,17 @@ func (s *Interleaved) RowAt(ctx context.Context, tag string, key int64) (Row, er
 		return row, nil
 	}
 	return row, s.noStore(tag, errs)
+}
+
+// Fits is a *StoresError where a store that answers has a row of the tag that belongs to
+// other stores, or to another order of them. It changes nothing.
+func (s *Interleaved) Fits(ctx context.Context, tag string) error {
+	for _, l := range s.look(ctx, tag, -1, quickly) {
+		if isStores(l.err) {
+			return l.err
+		}
+	}
+	return nil
 }
 
 // Tags returns the rows of all stores that answer, ordered by tag. Where none does, the
@@ -226,14 +238,14 @@ func (s *Interleaved) any(ctx context.Context, tag string, try func(ctx context.
 // noStore is the error where no store gives ids. It is an answer only if all of them are.
 func (s *Interleaved) noStore(tag string, errs []error) error {
 	if !slices.ContainsFunc(errs, func(err error) bool { return !gone(err) }) {
-		return &UnknownTagError{Tag: tag, Table: s.shares[0].table}
+		return &UnknownTagError{tag, s.shares[0].table, shared}
 	}
 	text := ""
 	for k, err := range errs {
 		if !isAnswer(err) {
-			return fmt.Errorf("store %d of %d: %w%s", k+1, len(errs), err, text)
+			return fmt.Errorf("store %d of %d: %w%s", k+1, len(errs), part.Of(err), text)
 		}
-		text += fmt.Sprintf("; store %d: %v", k+1, err)
+		text += fmt.Sprintf("; store %d: %v", k+1, part.Of(err))
 	}
 	return errs[0]
 }
@@ -342,7 +354,7 @@ func (s *Interleaved) raise(ctx context.Context, q Request) (Range, error) {
 			case isStores(l.err):
 				return Range{}, l.err
 			case l.err != nil || l.isNew():
-				errs[k] = cmp.Or(l.err, error(&UnknownTagError{q.Tag, s.shares[k].table, leafs}))
+				errs[k] = cmp.Or(l.err, error(&UnknownTagError{q.Tag, s.shares[k].table, shared}))
 				continue
 			}
 			up = append(up, k)

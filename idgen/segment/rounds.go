@@ -9,6 +9,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Two rules keep a store that lost its rows from giving ids again. A block is opened only
@@ -30,9 +31,9 @@ func (s *Interleaved) lookAt(ctx context.Context, tag string, k int) looked {
 	switch {
 	case err != nil:
 	case p.isNew():
-		noted = &UnknownTagError{tag, s.shares[k].table, leafs} // as long as it gives no ids
+		noted = &UnknownTagError{tag, s.shares[k].table, shared} // as long as it gives no ids
 	case p.next < seen:
-		err = &RolledBackError{Tag: tag, Table: s.shares[k].table, Start: p.next, Seen: seen, columns: leafs}
+		err = &RolledBackError{Tag: tag, Table: s.shares[k].table, Start: p.next, Seen: seen, columns: shared}
 		noted = err
 	}
 	s.note(tag, k, &p, noted)
@@ -40,7 +41,7 @@ func (s *Interleaved) lookAt(ctx context.Context, tag string, k int) looked {
 }
 
 // errLeftAlone stands for a store that failed a moment ago.
-var errLeftAlone = errors.New("leafsql: the store failed a moment ago")
+var errLeftAlone = errors.New("it failed a moment ago")
 
 // How stores are looked at: those that failed a moment ago are left out, and those that
 // take long; only those that take long; none.
@@ -82,7 +83,7 @@ func (s *Interleaved) enter(ctx context.Context, tag string, k int, round int64)
 		case isStores(l.err):
 			return l.err
 		case l.err == nil && l.isNew():
-			found[j].err = &UnknownTagError{tag, s.shares[j].table, leafs}
+			found[j].err = &UnknownTagError{tag, s.shares[j].table, shared}
 		case l.err == nil:
 			round = max(round, l.round)
 		}
@@ -101,7 +102,7 @@ func (s *Interleaved) begin(ctx context.Context, tag string, k int, round int64,
 		alone = alone && (j == k || found[j].err != nil)
 	}
 	if alone {
-		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: its block is used up, and no other store answers, which has to note the next one", tag, s.shares[k].table, k+1, len(found))
+		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: its block is used up, and no other store answers, which has to note the next one; bring one of them back", tag, s.shares[k].table, k+1, len(found))
 	}
 	// Raised and opened are confirmed by what the store says now. Each block needs another
 	// store that says so after this one was raised, and before this one is opened.
@@ -114,7 +115,7 @@ func (s *Interleaved) begin(ctx context.Context, tag string, k int, round int64,
 		noted = noted || j != k && found[j].err == nil
 	}
 	if !noted {
-		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: no other store notes that a block begins: %w", tag, s.shares[k].table, k+1, len(found), found[(k+1)%len(found)].err)
+		return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: no other store notes that a block begins: %w; bring one of them back", tag, s.shares[k].table, k+1, len(found), part.Of(found[(k+1)%len(found)].err))
 	}
 	if err := s.openAt(ctx, tag, k, round, &found[k]); err != nil {
 		return err
@@ -162,7 +163,7 @@ func (s *Interleaved) openAt(ctx context.Context, tag string, k int, round int64
 }
 
 func (s *Interleaved) moved(tag string, k int) error {
-	return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was changed by others", tag, s.shares[k].table, k+1, len(s.shares))
+	return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was changed by others; try again", tag, s.shares[k].table, k+1, len(s.shares))
 }
 
 // confirm has a row moved to least, unless it is there already, and looks where it stands
@@ -204,7 +205,7 @@ func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) 
 		}
 	}
 	if there == 0 && first < 0 {
-		return &UnknownTagError{tag, s.shares[0].table, leafs}
+		return &UnknownTagError{tag, s.shares[0].table, shared}
 	}
 	for k, l := range before {
 		if l.err == nil {
@@ -241,7 +242,7 @@ func (s *Interleaved) admit(ctx context.Context, tag string, first, step int64) 
 		case l.err != nil:
 			return l.err
 		case before[k].err != nil || l.life != before[k].life:
-			return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was created again meanwhile", tag, s.shares[k].table, k+1, len(after))
+			return fmt.Errorf("leafsql: tag %q in %s of store %d of %d: the row was created again meanwhile; try again", tag, s.shares[k].table, k+1, len(after))
 		case l.isNew():
 			added = append(added, k)
 		case set != "" && l.set != set:
@@ -276,7 +277,7 @@ func (s *Interleaved) lookAll(ctx context.Context, tag string) ([]looked, error)
 		case isStores(l.err):
 			return nil, l.err
 		case l.err != nil && !gone(l.err):
-			return nil, fmt.Errorf("leafsql: tag %q: rows are created only while all stores answer, and store %d of %d fails: %w", tag, k+1, len(found), l.err)
+			return nil, fmt.Errorf("leafsql: tag %q: rows are created only while all stores answer, and store %d of %d fails: %w; bring it back", tag, k+1, len(found), part.Of(l.err))
 		}
 	}
 	return found, nil

@@ -42,10 +42,15 @@ type columns struct {
 	next string // up to where ids are taken
 	step string // "" where the step is not in a column of its own
 	last int64  // 1 where next holds the last id that was taken; 0 where it holds the one after
+
+	several bool // stores share the rows, which no SQL adds
 }
 
 // leafs are leaf_alloc's.
 var leafs = columns{tag: "biz_tag", next: "max_id", step: "step"}
+
+// shared are those of a leaf_alloc that is one of several.
+var shared = columns{tag: "biz_tag", next: "max_id", step: "step", several: true}
 
 // orLeafs fills in for the zero value.
 func (c columns) orLeafs() columns { return cmp.Or(c, leafs) }

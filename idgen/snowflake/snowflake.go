@@ -86,16 +86,16 @@ func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 // limit has been reached. The generator goes on by itself as soon as one may.
 type LeaseError struct {
 	Worker int       // the worker id held, or held last; -1: none yet
-	Next   time.Time // when the next search or renewal is; zero: not known
+	Next   time.Time // when the next search or renewal is; zero: it is under way
 	Cause  error     // what the last one found
 }
 
 func (e *LeaseError) Error() string {
 	s := "leafsql: snowflake: no id may be issued: " + strings.TrimPrefix(e.Cause.Error(), "leafsql: ")
-	if !e.Next.IsZero() {
-		s += "; the next try is at " + e.Next.Format(time.TimeOnly)
+	if e.Next.IsZero() {
+		return s + "; another try is under way"
 	}
-	return s
+	return s + "; the next try is at " + e.Next.Format(time.TimeOnly)
 }
 
 func (e *LeaseError) Unwrap() error { return e.Cause }
@@ -237,7 +237,7 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 		case ms <= v.limit:
 			return waited, nil
 		case v.status.Err != nil:
-			return 0, &LeaseError{Worker: v.status.Worker, Next: v.status.Next, Cause: v.status.Err}
+			return 0, leaseError(v.status, v.status.Err)
 		}
 		select {
 		case <-pass:
@@ -257,5 +257,15 @@ func refusal(s *worker.Status, err error) error {
 	case s == nil:
 		return err
 	}
-	return &LeaseError{Worker: s.Worker, Next: s.Next, Cause: err}
+	return leaseError(s, err)
+}
+
+// leaseError says when the next try is, unless that is past: it takes a while where the
+// registry does not answer.
+func leaseError(s *worker.Status, cause error) *LeaseError {
+	e := &LeaseError{Worker: s.Worker, Cause: cause}
+	if !s.Next.Before(time.Now()) {
+		e.Next = s.Next
+	}
+	return e
 }

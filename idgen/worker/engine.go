@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // tick is the unit of timestamps in ids.
@@ -144,7 +146,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		defer cancel()
 		var err error
 		if identity, err = e.source.Identity(one); err != nil {
-			return registry{}, &awayError{fmt.Errorf("leafsql: identity of the registry of worker ids: %w", e.silent(ctx, err))}
+			return registry{}, &awayError{fmt.Errorf("leafsql: identity of the registry of worker ids: %w", part.Of(e.silent(ctx, err)))}
 		}
 	}
 	r := e.get(ctx, RegistrySlot)
@@ -158,7 +160,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		}
 	}
 	if r.err != nil {
-		return registry{}, &awayError{fmt.Errorf("leafsql: registry of worker ids: %w", r.err)}
+		return registry{}, &awayError{fmt.Errorf("leafsql: registry of worker ids: %w", part.Of(r.err))}
 	}
 	reg := registry{reading: r, id: r.doc.Nonce}
 	if identity != "" {
@@ -201,7 +203,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		case done:
 			return nil
 		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document
-			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", err)
+			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		}

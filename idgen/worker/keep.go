@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // hold is one slot in this process's hands, from the take to the end.
@@ -69,7 +71,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	r := e.get(ctx, h.slot)
 	switch {
 	case r.err != nil:
-		err = fmt.Errorf("%w; reading it: %w", err, r.err)
+		err = fmt.Errorf("%w; reading it: %w", part.Of(err), part.Of(r.err))
 	case r.ver == "": // it was deleted, or the read is stale
 	case h.wrote(r.doc): // mutation: nonce
 		// One of our own puts, perhaps this one. It is where the next one goes

@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // readAtOnce is how many slots a search reads at the same time, after the
@@ -98,10 +100,10 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 			case later, missing:
 				waits = append(waits, r)
 			case unreadable:
-				unread = cmp.Or(unread, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, r.err))
+				unread = cmp.Or(unread, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, part.Of(r.err)))
 			}
 			if ctx.Err() != nil {
-				return nil, fmt.Errorf("leafsql: search for a worker id: %w", cmp.Or(failed, unread, context.Cause(ctx)))
+				return nil, fmt.Errorf("leafsql: search for a worker id: %w", part.Of(cmp.Or(failed, unread, context.Cause(ctx))))
 			}
 		}
 		if !answered && n > 1 { // one alone may be unreadable
@@ -179,7 +181,7 @@ func (e *engine) read(ctx context.Context, slots []int) []reading {
 // everything that can have been issued before. An error that is not
 // errContended ends the search: the next one begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, error) {
-	failed := func(err error) error { return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, err) }
+	failed := func(err error) error { return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, part.Of(err)) }
 	if r.ver == "" {
 		if r = e.create(ctx, r.slot); r.err != nil {
 			return nil, failed(r.err)

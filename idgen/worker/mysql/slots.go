@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // slots is worker.Slots, one row for each. Its version is all that the row
@@ -86,7 +87,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
 	if d, err = worker.ParseDoc(text); err != nil {
-		return worker.Doc{}, "", fmt.Errorf("table %s, worker_id %d: %w", s.table, slot, err)
+		return worker.Doc{}, "", fmt.Errorf("leafsql: table %s, worker_id %d: %w; delete the row once no process uses this worker id, and two minutes after the last did", s.table, slot, part.Of(err))
 	}
 	return d, worker.Version(text), nil
 }

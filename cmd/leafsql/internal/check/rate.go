@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -31,8 +32,11 @@ func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
 // ReadEarlier reads what an earlier check wrote with -json.
 func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 	var report Report
-	if err := json.NewDecoder(r).Decode(&report); err != nil || report.Time.IsZero() {
-		return nil, at, fmt.Errorf("leafsql: not the report of an earlier check: %w; write one with leafsql check -json", err)
+	if err = json.NewDecoder(r).Decode(&report); err == nil && report.Time.IsZero() {
+		err = errors.New("it has no time")
+	}
+	if err != nil {
+		return nil, at, fmt.Errorf("leafsql: check: -since: not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
 	}
 	for _, tag := range report.Tags {
 		rows = append(rows, survey.Row{Tag: tag.Tag, MaxID: tag.MaxID})

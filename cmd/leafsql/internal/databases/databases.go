@@ -377,7 +377,7 @@ func each(ctx context.Context, db *sql.DB, f func(scan func(...any) error) error
 }
 
 func (s *Server) failed(err error) error {
-	return fmt.Errorf("leafsql: cannot connect to %s: %w", s.Label, err)
+	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, WayOut(err))
 }
 
 // Label names a connection's address and database.
@@ -414,6 +414,8 @@ func IsError(err error, numbers ...uint16) bool {
 
 // Numbers of the server's errors that mean something here.
 const (
+	ErrLogin           = 1045
+	ErrLoginSocket     = 1698
 	ErrDatabaseDenied  = 1044
 	ErrUnknownDatabase = 1049
 	ErrUnknownColumn   = 1054
@@ -424,6 +426,23 @@ const (
 	ErrSpecificAccess  = 1227
 	ErrTriggerBinlog   = 1419
 )
+
+// WayOut says what to do about an error of a server, or of the way there.
+func WayOut(err error) string {
+	switch {
+	case IsError(err, ErrLogin, ErrLoginSocket):
+		return "correct user and password in the DSN"
+	case IsError(err, ErrUnknownDatabase):
+		return "create the database, or correct the DSN"
+	case Denied(err):
+		return "grant this user the right, or run it as another one"
+	case IsError(err, ErrLockWait):
+		return "end long transactions on the table, and run it again"
+	case errors.Is(err, context.Canceled):
+		return "run it again"
+	}
+	return "see that the server runs, and that the DSN leads there"
+}
 
 // Denied reports whether err says that the user has not the right.
 func Denied(err error) bool {

@@ -29,6 +29,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // A Step changes a tag's tables on all shards.
@@ -299,7 +300,7 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 func (m *Migration) dropNew(ctx context.Context, before *Tag, say func(Statement)) error {
 	after, err := m.again(ctx, before)
 	if err != nil {
-		return fmt.Errorf("the guards could not be taken away again (%w); leafsql migrate -back does", err)
+		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
 	}
 	for _, o := range after.tables {
 		o.guarded = o.guarded && slices.ContainsFunc(before.tables, func(b *table) bool { return b.Where() == o.Where() && !b.guarded })
@@ -379,7 +380,7 @@ func run(ctx context.Context, statements []Statement, say func(Statement)) error
 		case databases.IsError(err, databases.ErrLockWait):
 			return fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
-			return fmt.Errorf("leafsql: migrate on %s: %s; what ran before stays, and the step can be run again", s.Server, strings.TrimPrefix(err.Error(), "leafsql: "))
+			return fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, part.Of(err))
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func loadTLS(cfg Config) (*tls.Config, error) {
 	}
 	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: TLS: %w", err)
+		return nil, fmt.Errorf("leafsql: serve: TLS: %w; name a certificate and its key, both in PEM", err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
 }

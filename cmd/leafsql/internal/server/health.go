@@ -27,7 +27,7 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	}
 	text := "ready\n"
 	if !s.cfg.NoSegments {
-		if err := s.probe.ask(s.storeAnswers); err != nil {
+		if err := s.askStore(); err != nil {
 			if !s.stocked() {
 				return err
 			}
@@ -62,21 +62,25 @@ func (s *Server) stocked() bool {
 // counts.
 const probeTimeout = time.Second
 
-// A probe asks whether something is there, once a second at most.
+// A probe asks whether something is there, once a second at most, and tells when that
+// changes.
 type probe struct {
 	mu  sync.Mutex
 	at  time.Time
 	err error
 }
 
-func (p *probe) ask(there func(context.Context) error) error {
+func (p *probe) ask(there func(context.Context) error, changed func(error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if time.Since(p.at) >= probeTimeout {
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) // not that of the request, which may be gone
 		defer cancel()
-		p.err = there(ctx)
-		p.at = time.Now()
+		err := there(ctx)
+		if (err == nil) != (p.err == nil) || err != nil && kindOf(err) != kindOf(p.err) {
+			changed(err)
+		}
+		p.err, p.at = err, time.Now()
 	}
 	return p.err
 }

@@ -29,7 +29,14 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return s.answer(w, r, gen, n, block)
+	if err := s.answer(w, r, gen, n, block); err != nil {
+		if r.Context().Err() == nil && problemOf(err).Type == "unavailable" { // else it is the client's
+			s.failed(tag, err)
+		}
+		return err
+	}
+	s.works(tag, true)
+	return nil
 }
 
 // nextSnowflake answers with a snowflake, or with a block of them. As with Java
@@ -40,7 +47,7 @@ func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.snowflake == nil {
-		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes: its DSN names no leafWorker"}
+		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
 	}
 	return s.answer(w, r, s.snowflake, n, block)
 }

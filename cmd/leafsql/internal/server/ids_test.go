@@ -59,7 +59,7 @@ func TestProblems(t *testing.T) {
 	db, dsn := database(t, 100, "orders")
 	add(t, db, "bad step", 1, 0)
 	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775800, 100)")
-	_, server := start(t, Config{DSN: dsn, MaxBlock: 500})
+	_, server := start(t, Config{DSN: dsn, MaxBlock: 500, NoSnowflakes: true})
 	for _, tt := range []struct {
 		method, path string
 		code         int

@@ -42,7 +42,7 @@ func readLeafProperties(text []byte) (map[string]string, error) {
 			return nil, errors.New("leaf.snowflake.enable without leaf.snowflake.zk.address; give the address, or a DSN with leafWorker")
 		}
 	}
-	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment"))}, nil
+	return map[string]string{"dsn": cfg.FormatDSN(), "no-segments": fmt.Sprint(!on("segment")), "no-snowflakes": fmt.Sprint(!on("snowflake"))}, nil
 }
 
 // fromJDBC reads the address of a database as Java writes it, with what it says

@@ -48,12 +48,13 @@ func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
 	}
-	detail := strings.TrimPrefix(err.Error(), "leafsql: ")
-	if _, ok := errors.AsType[*segment.UnknownTagError](err); ok {
-		return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: detail}
+	if e, ok := errors.AsType[*segment.UnknownTagError](err); ok {
+		return unknown(e.Tag)
 	}
-	if _, ok := errors.AsType[*idgen.CountError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: detail}
+	if e, ok := errors.AsType[*idgen.CountError](err); ok {
+		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: bare(e)}
 	}
-	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: detail, retry: true}
+	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: public(err), retry: true}
 }
+
+func bare(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }

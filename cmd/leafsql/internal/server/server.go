@@ -30,6 +30,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
@@ -39,9 +40,10 @@ import (
 
 // Config of a Server. The zero value of a field means its default.
 type Config struct {
-	DSN        string // as the driver takes it; its leafTables and leafCreate mean nothing here
-	Listen     string // 127.0.0.1:8080
-	NoSegments bool   // serve snowflakes alone
+	DSN          string // as the driver takes it; its leafTables and leafCreate mean nothing here
+	Listen       string // 127.0.0.1:8080
+	NoSegments   bool   // serve snowflakes alone
+	NoSnowflakes bool   // serve segments alone
 
 	TLSCert, TLSKey string // files in PEM; both or none
 	Token           string // that requests have to bring; "": none
@@ -69,18 +71,21 @@ const (
 
 // A Server serves ids of one database.
 type Server struct {
-	cfg       Config
-	log       *slog.Logger
-	db        *sql.DB
-	connector *driver.Connector
-	tags      *tags
-	snowflake idgen.Generator // nil: none
-	layout    snowflake.Layout
-	tls       *tls.Config
-	page      *statuspage.Page
-	rows      rows
-	probe     probe
-	handler   http.Handler
+	cfg          Config
+	log          *slog.Logger
+	db           *sql.DB
+	connector    *driver.Connector
+	tags         *tags
+	snowflake    idgen.Generator // nil: none
+	searchAtOnce bool            // for a worker id, and not at the first request
+	layout       snowflake.Layout
+	tls          *tls.Config
+	page         *statuspage.Page
+	rows         rows
+	probe        probe
+	failing      atomic.Int64 // how many tags do, of refusals
+	refusals     refusals
+	handler      http.Handler
 
 	requests atomic.Int64  // under way
 	waiting  chan struct{} // a token for each that may wait for ids
@@ -107,7 +112,7 @@ func New(cfg Config) (*Server, error) {
 	if s.tls, err = loadTLS(cfg); err != nil {
 		return nil, err
 	}
-	dc, err := driver.ParseDSN(cfg.DSN)
+	dc, err := databases.Parse(cfg.DSN)
 	if err != nil {
 		return nil, err
 	}
@@ -118,6 +123,12 @@ func New(cfg Config) (*Server, error) {
 		s.log.Warn("leafsql: serve creates nothing: leafCreate=true is not used", "way out", "leafsql init")
 	}
 	dc.Auto, dc.Tables, dc.Create, dc.Logger = false, nil, false, cfg.Logger
+	s.searchAtOnce = dc.Worker != "" // who names none may want no snowflakes, and is not to take a worker id
+	if cfg.NoSnowflakes {
+		dc.Worker, dc.WorkerSource = "", nil
+	} else if dc.Worker == "" && dc.WorkerSource == nil {
+		dc.Worker = "mysql()"
+	}
 	if s.connector, err = driver.NewConnector(dc); err != nil {
 		return nil, err
 	}
@@ -131,8 +142,11 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	host, _ := os.Hostname()
-	s.page = statuspage.New(s.db, "leafsql serve on "+cmp.Or(host, cfg.Listen))
+	title := "leafsql serve"
+	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
+		title += " on " + host
+	}
+	s.page = statuspage.Of(s.shown, title)
 	s.handler = s.routes()
 	return s, nil
 }
@@ -197,7 +211,10 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	background, stop := context.WithCancel(context.Background())
 	defer stop()
 	go s.page.Run(background)
-	if s.snowflake != nil {
+	if !s.cfg.NoSegments {
+		go s.watch(background)
+	}
+	if s.snowflake != nil && s.searchAtOnce {
 		go s.snowflake.Next(ended, 1) // begins the search for a worker id
 	}
 	s.warnOpen(address)
@@ -211,7 +228,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	go func() { failed <- listen() }()
 	select {
 	case err := <-failed:
-		return fmt.Errorf("leafsql: serve: %w", err)
+		return fmt.Errorf("leafsql: serve: %w; choose another address with -listen", err)
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
@@ -221,7 +238,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	defer cancel()
 	if err := srv.Shutdown(left); err != nil {
 		srv.Close()
-		return fmt.Errorf("leafsql: serve: requests were cut off: %w", err)
+		return fmt.Errorf("leafsql: serve: requests were cut off after %v: %w; clients ask again", endTimeout, err)
 	}
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
 // prefix of the environment's variables: -max-block is LEAFSQL_MAX_BLOCK.
@@ -27,6 +29,7 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 	fs.StringVar(&cfg.DSN, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME; each row of its leaf_alloc is a tag")
 	fs.StringVar(&cfg.Listen, "listen", cfg.Listen, "`address` to serve at")
 	fs.BoolVar(&cfg.NoSegments, "no-segments", false, "serve snowflakes alone")
+	fs.BoolVar(&cfg.NoSnowflakes, "no-snowflakes", false, "serve ids of leaf_alloc alone")
 	fs.StringVar(&cfg.TLSCert, "tls-cert", "", "`file` with the certificate in PEM, and those that lead to its authority")
 	fs.StringVar(&cfg.TLSKey, "tls-key", "", "`file` with its key in PEM")
 	fs.StringVar(&cfg.Token, "token", "", "the bearer token that requests must bring; other users see flags, so rather put it in the environment or the file")
@@ -77,8 +80,11 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 			return cfg, err
 		}
 	}
-	if name, ok := strings.CutPrefix(cfg.DSN, "env:"); ok {
-		cfg.DSN = os.Getenv(name)
+	if cfg.DSN != "" {
+		var err error
+		if cfg.DSN, err = databases.Lookup(cfg.DSN); err != nil {
+			return cfg, err
+		}
 	}
 	if cfg.DSN == "" {
 		return cfg, errors.New("leafsql: serve: no DSN; give -dsn 'user:password@tcp(127.0.0.1:3306)/database', " + prefix + "DSN, or a file with -config")
@@ -100,7 +106,7 @@ func environment(fs *flag.FlagSet) map[string]string {
 func readFile(name string) (map[string]string, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: %w", err)
+		return nil, fmt.Errorf("leafsql: serve: %w; name a file that can be read with -config", err)
 	}
 	read := readYAML
 	if filepath.Ext(name) == ".properties" {
@@ -108,7 +114,7 @@ func readFile(name string) (map[string]string, error) {
 	}
 	settings, err := read(text)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: %s: %w", name, err)
+		return nil, fmt.Errorf("leafsql: serve: %s: %w; leafsql serve -h lists the settings", name, err)
 	}
 	return settings, nil
 }

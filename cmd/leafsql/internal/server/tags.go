@@ -88,7 +88,7 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	return gen, nil
 }
 
-func unknown(tag string) error {
+func unknown(tag string) *problem {
 	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag)}
 }
 

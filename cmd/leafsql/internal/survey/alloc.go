@@ -14,6 +14,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Alloc is how leaf_alloc is made.
@@ -60,16 +61,12 @@ func look(ctx context.Context, table *databases.Store) (exists, denied bool, err
 }
 
 func failedToRead(table *databases.Store, err error) error {
-	way := "look at that server"
+	way := databases.WayOut(err)
 	switch {
-	case databases.IsError(err, databases.ErrUnknownDatabase):
-		way = "create the database, or correct the DSN"
 	case databases.IsError(err, databases.ErrNoSuchTable):
 		way = "leafsql init creates it"
 	case databases.IsError(err, databases.ErrUnknownColumn):
 		way = "leafsql check says what it lacks"
-	case databases.Denied(err):
-		way = "grant this user SELECT on it"
 	}
 	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.Name(), table.Label, err, way)
 }
@@ -187,13 +184,16 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 	if s.Set.Several() {
 		stores := s.Set.Interleaved()
 		defer stores.Close()
+		if err := stores.Fits(ctx, tag); err != nil {
+			return nil, err
+		}
 		highest, _ := of.Highest()
 		r, err := stores.RowAt(ctx, tag, highest)
-		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() {
+		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (databases.Denied(err) || s.Set.AllStores() != nil) {
 			return nil, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("leafsql: the row %s of leaf_alloc: %s; all processes have to name the same stores in the same order", tag, strings.TrimPrefix(err.Error(), "leafsql: "))
+			return nil, fmt.Errorf("leafsql: the row %s of leaf_alloc: %w; look at that server", tag, part.Of(err))
 		}
 		return &Row{Tag: tag, MaxID: r.MaxID, Step: r.Step, Written: strconv.FormatInt(r.MaxID, 10)}, nil
 	}

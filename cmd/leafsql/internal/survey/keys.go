@@ -70,7 +70,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	case databases.IsError(err, databases.ErrLockWait):
 		t.Why = "it is locked"
 	case err != nil:
-		return fmt.Errorf("leafsql: the highest key of %s: %w", t.Where(), err)
+		return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
 	default:
 		t.Known = t.Why == ""
 	}
@@ -97,7 +97,7 @@ func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, erro
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND referenced_table_name = ?",
 		t.Database, t.TableInfo.Table).Scan(&references)
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w", t.Where(), err)
+		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w; %s", t.Where(), err, databases.WayOut(err))
 	}
 	if references > 0 {
 		alter = []string{"SET SESSION foreign_key_checks = 0", alter[0], "SET SESSION foreign_key_checks = 1"}
@@ -110,7 +110,7 @@ func (t *Table) Create(ctx context.Context) (string, error) {
 	var name, create string
 	err := t.Shard.DB.QueryRowContext(ctx, "SHOW CREATE TABLE "+t.Quoted()).Scan(&name, &create)
 	if err != nil {
-		return "", fmt.Errorf("leafsql: SHOW CREATE TABLE of %s: %w", t.Where(), err)
+		return "", fmt.Errorf("leafsql: SHOW CREATE TABLE of %s: %w; %s", t.Where(), err, databases.WayOut(err))
 	}
 	return create, nil
 }

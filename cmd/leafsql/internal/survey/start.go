@@ -23,7 +23,14 @@ func (t *Tag) Start(margin int64) (int64, error) {
 		}
 	}
 	for _, o := range t.Unknown() {
-		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s", o.Where(), o.Why)
+		way := "leafsql init -scan reads the whole table; or add the row by hand, above all keys"
+		switch {
+		case o.DeniedRead:
+			way = "grant this user SELECT on it"
+		case !o.Integer:
+			way = "add the row by hand, above all keys"
+		}
+		return 0, fmt.Errorf("leafsql: the highest key of %s is not known: %s; %s", o.Where(), o.Why, way)
 	}
 	highest, _ := t.Highest()
 	fetched := t.Row != nil && t.Row.MaxID > 1

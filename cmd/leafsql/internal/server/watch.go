@@ -1,0 +1,145 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// watch asks the store once a second, so that the log says when it is away though nobody
+// asks whether the server is ready.
+func (s *Server) watch(ctx context.Context) {
+	tick := time.NewTicker(probeTimeout)
+	defer tick.Stop()
+	for {
+		s.askStore()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (s *Server) askStore() error { return s.probe.ask(s.storeAnswers, s.storeChanged) }
+
+// storeChanged tells the log that the store is away, or back.
+func (s *Server) storeChanged(err error) {
+	if err == nil {
+		s.log.Info("leafsql: leaf_alloc gives ids again")
+		return
+	}
+	s.log.Warn("leafsql: leaf_alloc gives no ids", "err", err, "way out", "look at its server; of the DSN, the password and the rights of the user")
+}
+
+// kindOf is equal for errors of one cause: their texts may hold the numbers of ports.
+func kindOf(err error) uint16 {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Number
+	}
+	return 0
+}
+
+// refusals are the tags that failed last time though the store answers.
+type refusals struct {
+	mu   sync.Mutex
+	tags map[string]bool
+}
+
+// failed tells the log that a tag gives no ids, unless that is so of all of them, or was told.
+func (s *Server) failed(tag string, err error) {
+	s.refusals.mu.Lock()
+	if s.refusals.tags[tag] {
+		s.refusals.mu.Unlock()
+		return
+	}
+	if s.refusals.tags == nil {
+		s.refusals.tags = make(map[string]bool)
+	}
+	s.refusals.tags[tag] = true
+	s.refusals.mu.Unlock()
+	s.failing.Add(1)
+	go func() {
+		if s.askStore() != nil {
+			s.works(tag, false)
+			return
+		}
+		s.log.Warn("leafsql: a tag gives no ids", "tag", tag, "err", err)
+	}()
+}
+
+// works notes that a tag gives ids. While none fails that is one atomic load.
+func (s *Server) works(tag string, say bool) {
+	if s.failing.Load() == 0 {
+		return
+	}
+	s.refusals.mu.Lock()
+	failed := s.refusals.tags[tag]
+	delete(s.refusals.tags, tag)
+	s.refusals.mu.Unlock()
+	if !failed {
+		return
+	}
+	s.failing.Add(-1)
+	if say {
+		s.log.Info("leafsql: a tag gives ids again", "tag", tag)
+	}
+}
+
+// public is what clients may read of an error: no server's or driver's text, which names
+// users and hosts. The log has that.
+func public(err error) string {
+	if e, ok := errors.AsType[*segment.RowError](err); ok {
+		return bare(e)
+	}
+	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
+		return bare(e)
+	}
+	if e, ok := errors.AsType[*segment.StoresError](err); ok {
+		return bare(e)
+	}
+	if e, ok := errors.AsType[*worker.QuarantineError](err); ok {
+		return bare(e)
+	}
+	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {
+		return bare(e)
+	}
+	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
+		return "there is no worker id; the server's log says why, and ids come as soon as there is one"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "ids did not come in time; try again"
+	}
+	return "leaf_alloc gives no ids; the server's log says why, and ids come again as soon as it does"
+}
+
+// shown are the statistics as the page shows them: to whoever asks, where no token is
+// needed.
+func (s *Server) shown() (driver.Stats, error) {
+	stats := s.connector.Stats()
+	if s.cfg.Token != "" {
+		return stats, nil
+	}
+	for i, t := range stats.Tags {
+		if t.Err != nil {
+			stats.Tags[i].Err = errors.New(public(t.Err))
+		}
+	}
+	if w := stats.Worker; w != nil {
+		hidden := *w
+		hidden.Source = ""
+		if w.Err != nil {
+			hidden.Err = errors.New(public(&snowflake.LeaseError{Cause: w.Err}))
+		}
+		stats.Worker = &hidden
+	}
+	return stats, nil
+}

@@ -1,0 +1,135 @@
+package server
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// lines is a log in memory.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// count is how many lines hold all of these.
+func (l *lines) count(parts ...string) (n int) {
+next:
+	for line := range strings.Lines(l.String()) {
+		for _, part := range parts {
+			if !strings.Contains(line, part) {
+				continue next
+			}
+		}
+		n++
+	}
+	return n
+}
+
+// TestWrongPassword: a database that refuses the server is told once in the log, and once
+// that it is well again. Clients read that ids cannot be had, and nothing of who may log in where.
+func TestWrongPassword(t *testing.T) {
+	db, dsn := database(t, 10, "orders")
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "u" + cfg.DBName[len(cfg.DBName)-12:]
+	exec(t, db, "CREATE USER "+user+"@'%' IDENTIFIED BY 'Right-9.word'")
+	t.Cleanup(func() { db.Exec("DROP USER " + user + "@'%'") })
+	exec(t, db, "GRANT SELECT, UPDATE ON leaf_alloc TO "+user+"@'%'")
+	cfg.User, cfg.Passwd = user, "Wrong-9.word"
+	var log lines
+	_, server, stop := run(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	const away = "leaf_alloc gives no ids"
+	eventually(t, "a warning", func() bool { return log.count("WARN", away) == 1 })
+	host, _, _ := strings.Cut(cfg.Addr, ":")
+	for range 3 {
+		for path, code := range map[string]int{"/readyz": 503, "/db": 503, "/api/segment/get/orders": 503, "/api/snowflake/get/x": 503, "/": 200, "/cache": 200, "/metrics": 200} {
+			a := get(t, server+path)
+			if a.code != code {
+				t.Errorf("%s: %d %s", path, a.code, a.body)
+			}
+			for _, secret := range []string{user, host, "word", "denied", cfg.DBName} {
+				if strings.Contains(a.body, secret) {
+					t.Errorf("%s shows %s: %s", path, secret, a.body)
+				}
+			}
+		}
+	}
+	if log.count("WARN", away) != 1 || log.count("WARN", away, user) != 1 || log.count("WARN", "no worker id") != 1 || log.count("word=") != 0 || strings.Contains(log.String(), "9.word") {
+		t.Errorf("the log is\n%s", log.String())
+	}
+	exec(t, db, "ALTER USER "+user+"@'%' IDENTIFIED BY 'Wrong-9.word'") // which is right now
+	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	if log.count("INFO", "leaf_alloc gives ids again") != 1 || log.count("WARN", away) != 1 {
+		t.Errorf("the log is\n%s", log.String())
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestTagRefused: what is wrong with one tag, or a right that is missing, is told once
+// in the log while the store answers.
+func TestTagRefused(t *testing.T) {
+	db, dsn := database(t, 10, "orders", "items")
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user := "u" + cfg.DBName[len(cfg.DBName)-12:]
+	exec(t, db, "CREATE USER "+user+"@'%'")
+	t.Cleanup(func() { db.Exec("DROP USER " + user + "@'%'") })
+	exec(t, db, "GRANT SELECT ON leaf_alloc TO "+user+"@'%'")
+	cfg.User, cfg.Passwd = user, ""
+	var log lines
+	_, server := start(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	for range 5 {
+		if a := get(t, server+"/api/segment/get/orders"); a.code != 503 || strings.Contains(a.body, user) {
+			t.Errorf("%d %s", a.code, a.body)
+		}
+	}
+	eventually(t, "a warning", func() bool { return log.count("WARN", user) > 0 })
+	if log.count("WARN", user) != 1 {
+		t.Errorf("the log is\n%s", log.String())
+	}
+	exec(t, db, "GRANT UPDATE ON leaf_alloc TO "+user+"@'%'")
+	eventually(t, "ids", func() bool { return get(t, server+"/api/segment/get/orders").code == 200 })
+	if log.count("INFO", "again") != 1 {
+		t.Errorf("the log is\n%s", log.String())
+	}
+}
+
+// TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql().
+func TestDefaultSnowflakes(t *testing.T) {
+	db, dsn := database(t, 10, "orders")
+	exec(t, db, "CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL, owner text NOT NULL,"+
+		" registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4")
+	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true"})
+	if rows := s.connector.Worker(); rows.Worker != -1 {
+		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
+	}
+	if a := get(t, server+"/api/snowflake/get/any"); a.code != 200 || len(a.body) < 15 {
+		t.Errorf("%d %s", a.code, a.body)
+	}
+	_, server = start(t, Config{DSN: dsn, NoSnowflakes: true})
+	get(t, server+"/api/snowflake/get/any").problem(t, 404, "disabled")
+}

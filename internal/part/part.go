@@ -1,0 +1,28 @@
+// Package part makes errors of leafsql parts of others, whose text then begins with
+// "leafsql: " once.
+//
+//	return fmt.Errorf("leafsql: taking worker id %d: %w", id, part.Of(err))
+//
+// Errors of others it leaves as they are.
+package part
+
+import "strings"
+
+// Of is err without the "leafsql: " at its beginning. errors.Is and errors.As see err.
+func Of(err error) error {
+	if err == nil {
+		return nil
+	}
+	if text, ours := strings.CutPrefix(err.Error(), "leafsql: "); ours {
+		return &part{text, err}
+	}
+	return err
+}
+
+type part struct {
+	text string
+	err  error
+}
+
+func (p *part) Error() string { return p.text }
+func (p *part) Unwrap() error { return p.err }
