@@ -15,7 +15,8 @@ var steps = map[migrate.Step]string{
 	migrate.Widen: `makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
   an online schema-change tool. -keep-type leaves it out.`,
 	migrate.Switch: `creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
-  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready.
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready. Programs with
+  mysql-leaf that ran before a -back hold ids from then: start them anew.
   -back takes the trigger away again.`,
 	migrate.Drop: `takes AUTO_INCREMENT away; MySQL copies the table, and nobody writes meanwhile.
   Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`,

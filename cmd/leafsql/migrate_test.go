@@ -332,8 +332,7 @@ func TestMigrateRefuses(t *testing.T) {
 		"-do switch -back orders":  "take one",
 		"orders -do switch":        "flags come before",
 		"-do nosuch orders":        `is not "nosuch" but "switch"`,
-		"-back orders":             "has not begun",
-		"-do widen parent":         "foreign key",
+		"-do widen parent":         "-keep-type",
 		"-do switch parent":        `but "widen"`,
 		"orders:id:snowflake(x,y)": "leafTables",
 	} {
@@ -345,7 +344,24 @@ func TestMigrateRefuses(t *testing.T) {
 	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "orders"); strings.Contains(out, "ALTER") || !strings.Contains(out, "next is -do switch") {
 		t.Errorf("a step that is not needed: %s", out)
 	}
+	if out := mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders"); strings.Contains(out, "TRIGGER ") && strings.Contains(out, "DROP") || !strings.Contains(out, "next is -do switch") {
+		t.Errorf("a way back of what has not begun: %s", out)
+	}
 	if out := mustRun(t, mend, "migrate", "-keep-type", "-dsn", dsn, "parent"); !strings.Contains(out, "next is -do switch") {
 		t.Error(out)
+	}
+}
+
+// TestMigrateBackGoesOn: a -back that ended between two tables goes on.
+func TestMigrateBackGoesOn(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY AUTO_INCREMENT)", "CREATE TABLE users (id BIGINT PRIMARY KEY AUTO_INCREMENT)")
+	mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders", "users")
+	mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders") // as far as it came
+	for range 2 {
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders", "users")
+		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE()"); n != 0 {
+			t.Errorf("%d guards are left", n)
+		}
 	}
 }

@@ -444,6 +444,9 @@ func WayOut(err error) string {
 	return "see that the server runs, and that the DSN leads there"
 }
 
+// ErrForeignKeys are those of a column that cannot change its type alone.
+var ErrForeignKeys = []uint16{1832, 1833, 3780}
+
 // Denied reports whether err says that the user has not the right.
 func Denied(err error) bool {
 	return IsError(err, ErrDatabaseDenied, ErrTableDenied, ErrColumnDenied, ErrSpecificAccess)

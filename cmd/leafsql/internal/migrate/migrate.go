@@ -319,8 +319,11 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	if len(statements) == 0 {
 		statements = t.Statements(Unguard)
 	}
+	if len(statements) == 0 && slices.ContainsFunc(t.tables, func(o *table) bool { return o.AutoIncrement }) {
+		return t, nil // it is where it began, or an interrupted -back had come this far
+	}
 	if len(statements) == 0 {
-		return nil, fmt.Errorf("leafsql: %s has no guard: the migration has not begun, or is over; after that, with all writers stopped: %s",
+		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over; to go back all the same, stop all writers and run: %s",
 			t.Name, strings.Join(t.tables[0].toggle, "; "))
 	}
 	if err := run(ctx, statements, say); err != nil {
@@ -377,6 +380,8 @@ func run(ctx context.Context, statements []Statement, say func(Statement)) error
 		switch err := s.run(ctx); {
 		case databases.IsError(err, databases.ErrTriggerBinlog):
 			return fmt.Errorf("leafsql: migrate on %s: %w; create triggers as a user with SUPER, or SET GLOBAL log_bin_trust_function_creators = 1 for this step", s.Server, err)
+		case databases.IsError(err, databases.ErrForeignKeys...):
+			return fmt.Errorf("leafsql: migrate on %s: %w; drop these foreign keys, widen the columns on both sides and add them again, or leave the type with -keep-type", s.Server, err)
 		case databases.IsError(err, databases.ErrLockWait):
 			return fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
