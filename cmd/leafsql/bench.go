@@ -81,7 +81,10 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	var figures []figure
 	for _, kind := range []struct{ keys, table string }{{"AUTO_INCREMENT", benchCounted}, {"leaf_alloc", benchFilled}} {
 		fig, err := inserts(ctx, s, db, kind.table, *clients, *length)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return unclear, errors.New("leafsql: bench: interrupted, and its tables are dropped; run it again")
+		case err != nil:
 			return unclear, fmt.Errorf("leafsql: bench of %s: %w; run it on a server that takes writes and that nobody uses", kind.keys, part.Of(err))
 		}
 		fig.Keys = kind.keys

@@ -20,6 +20,9 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
 	}
+	if *measure < 0 || *measure > 0 && *since != "" {
+		return unclear, errors.New("leafsql: check: ids are counted from -since, or for a -measure above 0; give one of them")
+	}
 	found, err := f.survey(ctx)
 	if err != nil {
 		return unclear, err
@@ -89,7 +92,15 @@ func printReport(s *screen.Screen, r *check.Report) {
 			}
 			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, count(t.HighestKey), count(t.NextID), used, years})
 		}
-		s.Table([]string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}, rows)
+		names := []string{"SERVER", "TABLE", "KEY", "TYPE", "IDS FROM", "HIGHEST KEY", "NEXT ID", "USED", "LASTS"}
+		if len(r.Shards) == 1 { // a column less, on a narrow terminal
+			s.Printf("Server: %s\n\n", r.Shards[0].Server)
+			names = names[1:]
+			for i := range rows {
+				rows[i] = rows[i][1:]
+			}
+		}
+		s.Table(names, rows)
 		s.Printf("\n")
 	}
 	problems := 0

@@ -22,7 +22,10 @@ const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAU
 // onBoth runs a test on MariaDB and on MySQL, each with an empty database.
 func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn string)) {
 	for _, target := range mysqltest.Targets(t) {
-		t.Run(target.Name, func(t *testing.T) { test(t, target, target.Database(t)) })
+		t.Run(target.Name, func(t *testing.T) {
+			t.Parallel()
+			test(t, target, target.Database(t))
+		})
 	}
 }
 

@@ -15,9 +15,11 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/redis/go-redis/v9"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
@@ -37,7 +39,7 @@ const (
 )
 
 var commands = []command{
-	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with configured tables and leaf_alloc, with the SQL that mends it", runCheck, false},
+	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with tables and leaf_alloc, with the SQL that mends it", runCheck, false},
 	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit, true},
 	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate, true},
 	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode, false},
@@ -49,6 +51,7 @@ var commands = []command{
 
 func main() {
 	mysql.SetLogger(&mysql.NopLogger{}) // errors are returned
+	redis.SetLogger(quiet{})
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.writes }) {
@@ -69,9 +72,15 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 			s.Printf("Usage: leafsql %s %s\n  %s\n", c.name, c.args, c.summary)
 		}
 		status, err := c.run(ctx, s, args[1:])
-		switch {
+		switch written := s.Failed(); {
 		case errors.Is(err, flag.ErrHelp):
 			return fine
+		case written != nil && !(c.writes && errors.Is(written, syscall.EPIPE)): // which did what it is for
+			fmt.Fprintf(s.Err, "leafsql: %s: writing the output: %v; write it elsewhere\n", c.name, written)
+			return unclear
+		case err != nil && ctx.Err() != nil && !strings.HasPrefix(err.Error(), "leafsql: "):
+			fmt.Fprintf(s.Err, "leafsql: %s: interrupted; run it again\n", c.name)
+			return unclear
 		case err != nil:
 			fmt.Fprintln(s.Err, err)
 			return unclear
@@ -86,6 +95,11 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	return unclear
 }
 
+// quiet is a logger of a client whose errors are returned.
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {}
+
 // help are the flags that ask for it, as package flag knows them.
 var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": true}
 
@@ -95,9 +109,10 @@ func usage(s *screen.Screen) {
 		s.Printf("  %-8s%s\n  %-8s%s\n", c.name, c.args, "", c.summary)
 	}
 	s.Printf(`
-leafsql SUBCOMMAND -h lists the flags. A DSN is that of mysql-leaf, with its leaf… parameters:
+leafsql SUBCOMMAND -h lists the flags.
+A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
-env:NAME stands for a DSN in an environment variable, where other users do not see it.
+env:NAME is a DSN in an environment variable, where other users do not see it.
 
 Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
 `)

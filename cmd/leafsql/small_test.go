@@ -3,11 +3,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
@@ -92,4 +94,43 @@ func TestBench(t *testing.T) {
 			t.Errorf("%d tables are left", n)
 		}
 	})
+}
+
+// full is a disk without room.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+// TestOutputIsLost: a report that could not be written is never an exit code of 0 or 1.
+func TestOutputIsLost(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	open(t, dsn, allocTable)
+	for _, args := range []string{"check", "check -json", "tags", "init -json", "decode 4096", "help"} {
+		var errs bytes.Buffer
+		words := strings.Fields(args)
+		if words[0] != "decode" && words[0] != "help" {
+			words = append(words, "-dsn", dsn)
+		}
+		if words[0] == "init" {
+			words[len(words)-1] += "?leafTables=none"
+		}
+		status := run(t.Context(), &screen.Screen{Out: full{}, Err: &errs}, words)
+		if words[0] != "help" && (status != unclear || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
+			t.Errorf("%s: %d %s", args, status, errs.String())
+		}
+	}
+}
+
+// TestSameShardTwice: one database under two names would be counted, and changed, twice.
+func TestSameShardTwice(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	for _, args := range []string{"check", "init", "tags", "migrate -do switch"} {
+		words := append(strings.Fields(args), "-dsn", dsn, "-shard", dsn+"?leafTables=none")
+		if strings.HasPrefix(args, "migrate") {
+			words = append(words, "orders")
+		}
+		if status, _, errs := leafsql(t.Context(), words...); status != unclear || !strings.Contains(errs, "name each database once") {
+			t.Errorf("%s: %d %s", args, status, errs)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync"
@@ -76,7 +77,11 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 
 // read asks the source that the DSN names.
 func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
-	if name, _, err := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); err == nil && name == "mysql" {
+	switch source, address, err := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); {
+	case err != nil || source != "mysql":
+	case address != "" || len(cfg.WorkerOptions) > 0:
+		return "", nil, 0, errors.New("leafsql: workers: mysql() takes no address and no parameters; its table is beside leaf_alloc, which leafStore and leafAllocTable name")
+	default:
 		return leased(ctx, f, workers)
 	}
 	open, err := worker.Lookup(cfg.Worker, cfg.WorkerOptions)

@@ -15,13 +15,13 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
-	"github.com/leafsql/leafsql/testutil/nacostest"
+	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // TestWorkers: who holds a worker id is shown until it is given back.
 func TestWorkers(t *testing.T) {
-	s := nacostest.Start(t, nacostest.V3, nacostest.Options{})
-	source := "nacos(" + s.Addr() + ")"
+	s := redistest.Start(t, redistest.Config{})
+	source := "redis(" + s.Addr + ")"
 	open, err := worker.Lookup(source, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -199,6 +199,7 @@ func TestInterleavedOthers(t *testing.T) {
 		for range 2 {
 			for what, err := range map[string]error{
 				"Ensure": s.Ensure(t.Context(), "a", 1, 1000),
+				"Fits":   s.Fits(t.Context(), "a"),
 				"Fetch":  func() error { _, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); return err }(),
 			} {
 				if !is[*segment.StoresError](err) {
@@ -218,8 +219,13 @@ func TestInterleavedOthers(t *testing.T) {
 	if err := s.Ensure(t.Context(), "b", 1, 10); !is[*segment.StoresError](err) {
 		t.Error("beside a row of Leaf's: ", err)
 	}
-	if _, err := s.Fetch(t.Context(), segment.Request{Tag: "c", N: 10}); !is[*segment.UnknownTagError](err) {
-		t.Error(err)
+	if _, err := s.Fetch(t.Context(), segment.Request{Tag: "c", N: 10}); !is[*segment.UnknownTagError](err) || strings.Contains(err.Error(), "INSERT") {
+		t.Error("a tag without rows, which no INSERT adds: ", err)
+	}
+	for _, tag := range []string{"a", "c"} {
+		if err := s.Fits(t.Context(), tag); err != nil {
+			t.Errorf("the stores as they were named first: %s: %v", tag, err)
+		}
 	}
 }
 

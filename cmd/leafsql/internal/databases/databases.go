@@ -137,6 +137,12 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		if err != nil {
 			return set, err
 		}
+		for _, other := range set.Shards {
+			if other.ID == server.ID && other.Database == server.Database {
+				server.DB.Close()
+				return set, fmt.Errorf("leafsql: -shard %s: it is the database of -dsn, or of another -shard; name each database once", server.Label)
+			}
+		}
 		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, Own: own})
 	}
 	if set.Stores, err = openStores(ctx, set.Shards[0]); err == nil {

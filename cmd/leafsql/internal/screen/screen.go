@@ -27,6 +27,7 @@ type Screen struct {
 	Out io.Writer
 	Err io.Writer
 
+	failed   error     // the first error of writing to Out
 	clear    bool      // Out is a terminal
 	progress io.Writer // a terminal, or nil
 }
@@ -41,14 +42,28 @@ func New(out, errs *os.File) *Screen {
 }
 
 // Printf writes to Out.
-func (s *Screen) Printf(format string, args ...any) { fmt.Fprintf(s.Out, format, args...) }
+func (s *Screen) Printf(format string, args ...any) {
+	_, err := fmt.Fprintf(s.Out, format, args...)
+	s.note(err)
+}
+
+func (s *Screen) note(err error) {
+	if s.failed == nil {
+		s.failed = err
+	}
+}
+
+// Failed is the first error of writing to Out: what was to be read there is not all there.
+func (s *Screen) Failed() error { return s.failed }
 
 // JSON writes a value for programs.
 func (s *Screen) JSON(v any) error {
 	e := json.NewEncoder(s.Out)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	err := e.Encode(v)
+	s.note(err)
+	return err
 }
 
 // Table writes rows in aligned columns under their names.
@@ -57,7 +72,7 @@ func (s *Screen) Table(names []string, rows [][]string) {
 	for _, row := range append([][]string{names}, rows...) {
 		fmt.Fprintln(w, Plain(strings.Join(row, "\x00")))
 	}
-	w.Flush()
+	s.note(w.Flush())
 }
 
 // Plain takes from a text what a terminal would obey: names in a database may hold any

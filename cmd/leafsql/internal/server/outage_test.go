@@ -150,7 +150,7 @@ func TestDrain(t *testing.T) {
 	proxy, dsn := proxied(t, dsn)
 	s, server, stop := run(t, Config{DSN: dsn, Drain: 500 * time.Millisecond, Timeout: 20 * time.Second})
 	get(t, server+"/api/segment/get/orders").want(t, "1000")
-	proxy.Delay(netfault.ToClient, 2*time.Second)
+	proxy.Delay(netfault.ToClient, 700*time.Millisecond)
 	slow := make(chan answer, 1)
 	go func() {
 		a, err := ask(context.Background(), "GET", server+"/api/segment/get/items")
