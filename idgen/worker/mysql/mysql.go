@@ -115,7 +115,7 @@ func (s *slots) explained(err error) error {
 	case isServerError(err, errUnknownDatabase):
 		return &TableError{s.table, "create the database, or correct the DSN", err}
 	case isServerError(err, errNoTable, errNoDatabase):
-		return &TableError{s.table, "add leafCreate=true, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
+		return &TableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
 		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}

@@ -323,7 +323,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 		return t, nil // it is where it began, or an interrupted -back had come this far
 	}
 	if len(statements) == 0 {
-		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over; to go back all the same, stop all writers and run: %s",
+		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run: %s",
 			t.Name, strings.Join(t.tables[0].toggle, "; "))
 	}
 	if err := run(ctx, statements, say); err != nil {

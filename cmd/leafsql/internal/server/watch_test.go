@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"database/sql"
 	"log/slog"
 	"strings"
 	"sync"
@@ -42,19 +43,27 @@ next:
 	return n
 }
 
-// TestWrongPassword: a database that refuses the server is told once in the log, and once
-// that it is well again. Clients read that ids cannot be had, and nothing of who may log in where.
-func TestWrongPassword(t *testing.T) {
-	db, dsn := database(t, 10, "orders")
-	cfg, err := mysql.ParseDSN(dsn)
+// withRights makes a user with rights on a leaf_alloc that has the tag orders.
+func withRights(t *testing.T, rights string) (admin *sql.DB, as *mysql.Config) {
+	t.Helper()
+	admin, dsn := database(t, 10, "orders")
+	as, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
 	}
-	user := "u" + cfg.DBName[len(cfg.DBName)-12:]
-	exec(t, db, "CREATE USER "+user+"@'%' IDENTIFIED BY 'Right-9.word'")
-	t.Cleanup(func() { db.Exec("DROP USER " + user + "@'%'") })
-	exec(t, db, "GRANT SELECT, UPDATE ON leaf_alloc TO "+user+"@'%'")
-	cfg.User, cfg.Passwd = user, "Wrong-9.word"
+	as.User, as.Passwd = "u"+as.DBName[len(as.DBName)-12:], "Right-9.word"
+	exec(t, admin, "CREATE USER "+as.User+"@'%' IDENTIFIED BY 'Right-9.word'")
+	t.Cleanup(func() { admin.Exec("DROP USER " + as.User + "@'%'") })
+	exec(t, admin, "GRANT "+rights+" ON leaf_alloc TO "+as.User+"@'%'")
+	return admin, as
+}
+
+// TestWrongPassword: a database that refuses the server is told once in the log, and once
+// that it is well again. Clients read that ids cannot be had, and nothing of who may log in where.
+func TestWrongPassword(t *testing.T) {
+	db, cfg := withRights(t, "SELECT, UPDATE")
+	user := cfg.User
+	cfg.Passwd = "Wrong-9.word"
 	var log lines
 	_, server, stop := run(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	const away = "leaf_alloc gives no ids"
@@ -90,16 +99,8 @@ func TestWrongPassword(t *testing.T) {
 // TestTagRefused: what is wrong with one tag, or a right that is missing, is told once
 // in the log while the store answers.
 func TestTagRefused(t *testing.T) {
-	db, dsn := database(t, 10, "orders", "items")
-	cfg, err := mysql.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	user := "u" + cfg.DBName[len(cfg.DBName)-12:]
-	exec(t, db, "CREATE USER "+user+"@'%'")
-	t.Cleanup(func() { db.Exec("DROP USER " + user + "@'%'") })
-	exec(t, db, "GRANT SELECT ON leaf_alloc TO "+user+"@'%'")
-	cfg.User, cfg.Passwd = user, ""
+	db, cfg := withRights(t, "SELECT")
+	user := cfg.User
 	var log lines
 	_, server := start(t, Config{DSN: cfg.FormatDSN(), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for range 5 {

@@ -22,7 +22,8 @@ func (t *Tag) Start(margin int64) (int64, error) {
 			return 0, o.Err
 		}
 	}
-	for _, o := range t.Unknown() {
+	if unknown := t.Unknown(); len(unknown) > 0 {
+		o := unknown[0]
 		way := "leafsql init -scan reads the whole table; or add the row by hand, above all keys"
 		switch {
 		case o.DeniedRead:
