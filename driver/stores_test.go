@@ -95,3 +95,35 @@ func TestStoresDSN(t *testing.T) {
 		}
 	}
 }
+
+// TestProposedSQLNamesTheStore: SQL that errors propose is about the database of leafStore,
+// on whatever connection it is run.
+func TestProposedSQLNamesTheStore(t *testing.T) {
+	app, store := mysqltest.Database(t), mysqltest.Database(t)
+	in := databaseOf(t, store)
+	_, other := openOn(t, store, "", allocTable)
+	other.Close() // a pool on the store's own database calls the table by its bare name
+	plain, leaf := openOn(t, app, "leafTables=t,u:id:snowflake&leafNewRegistry=true&"+storesParam(store), tableT, "CREATE TABLE u (id BIGINT PRIMARY KEY, a INT)")
+	mend := func(insert, begin, highest string) {
+		t.Helper()
+		_, err := leaf.Exec(insert)
+		if err == nil {
+			t.Fatalf("%s runs", insert)
+		}
+		_, fix, ok := strings.Cut(err.Error(), begin)
+		if !ok || !strings.Contains(err.Error(), in) {
+			t.Fatalf("%s: %v", insert, err)
+		}
+		fix, _, _ = strings.Cut(begin+fix, "; ") // what an error around it adds
+		mustExec(t, plain, strings.ReplaceAll(fix, highest, "7"))
+	}
+	mend("INSERT INTO t (a) VALUES (1)", "INSERT INTO `", "<highest id + 1>")
+	mustExec(t, leaf, "INSERT INTO t (a) VALUES (1)")
+	mend("INSERT INTO u (a) VALUES (1)", "CREATE TABLE ", "-")
+	leaf.Close()
+
+	mustExec(t, plain, "INSERT INTO t (id, a) VALUES (900, 2)")
+	_, leaf = openOn(t, app, "leafTables=t&"+storesParam(store))
+	mend("INSERT INTO t (a) VALUES (3)", "UPDATE "+in+".leaf_alloc", "-")
+	mustExec(t, leaf, "INSERT INTO t (a) VALUES (3)")
+}
