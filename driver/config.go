@@ -112,6 +112,28 @@ func (c *Config) Clone() *Config {
 	return &cp
 }
 
+// check finds what is wrong with a Config before anything connects.
+func check(cfg *Config) error {
+	if cfg.Auto && len(cfg.Tables) > 0 {
+		return &ConfigError{"leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil"}
+	}
+	if cfg.Auto && cfg.SegmentStore != nil {
+		return &ConfigError{"leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables"}
+	}
+	for _, r := range cfg.Tables {
+		switch {
+		case r.Exclude:
+		case r.Kind == Sequence && cfg.SegmentStore != nil:
+			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
+		case r.Kind == Sequence && len(cfg.stores()) > 1:
+			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
+		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
+			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
+		}
+	}
+	return nil
+}
+
 func (c *Config) logger() *slog.Logger {
 	if c.Logger != nil {
 		return c.Logger

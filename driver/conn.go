@@ -6,23 +6,13 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
 
-// innerConn is everything of go-sql-driver's connection that database/sql and
-// applications use. conn embeds it, so that what it does not override, such as
-// BeginTx and Ping, is the inner driver's own.
-type innerConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
+// innerConn is the inner driver's connection. conn embeds it, so that what it does
+// not override, such as BeginTx and Ping, is the inner driver's own.
+type innerConn = ownpool.Conn
 
 var (
 	_ innerConn = (*conn)(nil)

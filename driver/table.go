@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
@@ -114,12 +115,12 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	case rule.Generator != nil:
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
-		t.gen, kind = c.ids.snowflakes, Snowflake
+		t.gen, kind = c.snowflakes, Snowflake
 	case rule.Kind == UUID7:
 		kind = UUID7
 	default:
 		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
-		t.gen = c.ids.segments.generator(kind, tag)
+		t.gen = c.store.Generator(ids.Counter{Name: tag, Sequence: kind == Sequence})
 	}
 	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
@@ -214,6 +215,17 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
 	return nil
+}
+
+// tag is the biz_tag, or the sequence, that feeds the table.
+func (t *table) tag() string { return t.rule.tag(t.name.Table) }
+
+// counter is what ids are drawn from once the row was looked at.
+func (t *table) counter() idgen.Generator {
+	if t.cycle != nil {
+		return t.cycle
+	}
+	return t.gen
 }
 
 // draw takes the ids of a block.
