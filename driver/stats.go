@@ -163,11 +163,6 @@ func (c *counters) named(name string) *tableCounts {
 	return t
 }
 
-func (t *tableCounts) filled(n int) {
-	t.statements.Add(1)
-	t.ids.Add(int64(n))
-}
-
 // note counts a statement that was not run because of err.
 func (c *counters) note(err error) error {
 	var name, why string

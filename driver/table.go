@@ -228,43 +228,36 @@ func (t *table) counter() idgen.Generator {
 	return t.gen
 }
 
-// draw takes the ids of a block.
+// draw takes the ids of a block. They fit into the key column: outside strict mode a
+// server would store a larger one clipped, and report the one that was sent.
 func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
-	if t.gen != nil {
-		b.First, err = t.next(ctx, conn, b.N)
-		return err
+	if t.gen == nil {
+		var keys uuid7.Block
+		if keys, err = uuid7.New(b.N); err == nil {
+			b.UUID = keys.At(0)
+		}
+	} else {
+		if !t.checked.Load() {
+			if err := t.check(ctx, conn); err != nil {
+				return err
+			}
+		}
+		b.First, err = t.counter().Next(ctx, b.N)
 	}
-	ids, err := uuid7.New(b.N)
 	if err != nil {
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
 		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
 	}
-	b.UUID = ids.At(0)
-	t.counts.filled(b.N)
-	return nil
-}
-
-// next draws n ids that fit into the key column. Outside strict mode a server
-// would store a larger one clipped, and report the one that was sent.
-func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) {
-	if !t.checked.Load() {
-		if err := t.check(ctx, conn); err != nil {
-			return 0, err
-		}
-	}
-	first, err := t.counter().Next(ctx, n)
-	if errors.Is(err, ErrRefused) {
-		return 0, err
-	}
-	if err != nil {
-		return 0, &FillError{Table: t.name.String(), Rows: n, Err: err}
-	}
-	if last := first + int64(n) - 1; last > t.highest {
-		return 0, &TableError{t.name.String(), t.column,
+	if last := b.First + int64(b.N) - 1; t.gen != nil && last > t.highest {
+		return &TableError{t.name.String(), t.column,
 			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
-	t.counts.filled(n)
-	return first, nil
+	t.counts.statements.Add(1)
+	t.counts.ids.Add(int64(b.N))
+	return nil
 }
 
 // skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
