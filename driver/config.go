@@ -93,12 +93,12 @@ type Config struct {
 	name string // leafConfig, kept for FormatDSN
 }
 
-// DefaultLease is leafLease's default, the bound's length of a worker's lease.
-const DefaultLease = 60 * time.Second
+// defaultLease is leafLease's default.
+const defaultLease = 60 * time.Second
 
 // NewConfig returns the defaults: the inner driver's, and leafTables=auto.
 func NewConfig() *Config {
-	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: DefaultLease}
+	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: defaultLease}
 }
 
 // Clone returns a copy that shares nothing that can be changed with c.
@@ -148,7 +148,8 @@ var registered struct {
 
 // RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
 // a string cannot carry: generators, a store, a lease, a logger. A parameter
-// that stands in the DSN as well counts there. Its MySQL part is not used.
+// that stands in the DSN as well counts there. Its MySQL part is not used. A second
+// call with the same name counts for pools that are opened afterwards.
 func RegisterConfig(name string, cfg *Config) {
 	registered.Lock()
 	defer registered.Unlock()
@@ -156,13 +157,6 @@ func RegisterConfig(name string, cfg *Config) {
 		registered.configs = make(map[string]*Config)
 	}
 	registered.configs[name] = cfg.Clone()
-}
-
-// DeregisterConfig forgets a registered name. Open connectors are not touched.
-func DeregisterConfig(name string) {
-	registered.Lock()
-	defer registered.Unlock()
-	delete(registered.configs, name)
 }
 
 func registeredConfig(name string) (*Config, bool) {

@@ -123,7 +123,7 @@ func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
-	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
