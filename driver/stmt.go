@@ -37,7 +37,7 @@ type stmt struct {
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
 	first := text // what can be checked of a text that is made anew each time
-	if st.way != apart {
+	if st.apart() == nil {
 		if likely := st.plan.Template(s.likely()); !likely.Literal {
 			first = likely.Text
 		}
@@ -118,7 +118,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res d
 	if err := s.refresh(ctx, args); err != nil {
 		return nil, err
 	}
-	if s.st.way == apart {
+	if s.st.apart() != nil {
 		if err := s.sameDatabase(); err != nil {
 			return nil, err
 		}
@@ -144,7 +144,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows
 	if err := s.refresh(ctx, args); err != nil {
 		return nil, err
 	}
-	if s.st.way == apart {
+	if s.st.apart() != nil {
 		if err := s.sameDatabase(); err != nil {
 			return nil, err
 		}

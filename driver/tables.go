@@ -120,6 +120,37 @@ func (c *Connector) fold(db, table string) catalog.Name {
 	return catalog.Name{DB: db, Table: table}
 }
 
+// mayMeanNonASCII reports whether a rule could mean a table whose name is not
+// in ASCII letters.
+func (c *Connector) mayMeanNonASCII(s *schema) bool {
+	other := func(name string) bool {
+		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
+	}
+	for tag := range s.tags {
+		if other(tag) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
+}
+
+// likes are the tables of a database whose names fit a pattern.
+func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
+	if !strings.Contains(pattern.Table, "*") {
+		return []catalog.Name{pattern}, nil
+	}
+	names, err := c.catalog.Tables(ctx, pattern.DB)
+	if err != nil {
+		return nil, catalogError("the tables of "+pattern.DB, err)
+	}
+	for _, name := range names {
+		if wildcard(pattern.Table, name) {
+			likes = append(likes, catalog.Name{DB: pattern.DB, Table: name})
+		}
+	}
+	return likes, nil
+}
+
 // lookup says what a name means: the configured table, nil where nothing is to
 // be filled, errUnseenTable where the catalog has no such table.
 func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*insert.Table, error) {
@@ -192,20 +223,6 @@ func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
 		}
 	}
 	return Rule{}, false
-}
-
-// mayMeanNonASCII reports whether a rule could mean a table whose name is not
-// in ASCII letters.
-func (c *Connector) mayMeanNonASCII(s *schema) bool {
-	other := func(name string) bool {
-		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
-	}
-	for tag := range s.tags {
-		if other(tag) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
 }
 
 // refresh reads all known tables again, by one query, and forgets those that
@@ -290,23 +307,6 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 		tags[name] = r.Tag
 	}
 	return tags, nil
-}
-
-// likes are the tables of a database whose names fit a pattern.
-func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
-	if !strings.Contains(pattern.Table, "*") {
-		return []catalog.Name{pattern}, nil
-	}
-	names, err := c.catalog.Tables(ctx, pattern.DB)
-	if err != nil {
-		return nil, catalogError("the tables of "+pattern.DB, err)
-	}
-	for _, name := range names {
-		if wildcard(pattern.Table, name) {
-			likes = append(likes, catalog.Name{DB: pattern.DB, Table: name})
-		}
-	}
-	return likes, nil
 }
 
 // temporaryColumns asks on the application's own connection, the only one
