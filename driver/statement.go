@@ -84,16 +84,16 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text, c.settings)
+	if err == nil && c.unseen && st.positional() {
+		planned := st
+		st, err = c.verify(ctx, text, st)
+		kept = kept && st == planned
+	}
 	if err == nil && st.refusal != nil {
 		err = st.refusal
 	}
 	if err != nil {
 		return nil, c.connector.counts.note(err)
-	}
-	if c.unseen && st.positional() {
-		if st, err = c.verify(ctx, text, st); err != nil {
-			return nil, err
-		}
 	}
 	if kept && len(text) <= maxMemo {
 		c.lastText, c.last = text, st
