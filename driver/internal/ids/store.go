@@ -157,12 +157,12 @@ func (s *Store) Several() bool { return len(s.dbs) > 1 }
 // Rows are where a counter's row is, nil where it has none.
 func (s *Store) Rows(sequence bool) Rows {
 	switch {
-	case s.alloc == nil:
-		return nil
-	case sequence:
+	case sequence && s.sequences != nil:
 		return s.sequences
+	case !sequence && s.alloc != nil:
+		return s.alloc
 	}
-	return s.alloc
+	return nil
 }
 
 // ReadRow reads a counter's row, of several stores as it stands at the highest key.
