@@ -23,13 +23,13 @@ import (
 // connector for the application's database. Nothing connects yet.
 func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
 	store := ids.StoreConfig{
-		Connectors: []driver.Connector{own}, Name: describe(cfg.MySQL), Table: cfg.AllocTable, Create: cfg.Create,
+		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Name: describe(cfg.MySQL), Create: cfg.Create,
 		Replacement: cfg.SegmentStore, Logger: cfg.logger(),
 	}
 	switch {
 	case cfg.SegmentStore != nil:
 	case cfg.Store != "":
-		store.Connectors = nil
+		store.Databases = nil
 		for i, dsn := range cfg.stores() {
 			of, err := ParseDSN(dsn)
 			if err != nil {
@@ -39,7 +39,7 @@ func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
-			store.Connectors = append(store.Connectors, connector)
+			store.Databases = append(store.Databases, ids.Database{Connector: connector, Table: cfg.AllocTable})
 			store.Key += of.MySQL.FormatDSN() + "|"
 			if i == 0 {
 				store.Name = describe(of.MySQL)

@@ -2,7 +2,7 @@
 // generators that draw on one leaf_alloc ([Store]), and the snowflakes that are made
 // with one worker id ([Snowflakes]).
 //
-//	store, err := ids.OpenStore(ctx, ids.StoreConfig{Key: dsn, Name: "MySQL tcp(db:3306)/shop", Connectors: connectors, Table: "leaf_alloc"})
+//	store, err := ids.OpenStore(ctx, ids.StoreConfig{Key: dsn, Databases: []ids.Database{{connector, "leaf_alloc"}}})
 //	first, err := store.Generator(ids.Counter{Name: "orders"}).Next(ctx, 3)
 //	err = store.Close()
 //

@@ -73,7 +73,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 func TestSnowflakesBesideAStore(t *testing.T) {
 	var all []*Snowflakes
 	for _, key := range []string{"a", "a", "b", "", ""} {
-		store := open(t, StoreConfig{Key: key, Table: "leaf_alloc"})
+		store := open(t, StoreConfig{Key: key})
 		defer store.Close()
 		s, err := OpenSnowflakes(t.Context(), SnowflakesConfig{Layout: snowflake.Leaf, Store: store, Worker: worker.Config{Lease: time.Minute}})
 		if err != nil {

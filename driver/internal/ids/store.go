@@ -25,15 +25,18 @@ const SequenceTable = "t_sequence"
 // this many tags can fetch at once.
 const storeConns = 4
 
+// A Database holds a leaf_alloc.
+type Database struct {
+	Connector driver.Connector
+	Table     string // [db.]leaf_alloc there
+}
+
 // StoreConfig says where counters are.
 type StoreConfig struct {
-	// Connectors make connections to the databases that hold leaf_alloc. Several share
-	// the id space. The first also holds t_sequence and leaf_worker.
-	Connectors []driver.Connector
-	Key        string // equal for configurations with the same databases; "": nobody shares this one
-	Name       string // of the first database, for people
-	Table      string // [db.]leaf_alloc
-	Create     bool   // one of several stores that has lost its rows gets them again
+	Databases []Database // several share the id space; the first also holds t_sequence and leaf_worker
+	Key       string     // equal for configurations with the same databases; "": nobody shares this one
+	Name      string     // of the first database, for people
+	Create    bool       // one of several that has lost its rows gets them again
 
 	Replacement segment.Store // instead of leaf_alloc and t_sequence
 	Logger      *slog.Logger
@@ -47,7 +50,7 @@ type Store struct {
 	key  storeKey
 	name string
 
-	dbs       []*sql.DB              // of Connectors
+	dbs       []*sql.DB              // of Databases
 	alloc     Alloc                  // nil for a replacement
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc, or a replacement
 	segments  segment.Store          // alloc, or the replacement
@@ -87,7 +90,7 @@ var stores = shared[storeKey, *Store]{close: (*Store).end}
 
 // OpenStore opens or shares a store. Nothing connects yet.
 func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	key := storeKey{databases: cfg.Key, table: cfg.Table, restores: cfg.Create && len(cfg.Connectors) > 1}
+	key := storeKey{databases: cfg.Key, table: cfg.Databases[0].Table, restores: cfg.Create && len(cfg.Databases) > 1}
 	if cfg.Key == "" || cfg.Replacement != nil {
 		key.own = &cfg
 	}
@@ -97,10 +100,10 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 func newStore(key storeKey, cfg StoreConfig) *Store {
 	s := &Store{key: key, name: cfg.Name, log: cfg.Logger, generators: make(map[Counter]*segment.Generator)}
 	var allocs []*segment.AllocStore
-	for _, connector := range cfg.Connectors {
-		db := ownpool.Open(connector, storeConns)
+	for _, d := range cfg.Databases {
+		db := ownpool.Open(d.Connector, storeConns)
 		s.dbs = append(s.dbs, db)
-		allocs = append(allocs, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.Table))
+		allocs = append(allocs, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), d.Table))
 	}
 	switch {
 	case cfg.Replacement != nil:

@@ -18,10 +18,18 @@ type nowhere struct{}
 func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("nowhere") }
 func (nowhere) Driver() driver.Driver                        { return nil }
 
+// at are databases with a table.
+func at(tables ...string) (all []Database) {
+	for _, table := range tables {
+		all = append(all, Database{nowhere{}, table})
+	}
+	return all
+}
+
 func open(t *testing.T, cfg StoreConfig) *Store {
 	t.Helper()
-	if cfg.Connectors == nil {
-		cfg.Connectors = []driver.Connector{nowhere{}}
+	if cfg.Databases == nil {
+		cfg.Databases = at("leaf_alloc")
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	s, err := OpenStore(t.Context(), cfg)
@@ -33,25 +41,25 @@ func open(t *testing.T, cfg StoreConfig) *Store {
 
 // TestStoresAreShared: those of equal databases and an equal table are one.
 func TestStoresAreShared(t *testing.T) {
-	two := []driver.Connector{nowhere{}, nowhere{}}
-	one := StoreConfig{Key: "a", Table: "leaf_alloc"}
+	two := at("leaf_alloc", "leaf_alloc")
+	one := StoreConfig{Key: "a"}
 	for name, tt := range map[string]struct {
 		a, b   StoreConfig
 		shared bool
 	}{
 		"equal":                       {one, one, true},
-		"another database":            {one, StoreConfig{Key: "b", Table: "leaf_alloc"}, false},
-		"another table":               {one, StoreConfig{Key: "a", Table: "x.leaf_alloc"}, false},
-		"an unknown database":         {StoreConfig{Table: "leaf_alloc"}, StoreConfig{Table: "leaf_alloc"}, false},
+		"another database":            {one, StoreConfig{Key: "b"}, false},
+		"another table":               {one, StoreConfig{Key: "a", Databases: at("x.leaf_alloc")}, false},
+		"an unknown database":         {StoreConfig{}, StoreConfig{}, false},
 		"a replacement":               {StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, false},
-		"one creates":                 {one, StoreConfig{Key: "a", Table: "leaf_alloc", Create: true}, true},
-		"several, of which one heals": {StoreConfig{Key: "a", Connectors: two}, StoreConfig{Key: "a", Connectors: two, Create: true}, false},
+		"one creates":                 {one, StoreConfig{Key: "a", Create: true}, true},
+		"several, of which one heals": {StoreConfig{Key: "a", Databases: two}, StoreConfig{Key: "a", Databases: two, Create: true}, false},
 	} {
 		a, b := open(t, tt.a), open(t, tt.b)
 		if (a == b) != tt.shared {
 			t.Errorf("%s: shared is %v", name, a == b)
 		}
-		several, replaced := len(tt.a.Connectors) > 1, tt.a.Replacement != nil
+		several, replaced := len(tt.a.Databases) > 1, tt.a.Replacement != nil
 		if a.Several() != several || (a.Rows(false) == nil) != replaced || (a.Rows(true) == nil) != (several || replaced) {
 			t.Errorf("%s: several %v, rows %v and %v", name, a.Several(), a.Rows(false), a.Rows(true))
 		}
