@@ -114,7 +114,7 @@ func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, af
 	if !ask || !last {
 		return id
 	}
-	s, err := scalar(ctx, c.innerConn, "SELECT LAST_INSERT_ID()")
+	s, err := value(ctx, c.innerConn, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0
 	}

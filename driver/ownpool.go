@@ -27,15 +27,16 @@ func ownMySQL(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
 	own.ClientFoundRows = false  // rows that changed are counted
 	own.InterpolateParams = true // one round trip a question
+	own.Collation = ""           // some keep arguments from being put into texts
 	own.RejectReadOnly = false   // ownConn does as much, and lets the error be seen
 	return own
 }
 
 // ownSession undoes what a DSN may set for the application: what we read must
-// not come from an old snapshot or be cut short, and what we write must not
-// wait for a COMMIT. The short wait is for a table that the application's own
+// not come from an old snapshot, be cut short or be in another character set,
+// and what we write must not wait for a COMMIT. The short wait is for a table that the application's own
 // connection has locked.
-const ownSession = "SET autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
+const ownSession = "SET NAMES utf8mb4, autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
 
 // ownConnector makes connections for pools of our own.
 type ownConnector struct{ driver.Connector }

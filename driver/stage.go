@@ -216,7 +216,7 @@ func (s *staging) clock(ctx context.Context) error {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
 	}
-	now, err := scalar(ctx, s.c.innerConn, "SELECT UNIX_TIMESTAMP(NOW(6))")
+	now, err := value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }

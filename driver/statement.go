@@ -203,7 +203,7 @@ func (c *conn) lookupTemporary(ctx context.Context, name catalog.Name) (*insert.
 	if !ok {
 		return nil, nil
 	}
-	columns, err := temporaryColumns(ctx, c.innerConn, name)
+	columns, err := c.temporaryColumns(ctx, name)
 	if err != nil {
 		return nil, err // the server's own: 1146
 	}
@@ -321,7 +321,7 @@ func (c *conn) verify(ctx context.Context, text string, st *statement) (*stateme
 		if c.temporary[name] != nil || slices.Contains(c.verified, name) {
 			continue
 		}
-		columns, err := visibleColumns(ctx, c.innerConn, name)
+		columns, err := c.visibleColumns(ctx, name)
 		if isServerError(err, errTableDenied, errColumnDenied) {
 			continue // a temporary table may always be read
 		}

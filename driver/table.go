@@ -309,5 +309,6 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	}
 }
 
-// duplicateEntry finds the key in the server's error 1062 for a primary key.
-var duplicateEntry = regexp.MustCompile(`Duplicate entry '(\d+)' for key '(?:.*\.)?PRIMARY'`)
+// duplicateEntry finds the key in the server's error 1062 for a primary key, in
+// any of its languages.
+var duplicateEntry = regexp.MustCompile(`'(\d+)'.*'(?:[^']*\.)?PRIMARY'`)

@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"maps"
 	"slices"
@@ -276,23 +275,4 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 		tags[name] = r.Tag
 	}
 	return tags, nil
-}
-
-// temporaryColumns asks on the application's own connection, the only one
-// that sees its temporary tables. The error is the server's own, 1146 where
-// there is no such table.
-func temporaryColumns(ctx context.Context, conn innerConn, name catalog.Name) ([]catalog.Column, error) {
-	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+name.Quoted(), nil)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var cols []catalog.Column
-	dest := make([]driver.Value, len(rows.Columns()))
-	for rows.Next(dest) == nil { // Field, Type, Null, Key, Default, Extra
-		col := catalog.Column{Name: text(dest[0]), Type: text(dest[1]), Updatable: true}
-		col.Describe(text(dest[3]), text(dest[4]), text(dest[5]))
-		cols = append(cols, col)
-	}
-	return cols, nil
 }
