@@ -110,8 +110,7 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 			return st, plans == c.plans && !c.dbUnknown, nil
 		}
 		if tellsOfBefore(text) {
-			return &statement{plan: new(insert.Plan), refusal: &RefusedError{Reason: "what it means depends on the session's sql_mode, and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-				Fix: "pass strings as arguments, or put the count into a user variable first"}}, false, nil
+			return &statement{plan: new(insert.Plan), refusal: tellsRefusal("sql_mode")}, false, nil
 		}
 		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
 			return nil, false, err
@@ -123,6 +122,12 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 func tellsOfBefore(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "insert") && (strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+}
+
+// tellsRefusal refuses a text that calls those.
+func tellsRefusal(depends string) *RefusedError {
+	return &RefusedError{Reason: "what it means depends on the session's " + depends + ", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+		Fix: "pass strings as arguments, or put the count into a user variable first"}
 }
 
 // cache is where plans under some settings are kept. A connection with
