@@ -127,7 +127,7 @@ func (s *stmt) sameMeaning(ctx context.Context) error {
 
 func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
 	if s.c.dbUnknown && tellsOfBefore(s.text) {
-		return false, tellsRefusal("database in use")
+		return false, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
 	}
 	err := s.c.knowDatabase(ctx)
 	return s.c.db == s.db, err
@@ -149,7 +149,7 @@ func (s *stmt) sameReading(ctx context.Context) (bool, error) {
 	case s.reads == "" || len(s.inner) == 0: // it is just being prepared
 		return true, nil
 	case tellsOfBefore(s.text):
-		return false, tellsRefusal("sql_mode")
+		return false, tellsRefusal("sql_mode,", "pass strings as arguments")
 	}
 	reads, err := s.c.reading(ctx)
 	return reads == s.reads, err
@@ -280,6 +280,9 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	schema := s.c.connector.schema.Load()
 	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
 		return nil
+	}
+	if s.c.dbUnknown && tellsOfBefore(s.text) && !s.st.positional() {
+		return nil // asking would change what it stores
 	}
 	for _, same := range []func(context.Context) (bool, error){s.sameDatabase, s.sameReading} {
 		if ok, err := same(ctx); err != nil || !ok {

@@ -193,6 +193,17 @@ func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
 	return Rule{}, false
 }
 
+// mayMean says whether a bare name means a configured table in some database.
+func (c *Connector) mayMean(s *schema, table string) bool {
+	table = c.fold("", table).Table
+	for tag := range s.tags {
+		if tag == table || strings.HasSuffix(tag, "."+table) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return !r.Exclude && wildcard(r.Table, table) })
+}
+
 // refresh reads all known tables again, by one query, and forgets those that
 // are not as they were. Statements go on with what is known meanwhile; where
 // the server does not answer they go on with it longer.
