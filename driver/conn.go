@@ -124,7 +124,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case st.wrongInput(args), len(args) > 0 && st.inserts() && !c.connector.interpolates():
 		return nil, driver.ErrSkip
 	case st.plan.Cut > 0:
-		return nil, &RefusedError{Reason: "the text runs in parts, of which only the last one's rows could be had", Fix: "send it with Exec, or its statements one by one"}
+		return c.queryInParts(ctx, st.plan, text, args)
 	}
 	return c.query(ctx, st, text, args)
 }

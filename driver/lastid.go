@@ -108,8 +108,11 @@ func counts(res driver.Result) (affected, id int64) {
 // rows are written: an error of that question must not look like theirs.
 func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, affected, server int64, last bool) int64 {
 	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
-	if in.Late && id != 0 {
+	switch {
+	case in.Late && id != 0:
 		c.setLastID(ctx, id)
+	case in.Late && in.Ignore && !in.Upsert:
+		c.setLastID(ctx, b.First)
 	}
 	if !ask || !last {
 		return id
