@@ -212,13 +212,13 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 	} else if database, err = currentDatabase(ctx, ic); err != nil {
 		return err
 	}
-	version, err := scalar(ctx, ic, "SELECT VERSION()")
+	version, err := value(ctx, ic, "VERSION()")
 	if err != nil {
 		return catalogError("the server's version", err)
 	}
 	c.settings.MariaDB, c.settings.Version = parseVersion(version)
 	c.settings.VersionKnown = true
-	folds, err := scalar(ctx, ic, "SELECT @@lower_case_table_names")
+	folds, err := value(ctx, ic, "@@lower_case_table_names")
 	if err != nil {
 		return catalogError("lower_case_table_names", err)
 	}

@@ -106,7 +106,7 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 		highest, known, err = t.readHighest(ctx, name)
 		if isServerError(err, errLockWait) { // the application's own connection has locked the table
 			var s string
-			s, err = scalar(ctx, conn, catalog.MaxQuery(name, t.column, t.highest))
+			s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.column, t.highest)+")")
 			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
 			known = err == nil
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
@@ -69,7 +68,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
 		return nil, driver.ErrSkip
 	case st.way == inParts:
-		return nil, &RefusedError{Reason: "the text runs in parts, of which only the last one's rows could be had", Fix: "send it with Exec, or its statements one by one"}
+		return c.queryInParts(ctx, st.plan, text, args)
 	case st.way == apart:
 		return c.queryApart(ctx, st, text, args, false)
 	}
@@ -291,39 +290,6 @@ func (c *conn) afterQuery(st *statement, err error) {
 	if st.plan.Use != "" {
 		c.dbUnknown, c.last = true, nil
 	}
-}
-
-// execInParts executes a text that has to be cut: what is behind the cut can
-// be planned only when what is before it has run.
-func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Result, error) {
-	var before, behind []driver.NamedValue
-	if len(args) > 0 {
-		if !c.connector.interpolates() {
-			return nil, driver.ErrSkip // the server has an error for it
-		}
-		before, behind = args[:p.CutInput], renumber(args[p.CutInput:])
-	}
-	first, err := c.ExecContext(ctx, text[:p.Cut], before)
-	if err != nil {
-		return nil, err
-	}
-	second, err := c.ExecContext(ctx, text[p.Cut:], behind)
-	if err == driver.ErrSkip {
-		err = fmt.Errorf("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return joined(first, second), nil
-}
-
-// renumber gives arguments the ordinals of a text of their own.
-func renumber(args []driver.NamedValue) []driver.NamedValue {
-	args = slices.Clone(args)
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	return args
 }
 
 // interpolates reports whether the inner driver puts arguments into texts.

@@ -115,13 +115,16 @@ func counts(res driver.Result) (affected, id int64) {
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
 func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, id int64, ask bool) int64 {
-	if in.Late && id != 0 {
+	switch {
+	case in.Late && id != 0:
 		c.setLastID(ctx, id)
+	case in.Late && in.Ignore && !in.Upsert:
+		c.setLastID(ctx, b.First)
 	}
 	if !ask {
 		return id
 	}
-	s, err := scalar(ctx, c.innerConn, "SELECT LAST_INSERT_ID()")
+	s, err := value(ctx, c.innerConn, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0
 	}

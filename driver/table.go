@@ -136,6 +136,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		Floors:       skips && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
+		Triggered:    key.Triggered,
 		Ref:          t,
 	}
 	for _, col := range columns {
@@ -314,5 +315,6 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	}
 }
 
-// duplicateEntry finds the key in the server's error 1062 for a primary key.
-var duplicateEntry = regexp.MustCompile(`Duplicate entry '(\d+)' for key '(?:.*\.)?PRIMARY'`)
+// duplicateEntry finds the key in the server's error 1062 for a primary key, in
+// any of its languages.
+var duplicateEntry = regexp.MustCompile(`'(\d+)'.*'(?:[^']*\.)?PRIMARY'`)

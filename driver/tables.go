@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"maps"
 	"slices"
@@ -225,6 +224,17 @@ func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
 	return Rule{}, false
 }
 
+// mayMean says whether a bare name means a configured table in some database.
+func (c *Connector) mayMean(s *schema, table string) bool {
+	table = c.fold("", table).Table
+	for tag := range s.tags {
+		if tag == table || strings.HasSuffix(tag, "."+table) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return !r.Exclude && wildcard(r.Table, table) })
+}
+
 // refresh reads all known tables again, by one query, and forgets those that
 // are not as they were. Statements go on with what is known meanwhile; where
 // the server does not answer they go on with it longer.
@@ -307,23 +317,4 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 		tags[name] = r.Tag
 	}
 	return tags, nil
-}
-
-// temporaryColumns asks on the application's own connection, the only one
-// that sees its temporary tables. The error is the server's own, 1146 where
-// there is no such table.
-func temporaryColumns(ctx context.Context, conn innerConn, name catalog.Name) ([]catalog.Column, error) {
-	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+name.Quoted(), nil)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var cols []catalog.Column
-	dest := make([]driver.Value, len(rows.Columns()))
-	for rows.Next(dest) == nil { // Field, Type, Null, Key, Default, Extra
-		col := catalog.Column{Name: text(dest[0]), Type: text(dest[1]), Updatable: true}
-		col.Describe(text(dest[3]), text(dest[4]), text(dest[5]))
-		cols = append(cols, col)
-	}
-	return cols, nil
 }

@@ -19,7 +19,15 @@ func (r *reader) create() error {
 			r.existence()
 			r.changed(Change{Temporary: temporary})
 			r.toEnd()
-		case r.isAny("procedure", "function", "trigger", "event", "package", "library"):
+		case r.is("trigger"):
+			for !r.atEnd() && !r.is("on") {
+				r.next()
+			}
+			if r.accept("on") {
+				r.changed(Change{})
+			}
+			return r.storedProgram()
+		case r.isAny("procedure", "function", "event", "package", "library"):
 			return r.storedProgram()
 		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()

@@ -54,15 +54,16 @@ func Config(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
 	own.ClientFoundRows = false  // rows that changed are counted
 	own.InterpolateParams = true // one round trip a question
+	own.Collation = ""           // some keep arguments from being put into texts
 	own.RejectReadOnly = false   // conn does as much, and lets the error be seen
 	return own
 }
 
 // session undoes what a DSN may set for the application: what we read must
-// not come from an old snapshot or be cut short, and what we write must not
-// wait for a COMMIT. The short wait is for a table that the application's own
-// connection has locked.
-const session = "SET autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
+// not come from an old snapshot, be cut short or be in another character set,
+// and what we write must not wait for a COMMIT. The short wait is for a table
+// that the application's own connection has locked.
+const session = "SET NAMES utf8mb4, autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
 
 // connector makes connections for pools of our own.
 type connector struct{ driver.Connector }
