@@ -51,6 +51,9 @@ func (c *conn) execApart(ctx context.Context, st *statement, text string, args [
 		in.UpsertMarker = false // each row sets the marker anew
 	}
 	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
+	if in.Table.Triggered && in.Table.Marker && ran.block.N > 0 && id != 0 {
+		c.setLastID(ctx, id)
+	}
 	return &result{Result: res, id: id}, nil
 }
 
@@ -63,8 +66,12 @@ func (c *conn) queryApart(ctx context.Context, st *statement, text string, args 
 		return err
 	}
 	if st.staged() != nil {
-		if _, err := c.runStaged(ctx, st, text, args, prepared, send); err != nil {
+		ran, err := c.runStaged(ctx, st, text, args, prepared, send)
+		if err != nil {
 			return nil, err
+		}
+		if t := st.staged().Table; t.Triggered && t.Marker && ran.block.N > 0 {
+			c.setLastID(ctx, ran.block.First)
 		}
 		return rows, nil
 	}

@@ -271,3 +271,31 @@ func TestLoadDataFillsAndFollows(t *testing.T) {
 		rows("5000:1:x,5001:2:")
 	}
 }
+
+// TestIDsEnd: where the ids reach the highest that the key holds, INSERTs are
+// refused, whatever the mode: none is stored clipped, and none begins again.
+func TestIDsEnd(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for typ, highest := range map[string]int64{"TINYINT": 127, "TINYINT UNSIGNED": 255, "SMALLINT": 32767, "MEDIUMINT": 8388607, "INT": 2147483647, "INT UNSIGNED": 4294967295, "BIGINT": 9223372036854775806} {
+			for _, mode := range []string{"STRICT_ALL_TABLES", ""} {
+				plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true&sql_mode='"+mode+"'", fmt.Sprintf("CREATE TABLE t (id %s PRIMARY KEY, a INT)", typ))
+				insertID(t, leaf, "INSERT INTO t (id) VALUES (?)", highest-2)
+				insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+				if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (2)"); id != highest {
+					t.Errorf("%s: %s: the last id is %d", server.Name, typ, id)
+				}
+				for _, text := range []string{"INSERT INTO t (a) VALUES (3)", "INSERT IGNORE INTO t (a) VALUES (3), (4)", "REPLACE INTO t (a) VALUES (3)",
+					"INSERT INTO t (a) VALUES (3) ON DUPLICATE KEY UPDATE a = 9", "INSERT INTO t (a) SELECT a FROM t", "INSERT INTO t (id, a) VALUES (1-1, 3)"} {
+					var fill *driver.FillError
+					if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) && !errors.As(err, &fill) {
+						t.Errorf("%s: %s, sql_mode '%s': %s: %v", server.Name, typ, mode, text, err)
+					}
+				}
+				var n, top int64
+				if err := plain.QueryRow("SELECT COUNT(*), MAX(id) FROM t WHERE COALESCE(a, 0) < 3").Scan(&n, &top); err != nil || n != 3 || top != highest {
+					t.Errorf("%s: %s: %d rows up to %d, %v", server.Name, typ, n, top, err)
+				}
+			}
+		}
+	}
+}

@@ -75,7 +75,12 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
-		err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
+		if in.Table.Triggered { // filling the temporary table changed what its triggers read
+			err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
+		}
+		if err == nil {
+			err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
+		}
 	}
 	if err != nil {
 		s.undo(ctx)
@@ -216,7 +221,7 @@ func (s *staging) clock(ctx context.Context) error {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
 	}
-	now, err := scalar(ctx, s.c.innerConn, "SELECT UNIX_TIMESTAMP(NOW(6))")
+	now, err := value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }

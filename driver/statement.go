@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
@@ -15,22 +14,38 @@ import (
 
 // A statement is what a text comes to: a plan, or why it is refused.
 type statement struct {
-	plan        *insert.Plan
-	missing     insert.Missing // no plan: the session's settings decide
-	refusal     *RefusedError
-	passThrough bool // to the inner driver as it is
+	way     way
+	plan    *insert.Plan
+	effects bool           // on the session or on tables, to be noted when it ran
+	missing insert.Missing // no plan: the session's settings decide
+	refusal *RefusedError
+}
+
+// A way is how a statement is executed.
+type way uint8
+
+const (
+	passedThrough way = iota // to the inner driver as it is
+	filled                   // with keys in its text or among its arguments
+	apart                    // likewise, and what they are takes statements before it
+	inParts                  // as two texts
+)
+
+func newStatement(p *insert.Plan) *statement {
+	st := &statement{plan: p, way: filled, effects: p.Use != "" || p.Unseen || p.Charset || len(p.Changes) > 0}
+	switch {
+	case p.Cut > 0:
+		st.way = inParts
+	case len(p.Inserts) == 0:
+		st.way = passedThrough
+	case st.apart() != nil:
+		st.way = apart
+	}
+	return st
 }
 
 // passThrough is every text's statement where nothing is configured.
-var passThrough = &statement{plan: new(insert.Plan), passThrough: true}
-
-func (st *statement) inserts() bool { return len(st.plan.Inserts) > 0 || st.plan.Cut > 0 }
-
-// wrongInput reports a count of arguments that the text does not have.
-// database/sql has the error for it, and gives it when it is told to prepare.
-func (st *statement) wrongInput(args []driver.NamedValue) bool {
-	return st.inserts() && len(args) > 0 && len(args) != st.plan.NumInput
-}
+var passThrough = newStatement(new(insert.Plan))
 
 // staged is the statement's one insert if its rows go through a stage.
 func (st *statement) staged() *insert.Insert {
@@ -69,16 +84,16 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text, c.settings)
+	if err == nil && c.unseen && st.positional() {
+		planned := st
+		st, err = c.verify(ctx, text, st)
+		kept = kept && st == planned
+	}
 	if err == nil && st.refusal != nil {
 		err = st.refusal
 	}
 	if err != nil {
 		return nil, c.connector.counts.note(err)
-	}
-	if c.unseen && st.positional() {
-		if st, err = c.verify(ctx, text, st); err != nil {
-			return nil, err
-		}
 	}
 	if kept && len(text) <= maxMemo {
 		c.lastText, c.last = text, st
@@ -110,8 +125,7 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 			return st, plans == c.plans && !c.dbUnknown, nil
 		}
 		if tellsOfBefore(text) {
-			return &statement{plan: new(insert.Plan), refusal: &RefusedError{Reason: "what it means depends on the session's sql_mode, and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-				Fix: "pass strings as arguments, or put the count into a user variable first"}}, false, nil
+			return &statement{plan: new(insert.Plan), refusal: tellsRefusal("sql_mode,", "pass strings as arguments")}, false, nil
 		}
 		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
 			return nil, false, err
@@ -123,6 +137,16 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 func tellsOfBefore(text string) bool {
 	text = strings.ToLower(text)
 	return strings.Contains(text, "insert") && (strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+}
+
+// tellsRefusal refuses a text that calls those, where something of the session
+// has to be asked for first.
+func tellsRefusal(depends, fix string) *RefusedError {
+	if fix != "" {
+		fix += ", or "
+	}
+	return &RefusedError{Reason: "what it means depends on the session's " + depends + " and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+		Fix: fix + "put the count into a user variable first"}
 }
 
 // cache is where plans under some settings are kept. A connection with
@@ -146,7 +170,7 @@ func (c *conn) replan() {
 
 // parse plans a text. Errors come from looking tables up, and are not kept.
 func (c *conn) parse(ctx context.Context, text string, settings insert.Settings) (*statement, error) {
-	plan, missing, err := insert.Parse(text, settings, func(db, name string) (*insert.Table, error) { return c.lookup(ctx, db, name) })
+	plan, missing, err := insert.Parse(text, settings, func(db, name string) (*insert.Table, error) { return c.lookup(ctx, text, db, name) })
 	var refusal *insert.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -160,14 +184,11 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 	case missing != 0:
 		return &statement{missing: missing}, nil
 	}
-	return &statement{
-		plan:        plan,
-		passThrough: plan.Cut == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.Unseen && !plan.Charset && len(plan.Changes) == 0,
-	}, nil
+	return newStatement(plan), nil
 }
 
-// lookup says which configured table a name means on this connection.
-func (c *conn) lookup(ctx context.Context, db, table string) (*insert.Table, error) {
+// lookup says which configured table a name in a text means on this connection.
+func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
 		if !c.connector.mayMeanNonASCII(c.schema) {
 			return nil, nil
@@ -176,6 +197,12 @@ func (c *conn) lookup(ctx context.Context, db, table string) (*insert.Table, err
 			Fix: "connect with charset=utf8mb4"}
 	}
 	if db == "" {
+		switch {
+		case c.dbUnknown && !c.connector.mayMean(c.schema, table):
+			return nil, nil
+		case c.dbUnknown && tellsOfBefore(text):
+			return nil, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
+		}
 		if err := c.knowDatabase(ctx); err != nil {
 			return nil, err
 		}
@@ -193,17 +220,20 @@ func (c *conn) lookup(ctx context.Context, db, table string) (*insert.Table, err
 			return t, err
 		}
 	}
-	return c.lookupTemporary(ctx, name)
+	return c.lookupTemporary(ctx, text, name)
 }
 
 // lookupTemporary looks at a table that only this connection may see. One that
 // came to be just now, elsewhere, is in the catalog.
-func (c *conn) lookupTemporary(ctx context.Context, name catalog.Name) (*insert.Table, error) {
+func (c *conn) lookupTemporary(ctx context.Context, text string, name catalog.Name) (*insert.Table, error) {
 	rule, ok := c.connector.rule(c.schema, name)
 	if !ok {
 		return nil, nil
 	}
-	columns, err := temporaryColumns(ctx, c.innerConn, name)
+	if tellsOfBefore(text) {
+		return nil, tellsRefusal("temporary table", "")
+	}
+	columns, err := c.temporaryColumns(ctx, name)
 	if err != nil {
 		return nil, err // the server's own: 1146
 	}
@@ -275,8 +305,13 @@ func (c *conn) after(st *statement, err error) {
 }
 
 // afterUnseen notes that statements ran, or will run, that are not in a text.
+// Of all servers MariaDB alone has prepared ones of them change the database in
+// use, since 10.6.2.
 func (c *conn) afterUnseen() {
-	c.dbUnknown, c.unseen = true, true
+	c.unseen = true
+	if c.settings.MariaDB && c.settings.Version >= 100602 || !c.settings.VersionKnown {
+		c.dbUnknown = true
+	}
 	c.verified, c.last = c.verified[:0], nil
 }
 
@@ -321,7 +356,10 @@ func (c *conn) verify(ctx context.Context, text string, st *statement) (*stateme
 		if c.temporary[name] != nil || slices.Contains(c.verified, name) {
 			continue
 		}
-		columns, err := visibleColumns(ctx, c.innerConn, name)
+		if tellsOfBefore(text) {
+			return nil, tellsRefusal("columns, which a routine may have changed,", "list them")
+		}
+		columns, err := c.visibleColumns(ctx, name)
 		if isServerError(err, errTableDenied, errColumnDenied) {
 			continue // a temporary table may always be read
 		}

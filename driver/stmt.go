@@ -5,6 +5,8 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
@@ -23,6 +25,7 @@ type stmt struct {
 	c      *conn
 	text   string
 	db     string // in use when it was prepared, and so what its names mean
+	reads  string // how the session read texts then, where that matters
 	schema *schema
 	st     *statement
 
@@ -42,7 +45,10 @@ func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.
 			first = likely.Text
 		}
 	}
-	_, err := s.variant(ctx, first)
+	err := s.noteReading(ctx)
+	if err == nil {
+		_, err = s.variant(ctx, first)
+	}
 	if again := c.again(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}
@@ -88,21 +94,78 @@ const maxVariants = 16
 
 // make prepares a text, which has to mean what the user's did.
 func (s *stmt) make(ctx context.Context, text string) (driver.Stmt, error) {
-	if err := s.sameDatabase(); err != nil {
+	if err := s.sameMeaning(ctx); err != nil {
 		return nil, err
 	}
 	return s.c.innerConn.PrepareContext(ctx, text)
 }
 
-func (s *stmt) sameDatabase() error {
-	if s.c.db == s.db && !s.c.dbUnknown {
+// sameMeaning refuses a text that would not mean now what the user's meant when
+// it was prepared.
+func (s *stmt) sameMeaning(ctx context.Context) error {
+	reason, fix := "", "prepare it again"
+	same, err := s.sameDatabase(ctx)
+	if err != nil {
+		return err
+	}
+	if !same {
+		reason, fix = "database in use", "write db.table in it, or prepare it again after USE"
+	} else if same, err = s.sameReading(ctx); err != nil {
+		return err
+	} else if !same {
+		reason = "sql_mode or character set"
+	}
+	if same {
 		return nil
 	}
 	return &RefusedError{
 		Table:  s.st.plan.Inserts[0].Table.Ref.(*table).name.String(),
-		Reason: "the statement was prepared under another database in use, and these arguments need a text that was not prepared then",
-		Fix:    "write db.table in it, or prepare it again after USE",
+		Reason: "the statement was prepared under another " + reason + ", and these arguments need a text that was not prepared then",
+		Fix:    fix,
 	}
+}
+
+func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
+	if s.c.dbUnknown && tellsOfBefore(s.text) {
+		return false, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
+	}
+	err := s.c.knowDatabase(ctx)
+	return s.c.db == s.db, err
+}
+
+// noteReading asks how the session reads texts, where this one could be read in
+// another way: the server keeps that for what is prepared now, and not for what
+// is prepared of the same text later.
+func (s *stmt) noteReading(ctx context.Context) (err error) {
+	if readsOneWay(s.text) {
+		return nil
+	}
+	s.reads, err = s.c.reading(ctx)
+	return err
+}
+
+func (s *stmt) sameReading(ctx context.Context) (bool, error) {
+	switch {
+	case s.reads == "" || len(s.inner) == 0: // it is just being prepared
+		return true, nil
+	case tellsOfBefore(s.text):
+		return false, tellsRefusal("sql_mode,", "pass strings as arguments")
+	}
+	reads, err := s.c.reading(ctx)
+	return reads == s.reads, err
+}
+
+// reading is what of the session decides how it reads a text.
+func (c *conn) reading(ctx context.Context) (string, error) {
+	return value(ctx, c.innerConn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
+}
+
+// readsOneWay says whether a text means the same under every sql_mode and every
+// character set: it has no quotes but around plain literals, no operators that
+// a mode gives another meaning, and no characters but ASCII.
+func readsOneWay(text string) bool {
+	return !strings.ContainsAny(text, "\"\\|![-") && !strings.Contains(text, "''") && !strings.Contains(strings.ToLower(text), "not") &&
+		!strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // NumInput is the count of the user's own placeholders.
@@ -119,7 +182,7 @@ func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res d
 		return nil, err
 	}
 	if s.st.apart() != nil {
-		if err := s.sameDatabase(); err != nil {
+		if err := s.sameMeaning(ctx); err != nil {
 			return nil, err
 		}
 		return s.c.execApart(ctx, s.st, s.text, args, true)
@@ -145,7 +208,7 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows
 		return nil, err
 	}
 	if s.st.apart() != nil {
-		if err := s.sameDatabase(); err != nil {
+		if err := s.sameMeaning(ctx); err != nil {
 			return nil, err
 		}
 		return s.c.queryApart(ctx, s.st, s.text, args, true)
@@ -218,8 +281,13 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
 		return nil
 	}
-	if s.sameDatabase() != nil {
-		return nil // its names mean what they meant when it was prepared
+	if s.c.dbUnknown && tellsOfBefore(s.text) && !s.st.positional() {
+		return nil // asking would change what it stores
+	}
+	for _, same := range []func(context.Context) (bool, error){s.sameDatabase, s.sameReading} {
+		if ok, err := same(ctx); err != nil || !ok {
+			return err // it means what it meant when it was prepared
+		}
 	}
 	st, err := s.c.statement(ctx, s.text)
 	if err != nil {

@@ -1,9 +1,15 @@
 package driver_test
 
 import (
+	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // TestRawStatementWithTooFewArguments must be an error, as the inner driver's.
@@ -63,5 +69,130 @@ func TestPreparedVariantsAreBounded(t *testing.T) {
 	}
 	if made := count() - before; made > 64 {
 		t.Errorf("%d statements stay prepared on the server for one", made)
+	}
+}
+
+// TestPreparedUnderAnotherMode: which text an execution needs depends on its
+// arguments, and one that was not prepared yet would be read as the session
+// reads texts now. It is refused; those that were prepared go on.
+func TestPreparedUnderAnotherMode(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, tt := range []struct{ before, text, after string }{
+			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, "id")`, "sql_mode = 'ANSI_QUOTES'"},
+			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, "id"), (1-?, 'x')`, "sql_mode = 'ANSI_QUOTES'"},
+			{"sql_mode = 'NO_BACKSLASH_ESCAPES'", `INSERT INTO t (id, b) VALUES (?, 'x\n')`, "sql_mode = ''"},
+			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, '1' || '0')`, "sql_mode = 'PIPES_AS_CONCAT'"},
+			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, NOT 1 BETWEEN -5 AND 5)`, "sql_mode = 'HIGH_NOT_PRECEDENCE'"},
+			{"NAMES utf8mb4", `INSERT INTO t (id, b) VALUES (?, 'é')`, "NAMES latin1"},
+		} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, b VARCHAR(20) CHARACTER SET utf8mb4)")
+			leaf.SetMaxOpenConns(1)
+			set := func(s string) {
+				t.Helper()
+				if _, err := leaf.Exec("SET " + s); err != nil {
+					t.Fatal(err)
+				}
+			}
+			set(tt.before)
+			st, err := leaf.Prepare(tt.text)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", server.Name, tt.text, err)
+			}
+			defer st.Close()
+			args := func(key any) []any {
+				return append([]any{key}, slices.Repeat([]any{1}, strings.Count(tt.text, "?")-1)...)
+			}
+			if _, err := st.Exec(args(nil)...); err != nil {
+				t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+			}
+			set(tt.after)
+			if _, err := st.Exec(args(7)...); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s after SET %s: %v, not refused", server.Name, tt.text, tt.after, err)
+			}
+			set(tt.before)
+			if _, err := st.Exec(args(8)...); err != nil {
+				t.Errorf("%s: %s after SET %s: %v", server.Name, tt.text, tt.before, err)
+			}
+			var values int
+			if err := leaf.QueryRow("SELECT COUNT(DISTINCT b) FROM t WHERE b <> 'x'").Scan(&values); err != nil || values != 1 {
+				t.Errorf("%s: %s: %d values, %v", server.Name, tt.text, values, err)
+			}
+		}
+	}
+}
+
+// TestPreparedBeforeACall: a routine may have changed the database in use and
+// the table. What a statement means is asked again, not refused.
+func TestPreparedBeforeACall(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "CREATE PROCEDURE nothing() DO 1", "CREATE PROCEDURE swap() ALTER TABLE t MODIFY a INT AFTER b")
+		leaf.SetMaxOpenConns(1)
+		evaluated, err := leaf.Prepare("INSERT INTO t (id, a) VALUES (1-?, ?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		positional, err := leaf.Prepare("INSERT INTO t VALUES (?, ?, ?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []func() (sql.Result, error){
+			func() (sql.Result, error) { return leaf.Exec("CALL nothing()") },
+			func() (sql.Result, error) { return evaluated.Exec(1, 1) },
+			func() (sql.Result, error) { return leaf.Exec("CALL nothing()") },
+			func() (sql.Result, error) { return positional.Exec(5, 2, 3) },
+			func() (sql.Result, error) { return leaf.Exec("CALL swap()") },
+			func() (sql.Result, error) { return positional.Exec(nil, 4, 5) },
+			func() (sql.Result, error) { return positional.Exec(6, 6, 7) },
+		} {
+			if _, err := step(); err != nil {
+				t.Errorf("%s: %v", server.Name, err)
+			}
+		}
+		var rows string
+		if err := plain.QueryRow("SELECT GROUP_CONCAT(CONCAT_WS(' ', a, b) ORDER BY COALESCE(b, a) SEPARATOR ', ') FROM t").Scan(&rows); err != nil || rows != "1, 2 3, 5 4, 7 6" {
+			t.Errorf("%s: rows %q, %v", server.Name, rows, err)
+		}
+	}
+}
+
+// TestCountsOfTheStatementBefore: nothing is asked before a statement that
+// stores ROW_COUNT(). It is refused where something would have to be.
+func TestCountsOfTheStatementBefore(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t,temp", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)",
+			"CREATE TABLE x (i INT)", "CREATE PROCEDURE three() INSERT INTO x VALUES (1), (2), (3)")
+		leaf.SetMaxOpenConns(1)
+		var db string
+		if err := leaf.QueryRow("SELECT DATABASE()").Scan(&db); err != nil {
+			t.Fatal(err)
+		}
+		for _, tt := range []struct {
+			text    string
+			refused bool
+		}{
+			{"INSERT INTO t (a) VALUES (ROW_COUNT())", server.Name == "mariadb"}, // whose routines may change the database in use
+			{"INSERT INTO " + db + ".t (a) VALUES (ROW_COUNT())", false},
+			{"INSERT INTO x (i) VALUES (ROW_COUNT())", false},
+			{"INSERT INTO " + db + ".t VALUES (NULL, ROW_COUNT())", true}, // they may move columns
+			{"INSERT INTO temp (a) VALUES (ROW_COUNT())", true},
+		} {
+			if _, err := leaf.Exec("DROP TEMPORARY TABLE IF EXISTS temp"); err != nil {
+				t.Fatal(err)
+			}
+			for _, text := range []string{"DELETE FROM t", "CREATE TEMPORARY TABLE temp (id BIGINT PRIMARY KEY, a INT)", "DELETE FROM x", "CALL three()"} {
+				if _, err := leaf.Exec(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			_, err := leaf.Exec(tt.text)
+			if errors.Is(err, driver.ErrRefused) != tt.refused || !tt.refused && err != nil {
+				t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+			}
+			var three int
+			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a = 3) + (SELECT COUNT(*) FROM x WHERE i = 3)").Scan(&three); err != nil || !tt.refused && three != 2 {
+				t.Errorf("%s: %s: the count that was stored is not 3 (%d), %v", server.Name, tt.text, three, err)
+			}
+		}
 	}
 }

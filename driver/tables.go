@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
 	"fmt"
 	"maps"
 	"slices"
@@ -120,6 +119,37 @@ func (c *Connector) fold(db, table string) catalog.Name {
 	return catalog.Name{DB: db, Table: table}
 }
 
+// mayMeanNonASCII reports whether a rule could mean a table whose name is not
+// in ASCII letters.
+func (c *Connector) mayMeanNonASCII(s *schema) bool {
+	other := func(name string) bool {
+		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
+	}
+	for tag := range s.tags {
+		if other(tag) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
+}
+
+// likes are the tables of a database whose names fit a pattern.
+func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
+	if !strings.Contains(pattern.Table, "*") {
+		return []catalog.Name{pattern}, nil
+	}
+	names, err := c.catalog.Tables(ctx, pattern.DB)
+	if err != nil {
+		return nil, catalogError("the tables of "+pattern.DB, err)
+	}
+	for _, name := range names {
+		if wildcard(pattern.Table, name) {
+			likes = append(likes, catalog.Name{DB: pattern.DB, Table: name})
+		}
+	}
+	return likes, nil
+}
+
 // lookup says what a name means: the configured table, nil where nothing is to
 // be filled, errUnseenTable where the catalog has no such table.
 func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*insert.Table, error) {
@@ -194,6 +224,17 @@ func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
 	return Rule{}, false
 }
 
+// mayMean says whether a bare name means a configured table in some database.
+func (c *Connector) mayMean(s *schema, table string) bool {
+	table = c.fold("", table).Table
+	for tag := range s.tags {
+		if tag == table || strings.HasSuffix(tag, "."+table) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return !r.Exclude && wildcard(r.Table, table) })
+}
+
 // refresh reads all known tables again, by one query, and forgets those that
 // are not as they were. Statements go on with what is known meanwhile; where
 // the server does not answer they go on with it longer.
@@ -263,7 +304,7 @@ func (c *Connector) keepFresh() {
 
 // readTags reads leaf_alloc's tags, by the names of tables they may mean.
 func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
-	rows, err := c.ids.alloc().Tags(ctx)
+	rows, err := c.store.Alloc().Tags(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -276,23 +317,4 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 		tags[name] = r.Tag
 	}
 	return tags, nil
-}
-
-// temporaryColumns asks on the application's own connection, the only one
-// that sees its temporary tables. The error is the server's own, 1146 where
-// there is no such table.
-func temporaryColumns(ctx context.Context, conn innerConn, name catalog.Name) ([]catalog.Column, error) {
-	rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+name.Quoted(), nil)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var cols []catalog.Column
-	dest := make([]driver.Value, len(rows.Columns()))
-	for rows.Next(dest) == nil { // Field, Type, Null, Key, Default, Extra
-		col := catalog.Column{Name: text(dest[0]), Type: text(dest[1]), Updatable: true}
-		col.Describe(text(dest[3]), text(dest[4]), text(dest[5]))
-		cols = append(cols, col)
-	}
-	return cols, nil
 }

@@ -107,3 +107,61 @@ func TestRoutinesAreLeftAlone(t *testing.T) {
 		}
 	}
 }
+
+// TestTriggerThatReadsTheLastID: a trigger reads LAST_INSERT_ID() of a
+// statement before, such as the INSERT of a parent's row, and not the id of the
+// row that it is run for.
+func TestTriggerThatReadsTheLastID(t *testing.T) {
+	const parent = 777
+	for _, server := range mysqltest.Targets(t) {
+		for _, trigger := range []string{
+			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.parent = LAST_INSERT_ID()",
+			"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO seen SELECT last_insert_id()",
+		} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", allocTable, row("t", 100, 1000),
+				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE seen (parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
+			leaf.SetMaxOpenConns(1)
+			if _, err := leaf.Exec("INSERT INTO t (id) VALUES (99)"); err != nil { // the table is known, and then gets its trigger
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec(trigger); err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct {
+				text string
+				args []any
+			}{
+				{"INSERT INTO t (a) VALUES (1)", nil},
+				{"INSERT INTO t (a) VALUES (2), (3), (4)", nil},
+				{"INSERT INTO t (a) VALUES (?), (?)", []any{5, 6}},
+				{"INSERT INTO t SET a = 7", nil},
+				{"REPLACE INTO t (a) VALUES (7)", nil},
+				{"INSERT IGNORE INTO t (a) VALUES (1), (8)", nil},
+				{"INSERT INTO t (a) VALUES (9) ON DUPLICATE KEY UPDATE a = 10", nil},
+				{"INSERT INTO t (a) SELECT 11", nil},
+				{"INSERT INTO t (a) SELECT a FROM src", nil},
+				{"INSERT INTO t (id, a) VALUES (1-1, 12)", nil},
+				{"DO LAST_INSERT_ID(777); INSERT INTO t (a) VALUES (13)", nil},
+			} {
+				var before, id int64
+				if err := plain.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leaf.Exec("DO LAST_INSERT_ID(777)"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leaf.Exec(tt.text, tt.args...); err != nil {
+					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+					continue
+				}
+				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before || id > before+3 {
+					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+				}
+			}
+			var wrong, rows int
+			if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), (SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 14 {
+				t.Errorf("%s: %s: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+			}
+		}
+	}
+}
