@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // prefix of the environment's variables: -max-block is LEAFSQL_MAX_BLOCK.
@@ -83,7 +84,7 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 	if cfg.DSN != "" {
 		var err error
 		if cfg.DSN, err = databases.Lookup(cfg.DSN); err != nil {
-			return cfg, err
+			return cfg, fmt.Errorf("leafsql: serve: %w", part.Of(err))
 		}
 	}
 	if cfg.DSN == "" {
