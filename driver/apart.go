@@ -51,7 +51,7 @@ func (c *conn) execApart(ctx context.Context, st *statement, text string, args [
 		in.UpsertMarker = false // each row sets the marker anew
 	}
 	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
-	if in.Table.Triggered && in.Table.Marker && ran.block.N > 0 && id != 0 {
+	if in.Table.ReadsID && in.Table.Marker && ran.block.N > 0 && id != 0 {
 		c.setLastID(ctx, id)
 	}
 	return &result{Result: res, id: id}, nil
@@ -70,7 +70,7 @@ func (c *conn) queryApart(ctx context.Context, st *statement, text string, args 
 		if err != nil {
 			return nil, err
 		}
-		if t := st.staged().Table; t.Triggered && t.Marker && ran.block.N > 0 {
+		if t := st.staged().Table; t.ReadsID && t.Marker && ran.block.N > 0 {
 			c.setLastID(ctx, ran.block.First)
 		}
 		return rows, nil

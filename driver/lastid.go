@@ -111,7 +111,7 @@ func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, af
 	switch {
 	case in.Late && id != 0:
 		c.setLastID(ctx, id)
-	case in.Late && in.Ignore && !in.Upsert:
+	case in.Late && in.Ignore && !in.Upsert && affected > 0:
 		c.setLastID(ctx, b.First)
 	}
 	if !ask || !last {

@@ -75,7 +75,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
-		if in.Table.Triggered { // filling the temporary table changed what its triggers read
+		if in.Table.ReadsID { // filling the temporary table changed what its triggers read
 			err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
 		}
 		if err == nil {

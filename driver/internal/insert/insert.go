@@ -365,7 +365,7 @@ func (w *insertReader) finish() error {
 		return nil
 	}
 	w.Statement = w.results
-	w.Marker = w.Table.Marker && !w.Table.Triggered && (w.Conditional || max(w.rowCall, w.lastCall) < w.markerPlace())
+	w.Marker = w.Table.Marker && !w.Table.ReadsID && (w.Conditional || max(w.rowCall, w.lastCall) < w.markerPlace())
 	w.Late = w.Table.Marker && !w.Marker && w.firstKey >= 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)

@@ -80,9 +80,7 @@ type Table struct {
 	Marker     bool // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
-	// Triggered says that a trigger of the table reads LAST_INSERT_ID(), which
-	// is then that of a statement before: the marker must not come before it.
-	Triggered bool
+	ReadsID      bool // a trigger reads LAST_INSERT_ID()
 
 	Ref any // the caller's own
 }

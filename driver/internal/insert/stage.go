@@ -80,7 +80,7 @@ func (w *insertReader) finishStaged() error {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
-	s.marker = w.Table.Marker && !w.Table.Triggered && w.lastCall < 0
+	s.marker = w.Table.Marker && !w.Table.ReadsID && w.lastCall < 0
 	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
 		if !whole(w.s.Over(piece)) {
 			return w.straddled()
