@@ -10,7 +10,7 @@ STATES      = 100000
 STORM       = 60s
 PKG         = ./...
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight
-CHAOS       = 3.1.0,2.3.2,cluster
+CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
 BIN   = .cache/bin
 SERVE = $(BIN)/serve
@@ -56,10 +56,10 @@ storm: serve ## fetches and inserts on Galera and Group Replication of three (ST
 	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/clustertest -storm=$(STORM) -storm.starts=200 -storm.kills=6
 	@$(SERVE) -- go test -count=1 -timeout=0 -v -run=TestStoresKilled ./driver -stores.kills=30
 
-chaos: serve ## 16 processes × 200,000 inserts while Nacos and they are killed (CHAOS=3.1.0 for one server line)
+chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
 	@.ci/install mariadb
-	@testutil/nacostest/install.sh
-	@$(SERVE) -- go test -count=1 -timeout=60m -v ./testutil/chaos -chaos.servers='$(CHAOS)'
+	@for kind in nacos redis zk etcd; do testutil/$${kind}test/install.sh || exit 1; done
+	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/chaos -chaos.servers='$(CHAOS)'
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb

@@ -93,12 +93,12 @@ type Config struct {
 	name string // leafConfig, kept for FormatDSN
 }
 
-// DefaultLease is leafLease's default, the bound's length of a worker's lease.
-const DefaultLease = 60 * time.Second
+// defaultLease is leafLease's default.
+const defaultLease = 60 * time.Second
 
 // NewConfig returns the defaults: the inner driver's, and leafTables=auto.
 func NewConfig() *Config {
-	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: DefaultLease}
+	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: defaultLease}
 }
 
 // Clone returns a copy that shares nothing that can be changed with c.
@@ -110,6 +110,28 @@ func (c *Config) Clone() *Config {
 	cp.Tables = slices.Clone(c.Tables)
 	cp.WorkerOptions = maps.Clone(c.WorkerOptions)
 	return &cp
+}
+
+// check finds what is wrong with a Config before anything connects.
+func check(cfg *Config) error {
+	if cfg.Auto && len(cfg.Tables) > 0 {
+		return &ConfigError{"leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil"}
+	}
+	if cfg.Auto && cfg.SegmentStore != nil {
+		return &ConfigError{"leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables"}
+	}
+	for _, r := range cfg.Tables {
+		switch {
+		case r.Exclude:
+		case r.Kind == Sequence && cfg.SegmentStore != nil:
+			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
+		case r.Kind == Sequence && len(cfg.stores()) > 1:
+			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
+		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
+			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
+		}
+	}
+	return nil
 }
 
 func (c *Config) logger() *slog.Logger {
@@ -126,7 +148,8 @@ var registered struct {
 
 // RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
 // a string cannot carry: generators, a store, a lease, a logger. A parameter
-// that stands in the DSN as well counts there. Its MySQL part is not used.
+// that stands in the DSN as well counts there. Its MySQL part is not used. A second
+// call with the same name counts for pools that are opened afterwards.
 func RegisterConfig(name string, cfg *Config) {
 	registered.Lock()
 	defer registered.Unlock()
@@ -134,13 +157,6 @@ func RegisterConfig(name string, cfg *Config) {
 		registered.configs = make(map[string]*Config)
 	}
 	registered.configs[name] = cfg.Clone()
-}
-
-// DeregisterConfig forgets a registered name. Open connectors are not touched.
-func DeregisterConfig(name string) {
-	registered.Lock()
-	defer registered.Unlock()
-	delete(registered.configs, name)
 }
 
 func registeredConfig(name string) (*Config, bool) {

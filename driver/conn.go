@@ -6,23 +6,13 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
 
-// innerConn is everything of go-sql-driver's connection that database/sql and
-// applications use. conn embeds it, so that what it does not override, such as
-// BeginTx and Ping, is the inner driver's own.
-type innerConn interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.NamedValueChecker
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
+// innerConn is the inner driver's connection. conn embeds it, so that what it does
+// not override, such as BeginTx and Ping, is the inner driver's own.
+type innerConn = ownpool.Conn
 
 var (
 	_ innerConn = (*conn)(nil)
@@ -93,42 +83,6 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-// ExecContext runs a text, with keys for the rows it writes.
-func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	st, err := c.statement(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	switch {
-	case st.passThrough:
-		return c.innerConn.ExecContext(ctx, text, args)
-	case st.wrongInput(args):
-		return nil, driver.ErrSkip
-	case st.plan.Cut > 0:
-		return c.execInParts(ctx, st.plan, text, args)
-	}
-	return c.exec(ctx, st, text, args)
-}
-
-// QueryContext runs a text that answers with rows, such as INSERT … RETURNING.
-func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	st, err := c.statement(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	// Rows outlive this call and so would the statement that database/sql
-	// would otherwise close: let it prepare one, before any id is drawn.
-	switch {
-	case st.passThrough:
-		return c.innerConn.QueryContext(ctx, text, args)
-	case st.wrongInput(args), len(args) > 0 && st.inserts() && !c.connector.interpolates():
-		return nil, driver.ErrSkip
-	case st.plan.Cut > 0:
-		return c.queryInParts(ctx, st.plan, text, args)
-	}
-	return c.query(ctx, st, text, args)
-}
-
 // PrepareContext prepares a text; one that may need keys gets a statement of
 // ours.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
@@ -136,9 +90,9 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if err != nil {
 		return nil, err
 	}
-	if st.plan.Cut > 0 || !st.inserts() { // a text of several statements is an error of the server's
+	if st.way == passedThrough || st.way == inParts { // a text of several statements is an error of the server's
 		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err == nil && !st.passThrough {
+		if err == nil && (st.effects || st.way == inParts) {
 			c.afterUnseen() // it takes effect when it is executed
 			c.noteChanges(st.plan)
 		}

@@ -5,9 +5,9 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -15,7 +15,9 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
 // Name is what the driver is registered as. It begins with "mysql" because
@@ -69,8 +71,10 @@ type Connector struct {
 	rules   []Rule
 	idle    bool // leafTables=none
 	catalog *catalog.Catalog
-	ids     generators
 	counts  counters
+
+	store      *ids.Store
+	snowflakes *ids.Snowflakes // nil: nothing takes them
 
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
@@ -100,7 +104,7 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	own, err := mysql.NewConnector(ownMySQL(cfg.MySQL))
+	own, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}
@@ -119,41 +123,23 @@ func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
 func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
-	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
 	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
 	var err error
-	if c.ids, err = newGenerators(cfg, own); err != nil {
+	if c.store, err = openStore(cfg, own); err != nil {
 		return nil, err
 	}
-	c.catalog = catalog.New(ownPool(own, 2))
+	if c.snowflakes, err = openSnowflakes(cfg, c.store); err != nil {
+		c.store.Close()
+		return nil, err
+	}
+	c.catalog = catalog.New(ownpool.Open(own, 2))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.schema.Store(newSchema(nil))
 	return c, nil
-}
-
-// check finds what is wrong with a Config before anything connects.
-func check(cfg *Config) error {
-	if cfg.Auto && len(cfg.Tables) > 0 {
-		return &ConfigError{"leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil"}
-	}
-	if cfg.Auto && cfg.SegmentStore != nil {
-		return &ConfigError{"leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables"}
-	}
-	for _, r := range cfg.Tables {
-		switch {
-		case r.Exclude:
-		case r.Kind == Sequence && cfg.SegmentStore != nil:
-			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
-		case r.Kind == Sequence && len(cfg.stores()) > 1:
-			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
-		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
-			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
-		}
-	}
-	return nil
 }
 
 // Driver is part of driver.Connector.
@@ -257,7 +243,7 @@ func (c *Connector) learnTags(ctx context.Context) error {
 	}
 	tags, err := c.readTags(ctx)
 	if c.cfg.Create && isServerError(err, errNoSuchTable) {
-		if err := c.ids.alloc().Create(ctx); err != nil {
+		if err := c.store.Alloc().Create(ctx); err != nil {
 			return c.allocError(c.cfg.AllocTable, "creating it", err)
 		}
 		tags, err = c.readTags(ctx)
@@ -299,51 +285,6 @@ func (c *Connector) warnMissing(ctx context.Context) {
 	}
 }
 
-// allocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
-func (c *Connector) allocError(table, what string, err error) error {
-	if table != sequenceTable {
-		table = "leaf_alloc (" + table + ")"
-	}
-	what = table + ": " + what
-	switch {
-	case isServerError(err, errNoSuchTable, errNoDatabase):
-		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),
-			"add leafCreate=true to have it created, name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"}
-	case isServerError(err, errUnknownDatabase):
-		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
-	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
-		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
-	}
-	return &CatalogError{What: what, Err: err}
-}
-
-// otherStore reports whether leaf_alloc is in another database than the tables:
-// other databases may have tables on the same tags then.
-func (c *Connector) otherStore() bool {
-	if c.cfg.Store == "" || c.cfg.MySQL == nil {
-		return c.cfg.Store != ""
-	}
-	if len(c.cfg.stores()) > 1 {
-		return true
-	}
-	store, err := mysql.ParseDSN(c.cfg.Store)
-	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName
-}
-
-// mayMeanNonASCII reports whether a rule could mean a table whose name is not
-// in ASCII letters.
-func (c *Connector) mayMeanNonASCII(s *schema) bool {
-	other := func(name string) bool {
-		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
-	}
-	for tag := range s.tags {
-		if other(tag) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
-}
-
 // Close ends prefetching and gives the worker's lease back, where no other
 // Connector shares them. sql.DB's Close calls it; a second call does nothing.
 func (c *Connector) Close() error {
@@ -352,7 +293,11 @@ func (c *Connector) Close() error {
 	}
 	c.cancel()
 	c.catalog.Close()
-	return c.ids.close()
+	var err error
+	if c.snowflakes != nil {
+		err = c.snowflakes.Close() // first: its leases may be kept beside the store
+	}
+	return errors.Join(c.store.Close(), err)
 }
 
 // first reports, once for each key, that it was not asked before.

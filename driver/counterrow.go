@@ -10,52 +10,22 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
-// sequenceTable is the table of the sequences that rules name.
-const sequenceTable = "t_sequence"
-
-// A rowStore is a store whose rows leafCreate looks after.
-type rowStore interface {
-	segment.Store
-	Create(ctx context.Context) error
-	Ensure(ctx context.Context, tag string, next, step int64) error
-}
-
-// An allocStore is one leaf_alloc, or several.
-type allocStore interface {
-	rowStore
-	Tags(ctx context.Context) ([]segment.Row, error)
-}
-
-// readRow reads a tag's row, of several stores as it stands at the highest key.
-func readRow(ctx context.Context, rows rowStore, tag string, highest int64) (segment.Row, error) {
-	if s, ok := rows.(interface {
-		Row(ctx context.Context, tag string) (segment.Row, error)
-	}); ok {
-		return s.Row(ctx, tag)
-	}
-	return rows.(*segment.Interleaved).RowAt(ctx, tag, highest)
-}
-
 // rows is where the table's row is, nil where it has none.
-func (t *table) rows() rowStore {
-	switch s := t.c.ids.segments; {
-	case t.rule.Generator != nil || s.alloc == nil:
+func (t *table) rows() ids.Rows {
+	if t.rule.Generator != nil || t.rule.Kind == Snowflake || t.rule.Kind == UUID7 {
 		return nil
-	case t.rule.Kind == Sequence:
-		return s.sequences
-	case t.rule.Kind == Segment || t.rule.Kind == "":
-		return s.alloc
 	}
-	return nil
+	return t.c.store.Rows(t.rule.Kind == Sequence)
 }
 
 // rowTable is the name of the table that the row is in.
 func (t *table) rowTable() string {
 	if t.rule.Kind == Sequence {
-		return sequenceTable
+		return ids.SequenceTable
 	}
 	return t.c.cfg.AllocTable
 }
@@ -79,18 +49,18 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 		return err
 	}
 	tag, rows := t.tag(), t.rows()
-	row, err := readRow(ctx, rows, tag, highest)
+	row, err := ids.ReadRow(ctx, rows, tag, highest)
 	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
 		if err := rows.Create(ctx); err != nil {
 			return t.c.allocError(t.rowTable(), "creating it", err)
 		}
-		row, err = readRow(ctx, rows, tag, highest)
+		row, err = ids.ReadRow(ctx, rows, tag, highest)
 	}
 	var unknown *segment.UnknownTagError
 	created := errors.As(err, &unknown) && t.c.cfg.Create
 	if created {
 		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
-			row, err = readRow(ctx, rows, tag, highest)
+			row, err = ids.ReadRow(ctx, rows, tag, highest)
 		}
 	}
 	switch {
@@ -105,7 +75,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	if row.Cycle {
 		// It may stand below keys of the round before; which ids are in use is asked
 		// each time.
-		t.cycle = segment.NewCycle(t.c.ids.segments.sequences, tag, t.vacant)
+		t.cycle = t.c.store.Cycle(tag, t.vacant)
 	} else if max(row.MaxID, 1) <= highest { // 0 is never issued
 		if err := t.raiseRow(ctx, row, highest, created); err != nil {
 			return err
@@ -243,10 +213,10 @@ func (t *table) rowKind() string {
 func (t *table) insertRow() string {
 	tag := quoteString(t.tag())
 	switch {
-	case len(t.c.ids.segments.dbs) > 1:
+	case t.c.store.Several():
 		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.tag(), createdStep)
 	case t.rule.Kind == Sequence:
-		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", sequenceTable, tag, createdStep)
+		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", ids.SequenceTable, tag, createdStep)
 	}
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.cfg.AllocTable, tag, createdStep)
 }
@@ -268,12 +238,62 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.cfg.AllocTable, floor+1, quoteString(row.Tag))
 	switch {
-	case len(t.c.ids.segments.dbs) > 1:
+	case t.c.store.Several():
 		update = "set leafCreate=true, which raises it in all stores"
 	case t.rule.Kind == Sequence:
-		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", sequenceTable, floor, quoteString(row.Tag))
+		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", ids.SequenceTable, floor, quoteString(row.Tag))
 	}
 	return &TableError{t.name.String(), t.column,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: " + update}
+}
+
+// vacant refuses ids first … last of a sequence that begins again at its end while a
+// table that it feeds has keys among them.
+func (t *table) vacant(ctx context.Context, first, last int64) error {
+	refused := func(table, column, reason, way string) error {
+		return &TableError{table, column, fmt.Sprintf("sequence %q, which cycles, would give out ids from %d to %d again, and %s", t.tag(), first, last, reason), way}
+	}
+	if t.c.otherStore() {
+		return refused(t.name.String(), t.column, "other shards, which cannot be seen from here, may have rows with them", "set cycle = 0 for tables on several shards")
+	}
+	for _, rule := range t.c.rules {
+		if rule.Exclude || rule.Kind != Sequence {
+			continue
+		}
+		if strings.Contains(rule.Database, "*") {
+			return refused(t.name.String(), t.column, "its tables are in databases that no rule names", "name the databases in leafTables")
+		}
+		pattern := catalog.Name{DB: rule.Database, Table: rule.Table}
+		if pattern.DB == "" {
+			pattern.DB = t.c.defaultDB
+		}
+		names, err := t.c.likes(ctx, pattern)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			desc, err := t.c.lookup(ctx, t.c.schema.Load(), name)
+			if errors.Is(err, errUnseenTable) || err == nil && desc == nil {
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			other := desc.Ref.(*table)
+			if other.rule.Kind != Sequence || other.tag() != t.tag() {
+				continue
+			}
+			highest, known, err := other.readBelow(ctx, name, last+1)
+			switch {
+			case err != nil:
+				return catalogError("the keys of table "+name.String(), err)
+			case !known:
+				return refused(name.String(), other.column, "no index tells whether its rows have them", "add an index that begins with the column, or set cycle = 0")
+			case highest >= first:
+				return refused(name.String(), other.column, fmt.Sprintf("its row %d has one", highest), "delete the rows that are in the way, or raise max_value")
+			}
+		}
+	}
+	return nil
 }

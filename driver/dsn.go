@@ -42,7 +42,7 @@ var params = []param{
 	stringParam("leafSnowflake", func(c *Config) *string { return &c.Snowflake }),
 	stringParam("leafState", func(c *Config) *string { return &c.State }),
 	{"leafLease", readLease, func(c *Config) string {
-		if c.Lease == DefaultLease || c.Lease == 0 {
+		if c.Lease == defaultLease || c.Lease == 0 {
 			return ""
 		}
 		return c.Lease.String()

@@ -115,7 +115,6 @@ func TestRegisterConfig(t *testing.T) {
 	reg := NewConfig()
 	reg.Logger, reg.KeepZero, reg.Auto = logger, true, false
 	RegisterConfig("test", reg)
-	defer DeregisterConfig("test")
 	cfg, err := ParseDSN(base + "?leafTables=a&leafConfig=test")
 	if err != nil {
 		t.Fatal(err)

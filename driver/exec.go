@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
@@ -13,72 +12,27 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// errUnclear says that an argument in the key column is such that only the
-// server can tell whether it is a key.
-var errUnclear = errors.New("leafsql: only the server knows what an argument means as a key")
-
-// A sender sends a text whose keys are filled in, in one of the ways there
-// are: executed or queried, as text or prepared.
-type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error
-
-// run is the way of every statement that writes a configured table: reserve
-// ids for the rows that lack a key, send the text with them. send is not
-// called where ids cannot be had. The blocks are valid until the next run.
-func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
-	blocks, err := c.reserve(ctx, st.plan, args)
-	if err == errUnclear {
-		if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
-			blocks, err = c.reserve(ctx, st.plan, args)
-		}
-	}
+// ExecContext runs a text, with keys for the rows it writes.
+func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	st, err := c.statement(ctx, text)
 	if err != nil {
-		return st, nil, c.connector.counts.note(err)
+		return nil, err
 	}
-	err = send(st.plan, blocks, args)
-	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil && again.apart() == nil {
-		st = again
-		if blocks, err = c.reserve(ctx, st.plan, args); err == nil {
-			err = send(st.plan, blocks, args)
-			c.after(st, err)
-		}
-	}
-	if err != nil {
-		err = c.explain(ctx, st, text, blocks, err)
-	}
-	return st, blocks, err
-}
-
-// again is the statement for one more try, nil for none: somebody else changed
-// a table since it was looked at, and the server found that a column is
-// missing or one too many, which it does before it writes a row.
-func (c *conn) again(ctx context.Context, st *statement, text string, err error) *statement {
-	if err == nil || !isServerError(err, errUnknownColumn, errColumnCount) || !st.positional() {
-		return nil
-	}
-	again, err := c.statement(ctx, text)
-	if err != nil || len(again.plan.Inserts) != len(st.plan.Inserts) {
-		return nil
-	}
-	for i := range again.plan.Inserts {
-		if !slices.Equal(again.plan.Inserts[i].Table.Columns, st.plan.Inserts[i].Table.Columns) {
-			return again
-		}
-	}
-	return nil
-}
-
-// exec executes a text, as one that is not prepared.
-func (c *conn) exec(ctx context.Context, st *statement, text string, args []driver.NamedValue) (res driver.Result, err error) {
-	if !st.inserts() {
-		if res, err = c.innerConn.ExecContext(ctx, text, args); err != driver.ErrSkip {
+	switch {
+	case st.way == passedThrough:
+		res, err := c.innerConn.ExecContext(ctx, text, args)
+		if st.effects && err != driver.ErrSkip {
 			c.after(st, err)
 		}
 		return res, err
-	}
-	if st.apart() != nil {
+	case len(args) > 0 && len(args) != st.plan.NumInput: // database/sql has the error for it, and gives it when it is told to prepare
+		return nil, driver.ErrSkip
+	case st.way == inParts:
+		return c.execInParts(ctx, st.plan, text, args)
+	case st.way == apart:
 		return c.execApart(ctx, st, text, args, false)
 	}
+	var res driver.Result
 	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
 		if len(args) == 0 {
 			res, err = c.innerConn.ExecContext(ctx, p.Text(blocks), nil)
@@ -95,17 +49,30 @@ func (c *conn) exec(ctx context.Context, st *statement, text string, args []driv
 	return c.result(ctx, st.plan, blocks, res)
 }
 
-// query is exec for texts that answer with rows, which say the ids themselves.
-func (c *conn) query(ctx context.Context, st *statement, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if !st.inserts() {
-		if rows, err = c.innerConn.QueryContext(ctx, text, args); err != driver.ErrSkip {
+// QueryContext runs a text that answers with rows, such as INSERT … RETURNING. They
+// say the ids themselves.
+func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	st, err := c.statement(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	// Rows outlive this call and so would the statement that database/sql
+	// would otherwise close: let it prepare one, before any id is drawn.
+	switch {
+	case st.way == passedThrough:
+		rows, err := c.innerConn.QueryContext(ctx, text, args)
+		if st.effects && err != driver.ErrSkip {
 			c.afterQuery(st, err)
 		}
 		return rows, err
-	}
-	if st.apart() != nil {
+	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
+		return nil, driver.ErrSkip
+	case st.way == inParts:
+		return c.queryInParts(ctx, st.plan, text, args)
+	case st.way == apart:
 		return c.queryApart(ctx, st, text, args, false)
 	}
+	var rows driver.Rows
 	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
 		if len(args) == 0 {
 			rows, err = c.innerConn.QueryContext(ctx, p.Text(blocks), nil)
@@ -126,94 +93,43 @@ func (c *conn) query(ctx context.Context, st *statement, text string, args []dri
 	return c.tellLate(ctx, st.plan, blocks, rows)
 }
 
-// afterQuery is after for rows that are still to be read, and with them the
-// answers of later statements: whether those work is not known yet.
-func (c *conn) afterQuery(st *statement, err error) {
-	c.after(st, err)
-	if st.plan.Use != "" {
-		c.dbUnknown, c.last = true, nil
-	}
-}
+// A sender sends a text whose keys are filled in, in one of the ways there
+// are: executed or queried, as text or prepared.
+type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error
 
-// execArgs executes a text with arguments: prepared where the inner driver
-// cannot put them into the text, or where the user prepared it. Passing its
-// ErrSkip up would make database/sql prepare, which would draw ids once more.
-func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	if !prepared || len(args) == 0 {
-		res, err := c.innerConn.ExecContext(ctx, text, args)
-		if err != driver.ErrSkip {
-			return res, err
+// run is the way of every statement that writes a configured table: reserve
+// ids for the rows that lack a key, send the text with them. send is not
+// called where ids cannot be had. The blocks are valid until the next run.
+func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
+	blocks, err := c.reserve(ctx, st.plan, args)
+	if err == errUnclear {
+		if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
+			blocks, err = c.reserve(ctx, st.plan, args)
 		}
 	}
-	s, err := c.innerConn.PrepareContext(ctx, text)
 	if err != nil {
-		return nil, err
+		return st, nil, c.connector.counts.note(err)
 	}
-	defer s.Close()
-	return execStmt(ctx, s, args)
-}
-
-// execInParts executes a text that has to be cut: what is behind the cut can
-// be planned only when what is before it has run.
-func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Result, error) {
-	if len(args) > 0 && !c.connector.interpolates() {
-		return nil, driver.ErrSkip // the server has an error for it
+	if err = send(st.plan, blocks, args); err == nil && !st.effects {
+		return st, blocks, nil
 	}
-	before, behind := partArgs(p, args)
-	first, err := c.ExecContext(ctx, text[:p.Cut], before)
+	c.after(st, err)
+	if again := c.again(ctx, st, text, err); again != nil && again.way == filled {
+		st = again
+		if blocks, err = c.reserve(ctx, st.plan, args); err == nil {
+			err = send(st.plan, blocks, args)
+			c.after(st, err)
+		}
+	}
 	if err != nil {
-		return nil, err
+		err = c.explain(ctx, st, text, blocks, err)
 	}
-	second, err := c.ExecContext(ctx, text[p.Cut:], behind)
-	if err != nil {
-		return nil, partError(err)
-	}
-	return joined(first, second), nil
+	return st, blocks, err
 }
 
-// queryInParts is execInParts for a text that answers with rows. Those of its
-// first part could not be had with the others: it must be an INSERT without
-// any, of those that take a text of their own.
-func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Rows, error) {
-	first, err := c.statement(ctx, text[:p.Cut])
-	if err != nil {
-		return nil, err
-	}
-	if in := first.plan.Inserts; len(in) != 1 || !in[0].Alone() || in[0].Returning || first.plan.Results != 1 {
-		return nil, &RefusedError{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
-	}
-	before, behind := partArgs(p, args)
-	if _, err := c.ExecContext(ctx, text[:p.Cut], before); err != nil {
-		return nil, err
-	}
-	rows, err := c.QueryContext(ctx, text[p.Cut:], behind)
-	return rows, partError(err)
-}
-
-// partArgs are the arguments of a text's two parts.
-func partArgs(p *insert.Plan, args []driver.NamedValue) (before, behind []driver.NamedValue) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	return args[:p.CutInput], renumber(args[p.CutInput:])
-}
-
-// partError keeps a part that cannot be executed from being taken for the text.
-func partError(err error) error {
-	if err == driver.ErrSkip {
-		return fmt.Errorf("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
-	}
-	return err
-}
-
-// renumber gives arguments the ordinals of a text of their own.
-func renumber(args []driver.NamedValue) []driver.NamedValue {
-	args = slices.Clone(args)
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	return args
-}
+// errUnclear says that an argument in the key column is such that only the
+// server can tell whether it is a key.
+var errUnclear = errors.New("leafsql: only the server knows what an argument means as a key")
 
 // reserve decides for each statement which rows lack a key and takes a block
 // of ids for them, after the counters were moved above all keys that the text
@@ -300,14 +216,41 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	return b.First + int64(k)
 }
 
-// interpolates reports whether the inner driver puts arguments into texts.
-func (c *Connector) interpolates() bool {
-	return c.cfg.MySQL != nil && c.cfg.MySQL.InterpolateParams
+// execArgs executes a text with arguments: prepared where the inner driver
+// cannot put them into the text, or where the user prepared it. Passing its
+// ErrSkip up would make database/sql prepare, which would draw ids once more.
+func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
+	if !prepared || len(args) == 0 {
+		res, err := c.innerConn.ExecContext(ctx, text, args)
+		if err != driver.ErrSkip {
+			return res, err
+		}
+	}
+	s, err := c.innerConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	return execStmt(ctx, s, args)
 }
 
-// foundRows reports whether affected counts are of rows found.
-func (c *Connector) foundRows() bool {
-	return c.cfg.MySQL != nil && c.cfg.MySQL.ClientFoundRows
+// again is the statement for one more try, nil for none: somebody else changed
+// a table since it was looked at, and the server found that a column is
+// missing or one too many, which it does before it writes a row.
+func (c *conn) again(ctx context.Context, st *statement, text string, err error) *statement {
+	if err == nil || !isServerError(err, errUnknownColumn, errColumnCount) || !st.positional() {
+		return nil
+	}
+	again, err := c.statement(ctx, text)
+	if err != nil || len(again.plan.Inserts) != len(st.plan.Inserts) {
+		return nil
+	}
+	for i := range again.plan.Inserts {
+		if !slices.Equal(again.plan.Inserts[i].Table.Columns, st.plan.Inserts[i].Table.Columns) {
+			return again
+		}
+	}
+	return nil
 }
 
 // explain looks at the error of a statement that was sent. A syntax error is
@@ -338,4 +281,23 @@ func (c *conn) explain(ctx context.Context, st *statement, text string, blocks [
 		}
 	}
 	return err
+}
+
+// afterQuery is after for rows that are still to be read, and with them the
+// answers of later statements: whether those work is not known yet.
+func (c *conn) afterQuery(st *statement, err error) {
+	c.after(st, err)
+	if st.plan.Use != "" {
+		c.dbUnknown, c.last = true, nil
+	}
+}
+
+// interpolates reports whether the inner driver puts arguments into texts.
+func (c *Connector) interpolates() bool {
+	return c.cfg.MySQL != nil && c.cfg.MySQL.InterpolateParams
+}
+
+// foundRows reports whether affected counts are of rows found.
+func (c *Connector) foundRows() bool {
+	return c.cfg.MySQL != nil && c.cfg.MySQL.ClientFoundRows
 }

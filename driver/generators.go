@@ -1,112 +1,54 @@
 package driver
 
 import (
-	"database/sql"
+	"cmp"
+	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"io"
-	"log/slog"
-	"sync"
+	"maps"
+	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
 
+	"github.com/leafsql/leafsql/driver/internal/ids"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// storeConns bounds a store's pool. Fetches of one tag are one at a time, so
-// this many tags can fetch at once.
-const storeConns = 4
-
-// A segments is one leaf_alloc with the generators that draw on it. Connectors
-// of one process that name the same one share it, and so the segments: two
-// pools must not each draw ranges that one of them would waste. Leases of worker
-// ids that are kept beside it share its pool.
-type segments struct {
-	key  string // "" is never shared
-	refs int    // guarded by shared.Mutex
-
-	dbs       []*sql.DB              // of leaf_alloc, else the application's; the first holds leaf_worker
-	where     string                 // the first, for people
-	alloc     allocStore             // nil for a store of the caller's
-	sequences *segment.SequenceStore // nil where there are several leaf_alloc
-	store     segment.Store
-	log       *slog.Logger
-
-	mu   sync.Mutex
-	tags map[source]*segment.Generator
-}
-
-// source is what a generator draws from: a tag (Segment) or a Sequence.
-type source struct{ kind, name string }
-
-var shared = struct {
-	sync.Mutex
-	segments map[string]*segments
-}{segments: make(map[string]*segments)}
-
-// newSegments opens or shares the leaf_alloc that cfg names, with own as the
-// connector for the application's database. Nothing connects yet. Its pool is
-// never the application's: a fetch must not wait for a transaction that itself
-// waits for ids.
-func newSegments(cfg *Config, own driver.Connector) (*segments, error) {
-	if cfg.SegmentStore != nil {
-		return &segments{
-			refs: 1, dbs: []*sql.DB{ownPool(own, storeConns)}, where: describe(cfg.MySQL), store: cfg.SegmentStore,
-			log: cfg.logger(), tags: make(map[source]*segment.Generator),
-		}, nil
+// openStore opens or shares the leaf_alloc that cfg names, with own as the
+// connector for the application's database. Nothing connects yet.
+func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
+	store := ids.StoreConfig{
+		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Name: describe(cfg.MySQL), Create: cfg.Create,
+		Replacement: cfg.SegmentStore, Logger: cfg.logger(),
 	}
-	connectors, key, where := []driver.Connector{own}, "", describe(cfg.MySQL)
 	switch {
+	case cfg.SegmentStore != nil:
 	case cfg.Store != "":
-		connectors = nil
-		for _, dsn := range cfg.stores() {
-			store, err := ParseDSN(dsn)
+		store.Databases = nil
+		for i, dsn := range cfg.stores() {
+			of, err := ParseDSN(dsn)
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
-			connector, err := mysql.NewConnector(ownMySQL(store.MySQL))
+			connector, err := mysql.NewConnector(ownpool.Config(of.MySQL))
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
-			if connectors = append(connectors, connector); len(connectors) == 1 {
-				where = describe(store.MySQL)
+			store.Databases = append(store.Databases, ids.Database{Connector: connector, Table: cfg.AllocTable})
+			store.Key += of.MySQL.FormatDSN() + "|"
+			if i == 0 {
+				store.Name = describe(of.MySQL)
 			}
-			key += store.MySQL.FormatDSN() + "|"
 		}
 	case cfg.MySQL != nil:
-		key = cfg.MySQL.FormatDSN() + "|"
+		store.Key = cfg.MySQL.FormatDSN() + "|"
 	}
-	key += "\x00" + cfg.AllocTable
-	if cfg.Create && len(connectors) > 1 {
-		key += "\x00create" // what is lost is restored by who may
-	}
-
-	shared.Lock()
-	defer shared.Unlock()
-	if s, ok := shared.segments[key]; ok && key[0] != 0 {
-		s.refs++
-		return s, nil
-	}
-	s := &segments{key: key, refs: 1, where: where, log: cfg.logger(), tags: make(map[source]*segment.Generator)}
-	var stores []*segment.AllocStore
-	for _, connector := range connectors {
-		db := ownPool(connector, storeConns)
-		s.dbs = append(s.dbs, db)
-		stores = append(stores, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), cfg.AllocTable))
-	}
-	if len(stores) > 1 {
-		s.alloc = segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: cfg.Create, Logger: s.log})
-	} else {
-		s.alloc = stores[0]
-		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), sequenceTable)
-	}
-	s.store = s.alloc
-	if key[0] != 0 {
-		shared.segments[key] = s
-	}
-	return s, nil
+	return ids.OpenStore(context.Background(), store)
 }
 
 // describe names a database for people, without secrets.
@@ -117,79 +59,135 @@ func describe(cfg *mysql.Config) string {
 	return fmt.Sprintf("MySQL %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
 }
 
-// retain adds an owner, who releases it.
-func (s *segments) retain() {
-	shared.Lock()
-	defer shared.Unlock()
-	s.refs++
-}
+// defaultWorker is the source of worker ids where leafWorker names none.
+const defaultWorker = "mysql()"
 
-// generator returns the one generator of a tag, or of a sequence.
-func (s *segments) generator(kind, name string) *segment.Generator {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	from := source{kind, name}
-	g, ok := s.tags[from]
-	if !ok {
-		store := s.store
-		if kind == Sequence {
-			store = s.sequences
+// openSnowflakes opens or shares the generator on the source that cfg names, or on
+// the database that store is in; nil where nothing takes snowflakes.
+func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
+	named := cfg.Worker != "" || cfg.WorkerSource != nil
+	if !named && !slices.ContainsFunc(cfg.Tables, Rule.takesSnowflakes) {
+		return nil, nil
+	}
+	flakes := ids.SnowflakesConfig{
+		Layout: snowflake.Leaf, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
+		Worker: worker.Config{Lease: cfg.Lease, NewRegistry: cfg.NewRegistry, State: cfg.State, Logger: cfg.logger()},
+	}
+	var err error
+	if cfg.Snowflake != "" {
+		if flakes.Layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
+			return nil, &ConfigError{"leafSnowflake", strings.TrimPrefix(err.Error(), "leafsql: "), ""}
 		}
-		g = segment.New(store, name, &segment.Options{Logger: s.log})
-		s.tags[from] = g
 	}
-	return g
+	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, defaultWorker)); {
+	case cfg.WorkerSource != nil:
+	case name != "mysql":
+		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
+			return nil, &ConfigError{"leafWorker", strings.TrimPrefix(err.Error(), "leafsql: "),
+				"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
+		}
+		flakes.Source = sourceKey(cfg)
+	case address != "" || len(cfg.WorkerOptions) > 0:
+		return nil, &ConfigError{"leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore"}
+	}
+	s, err := ids.OpenSnowflakes(context.Background(), flakes)
+	if err != nil {
+		return nil, &ConfigError{"leafLease", strings.TrimPrefix(err.Error(), "leafsql: "), "write for example 60s"}
+	}
+	return s, nil
 }
 
-// release ends the generators when the last connector lets go: at the same time, since
-// a server that does not answer lets each take a while.
-func (s *segments) release() error {
-	shared.Lock()
-	s.refs--
-	last := s.refs <= 0
-	if last && shared.segments[s.key] == s {
-		delete(shared.segments, s.key)
+// sourceKey is equal for configurations whose leafWorker means the same.
+func sourceKey(cfg *Config) string {
+	parts := []string{cfg.Worker, cfg.State}
+	for _, k := range slices.Sorted(maps.Keys(cfg.WorkerOptions)) {
+		parts = append(parts, k, cfg.WorkerOptions[k])
 	}
-	shared.Unlock()
-	if !last {
+	return strings.Join(parts, "\x00")
+}
+
+// Tags reads all rows of leaf_alloc, ordered by tag.
+func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
+	if c.store.Alloc() == nil {
+		return nil, errNoAlloc
+	}
+	rows, err := c.store.Alloc().Tags(ctx)
+	if err != nil {
+		return nil, c.allocError(c.cfg.AllocTable, "reading its tags", err)
+	}
+	return rows, nil
+}
+
+// Tag reads one row of leaf_alloc, without taking an id. A tag without one is
+// a *segment.UnknownTagError. Names compare as the table's collation says: the
+// row's own name may be written in another case. Of several leaf_alloc it is that
+// of the first.
+func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
+	if c.store.Alloc() == nil {
+		return segment.Row{}, errNoAlloc
+	}
+	return ids.ReadRow(ctx, c.store.Alloc(), tag, 0)
+}
+
+var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself"}
+
+// Segment returns the generator of a tag, for ids without an INSERT: the one
+// that tables with this tag draw from. It ends with the Connector. No server is
+// asked before the first id, and a tag without a row is an error then. Each name
+// ever asked for is kept in memory: ask [Connector.Tag] first where names come
+// from outside.
+func (c *Connector) Segment(tag string) idgen.Generator {
+	return c.store.Generator(ids.Counter{Name: tag})
+}
+
+// Snowflake returns the generator of snowflakes, for ids without an INSERT: the
+// one that tables draw from. It ends with the Connector, and is nil where no
+// source of worker ids is configured. A worker id is leased when the first id is
+// drawn.
+func (c *Connector) Snowflake() idgen.Generator {
+	if c.snowflakes == nil {
 		return nil
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var closing sync.WaitGroup
-	for _, g := range s.tags {
-		closing.Go(func() { g.Close() })
-	}
-	closing.Wait()
-	var errs []error
-	if c, ok := s.alloc.(io.Closer); ok {
-		errs = append(errs, c.Close())
-	}
-	for _, db := range s.dbs {
-		errs = append(errs, db.Close())
-	}
-	return errors.Join(errs...)
+	return c.snowflakes
 }
 
-// generators are what a connector's tables draw from.
-type generators struct {
-	segments   *segments
-	snowflakes *snowflakes // nil: no worker-id source
+// Worker says what is known of the worker id that snowflakes of this Connector
+// are made with: its Phase is worker.Idle and its Worker -1 as long as no id
+// was needed, or none can be.
+func (c *Connector) Worker() worker.Status {
+	if c.snowflakes == nil {
+		return worker.Status{Worker: -1}
+	}
+	return c.snowflakes.Worker()
 }
 
-func newGenerators(cfg *Config, own driver.Connector) (g generators, err error) {
-	if g.segments, err = newSegments(cfg, own); err != nil {
-		return g, err
+// allocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
+func (c *Connector) allocError(table, what string, err error) error {
+	if table != ids.SequenceTable {
+		table = "leaf_alloc (" + table + ")"
 	}
-	if g.snowflakes, err = newSnowflakes(cfg, g.segments); err != nil {
-		g.segments.release() // in this order: a lease of the caller's stays open
+	what = table + ": " + what
+	switch {
+	case isServerError(err, errNoSuchTable, errNoDatabase):
+		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),
+			"add leafCreate=true to have it created, name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"}
+	case isServerError(err, errUnknownDatabase):
+		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
+	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
+		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
 	}
-	return g, err
+	return &CatalogError{What: what, Err: err}
 }
 
-// alloc is nil where Config.SegmentStore replaces leaf_alloc.
-func (g generators) alloc() allocStore { return g.segments.alloc }
-
-func (g generators) close() error {
-	return errors.Join(g.segments.release(), g.snowflakes.release())
+// otherStore reports whether leaf_alloc is in another database than the tables:
+// other databases may have tables on the same tags then.
+func (c *Connector) otherStore() bool {
+	if c.cfg.Store == "" || c.cfg.MySQL == nil {
+		return c.cfg.Store != ""
+	}
+	if len(c.cfg.stores()) > 1 {
+		return true
+	}
+	store, err := mysql.ParseDSN(c.cfg.Store)
+	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName
 }

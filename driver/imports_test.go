@@ -20,6 +20,8 @@ var imports = []struct {
 	{"driver/internal/lex", nil, notStd},
 	{"driver/internal/insert", []string{"driver/internal/lex"}, append(notStd, "database/sql")},
 	{"driver/internal/catalog", nil, notStd},
+	{"driver/internal/ownpool", nil, append(clients, "sqlx")},
+	{"driver/internal/ids", []string{"driver/internal/ownpool", "idgen", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
 	{"driver/internal/plancache", nil, append(notStd, "database/sql")},
 	{"idgen", nil, append(notStd, "database/sql")},
 	{"idgen/worker", nil, notStd},
@@ -32,7 +34,7 @@ var imports = []struct {
 	{"idgen/worker/redis", []string{"idgen/worker", "internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "zookeeper", "etcd", "grpc"}},
 	{"idgen/worker/zookeeper", []string{"idgen/worker", "internal/setting"}, []string{"go-sql-driver", "sqlx", "nacos", "redis", "etcd", "grpc"}},
 	{"nacos", []string{"idgen/worker", "internal/setting", "nacos/..."}, []string{"go-sql-driver", "sqlx"}},
-	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
+	{"driver", []string{"driver/internal/lex", "driver/internal/insert", "driver/internal/plancache", "driver/internal/catalog", "driver/internal/ownpool", "driver/internal/ids", "idgen", "idgen/uuid7", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql"}, clients},
 	{"statuspage", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, clients},
 	{"metrics", []string{"driver", "driver/internal/...", "idgen", "idgen/..."}, []string{"nacos", "redis", "zookeeper", "go-zk", "etcd", "grpc"}},
 }

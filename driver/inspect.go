@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
 // An Inspection is what a Config means on its server: the same judgement that
@@ -56,11 +57,11 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	own, err := mysql.NewConnector(ownMySQL(cfg.MySQL))
+	own, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
 	if err != nil {
 		return nil, err
 	}
-	db := ownPool(own, 2)
+	db := ownpool.Open(own, 2)
 	defer db.Close()
 	c := &Connector{cfg: cfg, rules: bySpecificity(cfg.Tables), catalog: catalog.New(db)}
 	if err := c.inspectServer(ctx, db); err != nil {

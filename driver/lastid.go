@@ -4,8 +4,10 @@ import (
 	"context"
 	"database/sql/driver"
 	"strconv"
+	"sync"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
@@ -78,7 +80,11 @@ func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block
 		return res, nil // its WHERE said no
 	}
 	collect(ctx, p, blocks)
-	return &result{Result: res, id: c.lastID(ctx, in, b, affected, server, true)}, nil
+	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
+	if ask || in.Late {
+		id = c.tellID(ctx, in, b, affected, id, ask)
+	}
+	return &result{Result: res, id: id}, nil
 }
 
 // results is result for a text of several statements.
@@ -91,7 +97,8 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		if s := in.Statement; s < len(ids) && len(affected) == len(ids) && blocks[i].N > 0 {
-			ids[s] = c.lastID(ctx, in, blocks[i], affected[s], ids[s], s == len(ids)-1)
+			id, ask := lastInsertID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
+			ids[s] = c.tellID(ctx, in, blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &result{Result: res, id: ids[len(ids)-1], ids: ids}
@@ -103,18 +110,18 @@ func counts(res driver.Result) (affected, id int64) {
 	return affected, id
 }
 
-// lastID is the LastInsertId of one executed INSERT. Where a trigger set the
-// answer's to 0 the session is asked, if it is the last statement that ran. The
-// rows are written: an error of that question must not look like theirs.
-func (c *conn) lastID(ctx context.Context, in *insert.Insert, b insert.Block, affected, server int64, last bool) int64 {
-	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
+// tellID sets SQL's LAST_INSERT_ID() where the statement could not carry it, or asks
+// the session for the id where a trigger set the answer's to 0, if it is the last
+// statement that ran. The rows are written: an error of that question must not look
+// like theirs.
+func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, affected, id int64, ask bool) int64 {
 	switch {
 	case in.Late && id != 0:
 		c.setLastID(ctx, id)
 	case in.Late && in.Ignore && !in.Upsert && affected > 0:
 		c.setLastID(ctx, b.First)
 	}
-	if !ask || !last {
+	if !ask {
 		return id
 	}
 	s, err := value(ctx, c.innerConn, "LAST_INSERT_ID()")
@@ -203,4 +210,52 @@ func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, fou
 		return 0, false
 	}
 	return b.First, false
+}
+
+// GeneratedIDs are the ids that one statement gave to its rows: First,
+// First+1, … in row order, counting only rows that had none. Under INSERT
+// IGNORE and ON DUPLICATE KEY UPDATE some of them may not have been stored.
+type GeneratedIDs struct {
+	Table string // db.table
+	First int64
+	N     int
+
+	// UUIDs are the keys of a uuid7 rule, N of them; First is 0 then.
+	UUIDs []uuid.UUID
+}
+
+type generatedKey struct{}
+
+type generatedTo struct {
+	mu  sync.Mutex
+	ids *[]GeneratedIDs
+}
+
+// WithGeneratedIDs returns a context under which each statement that was run
+// adds to ids what it generated. The slice may be read once those calls have
+// returned.
+func WithGeneratedIDs(ctx context.Context, ids *[]GeneratedIDs) context.Context {
+	return context.WithValue(ctx, generatedKey{}, &generatedTo{ids: ids})
+}
+
+// collect adds what an executed text generated, if the context asks for it.
+func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
+	to, ok := ctx.Value(generatedKey{}).(*generatedTo)
+	if !ok {
+		return
+	}
+	to.mu.Lock()
+	defer to.mu.Unlock()
+	for i, b := range blocks {
+		if b.N == 0 {
+			continue
+		}
+		g := GeneratedIDs{Table: p.Inserts[i].Table.Ref.(*table).name.String(), First: b.First, N: b.N}
+		if p.Inserts[i].Table.UUID != insert.NoUUID {
+			for k := range b.N {
+				g.UUIDs = append(g.UUIDs, b.UUIDAt(k))
+			}
+		}
+		*to.ids = append(*to.ids, g)
+	}
 }

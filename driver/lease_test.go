@@ -114,11 +114,6 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 	if d, _, _ := slots.Get(t.Context(), s.Worker); !d.Free {
 		t.Errorf("not given back: %+v", d)
 	}
-	sharedSnowflakes.Lock()
-	defer sharedSnowflakes.Unlock()
-	if n := len(sharedSnowflakes.m); n != 0 {
-		t.Errorf("%d sources are kept", n)
-	}
 }
 
 // Each pool on a source in Go has a worker id of its own.
@@ -213,9 +208,6 @@ func TestReopenWhileClosing(t *testing.T) {
 			t.Errorf("after it was: %v", err)
 		}
 		three.Close()
-		if n := len(sharedSnowflakes.m); n != 0 {
-			t.Errorf("%d sources are kept", n)
-		}
 	})
 }
 

@@ -80,6 +80,27 @@ func TestOwnDDLIsSeen(t *testing.T) {
 	}
 }
 
+// TestRefusedAfterARoutine: a text that could be filled until a routine moved the
+// table's columns is refused, and not sent as it is.
+func TestRefusedAfterARoutine(t *testing.T) {
+	const text = "INSERT INTO t VALUES (NULL, @x := 1, @x)"
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10),
+			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE PROCEDURE p() ALTER TABLE t MODIFY b INT FIRST")
+		c := onOne(t, leaf)
+		mustExec(t, c, text, "CALL p()")
+		for range 2 {
+			if _, err := c.ExecContext(t.Context(), text); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v, want a refusal", server.Name, err)
+			}
+		}
+		var rows int
+		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM t").Scan(&rows); err != nil || rows != 1 {
+			t.Errorf("%s: %d rows, %v", server.Name, rows, err)
+		}
+	}
+}
+
 // TestPreparedStatementsFollowTheTable: also those whose rows come from a
 // select.
 func TestPreparedStatementsFollowTheTable(t *testing.T) {

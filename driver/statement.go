@@ -2,7 +2,6 @@ package driver
 
 import (
 	"context"
-	"database/sql/driver"
 	"errors"
 	"slices"
 	"strings"
@@ -15,22 +14,38 @@ import (
 
 // A statement is what a text comes to: a plan, or why it is refused.
 type statement struct {
-	plan        *insert.Plan
-	missing     insert.Missing // no plan: the session's settings decide
-	refusal     *RefusedError
-	passThrough bool // to the inner driver as it is
+	way     way
+	plan    *insert.Plan
+	effects bool           // on the session or on tables, to be noted when it ran
+	missing insert.Missing // no plan: the session's settings decide
+	refusal *RefusedError
+}
+
+// A way is how a statement is executed.
+type way uint8
+
+const (
+	passedThrough way = iota // to the inner driver as it is
+	filled                   // with keys in its text or among its arguments
+	apart                    // likewise, and what they are takes statements before it
+	inParts                  // as two texts
+)
+
+func newStatement(p *insert.Plan) *statement {
+	st := &statement{plan: p, way: filled, effects: p.Use != "" || p.Unseen || p.Charset || len(p.Changes) > 0}
+	switch {
+	case p.Cut > 0:
+		st.way = inParts
+	case len(p.Inserts) == 0:
+		st.way = passedThrough
+	case st.apart() != nil:
+		st.way = apart
+	}
+	return st
 }
 
 // passThrough is every text's statement where nothing is configured.
-var passThrough = &statement{plan: new(insert.Plan), passThrough: true}
-
-func (st *statement) inserts() bool { return len(st.plan.Inserts) > 0 || st.plan.Cut > 0 }
-
-// wrongInput reports a count of arguments that the text does not have.
-// database/sql has the error for it, and gives it when it is told to prepare.
-func (st *statement) wrongInput(args []driver.NamedValue) bool {
-	return st.inserts() && len(args) > 0 && len(args) != st.plan.NumInput
-}
+var passThrough = newStatement(new(insert.Plan))
 
 // staged is the statement's one insert if its rows go through a stage.
 func (st *statement) staged() *insert.Insert {
@@ -69,16 +84,16 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text, c.settings)
+	if err == nil && c.unseen && st.positional() {
+		planned := st
+		st, err = c.verify(ctx, text, st)
+		kept = kept && st == planned
+	}
 	if err == nil && st.refusal != nil {
 		err = st.refusal
 	}
 	if err != nil {
 		return nil, c.connector.counts.note(err)
-	}
-	if c.unseen && st.positional() {
-		if st, err = c.verify(ctx, text, st); err != nil {
-			return nil, err
-		}
 	}
 	if kept && len(text) <= maxMemo {
 		c.lastText, c.last = text, st
@@ -169,10 +184,7 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 	case missing != 0:
 		return &statement{missing: missing}, nil
 	}
-	return &statement{
-		plan:        plan,
-		passThrough: plan.Cut == 0 && len(plan.Inserts) == 0 && plan.Use == "" && !plan.Unseen && !plan.Charset && len(plan.Changes) == 0,
-	}, nil
+	return newStatement(plan), nil
 }
 
 // lookup says which configured table a name in a text means on this connection.

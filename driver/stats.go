@@ -14,6 +14,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // Stats is what a Connector believes and has done since it was made: counts
@@ -44,6 +46,27 @@ type TagStats struct {
 	Tag      string // or the sequence's name
 	Sequence bool
 	segment.Stats
+}
+
+// WorkerStats are of the worker id that snowflakes are made with. What is not
+// known is the zero value.
+type WorkerStats struct {
+	Phase  string // "idle": no id was wanted yet; "searching", "waiting", "holding", "closed"
+	Worker int    // the worker id held, or held last; -1: none yet
+	Owner  string // as the registry shows it: host and process id
+	Source string // leafWorker's name without its address, such as "nacos"; "" for a WorkerSource
+	Layout snowflake.Layout
+
+	Since time.Time // when the worker id was taken
+	Start time.Time // the first time that may go into an id
+	Limit time.Time // the last; zero while none may
+
+	// ClockOffset is how far this machine's clock is ahead of the registry's;
+	// 0 also where the registry shows none.
+	ClockOffset time.Duration
+
+	Err  error     // why there is no worker id, or why its last renewal failed
+	Next time.Time // when the next search or renewal is
 }
 
 // statsTimeout bounds the wait for a connection of a pool whose driver is
@@ -97,7 +120,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 
 // Stats returns the Connector's.
 func (c *Connector) Stats() Stats {
-	return Stats{Tables: c.counts.stats(), Tags: c.ids.segments.stats(), Worker: c.workerStats()}
+	return Stats{Tables: c.counts.stats(), Tags: c.tagStats(), Worker: c.workerStats()}
 }
 
 // counters are a Connector's, a table each: they outlive what is known of it.
@@ -140,11 +163,6 @@ func (c *counters) named(name string) *tableCounts {
 	return t
 }
 
-func (t *tableCounts) filled(n int) {
-	t.statements.Add(1)
-	t.ids.Add(int64(n))
-}
-
 // note counts a statement that was not run because of err.
 func (c *counters) note(err error) error {
 	var name, why string
@@ -182,13 +200,28 @@ func (c *counters) stats() []TableStats {
 	return list
 }
 
-func (s *segments) stats() []TagStats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := make([]TagStats, 0, len(s.tags))
-	for from, g := range s.tags {
-		list = append(list, TagStats{from.name, from.kind == Sequence, g.Stats()})
+func (c *Connector) tagStats() []TagStats {
+	stats := c.store.Stats()
+	list := make([]TagStats, 0, len(stats))
+	for counter, s := range stats {
+		list = append(list, TagStats{counter.Name, counter.Sequence, s})
 	}
 	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list
+}
+
+func (c *Connector) workerStats() *WorkerStats {
+	g := c.snowflakes
+	if g == nil {
+		return nil
+	}
+	var source string
+	if c.cfg.WorkerSource == nil {
+		source, _, _ = worker.ParseSpec(cmp.Or(c.cfg.Worker, defaultWorker))
+	}
+	s := g.Worker()
+	return &WorkerStats{
+		Phase: s.Phase.String(), Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout,
+		Since: s.Since, Start: s.Start, Limit: s.Limit, ClockOffset: s.ClockOffset, Err: s.Err, Next: s.Next,
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
@@ -114,12 +115,12 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	case rule.Generator != nil:
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
-		t.gen, kind = c.ids.snowflakes, Snowflake
+		t.gen, kind = c.snowflakes, Snowflake
 	case rule.Kind == UUID7:
 		kind = UUID7
 	default:
 		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
-		t.gen = c.ids.segments.generator(kind, tag)
+		t.gen = c.store.Generator(ids.Counter{Name: tag, Sequence: kind == Sequence})
 	}
 	t.counts = c.counts.of(name, kind, tag)
 	// A store of the caller's has no row to look at, and the keys of a
@@ -217,43 +218,47 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 	return nil
 }
 
-// draw takes the ids of a block.
-func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
-	if t.gen != nil {
-		b.First, err = t.next(ctx, conn, b.N)
-		return err
+// tag is the biz_tag, or the sequence, that feeds the table.
+func (t *table) tag() string { return t.rule.tag(t.name.Table) }
+
+// counter is what ids are drawn from once the row was looked at.
+func (t *table) counter() idgen.Generator {
+	if t.cycle != nil {
+		return t.cycle
 	}
-	ids, err := uuid7.New(b.N)
-	if err != nil {
-		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
-	}
-	b.UUID = ids.At(0)
-	t.counts.filled(b.N)
-	return nil
+	return t.gen
 }
 
-// next draws n ids that fit into the key column. Outside strict mode a server
-// would store a larger one clipped, and report the one that was sent.
-func (t *table) next(ctx context.Context, conn innerConn, n int) (int64, error) {
-	if !t.checked.Load() {
-		if err := t.check(ctx, conn); err != nil {
-			return 0, err
+// draw takes the ids of a block. They fit into the key column: outside strict mode a
+// server would store a larger one clipped, and report the one that was sent.
+func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
+	if t.gen == nil {
+		var keys uuid7.Block
+		if keys, err = uuid7.New(b.N); err == nil {
+			b.UUID = keys.At(0)
 		}
-	}
-	first, err := t.counter().Next(ctx, n)
-	if errors.Is(err, ErrRefused) {
-		return 0, err
+	} else {
+		if !t.checked.Load() {
+			if err := t.check(ctx, conn); err != nil {
+				return err
+			}
+		}
+		b.First, err = t.counter().Next(ctx, b.N)
 	}
 	if err != nil {
-		return 0, &FillError{Table: t.name.String(), Rows: n, Err: err}
+		if errors.Is(err, ErrRefused) {
+			return err
+		}
+		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
 	}
-	if last := first + int64(n) - 1; last > t.highest {
-		return 0, &TableError{t.name.String(), t.column,
+	if last := b.First + int64(b.N) - 1; t.gen != nil && last > t.highest {
+		return &TableError{t.name.String(), t.column,
 			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
-	t.counts.filled(n)
-	return first, nil
+	t.counts.statements.Add(1)
+	t.counts.ids.Add(int64(b.N))
+	return nil
 }
 
 // skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The

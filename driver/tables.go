@@ -119,6 +119,37 @@ func (c *Connector) fold(db, table string) catalog.Name {
 	return catalog.Name{DB: db, Table: table}
 }
 
+// mayMeanNonASCII reports whether a rule could mean a table whose name is not
+// in ASCII letters.
+func (c *Connector) mayMeanNonASCII(s *schema) bool {
+	other := func(name string) bool {
+		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
+	}
+	for tag := range s.tags {
+		if other(tag) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
+}
+
+// likes are the tables of a database whose names fit a pattern.
+func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
+	if !strings.Contains(pattern.Table, "*") {
+		return []catalog.Name{pattern}, nil
+	}
+	names, err := c.catalog.Tables(ctx, pattern.DB)
+	if err != nil {
+		return nil, catalogError("the tables of "+pattern.DB, err)
+	}
+	for _, name := range names {
+		if wildcard(pattern.Table, name) {
+			likes = append(likes, catalog.Name{DB: pattern.DB, Table: name})
+		}
+	}
+	return likes, nil
+}
+
 // lookup says what a name means: the configured table, nil where nothing is to
 // be filled, errUnseenTable where the catalog has no such table.
 func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*insert.Table, error) {
@@ -273,7 +304,7 @@ func (c *Connector) keepFresh() {
 
 // readTags reads leaf_alloc's tags, by the names of tables they may mean.
 func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
-	rows, err := c.ids.alloc().Tags(ctx)
+	rows, err := c.store.Alloc().Tags(ctx)
 	if err != nil {
 		return nil, err
 	}

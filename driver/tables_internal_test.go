@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -79,7 +80,7 @@ func openCounting(t *testing.T, rules string, setup ...string) (db *sql.DB, c *C
 			t.Fatal(err)
 		}
 	}
-	inner, err := mysql.NewConnector(ownMySQL(cfg.MySQL))
+	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
 	if err != nil {
 		t.Fatal(err)
 	}

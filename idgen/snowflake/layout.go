@@ -21,16 +21,11 @@ type Layout struct {
 	Datacenter int
 }
 
-// The layouts of the field. Sonyflake's (units of 10 ms), that of Baidu's
+// Layouts of the field. Sonyflake's (units of 10 ms), that of Baidu's
 // uid-generator (of a second) and Instagram's (64 bits) can't be said as a Layout.
 var (
 	Leaf    = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}                // Meituan's, until 2080
 	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657, Datacenter: 5} // the same bits
-	Discord = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1420070400000, Datacenter: 5} // until 2084
-
-	// JavaScript keeps ids below 2^53, exact as a Number: 32 workers, 128 ids
-	// a millisecond each, until 2093.
-	JavaScript = Layout{Time: 41, Worker: 5, Sequence: 7, Epoch: 1704067200000}
 )
 
 // Parts is what an id says.

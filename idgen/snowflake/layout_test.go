@@ -6,13 +6,20 @@ import (
 	"time"
 )
 
+var (
+	discord = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1420070400000, Datacenter: 5}
+
+	// javaScript keeps ids below 2^53, exact as a Number.
+	javaScript = Layout{Time: 41, Worker: 5, Sequence: 7, Epoch: 1704067200000}
+)
+
 func TestParseLayout(t *testing.T) {
 	for text, want := range map[string]Layout{
 		"41-10-12":                     Leaf,
 		"41-10-12@1288834974657":       Leaf,
 		"41-5+5-12":                    Twitter,
 		"41-10-12@2024-01-01":          {Time: 41, Worker: 10, Sequence: 12, Epoch: 1704067200000},
-		"41-5-7@2024-01-01T00:00:00Z":  JavaScript,
+		"41-5-7@2024-01-01T00:00:00Z":  javaScript,
 		"39-8-16@2024-01-01T01:00:00Z": {Time: 39, Worker: 8, Sequence: 16, Epoch: 1704070800000},
 		"62-0-1@0":                     {Time: 62, Worker: 0, Sequence: 1},
 	} {
@@ -36,7 +43,7 @@ func TestParseLayout(t *testing.T) {
 }
 
 func TestComposeDecompose(t *testing.T) {
-	for _, l := range []Layout{Leaf, Twitter, Discord, JavaScript, {Time: 62, Worker: 0, Sequence: 1}} {
+	for _, l := range []Layout{Leaf, Twitter, discord, javaScript, {Time: 62, Worker: 0, Sequence: 1}} {
 		if err := l.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -64,7 +71,7 @@ func TestComposeDecompose(t *testing.T) {
 			}
 		}
 	}
-	if id, _ := JavaScript.Compose(Parts{Time: JavaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
+	if id, _ := javaScript.Compose(Parts{Time: javaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
 		t.Errorf("JavaScript reaches %d", id)
 	}
 	// A tweet's id, of worker 26 in data centre 11.
@@ -77,7 +84,7 @@ func TestComposeDecompose(t *testing.T) {
 			t.Errorf("%d was read", id)
 		}
 	}
-	if _, err := JavaScript.Decompose(1 << 53); err == nil {
+	if _, err := javaScript.Decompose(1 << 53); err == nil {
 		t.Error("an id above the layout was read")
 	}
 }

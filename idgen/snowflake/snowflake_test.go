@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 // rounding of two clocks.
 func TestTime(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
-		for _, l := range []Layout{Leaf, Twitter, Discord, JavaScript} {
+		for _, l := range []Layout{Leaf, Twitter, discord, javaScript} {
 			g := new(registry).generator(t, l, 1, 0)
 			for range 100 {
 				time.Sleep(1234567 * time.Microsecond)
@@ -330,7 +330,7 @@ func distinct(t testing.TB, ids []int64) {
 }
 
 func TestGoroutines(t *testing.T) {
-	for _, l := range []Layout{Leaf, JavaScript} {
+	for _, l := range []Layout{Leaf, javaScript} {
 		g := new(registry).generator(t, l, 1, 0)
 		distinct(t, draw(t, g, 64, 1000))
 	}

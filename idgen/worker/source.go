@@ -80,19 +80,19 @@ func (o Options) Only(known ...string) error {
 	return nil
 }
 
-// Opener opens a source of one kind. The address is what stands between the
-// parentheses of its spec, such as "h1:8848,h2:8848".
-type Opener func(ctx context.Context, address string, opts Options) (Source, error)
+// opener opens a source of one kind.
+type opener = func(ctx context.Context, address string, opts Options) (Source, error)
 
 var sources = struct {
 	sync.Mutex
-	open map[string]Opener
-}{open: make(map[string]Opener)}
+	open map[string]opener
+}{open: make(map[string]opener)}
 
 // Register makes a source known under a name, as database/sql's drivers are:
 // from an init function of a package that applications import for its effect.
-// It panics if the name is taken.
-func Register(name string, open Opener) {
+// The address that open gets is what stands between the parentheses of a spec,
+// such as "h1:8848,h2:8848". Register panics if the name is taken.
+func Register(name string, open func(ctx context.Context, address string, opts Options) (Source, error)) {
 	sources.Lock()
 	defer sources.Unlock()
 	if name == "" || open == nil {

@@ -34,7 +34,7 @@ func TestOptionsOnly(t *testing.T) {
 }
 
 // registered makes a source known for one test.
-func registered(t *testing.T, name string, open Opener) {
+func registered(t *testing.T, name string, open opener) {
 	t.Helper()
 	Register(name, open)
 	t.Cleanup(func() {

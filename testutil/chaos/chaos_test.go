@@ -21,7 +21,7 @@ import (
 )
 
 var (
-	full      = flag.String("chaos.servers", "", "server lines for the long run, separated by commas, such as 2.3.2,3.1.0,cluster; none: the quick one on 3.1.0")
+	full      = flag.String("chaos.servers", "", "registries for the long run, separated by commas: lines of Nacos such as 2.3.2, cluster (of Nacos), mysql, redis, zookeeper, etcd; none: the quick one on 3.1.0")
 	processes = flag.Int("chaos.processes", 16, "writers of the long run")
 	rows      = flag.Int("chaos.rows", 200_000, "rows that each of them inserts")
 )
@@ -67,7 +67,7 @@ func start(t *testing.T, name string, s size) *run {
 	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
 	t.Cleanup(cancel)
 	seed := uint64(time.Now().UnixNano())
-	t.Logf("nacos %s, %d writers of %d rows, leases of %v, layout %s, seed %d", name, s.processes, s.rows, s.lease, layout, seed)
+	t.Logf("registry %s, %d writers of %d rows, leases of %v, layout %s, seed %d", name, s.processes, s.rows, s.lease, layout, seed)
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -87,8 +87,8 @@ func start(t *testing.T, name string, s size) *run {
 		separator = "&"
 	}
 	r.crew = hire(ctx, t, s, func(writer int) string {
-		return fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&leafWorker=%s",
-			dsn, separator, layout, s.lease, r.reg.spec(writer))
+		return fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&%s",
+			dsn, separator, layout, s.lease, r.reg.params(r.reg.halves[writer%2]))
 	})
 	return r
 }
@@ -170,11 +170,11 @@ func (r *run) stop(d time.Duration) {
 // it again after a while and after what is done meanwhile.
 func (r *run) outage(node int, away time.Duration, meanwhile func()) {
 	n := r.reg.nodes[node]
-	n.Kill9()
+	n.kill()
 	r.note("registry killed -9", fmt.Sprintf("node %d, for %v and its boot", node, away))
 	meanwhile()
 	r.nap(away)
-	n.Restart(r.T)
+	n.start()
 	r.say("the node is back")
 }
 
@@ -261,7 +261,7 @@ func (r *run) count() (f figures) {
 func (r *run) report(f figures) {
 	var b strings.Builder
 	line := func(what string, value any) { fmt.Fprintf(&b, "\n   %-42s %12v", what, value) }
-	line("Nacos", r.reg.name)
+	line("registry", r.reg.name)
 	line("processes", r.processes)
 	line("rows acknowledged", r.crew.acknowledged())
 	line("rows in the table", f.rows)
@@ -327,7 +327,11 @@ func long(t *testing.T, name string) {
 	black := func(p *netfault.Proxy) { p.Drop(netfault.Both) }
 	last := len(r.reg.nodes) - 1
 	r.nap(20 * time.Second)
-	r.outage(0, 5*time.Second, r.reg.older)
+	r.outage(0, 5*time.Second, func() {
+		if r.reg.older != nil {
+			r.reg.older()
+		}
+	})
 	r.nap(15 * time.Second)
 	r.halfway("partition, packets lost", 0, 25*time.Second, black)
 	r.nap(5 * time.Second)
@@ -335,7 +339,12 @@ func long(t *testing.T, name string) {
 	r.halfway("connections refused", 0, 8*time.Second, (*netfault.Proxy).Down)
 	r.halfway("answers late by 1.5 s", 1, 15*time.Second, func(p *netfault.Proxy) { p.Delay(netfault.ToClient, 1500*time.Millisecond) })
 	r.nap(5 * time.Second)
-	r.setBack()
+	if r.reg.setBack != nil {
+		r.setBack()
+	}
+	if r.reg.lose != nil {
+		r.note("registry "+r.reg.lose(), "with everybody at work")
+	}
 	r.nap(30 * time.Second)
 	r.outage(last, 5*time.Second, func() {})
 	r.finish()

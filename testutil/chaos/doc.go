@@ -1,9 +1,10 @@
 // Package chaos is a test: processes insert rows whose ids are snowflakes with
-// worker ids from real Nacos servers, while the servers are killed, cut off,
-// slowed down and set back to an older copy, and the processes are killed and
+// worker ids from real registries (Nacos, MariaDB, Redis, ZooKeeper, etcd), while
+// the servers are killed, cut off, slowed down, set back to an older copy, failed
+// over with their last writes lost, or wiped, and the processes are killed and
 // stopped for longer than their lease. No id may be there twice.
 //
-//	make chaos                       # 16 processes, 200,000 rows each, every server line
+//	make chaos                       # 16 processes, 200,000 rows each, every registry
 //	go test ./testutil/chaos         # the quick one, which make test runs
 //
 // The rows go into a table without any key on the id, so that the database

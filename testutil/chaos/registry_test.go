@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,53 +15,120 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// A registry is a Nacos server, or the nodes of a cluster, behind two sets of
-// proxies, one for each half of the writers, so that the halves can be cut off
-// one by one.
+// A registry is the servers of one kind that worker ids are leased from, behind two sets of proxies, one for each half of
+// the writers, so that the halves can be cut off one by one.
 type registry struct {
 	name   string
-	nodes  []*nacostest.Server
+	nodes  []node
 	halves [2]half
+	open   func(half) (worker.Source, error)
+	params func(half) string // what a writer's DSN says of it
 
 	// older keeps a copy of what the registry holds, for setBack. A single
-	// server has to be stopped for both.
+	// server has to be stopped for both. nil: it is not set back.
 	older, setBack func()
+
+	// lose makes the registry forget its last writes, or all, with everybody at work. nil: it does not.
+	lose func() (what string)
 }
 
-// A half is the ways to the nodes of one half of the writers, HTTP and gRPC.
-type half []struct{ http, grpc *netfault.Proxy }
+// A node is one server of a registry. After a kill, start lets it serve again.
+type node struct{ kill, start func() }
 
-// cluster is the name of the cluster of three.
+// A half is the ways to all servers of one half of the writers.
+type half []*netfault.Proxy
+
+// through leads the ways of both halves to the servers.
+func (r *registry) through(t *testing.T, servers ...string) {
+	for i := range r.halves {
+		for _, addr := range servers {
+			r.halves[i] = append(r.halves[i], netfault.Start(t, addr))
+		}
+	}
+}
+
+// switchTo leads all to another server from now on.
+func (r *registry) switchTo(server string) {
+	for _, h := range r.halves {
+		for _, p := range h {
+			p.Switch(server)
+			p.Cut()
+		}
+	}
+}
+
+func (h half) addrs() (addrs []string) {
+	for _, p := range h {
+		addrs = append(addrs, p.Addr())
+	}
+	return addrs
+}
+
+// each does something to every proxy of the half.
+func (h half) each(do func(*netfault.Proxy)) {
+	for _, p := range h {
+		do(p)
+	}
+}
+
+// cluster is the name of the cluster of three Nacos servers.
 const cluster = "cluster"
 
 func startRegistry(t *testing.T, name string, lease time.Duration) *registry {
+	start, ok := map[string]func(*testing.T, *registry){
+		cluster: nacosCluster, "mysql": mysqlLeases, "redis": redisLeases, "zookeeper": zookeeperLeases, "etcd": etcdLeases,
+	}[name]
+	if !ok {
+		start = nacosServer
+	}
 	r := &registry{name: name}
-	if name == cluster {
-		dsn := mysqltest.Database(t)
-		for _, n := range nacostest.StartCluster(t, dsn).Nodes {
-			r.nodes = append(r.nodes, n)
-		}
-		r.older, r.setBack = tables(t, dsn)
-	} else {
-		s := nacostest.Start(t, nacostest.Version(name), nacostest.Options{})
-		r.nodes = []*nacostest.Server{s}
-		var dir string
-		r.older = func() { dir = s.Snapshot(t) }
-		r.setBack = func() { s.Restore(t, dir) }
-	}
-	for i := range r.halves {
-		r.halves[i] = make(half, len(r.nodes))
-		for j, n := range r.nodes {
-			r.halves[i][j].http = netfault.Start(t, n.Addr())
-			r.halves[i][j].grpc = netfault.Start(t, n.GRPCAddr())
-		}
-	}
+	start(t, r)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if err := r.prepare(ctx, lease); err != nil {
+	open := func(context.Context) (worker.Source, error) { return r.open(r.halves[0]) }
+	// On a new registry the first writers would wait out what they cannot know, for over a minute.
+	if err := worker.Prepare(ctx, open, worker.Config{Workers: workers, Lease: lease, Layout: layout}); err != nil {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// workers is how many worker ids there are: few, so that they change hands.
+const workers = 32
+
+func nacosServer(t *testing.T, r *registry) {
+	s := nacostest.Start(t, nacostest.Version(r.name), nacostest.Options{})
+	var dir string
+	r.older = func() { dir = s.Snapshot(t) }
+	r.setBack = func() { s.Restore(t, dir) }
+	r.nacos(t, s)
+}
+
+func nacosCluster(t *testing.T, r *registry) {
+	dsn := mysqltest.Database(t)
+	r.older, r.setBack = tables(t, dsn)
+	r.nacos(t, nacostest.StartCluster(t, dsn).Nodes[:]...)
+}
+
+// nacos leads to each server by two proxies: HTTP and gRPC.
+func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
+	for _, s := range servers {
+		r.nodes = append(r.nodes, node{s.Kill9, func() { s.Restart(t) }})
+		r.through(t, s.Addr(), s.GRPCAddr())
+	}
+	address := func(h half) string {
+		var ways []string
+		for way := range slices.Chunk(h.addrs(), 2) {
+			_, port, err := net.SplitHostPort(way[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			ways = append(ways, way[0]+":"+port)
+		}
+		return strings.Join(ways, ",")
+	}
+	r.open = func(h half) (worker.Source, error) { return openThrough(t.Context(), address(h), nil) }
+	r.params = func(h half) string { return "leafWorker=" + source + "(" + address(h) + ")" }
 }
 
 // tables gives older and setBack for nodes that keep their configs in a
@@ -80,38 +148,4 @@ func tables(t *testing.T, dsn string) (older, setBack func()) {
 	}
 	return func() { do("CREATE TABLE older AS SELECT * FROM config_info") },
 		func() { do("DELETE FROM config_info", "INSERT INTO config_info SELECT * FROM older") }
-}
-
-// workers is how many worker ids there are: few, so that they change hands.
-const workers = 32
-
-// prepare makes the documents of all worker ids: on a new registry the first
-// writers would wait out what they cannot know, for over a minute.
-func (r *registry) prepare(ctx context.Context, lease time.Duration) error {
-	open, err := worker.Lookup(r.spec(0), nil)
-	if err != nil {
-		return err
-	}
-	return worker.Prepare(ctx, open, worker.Config{Workers: workers, Lease: lease, Layout: layout})
-}
-
-// spec is what a writer puts into leafWorker.
-func (r *registry) spec(writer int) string {
-	var nodes []string
-	for _, way := range r.halves[writer%2] {
-		_, port, err := net.SplitHostPort(way.grpc.Addr())
-		if err != nil {
-			panic(err)
-		}
-		nodes = append(nodes, way.http.Addr()+":"+port)
-	}
-	return source + "(" + strings.Join(nodes, ",") + ")"
-}
-
-// each does something to every proxy of the half.
-func (h half) each(do func(*netfault.Proxy)) {
-	for _, way := range h {
-		do(way.http)
-		do(way.grpc)
-	}
 }

@@ -39,26 +39,26 @@ const goroutines = 2
 // out, as proxies have any: through(host:port:grpcPort,…).
 const source = "through"
 
-func init() {
-	worker.Register(source, func(ctx context.Context, address string, opts worker.Options) (worker.Source, error) {
-		cfg := nacos.Config{Namespace: "chaos", Service: "chaos"}
-		for a := range strings.SplitSeq(address, ",") {
-			at := strings.LastIndexByte(a, ':')
-			host, port, err := net.SplitHostPort(a[:at])
-			if err != nil {
-				return worker.Source{}, err
-			}
-			s := nacos.Server{Host: host}
-			if s.Port, err = strconv.Atoi(port); err != nil {
-				return worker.Source{}, err
-			}
-			if s.GRPCPort, err = strconv.Atoi(a[at+1:]); err != nil {
-				return worker.Source{}, err
-			}
-			cfg.Servers = append(cfg.Servers, s)
+func init() { worker.Register(source, openThrough) }
+
+func openThrough(ctx context.Context, address string, _ worker.Options) (worker.Source, error) {
+	cfg := nacos.Config{Namespace: "chaos", Service: "chaos"}
+	for a := range strings.SplitSeq(address, ",") {
+		at := strings.LastIndexByte(a, ':')
+		host, port, err := net.SplitHostPort(a[:at])
+		if err != nil {
+			return worker.Source{}, err
 		}
-		return nacos.Open(ctx, cfg)
-	})
+		s := nacos.Server{Host: host}
+		if s.Port, err = strconv.Atoi(port); err != nil {
+			return worker.Source{}, err
+		}
+		if s.GRPCPort, err = strconv.Atoi(a[at+1:]); err != nil {
+			return worker.Source{}, err
+		}
+		cfg.Servers = append(cfg.Servers, s)
+	}
+	return nacos.Open(ctx, cfg)
 }
 
 // write is the life of a writer. It prints a line for each statement: the

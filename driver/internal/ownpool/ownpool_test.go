@@ -1,9 +1,10 @@
-package driver
+package ownpool
 
 import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
+	"errors"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -22,12 +23,12 @@ func (f *failing) Connect(context.Context) (driver.Conn, error) {
 func (f *failing) Driver() driver.Driver { return nil }
 
 type failingConn struct {
-	innerConn
+	Conn
 	f *failing
 }
 
 func (c *failingConn) ExecContext(_ context.Context, text string, _ []driver.NamedValue) (driver.Result, error) {
-	if text == ownSession {
+	if text == session {
 		return driver.ResultNoRows, nil
 	}
 	return nil, c.f.err
@@ -64,9 +65,9 @@ func (s *failingStmt) CheckNamedValue(*driver.NamedValue) error { return nil }
 func (s *failingStmt) NumInput() int                            { return -1 }
 func (s *failingStmt) Close() error                             { return nil }
 
-// TestOwnConnLeaves: after an error that another server would not give, in whatever way it
+// TestConnLeaves: after an error that another server would not give, in whatever way it
 // comes, the next statement has a new connection.
-func TestOwnConnLeaves(t *testing.T) {
+func TestConnLeaves(t *testing.T) {
 	ways := map[string]func(*sql.DB) error{
 		"exec":             func(db *sql.DB) error { _, err := db.Exec("x"); return err },
 		"query":            func(db *sql.DB) error { _, err := db.Query("x"); return err },
@@ -77,9 +78,10 @@ func TestOwnConnLeaves(t *testing.T) {
 	for name, way := range ways {
 		for number, leaves := range map[uint16]bool{1047: true, 1290: true, 1792: true, 1836: true, 3100: true, 1213: false, 1062: false} {
 			server := &failing{err: &mysql.MySQLError{Number: number}}
-			db := ownPool(server, 2)
+			db := Open(server, 2)
 			for range 3 {
-				if err := way(db); !isServerError(err, number) {
+				var answer *mysql.MySQLError
+				if err := way(db); !errors.As(err, &answer) || answer.Number != number {
 					t.Errorf("%s: %v is not %d", name, err, number)
 				}
 			}

@@ -1,0 +1,103 @@
+package ids
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+)
+
+// TestSnowflakesAreShared: those of an equal source and layout are one, with one worker
+// id, which the last user gives back.
+func TestSnowflakesAreShared(t *testing.T) {
+	var opened atomic.Int32
+	slots := &workertest.Memory{}
+	cfg := SnowflakesConfig{
+		Layout: snowflake.Leaf, Source: "a",
+		Worker: worker.Config{Lease: time.Minute, NewRegistry: true, Logger: slog.New(slog.DiscardHandler)},
+		Open: func(context.Context) (worker.Source, error) {
+			opened.Add(1)
+			return worker.Source{Slots: slots}, nil
+		},
+	}
+	with := func(change func(*SnowflakesConfig)) *Snowflakes {
+		t.Helper()
+		c := cfg
+		change(&c)
+		s, err := OpenSnowflakes(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	a := with(func(*SnowflakesConfig) {})
+	b := with(func(*SnowflakesConfig) {})
+	if a != b {
+		t.Error("equal sources have two generators")
+	}
+	for name, other := range map[string]*Snowflakes{
+		"another source":   with(func(c *SnowflakesConfig) { c.Source = "b" }),
+		"another layout":   with(func(c *SnowflakesConfig) { c.Layout = snowflake.Twitter }),
+		"a source of Go's": with(func(c *SnowflakesConfig) { c.Source = "" }),
+	} {
+		if other == a {
+			t.Errorf("%s is shared", name)
+		}
+		if err := other.Close(); err != nil || opened.Load() != 0 {
+			t.Errorf("%s: %v, opened %d times before an id was wanted", name, err, opened.Load())
+		}
+	}
+	if _, err := b.Next(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	a.Close()
+	if _, err := b.Next(t.Context(), 1); err != nil || opened.Load() != 1 {
+		t.Errorf("after another user's Close: %v, opened %d times", err, opened.Load())
+	}
+	id := b.Worker().Worker
+	b.Close()
+	if d, _, err := slots.Get(t.Context(), id); err != nil || !d.Free {
+		t.Errorf("not given back: %+v, %v", d, err)
+	}
+	if !snowflakes.empty() {
+		t.Error("generators are kept")
+	}
+}
+
+// TestSnowflakesBesideAStore: the table beside one leaf_alloc is one source.
+func TestSnowflakesBesideAStore(t *testing.T) {
+	var all []*Snowflakes
+	for _, key := range []string{"a", "a", "b", "", ""} {
+		store := open(t, StoreConfig{Key: key})
+		defer store.Close()
+		s, err := OpenSnowflakes(t.Context(), SnowflakesConfig{Layout: snowflake.Leaf, Store: store, Worker: worker.Config{Lease: time.Minute}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		all = append(all, s)
+	}
+	for i, a := range all {
+		for j, b := range all[:i] {
+			if (a == b) != (i == 1 && j == 0) {
+				t.Errorf("%d and %d: shared is %v", i, j, a == b)
+			}
+		}
+	}
+}
+
+// TestSnowflakesConfig: a bad lease is an error, and nothing is kept of it.
+func TestSnowflakesConfig(t *testing.T) {
+	_, err := OpenSnowflakes(t.Context(), SnowflakesConfig{
+		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},
+		Open: func(context.Context) (worker.Source, error) { return worker.Fixed(1), nil },
+	})
+	if err == nil || !snowflakes.empty() {
+		t.Error(err)
+	}
+}

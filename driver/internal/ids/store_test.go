@@ -1,0 +1,94 @@
+package ids
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"log/slog"
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+)
+
+// nowhere connects to nothing.
+type nowhere struct{}
+
+func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("nowhere") }
+func (nowhere) Driver() driver.Driver                        { return nil }
+
+// at are databases with a table.
+func at(tables ...string) (all []Database) {
+	for _, table := range tables {
+		all = append(all, Database{nowhere{}, table})
+	}
+	return all
+}
+
+func open(t *testing.T, cfg StoreConfig) *Store {
+	t.Helper()
+	if cfg.Databases == nil {
+		cfg.Databases = at("leaf_alloc")
+	}
+	cfg.Logger = slog.New(slog.DiscardHandler)
+	s, err := OpenStore(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// TestStoresAreShared: those of equal databases and an equal table are one.
+func TestStoresAreShared(t *testing.T) {
+	two := at("leaf_alloc", "leaf_alloc")
+	one := StoreConfig{Key: "a"}
+	for name, tt := range map[string]struct {
+		a, b   StoreConfig
+		shared bool
+	}{
+		"equal":                       {one, one, true},
+		"another database":            {one, StoreConfig{Key: "b"}, false},
+		"another table":               {one, StoreConfig{Key: "a", Databases: at("x.leaf_alloc")}, false},
+		"an unknown database":         {StoreConfig{}, StoreConfig{}, false},
+		"a replacement":               {StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, false},
+		"one creates":                 {one, StoreConfig{Key: "a", Create: true}, true},
+		"several, of which one heals": {StoreConfig{Key: "a", Databases: two}, StoreConfig{Key: "a", Databases: two, Create: true}, false},
+	} {
+		a, b := open(t, tt.a), open(t, tt.b)
+		if (a == b) != tt.shared {
+			t.Errorf("%s: shared is %v", name, a == b)
+		}
+		several, replaced := len(tt.a.Databases) > 1, tt.a.Replacement != nil
+		if a.Several() != several || (a.Rows(false) == nil) != replaced || (a.Rows(true) == nil) != (several || replaced) {
+			t.Errorf("%s: several %v, rows %v and %v", name, a.Several(), a.Rows(false), a.Rows(true))
+		}
+		a.Close()
+		b.Close()
+	}
+	if !stores.empty() {
+		t.Error("stores are kept")
+	}
+}
+
+// TestStoreEnds: a counter has one generator, which lasts as long as its store has users.
+func TestStoreEnds(t *testing.T) {
+	memory := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 100, Step: 10})
+	s := open(t, StoreConfig{Replacement: memory})
+	if s.Alloc() != nil || s.Rows(false) != nil || s.Several() {
+		t.Error("a replacement has rows")
+	}
+	g := s.Generator(Counter{Name: "t"})
+	if first, err := g.Next(t.Context(), 3); first != 100 || err != nil || s.Generator(Counter{Name: "t"}) != g {
+		t.Error(first, err)
+	}
+	if stats := s.Stats(); len(stats) != 1 || stats[Counter{Name: "t"}] != g.Stats() {
+		t.Errorf("%+v", stats)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,149 @@
+// Package ownpool opens pools for statements of leafsql's own, which are never
+// the application's: a fetch of ids must not wait for a transaction that itself
+// waits for ids.
+//
+//	connector, err := mysql.NewConnector(ownpool.Config(cfg))
+//	db := ownpool.Open(connector, 2)
+//
+// Its connections run in autocommit whatever a DSN says, and leave the pool when
+// their server turns out to be the wrong one. It sends no statement by itself, and
+// knows nothing of tables.
+package ownpool
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Conn is everything of go-sql-driver's connection that database/sql and
+// applications use.
+type Conn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.QueryerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.SessionResetter
+	driver.Validator
+}
+
+// lifetime is how long a connection of ours is used: behind a balancer that keeps
+// sessions, one that was made long ago may lead to a server that was replaced.
+const lifetime = time.Minute
+
+// Open opens a pool of at most conns connections that inner makes. Nothing connects
+// yet.
+func Open(inner driver.Connector, conns int) *sql.DB {
+	db := sql.OpenDB(connector{inner})
+	db.SetMaxOpenConns(conns)
+	db.SetConnMaxIdleTime(30 * time.Second)
+	db.SetConnMaxLifetime(lifetime)
+	return db
+}
+
+// Config is an application's cfg for connections of ours.
+func Config(cfg *mysql.Config) *mysql.Config {
+	own := cfg.Clone()
+	own.ClientFoundRows = false  // rows that changed are counted
+	own.InterpolateParams = true // one round trip a question
+	own.Collation = ""           // some keep arguments from being put into texts
+	own.RejectReadOnly = false   // conn does as much, and lets the error be seen
+	return own
+}
+
+// session undoes what a DSN may set for the application: what we read must
+// not come from an old snapshot, be cut short or be in another character set,
+// and what we write must not wait for a COMMIT. The short wait is for a table
+// that the application's own connection has locked.
+const session = "SET NAMES utf8mb4, autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
+
+// connector makes connections for pools of our own.
+type connector struct{ driver.Connector }
+
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ic, ok := dc.(Conn)
+	if !ok {
+		return dc, nil // whoever wraps connections for the application says what is missing
+	}
+	if _, err := ic.ExecContext(ctx, session, nil); err != nil {
+		dc.Close()
+		return nil, err
+	}
+	return &conn{Conn: ic}, nil
+}
+
+// conn is a connection of ours. After an answer that another server would not give
+// it leaves the pool, so that the next attempt dials.
+type conn struct {
+	Conn
+	left bool
+}
+
+// wrongServer are the errors of servers that were demoted or left their cluster: a
+// Galera node outside the primary component, read_only, a read-only transaction,
+// read-only mode, a Group Replication member outside the group.
+var wrongServer = []uint16{1047, 1290, 1792, 1836, 3100}
+
+func (c *conn) note(err error) error {
+	var answer *mysql.MySQLError
+	if errors.As(err, &answer) && slices.Contains(wrongServer, answer.Number) {
+		c.left = true
+	}
+	return err
+}
+
+// IsValid is asked by the pool when the connection comes back.
+func (c *conn) IsValid() bool { return !c.left && c.Conn.IsValid() }
+
+func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	res, err := c.Conn.ExecContext(ctx, text, args)
+	return res, c.note(err)
+}
+
+func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := c.Conn.QueryContext(ctx, text, args)
+	return rows, c.note(err)
+}
+
+func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	s, err := c.Conn.PrepareContext(ctx, text)
+	if inner, ok := s.(innerStmt); ok && err == nil {
+		s = &stmt{inner, c}
+	}
+	return s, c.note(err)
+}
+
+// innerStmt is what database/sql uses of go-sql-driver's statement.
+type innerStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+	driver.NamedValueChecker
+}
+
+type stmt struct {
+	innerStmt
+	c *conn
+}
+
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	res, err := s.innerStmt.ExecContext(ctx, args)
+	return res, s.c.note(err)
+}
+
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.innerStmt.QueryContext(ctx, args)
+	return rows, s.c.note(err)
+}

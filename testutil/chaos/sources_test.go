@@ -1,0 +1,160 @@
+package chaos
+
+import (
+	"database/sql"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/etcd"
+	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
+	"github.com/leafsql/leafsql/idgen/worker/redis"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper"
+	"github.com/leafsql/leafsql/testutil/etcdtest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/redistest"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+// lost is for how long a server that is failed over from goes on without its replica: longer than a renewal takes to come.
+const lost = 3 * time.Second
+
+// mysqlLeases: one MariaDB. It is failed over to another one, which has not got the last writes.
+func mysqlLeases(t *testing.T, r *registry) {
+	servers := []*mysqltest.Server{mysqltest.Run(t, mysqltest.Config{}), mysqltest.Run(t, mysqltest.Config{})}
+	const create = "CREATE DATABASE leases"
+	for _, s := range servers {
+		execute(t, s.DSN(""), create)
+	}
+	r.through(t, servers[0].Addr())
+	at := servers[0]
+	r.nodes = []node{{
+		func() { check(t, at.Kill9()) },
+		func() { check(t, at.Restart()) },
+	}}
+	dsn := func(h half) string {
+		return mysqltest.WithDatabase(strings.Replace(servers[0].DSN(""), servers[0].Addr(), h.addrs()[0], 1), "leases")
+	}
+	r.open = func(h half) (worker.Source, error) {
+		db, err := sql.Open("mysql", dsn(h))
+		if err != nil {
+			return worker.Source{}, err
+		}
+		t.Cleanup(func() { db.Close() })
+		return workermysql.Open(db, workermysql.Config{Create: true}), nil
+	}
+	r.params = func(h half) string { return "leafStore=" + url.QueryEscape(dsn(h)) }
+	r.lose = func() string {
+		replicate(t, servers[0].DSN("leases"), servers[1].DSN("leases"))
+		time.Sleep(lost)
+		check(t, servers[0].Kill9())
+		at = servers[1]
+		r.switchTo(at.Addr())
+		return "failed over, the writes of its last 3 s lost"
+	}
+}
+
+// replicate copies the leases as they are.
+func replicate(t *testing.T, from, to string) {
+	source, err := sql.Open("mysql", from)
+	check(t, err)
+	defer source.Close()
+	var name, create string
+	check(t, source.QueryRow("SHOW CREATE TABLE leaf_worker").Scan(&name, &create))
+	execute(t, to, create)
+	rows, err := source.Query("SELECT worker_id, nonce, hw, free, owner, registry, update_time FROM leaf_worker")
+	check(t, err)
+	defer rows.Close()
+	target, err := sql.Open("mysql", to)
+	check(t, err)
+	defer target.Close()
+	for rows.Next() {
+		var row [7]any
+		check(t, rows.Scan(&row[0], &row[1], &row[2], &row[3], &row[4], &row[5], &row[6]))
+		_, err := target.Exec("INSERT INTO leaf_worker (worker_id, nonce, hw, free, owner, registry, update_time) VALUES (?, ?, ?, ?, ?, ?, ?)", row[:]...)
+		check(t, err)
+	}
+	check(t, rows.Err())
+}
+
+func execute(t *testing.T, dsn, statement string) {
+	db, err := sql.Open("mysql", dsn)
+	check(t, err)
+	defer db.Close()
+	_, err = db.Exec(statement)
+	check(t, err)
+}
+
+// redisLeases: a primary with two replicas. Whenever it dies a replica takes its place, once without its last writes.
+func redisLeases(t *testing.T, r *registry) {
+	servers := redistest.StartReplicated(t, redistest.Config{})
+	primary, err := servers.Primary()
+	check(t, err)
+	r.through(t, primary.Addr)
+	var was *redistest.Server
+	failOver := func() {
+		was, err = servers.FailOver()
+		check(t, err)
+		now, err := servers.Primary()
+		check(t, err)
+		r.switchTo(now.Addr)
+	}
+	r.nodes = []node{{failOver, func() { check(t, was.Start()); check(t, servers.Await()) }}}
+	r.open = func(h half) (worker.Source, error) { return redis.Open(redis.Config{Servers: h.addrs()}) }
+	r.params = func(h half) string { return "leafWorker=redis(" + h.addrs()[0] + ")" }
+	r.lose = func() string {
+		check(t, servers.CutReplication())
+		time.Sleep(lost)
+		failOver()
+		check(t, servers.HealReplication())
+		check(t, was.Start())
+		return "failed over, the writes of its last 3 s lost"
+	}
+}
+
+// zookeeperLeases: an ensemble of three. All of it is wiped.
+func zookeeperLeases(t *testing.T, r *registry) {
+	servers := zktest.StartEnsemble(t, zktest.Config{})
+	for _, s := range servers.Nodes {
+		r.nodes = append(r.nodes, node{func() { check(t, s.Kill9()) }, func() { check(t, s.Start()) }})
+		r.through(t, s.Addr)
+	}
+	r.open = func(h half) (worker.Source, error) { return zookeeper.Open(zookeeper.Config{Servers: h.addrs()}) }
+	r.params = func(h half) string { return "leafWorker=zookeeper(" + strings.Join(h.addrs(), ",") + ")" }
+	r.lose = func() string {
+		for _, s := range servers.Nodes {
+			check(t, s.Kill9())
+			check(t, s.Wipe())
+		}
+		check(t, servers.Start())
+		return "wiped"
+	}
+}
+
+// etcdLeases: a cluster of three. All of it is wiped.
+func etcdLeases(t *testing.T, r *registry) {
+	servers := etcdtest.StartCluster(t, etcdtest.Config{})
+	for _, s := range servers.Nodes {
+		r.nodes = append(r.nodes, node{func() { check(t, s.Kill9()) }, func() { check(t, s.Start()) }})
+		r.through(t, s.Addr)
+	}
+	r.open = func(h half) (worker.Source, error) { return etcd.Open(etcd.Config{Servers: h.addrs()}) }
+	r.params = func(h half) string { return "leafWorker=etcd(" + strings.Join(h.addrs(), ",") + ")" }
+	r.lose = func() string {
+		for _, s := range servers.Nodes {
+			check(t, s.Kill9())
+			check(t, s.Wipe())
+		}
+		check(t, servers.Start())
+		return "wiped"
+	}
+}
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
