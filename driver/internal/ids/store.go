@@ -34,7 +34,7 @@ type Database struct {
 // StoreConfig says where counters are.
 type StoreConfig struct {
 	Databases []Database // several share the id space; the first also holds t_sequence and leaf_worker
-	Key       string     // equal for configurations with the same databases; "": nobody shares this one
+	Key       string     // equal for configurations with the same Databases; "": nobody shares this one
 	Name      string     // of the first database, for people
 	Create    bool       // one of several that has lost its rows gets them again
 
@@ -47,8 +47,9 @@ type StoreConfig struct {
 // not each draw ranges that one of them would waste. Leases of worker ids that
 // are kept beside it share its connections.
 type Store struct {
-	key  storeKey
-	name string
+	key   storeKey
+	name  string
+	table string // the first database's
 
 	dbs       []*sql.DB              // of Databases
 	alloc     Alloc                  // nil for a replacement
@@ -62,9 +63,9 @@ type Store struct {
 
 // storeKey is equal for configurations that mean the same counters.
 type storeKey struct {
-	databases, table string
-	restores         bool         // of several stores: what is lost is restored by who may
-	own              *StoreConfig // of a store that nobody shares
+	databases string
+	restores  bool         // of several stores: what is lost is restored by who may
+	own       *StoreConfig // of a store that nobody shares
 }
 
 // A Counter names a row that ids are drawn from: of leaf_alloc, or of t_sequence.
@@ -90,7 +91,7 @@ var stores = shared[storeKey, *Store]{close: (*Store).end}
 
 // OpenStore opens or shares a store. Nothing connects yet.
 func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	key := storeKey{databases: cfg.Key, table: cfg.Databases[0].Table, restores: cfg.Create && len(cfg.Databases) > 1}
+	key := storeKey{databases: cfg.Key, restores: cfg.Create && len(cfg.Databases) > 1}
 	if cfg.Key == "" || cfg.Replacement != nil {
 		key.own = &cfg
 	}
@@ -98,7 +99,7 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{key: key, name: cfg.Name, log: cfg.Logger, generators: make(map[Counter]*segment.Generator)}
+	s := &Store{key: key, name: cfg.Name, table: cfg.Databases[0].Table, log: cfg.Logger, generators: make(map[Counter]*segment.Generator)}
 	var allocs []*segment.AllocStore
 	for _, d := range cfg.Databases {
 		db := ownpool.Open(d.Connector, storeConns)
@@ -181,7 +182,7 @@ func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segmen
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"
-	if db, _, ok := strings.Cut(s.key.table, "."); ok {
+	if db, _, ok := strings.Cut(s.table, "."); ok {
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {
