@@ -80,9 +80,10 @@ func currentDatabase(ctx context.Context, conn innerConn) (string, error) {
 	return scalar(ctx, conn, "SELECT DATABASE()")
 }
 
-// scalar asks for one value, "" for NULL.
+// scalar asks for one value by a select without a LIMIT, "" for NULL. It gets
+// one because the session's sql_select_limit, which may be 0, would count.
 func scalar(ctx context.Context, conn innerConn, query string) (string, error) {
-	rows, err := conn.QueryContext(ctx, query, nil)
+	rows, err := conn.QueryContext(ctx, query+" LIMIT 1", nil)
 	if err != nil {
 		return "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -18,7 +19,8 @@ type statement struct {
 	plan        *insert.Plan
 	missing     insert.Missing // no plan: the session's settings decide
 	refusal     *RefusedError
-	passThrough bool // to the inner driver as it is
+	passThrough bool        // to the inner driver as it is
+	taken       atomic.Bool // the server takes the text; asked only where what runs instead would hide that it does not
 }
 
 // passThrough is every text's statement where nothing is configured.

@@ -37,6 +37,7 @@ type Column struct {
 	Invisible     bool
 	Updatable     bool // this user may update it
 	Now           bool // its default is the statement's time
+	ReadsID       bool // a trigger of its table, that this user may see, reads LAST_INSERT_ID()
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -147,9 +148,11 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		if i > 0 {
 			query.WriteString(" UNION ALL ")
 		}
-		query.WriteString("SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p" +
+		query.WriteString("SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
+			" (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?" +
+			" AND (LOWER(action_statement) LIKE '%last_insert_id%' OR LOWER(action_statement) LIKE '%@@%identity%')) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
-		args = append(args, n.DB, n.Table)
+		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
 	rows, err := c.db.QueryContext(ctx, query.String()+" ORDER BY n, o", args...)
 	if err != nil {
@@ -157,11 +160,11 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var n, o int
+		var n, o, triggers int
 		var schema, table, key, extra, privileges string
 		var byDefault sql.NullString
 		var col Column
-		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges); err != nil {
+		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &triggers); err != nil {
 			return err
 		}
 		name := names[n]
@@ -173,6 +176,7 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
+		col.ReadsID = triggers > 0
 		columns[name] = append(columns[name], col)
 	}
 	return rows.Err()
