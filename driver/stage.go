@@ -140,26 +140,43 @@ func (c *conn) taken(ctx context.Context, st *statement, text string) error {
 	return nil
 }
 
-// begin asks the server whether a transaction is open, or autocommit off, and
-// opens one if not. A savepoint outside of a transaction is not kept. START
-// TRANSACTION would not do: it ends LOCK TABLES.
-func (s *staging) begin(ctx context.Context) error {
-	if err := s.exec(ctx, "SAVEPOINT leafsql"); err != nil {
+// begin opens a transaction, or makes a savepoint where one is open or
+// autocommit is off. START TRANSACTION would not do: it ends LOCK TABLES.
+func (s *staging) begin(ctx context.Context) (err error) {
+	if s.own, err = s.outside(ctx); err != nil {
 		return err
 	}
-	err := s.exec(ctx, "ROLLBACK TO SAVEPOINT leafsql")
-	switch {
-	case err == nil:
+	if !s.own {
 		return s.exec(ctx, "SET @leafsql_l = LAST_INSERT_ID()")
-	case !isServerError(err, errNoSavepoint):
-		return err
 	}
-	s.own = true
 	if err = s.exec(ctx, "SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"); err != nil {
 		s.putBack(ctx, "SET autocommit = 1")
 	}
 	return err
 }
+
+// outside says whether no transaction is open. If one is, or autocommit is off,
+// a savepoint is there, which is not kept outside: MySQL has nothing else to
+// ask.
+func (s *staging) outside(ctx context.Context) (bool, error) {
+	if s.c.settings.MariaDB {
+		if v, err := scalar(ctx, s.c.innerConn, "SELECT @@autocommit AND NOT @@in_transaction"); err != nil || v == "1" {
+			return err == nil, err
+		}
+		return false, s.exec(ctx, "SAVEPOINT "+savepoint)
+	}
+	if err := s.exec(ctx, "SAVEPOINT "+savepoint); err != nil {
+		return false, err
+	}
+	err := s.exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
+	if isServerError(err, errNoSavepoint) {
+		return true, nil
+	}
+	return false, err
+}
+
+// savepoint is of a name that no application gives its own.
+const savepoint = "leafsql_savepoint"
 
 // create makes the temporary table, with the target's column types, each of
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
@@ -375,7 +392,7 @@ func (s *staging) undo(ctx context.Context, err error) {
 	back := []string{"ROLLBACK AND NO CHAIN NO RELEASE", "SET autocommit = 1, " + idBefore}
 	switch {
 	case !s.own:
-		back = []string{"ROLLBACK TO SAVEPOINT leafsql", "SET " + idBefore}
+		back = []string{"ROLLBACK TO SAVEPOINT " + savepoint, "SET " + idBefore}
 	case isServerError(err, errReadOnly):
 		back = back[1:]
 	}

@@ -34,6 +34,7 @@ var idScripts = []script{
 		"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 30, b FROM s ORDER BY a RETURNING a, @@last_insert_id", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}},
 	{name: "in a trigger before", setup: []string{"CREATE TRIGGER notes BEFORE INSERT " + readsID}, lines: idInTrigger},
 	{name: "in a trigger after", setup: []string{"CREATE TRIGGER notes AFTER INSERT " + readsID}, lines: idInTrigger},
+	{name: "in a trigger made later", lines: []string{before, "INSERT INTO t (a) VALUES (100)", "CREATE TRIGGER notes BEFORE INSERT " + readsID, before, "INSERT INTO t (a) VALUES (101)", copyS, "SELECT * FROM log", last}},
 	{name: "in a trigger on an update", setup: []string{"CREATE TRIGGER notes BEFORE UPDATE " + readsID}, lines: []string{copyS, before,
 		"INSERT INTO t (a, b) SELECT a, 'new' FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)", "SELECT * FROM log", before, "INSERT INTO t (id, a, b) SELECT id, a, 'newer' FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)", "SELECT * FROM log"}},
 	{name: "set in the row", lines: []string{"INSERT INTO t VALUES (NULL, 1, LAST_INSERT_ID(77), DEFAULT)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()", "INSERT INTO t (a, b) VALUES (2, LAST_INSERT_ID(77))", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()",

@@ -19,7 +19,10 @@ func (r *reader) create() error {
 			r.existence()
 			r.changed(Change{Temporary: temporary})
 			r.toEnd()
-		case r.isAny("procedure", "function", "trigger", "event", "package", "library"):
+		case r.is("trigger"):
+			r.triggered()
+			return r.storedProgram()
+		case r.isAny("procedure", "function", "event", "package", "library"):
 			return r.storedProgram()
 		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()
@@ -29,6 +32,16 @@ func (r *reader) create() error {
 		}
 	}
 	return nil
+}
+
+// triggered notes the table that a trigger is made for, without going on.
+func (r *reader) triggered() {
+	at := r.cursor
+	for !r.atEnd() && !r.accept("on") {
+		r.next()
+	}
+	r.changed(Change{})
+	r.cursor = at
 }
 
 // alter reads ALTER. A table can get a new name, an event a new body.
