@@ -63,6 +63,8 @@ var plainScripts = []script{
 	{name: "the target as the source", lines: []string{copyS, "INSERT INTO t (a, b) SELECT q.a, q.b FROM t q ON DUPLICATE KEY UPDATE t.b = CONCAT(t.b, VALUES(b))", show}},
 	{name: "the target in the key", lines: []string{copyS, "INSERT INTO t (id, a) VALUES ((SELECT MAX(q.id) + 5 - MAX(q.id) FROM t q), 31)", "INSERT INTO t (id, a) VALUES ((SELECT x FROM (SELECT COUNT(*) x FROM t) q), 32)", show}},
 	{name: "the target's columns in the update list", only: "mysql", lines: []string{copyS, "INSERT INTO t (a, b) SELECT a, b FROM t ON DUPLICATE KEY UPDATE b = t.b + 1", "INSERT INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1", show}},
+	{name: "an upsert into a view", setup: []string{"RENAME TABLE t TO base", "CREATE VIEW t AS SELECT id, a AS x, b AS y FROM base"}, lines: []string{"INSERT INTO t (x, y) SELECT a, b FROM s ORDER BY a", "INSERT INTO t (x, y) SELECT a, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id",
+		"INSERT INTO t (id, x, y) SELECT IF(a = 2, 50, NULL), a + 1, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id"}},
 	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (1-1, 2, 3)"}},
 }
 

@@ -63,6 +63,8 @@ func (w *insertReader) finishEvaluated() error {
 	switch what := keys.order(&rest); {
 	case keys.stored != "":
 		return refuse(w.Table, "its key calls "+keys.stored+"(), and keys are evaluated first: what that does could be seen by the other values too early", "SELECT "+keys.stored+"() before, and pass what it gives as an argument")
+	case keys.selects && w.Rows > 1 && !w.settings.MariaDB && w.keyReadsTarget():
+		return refuse(w.Table, "its keys read "+w.Table.Name+", and keys are evaluated first: those of later rows would not see the earlier rows", "insert the rows one by one")
 	case keys.setsID:
 		return w.setsIDApart("its key")
 	case what != "":
@@ -77,6 +79,19 @@ func (w *insertReader) finishEvaluated() error {
 	}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
+}
+
+// keyReadsTarget says whether a key names the table that the statement writes.
+func (w *insertReader) keyReadsTarget() bool {
+	for _, e := range w.exprs {
+		s := w.s.Over(w.text[e.text.from:e.text.to])
+		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+			if (t.Kind == lex.Word || t.Kind == lex.Name) && strings.EqualFold(unquote(s.Text[t.Pos:t.End]), w.Table.Name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasRoom says whether a statement can be told its time: nothing such as SET

@@ -231,23 +231,32 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 		}
 	}
 	marked = s.marker && b.N > 0
+	// count numbers the rows that lack a key. Beside a window in the select
+	// itself MySQL takes VALUES() of a view's columns for what is there already.
+	count := func(rows string) string {
+		switch {
+		case b.N == 1: // a window costs half as much as all else of the copy
+			return "0"
+		case s.upsert:
+			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")
+			return "leafsql_k"
+		}
+		return rows + " OVER (ORDER BY leafsql_n)-1"
+	}
 	switch {
 	case s.Key < 0:
 		if columns != "" {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
-		before := "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1"
-		if b.N == 1 { // a window costs half as much as all else of the copy
-			before = "0"
-		}
-		values = append(values, s.id(b, before, marked))
+		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
 		lacks := s.lacks()
+		before := count("SUM(" + lacks + ")")
 		if s.upsert {
 			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
 		}
-		values[s.Key] = "IF(" + lacks + ", " + s.id(b, "SUM("+lacks+") OVER (ORDER BY leafsql_n)-1", marked) + ", " + values[s.Key] + ")"
+		values[s.Key] = "IF(" + lacks + ", " + s.id(b, before, marked) + ", " + values[s.Key] + ")"
 	}
 	from, tail := stage, s.tail
 	if s.upsert {
