@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -30,14 +29,18 @@ type staging struct {
 	t        *table
 	name     string // the temporary table, as SQL writes it
 	args     []driver.NamedValue
-	prepared bool   // the user's statement was prepared
-	own      bool   // the transaction is this run's own
-	hint     string // behind each verb, and
-	prefix   string // before each statement: what makes all say one time
+	prepared bool     // the user's statement was prepared
+	own      bool     // the transaction is this run's own
+	opening  []string // what opens the transaction, or makes the savepoint
+	open     bool     // it did
+	hint     string   // behind each verb, and
+	prefix   string   // before each statement: what makes all say one time
 }
 
 // stageTable is the temporary table's name, in the target's database.
 const stageTable = "leafsql_stage"
+
+const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
 // copier sends the copy. Of rows that answer it tells how many there were.
 type copier func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
@@ -140,44 +143,6 @@ func (c *conn) taken(ctx context.Context, st *statement, text string) error {
 	return nil
 }
 
-// begin opens a transaction, or makes a savepoint where one is open or
-// autocommit is off. START TRANSACTION would not do: it ends LOCK TABLES.
-func (s *staging) begin(ctx context.Context) (err error) {
-	if s.own, err = s.outside(ctx); err != nil {
-		return err
-	}
-	if !s.own {
-		return s.exec(ctx, "SET @leafsql_l = LAST_INSERT_ID()")
-	}
-	if err = s.exec(ctx, "SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"); err != nil {
-		s.putBack(ctx, "SET autocommit = 1")
-	}
-	return err
-}
-
-// outside says whether no transaction is open. If one is, or autocommit is off,
-// a savepoint is there, which is not kept outside: MySQL has nothing else to
-// ask.
-func (s *staging) outside(ctx context.Context) (bool, error) {
-	if s.c.settings.MariaDB {
-		if v, err := scalar(ctx, s.c.innerConn, "SELECT @@autocommit AND NOT @@in_transaction"); err != nil || v == "1" {
-			return err == nil, err
-		}
-		return false, s.exec(ctx, "SAVEPOINT "+savepoint)
-	}
-	if err := s.exec(ctx, "SAVEPOINT "+savepoint); err != nil {
-		return false, err
-	}
-	err := s.exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
-	if isServerError(err, errNoSavepoint) {
-		return true, nil
-	}
-	return false, err
-}
-
-// savepoint is of a name that no application gives its own.
-const savepoint = "leafsql_savepoint"
-
 // create makes the temporary table, with the target's column types, each of
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
@@ -212,7 +177,7 @@ func (s *staging) create(ctx context.Context, columns []string, keyName string) 
 		err = s.createAs(ctx, begin+types+engine)
 	}
 	if isServerError(err, errTableExists) { // left by a run that was cut off
-		if err = s.exec(ctx, "DROP TEMPORARY TABLE IF EXISTS "+s.name); err == nil {
+		if err = s.exec(ctx, dropStage+s.name); err == nil {
 			err = s.createAs(ctx, text)
 		}
 	}
@@ -224,7 +189,7 @@ func (s *staging) create(ctx context.Context, columns []string, keyName string) 
 // defaults that the target has, and to a binary log in statements, which
 // forbids a CREATE inside a transaction.
 func (s *staging) createAs(ctx context.Context, text string) error {
-	err := s.exec(ctx, text)
+	err := s.start(ctx, text)
 	if isServerError(err, errInvalidDefault) {
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
@@ -282,7 +247,8 @@ func (s *staging) showsClock() bool {
 func (s *staging) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
-		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
+		s.opening = append(s.opening, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
+		return nil
 	}
 	now, err := scalar(ctx, s.c.innerConn, "SELECT UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
@@ -357,89 +323,4 @@ func (s *staging) copyError(err error) error {
 			"give the value a column of the insert, and use VALUES() in the list")
 	}
 	return err
-}
-
-// end commits, where the transaction is this run's own, and makes an assignment
-// to last_insert_id, "" for none. The server's no to the commit is the
-// statement's error; afterwards there is none. The commit is a COMMIT because
-// nothing else ends what SET TRANSACTION said, and says what it means because
-// completion_type gives a bare one other meanings.
-func (s *staging) end(ctx context.Context, setID string) error {
-	if !s.own {
-		if setID != "" {
-			s.putBack(ctx, "SET "+setID)
-		}
-		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
-	}
-	if err := s.exec(ctx, "COMMIT AND NO CHAIN NO RELEASE"); err != nil {
-		s.undo(ctx, err)
-		return err
-	}
-	back := "SET autocommit = 1"
-	if setID != "" {
-		back += ", " + setID
-	}
-	if s.putBack(ctx, back) {
-		s.c.dropLeftStage(ctx)
-	}
-	return nil
-}
-
-// undo leaves the session as it was before the statement that failed, and
-// nothing of it stored. A transaction that SET TRANSACTION said is read only
-// has stored nothing: it ends without a ROLLBACK, which would end that as well.
-func (s *staging) undo(ctx context.Context, err error) {
-	back := []string{"ROLLBACK AND NO CHAIN NO RELEASE", "SET autocommit = 1, " + idBefore}
-	switch {
-	case !s.own:
-		back = []string{"ROLLBACK TO SAVEPOINT " + savepoint, "SET " + idBefore}
-	case isServerError(err, errReadOnly):
-		back = back[1:]
-	}
-	if s.putBack(ctx, back...) && s.own {
-		s.c.dropLeftStage(ctx)
-	}
-}
-
-// putBack runs what puts the session back. A connection on which that fails is
-// closed: what the application did on it next would not be what it means.
-func (s *staging) putBack(ctx context.Context, texts ...string) bool {
-	for _, text := range texts {
-		// After a deadlock the server has rolled everything back already.
-		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
-			s.c.broken = true
-			s.c.innerConn.Close()
-			return false
-		}
-	}
-	return true
-}
-
-// undoTimeout bounds each statement that puts a session back, where the caller
-// does not wait without bound.
-const undoTimeout = 5 * time.Second
-
-// always runs a statement whatever became of the caller's context, again where
-// it is killed.
-func (c *conn) always(ctx context.Context, text string) (err error) {
-	for range 3 {
-		undo, cancel := ctx, context.CancelFunc(func() {})
-		if ctx.Done() != nil {
-			undo, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		}
-		_, err = c.innerConn.ExecContext(undo, text, nil)
-		cancel()
-		if !isServerError(err, errQueryKilled) {
-			break
-		}
-	}
-	return err
-}
-
-// dropLeftStage drops the temporary table of the last staging. Where the
-// server does not let it be dropped now it stays for another time.
-func (c *conn) dropLeftStage(ctx context.Context) {
-	if c.stageLeft != "" && c.always(ctx, "DROP TEMPORARY TABLE IF EXISTS "+c.stageLeft) == nil {
-		c.stageLeft = ""
-	}
 }
