@@ -30,9 +30,11 @@ func (s *staging) begin(ctx context.Context) (err error) {
 // that.
 func (s *staging) start(ctx context.Context, text string) error {
 	if !s.open && len(s.opening) > 0 {
-		if s.together(append(s.opening, text), func(text string) error { return s.exec(ctx, text) }) {
-			s.open = true
-			return nil
+		if s.c.settings.MariaDB {
+			err := s.exec(ctx, together(append(s.opening, text)...))
+			if s.open = err == nil; s.open || isServerError(err, errQueryKilled) {
+				return err
+			}
 		}
 		for _, opening := range s.opening {
 			if err := s.exec(ctx, opening); err != nil {
@@ -44,10 +46,11 @@ func (s *staging) start(ctx context.Context, text string) error {
 	return s.exec(ctx, text)
 }
 
-// together runs statements in one round trip, which only MariaDB does, but for
-// its mode ORACLE. Where it says no, some of them may have run.
-func (s *staging) together(texts []string, run func(text string) error) bool {
-	return s.c.settings.MariaDB && run("BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END") == nil
+// together is a text that runs several in one round trip. MariaDB alone takes
+// it, but for its mode ORACLE. Where it fails, some of them may have run: each
+// is such that it may run again.
+func together(texts ...string) string {
+	return "BEGIN NOT ATOMIC " + strings.Join(texts, "; ") + "; END"
 }
 
 // outside says whether no transaction is open and autocommit is on. MySQL has
@@ -97,7 +100,7 @@ func (s *staging) end(ctx context.Context, setID string) error {
 // close ends what this run changed of the session, and drops the temporary
 // table.
 func (s *staging) close(ctx context.Context, back string) {
-	if s.together([]string{back, dropStage + s.name}, func(text string) error { return s.c.always(ctx, text) }) {
+	if s.c.settings.MariaDB && s.c.always(ctx, together(back, dropStage+s.name)) == nil {
 		s.c.stageLeft = ""
 	} else if s.putBack(ctx, back) {
 		s.c.dropLeftStage(ctx)
