@@ -58,7 +58,8 @@ var idInTrigger = []string{before, copyS, "SELECT * FROM log", "SELECT a FROM t 
 // several share with those that run as one.
 var plainScripts = []script{
 	{name: "read only, twice", lines: []string{"SET TRANSACTION READ ONLY", copyS, copyS, copyID, "SELECT COUNT(*) FROM t", copyS, show, "SET TRANSACTION READ ONLY", "INSERT INTO t (id, a) VALUES (1-1, 50)", "INSERT INTO t (id, a) VALUES (1-1, 50)", "SELECT COUNT(*) FROM t"}},
-	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (1-1, 31), (2-2, 32), (33+0, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
+	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (1-1, 31), (2-2, 32), (33+0, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s",
+		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'", `INSERT INTO t (a, b) VALUES (61, 'x\'), (62, '\')`, "SET sql_select_limit = DEFAULT", show}},
 	{name: "a limit of 1 on selects", lines: []string{"SET sql_select_limit = 1", "INSERT INTO t (id, a) VALUES (1-1, 31), (2-2, 32), (33+0, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
 	{name: "the target as the source", lines: []string{copyS, "INSERT INTO t (a, b) SELECT q.a, q.b FROM t q ON DUPLICATE KEY UPDATE t.b = CONCAT(t.b, VALUES(b))", show}},
 	{name: "the target in the key", lines: []string{copyS, "INSERT INTO t (id, a) VALUES ((SELECT MAX(q.id) + 5 - MAX(q.id) FROM t q), 31)", "INSERT INTO t (id, a) VALUES ((SELECT x FROM (SELECT COUNT(*) x FROM t) q), 32)", show}},
