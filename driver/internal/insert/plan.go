@@ -191,7 +191,7 @@ type Insert struct {
 	Positional bool
 
 	// Late says that no place in the text will do for the marker: a call of
-	// LAST_INSERT_ID() would read it. The session has to be told the id once
+	// LAST_INSERT_ID() would read it, or a row sets what that says. The session has to be told the id once
 	// the statement has run. The text is this one statement.
 	Late bool
 
