@@ -9,6 +9,9 @@ import (
 
 // runStaged runs a staged statement, once more where its table has changed.
 func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+	if err = c.taken(ctx, st, text); err != nil {
+		return ran, err
+	}
 	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
 	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
@@ -26,9 +29,12 @@ func (c *conn) runStaged(ctx context.Context, st *statement, text string, args [
 // execApart executes a statement that takes more than its text.
 func (c *conn) execApart(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
 	var res driver.Result = driver.RowsAffected(0)
-	send := func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		res, err = c.execArgs(ctx, text, args, prepared)
-		return err
+	send := func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+		answer, err := c.execArgs(ctx, text, args, prepared)
+		if err == nil {
+			res = answer
+		}
+		return answer, err
 	}
 	if st.staged() == nil {
 		known, blocks, err := c.evaluate(ctx, st, text, args, prepared, send)
@@ -44,34 +50,23 @@ func (c *conn) execApart(ctx context.Context, st *statement, text string, args [
 	if err != nil {
 		return nil, err
 	}
-	affected, server := counts(res)
-	in := *st.staged()
-	in.Rows, in.Marker = int(ran.rows), ran.marked
-	if in.Upsert && ran.rows > 1 {
-		in.UpsertMarker = false // each row sets the marker anew
-	}
-	id, _ := lastInsertID(&in, ran.block, affected, server, c.connector.foundRows())
-	if in.Table.Triggered && in.Table.Marker && ran.block.N > 0 && id != 0 {
-		c.setLastID(ctx, id)
-	}
-	return &result{Result: res, id: id}, nil
+	return &result{Result: res, id: ran.id}, nil
 }
 
 // queryApart is execApart for a statement that answers with rows. They are
 // read before the transaction ends.
 func (c *conn) queryApart(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
 	var rows *readRows
-	send := func(ctx context.Context, text string, args []driver.NamedValue) (err error) {
-		rows, err = c.readAll(ctx, text, args, prepared)
-		return err
-	}
-	if st.staged() != nil {
-		ran, err := c.runStaged(ctx, st, text, args, prepared, send)
-		if err != nil {
+	send := func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+		var err error
+		if rows, err = c.readAll(ctx, text, args, prepared); err != nil {
 			return nil, err
 		}
-		if t := st.staged().Table; t.Triggered && t.Marker && ran.block.N > 0 {
-			c.setLastID(ctx, ran.block.First)
+		return driver.RowsAffected(len(rows.rows)), nil
+	}
+	if st.staged() != nil {
+		if _, err := c.runStaged(ctx, st, text, args, prepared, send); err != nil {
+			return nil, err
 		}
 		return rows, nil
 	}

@@ -139,10 +139,12 @@ const (
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049
 	errTableExists     = 1050
+	errAmbiguous       = 1052
 	errUnknownColumn   = 1054
 	errDuplicateKey    = 1062
 	errParse           = 1064
 	errInvalidDefault  = 1067
+	errOwnTable        = 1093
 	errNotLocked       = 1100
 	errTooManyColumns  = 1117
 	errRowTooLarge     = 1118
@@ -155,6 +157,7 @@ const (
 	errNoSavepoint     = 1305
 	errQueryKilled     = 1317
 	errGTIDCreateOld   = 1787
+	errReadOnly        = 1792
 	errGTIDCreate      = 3748
 	errXA              = 4091
 )

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -19,6 +20,9 @@ import (
 // evaluate runs a statement whose text has such keys. They may read tables, so
 // that they and the rows are one transaction.
 func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send copier) (known *statement, blocks []insert.Block, err error) {
+	if err := c.taken(ctx, st, text); err != nil {
+		return nil, nil, err
+	}
 	in := st.apart()
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
@@ -44,10 +48,10 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 		known, blocks, err = s.runKnown(ctx, in.Evaluation.Text(keys, s.hint), renumber(rest), send)
 	}
 	if err != nil {
-		s.undo(ctx)
+		s.undo(ctx, err)
 		return nil, nil, c.explain(ctx, st, text, nil, err)
 	}
-	return known, blocks, s.end(ctx, true)
+	return known, blocks, s.end(ctx, "")
 }
 
 // runKnown runs a text whose keys are known.
@@ -60,15 +64,18 @@ func (s *staging) runKnown(ctx context.Context, text string, args []driver.Named
 	case st.refusal != nil:
 		return nil, nil, c.connector.counts.note(st.refusal)
 	case len(st.plan.Inserts) == 0: // all keys are given
-		return st, nil, send(ctx, s.prefix+text, args)
+		_, err = send(ctx, s.prefix+text, args)
+		return st, nil, err
 	}
-	return c.run(ctx, st, text, args, s.prepared, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
+	return c.run(ctx, st, text, args, s.prepared, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
 		if len(args) == 0 {
-			return send(ctx, s.prefix+p.Text(blocks), nil)
+			_, err = send(ctx, s.prefix+p.Text(blocks), nil)
+			return err
 		}
 		t := p.Template(blocks)
-		defer c.unbindArgs()
-		return send(ctx, s.prefix+t.Text, c.bindArgs(p, t, blocks, args))
+		_, err = send(ctx, s.prefix+t.Text, c.bindArgs(p, t, blocks, args))
+		c.unbindArgs()
+		return err
 	})
 }
 
@@ -120,9 +127,9 @@ func (s *staging) keys(ctx context.Context, name, fill string, args []driver.Nam
 		return nil, err
 	}
 	if _, err := s.c.execArgs(ctx, s.prefix+fill, args, s.prepared); err != nil {
-		return nil, s.keyError(err)
+		return nil, s.named(s.keyError(err))
 	}
-	rows, err := s.c.readAll(ctx, "SELECT "+catalog.Quote(cmp.Or(name, s.t.column))+" FROM "+s.name+" ORDER BY leafsql_n FOR UPDATE", nil, false)
+	rows, err := s.c.readAll(ctx, "SELECT "+catalog.Quote(cmp.Or(name, s.t.column))+" FROM "+s.name+" ORDER BY leafsql_n LIMIT "+strconv.Itoa(n+1)+" FOR UPDATE", nil, false)
 	if err != nil {
 		return nil, err
 	}

@@ -48,6 +48,9 @@ func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
 	case cfg.MySQL != nil:
 		store.Key = cfg.MySQL.FormatDSN() + "|"
 	}
+	if store.Key != "" {
+		store.Key += cfg.AllocTable
+	}
 	return ids.OpenStore(context.Background(), store)
 }
 

@@ -82,7 +82,7 @@ func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block
 	collect(ctx, p, blocks)
 	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
 	if ask || in.Late {
-		id = c.tellID(ctx, in, b, id, ask)
+		id = c.tellID(ctx, in, b, affected, id, ask)
 	}
 	return &result{Result: res, id: id}, nil
 }
@@ -98,7 +98,7 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		in := &p.Inserts[i]
 		if s := in.Statement; s < len(ids) && len(affected) == len(ids) && blocks[i].N > 0 {
 			id, ask := lastInsertID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
-			ids[s] = c.tellID(ctx, in, blocks[i], id, ask && s == len(ids)-1)
+			ids[s] = c.tellID(ctx, in, blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &result{Result: res, id: ids[len(ids)-1], ids: ids}
@@ -114,11 +114,11 @@ func counts(res driver.Result) (affected, id int64) {
 // the session for the id where a trigger set the answer's to 0, if it is the last
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
-func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, id int64, ask bool) int64 {
+func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, affected, id int64, ask bool) int64 {
 	switch {
 	case in.Late && id != 0:
 		c.setLastID(ctx, id)
-	case in.Late && in.Ignore && !in.Upsert:
+	case in.Late && in.Ignore && !in.Upsert && affected > 0:
 		c.setLastID(ctx, b.First)
 	}
 	if !ask {

@@ -3,10 +3,12 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -27,23 +29,28 @@ type staging struct {
 	t        *table
 	name     string // the temporary table, as SQL writes it
 	args     []driver.NamedValue
-	prepared bool   // the user's statement was prepared
-	own      bool   // the transaction is this run's own
-	hint     string // behind each verb, and
-	prefix   string // before each statement: what makes all say one time
+	prepared bool     // the user's statement was prepared
+	own      bool     // the transaction is this run's own
+	opening  []string // what opens the transaction, or makes the savepoint
+	open     bool     // it did
+	hint     string   // behind each verb, and
+	prefix   string   // before each statement: what makes all say one time
 }
 
 // stageTable is the temporary table's name, in the target's database.
 const stageTable = "leafsql_stage"
 
-// copier sends the copy.
-type copier func(ctx context.Context, text string, args []driver.NamedValue) error
+const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
+
+// copier sends the copy. Of rows that answer it tells how many there were.
+type copier func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
 
 // staged is what a staging came to.
 type staged struct {
 	block  insert.Block // the ids it gave
 	rows   int64        // that the source had
 	marked bool         // the copy carried the marker
+	id     int64        // its LastInsertId
 }
 
 func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared bool) *staging {
@@ -67,26 +74,49 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil {
 		ran.rows, err = s.fill(ctx)
 	}
+	highest := int64(0)
 	if err == nil {
-		ran.block, err = s.number(ctx, ran.rows)
+		ran.block, highest, err = s.number(ctx, ran.rows)
+	}
+	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // the stage's own counter is there now
+		err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
 	}
 	// Without a row as well: the target may have an error for a select's none,
 	// and RETURNING its columns.
 	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
-		if in.Table.Triggered { // filling the temporary table changed what its triggers read
-			err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
+		var answer driver.Result
+		if answer, err = copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
+			ran.id = s.lastID(&ran, answer)
+			err = s.t.skip(ctx, c.innerConn, highest)
 		}
-		if err == nil {
-			err = s.copyError(copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])))
-		}
+		err = s.copyError(err)
 	}
 	if err != nil {
-		s.undo(ctx)
-		return ran, err
+		s.undo(ctx, err)
+		return ran, s.named(err)
 	}
-	return ran, s.end(ctx, ran.marked || ran.rows == 0)
+	switch {
+	case ran.marked || ran.rows == 0:
+		return ran, s.end(ctx, "")
+	case in.Late && ran.id > 0:
+		return ran, s.end(ctx, "last_insert_id = "+strconv.FormatInt(ran.id, 10))
+	}
+	return ran, s.end(ctx, idBefore)
+}
+
+// idBefore is the assignment that puts LAST_INSERT_ID() back.
+const idBefore = "last_insert_id = @leafsql_l"
+
+// lastID is the LastInsertId of what was copied.
+func (s *staging) lastID(ran *staged, answer driver.Result) int64 {
+	in := *s.in
+	in.Rows, in.Marker = int(ran.rows), ran.marked
+	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
+	affected, server := counts(answer)
+	id, _ := lastInsertID(&in, ran.block, affected, server, s.c.connector.foundRows())
+	return id
 }
 
 func (s *staging) exec(ctx context.Context, text string) error {
@@ -94,25 +124,23 @@ func (s *staging) exec(ctx context.Context, text string) error {
 	return err
 }
 
-// begin asks the server whether a transaction is open, or autocommit off, and
-// opens one if not. A savepoint outside of a transaction is not kept. START
-// TRANSACTION would not do: it ends LOCK TABLES.
-func (s *staging) begin(ctx context.Context) error {
-	if err := s.exec(ctx, "SAVEPOINT leafsql"); err != nil {
-		return err
+// taken asks the server, once for each statement, whether it would take the
+// text as it is, where what runs instead would hide that it would not: an update
+// list whose names are the source's as well, a key that reads the target.
+func (c *conn) taken(ctx context.Context, st *statement, text string) error {
+	in := st.apart()
+	if st.taken.Load() || in.Stage != nil && (!in.Upsert || in.Stage.Load) || in.Evaluation != nil && !in.Evaluation.Selects {
+		return nil
 	}
-	err := s.exec(ctx, "ROLLBACK TO SAVEPOINT leafsql")
+	s, err := c.innerConn.PrepareContext(ctx, text)
 	switch {
 	case err == nil:
-		return s.exec(ctx, "SET @leafsql_l = LAST_INSERT_ID()")
-	case !isServerError(err, errNoSavepoint):
+		s.Close()
+	case isServerError(err, errAmbiguous, errOwnTable):
 		return err
 	}
-	s.own = true
-	if err = s.exec(ctx, "SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"); err != nil {
-		s.putBack(ctx, "SET autocommit = 1")
-	}
-	return err
+	st.taken.Store(true)
+	return nil
 }
 
 // create makes the temporary table, with the target's column types, each of
@@ -149,7 +177,7 @@ func (s *staging) create(ctx context.Context, columns []string, keyName string) 
 		err = s.createAs(ctx, begin+types+engine)
 	}
 	if isServerError(err, errTableExists) { // left by a run that was cut off
-		if err = s.exec(ctx, "DROP TEMPORARY TABLE IF EXISTS "+s.name); err == nil {
+		if err = s.exec(ctx, dropStage+s.name); err == nil {
 			err = s.createAs(ctx, text)
 		}
 	}
@@ -161,7 +189,7 @@ func (s *staging) create(ctx context.Context, columns []string, keyName string) 
 // defaults that the target has, and to a binary log in statements, which
 // forbids a CREATE inside a transaction.
 func (s *staging) createAs(ctx context.Context, text string) error {
-	err := s.exec(ctx, text)
+	err := s.start(ctx, text)
 	if isServerError(err, errInvalidDefault) {
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
@@ -219,7 +247,8 @@ func (s *staging) showsClock() bool {
 func (s *staging) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
-		return s.exec(ctx, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
+		s.opening = append(s.opening, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
+		return nil
 	}
 	now, err := value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
@@ -236,23 +265,23 @@ func (s *staging) fill(ctx context.Context) (rows int64, err error) {
 	return res.RowsAffected()
 }
 
-// number draws ids for the rows that lack a key, once the counter is above the
-// keys that others bring.
-func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, err error) {
+// number draws ids for the rows that lack a key. highest is the highest key
+// that others bring: the ids are above it, and where none are drawn the counter
+// is moved above it once the rows are there.
+func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, highest int64, err error) {
 	b.N = int(rows)
 	if rows > 0 && s.in.Stage.Key >= 0 {
-		var highest int64
-		if b.N, highest, err = s.look(ctx); err != nil {
-			return b, err
+		if b.N, highest, err = s.look(ctx); err != nil || b.N == 0 {
+			return b, highest, err
 		}
 		if err = s.t.skip(ctx, s.c.innerConn, highest); err != nil {
-			return b, err
+			return b, 0, err
 		}
 	}
 	if b.N > 0 {
 		err = s.t.draw(ctx, s.c.innerConn, &b)
 	}
-	return b, err
+	return b, 0, err
 }
 
 // look counts the rows that lack a key, and finds the highest key that the
@@ -274,6 +303,18 @@ func (s *staging) look(ctx context.Context) (lacking int, highest int64, err err
 	return lacking, highest, nil
 }
 
+// named makes an error of the temporary table, which the application does not
+// know, one of the target and its key.
+func (s *staging) named(err error) error {
+	var e *mysql.MySQLError
+	if !errors.As(err, &e) || !strings.Contains(e.Message, "leafsql_") {
+		return err
+	}
+	told := *e
+	told.Message = strings.NewReplacer(stageTable, s.t.name.Table, insert.KeyColumn, s.t.column).Replace(e.Message)
+	return &told
+}
+
 // copyError refuses an update list that names a column of the source, which is
 // not there in the copy.
 func (s *staging) copyError(err error) error {
@@ -282,82 +323,4 @@ func (s *staging) copyError(err error) error {
 			"give the value a column of the insert, and use VALUES() in the list")
 	}
 	return err
-}
-
-// end commits, where the transaction is this run's own, and puts
-// LAST_INSERT_ID() back unless the copy set it. The server's no to the commit
-// is the statement's error; afterwards there is none. The commit is a COMMIT
-// because nothing else ends what SET TRANSACTION said, and says what it means
-// because completion_type gives a bare one other meanings.
-func (s *staging) end(ctx context.Context, keepID bool) error {
-	back := "SET last_insert_id = @leafsql_l"
-	if s.own {
-		if err := s.exec(ctx, "COMMIT AND NO CHAIN NO RELEASE"); err != nil {
-			s.undo(ctx)
-			return err
-		}
-		back = "SET autocommit = 1, last_insert_id = @leafsql_l"
-		if keepID {
-			back = "SET autocommit = 1"
-		}
-	} else if keepID {
-		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
-	}
-	if s.putBack(ctx, back) && s.own {
-		s.c.dropLeftStage(ctx)
-	}
-	return nil
-}
-
-// undo leaves the session as it was before the statement, and nothing of it
-// stored.
-func (s *staging) undo(ctx context.Context) {
-	if !s.own {
-		s.putBack(ctx, "ROLLBACK TO SAVEPOINT leafsql", "SET last_insert_id = @leafsql_l")
-	} else if s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE", "SET autocommit = 1, last_insert_id = @leafsql_l") {
-		s.c.dropLeftStage(ctx)
-	}
-}
-
-// putBack runs what puts the session back. A connection on which that fails is
-// closed: what the application did on it next would not be what it means.
-func (s *staging) putBack(ctx context.Context, texts ...string) bool {
-	for _, text := range texts {
-		// After a deadlock the server has rolled everything back already.
-		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
-			s.c.broken = true
-			s.c.innerConn.Close()
-			return false
-		}
-	}
-	return true
-}
-
-// undoTimeout bounds each statement that puts a session back, where the caller
-// does not wait without bound.
-const undoTimeout = 5 * time.Second
-
-// always runs a statement whatever became of the caller's context, again where
-// it is killed.
-func (c *conn) always(ctx context.Context, text string) (err error) {
-	for range 3 {
-		undo, cancel := ctx, context.CancelFunc(func() {})
-		if ctx.Done() != nil {
-			undo, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		}
-		_, err = c.innerConn.ExecContext(undo, text, nil)
-		cancel()
-		if !isServerError(err, errQueryKilled) {
-			break
-		}
-	}
-	return err
-}
-
-// dropLeftStage drops the temporary table of the last staging. Where the
-// server does not let it be dropped now it stays for another time.
-func (c *conn) dropLeftStage(ctx context.Context) {
-	if c.stageLeft != "" && c.always(ctx, "DROP TEMPORARY TABLE IF EXISTS "+c.stageLeft) == nil {
-		c.stageLeft = ""
-	}
 }

@@ -125,7 +125,7 @@ func healthyState(t *testing.T, db *sql.DB) {
 	if err := db.QueryRow("SELECT @@autocommit").Scan(&auto); err != nil || auto != 1 {
 		t.Errorf("autocommit is %d, %v", auto, err)
 	}
-	if _, err := db.Exec("ROLLBACK TO SAVEPOINT leafsql"); !isNumber(err, 1305) {
+	if _, err := db.Exec("ROLLBACK TO SAVEPOINT leafsql_savepoint"); !isNumber(err, 1305) {
 		t.Errorf("a transaction is open: %v", err)
 	}
 }

@@ -69,6 +69,7 @@ var scripts = []script{
 	{name: "autocommit off", lines: []string{"SET autocommit = 0", copyS, "2:" + show, auto, fails, auto, show, "ROLLBACK", show, copyS, "COMMIT", "2:" + show, breaks, auto, "SET autocommit = 1", "SELECT COUNT(*) FROM log"}},
 	{name: "a transaction", lines: []string{"BEGIN", "INSERT INTO s VALUES (14, 4, 'w')", copyS, "2:" + show, fails, breaks, show, "ROLLBACK", show, "2:SELECT COUNT(*) FROM s", "SELECT COUNT(*) FROM log", copyS, "2:" + show}},
 	{name: "savepoints", lines: []string{"BEGIN", "SAVEPOINT one", "INSERT INTO s VALUES (14, 4, 'w')", "SAVEPOINT two", copyS, "ROLLBACK TO SAVEPOINT two", show, copyS, fails, "SAVEPOINT three", breaks, "ROLLBACK TO SAVEPOINT three", show, "ROLLBACK TO SAVEPOINT one", show, "COMMIT", show}},
+	{name: "a savepoint of our name", lines: []string{"BEGIN", "SAVEPOINT leafsql", "INSERT INTO s VALUES (14, 4, 'w')", copyS, fails, "ROLLBACK TO SAVEPOINT leafsql", show, "SELECT COUNT(*) FROM s", "COMMIT"}},
 	{name: "no savepoint outside", lines: []string{copyS, "ROLLBACK TO SAVEPOINT leafsql", "BEGIN", "ROLLBACK TO SAVEPOINT one", copyS, "COMMIT", show}},
 	{name: "completion_type 1", lines: []string{"SET completion_type = 1", copyS, "2:" + show, fails, breaks, "2:SELECT COUNT(*) FROM log", "INSERT INTO t (a) SELECT a + 20 FROM s", "2:" + show, "ROLLBACK", "SET completion_type = 0", "ROLLBACK", show}},
 	{name: "completion_type 2", lines: []string{"SET completion_type = 2", copyS, "2:" + show, fails, show, breaks, "DO 1", "INSERT INTO t (a) SELECT a + 20 FROM s", "2:" + show}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -19,6 +20,7 @@ type statement struct {
 	effects bool           // on the session or on tables, to be noted when it ran
 	missing insert.Missing // no plan: the session's settings decide
 	refusal *RefusedError
+	taken   atomic.Bool // the server takes the text; asked only where what runs instead would hide that it does not
 }
 
 // A way is how a statement is executed.

@@ -136,7 +136,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		Floors:       skips && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
-		Triggered:    key.Triggered,
+		ReadsID:      key.ReadsID,
 		Ref:          t,
 	}
 	for _, col := range columns {

@@ -37,7 +37,7 @@ type Column struct {
 	Invisible     bool
 	Updatable     bool // this user may update it
 	Now           bool // its default is the statement's time
-	Triggered     bool // its table has a trigger, seen by this user, that INSERT runs and that reads LAST_INSERT_ID()
+	ReadsID       bool // a trigger of its table, that this user may see, reads LAST_INSERT_ID()
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -149,7 +149,8 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 			query.WriteString(" UNION ALL ")
 		}
 		query.WriteString("SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
-			" (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND event_manipulation <> 'UPDATE' AND LOWER(action_statement) LIKE '%last_insert_id%') g" +
+			" (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?" +
+			" AND (LOWER(action_statement) LIKE '%last_insert_id%' OR LOWER(action_statement) LIKE '%@@%identity%')) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
 		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
@@ -175,7 +176,7 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
-		col.Triggered = triggers > 0
+		col.ReadsID = triggers > 0
 		columns[name] = append(columns[name], col)
 	}
 	return rows.Err()

@@ -44,7 +44,7 @@ func (d Database) table() string {
 // StoreConfig says where counters are.
 type StoreConfig struct {
 	Databases []Database // several share the id space; the first also holds t_sequence and leaf_worker
-	Key       string     // equal for configurations with the same databases; "": nobody shares this one
+	Key       string     // equal for configurations with the same Databases; "": nobody shares this one
 	Name      string     // of the first database, for people
 	Create    bool       // one of several that has lost its rows gets them again
 
@@ -74,9 +74,9 @@ type Store struct {
 
 // storeKey is equal for configurations that mean the same counters.
 type storeKey struct {
-	databases, table string
-	restores         bool         // of several stores: what is lost is restored by who may
-	own              *StoreConfig // of a store that nobody shares
+	databases string
+	restores  bool         // of several stores: what is lost is restored by who may
+	own       *StoreConfig // of a store that nobody shares
 }
 
 // A Counter names a row that ids are drawn from: of leaf_alloc, or of t_sequence.
@@ -102,7 +102,7 @@ var stores = shared[storeKey, *Store]{close: (*Store).end}
 
 // OpenStore opens or shares a store. Nothing connects yet.
 func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
-	key := storeKey{databases: cfg.Key, table: cfg.Databases[0].Table, restores: cfg.Create && len(cfg.Databases) > 1}
+	key := storeKey{databases: cfg.Key, restores: cfg.Create && len(cfg.Databases) > 1}
 	if cfg.Key == "" || cfg.Replacement != nil {
 		key.own = &cfg
 	}

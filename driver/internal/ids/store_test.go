@@ -49,7 +49,6 @@ func TestStoresAreShared(t *testing.T) {
 	}{
 		"equal":                       {one, one, true},
 		"another database":            {one, StoreConfig{Key: "b"}, false},
-		"another table":               {one, StoreConfig{Key: "a", Databases: at("x.leaf_alloc")}, false},
 		"an unknown database":         {StoreConfig{}, StoreConfig{}, false},
 		"a replacement":               {StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, false},
 		"one creates":                 {one, StoreConfig{Key: "a", Create: true}, true},

@@ -20,12 +20,7 @@ func (r *reader) create() error {
 			r.changed(Change{Temporary: temporary})
 			r.toEnd()
 		case r.is("trigger"):
-			for !r.atEnd() && !r.is("on") {
-				r.next()
-			}
-			if r.accept("on") {
-				r.changed(Change{})
-			}
+			r.triggered()
 			return r.storedProgram()
 		case r.isAny("procedure", "function", "event", "package", "library"):
 			return r.storedProgram()
@@ -37,6 +32,16 @@ func (r *reader) create() error {
 		}
 	}
 	return nil
+}
+
+// triggered notes the table that a trigger is made for, without going on.
+func (r *reader) triggered() {
+	at := r.cursor
+	for !r.atEnd() && !r.accept("on") {
+		r.next()
+	}
+	r.changed(Change{})
+	r.cursor = at
 }
 
 // alter reads ALTER. A table can get a new name, an event a new body.

@@ -21,7 +21,8 @@ import (
 // The key's column has another name there, so that an expression which reads
 // its own row's key does not find it.
 type Evaluation struct {
-	Clock bool // a key calls the clock, and can be told the time
+	Clock   bool // a key calls the clock, and can be told the time
+	Selects bool // a key reads a table
 
 	text  string
 	fill  [2]string // around the stage's name
@@ -59,7 +60,14 @@ func (w *insertReader) finishEvaluated() error {
 	if err := w.tellsOfBefore(touches{before: cmp.Or(keys.before, rest.before)}); err != nil {
 		return err
 	}
-	if what := keys.order(&rest); what != "" {
+	switch what := keys.order(&rest); {
+	case keys.stored != "":
+		return refuse(w.Table, "its key calls "+keys.stored+"(), and keys are evaluated first: what that does could be seen by the other values too early", "SELECT "+keys.stored+"() before, and pass what it gives as an argument")
+	case keys.selects && w.Rows > 1 && !w.settings.MariaDB && w.keyReadsTarget():
+		return refuse(w.Table, "its keys read "+w.Table.Name+", and keys are evaluated first: those of later rows would not see the earlier rows", "insert the rows one by one")
+	case keys.setsID:
+		return w.setsIDApart("its key")
+	case what != "":
 		return refuse(w.Table, "its key and its other values use "+what+", and keys are evaluated first", "put the key into a user variable by a statement before")
 	}
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
@@ -67,10 +75,23 @@ func (w *insertReader) finishEvaluated() error {
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor = 0, 0, nil, 0
 	verb := w.verbEnd - w.head.from
 	w.Evaluation = &Evaluation{
-		Clock: keys.clock && hasRoom(head, verb), text: w.text, fill: [2]string{head, keyRows(KeyColumn, values)}, verb: verb, room: w.verbEnd, exprs: w.exprs,
+		Clock: keys.clock && hasRoom(head, verb), Selects: keys.selects, text: w.text, fill: [2]string{head, keyRows(KeyColumn, values)}, verb: verb, room: w.verbEnd, exprs: w.exprs,
 	}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
+}
+
+// keyReadsTarget says whether a key names the table that the statement writes.
+func (w *insertReader) keyReadsTarget() bool {
+	for _, e := range w.exprs {
+		s := w.s.Over(w.text[e.text.from:e.text.to])
+		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+			if (t.Kind == lex.Word || t.Kind == lex.Name) && strings.EqualFold(unquote(s.Text[t.Pos:t.End]), w.Table.Name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // hasRoom says whether a statement can be told its time: nothing such as SET

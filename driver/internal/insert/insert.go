@@ -28,6 +28,7 @@ type insertReader struct {
 	tailEdit    int  // index of the first edit behind the source
 
 	rowCall  int // where the last call of LAST_INSERT_ID() in the only row began, -1 none
+	rowSets  int // where the last call of LAST_INSERT_ID(…) in the rows began, -1 none
 	firstKey int // where the first key to fill stands, -1 none
 	lastGap  int // where the last key that no argument decides stands, -1 none
 
@@ -276,6 +277,7 @@ func (w *insertReader) columnNames() []string {
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
 	w.endSource()
+	w.rowSets, w.userCall = w.userCall, -1
 	switch {
 	case w.staged: // what the rows call is called before the marker
 		w.noCalls()
@@ -352,7 +354,7 @@ func (w *insertReader) forget() {
 
 // finish notes the statement in the plan.
 func (w *insertReader) finish() error {
-	w.UserMarker = w.userCall
+	w.UserMarker = w.userCall >= 0
 	w.Returning = w.Returning || w.rows
 	switch {
 	case w.staged:
@@ -365,11 +367,21 @@ func (w *insertReader) finish() error {
 		return nil
 	}
 	w.Statement = w.results
-	w.Marker = w.Table.Marker && !w.Table.Triggered && (w.Conditional || max(w.rowCall, w.lastCall) < w.markerPlace())
+	w.Marker = w.Table.Marker && !w.Table.ReadsID && w.called() < w.markerPlace()
 	w.Late = w.Table.Marker && !w.Marker && w.firstKey >= 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
+}
+
+// called is where the last call began that the marker must not stand before:
+// one that would read it or, in a select without a table, one that sets
+// LAST_INSERT_ID() itself.
+func (w *insertReader) called() int {
+	if w.Conditional {
+		return w.rowSets
+	}
+	return max(w.rowCall, w.lastCall, w.rowSets)
 }
 
 // markerPlace is the first place in the text at which the marker may come to

@@ -80,9 +80,7 @@ type Table struct {
 	Marker     bool // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
-	// Triggered says that a trigger of the table reads LAST_INSERT_ID(), which
-	// is then that of a statement before: the marker must not come before it.
-	Triggered bool
+	ReadsID      bool // a trigger reads LAST_INSERT_ID()
 
 	Ref any // the caller's own
 }
@@ -193,7 +191,7 @@ type Insert struct {
 	Positional bool
 
 	// Late says that no place in the text will do for the marker: a call of
-	// LAST_INSERT_ID() would read it. The session has to be told the id once
+	// LAST_INSERT_ID() would read it, or a row sets what that says. The session has to be told the id once
 	// the statement has run. The text is this one statement.
 	Late bool
 

@@ -16,7 +16,7 @@ type cursor struct {
 	call     uint8 // tokens of a call of LAST_INSERT_ID read so far
 	callPos  int   // where it began
 	lastCall int   // where the last call without an argument began, -1 for none
-	userCall bool  // a call with an argument was read
+	userCall int   // where the last call with an argument began, -1 for none
 }
 
 // A reader reads a text once, under one interpretation. It never goes back but
@@ -68,10 +68,20 @@ func (r *reader) next() {
 			r.call, r.callPos = 1, r.tok.Pos
 			return
 		}
+	case lex.Var:
+		if r.idVariable() {
+			r.lastCall = r.tok.Pos
+		}
 	}
 	if r.call != 0 {
 		r.callNext()
 	}
+}
+
+// idVariable says whether the variable at the place is LAST_INSERT_ID() under
+// another name: @@identity, @@session.last_insert_id and the like.
+func (r *reader) idVariable() bool {
+	return isIDVariable(systemVariable(r.s, r.tok))
 }
 
 // callNext notes a call of LAST_INSERT_ID.
@@ -83,13 +93,13 @@ func (r *reader) callNext() {
 	case r.call == 2 && r.tok.Kind == ')':
 		r.lastCall = r.callPos
 	case r.call == 2:
-		r.userCall = true
+		r.userCall = r.callPos
 	}
 	r.call = 0
 }
 
 // noCalls forgets the calls of LAST_INSERT_ID read so far.
-func (r *reader) noCalls() { r.lastCall, r.userCall, r.call = -1, false, 0 }
+func (r *reader) noCalls() { r.lastCall, r.userCall, r.call = -1, -1, 0 }
 
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 

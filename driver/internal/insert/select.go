@@ -13,6 +13,9 @@ func (w *insertReader) query() error {
 	start := w.cursor
 	w.source.from = w.tok.Pos
 	w.needColumns()
+	if names := w.columnNames(); len(distinct(names)) < len(names) {
+		return errInvalid
+	}
 	if w.tablelessSelect() {
 		return w.tail()
 	}

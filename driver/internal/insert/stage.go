@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"slices"
@@ -28,6 +29,10 @@ type Stage struct {
 	Clock bool // the source calls the clock, and can be told the time
 	Load  bool // it is LOAD DATA
 
+	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
+	// in RETURNING or in a trigger. It carries no marker then.
+	ReadsID bool
+
 	table      *Table
 	fill       [2]string // around the stage's name
 	head       string    // INSERT … INTO t PARTITION (…)
@@ -40,7 +45,7 @@ type Stage struct {
 
 func (s *Stage) same(o *Stage) bool {
 	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
-		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker
+		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker && s.ReadsID == o.ReadsID
 }
 
 // endSource notes that the source ends here.
@@ -80,20 +85,20 @@ func (w *insertReader) finishStaged() error {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
-	s.marker = w.Table.Marker && !w.Table.Triggered && w.lastCall < 0
 	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
 		if !whole(w.s.Over(piece)) {
 			return w.straddled()
 		}
 	}
-	if err := w.checkSource(s); err != nil {
+	if err := w.check(s); err != nil {
 		return err
 	}
+	s.marker = w.Table.Marker && !s.ReadsID
 	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.Positional, w.Conditional = 0, 0, nil, 0, false, false
-	w.Marker, w.Stage = s.marker, s
+	w.Marker, w.Late, w.Stage = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
@@ -118,16 +123,26 @@ func (w *insertReader) edited(from, to int, edits []edit) string {
 	return b.String()
 }
 
-// checkSource looks at what the source touches. What another statement would
-// change before the source runs is refused.
-func (w *insertReader) checkSource(s *Stage) error {
+// check looks at what the source touches, and what follows it. What another
+// statement would change before they run is refused.
+func (w *insertReader) check(s *Stage) error {
 	var source, tail touches
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
+	tail.touch(w.s.Over(s.tail))
 	s.Clock = source.clock
-	if tail.touch(w.s.Over(s.tail)); s.upsert && source.assigns && tail.variables {
+	s.ReadsID = tail.readsID || tail.stored != "" || w.Table.ReadsID
+	switch {
+	case s.upsert && source.assigns && tail.variables:
 		return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
+	case source.setsID:
+		return w.setsIDApart("its source")
 	}
-	return w.tellsOfBefore(source)
+	return w.tellsOfBefore(touches{before: cmp.Or(source.before, tail.before)})
+}
+
+// setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.
+func (w *insertReader) setsIDApart(where string) error {
+	return refuse(w.Table, where+" calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it")
 }
 
 // quoteList writes names as a list.
@@ -163,7 +178,7 @@ func (s *Stage) Look(stage string, below int64) string {
 	case !s.table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
-	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " FOR UPDATE"
+	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
 // lacks is the condition of a row without a key. A comparison of a text key
@@ -216,23 +231,32 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 		}
 	}
 	marked = s.marker && b.N > 0
+	// count numbers the rows that lack a key. Beside a window in the select
+	// itself MySQL takes VALUES() of a view's columns for what is there already.
+	count := func(rows string) string {
+		switch {
+		case b.N == 1: // a window costs half as much as all else of the copy
+			return "0"
+		case s.upsert:
+			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")
+			return "leafsql_k"
+		}
+		return rows + " OVER (ORDER BY leafsql_n)-1"
+	}
 	switch {
 	case s.Key < 0:
 		if columns != "" {
 			columns += ", "
 		}
 		columns += quoteName(s.table.Key)
-		before := "ROW_NUMBER() OVER (ORDER BY leafsql_n)-1"
-		if b.N == 1 { // a window costs half as much as all else of the copy
-			before = "0"
-		}
-		values = append(values, s.id(b, before, marked))
+		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
 		lacks := s.lacks()
+		before := count("SUM(" + lacks + ")")
 		if s.upsert {
 			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
 		}
-		values[s.Key] = "IF(" + lacks + ", " + s.id(b, "SUM("+lacks+") OVER (ORDER BY leafsql_n)-1", marked) + ", " + values[s.Key] + ")"
+		values[s.Key] = "IF(" + lacks + ", " + s.id(b, before, marked) + ", " + values[s.Key] + ")"
 	}
 	from, tail := stage, s.tail
 	if s.upsert {

@@ -11,9 +11,13 @@ import (
 // several must not tell the difference.
 type touches struct {
 	before    string // what it calls that tells of the statement before, "" nothing
+	stored    string // the first function that it calls and that is not the server's own, "" none
+	readsID   bool   // it reads LAST_INSERT_ID()
+	setsID    bool   // it calls LAST_INSERT_ID(…)
 	clock     bool   // it says the statement's time
 	variables bool   // it names user variables
 	assigns   bool   // it assigns one
+	selects   bool   // it has a select within
 	sequences bool   // it reads or moves one
 }
 
@@ -33,10 +37,19 @@ func (u *touches) touch(in lex.Scanner) {
 			u.assigns = u.assigns || prev.Kind == lex.Var
 		case lex.Var:
 			switch {
-			case lex.Is(word, "@@warning_count"), lex.Is(word, "@@error_count"), lex.Is(word, "@@identity"), lex.Is(word, "@@last_insert_id"):
-				u.before = word
 			case !strings.HasPrefix(word, "@@"):
 				u.variables = true
+			default:
+				switch name := systemVariable(in, t); {
+				case lex.Is(name, "warning_count"), lex.Is(name, "error_count"):
+					u.before = "@@" + name
+				case isIDVariable(name):
+					u.readsID = true
+				}
+			}
+		case lex.Name:
+			if peek := in; peek.Next().Kind == '(' {
+				u.calls(word)
 			}
 		case lex.Word:
 			peek := in
@@ -45,15 +58,54 @@ func (u *touches) touch(in lex.Scanner) {
 			case lex.Is(word, "nextval"), lex.Is(word, "lastval"), lex.Is(word, "setval"), lex.Is(word, "currval"),
 				lex.Is(word, "value") && (lex.Is(prevWord, "next") || lex.Is(prevWord, "previous")):
 				u.sequences = true
+			case lex.Is(word, "select"):
+				u.selects = true
 			case prev.Kind == '.':
+				if call {
+					u.calls(word)
+				}
+			case call && lex.Is(word, "last_insert_id"):
+				u.readsID = true
+				u.setsID = u.setsID || peek.Next().Kind != ')'
 			case call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")):
 				u.before = strings.ToUpper(word) + "()"
 			default:
+				if call && !builtIn[strings.ToLower(word)] {
+					u.calls(word)
+				}
 				u.clock = u.clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
 			}
 		}
 		prev, prevWord = t, word
 	}
+}
+
+// calls notes a call of a function that is not the server's own.
+func (u *touches) calls(name string) {
+	if u.stored == "" {
+		u.stored = unquote(name)
+	}
+}
+
+// systemVariable is the name of the system variable that a token names, or
+// begins to name, as in @@session.identity; "" for a variable of the user's.
+// s goes on behind the token.
+func systemVariable(s lex.Scanner, t lex.Token) string {
+	name, ok := strings.CutPrefix(s.Text[t.Pos:t.End], "@@")
+	switch {
+	case !ok:
+		return ""
+	case (lex.Is(name, "session") || lex.Is(name, "local")) && s.Next().Kind == '.':
+		t = s.Next()
+		return s.Text[t.Pos:t.End]
+	}
+	return name
+}
+
+// isIDVariable says whether a system variable is LAST_INSERT_ID() under another
+// name.
+func isIDVariable(name string) bool {
+	return lex.Is(name, "identity") || lex.Is(name, "last_insert_id")
 }
 
 // order says what two expressions touch whose order decides what they come to,
