@@ -46,7 +46,7 @@ func holding(tb testing.TB, k *worker.Keeper) error {
 // InUse makes a registry one that was used before: the documents of all worker ids are there, and free.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), 4*patience)
 	defer cancel()
 	if err := worker.Prepare(ctx, open, cfg); err != nil {
 		tb.Fatal(err)

@@ -1,8 +1,10 @@
 package workertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -378,7 +380,8 @@ func corrupt(k *kit) {
 	}
 }
 
-// inUse makes the registry one that was used before: all slots were given back.
+// inUse makes the registry one that was used before: all slots are there, and
+// free.
 func (k *kit) inUse(cfg worker.Config) {
 	k.Helper()
 	if k.Exclusive {
@@ -387,23 +390,14 @@ func (k *kit) inUse(cfg worker.Config) {
 		k.set(p.slots, 0, doc())
 		return
 	}
-	p := k.open(0)
-	cfg.NewRegistry = true
-	if err := p.acquire(k.within(2*patience), cfg); err != nil {
-		k.Fatalf("no worker id of a new registry: %v", err)
+	cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
+	err := worker.Prepare(k.within(2*patience), k.Open, cfg)
+	for until := time.Now().Add(2 * patience); err != nil && k.Unreliable && time.Now().Before(until); {
+		err = worker.Prepare(k.within(2*patience), k.Open, cfg)
 	}
-	made := func() bool {
-		d, _, err := p.slots.Get(k.within(5*time.Second), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
+	if err != nil {
+		k.Fatalf("slots are not made: %v", err)
 	}
-	// A registry that fails now and then is left alone for most of a lease each time.
-	for until := time.Now().Add(4 * patience); !made(); time.Sleep(50 * time.Millisecond) {
-		if time.Now().After(until) {
-			k.Fatal("some slots are never made")
-		}
-	}
-	p.keeper.Close()
-	p.Close()
 }
 
 // registry is the identity that documents of the registry carry.
