@@ -391,12 +391,14 @@ func (k *kit) inUse(cfg worker.Config) {
 		return
 	}
 	cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
-	err := worker.Prepare(k.within(2*patience), k.Open, cfg)
-	for until := time.Now().Add(2 * patience); err != nil && k.Unreliable && time.Now().Before(until); {
-		err = worker.Prepare(k.within(2*patience), k.Open, cfg)
-	}
-	if err != nil {
-		k.Fatalf("slots are not made: %v", err)
+	for ctx := k.within(4 * patience); ; time.Sleep(100 * time.Millisecond) { // an answer may be late on a busy machine
+		err := worker.Prepare(ctx, k.Open, cfg)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			k.Fatalf("slots are not made: %v", err)
+		}
 	}
 }
 
