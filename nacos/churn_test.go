@@ -74,6 +74,9 @@ func TestChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
 	first := keepFake(t, s, cfg, true)
+	if first == nil {
+		t.FailNow()
+	}
 	r := first.slots
 	eventually(t, "all slots to be made", func() bool {
 		d, _, err := r.Get(t.Context(), worker.RegistrySlot)

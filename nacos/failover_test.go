@@ -178,6 +178,7 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 // TestAnotherClusterWhereNothingIsHeld: without a slot any cluster is as good
 // as another, also the one that comes in the place of the first.
 func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
+	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 	v := taken(t, r, 3)
@@ -196,6 +197,7 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 // TestTwoClustersInOneList are refused at the start, whichever comes first, but
 // not where one of them is away or where both are new.
 func TestTwoClustersInOneList(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		b      func(b *fakenacos.Server, r *registry)
 		lag    time.Duration
