@@ -391,15 +391,7 @@ func (k *kit) inUse(cfg worker.Config) {
 		return
 	}
 	cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
-	for ctx := k.within(4 * patience); ; time.Sleep(100 * time.Millisecond) { // an answer may be late on a busy machine
-		err := worker.Prepare(ctx, k.Open, cfg)
-		if err == nil {
-			return
-		}
-		if ctx.Err() != nil {
-			k.Fatalf("slots are not made: %v", err)
-		}
-	}
+	InUse(k, k.Open, cfg)
 }
 
 // registry is the identity that documents of the registry carry.
