@@ -291,7 +291,7 @@ func (c *cluster) read(ctx context.Context, call caller, id string) (text string
 			return r.Content, true, nil
 		case api.IsCode(err, api.Missing):
 			return "", false, nil
-		case !isBusy(err) || busy == maxBusy || !sleep(ctx, busyPause):
+		case !isBusy(err) || busy == maxBusy || !api.Sleep(ctx, busyPause):
 			return "", false, err
 		}
 	}

@@ -85,7 +85,7 @@ func TestProbe(t *testing.T) {
 // it is unusable.
 func takeSlot(t *testing.T, r *registry) error {
 	ctx := within30s(t)
-	for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
+	for ; ctx.Err() == nil; api.Sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
 		_, v, err := r.Get(ctx, 3)
 		if err != nil {
 			continue
@@ -155,7 +155,7 @@ func TestPut(t *testing.T) {
 func TestUnreadableDocument(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
-	if err := r.configs.publish(t.Context(), id(r.service, 1), "edited by hand", noSum()); err != nil {
+	if err := r.configs.publish(t.Context(), api.DocumentID(r.service, 1), "edited by hand", noSum()); err != nil {
 		t.Fatal(err)
 	}
 	if _, v, err := r.Get(t.Context(), 1); err == nil || v != "" {

@@ -66,7 +66,7 @@ func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) 
 		if err == nil || err.Error() != "ConfigQueryRequest is limited" {
 			return text, text != "", err
 		}
-		if !sleep(ctx, sdkReads) {
+		if !api.Sleep(ctx, sdkReads) {
 			return "", false, err
 		}
 	}
