@@ -2,13 +2,13 @@ package nacos
 
 import (
 	"context"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -35,18 +35,16 @@ func (i *ids) issued(id int, s span) {
 // fakeKeeper is a keeper on a fake, and its source.
 type fakeKeeper struct {
 	*worker.Keeper
-	src   worker.Source
-	slots *registry
+	src worker.Source
 }
 
 // keepFake gives one that holds a worker id, or nil if none was to be had.
-func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config, first bool) *fakeKeeper {
+func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config) *fakeKeeper {
 	src, err := Open(within30s(t), fakeConfig(s))
 	if err != nil {
 		t.Error(err)
 		return nil
 	}
-	cfg.NewRegistry = first
 	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil }, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +52,7 @@ func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config, first bool) 
 	for ctx := within30s(t); ctx.Err() == nil; {
 		s, err := k.Wait(ctx)
 		if err == nil {
-			return &fakeKeeper{k, src, src.Slots.(*registry)}
+			return &fakeKeeper{k, src}
 		}
 		if s == nil {
 			t.Log(err)
@@ -73,16 +71,7 @@ func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config, first bool) 
 func TestChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
-	first := keepFake(t, s, cfg, true)
-	if first == nil {
-		t.FailNow()
-	}
-	r := first.slots
-	eventually(t, "all slots to be made", func() bool {
-		d, _, err := r.Get(t.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, ": 512")
-	})
-	first.Close()
+	workertest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, cfg)
 	s.Fault(func(f *fakenacos.Faults) {
 		*f = fakenacos.Faults{ReadLag: 30 * time.Millisecond, LoseReplies: 10, RefuseRight: 10, ServeRefused: true}
 	})
@@ -101,7 +90,7 @@ func TestChurn(t *testing.T) {
 				var last atomic.Int64
 				cfg := cfg
 				cfg.Issued = func() time.Time { return time.UnixMilli(last.Load()) }
-				k := keepFake(t, s, cfg, false)
+				k := keepFake(t, s, cfg)
 				if k == nil {
 					continue // a registry this bad may fail for a while
 				}

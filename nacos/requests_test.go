@@ -2,12 +2,12 @@ package nacos
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -39,13 +39,8 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
-	lease := worker.Config{Lease: 12 * time.Second} // renewed every 2 s
-	first := keepFake(t, s, lease, true)
-	eventually(t, "all slots to be made", func() bool {
-		d, _, err := first.slots.Get(t.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, ": 1024")
-	})
-	first.Close()
+	lease := worker.Config{Workers: 16, Lease: 12 * time.Second} // renewed every 2 s
+	workertest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, lease)
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
