@@ -68,10 +68,15 @@ var errAnotherRegistry = errors.New("it does not show the registry of worker ids
 // A server that has shown the registry before was wiped since: that is the
 // registry still, where a renewal and a newcomer's unknown history meet.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
-	if !time.Now().Before(c.heldUpTo) {
+	c.mu.Lock()
+	held := time.Now().Before(c.heldUpTo)
+	c.mu.Unlock()
+	if !held {
 		return nil
 	}
 	registry, err := registryOf(ctx, server, c.service)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case err != nil:
 		return err

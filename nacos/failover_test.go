@@ -110,6 +110,11 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			}
 			r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 			v := taken(t, r, 3)
+			spare := heldIn(r.configs.(*cluster).held)
+			spare.Free = true
+			if _, res, err := r.Put(within30s(t), 4, spare, ""); res != worker.OK { // a holder makes slots for others
+				t.Fatal(res, err)
+			}
 			a.Kill()
 			eventually(t, "a new connection", func() bool {
 				_, _, err := r.Get(t.Context(), 3)

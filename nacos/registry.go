@@ -31,8 +31,8 @@ type configs interface {
 	ready(ctx context.Context) error
 
 	// hold says that a slot is held in a registry up to a time: servers gone to
-	// until then have to show that one.
-	hold(registry string, upTo time.Time)
+	// until then have to show that one. A zero time says that it is free.
+	hold(slot int, registry string, upTo time.Time)
 }
 
 // registry is worker.Slots on the config service's compare-and-set.
@@ -99,9 +99,9 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	switch {
 	case slot == worker.RegistrySlot:
 	case d.Free:
-		r.configs.hold("", time.Time{})
+		r.configs.hold(slot, "", time.Time{})
 	default:
-		r.configs.hold(d.Registry, d.HighWater)
+		r.configs.hold(slot, d.Registry, d.HighWater)
 	}
 	return api.Version(text), worker.OK, nil
 }
