@@ -18,10 +18,12 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// TestWorkerKitOnTheFake gives each part a server of its own.
+// TestWorkerKitOnTheFake gives each part a server of its own, for two kinds of
+// server at a time: calls have half a second.
 func TestWorkerKitOnTheFake(t *testing.T) {
 	const lag = 100 * time.Millisecond
 	var wg sync.WaitGroup
+	turn := make(chan struct{}, 2)
 	for name, faults := range map[string]fakenacos.Faults{
 		"Good":        {},
 		"Stale":       {ReadLag: lag, StaleReads: 4, AllCreators: true},
@@ -31,6 +33,8 @@ func TestWorkerKitOnTheFake(t *testing.T) {
 		"All":         {RefuseRight: 10, ServeRefused: true, ReadLag: lag, StaleReads: 10, LoseReplies: 20, AllCreators: true},
 	} {
 		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
 			t.Run(name, func(t *testing.T) {
 				workertest.RunApart(t, func(t testing.TB) workertest.Fixture { return onFake(t, faults) })
 			})

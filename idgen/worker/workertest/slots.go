@@ -390,15 +390,36 @@ func (k *kit) inUse(cfg worker.Config) {
 		k.set(p.slots, 0, doc())
 		return
 	}
-	cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
-	InUse(k, k.Open, cfg)
+	if !k.Unreliable {
+		cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
+		InUse(k, k.Open, cfg)
+		return
+	}
+	// Where what is right may be refused, a slot that was made may still be unknown. One that was given back is not.
+	p := k.open(0)
+	cfg.NewRegistry = true
+	if err := p.acquire(k.within(2*patience), cfg); err != nil {
+		k.Fatalf("no worker id of a new registry: %v", err)
+	}
+	made := func() bool {
+		d, _, err := p.slots.Get(k.within(5*time.Second), worker.RegistrySlot)
+		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
+	}
+	// A registry that fails now and then is left alone for most of a lease each time.
+	for until := time.Now().Add(4 * patience); !made(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(until) {
+			k.Fatal("some slots are never made")
+		}
+	}
+	p.keeper.Close()
+	p.Close()
 }
 
-// registry is the identity that documents of the registry carry.
+// registry is the identity that documents of the registry carry, its own too once slots are made.
 func (k *kit) registry(s worker.Slots) (id string) {
 	k.Helper()
-	k.eventually("a slot of the registry", func() bool {
-		d, _, err := s.Get(k.within(5*time.Second), 0)
+	k.eventually("the registry's identity", func() bool {
+		d, _, err := s.Get(k.within(5*time.Second), worker.RegistrySlot)
 		id = d.Registry
 		return err == nil && id != ""
 	})
