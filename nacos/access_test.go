@@ -54,8 +54,10 @@ func certificate(t *testing.T) (cert, key string) {
 
 // TestAccess has servers that want a user and, over gRPC, TLS.
 func TestAccess(t *testing.T) {
+	t.Parallel()
 	for _, v := range modernServers {
 		t.Run(string(v), func(t *testing.T) {
+			t.Parallel()
 			cert, key := certificate(t)
 			s := nacostest.Start(t, v, nacostest.Options{Auth: true, Properties: []string{
 				"nacos.remote.server.rpc.tls.enableTls=true",
@@ -74,7 +76,7 @@ func TestAccess(t *testing.T) {
 				return o
 			}
 			open := func(opts worker.Options) error {
-				k, err := lease(t, spec(s), opts, worker.Config{NewRegistry: true})
+				k, err := lease(t, spec(s), opts, worker.Config{NewRegistry: true, Workers: 4})
 				if err != nil {
 					return err
 				}

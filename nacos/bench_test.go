@@ -109,8 +109,8 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Keeper {
 	b.Helper()
 	opts := worker.Options{"Service": service}
-	inUse(b, spec(s), opts)
-	return mustLease(b, spec(s), opts, worker.Config{})
+	inUse(b, spec(s), opts, 1024)
+	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
 }
 
 // wave lets n processes go and says how long each took to its worker id.

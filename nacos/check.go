@@ -68,10 +68,15 @@ var errAnotherRegistry = errors.New("it does not show the registry of worker ids
 // A server that has shown the registry before was wiped since: that is the
 // registry still, where a renewal and a newcomer's unknown history meet.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
-	if !time.Now().Before(c.heldUpTo) {
+	c.mu.Lock()
+	held := time.Now().Before(c.heldUpTo)
+	c.mu.Unlock()
+	if !held {
 		return nil
 	}
 	registry, err := registryOf(ctx, server, c.service)
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	switch {
 	case err != nil:
 		return err
@@ -85,7 +90,7 @@ func (c *cluster) checkRegistry(ctx context.Context, target string, server docum
 
 // registryOf gives the identity of a server's registry, "" if it has none yet.
 func registryOf(ctx context.Context, server documents, service string) (string, error) {
-	text, found, err := server.query(ctx, id(service, worker.RegistrySlot))
+	text, found, err := server.query(ctx, api.DocumentID(service, worker.RegistrySlot))
 	if err != nil || !found {
 		return "", err
 	}
@@ -136,7 +141,7 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 			return &api.UnusableError{Servers: c.targets[first] + " and " + c.targets[other],
 				Reason: fmt.Sprintf("they have different registries (%s, %s), so they are of two clusters; name servers of one only", registries[first], registries[other])}
 		}
-		if !sleep(ctx, 200*time.Millisecond) {
+		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return nil
 		}
 	}

@@ -33,7 +33,8 @@ type cluster struct {
 	mu       sync.Mutex
 	link     *link
 	next     int             // the target to try first
-	held     string          // the registry in which a slot is held
+	slot     int             // the slot held, or held last
+	held     string          // the registry in which it is held
 	heldUpTo time.Time       // and how long: until then new links have to show it
 	shown    map[string]bool // targets that have
 	left     time.Time       // when a link was last dropped for a server's errors
@@ -138,10 +139,14 @@ func (c *cluster) use(l *link) error {
 	return nil
 }
 
-// hold implements configs.
-func (c *cluster) hold(registry string, upTo time.Time) {
+// hold implements configs. Free slots that a holder makes for others end nothing.
+func (c *cluster) hold(slot int, registry string, upTo time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if upTo.IsZero() && slot != c.slot {
+		return
+	}
+	c.slot = slot
 	if c.held != registry {
 		clear(c.shown)
 	}
@@ -291,7 +296,7 @@ func (c *cluster) read(ctx context.Context, call caller, id string) (text string
 			return r.Content, true, nil
 		case api.IsCode(err, api.Missing):
 			return "", false, nil
-		case !isBusy(err) || busy == maxBusy || !sleep(ctx, busyPause):
+		case !isBusy(err) || busy == maxBusy || !api.Sleep(ctx, busyPause):
 			return "", false, err
 		}
 	}

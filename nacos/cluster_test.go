@@ -25,7 +25,7 @@ func (f *flock) more(when string) {
 	f.t.Helper()
 	began := time.Now()
 	k, err := worker.Keep(func(ctx context.Context) (worker.Source, error) { return Open(ctx, f.cfg) },
-		worker.Config{NewRegistry: true, Lease: 18 * time.Second})
+		worker.Config{NewRegistry: true, Workers: 64, Lease: 18 * time.Second})
 	if err != nil {
 		f.t.Fatal(err)
 	}
@@ -61,6 +61,7 @@ func (f *flock) renewed(when string) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := nacostest.StartCluster(t, mysqltest.Database(t))
 	var proxies [3]*netfault.Proxy
 	f := &flock{t: t, cfg: Config{Namespace: "leafsql"}}

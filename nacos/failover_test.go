@@ -110,6 +110,11 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			}
 			r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 			v := taken(t, r, 3)
+			spare := heldIn(r.configs.(*cluster).held)
+			spare.Free = true
+			if _, res, err := r.Put(within30s(t), 4, spare, ""); res != worker.OK { // a holder makes slots for others
+				t.Fatal(res, err)
+			}
 			a.Kill()
 			eventually(t, "a new connection", func() bool {
 				_, _, err := r.Get(t.Context(), 3)
@@ -178,6 +183,7 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 // TestAnotherClusterWhereNothingIsHeld: without a slot any cluster is as good
 // as another, also the one that comes in the place of the first.
 func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
+	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(a, b)).Slots.(*registry)
 	v := taken(t, r, 3)
@@ -196,6 +202,7 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 // TestTwoClustersInOneList are refused at the start, whichever comes first, but
 // not where one of them is away or where both are new.
 func TestTwoClustersInOneList(t *testing.T) {
+	t.Parallel()
 	for name, tt := range map[string]struct {
 		b      func(b *fakenacos.Server, r *registry)
 		lag    time.Duration

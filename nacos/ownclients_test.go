@@ -62,7 +62,7 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 	began := time.Now()
 	var k *worker.Keeper
 	eventually(t, "a worker id", func() bool { // a server refuses a request now and then
-		k, err = keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true})
+		k, err = keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true, Workers: 16})
 		return err == nil
 	})
 	t.Logf("worker id acquired in %v", time.Since(began).Round(time.Millisecond))

@@ -81,7 +81,7 @@ func (p *presence) onChange(ctx context.Context, e worker.SlotEvent) {
 // the take: where many start at once they all still need the server for their
 // worker ids.
 func (p *presence) show(ctx context.Context, in api.Instance) {
-	if !sleep(ctx, time.Second+rand.N(time.Second)) {
+	if !api.Sleep(ctx, time.Second+rand.N(time.Second)) {
 		return
 	}
 	warned := false
@@ -96,7 +96,7 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 			p.log.Warn("leafsql: Nacos does not list this process as the holder of its worker id yet; ids are not affected",
 				"worker", in.Metadata[metaWorker], "err", err)
 		}
-		if !sleep(ctx, pause) {
+		if !api.Sleep(ctx, pause) {
 			return
 		}
 	}
@@ -142,7 +142,7 @@ func (p *presence) tidy(ctx context.Context, in api.Instance) {
 				break
 			}
 		}
-		if !sleep(ctx, tidyEvery/2+rand.N(tidyEvery)) {
+		if !api.Sleep(ctx, tidyEvery/2+rand.N(tidyEvery)) {
 			return
 		}
 	}

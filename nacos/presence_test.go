@@ -15,6 +15,7 @@ import (
 const fakeService = "public/DEFAULT_GROUP@@leafsql"
 
 func TestPresence(t *testing.T) {
+	t.Parallel()
 	for name, faults := range map[string]fakenacos.Faults{
 		"at once":   {},
 		"seen late": {ListLag: 500 * time.Millisecond},
@@ -82,6 +83,7 @@ func TestDefaultPort(t *testing.T) {
 // TestLoserLeavesTheWinnersEntry has two processes at one address, of which the
 // second takes the worker id that the first lost while it was paused.
 func TestLoserLeavesTheWinnersEntry(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	process := func(nonce string) (show, remove func()) {
 		p := at(t, s, Instance{IP: "10.0.0.1"})
@@ -105,6 +107,7 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 // TestTidy removes the entries of the dead that follow a holder's own in the
 // ring of worker ids, up to the next one that is alive, and nothing else.
 func TestTidy(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	p := at(t, s, Instance{IP: "10.0.0.1", Port: 80})
 	entry := func(id int, nonce string, d worker.Doc) {

@@ -2,7 +2,10 @@ package nacos
 
 import (
 	"bufio"
+	"cmp"
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -10,21 +13,27 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // TestMain is also the process that a test starts many of.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv("NACOS_LEASE"); spec != "" {
-		holdLease(spec)
+		if err := errors.Join(holdLease(spec), goleak.Find()); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
 		return
 	}
+	flag.Set("test.parallel", "8") // most of the time goes by waiting
 	os.Exit(m.Run())
 }
 
 // holdLease takes a worker id when the barrier opens, prints it and the time,
 // and keeps it until standard input ends.
-func holdLease(spec string) {
+func holdLease(spec string) error {
 	if os.Getenv("NACOS_BARRIER") != "" {
 		fmt.Println("running")
 		io.Copy(io.Discard, os.NewFile(3, "barrier"))
@@ -32,34 +41,32 @@ func holdLease(spec string) {
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	open, err := worker.Lookup(spec, worker.Options{"Service": os.Getenv("NACOS_SERVICE")})
-	var k *worker.Keeper
-	if err == nil {
-		k, err = worker.Keep(open, worker.Config{NewRegistry: os.Getenv("NACOS_IN_USE") == ""})
-	}
 	if err != nil {
-		fmt.Println("error:", err)
-		os.Exit(1)
+		return err
 	}
+	k, err := worker.Keep(open, worker.Config{NewRegistry: os.Getenv("NACOS_IN_USE") == ""})
+	if err != nil {
+		return err
+	}
+	defer k.Close()
 	s, err := k.Wait(ctx)
 	for ; err != nil && s != nil && ctx.Err() == nil; s, err = k.Wait(ctx) {
 		fmt.Fprintln(os.Stderr, err)
 		<-s.Changed()
 	}
-	at := time.Now().UnixNano()
 	if err != nil {
-		fmt.Println("error:", err)
-		os.Exit(1)
+		return err
 	}
-	fmt.Println("worker", s.Worker, at)
+	fmt.Println("worker", s.Worker, time.Now().UnixNano())
 	io.Copy(io.Discard, os.Stdin)
 	if now := k.Status(); !now.Since.Equal(s.Since) {
-		fmt.Printf("error: %+v\n", now)
-		os.Exit(1)
+		return fmt.Errorf("%+v", now)
 	}
-	k.Close()
+	return nil
 }
 
-// holder is a process that holds a worker id.
+// holder is a process that holds a worker id, at home and at work in a folder
+// of its own.
 type holder struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -78,8 +85,13 @@ func startWaiting(tb testing.TB, spec, service string, barrier *os.File) *holder
 
 func startProcess(tb testing.TB, barrier *os.File, env ...string) *holder {
 	tb.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), env...)
+	exe, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Dir = tb.TempDir()
+	cmd.Env = append(append(os.Environ(), env...), "HOME="+cmd.Dir)
 	cmd.Stderr = os.Stderr
 	if barrier != nil {
 		cmd.ExtraFiles = []*os.File{barrier}
@@ -127,10 +139,19 @@ func (h *holder) workerAt() (id int, at time.Time, err error) {
 	return id, time.Unix(0, ns), nil
 }
 
-// leave has the process give its worker id back.
+// leave has the process give its worker id back and end. Neither a goroutine
+// nor a file is left of it.
 func (h *holder) leave() error {
 	h.stdin.Close()
-	return h.cmd.Wait()
+	said, err := io.ReadAll(h.out)
+	if err := cmp.Or(err, h.cmd.Wait()); err != nil {
+		return fmt.Errorf("%w: %s", err, said)
+	}
+	files, err := os.ReadDir(h.cmd.Dir)
+	if len(files) > 0 {
+		return fmt.Errorf("the process left %v", files)
+	}
+	return err
 }
 
 func (h *holder) kill9() {

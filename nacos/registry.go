@@ -3,13 +3,9 @@ package nacos
 import (
 	"cmp"
 	"context"
-	"crypto/md5"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -35,8 +31,8 @@ type configs interface {
 	ready(ctx context.Context) error
 
 	// hold says that a slot is held in a registry up to a time: servers gone to
-	// until then have to show that one.
-	hold(registry string, upTo time.Time)
+	// until then have to show that one. A zero time says that it is free.
+	hold(slot int, registry string, upTo time.Time)
 }
 
 // registry is worker.Slots on the config service's compare-and-set.
@@ -56,23 +52,9 @@ type written struct {
 	last   time.Time
 }
 
-// id is the name of a slot's document.
-func id(service string, slot int) string {
-	if slot == worker.RegistrySlot {
-		return service + ".registry"
-	}
-	return service + ".worker." + strconv.Itoa(slot)
-}
-
-// sum is a document's version.
-func sum(text string) string {
-	h := md5.Sum([]byte(text))
-	return hex.EncodeToString(h[:])
-}
-
 // noSum is the md5 of no text that anybody writes. It is never blank: a blank
 // one would overwrite whatever is there.
-func noSum() string { return sum(rand.Text()) }
+func noSum() string { return string(api.Version(rand.Text())) }
 
 // visible is how long a write may take until reads show it; 1.2 s has been
 // seen.
@@ -87,7 +69,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 		w, wrote := r.written[slot]
 		r.mu.Unlock()
 		stale := wrote && time.Since(w.last) < visible && slices.Contains(w.before, v)
-		if err != nil || !stale || !sleep(ctx, 20*time.Millisecond) {
+		if err != nil || !stale || !api.Sleep(ctx, 20*time.Millisecond) {
 			return d, v, err
 		}
 	}
@@ -97,15 +79,7 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	if err := r.configs.ready(ctx); err != nil {
 		return worker.Doc{}, "", err
 	}
-	text, found, err := r.configs.query(ctx, id(r.service, slot))
-	if err != nil || !found {
-		return worker.Doc{}, "", err
-	}
-	d, err := worker.ParseDoc(text)
-	if err != nil {
-		return worker.Doc{}, "", fmt.Errorf("config %s: %w", id(r.service, slot), err)
-	}
-	return d, worker.Version(sum(text)), nil
+	return api.Slot(api.DocumentID(r.service, slot), func(id string) (string, bool, error) { return r.configs.query(ctx, id) })
 }
 
 // Put implements worker.Slots. On a missing document servers take any md5.
@@ -113,23 +87,23 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	if err := r.configs.ready(ctx); err != nil {
 		return "", worker.Refused, err
 	}
-	text := d.Encode()
-	res, err := outcome(r.configs.publish(ctx, id(r.service, slot), text, cmp.Or(string(expected), noSum())))
+	id, text := api.DocumentID(r.service, slot), d.Encode()
+	res, err := outcome(r.configs.publish(ctx, id, text, cmp.Or(string(expected), noSum())))
 	if res != worker.OK {
 		return "", res, err
 	}
 	r.wrote(slot, expected)
-	if err := r.prove(ctx, id(r.service, slot), text, expected); err != nil {
+	if err := r.prove(ctx, id, text, expected); err != nil {
 		return "", worker.Unknown, err
 	}
 	switch {
 	case slot == worker.RegistrySlot:
 	case d.Free:
-		r.configs.hold("", time.Time{})
+		r.configs.hold(slot, "", time.Time{})
 	default:
-		r.configs.hold(d.Registry, d.HighWater)
+		r.configs.hold(slot, d.Registry, d.HighWater)
 	}
-	return worker.Version(sum(text)), worker.OK, nil
+	return api.Version(text), worker.OK, nil
 }
 
 // wrote remembers what a write has replaced, and a few from before that.
@@ -155,16 +129,4 @@ func outcome(err error) (worker.Result, error) {
 		return worker.Refused, err
 	}
 	return worker.Unknown, err
-}
-
-// sleep reports whether it slept for so long; it ends early with ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -2,12 +2,12 @@ package nacos
 
 import (
 	"context"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -39,13 +39,8 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
-	lease := worker.Config{Lease: 6 * time.Second} // renewed every second
-	first := keepFake(t, s, lease, true)
-	eventually(t, "all slots to be made", func() bool {
-		d, _, err := first.slots.Get(t.Context(), worker.RegistrySlot)
-		return err == nil && strings.HasSuffix(d.Owner, ": 1024")
-	})
-	first.Close()
+	lease := worker.Config{Workers: 16, Lease: 12 * time.Second} // renewed every 2 s
+	workertest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, lease)
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +62,7 @@ func TestRequests(t *testing.T) {
 		t.Errorf("a worker id took %d reads, %d writes, %d of names", r, w, n)
 	}
 	began := time.Now()
-	eventually(t, "10 renewals", func() bool { return writes() >= 3+10 })
+	eventually(t, "5 renewals", func() bool { return writes() >= 3+5 })
 	if held := time.Since(began); held < 9*time.Second {
 		t.Errorf("%d writes in %v", writes()-3, held)
 	}

@@ -52,7 +52,7 @@ func (s *sdkConfig) ready(ctx context.Context) error {
 }
 
 // hold implements configs: to which server the client goes can't be seen.
-func (s *sdkConfig) hold(string, time.Time) {}
+func (s *sdkConfig) hold(int, string, time.Time) {}
 
 // sdkReads is how far apart reads of one document are kept: the SDK refuses
 // more than five a second.
@@ -66,7 +66,7 @@ func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) 
 		if err == nil || err.Error() != "ConfigQueryRequest is limited" {
 			return text, text != "", err
 		}
-		if !sleep(ctx, sdkReads) {
+		if !api.Sleep(ctx, sdkReads) {
 			return "", false, err
 		}
 	}

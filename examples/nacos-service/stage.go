@@ -41,10 +41,10 @@ func (s *stage) build(ctx context.Context) (err error) {
 		return err
 	}
 	err = s.scr.during("Starting Nacos (the first time also fetches it with Maven)", func() string { return "" }, func() (err error) {
-		s.nacos, err = nacostest.Launch(nacostest.V3, nacostest.Options{})
+		s.nacos, err = nacostest.Launch(ctx, nacostest.V3, nacostest.Options{})
 		return err
 	})
-	if err = errors.Join(err, ctx.Err()); err != nil {
+	if err != nil {
 		return err
 	}
 	s.console = console{s.nacos.Addr()}

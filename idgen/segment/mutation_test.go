@@ -112,7 +112,7 @@ func (m mutation) build(t *testing.T) (binary string) {
 		}
 	}
 	binary = filepath.Join(dir, "segment.test")
-	if out, err := exec.Command("go", "test", "-c", "-o", binary, "-overlay="+filepath.Join(dir, "overlay.json"), ".").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", binary, "-overlay="+filepath.Join(dir, "overlay.json"), ".").CombinedOutput(); err != nil {
 		t.Fatalf("compiling: %v\n%s", err, out)
 	}
 	return binary

@@ -193,7 +193,7 @@ func (f *fake) write(slot int, d Doc) {
 func (f *fake) wipe() {
 	f.memory.mu.Lock()
 	defer f.memory.mu.Unlock()
-	f.memory.slots = nil
+	f.memory.texts = nil
 }
 
 // keep makes a keeper, which is closed at the end of the test.

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strconv"
@@ -10,9 +11,25 @@ import (
 )
 
 func init() {
-	Register("static", openStatic)
-	Register("env", openEnv)
-	Register("ordinal", openOrdinal)
+	register("static", static)
+	register("env", env)
+	register("ordinal", ordinal)
+}
+
+// register makes a source of a fixed worker id known, of which an address says
+// what number it is.
+func register(name string, number func(address string) (int, error)) {
+	Register(name, func(_ context.Context, address string, opts Options) (Source, error) {
+		err := opts.Only()
+		if err != nil {
+			return Source{}, err
+		}
+		n, err := number(address)
+		if err != nil {
+			return Source{}, fmt.Errorf("leafsql: worker source %s(%s): %w", name, address, err)
+		}
+		return Fixed(n), nil
+	})
 }
 
 // Fixed is the source of one worker id that somebody else takes care to give
@@ -23,58 +40,44 @@ func Fixed(worker int) Source {
 	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
 }
 
-func openStatic(_ context.Context, address string, opts Options) (Source, error) {
-	if err := opts.Only(); err != nil {
-		return Source{}, err
-	}
+func static(address string) (int, error) {
 	n, err := strconv.Atoi(address)
 	if err != nil || n < 0 {
-		return Source{}, fmt.Errorf("leafsql: worker source static(%s): not a worker id; write for example static(7)", address)
+		return 0, errors.New("not a worker id; write for example static(7)")
 	}
-	return Fixed(n), nil
+	return n, nil
 }
 
-func openEnv(_ context.Context, address string, opts Options) (Source, error) {
-	if err := opts.Only(); err != nil {
-		return Source{}, err
-	}
-	text, ok := os.LookupEnv(address)
+func env(variable string) (int, error) {
+	text, ok := os.LookupEnv(variable)
 	if !ok {
-		return Source{}, fmt.Errorf("leafsql: worker source env(%s): the environment variable is not set; set it to a worker id of this process's own", address)
+		return 0, errors.New("the environment variable is not set; set it to a worker id of this process's own")
 	}
 	n, err := strconv.Atoi(strings.TrimSpace(text))
 	if err != nil || n < 0 {
-		return Source{}, fmt.Errorf("leafsql: worker source env(%s): its value is not a worker id; set it to a number from 0", address)
+		return 0, errors.New("its value is not a worker id; set it to a number from 0")
 	}
-	return Fixed(n), nil
+	return n, nil
 }
 
-func openOrdinal(_ context.Context, address string, opts Options) (Source, error) {
-	if err := opts.Only(); err != nil {
-		return Source{}, err
-	}
+func ordinal(address string) (int, error) {
 	if address != "" {
-		return Source{}, fmt.Errorf("leafsql: worker source ordinal(%s): takes nothing between the parentheses; write ordinal()", address)
+		return 0, errors.New("takes nothing between the parentheses; write ordinal()")
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return Source{}, fmt.Errorf("leafsql: worker source ordinal(): host name: %w; use static(N) or env(VAR)", err)
+		return 0, fmt.Errorf("host name: %w; use static(N) or env(VAR)", err)
 	}
-	n, err := ordinal(host)
-	if err != nil {
-		return Source{}, err
-	}
-	return Fixed(n), nil
+	return numberOf(host)
 }
 
-// ordinal is the number at the end of a host's name, as a StatefulSet gives
+// numberOf is the number at the end of a host's name, as a StatefulSet gives
 // it: shop-3.shop.default.svc is 3.
-func ordinal(host string) (int, error) {
+func numberOf(host string) (int, error) {
 	name, _, _ := strings.Cut(host, ".")
-	digits := name[len(strings.TrimRight(name, "0123456789")):]
-	n, err := strconv.Atoi(digits)
+	n, err := strconv.Atoi(name[len(strings.TrimRight(name, "0123456789")):])
 	if err != nil {
-		return 0, fmt.Errorf("leafsql: worker source ordinal(): host name %q does not end in a number; use static(N) or env(VAR)", host)
+		return 0, fmt.Errorf("host name %q does not end in a number; use static(N) or env(VAR)", host)
 	}
 	return n, nil
 }
@@ -112,12 +115,7 @@ var claimed sync.Map
 // local state has, so that its ids go on above those of an earlier pool.
 type memory struct {
 	mu    sync.Mutex
-	slots map[int]remembered
-}
-
-type remembered struct {
-	doc Doc
-	ver int
+	texts map[int]string
 }
 
 var inProcess memory
@@ -125,28 +123,23 @@ var inProcess memory
 func (m *memory) Get(_ context.Context, slot int) (Doc, Version, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.slots[slot]
-	return s.doc, s.version(), nil
+	text, found := m.texts[slot]
+	if !found {
+		return Doc{}, "", nil
+	}
+	d, err := ParseDoc(text)
+	return d, Version(text), err
 }
 
 func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	s := m.slots[slot]
-	if s.version() != expected {
+	if Version(m.texts[slot]) != expected {
 		return "", Refused, nil
 	}
-	if m.slots == nil {
-		m.slots = make(map[int]remembered)
+	if m.texts == nil {
+		m.texts = make(map[int]string)
 	}
-	s = remembered{d, s.ver + 1}
-	m.slots[slot] = s
-	return s.version(), OK, nil
-}
-
-func (s remembered) version() Version {
-	if s.ver == 0 {
-		return ""
-	}
-	return Version(strconv.Itoa(s.ver))
+	m.texts[slot] = d.Encode()
+	return Version(m.texts[slot]), OK, nil
 }

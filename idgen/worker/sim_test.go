@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,7 @@ var (
 // hunt plays schedules on all cores and gives the seeds that found a
 // duplicate, in order; it stops early at the limit.
 func hunt(f faults, first uint64, n, limit int) []uint64 {
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // there is next to nothing that stays
 	var (
 		mu    sync.Mutex
 		found []uint64

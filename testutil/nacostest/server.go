@@ -84,7 +84,7 @@ const bootTime = 3 * time.Minute
 // failed by then the end of the server's output is logged.
 func Start(tb testing.TB, v Version, opts Options) *Server {
 	tb.Helper()
-	s, err := LaunchContext(tb.Context(), v, opts)
+	s, err := Launch(tb.Context(), v, opts)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -102,15 +102,10 @@ func (s *Server) finish(tb testing.TB) {
 	}
 }
 
-// Launch is LaunchContext for those who have all the time.
-func Launch(v Version, opts Options) (*Server, error) {
-	return LaunchContext(context.Background(), v, opts)
-}
-
-// LaunchContext starts a server outside of a test. The caller stops it. If ctx
+// Launch starts a server outside of a test. The caller stops it. If ctx
 // ends before the server is ready nothing of it is left; afterwards ctx does
 // not matter any more.
-func LaunchContext(ctx context.Context, v Version, opts Options) (*Server, error) {
+func Launch(ctx context.Context, v Version, opts Options) (*Server, error) {
 	s, err := prepare(ctx, v, opts)
 	if err != nil {
 		return nil, err

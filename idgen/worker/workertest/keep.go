@@ -43,13 +43,20 @@ func holding(tb testing.TB, k *worker.Keeper) error {
 	}
 }
 
-// InUse makes a registry one that was used before: the documents of all worker ids are there, and free.
+// InUse makes a registry one that was used before: the documents of all worker ids are there, and free. On a busy machine an
+// answer may be late.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	tb.Helper()
-	ctx, cancel := context.WithTimeout(tb.Context(), patience)
+	ctx, cancel := context.WithTimeout(tb.Context(), 4*patience)
 	defer cancel()
-	if err := worker.Prepare(ctx, open, cfg); err != nil {
-		tb.Fatal(err)
+	for ; ; time.Sleep(100 * time.Millisecond) {
+		err := worker.Prepare(ctx, open, cfg)
+		if err == nil {
+			return
+		}
+		if ctx.Err() != nil {
+			tb.Fatalf("slots are not made: %v", err)
+		}
 	}
 }
 

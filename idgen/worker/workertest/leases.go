@@ -53,13 +53,14 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 			continue
 		}
 		p.burst()
-		if k.Unreliable && !p.holds() {
+		now := p.keeper.Status() // it may have lost its first worker id by now
+		if k.Unreliable && now.Phase != worker.Holding {
 			continue // it waited for the others longer than it could be kept
 		}
-		if seen[p.worker] {
-			k.Errorf("worker id %d given twice", p.worker)
+		if seen[now.Worker] {
+			k.Errorf("worker id %d given twice", now.Worker)
 		}
-		seen[p.worker] = true
+		seen[now.Worker] = true
 	}
 }
 

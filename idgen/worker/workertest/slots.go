@@ -1,8 +1,10 @@
 package workertest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -378,7 +380,8 @@ func corrupt(k *kit) {
 	}
 }
 
-// inUse makes the registry one that was used before: all slots were given back.
+// inUse makes the registry one that was used before: all slots are there, and
+// free.
 func (k *kit) inUse(cfg worker.Config) {
 	k.Helper()
 	if k.Exclusive {
@@ -387,6 +390,12 @@ func (k *kit) inUse(cfg worker.Config) {
 		k.set(p.slots, 0, doc())
 		return
 	}
+	if !k.Unreliable {
+		cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
+		InUse(k, k.Open, cfg)
+		return
+	}
+	// Where what is right may be refused, a slot that was made may still be unknown. One that was given back is not.
 	p := k.open(0)
 	cfg.NewRegistry = true
 	if err := p.acquire(k.within(2*patience), cfg); err != nil {
@@ -406,11 +415,11 @@ func (k *kit) inUse(cfg worker.Config) {
 	p.Close()
 }
 
-// registry is the identity that documents of the registry carry.
+// registry is the identity that documents of the registry carry, its own too once slots are made.
 func (k *kit) registry(s worker.Slots) (id string) {
 	k.Helper()
-	k.eventually("a slot of the registry", func() bool {
-		d, _, err := s.Get(k.within(5*time.Second), 0)
+	k.eventually("the registry's identity", func() bool {
+		d, _, err := s.Get(k.within(5*time.Second), worker.RegistrySlot)
 		id = d.Registry
 		return err == nil && id != ""
 	})

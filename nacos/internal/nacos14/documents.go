@@ -3,8 +3,6 @@ package nacos14
 import (
 	"cmp"
 	"context"
-	"crypto/md5"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -38,21 +36,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 }
 
 func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
-	text, found, err := r.query(ctx, r.HTTP.Servers()[0], r.id(slot))
-	if err != nil || !found {
-		return worker.Doc{}, "", err
-	}
-	d, err := worker.ParseDoc(text)
-	if err != nil {
-		return worker.Doc{}, "", fmt.Errorf("config %s: %w", r.id(slot), err)
-	}
-	return d, version(text), nil
-}
-
-// version is the md5 of a document's text.
-func version(text string) worker.Version {
-	h := md5.Sum([]byte(text))
-	return worker.Version(hex.EncodeToString(h[:]))
+	return api.Slot(r.id(slot), func(id string) (string, bool, error) { return r.query(ctx, r.HTTP.Servers()[0], id) })
 }
 
 // Put implements worker.Slots as well as it can without compare-and-set: the
@@ -87,14 +71,14 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			// would be to have this text, if it stands there, taken for a lease.
 			return "", worker.Refused, cmp.Or(err, errTooLate)
 		}
-		if !sleep(ctx, wait) {
+		if !api.Sleep(ctx, wait) {
 			return "", worker.Unknown, context.Cause(ctx)
 		}
 	}
 	if err != nil {
 		return "", worker.Unknown, err
 	}
-	return r.confirm(ctx, slot, version(text), expected)
+	return r.confirm(ctx, slot, api.Version(text), expected)
 }
 
 // changeTime is how long a document that changes hands is left alone. Nobody
@@ -108,13 +92,13 @@ func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Versi
 	for _, base := range r.HTTP.Servers() {
 		for {
 			now, found, err := r.query(ctx, base, r.id(slot))
-			switch seen := version(now); {
+			switch seen := api.Version(now); {
 			case err != nil:
 				return "", worker.Unknown, err
 			case found && seen != ver && seen != over:
 				return "", worker.Refused, nil
 			case !found || seen != ver:
-				if !sleep(ctx, 50*time.Millisecond) {
+				if !api.Sleep(ctx, 50*time.Millisecond) {
 					return "", worker.Unknown, context.Cause(ctx)
 				}
 				continue
@@ -135,12 +119,7 @@ func (r *registry) owns(ctx context.Context, slot int) error {
 	return r.check(ctx)
 }
 
-func (r *registry) id(slot int) string {
-	if slot == worker.RegistrySlot {
-		return r.Service + ".registry"
-	}
-	return r.Service + ".worker." + strconv.Itoa(slot)
-}
+func (r *registry) id(slot int) string { return api.DocumentID(r.Service, slot) }
 
 // query reads a config document from one server.
 func (r *registry) query(ctx context.Context, base, id string) (text string, found bool, err error) {

@@ -122,7 +122,7 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 		// The others that got the same id do the same: go apart.
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
 		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
-		if !sleep(ctx, pause) {
+		if !api.Sleep(ctx, pause) {
 			return 0, fmt.Errorf("%s: %w", why, context.Cause(ctx))
 		}
 	}
@@ -188,7 +188,7 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 		if err := r.register(ctx, r.in); err != nil {
 			return 0, "", err
 		}
-		if !sleep(ctx, r.settle) {
+		if !api.Sleep(ctx, r.settle) {
 			return 0, "", context.Cause(ctx)
 		}
 		var found bool
@@ -203,7 +203,7 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 				break
 			}
 			id = now
-			if !sleep(ctx, r.settle/5) {
+			if !api.Sleep(ctx, r.settle/5) {
 				return 0, "", context.Cause(ctx)
 			}
 		}
@@ -358,16 +358,4 @@ func (r *registry) close() error {
 	r.leave(ctx, unsettled)
 	r.HTTP.Close()
 	return nil
-}
-
-// sleep reports whether it slept for so long; it ends early with ctx.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

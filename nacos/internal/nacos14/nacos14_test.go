@@ -73,6 +73,7 @@ func untilUnique(t *testing.T) context.Context {
 // TestRegistrations has many register at once with a server that gives
 // one id to several, and loses some.
 func TestRegistrations(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 4, 20*time.Millisecond })
 	var (
@@ -105,6 +106,7 @@ func TestRegistrations(t *testing.T) {
 // somebody holds who is not in the list, such as this process, whose
 // registration was lost while it took the slot.
 func TestOccupied(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a, b := quick(t, s), quick(t, s)
 	held := worker.Doc{Nonce: "n", HighWater: time.Now().Add(time.Minute)}
@@ -128,6 +130,7 @@ func TestOccupied(t *testing.T) {
 // TestRegisteredLate gives one the instance id of another, which was
 // verified between the one's decision to register and its registration.
 func TestRegisteredLate(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID = 1 })
 	a, b := quick(t, s), quick(t, s)
@@ -145,6 +148,7 @@ func TestRegisteredLate(t *testing.T) {
 
 // TestDocuments has two that hold one id meet at the document.
 func TestDocuments(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a, b := quick(t, s), quick(t, s)
 	slot, err := named(within30s(t), a)
@@ -199,6 +203,7 @@ func TestDocuments(t *testing.T) {
 // TestBuriesTheDead has the id of a process that is long gone given
 // again, but not that of one that may be there.
 func TestBuriesTheDead(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	old := quick(t, s)
 	register := func(ip string, slot int, hw time.Time) {
@@ -226,6 +231,7 @@ func TestBuriesTheDead(t *testing.T) {
 }
 
 func TestCredentials(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
 	for user, password := range map[string]string{"": "", "u": "wrong"} {
@@ -256,6 +262,7 @@ func TestCredentials(t *testing.T) {
 }
 
 func TestVersions(t *testing.T) {
+	t.Parallel()
 	for version, want := range map[string]bool{"1.4.0": true, "1.4.1": false, "1.4.8": false, "1.1.4": true, "": true} {
 		if got := older(version); got != want {
 			t.Errorf("%q is older than 1.4.1: %v", version, got)

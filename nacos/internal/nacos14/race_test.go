@@ -23,6 +23,7 @@ import (
 // earlier, only later it shows, and takes the document. The loser leaves and
 // finds another worker id.
 func TestLateTie(t *testing.T) {
+	t.Parallel()
 	for name, when := range map[string]func(*worker.Source, func()){
 		"before the document is read": func(src *worker.Source, rival func()) {
 			last := src.Last
@@ -91,6 +92,7 @@ func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected 
 // TestRace starts 16 at once whose registrations arrive late, so that
 // ids are verified before all who have them show.
 func TestRace(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 8, 20*time.Millisecond })
 	var (
@@ -117,6 +119,7 @@ func TestRace(t *testing.T) {
 // TestWrittenLate has one of two that take a slot write so long after it
 // has compared that the other has looked already.
 func TestWrittenLate(t *testing.T) {
+	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a := quick(t, s)
 	b := quickAt(t, slowed(t, s, "/cs/configs", func() time.Duration { return changeTime + 500*time.Millisecond }))

@@ -1,0 +1,51 @@
+package api
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+)
+
+// DocumentID is the name of a slot's config document.
+func DocumentID(service string, slot int) string {
+	if slot == worker.RegistrySlot {
+		return service + ".registry"
+	}
+	return service + ".worker." + strconv.Itoa(slot)
+}
+
+// Version is the md5 of a document's text.
+func Version(text string) worker.Version {
+	h := md5.Sum([]byte(text))
+	return worker.Version(hex.EncodeToString(h[:]))
+}
+
+// Slot reads a slot as worker.Slots gives it. query gives a document's text.
+func Slot(id string, query func(id string) (text string, found bool, err error)) (worker.Doc, worker.Version, error) {
+	text, found, err := query(id)
+	if err != nil || !found {
+		return worker.Doc{}, "", err
+	}
+	d, err := worker.ParseDoc(text)
+	if err != nil {
+		return worker.Doc{}, "", fmt.Errorf("config %s: %w", id, err)
+	}
+	return d, Version(text), nil
+}
+
+// Sleep reports whether it slept for so long; it ends early with ctx.
+func Sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
