@@ -261,23 +261,31 @@ func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) er
 			return r.err
 		}
 	}
-	if !r.doc.Free || !unknown(r.doc, id) {
-		return nil
+	for range 3 { // a put is refused where another process was there at the same time, and by some registries without a reason
+		if !r.doc.Free || !unknown(r.doc, id) {
+			return nil
+		}
+		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
+		if fresh {
+			d.HighWater = e.now()
+		}
+		if r.doc.unused() {
+			d.Nonce = spareNonce
+		} else {
+			d.HighWater = latest(d.HighWater, r.doc.HighWater) // mutation: prepared again
+		}
+		_, res, err := e.put(ctx, r.slot, d, r.ver)
+		switch res {
+		case OK:
+			return nil
+		case Unknown:
+			return err
+		}
+		if r = e.get(ctx, r.slot); r.err != nil {
+			return r.err
+		}
 	}
-	d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
-	if fresh {
-		d.HighWater = e.now()
-	}
-	if r.doc.unused() {
-		d.Nonce = spareNonce
-	} else {
-		d.HighWater = latest(d.HighWater, r.doc.HighWater) // mutation: prepared again
-	}
-	_, res, err := e.put(ctx, r.slot, d, r.ver)
-	if res == Unknown {
-		return err
-	}
-	return nil
+	return errContended
 }
 
 // create writes the document of unknown history into a missing slot. Whether

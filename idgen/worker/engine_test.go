@@ -219,6 +219,21 @@ func (a answering) Put(context.Context, int, Doc, Version) (Version, Result, err
 }
 
 // A prepared registry keeps nobody waiting, under its own terms.
+func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{faults: fakeFaults{deny: 3}}
+		cfg := Config{Workers: 100, Layout: "l", Logger: quiet()}
+		if err := Prepare(t.Context(), func(context.Context) (Source, error) { return f.source(), nil }, cfg); err != nil {
+			t.Fatal(err)
+		}
+		for slot := range cfg.Workers {
+			if d := f.doc(slot); unknown(d, f.doc(RegistrySlot).Registry) {
+				t.Errorf("slot %d is of unknown history: %+v", slot, d)
+			}
+		}
+	})
+}
+
 func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
