@@ -415,13 +415,17 @@ func (k *kit) inUse(cfg worker.Config) {
 	p.Close()
 }
 
-// registry is the identity that documents of the registry carry, its own too once slots are made.
+// registry is the identity that documents of the registry carry. Where a registry shows what it refused, its own may lack it.
 func (k *kit) registry(s worker.Slots) (id string) {
 	k.Helper()
 	k.eventually("the registry's identity", func() bool {
-		d, _, err := s.Get(k.within(5*time.Second), worker.RegistrySlot)
-		id = d.Registry
-		return err == nil && id != ""
+		for _, slot := range []int{0, worker.RegistrySlot} {
+			if d, _, err := s.Get(k.within(5*time.Second), slot); err == nil && d.Registry != "" {
+				id = d.Registry
+				return true
+			}
+		}
+		return false
 	})
 	return id
 }
