@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -39,7 +40,10 @@ type conn struct {
 // session is how long servers remember a client that they don't hear of. Nothing depends on it.
 const session = 10 * time.Second
 
-var errClosed = errors.New("leafsql: the ZooKeeper source of worker ids was closed")
+var (
+	errClosed      = errors.New("leafsql: the ZooKeeper source of worker ids was closed")
+	errInterrupted = errors.New("the connection was interrupted")
+)
 
 // connection gives one that has a session.
 func (s *servers) connection(ctx context.Context) (*conn, error) {
@@ -76,6 +80,7 @@ func (s *servers) current() (*conn, error) {
 			had = true
 			go func() { <-ready; s.login(c) }()
 		case e.State == zk.StateDisconnected && had:
+			r.over.Store(true)
 			go func() { <-ready; c.end() }()
 		}
 	}))
@@ -100,6 +105,7 @@ func (s *servers) current() (*conn, error) {
 type rotation struct {
 	servers []string
 	tried   int
+	over    atomic.Bool // the connection was interrupted: the client, which comes back by itself, must not
 }
 
 // short is how many rounds are made with little patience.
@@ -124,7 +130,11 @@ func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, err
 	if r.round() < short {
 		patience = 300 * time.Millisecond
 	}
-	c, err := net.DialTimeout(network, address, patience)
+	var c net.Conn
+	err := errInterrupted
+	if !r.over.Load() {
+		c, err = net.DialTimeout(network, address, patience)
+	}
 	if err != nil && r.round() < short {
 		time.Sleep(20 * time.Millisecond) // it was refused at once
 	}
