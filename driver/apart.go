@@ -8,15 +8,15 @@ import (
 )
 
 // runStaged runs a staged statement, once more where its table has changed.
-func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
 	if err = c.taken(ctx, st, text); err != nil {
 		return ran, err
 	}
-	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+	ran, err = c.stage(ctx, st.staged(), args, prepared, send)
 	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
 		st = again
-		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+		ran, err = c.stage(ctx, st.staged(), args, prepared, send)
 		c.after(st, err)
 	}
 	if err != nil {

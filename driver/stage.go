@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +43,10 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// copier sends the copy. Of rows that answer it tells how many there were.
-type copier func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
+// A textSender executes or queries one of the texts that a statement runs as,
+// as the application ran the statement. Of rows that answer it tells how many
+// there were.
+type textSender func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
 
 // staged is what a staging came to.
 type staged struct {
@@ -59,7 +62,7 @@ func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared 
 }
 
 // stage runs a staged statement.
-func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if err = s.begin(ctx); err != nil {
@@ -79,7 +82,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 		ran.block, highest, err = s.number(ctx, ran.rows)
 	}
 	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // the stage's own counter is there now
-		err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
+		err = s.exec(ctx, "SET "+idBefore)
 	}
 	// Without a row as well: the target may have an error for a select's none,
 	// and RETURNING its columns.
@@ -87,7 +90,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
 		var answer driver.Result
-		if answer, err = copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
+		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
 			ran.id = s.lastID(&ran, answer)
 			err = s.t.skip(ctx, c.innerConn, highest)
 		}
@@ -105,9 +108,6 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	}
 	return ran, s.end(ctx, idBefore)
 }
-
-// idBefore is the assignment that puts LAST_INSERT_ID() back.
-const idBefore = "last_insert_id = @leafsql_l"
 
 // lastID is the LastInsertId of what was copied.
 func (s *staging) lastID(ran *staged, answer driver.Result) int64 {
@@ -287,19 +287,18 @@ func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, highe
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *staging) look(ctx context.Context) (lacking int, highest int64, err error) {
-	rows, err := s.c.innerConn.QueryContext(ctx, s.in.Stage.Look(s.name, s.t.highest), nil)
+	rows, err := s.c.readAll(ctx, s.in.Stage.Look(s.name, s.t.highest), nil, false)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer rows.Close()
-	dest := make([]driver.Value, len(rows.Columns()))
-	if err := rows.Next(dest); err != nil {
+	if len(rows.rows) != 1 {
+		return 0, 0, io.ErrUnexpectedEOF
+	}
+	row := rows.rows[0]
+	if lacking, err = strconv.Atoi(text(row[0])); err != nil {
 		return 0, 0, err
 	}
-	if lacking, err = strconv.Atoi(text(dest[0])); err != nil {
-		return 0, 0, err
-	}
-	highest, _ = strconv.ParseInt(text(dest[1]), 10, 64) // NULL: none to follow
+	highest, _ = strconv.ParseInt(text(row[1]), 10, 64) // NULL: none to follow
 	return lacking, highest, nil
 }
 
