@@ -91,7 +91,7 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	said    sync.Map // what is said once: string -> struct{}
+	said    sync.Map // what the log was told, and is told once: string -> struct{}
 	changed sync.Map // tables that a text of ours changed since they were checked: catalog.Name -> struct{}
 }
 
@@ -155,20 +155,16 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ic, ok := dc.(innerConn)
 	if !ok {
 		dc.Close()
-		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missing(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
+		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
 	if err := c.learn(ctx, ic); err != nil {
 		dc.Close()
 		return nil, err
 	}
-	db := ""
-	if c.cfg.MySQL != nil {
-		db = c.cfg.MySQL.DBName
-	} else if !c.idle {
-		if db, err = currentDatabase(ctx, ic); err != nil {
-			dc.Close()
-			return nil, err
-		}
+	db, err := c.database(ctx, ic)
+	if err != nil {
+		dc.Close()
+		return nil, err
 	}
 	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings}, nil
 }
@@ -203,13 +199,21 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	return nil
 }
 
+// database is the one in use on a new connection, "" for none.
+func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) {
+	switch {
+	case c.cfg.MySQL != nil:
+		return c.cfg.MySQL.DBName, nil
+	case c.idle: // nobody needs it
+		return "", nil
+	}
+	return currentDatabase(ctx, ic)
+}
+
 // learnServer reads the server's version and how it compares names.
 func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
-	database := ""
-	var err error
-	if c.cfg.MySQL != nil {
-		database = c.cfg.MySQL.DBName
-	} else if database, err = currentDatabase(ctx, ic); err != nil {
+	database, err := c.database(ctx, ic)
+	if err != nil {
 		return err
 	}
 	version, err := value(ctx, ic, "VERSION()")
@@ -306,8 +310,8 @@ func (c *Connector) first(key string) bool {
 	return !seen
 }
 
-// missing names the interfaces of innerConn that a connection lacks.
-func missing(dc driver.Conn) string {
+// lackedMethods names the methods of innerConn that a connection lacks.
+func lackedMethods(dc driver.Conn) string {
 	var names []string
 	have := reflect.TypeOf(dc)
 	for m := range reflect.TypeFor[innerConn]().Methods() {

@@ -103,10 +103,9 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 	return st, nil
 }
 
-// plan plans a text, or finds the plan made before. Settings of the session
-// that decide what it means are asked for each time, because any statement may
-// change them: the plan is kept for this connection only if it does not depend
-// on those.
+// plan plans a text, or finds the plan made before. Where sql_mode decides what
+// it means that is asked for each time, because any statement may change it. kept
+// says whether the plan will do the next time without a question.
 func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) (st *statement, kept bool, err error) {
 	for {
 		plans := c.plans
@@ -288,7 +287,7 @@ func (c *conn) after(st *statement, err error) {
 	case p.Unseen:
 		c.afterUnseen()
 	case p.Use != "" && err != nil:
-		c.dbUnknown, c.last = true, nil
+		c.doubtUse(st)
 	case p.Use != "":
 		c.use(p.Use)
 	}
@@ -303,6 +302,14 @@ func (c *conn) after(st *statement, err error) {
 		c.connector.forget(func(name catalog.Name) bool {
 			return slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Table.Ref.(*table).name == name })
 		})
+	}
+}
+
+// doubtUse notes that a text's USE may not have worked: the rest of the text
+// failed, or the answers of its statements are still to be read.
+func (c *conn) doubtUse(st *statement) {
+	if st.plan.Use != "" {
+		c.dbUnknown, c.last = true, nil
 	}
 }
 

@@ -2,7 +2,7 @@ package driver
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -179,7 +179,7 @@ func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*
 
 // errUnseenTable says that the catalog has no such table: it does not exist, or
 // is a temporary one, or the user may not see it.
-var errUnseenTable = fmt.Errorf("leafsql: no such table in the catalog")
+var errUnseenTable = errors.New("leafsql: no such table in the catalog")
 
 // look asks the catalog for one table. Nothing of a failure is kept: once the
 // table is mended, the next statement works.
@@ -310,11 +310,7 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 	}
 	tags := make(map[string]string, len(rows))
 	for _, r := range rows {
-		name := r.Tag
-		if c.foldsCase {
-			name = strings.ToLower(name)
-		}
-		tags[name] = r.Tag
+		tags[c.fold("", r.Tag).Table] = r.Tag
 	}
 	return tags, nil
 }
