@@ -81,7 +81,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil {
 		ran.block, highest, err = s.number(ctx, ran.rows)
 	}
-	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // the stage's own counter is there now
+	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // filling the stage set it to a row's number there
 		err = s.exec(ctx, "SET "+idBefore)
 	}
 	// Without a row as well: the target may have an error for a select's none,
