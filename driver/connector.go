@@ -108,19 +108,22 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wrap(inner, own, cfg)
+	return wrap(inner, own, cfg, storeKey(cfg.MySQL))
 }
 
 // Wrap returns a connector for connections that inner makes: a connector of
 // go-sql-driver with a dial function of one's own, or one that a tracing
 // package put around it. Each connection has to implement what
-// go-sql-driver's do, or Connect says what is missing.
+// go-sql-driver's do, or Connect says what is missing. Where inner connects to is
+// not known, so it shares its segments, and its worker id of mysql(), with no
+// other Connector unless cfg.Store names where they are.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
-	return wrap(inner, inner, cfg)
+	return wrap(inner, inner, cfg, "")
 }
 
-// wrap is Wrap with another connector for connections of ours.
-func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
+// wrap is Wrap with another connector for connections of ours. key is equal for
+// those that lead to the same database, "" where that is not known.
+func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
 	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
@@ -129,7 +132,7 @@ func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	}
 	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
 	var err error
-	if c.store, err = openStore(cfg, own); err != nil {
+	if c.store, err = openStore(cfg, own, key); err != nil {
 		return nil, err
 	}
 	if c.snowflakes, err = openSnowflakes(cfg, c.store); err != nil {
