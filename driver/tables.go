@@ -50,6 +50,16 @@ type tableLookup struct {
 	err     error
 }
 
+// over says whether the look has come to its end.
+func (l *tableLookup) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func newSchema(tags map[string]string) *schema {
 	return &schema{
 		tags:   tags,
@@ -83,7 +93,7 @@ func (s *schema) without(stale func(catalog.Name) bool) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, l := range s.tables {
-		if !stale(name) {
+		if !stale(name) && l.over() { // what is kept of one that is not is known to s alone
 			n.tables[name] = l
 		}
 	}
@@ -252,10 +262,8 @@ func (c *Connector) refresh() error {
 	known := make(map[catalog.Name]*tableLookup)
 	old.mu.Lock()
 	for name, l := range old.tables {
-		select {
-		case <-l.done:
+		if l.over() {
 			known[name] = l
-		default: // under way
 		}
 	}
 	old.mu.Unlock()
