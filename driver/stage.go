@@ -124,7 +124,7 @@ func (s *staging) exec(ctx context.Context, text string) error {
 	return err
 }
 
-// taken asks the server, once for each statement, whether it would take the
+// taken asks the server, until it said yes, whether it would take the
 // text as it is, where what runs instead would hide that it would not: an update
 // list whose names are the source's as well, a key that reads the target.
 func (c *conn) taken(ctx context.Context, st *statement, text string) error {
@@ -136,10 +136,10 @@ func (c *conn) taken(ctx context.Context, st *statement, text string) error {
 	switch {
 	case err == nil:
 		s.Close()
-	case isServerError(err, errAmbiguous, errOwnTable):
+		st.taken.Store(true)
+	case isServerError(err, errAmbiguous, errOwnTable), !errors.As(err, new(*mysql.MySQLError)): // or no answer at all
 		return err
 	}
-	st.taken.Store(true)
 	return nil
 }
 
