@@ -94,9 +94,8 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	}
 	if st.way == passedThrough || st.way == inParts { // a text of several statements is an error of the server's
 		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err == nil && (st.effects || st.way == inParts) {
-			c.afterUnseen() // it takes effect when it is executed
-			c.noteChanges(st.plan)
+		if err == nil && st.effects {
+			return c.noteEach(st, s)
 		}
 		return s, err
 	}

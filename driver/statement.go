@@ -134,10 +134,12 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 	}
 }
 
-// tellsOfBefore says whether a text calls what tells of the statement before.
+// tellsOfBefore says whether a text that may write rows calls what tells of the
+// statement before.
 func tellsOfBefore(text string) bool {
 	text = strings.ToLower(text)
-	return strings.Contains(text, "insert") && (strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
+		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
 }
 
 // tellsRefusal refuses a text that calls those, where something of the session
@@ -313,7 +315,7 @@ func (c *conn) doubtUse(st *statement) {
 	}
 }
 
-// afterUnseen notes that statements ran, or will run, that are not in a text.
+// afterUnseen notes that statements ran that are not in a text.
 // Of all servers MariaDB alone has prepared ones of them change the database in
 // use, since 10.6.2.
 func (c *conn) afterUnseen() {
