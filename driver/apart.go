@@ -8,15 +8,15 @@ import (
 )
 
 // runStaged runs a staged statement, once more where its table has changed.
-func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
 	if err = c.taken(ctx, st, text); err != nil {
 		return ran, err
 	}
-	ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+	ran, err = c.stage(ctx, st.staged(), args, prepared, send)
 	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
 		st = again
-		ran, err = c.stage(ctx, st.staged(), args, prepared, copy)
+		ran, err = c.stage(ctx, st.staged(), args, prepared, send)
 		c.after(st, err)
 	}
 	if err != nil {
@@ -56,12 +56,13 @@ func (c *conn) execApart(ctx context.Context, st *statement, text string, args [
 // queryApart is execApart for a statement that answers with rows. They are
 // read before the transaction ends.
 func (c *conn) queryApart(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) (driver.Rows, error) {
-	var rows *readRows
+	rows := new(readRows) // nothing is sent for a LOAD DATA without rows
 	send := func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-		var err error
-		if rows, err = c.readAll(ctx, text, args, prepared); err != nil {
+		answer, err := c.readAll(ctx, text, args, prepared)
+		if err != nil {
 			return nil, err
 		}
+		rows = answer
 		return driver.RowsAffected(len(rows.rows)), nil
 	}
 	if st.staged() != nil {

@@ -32,9 +32,11 @@ type conn struct {
 	db        string // the database in use, which survives the pool's reset
 	dbUnknown bool   // ask before a bare table name counts
 
-	schema   *schema
-	plans    *plancache.Cache[*statement] // of schema, db and settings
-	settings insert.Settings              // the version, once asked; sql_mode is never kept
+	schema *schema
+	plans  *plancache.Cache[*statement] // of schema, db and settings
+	// The version, and once asked for the character set, until a text may change
+	// it. sql_mode is never kept.
+	settings insert.Settings
 
 	// Temporary tables that this connection made, by names that rules mean:
 	// nil until they are looked at. Plans that saw one are its own.
@@ -48,7 +50,7 @@ type conn struct {
 	lastText string
 	last     *statement
 
-	stageLeft string // a stage that is still there
+	stageLeft string // the temporary table of a staging, which is still there; "" for none
 	broken    bool   // its session is not what the application left
 
 	blocks []insert.Block      // scratch
@@ -92,9 +94,8 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	}
 	if st.way == passedThrough || st.way == inParts { // a text of several statements is an error of the server's
 		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err == nil && (st.effects || st.way == inParts) {
-			c.afterUnseen() // it takes effect when it is executed
-			c.noteChanges(st.plan)
+		if err == nil && st.effects {
+			return c.noteEach(st, s)
 		}
 		return s, err
 	}

@@ -91,7 +91,7 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	said    sync.Map // what is said once: string -> struct{}
+	said    sync.Map // what the log was told, and is told once: string -> struct{}
 	changed sync.Map // tables that a text of ours changed since they were checked: catalog.Name -> struct{}
 }
 
@@ -108,19 +108,22 @@ func NewConnector(cfg *Config) (*Connector, error) {
 	if err != nil {
 		return nil, err
 	}
-	return wrap(inner, own, cfg)
+	return wrap(inner, own, cfg, storeKey(cfg.MySQL))
 }
 
 // Wrap returns a connector for connections that inner makes: a connector of
 // go-sql-driver with a dial function of one's own, or one that a tracing
 // package put around it. Each connection has to implement what
-// go-sql-driver's do, or Connect says what is missing.
+// go-sql-driver's do, or Connect says what is missing. Where inner connects to is
+// not known, so it shares its segments, and its worker id of mysql(), with no
+// other Connector unless cfg.Store names where they are.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
-	return wrap(inner, inner, cfg)
+	return wrap(inner, inner, cfg, "")
 }
 
-// wrap is Wrap with another connector for connections of ours.
-func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
+// wrap is Wrap with another connector for connections of ours. key is equal for
+// those that lead to the same database, "" where that is not known.
+func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
 	cfg.Lease = cmp.Or(cfg.Lease, defaultLease)
@@ -129,7 +132,7 @@ func wrap(inner, own driver.Connector, cfg *Config) (*Connector, error) {
 	}
 	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
 	var err error
-	if c.store, err = openStore(cfg, own); err != nil {
+	if c.store, err = openStore(cfg, own, key); err != nil {
 		return nil, err
 	}
 	if c.snowflakes, err = openSnowflakes(cfg, c.store); err != nil {
@@ -155,20 +158,16 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ic, ok := dc.(innerConn)
 	if !ok {
 		dc.Close()
-		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, missing(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
+		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
 	if err := c.learn(ctx, ic); err != nil {
 		dc.Close()
 		return nil, err
 	}
-	db := ""
-	if c.cfg.MySQL != nil {
-		db = c.cfg.MySQL.DBName
-	} else if !c.idle {
-		if db, err = currentDatabase(ctx, ic); err != nil {
-			dc.Close()
-			return nil, err
-		}
+	db, err := c.database(ctx, ic)
+	if err != nil {
+		dc.Close()
+		return nil, err
 	}
 	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings}, nil
 }
@@ -203,13 +202,21 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	return nil
 }
 
+// database is the one in use on a new connection, "" for none.
+func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) {
+	switch {
+	case c.cfg.MySQL != nil:
+		return c.cfg.MySQL.DBName, nil
+	case c.idle: // nobody needs it
+		return "", nil
+	}
+	return currentDatabase(ctx, ic)
+}
+
 // learnServer reads the server's version and how it compares names.
 func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
-	database := ""
-	var err error
-	if c.cfg.MySQL != nil {
-		database = c.cfg.MySQL.DBName
-	} else if database, err = currentDatabase(ctx, ic); err != nil {
+	database, err := c.database(ctx, ic)
+	if err != nil {
 		return err
 	}
 	version, err := value(ctx, ic, "VERSION()")
@@ -306,8 +313,8 @@ func (c *Connector) first(key string) bool {
 	return !seen
 }
 
-// missing names the interfaces of innerConn that a connection lacks.
-func missing(dc driver.Conn) string {
+// lackedMethods names the methods of innerConn that a connection lacks.
+func lackedMethods(dc driver.Conn) string {
 	var names []string
 	have := reflect.TypeOf(dc)
 	for m := range reflect.TypeFor[innerConn]().Methods() {

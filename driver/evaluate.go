@@ -19,7 +19,7 @@ import (
 
 // evaluate runs a statement whose text has such keys. They may read tables, so
 // that they and the rows are one transaction.
-func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send copier) (known *statement, blocks []insert.Block, err error) {
+func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (known *statement, blocks []insert.Block, err error) {
 	if err := c.taken(ctx, st, text); err != nil {
 		return nil, nil, err
 	}
@@ -55,7 +55,7 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 }
 
 // runKnown runs a text whose keys are known.
-func (s *staging) runKnown(ctx context.Context, text string, args []driver.NamedValue, send copier) (*statement, []insert.Block, error) {
+func (s *staging) runKnown(ctx context.Context, text string, args []driver.NamedValue, send textSender) (*statement, []insert.Block, error) {
 	c := s.c
 	st, _, err := c.plan(ctx, text, c.settings)
 	switch {

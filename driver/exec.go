@@ -62,7 +62,8 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case st.way == passedThrough:
 		rows, err := c.innerConn.QueryContext(ctx, text, args)
 		if st.effects && err != driver.ErrSkip {
-			c.afterQuery(st, err)
+			c.after(st, err)
+			c.doubtUse(st)
 		}
 		return rows, err
 	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
@@ -86,9 +87,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	if err != nil {
 		return nil, err
 	}
-	if st.plan.Use != "" { // whether later statements work is not known yet
-		c.dbUnknown, c.last = true, nil
-	}
+	c.doubtUse(st)
 	collect(ctx, st.plan, blocks)
 	return c.tellLate(ctx, st.plan, blocks, rows)
 }
@@ -281,15 +280,6 @@ func (c *conn) explain(ctx context.Context, st *statement, text string, blocks [
 		}
 	}
 	return err
-}
-
-// afterQuery is after for rows that are still to be read, and with them the
-// answers of later statements: whether those work is not known yet.
-func (c *conn) afterQuery(st *statement, err error) {
-	c.after(st, err)
-	if st.plan.Use != "" {
-		c.dbUnknown, c.last = true, nil
-	}
 }
 
 // interpolates reports whether the inner driver puts arguments into texts.

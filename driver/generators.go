@@ -19,17 +19,27 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
+// storeKey is equal for configurations of connections to the same database, ""
+// where a function of the application's decides which that is.
+func storeKey(cfg *mysql.Config) string {
+	if cfg.DialFunc != nil {
+		return ""
+	}
+	return cfg.FormatDSN() + "|"
+}
+
 // openStore opens or shares the leaf_alloc that cfg names, with own as the
-// connector for the application's database. Nothing connects yet.
-func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
+// connector for the application's database, whose storeKey is key. Nothing
+// connects yet.
+func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error) {
 	store := ids.StoreConfig{
-		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Name: describe(cfg.MySQL), Create: cfg.Create,
+		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Key: key, Name: describe(cfg.MySQL), Create: cfg.Create,
 		Replacement: cfg.SegmentStore, Logger: cfg.logger(),
 	}
 	switch {
 	case cfg.SegmentStore != nil:
 	case cfg.Store != "":
-		store.Databases = nil
+		store.Databases, store.Key = nil, ""
 		for i, dsn := range cfg.stores() {
 			of, err := ParseDSN(dsn)
 			if err != nil {
@@ -40,13 +50,11 @@ func openStore(cfg *Config, own driver.Connector) (*ids.Store, error) {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
 			store.Databases = append(store.Databases, ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable})
-			store.Key += of.MySQL.FormatDSN() + "|"
+			store.Key += storeKey(of.MySQL)
 			if i == 0 {
 				store.Name = describe(of.MySQL)
 			}
 		}
-	case cfg.MySQL != nil:
-		store.Key = cfg.MySQL.FormatDSN() + "|"
 	}
 	if store.Key != "" {
 		store.Key += cfg.AllocTable

@@ -24,15 +24,15 @@ type Inspection struct {
 	Tables  []TableInfo // that the Config means, by name
 	Missing []string    // rules that name a table which this user does not see, and under auto tags that mean none
 	fold    func(db, table string) catalog.Name
-	known   map[catalog.Name]bool
+	known   map[catalog.Name]bool // the tables of Tables
 }
 
 // TableInfo is how a Config fills one table.
 type TableInfo struct {
 	Database, Table string
 	Rule            Rule
-	Kind            string // Segment, Snowflake, UUID7, or "" for a Generator of the caller's
-	Tag             string // biz_tag, for Segment
+	Kind            string // Segment, Sequence, Snowflake, UUID7, or "" for a Generator of the caller's
+	Tag             string // biz_tag, for Segment; else ""
 
 	Columns []string // all in their order, each with its type: "id bigint(20)"
 
@@ -43,7 +43,7 @@ type TableInfo struct {
 	Column        string // the key
 	Type          string // the column's, such as "bigint(20) unsigned"
 	Integer       bool   // it is an integer type
-	Highest       int64  // the highest id that it holds
+	Highest       int64  // the highest id that it can hold
 	AutoIncrement bool   // it still is AUTO_INCREMENT
 	Indexed       bool   // an index begins with it, so that the highest key is found without reading the table
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
@@ -308,4 +310,39 @@ func TestInsertsInAnOutage(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStoreIsSharedWhereItIsTheSame: Connectors share a leaf_alloc where their
+// configurations name the same one. Where a function of the application's decides
+// what is connected to they do not: it may be another server.
+func TestStoreIsSharedWhereItIsTheSame(t *testing.T) {
+	named, dialed := NewConfig(), NewConfig()
+	named.Store = "root@tcp(ids:3306)/ids"
+	dialed.MySQL.DialFunc = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nowhere") }
+	wrapped := func(cfg *Config) (*Connector, error) { return Wrap(noop{}, cfg) }
+	for _, tt := range []struct {
+		what   string
+		open   func(*Config) (*Connector, error)
+		cfg    *Config
+		shared bool
+	}{
+		{"a DSN", NewConnector, NewConfig(), true},
+		{"a DSN, dialed", NewConnector, dialed, false},
+		{"wrapped", wrapped, NewConfig(), false},
+		{"wrapped, a named store", wrapped, named, true},
+		{"dialed, a named store", NewConnector, &Config{MySQL: dialed.MySQL, Store: named.Store}, true},
+	} {
+		var stores [2]*ids.Store
+		for i := range stores {
+			c, err := tt.open(tt.cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			stores[i] = c.store
+		}
+		if (stores[0] == stores[1]) != tt.shared {
+			t.Errorf("%s: shared is %v, want %v", tt.what, !tt.shared, tt.shared)
+		}
+	}
 }

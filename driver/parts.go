@@ -3,7 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"fmt"
+	"errors"
 	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -57,7 +57,7 @@ func partArgs(p *insert.Plan, args []driver.NamedValue) (before, behind []driver
 // partError keeps a part that cannot be executed from being taken for the text.
 func partError(err error) error {
 	if err == driver.ErrSkip {
-		return fmt.Errorf("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
+		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
 	}
 	return err
 }

@@ -5,12 +5,17 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"io"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
+
+// What is asked on the application's own connection, because only its session
+// knows the answer, and rows that were read whole.
 
 // ask completes settings by what is missing, on the application's own
 // connection: they are the session's.
@@ -66,58 +71,47 @@ func text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// legibly runs a question whose answer is made of names, as it is no matter
-// what the session has answers made into, and how many rows of one it wants.
-func (c *conn) legibly(ctx context.Context, question func(innerConn) error) error {
+// legibly asks a question whose answer is made of names, and reads it: as it is
+// no matter what the session has answers made into, and how many rows of one it
+// wants.
+func (c *conn) legibly(ctx context.Context, question string) (*readRows, error) {
 	if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
-		return err
+		return nil, err
 	}
-	err := question(c.innerConn)
+	rows, err := c.readAll(ctx, question, nil, false)
 	if c.always(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") != nil {
 		c.broken = true
 		c.innerConn.Close()
-		return driver.ErrBadConn // nothing was written
+		return nil, driver.ErrBadConn // nothing was written
 	}
-	return err
+	return rows, err
 }
 
 // visibleColumns asks for the columns of a table as this connection sees it. It
 // reads nothing, so that no snapshot of a transaction begins with it.
-func (c *conn) visibleColumns(ctx context.Context, name catalog.Name) (columns []string, err error) {
-	err = c.legibly(ctx, func(conn innerConn) error {
-		rows, err := conn.QueryContext(ctx, "SELECT * FROM "+name.Quoted()+" LIMIT 0", nil)
-		if err != nil {
-			return err
-		}
-		columns = rows.Columns()
-		return rows.Close()
-	})
-	return columns, err
+func (c *conn) visibleColumns(ctx context.Context, name catalog.Name) ([]string, error) {
+	rows, err := c.legibly(ctx, "SELECT * FROM "+name.Quoted()+" LIMIT 0")
+	if err != nil {
+		return nil, err
+	}
+	return rows.columns, nil
 }
 
 // temporaryColumns asks on the application's own connection, the only one
 // that sees its temporary tables. The error is the server's own, 1146 where
 // there is no such table.
-func (c *conn) temporaryColumns(ctx context.Context, name catalog.Name) (columns []catalog.Column, err error) {
-	err = c.legibly(ctx, func(conn innerConn) error {
-		rows, err := conn.QueryContext(ctx, "SHOW COLUMNS FROM "+name.Quoted(), nil)
-		if err != nil {
-			return err
-		}
-		defer rows.Close()
-		dest := make([]driver.Value, len(rows.Columns()))
-		for err = rows.Next(dest); err == nil; err = rows.Next(dest) { // Field, Type, Null, Key, Default, Extra
-			col := catalog.Column{Name: text(dest[0]), Type: text(dest[1]), Updatable: true}
-			col.Describe(text(dest[3]), text(dest[4]), text(dest[5]))
-			columns = append(columns, col)
-		}
-		if err != io.EOF {
-			return err
-		}
-		return nil
-	})
-	return columns, err
+func (c *conn) temporaryColumns(ctx context.Context, name catalog.Name) ([]catalog.Column, error) {
+	rows, err := c.legibly(ctx, "SHOW COLUMNS FROM "+name.Quoted())
+	if err != nil {
+		return nil, err
+	}
+	columns := make([]catalog.Column, len(rows.rows))
+	for i, row := range rows.rows { // Field, Type, Null, Key, Default, Extra
+		columns[i] = catalog.Column{Name: text(row[0]), Type: text(row[1]), Updatable: true}
+		columns[i].Describe(text(row[3]), text(row[4]), text(row[5]))
+	}
+	return columns, nil
 }
 
 func currentDatabase(ctx context.Context, conn innerConn) (string, error) {
@@ -141,4 +135,117 @@ func value(ctx context.Context, conn innerConn, expression string) (string, erro
 		return "", err
 	}
 	return text(dest[0]), nil
+}
+
+var (
+	_ driver.RowsColumnTypeDatabaseTypeName = (*readRows)(nil)
+	_ driver.RowsColumnTypeNullable         = (*readRows)(nil)
+	_ driver.RowsColumnTypePrecisionScale   = (*readRows)(nil)
+	_ driver.RowsColumnTypeScanType         = (*readRows)(nil)
+)
+
+// readRows are rows that were read already, with what go-sql-driver's rows tell
+// of their columns.
+type readRows struct {
+	columns []string
+	types   []columnType
+	rows    [][]driver.Value
+}
+
+type columnType struct {
+	name             string
+	nullable, known  bool
+	precision, scale int64
+	decimal          bool
+	scan             reflect.Type
+}
+
+// describe takes over what the server's rows tell of their columns.
+func (r *readRows) describe(rows driver.Rows) {
+	r.types = make([]columnType, len(r.columns))
+	for i := range r.types {
+		t := &r.types[i]
+		t.scan = reflect.TypeFor[any]()
+		if x, ok := rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
+			t.name = x.ColumnTypeDatabaseTypeName(i)
+		}
+		if x, ok := rows.(driver.RowsColumnTypeNullable); ok {
+			t.nullable, t.known = x.ColumnTypeNullable(i)
+		}
+		if x, ok := rows.(driver.RowsColumnTypePrecisionScale); ok {
+			t.precision, t.scale, t.decimal = x.ColumnTypePrecisionScale(i)
+		}
+		if x, ok := rows.(driver.RowsColumnTypeScanType); ok {
+			t.scan = x.ColumnTypeScanType(i)
+		}
+	}
+}
+
+func (r *readRows) Columns() []string { return r.columns }
+
+func (r *readRows) Close() error {
+	r.rows = nil
+	return nil
+}
+
+func (r *readRows) Next(dest []driver.Value) error {
+	if len(r.rows) == 0 {
+		return io.EOF
+	}
+	copy(dest, r.rows[0])
+	r.rows = r.rows[1:]
+	return nil
+}
+
+func (r *readRows) ColumnTypeDatabaseTypeName(i int) string { return r.types[i].name }
+
+func (r *readRows) ColumnTypeNullable(i int) (nullable, ok bool) {
+	return r.types[i].nullable, r.types[i].known
+}
+
+func (r *readRows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
+	return r.types[i].precision, r.types[i].scale, r.types[i].decimal
+}
+
+func (r *readRows) ColumnTypeScanType(i int) reflect.Type { return r.types[i].scan }
+
+// readAll runs a query and reads all its rows.
+func (c *conn) readAll(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (*readRows, error) {
+	query := func() (driver.Rows, error) { return c.innerConn.QueryContext(ctx, text, args) }
+	if prepared || len(args) > 0 && !c.connector.interpolates() {
+		s, err := c.innerConn.PrepareContext(ctx, text)
+		if err != nil {
+			return nil, err
+		}
+		defer s.Close()
+		query = func() (driver.Rows, error) { return queryStmt(ctx, s, args) }
+	}
+	rows, err := query()
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	return read(rows)
+}
+
+// read reads all rows.
+func read(rows driver.Rows) (*readRows, error) {
+	r := &readRows{columns: rows.Columns()}
+	r.describe(rows)
+	for {
+		row := make([]driver.Value, len(r.columns))
+		switch err := rows.Next(row); err {
+		case nil:
+		case io.EOF:
+			return r, nil
+		default:
+			return nil, err
+		}
+		for i, v := range row {
+			if b, ok := v.([]byte); ok {
+				row[i] = slices.Clone(b)
+			}
+		}
+		r.rows = append(r.rows, row)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -42,8 +43,10 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// copier sends the copy. Of rows that answer it tells how many there were.
-type copier func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
+// A textSender executes or queries one of the texts that a statement runs as,
+// as the application ran the statement. Of rows that answer it tells how many
+// there were.
+type textSender func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
 
 // staged is what a staging came to.
 type staged struct {
@@ -59,7 +62,7 @@ func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared 
 }
 
 // stage runs a staged statement.
-func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, copy copier) (ran staged, err error) {
+func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if err = s.begin(ctx); err != nil {
@@ -78,8 +81,8 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil {
 		ran.block, highest, err = s.number(ctx, ran.rows)
 	}
-	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // the stage's own counter is there now
-		err = s.exec(ctx, "SET last_insert_id = @leafsql_l")
+	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // filling the stage set it to a row's number there
+		err = s.exec(ctx, "SET "+idBefore)
 	}
 	// Without a row as well: the target may have an error for a select's none,
 	// and RETURNING its columns.
@@ -87,7 +90,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 		var text string
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
 		var answer driver.Result
-		if answer, err = copy(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
+		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
 			ran.id = s.lastID(&ran, answer)
 			err = s.t.skip(ctx, c.innerConn, highest)
 		}
@@ -106,9 +109,6 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	return ran, s.end(ctx, idBefore)
 }
 
-// idBefore is the assignment that puts LAST_INSERT_ID() back.
-const idBefore = "last_insert_id = @leafsql_l"
-
 // lastID is the LastInsertId of what was copied.
 func (s *staging) lastID(ran *staged, answer driver.Result) int64 {
 	in := *s.in
@@ -124,7 +124,7 @@ func (s *staging) exec(ctx context.Context, text string) error {
 	return err
 }
 
-// taken asks the server, once for each statement, whether it would take the
+// taken asks the server, until it said yes, whether it would take the
 // text as it is, where what runs instead would hide that it would not: an update
 // list whose names are the source's as well, a key that reads the target.
 func (c *conn) taken(ctx context.Context, st *statement, text string) error {
@@ -136,10 +136,10 @@ func (c *conn) taken(ctx context.Context, st *statement, text string) error {
 	switch {
 	case err == nil:
 		s.Close()
-	case isServerError(err, errAmbiguous, errOwnTable):
+		st.taken.Store(true)
+	case isServerError(err, errAmbiguous, errOwnTable), !errors.As(err, new(*mysql.MySQLError)): // or no answer at all
 		return err
 	}
-	st.taken.Store(true)
 	return nil
 }
 
@@ -287,19 +287,18 @@ func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, highe
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *staging) look(ctx context.Context) (lacking int, highest int64, err error) {
-	rows, err := s.c.innerConn.QueryContext(ctx, s.in.Stage.Look(s.name, s.t.highest), nil)
+	rows, err := s.c.readAll(ctx, s.in.Stage.Look(s.name, s.t.highest), nil, false)
 	if err != nil {
 		return 0, 0, err
 	}
-	defer rows.Close()
-	dest := make([]driver.Value, len(rows.Columns()))
-	if err := rows.Next(dest); err != nil {
+	if len(rows.rows) != 1 {
+		return 0, 0, io.ErrUnexpectedEOF
+	}
+	row := rows.rows[0]
+	if lacking, err = strconv.Atoi(text(row[0])); err != nil {
 		return 0, 0, err
 	}
-	if lacking, err = strconv.Atoi(text(dest[0])); err != nil {
-		return 0, 0, err
-	}
-	highest, _ = strconv.ParseInt(text(dest[1]), 10, 64) // NULL: none to follow
+	highest, _ = strconv.ParseInt(text(row[1]), 10, 64) // NULL: none to follow
 	return lacking, highest, nil
 }
 

@@ -165,3 +165,27 @@ func load(t *testing.T, db *sql.DB, text string) string {
 	}
 	return told
 }
+
+// TestLoadDataQueried: a LOAD that is sent with Query answers without rows, also
+// where its file is empty.
+func TestLoadDataQueried(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+		for i, content := range []string{"", "1\n2\n"} {
+			name := fmt.Sprint(strings.ReplaceAll(t.Name(), "/", "_"), target.Name, i)
+			mysql.RegisterReaderHandler(name, func() io.Reader { return strings.NewReader(content) })
+			defer mysql.DeregisterReaderHandler(name)
+			rows, err := leaf.Query("LOAD DATA LOCAL INFILE 'Reader::" + name + "' INTO TABLE t (a)")
+			if err != nil {
+				t.Fatalf("%s: %v", target.Name, err)
+			}
+			if rows.Next() || rows.Err() != nil || rows.Close() != nil {
+				t.Errorf("%s: %q answers with a row, or %v", target.Name, content, rows.Err())
+			}
+		}
+		var n int
+		if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id >= 100").Scan(&n); err != nil || n != 2 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+	}
+}

@@ -73,6 +73,9 @@ func (s *staging) outside(ctx context.Context) (bool, error) {
 // savepoint is of a name that no application gives its own.
 const savepoint = "leafsql_savepoint"
 
+// idBefore is the assignment that puts LAST_INSERT_ID() back to what begin noted.
+const idBefore = "last_insert_id = @leafsql_l"
+
 // end commits, where the transaction is this run's own, and makes an assignment
 // to last_insert_id, "" for none. The server's no to the commit is the
 // statement's error; afterwards there is none. The commit is a COMMIT because

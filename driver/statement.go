@@ -103,10 +103,9 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 	return st, nil
 }
 
-// plan plans a text, or finds the plan made before. Settings of the session
-// that decide what it means are asked for each time, because any statement may
-// change them: the plan is kept for this connection only if it does not depend
-// on those.
+// plan plans a text, or finds the plan made before. Where sql_mode decides what
+// it means that is asked for each time, because any statement may change it. kept
+// says whether the plan will do the next time without a question.
 func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) (st *statement, kept bool, err error) {
 	for {
 		plans := c.plans
@@ -135,10 +134,12 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 	}
 }
 
-// tellsOfBefore says whether a text calls what tells of the statement before.
+// tellsOfBefore says whether a text that may write rows calls what tells of the
+// statement before.
 func tellsOfBefore(text string) bool {
 	text = strings.ToLower(text)
-	return strings.Contains(text, "insert") && (strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
+		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
 }
 
 // tellsRefusal refuses a text that calls those, where something of the session
@@ -288,7 +289,7 @@ func (c *conn) after(st *statement, err error) {
 	case p.Unseen:
 		c.afterUnseen()
 	case p.Use != "" && err != nil:
-		c.dbUnknown, c.last = true, nil
+		c.doubtUse(st)
 	case p.Use != "":
 		c.use(p.Use)
 	}
@@ -306,7 +307,15 @@ func (c *conn) after(st *statement, err error) {
 	}
 }
 
-// afterUnseen notes that statements ran, or will run, that are not in a text.
+// doubtUse notes that a text's USE may not have worked: the rest of the text
+// failed, or the answers of its statements are still to be read.
+func (c *conn) doubtUse(st *statement) {
+	if st.plan.Use != "" {
+		c.dbUnknown, c.last = true, nil
+	}
+}
+
+// afterUnseen notes that statements ran that are not in a text.
 // Of all servers MariaDB alone has prepared ones of them change the database in
 // use, since 10.6.2.
 func (c *conn) afterUnseen() {

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
 var (
@@ -336,4 +337,49 @@ func queryStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (dr
 		return nil, errStmt
 	}
 	return x.QueryContext(ctx, args)
+}
+
+// A notedStmt is a prepared statement that needs no keys, and whose effects on
+// the session or on tables are noted each time it is executed.
+type notedStmt struct {
+	ownpool.Stmt
+	c  *conn
+	st *statement
+}
+
+// noteEach notes the effects of a statement of the inner driver's.
+func (c *conn) noteEach(st *statement, s driver.Stmt) (driver.Stmt, error) {
+	inner, ok := s.(ownpool.Stmt)
+	if !ok {
+		s.Close()
+		return nil, errStmt
+	}
+	return &notedStmt{inner, c, st}, nil
+}
+
+func (s *notedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	res, err := s.Stmt.ExecContext(ctx, args)
+	s.note(err)
+	return res, err
+}
+
+func (s *notedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.Stmt.QueryContext(ctx, args)
+	s.note(err)
+	return rows, err
+}
+
+// note is after. To which database a prepared USE leads is asked: MariaDB runs it
+// in the one that was in use when it was prepared, and may go back from there.
+func (s *notedStmt) note(err error) {
+	s.c.after(s.st, err)
+	s.c.doubtUse(s.st)
+}
+
+func (s *notedStmt) Exec(args []driver.Value) (driver.Result, error) {
+	return s.ExecContext(context.Background(), named(args))
+}
+
+func (s *notedStmt) Query(args []driver.Value) (driver.Rows, error) {
+	return s.QueryContext(context.Background(), named(args))
 }

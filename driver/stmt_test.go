@@ -172,6 +172,7 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 			refused bool
 		}{
 			{"INSERT INTO t (a) VALUES (ROW_COUNT())", server.Name == "mariadb"}, // whose routines may change the database in use
+			{"REPLACE INTO t (a) VALUES (ROW_COUNT())", server.Name == "mariadb"},
 			{"INSERT INTO " + db + ".t (a) VALUES (ROW_COUNT())", false},
 			{"INSERT INTO x (i) VALUES (ROW_COUNT())", false},
 			{"INSERT INTO " + db + ".t VALUES (NULL, ROW_COUNT())", true}, // they may move columns
@@ -192,6 +193,66 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 			var three int
 			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a = 3) + (SELECT COUNT(*) FROM x WHERE i = 3)").Scan(&three); err != nil || !tt.refused && three != 2 {
 				t.Errorf("%s: %s: the count that was stored is not 3 (%d), %v", server.Name, tt.text, three, err)
+			}
+		}
+	}
+}
+
+// TestPreparedEffects: what a prepared statement changes of the session is known
+// each time it was executed, not only once it was prepared.
+func TestPreparedEffects(t *testing.T) {
+	const utf8Text, gbkText = "INSERT INTO t (b) VALUES ('é\\\\')", "INSERT INTO t (b) VALUES ('\xbf\\')"
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(20))")
+		leaf.SetMaxOpenConns(1)
+		prepare := func(text string) *sql.Stmt {
+			t.Helper()
+			st, err := leaf.Prepare(text)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", server.Name, text, err)
+			}
+			t.Cleanup(func() { st.Close() })
+			return st
+		}
+		run := func(st *sql.Stmt) {
+			t.Helper()
+			if _, err := st.Exec(); err != nil {
+				t.Fatalf("%s: %v", server.Name, err)
+			}
+		}
+		gbk, utf8 := prepare("SET NAMES gbk"), prepare("SET NAMES utf8mb4")
+		for range 2 {
+			insertID(t, leaf, utf8Text)
+			run(gbk)
+			if _, err := leaf.Exec(gbkText); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: a text in another character set: %v, not refused", server.Name, err)
+			}
+			run(utf8)
+		}
+		if server.Name != "mariadb" {
+			continue // USE is not prepared
+		}
+		var here, there string
+		if err := leaf.QueryRow("SELECT DATABASE(), CONCAT(DATABASE(), '_2')").Scan(&here, &there); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"CREATE DATABASE " + there, "CREATE TABLE " + there + ".t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)"} {
+			if _, err := plain.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		t.Cleanup(func() { plain.Exec("DROP DATABASE " + there) })
+		away := prepare("USE " + there)
+		for i := range 2 {
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id < 100 {
+				t.Errorf("id %d of a configured table", id)
+			}
+			run(away)
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != int64(i+1) {
+				t.Errorf("id %d of a table that is not configured, want %d", id, i+1)
+			}
+			if _, err := leaf.Exec("USE " + here); err != nil {
+				t.Fatal(err)
 			}
 		}
 	}

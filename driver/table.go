@@ -39,7 +39,7 @@ type table struct {
 	name    catalog.Name
 	column  string // the key
 	typ     string // its type
-	highest int64  // the highest id the key column holds
+	highest int64  // the highest id that the key column can hold
 	integer bool
 	alone   bool // the key is the whole primary key
 	rule    Rule
@@ -61,7 +61,7 @@ type skipper interface {
 // A fit is how a rule fits a table.
 type fit struct {
 	key     catalog.Column
-	highest int64 // the highest id the key column holds
+	highest int64 // the highest id that the key column can hold
 	integer bool
 	alone   bool // the key is the whole primary key
 	uuids   insert.UUIDForm

@@ -2,7 +2,7 @@ package driver
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -50,6 +50,16 @@ type tableLookup struct {
 	err     error
 }
 
+// over says whether the look has come to its end.
+func (l *tableLookup) over() bool {
+	select {
+	case <-l.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func newSchema(tags map[string]string) *schema {
 	return &schema{
 		tags:   tags,
@@ -83,7 +93,7 @@ func (s *schema) without(stale func(catalog.Name) bool) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, l := range s.tables {
-		if !stale(name) {
+		if !stale(name) && l.over() { // what is kept of one that is not is known to s alone
 			n.tables[name] = l
 		}
 	}
@@ -179,7 +189,7 @@ func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*
 
 // errUnseenTable says that the catalog has no such table: it does not exist, or
 // is a temporary one, or the user may not see it.
-var errUnseenTable = fmt.Errorf("leafsql: no such table in the catalog")
+var errUnseenTable = errors.New("leafsql: no such table in the catalog")
 
 // look asks the catalog for one table. Nothing of a failure is kept: once the
 // table is mended, the next statement works.
@@ -252,10 +262,8 @@ func (c *Connector) refresh() error {
 	known := make(map[catalog.Name]*tableLookup)
 	old.mu.Lock()
 	for name, l := range old.tables {
-		select {
-		case <-l.done:
+		if l.over() {
 			known[name] = l
-		default: // under way
 		}
 	}
 	old.mu.Unlock()
@@ -310,11 +318,7 @@ func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
 	}
 	tags := make(map[string]string, len(rows))
 	for _, r := range rows {
-		name := r.Tag
-		if c.foldsCase {
-			name = strings.ToLower(name)
-		}
-		tags[name] = r.Tag
+		tags[c.fold("", r.Tag).Table] = r.Tag
 	}
 	return tags, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -211,5 +212,20 @@ func TestRefreshFindsChanges(t *testing.T) {
 	}
 	if c.schema.Load().tables[c.fold(c.defaultDB, "u")] != kept {
 		t.Error("another table was forgotten")
+	}
+}
+
+// TestForgetWhileLooking: a look that is under way while another table is
+// forgotten is not kept, because what comes of it is told to the old schema.
+func TestForgetWhileLooking(t *testing.T) {
+	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
+	over := make(chan struct{})
+	close(over)
+	s := newSchema(nil)
+	s.tables[looking] = &tableLookup{done: make(chan struct{})}
+	s.tables[known] = &tableLookup{done: over}
+	n := s.without(func(catalog.Name) bool { return false })
+	if n.tables[looking] != nil || n.tables[known] == nil {
+		t.Errorf("kept: %v", n.tables)
 	}
 }

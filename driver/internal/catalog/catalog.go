@@ -114,14 +114,6 @@ func New(db *sql.DB) *Catalog { return &Catalog{db} }
 // Close closes the pool.
 func (c *Catalog) Close() error { return c.db.Close() }
 
-// FoldsCase reports whether the server compares table names without case
-// (lower_case_table_names is not 0).
-func (c *Catalog) FoldsCase(ctx context.Context) (bool, error) {
-	var v int
-	err := c.db.QueryRowContext(ctx, "SELECT @@lower_case_table_names").Scan(&v)
-	return v != 0, err
-}
-
 // perQuery is how many tables one query asks for.
 const perQuery = 100
 

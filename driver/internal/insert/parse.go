@@ -2,9 +2,6 @@ package insert
 
 import (
 	"math"
-	"math/bits"
-	"strings"
-	"unsafe"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
@@ -25,7 +22,7 @@ func Parse(text string, settings Settings, lookup Lookup) (*Plan, Missing, error
 
 // parse is Parse of a text that every character set cuts into the same tokens.
 func parse(text string, settings Settings, lookup Lookup) (*Plan, Missing, error) {
-	first := read(text, settings, flags{settings.NoBackslashEscapes, settings.ANSIQuotes, false}, lookup)
+	first := read(text, settings, settings.flags(), lookup)
 	if first.missing != 0 {
 		return nil, first.missing, nil
 	}
@@ -44,6 +41,9 @@ type flags struct {
 	dead                           bool // version comments of six digits are no code
 }
 
+// flags are those that the settings tell, where sql_mode is known.
+func (s Settings) flags() flags { return flags{s.NoBackslashEscapes, s.ANSIQuotes, false} }
+
 // An interpretation is what a text means under flags.
 type interpretation struct {
 	flags   flags
@@ -56,7 +56,17 @@ type interpretation struct {
 // read reads a text under flags.
 func read(text string, settings Settings, f flags, lookup Lookup) interpretation {
 	r := reader{text: text, settings: settings, lookup: lookup}
-	r.s = lex.Scanner{
+	r.s = scanner(text, settings, f)
+	err := r.statements()
+	if r.s.Seen&lex.SeenVersion != 0 {
+		r.missing |= MissingVersion
+	}
+	return interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+}
+
+// scanner scans a text under flags, as the server that settings tell of does.
+func scanner(text string, settings Settings, f flags) lex.Scanner {
+	s := lex.Scanner{
 		Text:               text,
 		NoBackslashEscapes: f.noBackslashEscapes,
 		ANSIQuotes:         f.ansiQuotes,
@@ -64,17 +74,13 @@ func read(text string, settings Settings, f flags, lookup Lookup) interpretation
 		Dead:               f.dead,
 		Version:            settings.Version,
 	}
-	if settings.VersionKnown {
-		r.s.Flavour = lex.MySQL
-		if settings.MariaDB {
-			r.s.Flavour = lex.MariaDB
-		}
+	switch {
+	case settings.VersionKnown && settings.MariaDB:
+		s.Flavour = lex.MariaDB
+	case settings.VersionKnown:
+		s.Flavour = lex.MySQL
 	}
-	err := r.statements()
-	if r.s.Seen&lex.SeenVersion != 0 {
-		r.missing |= MissingVersion
-	}
-	return interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+	return s
 }
 
 // A roomyPlan is a plan with what most plans of one INSERT hold, in one piece.
@@ -119,7 +125,7 @@ func (r *reader) plan() *Plan {
 // statements reads all statements of the text.
 func (r *reader) statements() error {
 	r.next()
-	for r.tok.Kind != lex.EOF && r.tok.Kind != lex.Bad && !r.invalid && r.cut == 0 {
+	for !r.ended() && !r.invalid && r.cut == 0 {
 		if r.tok.Kind == ';' {
 			r.s.Seen &^= lex.SeenComment
 			r.next()
@@ -158,7 +164,7 @@ func (r *reader) isolate() {
 	for r.tok.Kind == ';' {
 		r.next()
 	}
-	if r.tok.Kind != lex.EOF && r.tok.Kind != lex.Bad {
+	if !r.ended() {
 		r.cutAt(end+1, params)
 	}
 }
@@ -307,110 +313,4 @@ func (in *Insert) same(o *Insert) bool {
 	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor &&
 		in.Replace == o.Replace && in.Ignore == o.Ignore && in.Upsert == o.Upsert && in.Returning == o.Returning && in.Conditional == o.Conditional &&
 		in.Marker == o.Marker && in.Late == o.Late && in.head == o.head && in.UpsertMarker == o.UpsertMarker && in.UserMarker == o.UserMarker && in.Positional == o.Positional && in.editSpan == o.editSpan
-}
-
-// hidesASCII says whether a text may have other tokens in another character
-// set: in one of two bytes a character may end in a backslash or a backtick,
-// in one of single bytes 0xA0 or 0xFF may be white space.
-func hidesASCII(text string) bool {
-	for i := 0; ; i++ {
-		i += ascii(text[i:])
-		if i >= len(text) {
-			return false
-		}
-		c := text[i]
-		if (c == 0xa0 || c == 0xff) && (i == 0 || text[i-1] < 0x80) {
-			return true
-		}
-		if i+1 < len(text) && (text[i+1] == '\\' || text[i+1] == '`') {
-			return true
-		}
-	}
-}
-
-// ascii returns the length of the ASCII text before the first other byte.
-func ascii(s string) int {
-	b := unsafe.Slice(unsafe.StringData(s), len(s))
-	i := 0
-	for ; i+8 <= len(b); i += 8 {
-		v := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
-			uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
-		if v &= 0x8080808080808080; v != 0 {
-			return i + bits.TrailingZeros64(v)/8
-		}
-	}
-	for i < len(b) && b[i] < 0x80 {
-		i++
-	}
-	return i
-}
-
-// spaceOf is the byte from 0x80 on that a character set of single bytes counts
-// as white space, 0 for none.
-func spaceOf(charset string) byte {
-	switch charset {
-	case "armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7":
-		return 0xa0
-	case "cp852", "cp866", "keybcs2":
-		return 0xff
-	}
-	return 0
-}
-
-// twoBytes says whether a character set has characters whose second byte may
-// be a backslash or a backtick.
-func twoBytes(charset string) bool {
-	switch charset {
-	case "gbk", "gb18030", "big5", "sjis", "cp932":
-		return true
-	}
-	return false
-}
-
-// parseInCharset is Parse for a text that hides ASCII in some character sets.
-func parseInCharset(text string, settings Settings, lookup Lookup) (*Plan, Missing, error) {
-	lower := strings.ToLower(text)
-	mentions := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(lower, w) {
-				return true
-			}
-		}
-		return false
-	}
-	if !mentions("insert", "replace", "load", "execute", "prepare", "use") {
-		return parse(text, settings, lookup)
-	}
-	if !settings.CharsetKnown {
-		return nil, MissingCharset, nil
-	}
-	sets := strings.Contains(text, ";") && mentions("gbk", "gb18030", "big5", "sjis", "cp932")
-	if !twoBytes(settings.Charset) && !sets {
-		return parse(text, settings, lookup)
-	}
-	// What stands before the first such character is read alike by all; one
-	// statement has its table there.
-	var table *Table
-	note := func(db, name string) (*Table, error) {
-		t, err := lookup(db, name)
-		if t != nil {
-			table = t
-		}
-		return t, err
-	}
-	plan, missing, err := parse(text, settings, note)
-	if _, refused := err.(*Refusal); missing != 0 || err != nil && !refused {
-		return nil, missing, err
-	}
-	if table == nil && !strings.Contains(text, ";") {
-		return plan, 0, err
-	}
-	r := &Refusal{Reason: "a character of its text may end in a backslash, as the character set " + settings.Charset + " has them", Fix: "connect with charset=utf8mb4, or pass the values as arguments"}
-	if sets {
-		r.Reason, r.Fix = "the text sets a character set and may read differently under another one", "send the SET in a text of its own"
-	}
-	if table != nil {
-		r.DB, r.Table = table.DB, table.Name
-	}
-	return nil, 0, r
 }

@@ -8,9 +8,10 @@
 //
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
 // it finds the places of the keys among the tokens, and refuses a statement
-// that would write a configured table in a form it cannot read. Rows that only
-// the server knows (INSERT … SELECT, LOAD DATA, a key that is an expression)
-// get a [Stage]: texts that put them into a temporary table first.
+// that would write a configured table in a form it cannot read. A statement
+// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Stage],
+// one of which it knows the keys alone (expressions) an [Evaluation]: texts that
+// put the rows, or the keys, into a temporary table first.
 package insert
 
 import (
@@ -80,7 +81,7 @@ type Table struct {
 	Marker     bool // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
-	ReadsID      bool // a trigger reads LAST_INSERT_ID()
+	ReadsID      bool // a trigger reads LAST_INSERT_ID(): no marker may stand before it
 
 	Ref any // the caller's own
 }
@@ -191,8 +192,9 @@ type Insert struct {
 	Positional bool
 
 	// Late says that no place in the text will do for the marker: a call of
-	// LAST_INSERT_ID() would read it, or a row sets what that says. The session has to be told the id once
-	// the statement has run. The text is this one statement.
+	// LAST_INSERT_ID(), in the text or in a trigger, would read it too early, or
+	// a row sets what that says. The session has to be told the id once the
+	// statement has run. The text is this one statement.
 	Late bool
 
 	// Stage is set where only the server knows the rows, Evaluation where it

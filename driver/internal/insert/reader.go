@@ -128,10 +128,11 @@ func (r *reader) accept(word string) bool {
 }
 
 // atEnd says whether the statement ends here.
-func (r *reader) atEnd() bool {
-	k := r.tok.Kind
-	return k == ';' || k == lex.EOF || k == lex.Bad
-}
+func (r *reader) atEnd() bool { return r.tok.Kind == ';' || r.ended() }
+
+// ended says whether the text ends here, or cannot be cut into tokens from here
+// on.
+func (r *reader) ended() bool { return r.tok.Kind == lex.EOF || r.tok.Kind == lex.Bad }
 
 // toEnd goes past the rest of the statement without looking at it.
 func (r *reader) toEnd() {

@@ -30,7 +30,8 @@ type Stage struct {
 	Load  bool // it is LOAD DATA
 
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
-	// in RETURNING or in a trigger. It carries no marker then.
+	// in RETURNING or in a trigger. It carries no marker then, and has to find
+	// what the application's statement before left.
 	ReadsID bool
 
 	table      *Table

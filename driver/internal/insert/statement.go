@@ -18,7 +18,7 @@ func init() {
 		"insert": (*reader).insert, "replace": (*reader).insert, "load": (*reader).load,
 		"use": (*reader).use, "set": (*reader).set, "analyze": (*reader).analyze,
 		"create": (*reader).create, "alter": (*reader).alter, "drop": (*reader).drop, "rename": (*reader).rename,
-		"call": (*reader).callRoutine, "execute": (*reader).execute, "prepare": (*reader).prepare,
+		"call": (*reader).callRoutine, "execute": (*reader).stored, "prepare": (*reader).stored,
 		"explain": (*reader).harmless, "desc": (*reader).harmless, "describe": (*reader).harmless,
 		"show": (*reader).harmless, "grant": (*reader).harmless, "revoke": (*reader).harmless, "help": (*reader).harmless,
 		"begin": (*reader).begin, "if": (*reader).compoundStatement, "case": (*reader).compoundStatement,
@@ -209,10 +209,6 @@ func (r *reader) refuseNamed(reason, fix string) error {
 	return nil
 }
 
-func (r *reader) execute() error { return r.stored() }
-
-func (r *reader) prepare() error { return r.stored() }
-
 // stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from its first word, and
 // refuses one whose text holds a statement that writes a configured table. A
 // text in a variable is not seen, one that is put together only as far as its
@@ -243,9 +239,9 @@ func (r *reader) stored() error {
 	}
 	in := reader{text: text, settings: r.settings, lookup: r.lookup, db: r.db}
 	in.s = r.s.Over(text)
-	for in.next(); in.tok.Kind != lex.EOF && in.tok.Kind != lex.Bad; in.next() {
+	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {
-			for in.tok.Kind != lex.EOF && in.tok.Kind != lex.Bad {
+			for !in.ended() {
 				if err := in.refuseNamed("it is written by the text in "+form, "send that text as a statement of its own"); err != nil {
 					return err
 				}

@@ -1,0 +1,77 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// lost makes connections on which no upsert can be prepared as long as err is set.
+type lost struct {
+	driver.Connector
+	err error
+}
+
+type lostConn struct {
+	innerConn
+	lost *lost
+}
+
+func (l *lost) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := l.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &lostConn{dc.(innerConn), l}, nil
+}
+
+func (c *lostConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	if c.lost.err != nil && strings.Contains(text, "ON DUPLICATE") {
+		return nil, c.lost.err
+	}
+	return c.innerConn.PrepareContext(ctx, text)
+}
+
+// TestTakenIsAsked: where the server gave no answer to whether it takes a
+// statement, that one does not run, and the next one asks again.
+func TestTakenIsAsked(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := mysql.NewConnector(cfg.MySQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &lost{Connector: inner}
+		c, err := Wrap(l, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(c)
+		defer db.Close()
+		for _, text := range []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)"} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		const ambiguous = "INSERT INTO t (a) SELECT a FROM s ON DUPLICATE KEY UPDATE a = a + 1"
+		l.err = errors.New("no answer")
+		if _, err := db.Exec(ambiguous); !errors.Is(err, l.err) {
+			t.Errorf("%s: %v, want %v", target.Name, err, l.err)
+		}
+		l.err = nil
+		// MariaDB finds it when it executes, which leafsql's own text does not show.
+		if _, err := db.Exec(ambiguous); target.Name == "mysql" && !isServerError(err, errAmbiguous) {
+			t.Errorf("%s: %v, want the server's error %d", target.Name, err, errAmbiguous)
+		}
+	}
+}
