@@ -100,25 +100,29 @@ type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue
 // ids for the rows that lack a key, send the text with them. send is not
 // called where ids cannot be had. The blocks are valid until the next run.
 func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
-	blocks, err := c.reserve(ctx, st.plan, args)
-	if err == errUnclear {
-		if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
-			blocks, err = c.reserve(ctx, st.plan, args)
+	var blocks []insert.Block
+	var err error
+	for tried := false; ; tried = true {
+		if blocks, err = c.reserve(ctx, st.plan, args); err == errUnclear {
+			if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
+				blocks, err = c.reserve(ctx, st.plan, args)
+			}
 		}
-	}
-	if err != nil {
-		return st, nil, c.connector.counts.note(err)
-	}
-	if err = send(st.plan, blocks, args); err == nil && !st.effects {
-		return st, blocks, nil
-	}
-	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil && again.way == filled {
+		if err != nil {
+			return st, nil, c.connector.counts.note(err)
+		}
+		if err = send(st.plan, blocks, args); err == nil && !st.effects {
+			return st, blocks, nil
+		}
+		c.after(st, err)
+		if tried {
+			break
+		}
+		again := c.again(ctx, st, text, err)
+		if again == nil || again.way != filled {
+			break
+		}
 		st = again
-		if blocks, err = c.reserve(ctx, st.plan, args); err == nil {
-			err = send(st.plan, blocks, args)
-			c.after(st, err)
-		}
 	}
 	if err != nil {
 		err = c.explain(ctx, st, text, blocks, err)
