@@ -115,11 +115,8 @@ func counts(res driver.Result) (affected, id int64) {
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
 func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, affected, id int64, ask bool) int64 {
-	switch {
-	case in.Late && id != 0:
-		c.setLastID(ctx, id)
-	case in.Late && in.Ignore && !in.Upsert && affected > 0:
-		c.setLastID(ctx, b.First)
+	if late := lateID(in, b, affected, id); in.Late && late != 0 {
+		c.setLastID(ctx, late)
 	}
 	if !ask {
 		return id
@@ -131,6 +128,16 @@ func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, af
 	id, err = strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0
+	}
+	return id
+}
+
+// lateID is what SQL's LAST_INSERT_ID() becomes behind a statement that could not
+// carry it, 0 for what it was: the statement's LastInsertId, or the first id of an
+// INSERT IGNORE that stored some of its rows.
+func lateID(in *insert.Insert, b insert.Block, affected, id int64) int64 {
+	if id == 0 && in.Ignore && !in.Upsert && affected > 0 {
+		return b.First
 	}
 	return id
 }
@@ -156,7 +163,7 @@ func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Blo
 			return nil, err
 		}
 	}
-	if !p.Inserts[0].Ignore || len(all.rows) == p.Inserts[0].Rows {
+	if !p.Inserts[0].Ignore || len(all.rows) > 0 {
 		c.setLastID(ctx, blocks[0].First)
 	}
 	return all, nil

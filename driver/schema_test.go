@@ -193,6 +193,10 @@ func TestColumnAddedElsewhere(t *testing.T) {
 		if _, err := st.Exec(7, 8); err != nil {
 			t.Errorf("%s: prepared: %v", server.Name, err)
 		}
+		mustExec(t, plain, "ALTER TABLE t ADD c INT")
+		if _, err := leaf.Prepare("INSERT INTO t VALUES (NULL, ?, ?, ?)"); err != nil { // the first to see it
+			t.Errorf("%s: preparing: %v", server.Name, err)
+		}
 		if _, err := leaf.Exec("INSERT INTO t VALUES (NULL, 9)"); err == nil {
 			t.Errorf("%s: too few values were accepted", server.Name)
 		}

@@ -54,6 +54,7 @@ type staged struct {
 	rows   int64        // that the source had
 	marked bool         // the copy carried the marker
 	id     int64        // its LastInsertId
+	late   int64        // SQL's, which the copy did not carry
 }
 
 func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared bool) *staging {
@@ -91,7 +92,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
 		var answer driver.Result
 		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
-			ran.id = s.lastID(&ran, answer)
+			ran.id, ran.late = s.lastID(&ran, answer)
 			err = s.t.skip(ctx, c.innerConn, highest)
 		}
 		err = s.copyError(err)
@@ -103,20 +104,21 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	switch {
 	case ran.marked || ran.rows == 0:
 		return ran, s.end(ctx, "")
-	case in.Late && ran.id > 0:
-		return ran, s.end(ctx, "last_insert_id = "+strconv.FormatInt(ran.id, 10))
+	case in.Late && ran.late > 0:
+		return ran, s.end(ctx, "last_insert_id = "+strconv.FormatInt(ran.late, 10))
 	}
 	return ran, s.end(ctx, idBefore)
 }
 
-// lastID is the LastInsertId of what was copied.
-func (s *staging) lastID(ran *staged, answer driver.Result) int64 {
+// lastID is the LastInsertId of what was copied, and what SQL's becomes where the
+// copy did not carry it.
+func (s *staging) lastID(ran *staged, answer driver.Result) (id, late int64) {
 	in := *s.in
 	in.Rows, in.Marker = int(ran.rows), ran.marked
 	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
 	affected, server := counts(answer)
-	id, _ := lastInsertID(&in, ran.block, affected, server, s.c.connector.foundRows())
-	return id
+	id, _ = lastInsertID(&in, ran.block, affected, server, s.c.connector.foundRows())
+	return id, lateID(&in, ran.block, affected, id)
 }
 
 func (s *staging) exec(ctx context.Context, text string) error {

@@ -50,6 +50,9 @@ func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.
 	if err == nil {
 		_, err = s.variant(ctx, first)
 	}
+	if err != nil {
+		c.after(st, err)
+	}
 	if again := c.again(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}

@@ -142,6 +142,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				{"INSERT INTO t (a) SELECT a FROM src", nil},
 				{"INSERT INTO t (id, a) VALUES (1-1, 12)", nil},
 				{"DO LAST_INSERT_ID(777); INSERT INTO t (a) VALUES (13)", nil},
+				{"INSERT IGNORE INTO t (a) SELECT a - 87 FROM src", nil}, // 13 is there
 			} {
 				var before, id int64
 				if err := plain.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {

@@ -286,6 +286,25 @@ func TestInterleavedKeyOfAStoreAway(t *testing.T) {
 	}
 }
 
+// TestInterleavedRowsMadeElsewhere: stores that had no row for a tag are looked at
+// again at once, since another process may have made it, for keys to follow as well.
+func TestInterleavedRowsMadeElsewhere(t *testing.T) {
+	dsns := three(t)
+	late, early := interleaved(t, 0, false, dsns...), interleave(t, 0, dsns...)
+	ensure(t, early, "other", 1, 10)
+	for _, raise := range []bool{false, true} {
+		q := segment.Request{Tag: fmt.Sprintf("t-%v", raise), N: 1, Raise: raise, Floor: 5000}
+		var unknown *segment.UnknownTagError
+		if _, err := late.Fetch(t.Context(), q); !errors.As(err, &unknown) {
+			t.Errorf("raise %v: without a row: %v", raise, err)
+		}
+		ensure(t, early, q.Tag, 1, 10)
+		if _, err := late.Fetch(t.Context(), q); err != nil {
+			t.Errorf("raise %v: %v", raise, err)
+		}
+	}
+}
+
 // Stores lose their tables one at a time, while processes draw from them, come and go:
 // no id comes twice.
 func TestInterleavedStorm(t *testing.T) {

@@ -67,11 +67,13 @@ func (s *Interleaved) top(tag string) int64 {
 	return max(top, 1)
 }
 
+// leftAlone says whether a store failed a moment ago. One that has no row for the tag
+// answers, and may get it from any process: it is looked at each time.
 func (s *Interleaved) leftAlone(tag string, k int) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := s.of(tag).stores[k]
-	return st.failed != nil && !isStores(st.failed) && time.Now().Before(st.tend)
+	return st.failed != nil && !isStores(st.failed) && !gone(st.failed) && time.Now().Before(st.tend)
 }
 
 func (s *Interleaved) forget(tag string, k int) {
