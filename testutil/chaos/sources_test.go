@@ -14,6 +14,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/zookeeper"
 	"github.com/leafsql/leafsql/testutil/etcdtest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/process"
 	"github.com/leafsql/leafsql/testutil/redistest"
 	"github.com/leafsql/leafsql/testutil/zktest"
 )
@@ -118,38 +119,41 @@ func redisLeases(t *testing.T, r *registry) {
 func zookeeperLeases(t *testing.T, r *registry) {
 	servers := zktest.StartEnsemble(t, zktest.Config{})
 	for _, s := range servers.Nodes {
-		r.nodes = append(r.nodes, node{func() { check(t, s.Kill9()) }, func() { check(t, s.Start()) }})
-		r.through(t, s.Addr)
+		r.node(t, s.Process, s.Addr)
 	}
 	r.open = func(h half) (worker.Source, error) { return zookeeper.Open(zookeeper.Config{Servers: h.addrs()}) }
 	r.params = func(h half) string { return "leafWorker=zookeeper(" + strings.Join(h.addrs(), ",") + ")" }
-	r.lose = func() string {
-		for _, s := range servers.Nodes {
-			check(t, s.Kill9())
-			check(t, s.Wipe())
-		}
-		check(t, servers.Start())
-		return "wiped"
-	}
+	r.lose = func() string { return wipe(t, servers.Nodes[:], servers.Start) }
 }
 
 // etcdLeases: a cluster of three. All of it is wiped.
 func etcdLeases(t *testing.T, r *registry) {
 	servers := etcdtest.StartCluster(t, etcdtest.Config{})
 	for _, s := range servers.Nodes {
-		r.nodes = append(r.nodes, node{func() { check(t, s.Kill9()) }, func() { check(t, s.Start()) }})
-		r.through(t, s.Addr)
+		r.node(t, s.Process, s.Addr)
 	}
 	r.open = func(h half) (worker.Source, error) { return etcd.Open(etcd.Config{Servers: h.addrs()}) }
 	r.params = func(h half) string { return "leafWorker=etcd(" + strings.Join(h.addrs(), ",") + ")" }
-	r.lose = func() string {
-		for _, s := range servers.Nodes {
-			check(t, s.Kill9())
-			check(t, s.Wipe())
-		}
-		check(t, servers.Start())
-		return "wiped"
+	r.lose = func() string { return wipe(t, servers.Nodes[:], servers.Start) }
+}
+
+// node adds one server of several.
+func (r *registry) node(t *testing.T, p *process.Process, addr string) {
+	r.nodes = append(r.nodes, node{func() { check(t, p.Kill9()) }, func() { check(t, p.Start()) }})
+	r.through(t, addr)
+}
+
+// wipe kills and wipes all servers before start lets them serve again.
+func wipe[S interface {
+	Kill9() error
+	Wipe() error
+}](t *testing.T, servers []S, start func() error) string {
+	for _, s := range servers {
+		check(t, s.Kill9())
+		check(t, s.Wipe())
 	}
+	check(t, start())
+	return "wiped"
 }
 
 func check(t *testing.T, err error) {
