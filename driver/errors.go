@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
@@ -66,7 +67,7 @@ type FillError struct {
 }
 
 func (e *FillError) Error() string {
-	cause, way := strings.TrimPrefix(e.Err.Error(), "leafsql: "), ""
+	cause, way := part.Text(e.Err), ""
 	what := "cannot get an id"
 	switch {
 	case e.Key > 0:
@@ -91,7 +92,7 @@ type CatalogError struct {
 }
 
 func (e *CatalogError) Error() string {
-	return sentence("reading "+e.What, strings.TrimPrefix(e.Err.Error(), "leafsql: "), e.Fix)
+	return sentence("reading "+e.What, part.Text(e.Err), e.Fix)
 }
 
 // Unwrap gives the end of a context or a connection, not the server's answer.

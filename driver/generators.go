@@ -17,6 +17,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // storeKey is equal for configurations of connections to the same database, ""
@@ -87,14 +88,14 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	var err error
 	if cfg.Snowflake != "" {
 		if flakes.Layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
-			return nil, &ConfigError{"leafSnowflake", strings.TrimPrefix(err.Error(), "leafsql: "), ""}
+			return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
 		}
 	}
 	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, defaultWorker)); {
 	case cfg.WorkerSource != nil:
 	case name != "mysql":
 		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
-			return nil, &ConfigError{"leafWorker", strings.TrimPrefix(err.Error(), "leafsql: "),
+			return nil, &ConfigError{"leafWorker", part.Text(err),
 				"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
 		}
 		flakes.Source = sourceKey(cfg)
@@ -103,7 +104,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	}
 	s, err := ids.OpenSnowflakes(context.Background(), flakes)
 	if err != nil {
-		return nil, &ConfigError{"leafLease", strings.TrimPrefix(err.Error(), "leafsql: "), "write for example 60s"}
+		return nil, &ConfigError{"leafLease", part.Text(err), "write for example 60s"}
 	}
 	if s.Lease != cfg.Lease {
 		s.Close()

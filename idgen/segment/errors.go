@@ -3,6 +3,8 @@ package segment
 import (
 	"fmt"
 	"strings"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // UnknownTagError means that a tag has no row in the table.
@@ -90,7 +92,7 @@ func (e *UnavailableError) Error() string {
 	case errNoTable:
 		way = "create it with leafCreate=true or leafsql init"
 	}
-	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, strings.TrimPrefix(e.Cause.Error(), "leafsql: "), way)
+	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, part.Text(e.Cause), way)
 }
 
 func (e *UnavailableError) Unwrap() error { return e.Cause }

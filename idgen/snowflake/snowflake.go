@@ -29,12 +29,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Generator makes the ids of one layout with one worker id at a time. It
@@ -91,7 +91,7 @@ type LeaseError struct {
 }
 
 func (e *LeaseError) Error() string {
-	s := "leafsql: snowflake: no id may be issued: " + strings.TrimPrefix(e.Cause.Error(), "leafsql: ")
+	s := "leafsql: snowflake: no id may be issued: " + part.Text(e.Cause)
 	if e.Next.IsZero() {
 		return s + "; another try is under way"
 	}

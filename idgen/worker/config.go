@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Config says how a worker id is leased. The zero value is good for a layout
@@ -142,11 +144,11 @@ func (s *Status) Changed() <-chan struct{} { return s.changed }
 func (s *Status) Reason() string {
 	switch {
 	case s.Err != nil && s.Phase == Searching:
-		return fmt.Sprintf("%s (the next search is at %s)", plain(s.Err), s.Next.Format(time.TimeOnly))
+		return fmt.Sprintf("%s (the next search is at %s)", part.Text(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
-		return plain(s.Err)
+		return part.Text(s.Err)
 	case s.Phase == Waiting:
-		return plain(s.quarantine)
+		return part.Text(s.quarantine)
 	}
 	return "the search for a worker id goes on"
 }

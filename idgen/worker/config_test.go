@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 func TestLeaseIsInRange(t *testing.T) {
@@ -62,7 +64,7 @@ func TestReason(t *testing.T) {
 		{Status{Phase: Searching}, "the search for a worker id goes on"},
 		{Status{Phase: Searching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
 		{Status{Phase: Waiting, quarantine: &QuarantineError{Worker: 3, Until: next}}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
-		{Status{Phase: Closed, Err: ErrClosed}, plain(ErrClosed)},
+		{Status{Phase: Closed, Err: ErrClosed}, part.Text(ErrClosed)},
 	} {
 		if got := tt.s.Reason(); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.s.Phase, got, tt.want)

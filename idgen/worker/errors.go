@@ -3,8 +3,9 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // ErrClosed is the error of a Keeper that was closed.
@@ -93,7 +94,7 @@ func (e *LostError) Error() string {
 		why = fmt.Sprintf("it is held by %s now", e.Owner)
 	}
 	if e.Cause != nil {
-		why += ": " + plain(e.Cause)
+		why += ": " + part.Text(e.Cause)
 	}
 	return fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", e.Worker, why)
 }
@@ -125,9 +126,6 @@ func owner(s string) string {
 	}
 	return s
 }
-
-// plain is an error's text inside another of ours.
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }
 
 func inParentheses(s string) string {
 	if s == "" {

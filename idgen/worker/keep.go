@@ -136,7 +136,7 @@ func (k *Keeper) hold() {
 
 // lost publishes the end of a lease that could not be kept.
 func (k *Keeper) lost(lost *LostError) {
-	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", plain(lost))
+	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = Searching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
 		k.next.Err, k.next.Next = lost, k.clock.now()
@@ -229,7 +229,7 @@ func (k *Keeper) quarantine(wait time.Duration) {
 	if h.unknown && h.alone {
 		way = "; leafNewRegistry=true declares that the registry is new and nobody is running"
 	}
-	k.engine.log.Info("leafsql: "+plain(q)+way, "wait", wait.Round(time.Millisecond))
+	k.engine.log.Info("leafsql: "+part.Text(q)+way, "wait", wait.Round(time.Millisecond))
 }
 
 // renewed publishes and logs what became of a renewal.
@@ -237,7 +237,7 @@ func (k *Keeper) renewed(before, err error) {
 	h := k.held
 	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
 	case err != nil && before == nil:
-		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", plain(err))
+		k.engine.log.Warn("leafsql: the worker id is not renewed; ids go on until its bound", "worker", h.slot, "left", left, "err", part.Text(err))
 	case err == nil && before != nil:
 		k.engine.log.Info("leafsql: the worker id is renewed again", "worker", h.slot, "until", h.bound)
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Keeper keeps one worker id of a source for this process, from the first use
@@ -242,7 +244,7 @@ func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.L
 func (k *Keeper) complain(err error) {
 	if class := fmt.Sprintf("%T", err); class != k.class {
 		k.class = class
-		k.cfg.Logger.Warn("leafsql: no worker id: " + plain(err))
+		k.cfg.Logger.Warn("leafsql: no worker id: " + part.Text(err))
 	}
 }
 

@@ -13,11 +13,14 @@ func Of(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text, ours := strings.CutPrefix(err.Error(), "leafsql: "); ours {
+	if text := Text(err); text != err.Error() {
 		return &part{text, err}
 	}
 	return err
 }
+
+// Text is what Of(err) says, for where no error is wanted.
+func Text(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }
 
 type part struct {
 	text string

@@ -11,6 +11,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // layout judges how leaf_alloc is made.
@@ -18,7 +19,7 @@ func (c *checker) layout(context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away != nil {
 			c.add(Finding{Code: "store-away", Severity: Error, Server: store.Label,
-				Message: "This store of leafStore does not answer: ids come from the others (" + plain(store.Away) + ").",
+				Message: "This store of leafStore does not answer: ids come from the others (" + part.Text(store.Away) + ").",
 				Fix:     "bring it back; if its rows are lost, bring it back empty"})
 			continue
 		}
@@ -26,8 +27,6 @@ func (c *checker) layout(context.Context) error {
 	}
 	return nil
 }
-
-func plain(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }
 
 // store judges one leaf_alloc.
 func (c *checker) store(store *databases.Store, alloc survey.Alloc) {

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // A problem is an answer that holds no id: RFC 9457's problem details.
@@ -52,9 +52,7 @@ func problemOf(err error) *problem {
 		return unknown(e.Tag)
 	}
 	if e, ok := errors.AsType[*idgen.CountError](err); ok {
-		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: bare(e)}
+		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: part.Text(e)}
 	}
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: public(err), retry: true}
 }
-
-func bare(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }

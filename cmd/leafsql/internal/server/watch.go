@@ -12,6 +12,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // watch asks the store once a second, so that the log says when it is away though nobody
@@ -98,19 +99,19 @@ func (s *Server) works(tag string, say bool) {
 // users and hosts. The log has that.
 func public(err error) string {
 	if e, ok := errors.AsType[*segment.RowError](err); ok {
-		return bare(e)
+		return part.Text(e)
 	}
 	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
-		return bare(e)
+		return part.Text(e)
 	}
 	if e, ok := errors.AsType[*segment.StoresError](err); ok {
-		return bare(e)
+		return part.Text(e)
 	}
 	if e, ok := errors.AsType[*worker.QuarantineError](err); ok {
-		return bare(e)
+		return part.Text(e)
 	}
 	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {
-		return bare(e)
+		return part.Text(e)
 	}
 	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
 		return "there is no worker id; the server's log says why, and ids come as soon as there is one"
