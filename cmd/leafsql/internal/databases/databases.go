@@ -11,7 +11,6 @@ package databases
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,7 +18,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -91,19 +89,6 @@ func (s *Shard) LeasesHere() bool {
 
 // Name is the table's, as SQL writes it on any connection of the server.
 func (s *Store) Name() string { return Quote(s.Database) + "." + Quote(s.Table) }
-
-// A Server is one connection's server, and the database in use there.
-type Server struct {
-	Label    string // address/database
-	Database string
-	DB       *sql.DB
-
-	MariaDB bool
-	Version string
-	ID      string            // equal for two connections to the same server
-	Session map[string]string // variables, as the application's connections have them
-	Global  map[string]string // as other clients have them
-}
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc that
 // dsn names. A shard's DSN without leaf parameters has those of dsn.
@@ -271,200 +256,4 @@ func (s *Set) Close() {
 	for _, store := range s.Stores {
 		store.DB.Close()
 	}
-}
-
-// conns is how many questions a server is asked at the same time.
-const conns = 4
-
-// watched are the variables that are looked at.
-const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
-	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'wsrep_on'"
-
-// connect opens a server's pool, and learns what it is.
-func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
-	s := &Server{Label: Label(cfg), Database: cfg.DBName}
-	as, err := open(cfg, nil)
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	defer as.Close()
-	if s.Session, err = variables(ctx, as, "SESSION"); err == nil {
-		s.Global, err = variables(ctx, as, "GLOBAL")
-	}
-	if err == nil {
-		s.DB, err = open(cfg, session)
-	}
-	if err != nil {
-		return nil, s.failed(err)
-	}
-	s.DB.SetMaxOpenConns(conns)
-	s.Version = s.Global["version"]
-	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
-	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
-		s.ID += s.Global[name] + "\x00"
-	}
-	return s, nil
-}
-
-// session is what connections of the command have set, whatever the application's
-// have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value
-// is clipped, and what the server quotes it quotes with backticks.
-var session = map[string]string{
-	"autocommit": "1", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
-	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
-}
-
-// open makes a pool with cfg and some variables.
-func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
-	cfg = cfg.Clone()
-	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements = true, false, false
-	cfg.ParseTime, cfg.Loc = true, time.UTC
-	if cfg.Timeout == 0 {
-		cfg.Timeout = 10 * time.Second
-	}
-	params := maps.Clone(vars)
-	if params == nil {
-		params = make(map[string]string)
-	}
-	for k, v := range cfg.Params {
-		if _, ours := params[k]; !ours {
-			params[k] = v
-		}
-	}
-	cfg.Params = params
-	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may hold any letter
-	connector, err := mysql.NewConnector(cfg)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
-}
-
-func variables(ctx context.Context, db *sql.DB, scope string) (map[string]string, error) {
-	vars := make(map[string]string)
-	err := each(ctx, db, func(scan func(...any) error) error {
-		var name, value string
-		err := scan(&name, &value)
-		vars[strings.ToLower(name)] = value
-		return err
-	}, "SHOW "+scope+" VARIABLES WHERE Variable_name IN ("+watched+")")
-	return vars, err
-}
-
-// Each calls f for every row of a query's answer.
-func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error, query string, args ...any) error {
-	return each(ctx, s.DB, f, query, args...)
-}
-
-// List reads one column.
-func (s *Server) List(ctx context.Context, query string, args ...any) ([]string, error) {
-	var values []string
-	err := s.Each(ctx, func(scan func(...any) error) error {
-		var v string
-		err := scan(&v)
-		values = append(values, v)
-		return err
-	}, query, args...)
-	return values, err
-}
-
-func each(ctx context.Context, db *sql.DB, f func(scan func(...any) error) error, query string, args ...any) error {
-	rows, err := db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := f(rows.Scan); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-func (s *Server) failed(err error) error {
-	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, WayOut(err))
-}
-
-// Label names a connection's address and database.
-func Label(cfg *mysql.Config) string {
-	if cfg.DBName == "" {
-		return cfg.Addr
-	}
-	return strings.TrimSuffix(cfg.Addr, "/") + "/" + cfg.DBName
-}
-
-// ReadOnly reports whether the server takes no writes.
-func (s *Server) ReadOnly() bool {
-	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
-		if v := strings.ToUpper(s.Global[name]); v != "" && v != "OFF" && v != "0" {
-			return true
-		}
-	}
-	return false
-}
-
-// Quote quotes an identifier.
-func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
-// QuoteString quotes a text.
-func QuoteString(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
-}
-
-// IsError reports whether err is the server's, with one of these numbers.
-func IsError(err error, numbers ...uint16) bool {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && slices.Contains(numbers, e.Number)
-}
-
-// Numbers of the server's errors that mean something here.
-const (
-	ErrLogin           = 1045
-	ErrLoginSocket     = 1698
-	ErrDatabaseDenied  = 1044
-	ErrUnknownDatabase = 1049
-	ErrUnknownColumn   = 1054
-	ErrTableDenied     = 1142
-	ErrColumnDenied    = 1143
-	ErrNoSuchTable     = 1146
-	ErrLockWait        = 1205
-	ErrSpecificAccess  = 1227
-	ErrTriggerBinlog   = 1419
-)
-
-// WayOut says what to do about an error of a server, or of the way there.
-func WayOut(err error) string {
-	switch {
-	case IsError(err, ErrLogin, ErrLoginSocket):
-		return "correct user and password in the DSN"
-	case IsError(err, ErrUnknownDatabase):
-		return "create the database, or correct the DSN"
-	case Denied(err):
-		return "grant this user the right, or run it as another one"
-	case IsError(err, ErrLockWait):
-		return "end long transactions on the table, and run it again"
-	case errors.Is(err, context.Canceled):
-		return "run it again"
-	}
-	return "see that the server runs, and that the DSN leads there"
-}
-
-// ErrForeignKeys are those of a column that cannot change its type alone.
-var ErrForeignKeys = []uint16{1832, 1833, 3780}
-
-// Denied reports whether err says that the user has not the right.
-func Denied(err error) bool {
-	return IsError(err, ErrDatabaseDenied, ErrTableDenied, ErrColumnDenied, ErrSpecificAccess)
-}
-
-// User is who the server takes this connection for, as GRANT writes it.
-func (s *Server) User(ctx context.Context) (string, error) {
-	var user string
-	err := s.DB.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user)
-	name, host, _ := strings.Cut(user, "@")
-	if i := strings.LastIndexByte(user, '@'); i >= 0 {
-		name, host = user[:i], user[i+1:]
-	}
-	return QuoteString(name) + "@" + QuoteString(host), err
 }

@@ -1,0 +1,175 @@
+package databases
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// A Server is one connection's server, and the database in use there.
+type Server struct {
+	Label    string // address/database
+	Database string
+	DB       *sql.DB
+
+	MariaDB bool
+	Version string
+	ID      string            // equal for two connections to the same server
+	Session map[string]string // variables, as the application's connections have them
+	Global  map[string]string // as other clients have them
+}
+
+// conns is how many questions a server is asked at the same time.
+const conns = 4
+
+// watched are the variables that are looked at.
+const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
+	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'wsrep_on'"
+
+// connect opens a server's pool, and learns what it is.
+func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
+	s := &Server{Label: Label(cfg), Database: cfg.DBName}
+	as, err := open(cfg, nil)
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	defer as.Close()
+	if s.Session, err = variables(ctx, as, "SESSION"); err == nil {
+		s.Global, err = variables(ctx, as, "GLOBAL")
+	}
+	if err == nil {
+		s.DB, err = open(cfg, session)
+	}
+	if err != nil {
+		return nil, s.failed(err)
+	}
+	s.DB.SetMaxOpenConns(conns)
+	s.Version = s.Global["version"]
+	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
+	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
+		s.ID += s.Global[name] + "\x00"
+	}
+	return s, nil
+}
+
+// session is what connections of the command have set, whatever the application's
+// have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value
+// is clipped, and what the server quotes it quotes with backticks.
+var session = map[string]string{
+	"autocommit": "1", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
+}
+
+// open makes a pool with cfg and some variables.
+func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
+	cfg = cfg.Clone()
+	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements = true, false, false
+	cfg.ParseTime, cfg.Loc = true, time.UTC
+	if cfg.Timeout == 0 {
+		cfg.Timeout = 10 * time.Second
+	}
+	params := maps.Clone(vars)
+	if params == nil {
+		params = make(map[string]string)
+	}
+	for k, v := range cfg.Params {
+		if _, ours := params[k]; !ours {
+			params[k] = v
+		}
+	}
+	cfg.Params = params
+	cfg.Apply(mysql.Charset("utf8mb4", "")) // names may hold any letter
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
+}
+
+func variables(ctx context.Context, db *sql.DB, scope string) (map[string]string, error) {
+	vars := make(map[string]string)
+	err := each(ctx, db, func(scan func(...any) error) error {
+		var name, value string
+		err := scan(&name, &value)
+		vars[strings.ToLower(name)] = value
+		return err
+	}, "SHOW "+scope+" VARIABLES WHERE Variable_name IN ("+watched+")")
+	return vars, err
+}
+
+// Each calls f for every row of a query's answer.
+func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error, query string, args ...any) error {
+	return each(ctx, s.DB, f, query, args...)
+}
+
+// List reads one column.
+func (s *Server) List(ctx context.Context, query string, args ...any) ([]string, error) {
+	var values []string
+	err := s.Each(ctx, func(scan func(...any) error) error {
+		var v string
+		err := scan(&v)
+		values = append(values, v)
+		return err
+	}, query, args...)
+	return values, err
+}
+
+func each(ctx context.Context, db *sql.DB, f func(scan func(...any) error) error, query string, args ...any) error {
+	rows, err := db.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func (s *Server) failed(err error) error {
+	return fmt.Errorf("leafsql: cannot connect to %s: %w; %s", s.Label, err, WayOut(err))
+}
+
+// Label names a connection's address and database.
+func Label(cfg *mysql.Config) string {
+	if cfg.DBName == "" {
+		return cfg.Addr
+	}
+	return strings.TrimSuffix(cfg.Addr, "/") + "/" + cfg.DBName
+}
+
+// ReadOnly reports whether the server takes no writes.
+func (s *Server) ReadOnly() bool {
+	for _, name := range []string{"read_only", "super_read_only", "innodb_read_only"} {
+		if v := strings.ToUpper(s.Global[name]); v != "" && v != "OFF" && v != "0" {
+			return true
+		}
+	}
+	return false
+}
+
+// Quote quotes an identifier.
+func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+
+// QuoteString quotes a text.
+func QuoteString(s string) string {
+	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
+}
+
+// User is who the server takes this connection for, as GRANT writes it.
+func (s *Server) User(ctx context.Context) (string, error) {
+	var user string
+	err := s.DB.QueryRowContext(ctx, "SELECT CURRENT_USER()").Scan(&user)
+	name, host, _ := strings.Cut(user, "@")
+	if i := strings.LastIndexByte(user, '@'); i >= 0 {
+		name, host = user[:i], user[i+1:]
+	}
+	return QuoteString(name) + "@" + QuoteString(host), err
+}
