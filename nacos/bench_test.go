@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -109,7 +110,11 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Keeper {
 	b.Helper()
 	opts := worker.Options{"Service": service}
-	inUse(b, spec(s), opts, 1024)
+	open, err := worker.Lookup(spec(s), opts)
+	if err != nil {
+		b.Fatal(err)
+	}
+	workertest.InUse(b, open, worker.Config{Workers: 1024})
 	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
 }
 

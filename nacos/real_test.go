@@ -180,28 +180,23 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	const n, workers = 64, 256
 	opts := worker.Options{"Service": "crowd"}
 	began := time.Now()
-	inUse(t, spec(s), opts, workers)
+	open, err := worker.Lookup(spec(s), opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	workertest.InUse(t, open, worker.Config{Workers: workers})
 	t.Logf("%d worker ids made in %v", workers, time.Since(began).Round(time.Millisecond))
 	var wg sync.WaitGroup
 	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
 		began := time.Now()
 		var leases [n]*worker.Keeper
 		for i := range leases {
-			wg.Go(func() {
-				k, err := lease(t, spec(s), opts, worker.Config{Workers: workers})
-				if err != nil {
-					t.Error(err)
-				}
-				leases[i] = k
-			})
+			wg.Go(func() { leases[i] = workertest.Keep(t, open, worker.Config{Workers: workers}) })
 		}
 		wg.Wait()
 		t.Logf("%d leases at once, server %s: all after %v", n, wave, time.Since(began).Round(time.Millisecond))
 		seen := make(map[int]bool)
 		for _, k := range leases {
-			if k == nil {
-				t.FailNow()
-			}
 			id := k.Status().Worker
 			if seen[id] {
 				t.Errorf("worker id %d given twice", id)
@@ -211,16 +206,6 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 		}
 		wg.Wait()
 	}
-}
-
-// inUse makes a registry one in use: all worker ids were given back.
-func inUse(tb testing.TB, spec string, opts worker.Options, workers int) {
-	tb.Helper()
-	open, err := worker.Lookup(spec, opts)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	workertest.InUse(tb, open, worker.Config{Workers: workers})
 }
 
 // testLeavesNothing looks for goroutines and files after a lease.
