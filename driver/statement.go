@@ -330,6 +330,10 @@ func (c *conn) afterUnseen() {
 // table is this connection's alone.
 func (c *conn) noteChanges(p *insert.Plan) {
 	for _, change := range p.Changes {
+		if change.Routine { // which any statement may call
+			c.connector.forget(func(catalog.Name) bool { return true })
+			continue
+		}
 		db := change.DB
 		if db == "" {
 			db = c.db

@@ -137,7 +137,9 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
 		ReadsID:      key.ReadsID,
-		Ref:          t,
+		// A temporary table is not in the catalog.
+		FunctionsReadID: key.FunctionsReadID || temporary,
+		Ref:             t,
 	}
 	for _, col := range columns {
 		if !col.Invisible {

@@ -166,3 +166,84 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 		}
 	}
 }
+
+// TestFunctionThatReadsTheLastID: what a stored function reads as
+// LAST_INSERT_ID() is the id of a statement before, wherever in the statement
+// the function is called; and so it is where a trigger calls it.
+func TestFunctionThatReadsTheLastID(t *testing.T) {
+	const parent = 777
+	for _, server := range mysqltest.Targets(t) {
+		for _, trigger := range []string{"", "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.parent = f(NEW.a)"} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=t,tt&multiStatements=true", allocTable, row("t", 100, 1000), row("tt", 100, 1000),
+				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
+			leaf.SetMaxOpenConns(1)
+			do := func(text string, args ...any) {
+				t.Helper()
+				if _, err := leaf.Exec(text, args...); err != nil {
+					t.Errorf("%s: %s: %v", server.Name, text, err)
+				}
+			}
+			do("INSERT INTO t (id) VALUES (99)") // the table is known, and then there is the function
+			do("CREATE FUNCTION f(x INT) RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()")
+			if trigger != "" {
+				do(trigger)
+			}
+			do("CREATE TEMPORARY TABLE tt (id BIGINT PRIMARY KEY, parent BIGINT)")
+			for _, tt := range []struct {
+				text string
+				args []any
+			}{
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 1)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 2), (NULL, `f`(2), 3), (NULL, f ( 3 ), 4)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (?, f(?), ?)", []any{nil, 1, 5}},
+				{"INSERT INTO t (parent, a) VALUES (f(1), 6), (f(2), 7)", nil},
+				{"INSERT INTO t SET id = NULL, parent = f(1), a = 8", nil},
+				{"REPLACE INTO t (id, parent, a) VALUES (NULL, f(1), 8)", nil},
+				{"INSERT IGNORE INTO t (id, parent, a) VALUES (NULL, f(1), 1), (NULL, f(1), 9)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 10) ON DUPLICATE KEY UPDATE a = 11", nil},
+				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), 14", nil},
+				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), a FROM src", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (1-1, 777, 15)", nil},
+				{"DO LAST_INSERT_ID(777); INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 16)", nil},
+				{"INSERT INTO tt VALUES (NULL, f(1))", nil},
+			} {
+				var before, id int64
+				if err := leaf.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {
+					t.Fatal(err)
+				}
+				do("DO LAST_INSERT_ID(777)")
+				do(tt.text, tt.args...)
+				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before && !strings.Contains(tt.text, " tt ") || id > before+3 {
+					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+				}
+			}
+			do("DO LAST_INSERT_ID(777)")
+			do("INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 12), (NULL, f(1), 13) ON DUPLICATE KEY UPDATE a = 17") // leaves it as it was
+			do("INSERT INTO t (id, parent, a) VALUES (NULL, 777, 16) ON DUPLICATE KEY UPDATE parent = f(1)")
+			var wrong, rows int
+			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 17 {
+				t.Errorf("%s: %q: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+			}
+		}
+	}
+}
+
+// TestFunctionWhoseTextIsNotSeen: it may read LAST_INSERT_ID() as well.
+func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		plain, leaf := account(t, target, "INSERT, SELECT ON DB.t", "EXECUTE ON DB.*")
+		leaf.SetMaxOpenConns(1)
+		if _, err := plain.Exec("CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a) VALUES (NULL, f())"} {
+			if _, err := leaf.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var a, id int64
+		if err := leaf.QueryRow("SELECT a, LAST_INSERT_ID() FROM t").Scan(&a, &id); err != nil || a != 777 || id != generatedFrom {
+			t.Errorf("%s: the function read %d, and LAST_INSERT_ID() is %d, %v", target.Name, a, id, err)
+		}
+	}
+}

@@ -37,7 +37,12 @@ type Column struct {
 	Invisible     bool
 	Updatable     bool // this user may update it
 	Now           bool // its default is the statement's time
-	ReadsID       bool // a trigger of its table, that this user may see, reads LAST_INSERT_ID()
+
+	// ReadsID says that a trigger of its table reads LAST_INSERT_ID(), or may
+	// through a routine that does, as far as this user sees their texts.
+	// FunctionsReadID says that some function, in whatever database, does, or
+	// has a text that this user does not see.
+	ReadsID, FunctionsReadID bool
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -136,13 +141,11 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	// Only a comparison with a constant spares MariaDB from opening all tables.
 	var query strings.Builder
 	var args []any
+	query.WriteString("SELECT -1 n, '' s, '' t, 0 o, '' c, '' y, '' k, '' d, '' e, '' p, " +
+		"MAX(IF(" + readsID("routine_definition") + ", 2, routine_type = 'FUNCTION' AND routine_definition IS NULL)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {
-		if i > 0 {
-			query.WriteString(" UNION ALL ")
-		}
-		query.WriteString("SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
-			" (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?" +
-			" AND (LOWER(action_statement) LIKE '%last_insert_id%' OR LOWER(action_statement) LIKE '%@@%identity%')) r" +
+		query.WriteString(" UNION ALL SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
+			" (SELECT MAX(IF(" + readsID("action_statement") + ", 2, 1)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
 		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
@@ -151,13 +154,19 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		return err
 	}
 	defer rows.Close()
+	routines := int64(0) // 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
 	for rows.Next() {
-		var n, o, triggers int
+		var n, o int
 		var schema, table, key, extra, privileges string
 		var byDefault sql.NullString
+		var readers sql.NullInt64 // NULL: no trigger
 		var col Column
-		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &triggers); err != nil {
+		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &readers); err != nil {
 			return err
+		}
+		if n < 0 { // the first row
+			routines = readers.Int64
+			continue
 		}
 		name := names[n]
 		// The comparison above ignores case; a server that does not would
@@ -168,10 +177,17 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
-		col.ReadsID = triggers > 0
+		col.ReadsID = readers.Int64 > 1 || readers.Valid && routines > 1
+		col.FunctionsReadID = routines > 0
 		columns[name] = append(columns[name], col)
 	}
 	return rows.Err()
+}
+
+// readsID is the condition that a program's text reads LAST_INSERT_ID(), under
+// whatever name.
+func readsID(text string) string {
+	return "(LOWER(" + text + ") LIKE '%last_insert_id%' OR LOWER(" + text + ") LIKE '%@@%identity%')"
 }
 
 // Databases lists the databases that this user sees, without the server's own.

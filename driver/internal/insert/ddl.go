@@ -23,7 +23,7 @@ func (r *reader) create() error {
 			r.triggered()
 			return r.storedProgram()
 		case r.isAny("procedure", "function", "event", "package", "library"):
-			return r.storedProgram()
+			return r.routineDefined()
 		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()
 		}
@@ -32,6 +32,17 @@ func (r *reader) create() error {
 		}
 	}
 	return nil
+}
+
+// routineDefined reads what routines a text defines, and notes that one may
+// read LAST_INSERT_ID().
+func (r *reader) routineDefined() error {
+	r.noCalls()
+	err := r.storedProgram()
+	if r.lastCall >= 0 {
+		r.changes = append(r.changes, Change{Routine: true})
+	}
+	return err
 }
 
 // triggered notes the table that a trigger is made for, without going on.
@@ -102,6 +113,10 @@ func (r *reader) rename() error {
 		r.next()
 		r.existence()
 		for r.changed(Change{Drop: true}) && !r.atEnd() {
+			if r.accept("wait") {
+				r.next() // so many seconds
+			}
+			r.accept("nowait")
 			r.next() // TO, a comma
 		}
 	}
@@ -133,6 +148,9 @@ func (r *reader) changed(c Change) bool {
 // what is known of it is out of date when the statement runs.
 func (r *reader) changedBefore(n TableName) bool {
 	for _, c := range r.changes {
+		if c.Routine {
+			return true
+		}
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
 		if sameDB && (c.Database || strings.EqualFold(c.Table, n.Table)) {
 			return true

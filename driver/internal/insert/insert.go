@@ -49,6 +49,7 @@ const (
 
 func (r *reader) newInsert() insertReader {
 	r.noCalls()
+	r.functions = false
 	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCall: -1, firstKey: -1, lastGap: -1}
 }
 
@@ -113,7 +114,7 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
 	}
 	w.room()
-	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
+	w.Table, w.target, w.targetEnd, w.functions = t, written, w.prevEnd, t.FunctionsReadID
 	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
@@ -284,10 +285,12 @@ func (w *insertReader) tail() error {
 	case w.Rows == 1: // what the only row calls is called before the update list
 		w.rowCall, w.lastCall = w.lastCall, -1
 	}
+	lastCall, function := w.lastCall, w.function
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
 		}
+		w.lastCall, w.function = lastCall, function // an alias with columns is no call
 	}
 	if w.is("on") {
 		if err := w.duplicate(); err != nil {
@@ -375,11 +378,12 @@ func (w *insertReader) finish() error {
 }
 
 // called is where the last call began that the marker must not stand before:
-// one that would read it or, in a select without a table, one that sets
-// LAST_INSERT_ID() itself.
+// one that would read it or, in a select without a table, one of a stored
+// function or
+// one that sets LAST_INSERT_ID() itself.
 func (w *insertReader) called() int {
 	if w.Conditional {
-		return w.rowSets
+		return max(w.rowSets, w.function)
 	}
 	return max(w.rowCall, w.lastCall, w.rowSets)
 }

@@ -15,7 +15,8 @@ type cursor struct {
 
 	call     uint8 // tokens of a call of LAST_INSERT_ID read so far
 	callPos  int   // where it began
-	lastCall int   // where the last call without an argument began, -1 for none
+	lastCall int   // where the last call without an argument began, or one of a stored function, -1 for none
+	function int   // where the last call of a stored function began, -1 for none
 	userCall int   // where the last call with an argument began, -1 for none
 }
 
@@ -40,13 +41,14 @@ type reader struct {
 	cut      int
 	cutInput int
 
-	db       string // what USE said in this text
-	compound bool   // in a compound statement, up to the end of the text
-	program  bool   // a stored program was defined
-	invalid  bool   // no server runs the rest of the text
-	rows     bool   // the statement answers with rows, whatever it is
-	alias    string // a name that the text does not hold
-	began    start  // where the statement began
+	db        string // what USE said in this text
+	compound  bool   // in a compound statement, up to the end of the text
+	program   bool   // a stored program was defined
+	invalid   bool   // no server runs the rest of the text
+	rows      bool   // the statement answers with rows, whatever it is
+	alias     string // a name that the text does not hold
+	functions bool   // stored functions may read LAST_INSERT_ID(): calls of them are noted
+	began     start  // where the statement began
 }
 
 // A start is where a statement begins.
@@ -68,6 +70,9 @@ func (r *reader) next() {
 			r.call, r.callPos = 1, r.tok.Pos
 			return
 		}
+		r.functionCall()
+	case lex.Name:
+		r.functionCall()
 	case lex.Var:
 		if r.idVariable() {
 			r.lastCall = r.tok.Pos
@@ -98,8 +103,19 @@ func (r *reader) callNext() {
 	r.call = 0
 }
 
-// noCalls forgets the calls of LAST_INSERT_ID read so far.
-func (r *reader) noCalls() { r.lastCall, r.userCall, r.call = -1, -1, 0 }
+// functionCall notes a call of what is not the server's own function.
+func (r *reader) functionCall() {
+	if !r.functions || r.peek().Kind != '(' {
+		return
+	}
+	if r.tok.Kind == lex.Word && r.text[r.prevEnd-1] != '.' && builtIn[strings.ToLower(r.str())] {
+		return
+	}
+	r.lastCall, r.function = r.tok.Pos, r.tok.Pos
+}
+
+// noCalls forgets the calls read so far.
+func (r *reader) noCalls() { r.lastCall, r.function, r.userCall, r.call = -1, -1, -1, 0 }
 
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 
