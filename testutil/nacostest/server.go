@@ -167,12 +167,13 @@ func (s *Server) Restart(tb testing.TB) {
 	}
 }
 
-// Relaunch is Restart outside of a test.
+// Relaunch is Restart outside of a test. It waits for no other server's boot:
+// leases end while a server is away.
 func (s *Server) Relaunch(ctx context.Context) error {
 	if s.proc != nil {
 		return errors.New("nacostest: the server is running")
 	}
-	return s.boot(ctx)
+	return s.bootNow(ctx)
 }
 
 // Wipe removes all that a stopped server had stored.
@@ -233,7 +234,8 @@ func (s *Server) mustBeStopped(tb testing.TB) {
 	}
 }
 
-// boot starts the process and waits until it serves.
+// boot finds a port, starts the process and waits until it serves. One server
+// boots at a time.
 func (s *Server) boot(ctx context.Context) error {
 	unlock, err := lock(ctx, "boot.lock")
 	if err != nil {
@@ -245,6 +247,10 @@ func (s *Server) boot(ctx context.Context) error {
 			return err
 		}
 	}
+	return s.bootNow(ctx)
+}
+
+func (s *Server) bootNow(ctx context.Context) error {
 	if err := s.start(); err != nil {
 		return err
 	}
