@@ -9,7 +9,7 @@ import (
 
 // runStaged runs a staged statement, once more where its table has changed.
 func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
-	if err = c.taken(ctx, st, text); err != nil {
+	if err = c.taken(ctx, st, text, args, prepared); err != nil {
 		return ran, err
 	}
 	ran, err = c.stage(ctx, st.staged(), args, prepared, send)

@@ -20,7 +20,7 @@ import (
 // evaluate runs a statement whose text has such keys. They may read tables, so
 // that they and the rows are one transaction.
 func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (known *statement, blocks []insert.Block, err error) {
-	if err := c.taken(ctx, st, text); err != nil {
+	if err := c.taken(ctx, st, text, args, prepared); err != nil {
 		return nil, nil, err
 	}
 	in := st.apart()
@@ -122,12 +122,13 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, ar
 
 // keys evaluates n keys: what a text puts into the stage's column of some name,
 // "" for the key's own, and what is read from there, "" for NULL.
-func (s *staging) keys(ctx context.Context, name, fill string, args []driver.NamedValue, n int) ([]string, error) {
+func (s *staging) keys(ctx context.Context, name, fill string, args []driver.NamedValue, n int) (keys []string, err error) {
+	defer func() { err = s.named(err) }()
 	if err := s.create(ctx, []string{s.t.column}, name); err != nil {
 		return nil, err
 	}
 	if _, err := s.c.execArgs(ctx, s.prefix+fill, args, s.prepared); err != nil {
-		return nil, s.named(s.keyError(err))
+		return nil, s.keyError(err)
 	}
 	rows, err := s.c.readAll(ctx, "SELECT "+catalog.Quote(cmp.Or(name, s.t.column))+" FROM "+s.name+" ORDER BY leafsql_n LIMIT "+strconv.Itoa(n+1)+" FOR UPDATE", nil, false)
 	if err != nil {
@@ -136,7 +137,7 @@ func (s *staging) keys(ctx context.Context, name, fill string, args []driver.Nam
 	if len(rows.rows) != n {
 		return nil, s.refusal("the server leaves some of its keys out", "write them as numbers")
 	}
-	keys := make([]string, n)
+	keys = make([]string, n)
 	for i, row := range rows.rows {
 		keys[i] = text(row[0])
 	}

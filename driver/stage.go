@@ -128,16 +128,25 @@ func (s *staging) exec(ctx context.Context, text string) error {
 
 // taken asks the server, until it said yes, whether it would take the
 // text as it is, where what runs instead would hide that it would not: an update
-// list whose names are the source's as well, a key that reads the target.
-func (c *conn) taken(ctx context.Context, st *statement, text string) error {
+// list whose names are the source's as well, a key that reads the target. Where
+// MySQL prepares a statement MariaDB has to explain it: it resolves the names of
+// an update list only when it runs.
+func (c *conn) taken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
 	in := st.apart()
 	if st.taken.Load() || in.Stage != nil && (!in.Upsert || in.Stage.Load) || in.Evaluation != nil && !in.Evaluation.Selects {
 		return nil
 	}
-	s, err := c.innerConn.PrepareContext(ctx, text)
+	var err error
+	if in.Stage != nil && c.settings.MariaDB {
+		_, err = c.readAll(ctx, in.Stage.Explain(in.Ignore), args, prepared)
+	} else {
+		var s driver.Stmt
+		if s, err = c.innerConn.PrepareContext(ctx, text); err == nil {
+			err = s.Close()
+		}
+	}
 	switch {
 	case err == nil:
-		s.Close()
 		st.taken.Store(true)
 	case isServerError(err, errAmbiguous, errOwnTable), !errors.As(err, new(*mysql.MySQLError)): // or no answer at all
 		return err

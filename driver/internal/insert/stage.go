@@ -167,6 +167,16 @@ func (s *Stage) Fill(stage, hint string) string {
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
 }
 
+// Explain is a text by which the server says whether it would run the statement
+// as the user wrote it, and to which the key, which has no default, is no error.
+func (s *Stage) Explain(ignore bool) string {
+	hint := " IGNORE"
+	if ignore {
+		hint = ""
+	}
+	return "EXPLAIN " + s.head[:s.verb] + hint + s.head[s.verb:] + s.fill[1] + s.tail
+}
+
 // Look is the query that says how many rows lack a key, and the highest key
 // below a limit that rows bring along.
 func (s *Stage) Look(stage string, below int64) string {
