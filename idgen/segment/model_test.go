@@ -57,7 +57,7 @@ type world struct {
 	table   map[int64]bool // its keys
 	issued  map[int64]bool // by whichever process
 	passed  int64          // the highest key that any process skipped
-	foreign int64          // the highest key that came from a client without leafsql
+	foreign map[int64]bool // keys that came from a client without leafsql
 	procs   []*process
 	pending []*statement
 	wrong   string // what must not happen, and did
@@ -92,10 +92,10 @@ type flightKey struct{} // of a context: its *flight
 
 // op is an INSERT.
 type op struct {
-	key     int64 // that the row brings; 0: it gets one
-	above   int64 // skipped before the INSERT began
-	opens   bool  // a pool looks at the table
-	foreign int64 // where it does: world.foreign then
+	key     int64          // that the row brings; 0: it gets one
+	above   int64          // skipped before the INSERT began
+	opens   bool           // a pool looks at the table
+	foreign map[int64]bool // where it does: world.foreign then
 	at      string
 }
 
@@ -117,7 +117,7 @@ func (r result) RowsAffected() (int64, error) { return r.n, nil }
 const modelStep = 2
 
 func newWorld(m model) *world {
-	w := &world{model: m, row: &Row{MaxID: 1, Step: modelStep}, table: map[int64]bool{}, issued: map[int64]bool{}}
+	w := &world{model: m, row: &Row{MaxID: 1, Step: modelStep}, table: map[int64]bool{}, issued: map[int64]bool{}, foreign: map[int64]bool{}}
 	if m.create {
 		w.row, w.table[3] = nil, true
 	}
@@ -283,7 +283,7 @@ func (w *world) issuedTo(p *process, o *op, id int64) {
 		w.violated("process %d issues %d twice", p.n, id)
 	case w.issued[id] && w.rolls == 0:
 		w.violated("process %d issues %d, which another one has issued", p.n, id)
-	case o.opens && id <= o.foreign:
+	case o.foreign[id]:
 		w.violated("process %d issues %d for a pool that was opened when a row had it", p.n, id)
 	case id <= o.above:
 		w.violated("process %d issues %d after it has skipped %d", p.n, id, o.above)
@@ -492,7 +492,7 @@ func (w *world) apply(a action) {
 		o := &op{key: a.key, above: p.skipped}
 		if a.kind == "open" {
 			w.opened--
-			o.opens, o.foreign = true, w.foreign
+			o.opens, o.foreign = true, maps.Clone(w.foreign)
 		}
 		p.ops = append(p.ops, o)
 		go p.insert(o)
@@ -528,9 +528,9 @@ func (w *world) apply(a action) {
 	case "plain": // from AUTO_INCREMENT up to where the row stands, and forward again
 		w.plain--
 		for k := w.highest(math.MaxInt64) + 1; k <= w.row.MaxID; k++ {
-			w.table[k], w.foreign = true, k
+			w.table[k], w.foreign[k] = true, true
 		}
-		w.row.MaxID = w.foreign + 1
+		w.row.MaxID = w.highest(math.MaxInt64) + 1
 	case "roll": // an old backup is restored
 		w.rolls--
 		w.row.MaxID = 1
@@ -555,7 +555,7 @@ func (w *world) givenBack(g *Generator) {
 // state tells states apart.
 func (w *world) state() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, w.row, slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, w.foreign, w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
+	fmt.Fprintln(&b, w.row, slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
 	var procs []string // in an order of their own: which is which does not matter
 	for _, p := range w.procs {
 		procs = append(procs, w.stateOf(p))
