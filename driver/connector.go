@@ -91,8 +91,7 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	said    sync.Map // what the log was told, and is told once: string -> struct{}
-	changed sync.Map // tables that a text of ours changed since they were checked: catalog.Name -> struct{}
+	said sync.Map // what the log was told, and is told once: string -> struct{}
 }
 
 // NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.

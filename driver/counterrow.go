@@ -49,18 +49,19 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 		return err
 	}
 	tag, rows := t.tag(), t.rows()
-	row, err := ids.ReadRow(ctx, rows, tag, highest)
+	counter := ids.Counter{Name: tag, Sequence: t.rule.Kind == Sequence}
+	row, err := t.c.store.Look(ctx, counter, highest)
 	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
 		if err := rows.Create(ctx); err != nil {
 			return t.c.allocError(t.rowTable(), "creating it", err)
 		}
-		row, err = ids.ReadRow(ctx, rows, tag, highest)
+		row, err = t.c.store.Look(ctx, counter, highest)
 	}
 	var unknown *segment.UnknownTagError
 	created := errors.As(err, &unknown) && t.c.cfg.Create
 	if created {
 		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
-			row, err = ids.ReadRow(ctx, rows, tag, highest)
+			row, err = t.c.store.Look(ctx, counter, highest)
 		}
 	}
 	switch {
@@ -85,13 +86,15 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
-	// Another table may have this name now, with higher keys than the ids in memory.
-	if gen, ok := t.gen.(skipper); ok && t.cycle == nil && !t.c.cfg.KeepExplicit {
-		if _, changed := t.c.changed.LoadAndDelete(t.name); changed {
-			if err := gen.Skip(ctx, highest); err != nil {
-				t.c.changed.Store(t.name, struct{}{})
-				return &FillError{Table: t.name.String(), Rows: 1, Err: err}
-			}
+	// The ids in memory may be older than some rows: a table that was renamed to this
+	// name has other ones, and other pools of this process have drawn on the row before.
+	if t.cycle == nil && known {
+		below := func(limit int64) (int64, error) {
+			highest, _, err := t.highestBelow(ctx, conn, t.name, limit)
+			return highest, err
+		}
+		if err := t.c.store.Generator(counter).DropInUse(highest, below); err != nil {
+			return catalogError("the keys of table "+t.name.String(), err)
 		}
 	}
 	t.checked.Store(true)
@@ -103,13 +106,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.integer {
-		highest, known, err = t.readHighest(ctx, name)
-		if isServerError(err, errLockWait) { // the application's own connection has locked the table
-			var s string
-			s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.column, t.highest)+")")
-			highest, _ = strconv.ParseInt(s, 10, 64) // NULL, for an empty table, is 0
-			known = err == nil
-		}
+		highest, known, err = t.highestBelow(ctx, conn, name, t.highest)
 		switch {
 		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
 			why, known, err = serverMessage(err), false, nil
@@ -125,9 +122,17 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 	return max(highest, 0), known, nil
 }
 
-// readHighest is the highest key of a table where an index tells it.
-func (t *table) readHighest(ctx context.Context, name catalog.Name) (highest int64, known bool, err error) {
-	return t.readBelow(ctx, name, t.highest)
+// highestBelow is readBelow, also where the application's own connection, conn, has locked
+// the table.
+func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.Name, limit int64) (highest int64, known bool, err error) {
+	highest, known, err = t.readBelow(ctx, name, limit)
+	if isServerError(err, errLockWait) {
+		var s string
+		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.column, limit)+")")
+		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
+		known = err == nil
+	}
+	return highest, known, err
 }
 
 // readBelow is the highest key below a limit, where an index tells it.

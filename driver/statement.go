@@ -352,7 +352,6 @@ func (c *conn) noteChanges(p *insert.Plan) {
 		case own:
 			c.setTemporary(name, nil)
 		default:
-			c.connector.changed.Store(name, struct{}{})
 			c.connector.forget(func(n catalog.Name) bool { return n == name })
 		}
 		if change.DB == "" && c.dbUnknown {

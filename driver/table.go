@@ -308,7 +308,7 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
 		return
 	}
-	highest, known, err := t.readHighest(ctx, t.name)
+	highest, known, err := t.readBelow(ctx, t.name, t.highest)
 	if err != nil || !known {
 		return
 	}

@@ -22,7 +22,8 @@
 // many after more than 30 minutes (down to the row's step).
 //
 // Rows that bring their own key are announced with [Generator.Skip]: no id up to that
-// key is issued afterwards, by this generator or by any range fetched later.
+// key is issued afterwards, by this generator or by any range fetched later. Rows that were
+// not announced are found by who can see them, with [Generator.DropInUse].
 //
 // When the store is away, ids in memory are issued as ever while attempts go on in the
 // background, at most a second apart. A call that finds none left waits for the

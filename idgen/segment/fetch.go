@@ -87,7 +87,7 @@ func (g *Generator) fetch() {
 	q, step := g.request(time.Now())
 	g.tasks.Go(func() {
 		began := time.Now()
-		r, err := g.load(q)
+		r, err := g.load(g.ctx, q)
 		now := time.Now()
 
 		g.mu.Lock()
@@ -99,6 +99,7 @@ func (g *Generator) fetch() {
 			}
 			g.arrived(q, r, now)
 		}
+		g.free = 0
 		g.fetching = false // not before the waiters are served, who count as demand
 		switch s := g.cur.Load(); {
 		case g.closed:
@@ -147,8 +148,8 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 }
 
 // load sends a request to the store and judges the answer.
-func (g *Generator) load(q Request) (Range, error) {
-	ctx, cancel := context.WithTimeout(g.ctx, g.timeout)
+func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
 	defer cancel()
 	r, err := g.store.Fetch(ctx, q)
 	switch {
@@ -174,10 +175,10 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 		g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 	}
 	g.failure, g.pause, g.warned = nil, 0, false
-	g.top = max(g.top, cmp.Or(r.Top, r.End))
 	if r.Start == r.End {
-		g.pace.looks(r.Step, now)
+		g.stands(r, now)
 	} else {
+		g.top = max(g.top, cmp.Or(r.Top, r.End))
 		g.stats.Fetches++
 		g.seen = r.End
 		g.pace.begun = true
@@ -186,9 +187,15 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	g.serve()
 }
 
-// add puts a span behind the queue, without the ids that are to be skipped.
+// stands notes where the row stands.
+func (g *Generator) stands(r Range, now time.Time) {
+	g.top = max(g.top, cmp.Or(r.Top, r.End))
+	g.pace.looks(r.Step, now)
+}
+
+// add puts a span behind the queue, without the ids that are not to be issued.
 func (g *Generator) add(s span) {
-	if low := min(g.floor, s.end); s.start < low {
+	if low := min(max(g.floor, g.free), s.end); s.start < low {
 		g.stats.Dropped += low - s.start
 		s.start = low
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -43,6 +44,8 @@ type model struct {
 	rolls    int     // times that the row goes back to its beginning
 	create   bool    // the row is not there at first, but a row with key 3 is
 	looks    bool    // looks at the row take time as well
+	opened   int     // INSERTs, of ops, for which a pool looks at the table first
+	plain    int     // times that a client without leafsql takes the next keys, and moves the row
 	giveBack bool    // a process that ends gives back what it has not used
 }
 
@@ -54,6 +57,7 @@ type world struct {
 	table   map[int64]bool // its keys
 	issued  map[int64]bool // by whichever process
 	passed  int64          // the highest key that any process skipped
+	foreign map[int64]bool // keys that came from a client without leafsql
 	procs   []*process
 	pending []*statement
 	wrong   string // what must not happen, and did
@@ -67,8 +71,7 @@ type process struct {
 	alloc   *AllocStore
 	gen     *Generator
 	stage   int           // of seeToTheRow
-	flight  string        // the request under way
-	sent    int           // statements for it
+	flights []*flight     // under way
 	turn    chan struct{} // taken by who sees to the row
 	ready   bool          // the row was seen to
 	ops     []*op         // under way
@@ -79,11 +82,21 @@ type process struct {
 	kill    context.CancelFunc
 }
 
+// flight is a request to the store.
+type flight struct {
+	q    Request
+	sent int // statements for it
+}
+
+type flightKey struct{} // of a context: its *flight
+
 // op is an INSERT.
 type op struct {
-	key   int64 // that the row brings; 0: it gets one
-	above int64 // skipped before the INSERT began
-	at    string
+	key     int64          // that the row brings; 0: it gets one
+	above   int64          // skipped before the INSERT began
+	opens   bool           // a pool looks at the table
+	foreign map[int64]bool // where it does: world.foreign then
+	at      string
 }
 
 // statement is on its way to the server, or the answer on its way back.
@@ -104,7 +117,7 @@ func (r result) RowsAffected() (int64, error) { return r.n, nil }
 const modelStep = 2
 
 func newWorld(m model) *world {
-	w := &world{model: m, row: &Row{MaxID: 1, Step: modelStep}, table: map[int64]bool{}, issued: map[int64]bool{}}
+	w := &world{model: m, row: &Row{MaxID: 1, Step: modelStep}, table: map[int64]bool{}, issued: map[int64]bool{}, foreign: map[int64]bool{}}
 	if m.create {
 		w.row, w.table[3] = nil, true
 	}
@@ -127,9 +140,16 @@ func (w *world) start(n int) *process {
 
 // Fetch implements Store.
 func (p *process) Fetch(ctx context.Context, q Request) (Range, error) {
-	p.flight, p.sent = fmt.Sprint(q), 0
-	defer func() { p.flight = "" }()
-	return p.alloc.Fetch(ctx, q)
+	f := &flight{q: q}
+	p.w.mu.Lock()
+	p.flights = append(p.flights, f)
+	p.w.mu.Unlock()
+	defer func() {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.flights = slices.DeleteFunc(p.flights, func(x *flight) bool { return x == f })
+	}()
+	return p.alloc.Fetch(context.WithValue(ctx, flightKey{}, f), q)
 }
 
 func (p *process) end() {
@@ -163,6 +183,12 @@ func (p *process) do(o *op) error {
 	<-p.turn
 	if err != nil {
 		return err
+	}
+	if o.opens {
+		o.at = "opens"
+		if err := p.open(ctx); err != nil {
+			return err
+		}
 	}
 	k := o.key
 	if k > 0 {
@@ -209,6 +235,31 @@ func (p *process) seeToTheRow(ctx context.Context) error {
 	return nil
 }
 
+// open is what a driver does when it comes to a table that feeds on the generator already.
+func (p *process) open(ctx context.Context) error {
+	highest := p.w.highest(math.MaxInt64)
+	r, err := p.gen.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Start <= highest {
+		return p.gen.Skip(ctx, highest)
+	}
+	return p.gen.DropInUse(highest, func(limit int64) (int64, error) { return p.w.highest(limit), nil })
+}
+
+// highest is the highest key below a limit.
+func (w *world) highest(limit int64) (highest int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for k := range w.table {
+		if k < limit {
+			highest = max(highest, k)
+		}
+	}
+	return highest
+}
+
 func (w *world) violated(format string, args ...any) {
 	if w.wrong == "" {
 		w.wrong = fmt.Sprintf(format, args...)
@@ -232,6 +283,8 @@ func (w *world) issuedTo(p *process, o *op, id int64) {
 		w.violated("process %d issues %d twice", p.n, id)
 	case w.issued[id] && w.rolls == 0:
 		w.violated("process %d issues %d, which another one has issued", p.n, id)
+	case o.foreign[id]:
+		w.violated("process %d issues %d for a pool that was opened when a row had it", p.n, id)
 	case id <= o.above:
 		w.violated("process %d issues %d after it has skipped %d", p.n, id, o.above)
 	}
@@ -322,8 +375,8 @@ func (p *process) send(ctx context.Context, text string) (*statement, error) {
 		return s, ctx.Err()
 	}
 	p.w.pending = append(p.w.pending, s)
-	if strings.HasPrefix(text, "UPDATE") || strings.HasPrefix(text, "SELECT max_id") {
-		p.sent++
+	if f, ok := ctx.Value(flightKey{}).(*flight); ok {
+		f.sent++
 	}
 	p.w.mu.Unlock()
 	select {
@@ -409,6 +462,9 @@ func (w *world) actions() (all []action) {
 			for _, k := range w.keys {
 				all = append(all, action{kind: "key", i: i, key: k})
 			}
+			if w.opened > 0 {
+				all = append(all, action{kind: "open", i: i})
+			}
 		}
 		if w.restarts > 0 {
 			all = append(all, action{kind: "restart", i: i})
@@ -419,6 +475,9 @@ func (w *world) actions() (all []action) {
 	if quiet {
 		all = append(all, action{kind: "time"})
 	}
+	if w.plain > 0 {
+		all = append(all, action{kind: "plain"})
+	}
 	if w.rolls > 1 { // the last one marks that there were any
 		all = append(all, action{kind: "roll"})
 	}
@@ -427,10 +486,14 @@ func (w *world) actions() (all []action) {
 
 func (w *world) apply(a action) {
 	switch a.kind {
-	case "next", "key": // an INSERT begins
+	case "next", "key", "open": // an INSERT begins
 		w.ops--
 		p := w.procs[a.i]
 		o := &op{key: a.key, above: p.skipped}
+		if a.kind == "open" {
+			w.opened--
+			o.opens, o.foreign = true, maps.Clone(w.foreign)
+		}
 		p.ops = append(p.ops, o)
 		go p.insert(o)
 	case "run": // the server carries a statement out
@@ -462,6 +525,12 @@ func (w *world) apply(a action) {
 		w.procs[a.i] = w.start(a.i)
 	case "time": // pauses are over
 		time.Sleep(2 * time.Second)
+	case "plain": // from AUTO_INCREMENT up to where the row stands, and forward again
+		w.plain--
+		for k := w.highest(math.MaxInt64) + 1; k <= w.row.MaxID; k++ {
+			w.table[k], w.foreign[k] = true, true
+		}
+		w.row.MaxID = w.highest(math.MaxInt64) + 1
 	case "roll": // an old backup is restored
 		w.rolls--
 		w.row.MaxID = 1
@@ -486,7 +555,7 @@ func (w *world) givenBack(g *Generator) {
 // state tells states apart.
 func (w *world) state() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, w.row, slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, w.ops, w.cuts, w.restarts, w.rolls)
+	fmt.Fprintln(&b, w.row, slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
 	var procs []string // in an order of their own: which is which does not matter
 	for _, p := range w.procs {
 		procs = append(procs, w.stateOf(p))
@@ -505,11 +574,14 @@ func (w *world) stateOf(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
 	_, known := p.alloc.known.Load("a")
-	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.fetching, g.retry != nil, g.failure != nil,
+	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.free, g.fetching, g.retry != nil, g.failure != nil,
 		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
-	if p.flight != "" {
-		fmt.Fprintln(&b, p.flight, p.sent)
+	var flights []string
+	for _, f := range p.flights {
+		flights = append(flights, fmt.Sprint(*f))
 	}
+	slices.Sort(flights)
+	fmt.Fprintln(&b, flights)
 	for _, w := range g.waiters {
 		fmt.Fprint(&b, " ", w.n, w.key, w.gone)
 	}
@@ -594,6 +666,8 @@ var modelCases = map[string]model{
 	"goes back":   {procs: 1, ops: 4, keys: []int64{4}, rolls: 2, restarts: 1},
 	"one process": {procs: 1, ops: 5, keys: []int64{3, 6}, cuts: 1},
 	"three":       {procs: 3, ops: 4, keys: []int64{3}},
+	"opens":       {procs: 2, ops: 4, keys: []int64{4}, looks: true, opened: 2},
+	"way back":    {procs: 1, ops: 5, opened: 2, plain: 1},
 }
 
 func TestModel(t *testing.T) {

@@ -141,7 +141,8 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	// Only a comparison with a constant spares MariaDB from opening all tables.
 	var query strings.Builder
 	var args []any
-	query.WriteString("SELECT -1 n, '' s, '' t, 0 o, '' c, '' y, '' k, '' d, '' e, '' p, " +
+	// Of the first row only r counts; '' would be NULL under EMPTY_STRING_IS_NULL.
+	query.WriteString("SELECT -1 n, '-' s, '-' t, 0 o, '-' c, '-' y, '-' k, '-' d, '-' e, '-' p, " +
 		"MAX(IF(" + readsID("routine_definition") + ", 2, routine_type = 'FUNCTION' AND routine_definition IS NULL)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {
 		query.WriteString(" UNION ALL SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +

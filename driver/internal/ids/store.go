@@ -190,6 +190,16 @@ func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segmen
 	}).Row(ctx, name)
 }
 
+// Look is ReadRow for who is about to draw from the row. Of leaf_alloc alone it is the
+// generator's own look, which it needs before its first fetch.
+func (s *Store) Look(ctx context.Context, c Counter, highest int64) (segment.Row, error) {
+	if c.Sequence || s.Several() {
+		return ReadRow(ctx, s.Rows(c.Sequence), c.Name, highest)
+	}
+	r, err := s.Generator(c).Look(ctx)
+	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
+}
+
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"

@@ -52,6 +52,7 @@ const lifetime = time.Minute
 func Open(inner driver.Connector, conns int) *sql.DB {
 	db := sql.OpenDB(connector{inner})
 	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns) // fewer would be made again and again while all are wanted
 	db.SetConnMaxIdleTime(30 * time.Second)
 	db.SetConnMaxLifetime(lifetime)
 	return db

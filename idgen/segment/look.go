@@ -1,0 +1,29 @@
+package segment
+
+import (
+	"context"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// Look returns how the tag's row stands, as an empty Range, and moves nothing. The store
+// is asked anew each time. A generator that was looked at a moment ago does not look by
+// itself before its first fetch. Look fails as Next does.
+func (g *Generator) Look(ctx context.Context) (Range, error) {
+	r, err := g.load(ctx, Request{Tag: g.tag})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.closed:
+		return Range{}, idgen.ErrClosed
+	case err == nil:
+		g.stands(r, time.Now())
+		return r, nil
+	case ctx.Err() != nil:
+		return Range{}, g.gaveUp(ctx.Err())
+	case isAnswer(err):
+		return Range{}, err
+	}
+	return Range{}, &UnavailableError{Tag: g.tag, Cause: err}
+}
