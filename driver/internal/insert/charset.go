@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"encoding/binary"
 	"math/bits"
 	"strings"
 	"unsafe"
@@ -30,9 +31,7 @@ func ascii(s string) int {
 	b := unsafe.Slice(unsafe.StringData(s), len(s))
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		v := uint64(b[i]) | uint64(b[i+1])<<8 | uint64(b[i+2])<<16 | uint64(b[i+3])<<24 |
-			uint64(b[i+4])<<32 | uint64(b[i+5])<<40 | uint64(b[i+6])<<48 | uint64(b[i+7])<<56
-		if v &= 0x8080808080808080; v != 0 {
+		if v := binary.LittleEndian.Uint64(b[i:]) & 0x8080808080808080; v != 0 {
 			return i + bits.TrailingZeros64(v)/8
 		}
 	}

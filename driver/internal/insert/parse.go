@@ -2,6 +2,7 @@ package insert
 
 import (
 	"math"
+	"sync"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
@@ -55,14 +56,21 @@ type interpretation struct {
 
 // read reads a text under flags.
 func read(text string, settings Settings, f flags, lookup Lookup) interpretation {
-	r := reader{text: text, settings: settings, lookup: lookup}
+	r := readers.Get().(*reader)
+	r.text, r.settings, r.lookup = text, settings, lookup
 	r.s = scanner(text, settings, f)
 	err := r.statements()
 	if r.s.Seen&lex.SeenVersion != 0 {
 		r.missing |= MissingVersion
 	}
-	return interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+	i := interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+	*r = reader{}
+	readers.Put(r)
+	return i
 }
+
+// readers are those that read nothing now, and are zero.
+var readers = sync.Pool{New: func() any { return new(reader) }}
 
 // scanner scans a text under flags, as the server that settings tell of does.
 func scanner(text string, settings Settings, f flags) lex.Scanner {

@@ -70,9 +70,13 @@ func (r *reader) next() {
 			r.call, r.callPos = 1, r.tok.Pos
 			return
 		}
-		r.functionCall()
+		if r.functions {
+			r.functionCall()
+		}
 	case lex.Name:
-		r.functionCall()
+		if r.functions {
+			r.functionCall()
+		}
 	case lex.Var:
 		if r.idVariable() {
 			r.lastCall = r.tok.Pos
@@ -105,7 +109,7 @@ func (r *reader) callNext() {
 
 // functionCall notes a call of what is not the server's own function.
 func (r *reader) functionCall() {
-	if !r.functions || r.peek().Kind != '(' {
+	if r.peek().Kind != '(' {
 		return
 	}
 	if r.tok.Kind == lex.Word && r.text[r.prevEnd-1] != '.' && builtIn[strings.ToLower(r.str())] {
@@ -187,14 +191,7 @@ func unquote(s string) string {
 }
 
 // quoteName writes a name so that it is one under every setting.
-func quoteName(name string) string { return quotedAfter("", name) }
-
-func quotedAfter(before, name string) string {
-	if strings.IndexByte(name, '`') >= 0 {
-		name = strings.ReplaceAll(name, "`", "``")
-	}
-	return before + "`" + name + "`"
-}
+func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.

@@ -6,34 +6,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// verbs are the words that begin a statement which matters here, by their
-// first letter. What begins with another word is skipped: see rest.
-var verbs ['z' - 'a' + 1][]struct {
-	word string
-	read func(*reader) error
-}
-
-func init() {
-	for word, read := range map[string]func(*reader) error{
-		"insert": (*reader).insert, "replace": (*reader).insert, "load": (*reader).load,
-		"use": (*reader).use, "set": (*reader).set, "analyze": (*reader).analyze,
-		"create": (*reader).create, "alter": (*reader).alter, "drop": (*reader).drop, "rename": (*reader).rename,
-		"call": (*reader).callRoutine, "execute": (*reader).stored, "prepare": (*reader).stored,
-		"explain": (*reader).harmless, "desc": (*reader).harmless, "describe": (*reader).harmless,
-		"show": (*reader).harmless, "grant": (*reader).harmless, "revoke": (*reader).harmless, "help": (*reader).harmless,
-		"begin": (*reader).begin, "if": (*reader).compoundStatement, "case": (*reader).compoundStatement,
-		"loop": (*reader).compoundStatement, "repeat": (*reader).compoundStatement, "while": (*reader).compoundStatement,
-		"for": (*reader).compoundStatement, "declare": (*reader).compoundStatement,
-	} {
-		list := &verbs[word[0]-'a']
-		*list = append(*list, struct {
-			word string
-			read func(*reader) error
-		}{word, read})
-	}
-}
-
-// statement reads one statement, up to its end.
+// statement reads one statement, up to its end. What begins with another word
+// is skipped: see rest.
 func (r *reader) statement() error {
 	switch {
 	case r.tok.Kind == '<': // a label of Oracle's kind
@@ -41,24 +15,49 @@ func (r *reader) statement() error {
 	case r.tok.Kind != lex.Word:
 		return r.rest()
 	}
-	if c := r.text[r.tok.Pos] | 0x20; 'a' <= c && c <= 'z' {
-		for i := range verbs[c-'a'] {
-			if v := &verbs[c-'a'][i]; r.is(v.word) {
-				return v.read(r)
-			}
-		}
+	var lower [len("describe")]byte
+	word := lower[:copy(lower[:], r.str())]
+	for i := range word {
+		word[i] |= 0x20
+	}
+	if len(r.str()) > len(lower) {
+		word = nil
+	}
+	switch string(word) {
+	case "insert", "replace":
+		return r.insert()
+	case "load":
+		return r.load()
+	case "use":
+		return r.use()
+	case "set":
+		return r.set()
+	case "analyze":
+		return r.analyze()
+	case "create":
+		return r.create()
+	case "alter":
+		return r.alter()
+	case "drop":
+		return r.drop()
+	case "rename":
+		return r.rename()
+	case "call":
+		return r.callRoutine()
+	case "execute", "prepare":
+		return r.stored()
+	case "begin":
+		return r.begin()
+	case "if", "case", "loop", "repeat", "while", "for", "declare":
+		return r.compoundStatement()
+	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
+		r.toEnd() // it mentions statements without running them
+		return nil
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
 	}
 	return r.rest()
-}
-
-// harmless goes past a statement that mentions statements without running
-// them.
-func (r *reader) harmless() error {
-	r.toEnd()
-	return nil
 }
 
 func (r *reader) use() error {

@@ -35,7 +35,7 @@ func (w *insertReader) values() error {
 // restart forgets the rows, to read them in another way.
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
-	w.edits, w.texts = w.edits[:w.firstEdit+w.listEdits], w.texts[:w.firstText+w.listEdits]
+	w.edits = w.edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.exprs = 0, 0, nil, false, 0, nil
 	w.firstKey, w.lastGap = -1, -1
 }
