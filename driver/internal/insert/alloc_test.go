@@ -13,8 +13,8 @@ func TestAllocations(t *testing.T) {
 		most float64
 		f    func()
 	}{
-		{"a text of none of ours", 2, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
-		{"plan and shape of a text", 5, func() { mustParse(t, tenColumns).Template(fills1) }},
+		{"a text of none of ours", 1, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
+		{"plan and shape of a text", 3, func() { mustParse(t, tenColumns).Template(fills1) }},
 		{"Text", 1, func() { literal.Text(fills2) }},
 		{"a kept Shape", 0, func() { arguments.Template(fills1) }},
 		{"AppendArgs", 0, func() {

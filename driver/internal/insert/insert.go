@@ -16,7 +16,7 @@ type insertReader struct {
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
-	columns   cursor // the first token of the column list
+	columns   cursor // the token before the first column that is listed
 	width     int    // columns listed or, without a list, the table's
 	keyColumn int    // which of them is the key, -1: none, it is appended
 
@@ -162,12 +162,12 @@ func (w *insertReader) statement() error {
 		}
 		w.targetEnd = w.prevEnd
 	}
-	before := w.cursor
 	w.form = positional
 	if w.tok.Kind == '(' {
+		w.columns = w.cursor
 		w.next()
 		if w.tok.Kind == '(' || w.isAny("select", "with", "values", "table") {
-			w.cursor = before
+			w.cursor = w.columns
 			return w.query()
 		}
 		if err := w.columnList(); err != nil {
@@ -187,7 +187,6 @@ func (w *insertReader) statement() error {
 
 // columnList reads the column list, whose first parenthesis was read.
 func (w *insertReader) columnList() error {
-	w.columns = w.cursor
 	w.form = empty
 	for more := w.tok.Kind != ')'; more; {
 		w.form = listed
@@ -265,12 +264,12 @@ func (w *insertReader) columnNames() []string {
 	names := make([]string, 0, w.width)
 	list := reader{cursor: w.columns, text: w.text}
 	for range w.width {
+		list.next()
 		name, _ := list.column()
 		names = append(names, unquote(name))
 		if list.tok.Kind != ',' {
 			list.expr(true) // the value, in SET
 		}
-		list.next()
 	}
 	return names
 }

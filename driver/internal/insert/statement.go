@@ -6,8 +6,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// statement reads one statement, up to its end. What begins with another word
-// is skipped: see rest.
+// statement reads one statement, up to its end. One that begins with a word
+// which does not matter here is skipped: see rest.
 func (r *reader) statement() error {
 	switch {
 	case r.tok.Kind == '<': // a label of Oracle's kind
@@ -15,13 +15,10 @@ func (r *reader) statement() error {
 	case r.tok.Kind != lex.Word:
 		return r.rest()
 	}
-	var lower [len("describe")]byte
+	var lower [len("describe") + 1]byte // a longer word is none of these
 	word := lower[:copy(lower[:], r.str())]
 	for i := range word {
 		word[i] |= 0x20
-	}
-	if len(r.str()) > len(lower) {
-		word = nil
 	}
 	switch string(word) {
 	case "insert", "replace":

@@ -146,8 +146,8 @@ func (w *insertReader) closing() bool {
 // assignments reads INSERT … SET and what follows it.
 func (w *insertReader) assignments() error {
 	w.source.from = w.tok.Pos
-	w.next()
 	w.columns = w.cursor
+	w.next()
 	w.form = assigned
 	for {
 		name, ok := w.column()
