@@ -6,6 +6,55 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
+// statements reads all statements of the text.
+func (r *reader) statements() error {
+	r.next()
+	for !r.ended() && !r.invalid && r.cut == 0 {
+		if r.tok.Kind == ';' {
+			r.s.Seen &^= lex.SeenComment
+			r.next()
+			continue
+		}
+		r.rows = false
+		r.began = start{r.tok.Pos, r.prevEnd, r.params}
+		err := r.statement()
+		switch {
+		case err == errCut:
+			r.cutAt(r.began.prevEnd, r.began.params)
+		case err != nil:
+			return err
+		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
+			r.isolate()
+		}
+		r.s.Seen &^= lex.SeenComment
+		r.results++
+	}
+	if r.s.Seen&lex.SeenComment != 0 {
+		r.results++ // nothing but a comment answers too
+	}
+	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
+		r.next()
+	}
+	return nil
+}
+
+// isolate cuts the text so that a statement has a text of its own.
+func (r *reader) isolate() {
+	if r.results > 0 {
+		r.cutAt(r.began.prevEnd, r.began.params)
+		return
+	}
+	end, params := r.tok.Pos, r.params
+	for r.tok.Kind == ';' {
+		r.next()
+	}
+	if !r.ended() {
+		r.cutAt(end+1, params)
+	}
+}
+
+func (r *reader) cutAt(pos, params int) { r.cut, r.cutInput = pos, params }
+
 // statement reads one statement, up to its end. One that begins with a word
 // which does not matter here is skipped: see rest.
 func (r *reader) statement() error {

@@ -1,6 +1,99 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// columnList reads the column list, whose first parenthesis was read.
+func (w *insertReader) columnList() error {
+	w.form = empty
+	for more := w.tok.Kind != ')'; more; {
+		w.form = listed
+		name, ok := w.column()
+		if !ok {
+			return w.unreadable(w.Table)
+		}
+		if w.isKey(name) {
+			w.keyColumn = w.width
+		}
+		w.width++
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if w.tok.Kind != ')' {
+		return w.unreadable(w.Table)
+	}
+	if w.keyColumn < 0 {
+		if w.form == listed {
+			w.edit(keyName, w.tok.Pos, w.tok.Pos, 0)
+		} else {
+			w.insertText(filled, w.tok.Pos, "") // known when the first row is
+		}
+		w.listEdits = 1
+	}
+	w.next()
+	return nil
+}
+
+// isKey says whether a name as written is the key's.
+func (w *insertReader) isKey(name string) bool {
+	if len(name) == len(w.Table.Key) && name == w.Table.Key {
+		return true
+	}
+	if c := name[0]; c == '`' || c == '"' {
+		name = unquote(name)
+	}
+	return strings.EqualFold(name, w.Table.Key)
+}
+
+// allColumns makes the statement one that lists the table's columns. It says
+// what to insert between parentheses.
+func (w *insertReader) allColumns() string {
+	var b strings.Builder
+	w.width = len(w.Table.Columns)
+	w.keyColumn = -1
+	if w.nameErr == nil {
+		w.nameErr = w.needUTF8(w.Table.Columns...)
+	}
+	for i, c := range w.Table.Columns {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		if strings.EqualFold(c, w.Table.Key) {
+			w.keyColumn = i
+		}
+		b.WriteString(quoteName(c))
+	}
+	if w.keyColumn < 0 { // an invisible column
+		if w.width > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(quoteName(w.Table.Key))
+	}
+	return b.String()
+}
+
+// columnNames are the columns that the statement writes, without the key where
+// it is not listed.
+func (w *insertReader) columnNames() []string {
+	if w.form == positional {
+		return w.Table.Columns
+	}
+	names := make([]string, 0, w.width)
+	list := reader{cursor: w.columns, text: w.text}
+	for range w.width {
+		list.next()
+		name, _ := list.column()
+		names = append(names, unquote(name))
+		if list.tok.Kind != ',' {
+			list.expr(true) // the value, in SET
+		}
+	}
+	return names
+}
 
 // values reads the rows of VALUES and what follows them.
 func (w *insertReader) values() error {

@@ -1,6 +1,11 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
 
 // query reads the source of INSERT … SELECT, … TABLE and the like, and what
 // follows it. A select without a table gives one row at most, and gets the key
@@ -181,4 +186,146 @@ func (w *insertReader) keyItem(end int) bool {
 		w.floor(floor)
 	}
 	return m != Unclear || !w.Table.IntegerKey
+}
+
+// load reads LOAD DATA and LOAD XML, whose rows only the server sees.
+func (r *reader) load() error {
+	w := r.newInsert()
+	w.staged = true
+	w.next()
+	xml := w.is("xml")
+	if !xml && !w.is("data") {
+		w.toEnd()
+		return nil
+	}
+	for !w.is("into") || !w.peekIs("table") {
+		if w.atEnd() {
+			return nil
+		}
+		w.Replace = w.Replace || w.is("replace")
+		// A file that the client sends is read to its end: errors are warnings.
+		w.Ignore = w.Ignore || w.isAny("ignore", "local")
+		w.next()
+	}
+	w.Ignore = w.Ignore && !w.Replace
+	w.next()
+	w.next()
+	if configured, err := w.readTarget(); err != nil || !configured {
+		return err
+	}
+	return w.end(w.file(xml))
+}
+
+// file reads what follows the table.
+func (w *insertReader) file(xml bool) error {
+	w.source.from = w.targetEnd
+	names := []string{}
+	listAt, hasList := 0, false
+	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
+		switch {
+		case w.accept("partition"):
+			if w.tok.Kind != '(' || !w.parens() {
+				return w.unreadable(w.Table)
+			}
+			w.source.from, w.targetEnd = w.prevEnd, w.prevEnd
+		case w.accept("character"):
+			w.accept("set")
+		default:
+			w.next()
+		}
+	}
+	listAt = w.prevEnd
+	if w.tok.Kind == '(' {
+		w.next()
+		for more := w.tok.Kind != ')'; more; {
+			hasList = true
+			start := w.tok.Pos
+			if w.tok.Kind == lex.Var {
+				w.next()
+				if w.atName() || w.tok.Kind == lex.String { // @`x`
+					w.next()
+				}
+			} else if name, ok := w.column(); !ok {
+				return w.unreadable(w.Table)
+			} else {
+				w.unqualify(start, name)
+				names = append(names, unquote(name))
+			}
+			if more = w.tok.Kind == ','; more {
+				w.next()
+			}
+		}
+		if w.tok.Kind != ')' {
+			return w.unreadable(w.Table)
+		}
+		w.next()
+		if !hasList {
+			listAt = w.prevEnd - len(")")
+		}
+	}
+	if !hasList {
+		w.allColumns()
+		names = append(names, w.Table.Columns...)
+		if !xml { // whose fields have names
+			list := quoteList(names)
+			if w.prevEnd == listAt {
+				list = " (" + list + ")"
+			}
+			w.insertText(always, listAt, list)
+		}
+	}
+	for more := w.accept("set"); more; {
+		start := w.tok.Pos
+		name, ok := w.column()
+		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
+			return w.unreadable(w.Table)
+		}
+		w.unqualify(start, name)
+		names = append(names, unquote(name))
+		w.next()
+		value := w.cursor
+		w.expr(true)
+		w.keyReads(value)
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if !w.atEnd() || w.tok.Kind == lex.Bad {
+		return w.unreadable(w.Table)
+	}
+	w.endSource()
+	w.loaded = distinct(names)
+	return nil
+}
+
+// unqualify takes off what stands before the last part of a column's name,
+// which was read from start on: a stage has another name.
+func (w *insertReader) unqualify(start int, name string) {
+	if end := w.prevEnd - len(name); end > start {
+		w.replaceText(always, start, end, "")
+	}
+}
+
+// keyReads makes an expression, from its first token to this one, read a key
+// that the file does not give as 0: AUTO_INCREMENT has no NULL.
+func (w *insertReader) keyReads(value cursor) {
+	v := reader{cursor: value, text: w.text}
+	for v.tok.Pos < w.tok.Pos && !v.atEnd() {
+		name := v.tok
+		v.next()
+		if (name.Kind == lex.Word || name.Kind == lex.Name) && w.isKey(w.text[name.Pos:name.End]) && v.tok.Kind != '(' {
+			w.replaceText(always, name.Pos, name.End, "COALESCE("+quoteName(w.Table.Key)+", 0)")
+		}
+	}
+}
+
+// distinct leaves out names that came before, in any case.
+func distinct(names []string) []string {
+	var kept []string
+	for _, n := range names {
+		if !slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, n) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
 }
