@@ -311,9 +311,7 @@ func (p Program) Targets() []TableName {
 		at := r.tok
 		switch {
 		case at.Kind == lex.String:
-			if s := strings.TrimLeft(r.str(), "nN"); len(s) > 1 {
-				strs = append(strs, s[1:len(s)-1])
-			}
+			strs = append(strs, stringContent(r.str()))
 		case at.Kind == lex.Word && prev.Kind != '.':
 			executes = executes || r.isAny("execute", "prepare")
 			// CREATE OR REPLACE is no REPLACE.

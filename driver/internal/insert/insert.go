@@ -239,11 +239,7 @@ func (w *insertReader) rowAlias() error {
 	}
 	// The alias would get a column named as the key, and a bare mention of the
 	// key in the update list a second meaning.
-	var b strings.Builder
-	for _, name := range w.columnNames() {
-		b.WriteString(quoteName(name) + ", ")
-	}
-	w.insertText(filled, w.prevEnd, "("+b.String()+w.newName()+")")
+	w.insertText(filled, w.prevEnd, "("+quoteList(w.columnNames())+", "+w.newName()+")")
 	return nil
 }
 
@@ -276,7 +272,7 @@ func (w *insertReader) duplicate() error {
 		}
 		w.next()
 		value := w.cursor
-		w.expr(true)
+		w.expr(true, nil)
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}

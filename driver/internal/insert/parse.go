@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"sync"
 	"unsafe"
@@ -151,7 +152,7 @@ func reconcile(first interpretation, settings Settings, lookup Lookup) (*Plan, M
 	for n := 0; len(all) > n; {
 		n = len(all)
 		for _, f := range otherFlags(first.flags, seen, settings) {
-			if !has(all, f) {
+			if !slices.ContainsFunc(all, func(i interpretation) bool { return i.flags == f }) {
 				r := read(first.plan.text, settings, f, lookup)
 				seen |= r.seen
 				all = append(all, r)
@@ -198,15 +199,6 @@ func otherFlags(f flags, seen lex.Seen, settings Settings) []flags {
 	return list
 }
 
-func has(all []interpretation, f flags) bool {
-	for i := range all {
-		if all[i].flags == f {
-			return true
-		}
-	}
-	return false
-}
-
 // undecided is the refusal of a text whose interpretations differ for good.
 func undecided(all []interpretation, reason, fix string) error {
 	for i := range all {
@@ -235,13 +227,8 @@ func same(a, b *interpretation) bool {
 		return ra != nil && rb != nil && *ra == *rb
 	}
 	p, q := a.plan, b.plan
-	if p.Use != q.Use || p.Unseen != q.Unseen || p.Charset != q.Charset || p.Cut != q.Cut || p.CutInput != q.CutInput || len(p.Changes) != len(q.Changes) {
+	if p.Use != q.Use || p.Unseen != q.Unseen || p.Charset != q.Charset || p.Cut != q.Cut || p.CutInput != q.CutInput || !slices.Equal(p.Changes, q.Changes) {
 		return false
-	}
-	for i := range p.Changes {
-		if p.Changes[i] != q.Changes[i] {
-			return false
-		}
 	}
 	if len(p.Inserts) == 0 && len(q.Inserts) == 0 {
 		return true
@@ -264,14 +251,9 @@ func same(a, b *interpretation) bool {
 }
 
 func (in *Insert) same(o *Insert) bool {
-	if len(in.ArgKeys) != len(o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
+	if !slices.Equal(in.ArgKeys, o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
 		(in.Evaluation == nil) != (o.Evaluation == nil) || in.Evaluation != nil && !in.Evaluation.same(o.Evaluation) {
 		return false
-	}
-	for i := range in.ArgKeys {
-		if in.ArgKeys[i] != o.ArgKeys[i] {
-			return false
-		}
 	}
 	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor &&
 		in.Replace == o.Replace && in.Ignore == o.Ignore && in.Upsert == o.Upsert && in.Returning == o.Returning && in.Conditional == o.Conditional &&

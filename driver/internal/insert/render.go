@@ -38,13 +38,8 @@ func (r *reader) insertText(kind editKind, pos int, text string) {
 }
 
 func (r *reader) replaceText(kind editKind, pos, end int, text string) {
-	r.edit(kind, pos, end, int(r.newText(text)))
-}
-
-// newText keeps a text that edits insert.
-func (r *reader) newText(text string) int32 {
+	r.edit(kind, pos, end, len(r.texts))
 	r.texts = append(r.texts, text)
-	return int32(len(r.texts) - 1)
 }
 
 // Text renders the text with the ids as literals, for texts that are executed

@@ -83,16 +83,15 @@ func (w *insertReader) tablelessSelect() bool {
 		w.next()
 	}
 	hasKey := w.keyColumn < 0
-	for n := 0; ; n++ {
-		from := w.cursor
-		w.item()
-		if w.prevEnd <= from.tok.Pos {
+	var tokens [maxKeyTokens]lex.Token
+	for column := 0; ; column++ {
+		params := w.paramsBefore()
+		n := w.item(tokens[:])
+		if n == 0 {
 			return false
 		}
-		if n == w.keyColumn {
-			to := w.tok.Pos
-			w.cursor = from
-			if !w.keyItem(to) {
+		if column == w.keyColumn {
+			if !w.keyItem(tokens[:], n, params) {
 				return false
 			}
 			hasKey = true
@@ -111,7 +110,7 @@ func (w *insertReader) tablelessSelect() bool {
 	}
 	for _, clause := range []string{"where", "order"} {
 		if w.accept(clause) {
-			for w.item(); w.tok.Kind == ','; w.item() {
+			for w.item(nil); w.tok.Kind == ','; w.item(nil) {
 				w.next()
 			}
 		}
@@ -129,63 +128,46 @@ func (w *insertReader) tablelessSelect() bool {
 }
 
 // item goes past an expression of a select, up to a comma, a clause or the end.
-func (w *insertReader) item() {
-	for depth := 0; !w.atEnd(); w.next() {
+// It returns how many tokens it has, and notes the first of them.
+func (w *insertReader) item(first []lex.Token) (n int) {
+	for depth := 0; !w.atEnd(); n++ {
 		switch w.tok.Kind {
 		case '(':
 			depth++
 		case ')':
 			if depth--; depth < 0 {
-				return
+				return n
 			}
 		case ',':
 			if depth == 0 {
-				return
+				return n
 			}
 		case lex.Word:
 			if depth == 0 && (w.isAny(clauses...) || w.endsQuery()) {
-				return
+				return n
 			}
 		}
+		if n < len(first) {
+			first[n] = w.tok
+		}
+		w.next()
 	}
+	return n
 }
 
 // clauses are the words that follow an expression of a select.
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
 
-// keyItem reads the key's value, up to end, and says whether its meaning is
-// known. Names and DEFAULT have none in a select; what is no number anyway is a
-// key whatever it is.
-func (w *insertReader) keyItem(end int) bool {
-	var tokens [maxKeyTokens]lex.Token
-	start, params, n := w.tok.Pos, w.params, 0
-	if w.tok.Kind == lex.Param {
-		params--
-	}
-	for ; w.tok.Pos < end; n++ {
-		if n == maxKeyTokens || w.tok.Kind == lex.Word && !w.is("null") || w.tok.Kind == lex.Name {
-			for ; w.tok.Pos < end; w.next() {
-			}
+// keyItem notes the key's value in a select and says whether its meaning is
+// known. Names and DEFAULT have none there; what is no number anyway is a key
+// whatever it is.
+func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
+	for _, t := range tokens[:min(n, len(tokens))] {
+		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
 			return !w.Table.IntegerKey
 		}
-		tokens[n] = w.tok
-		w.next()
 	}
-	value := withoutParens(tokens[:n])
-	if len(value) == 1 && value[0].Kind == lex.Param {
-		w.argumentKey(value[0], params)
-		return true
-	}
-	m, floor := w.tokensMeaning(value)
-	switch {
-	case n > 1 && straddles(w.text[start:w.prevEnd]):
-		return false
-	case m == Wanted:
-		w.gap(key, start, w.prevEnd)
-	case m == Given:
-		w.floor(floor)
-	}
-	return m != Unclear || !w.Table.IntegerKey
+	return w.noteKey(tokens, n, params) || !w.Table.IntegerKey && (n > len(tokens) || n == 1 || !straddles(w.text[tokens[0].Pos:w.prevEnd]))
 }
 
 // load reads LOAD DATA and LOAD XML, whose rows only the server sees.
@@ -220,7 +202,7 @@ func (r *reader) load() error {
 func (w *insertReader) file(xml bool) error {
 	w.source.from = w.targetEnd
 	names := []string{}
-	listAt, hasList := 0, false
+	hasList := false
 	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
 		switch {
 		case w.accept("partition"):
@@ -234,7 +216,7 @@ func (w *insertReader) file(xml bool) error {
 			w.next()
 		}
 	}
-	listAt = w.prevEnd
+	listAt := w.prevEnd
 	if w.tok.Kind == '(' {
 		w.next()
 		for more := w.tok.Kind != ')'; more; {
@@ -284,7 +266,7 @@ func (w *insertReader) file(xml bool) error {
 		names = append(names, unquote(name))
 		w.next()
 		value := w.cursor
-		w.expr(true)
+		w.expr(true, nil)
 		w.keyReads(value)
 		if more = w.tok.Kind == ','; more {
 			w.next()

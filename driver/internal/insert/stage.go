@@ -59,15 +59,11 @@ func (w *insertReader) finishStaged() error {
 	if w.rows {
 		return refuse(w.Table, "ANALYZE runs a statement whose rows only the server knows", "run it without ANALYZE")
 	}
-	s := &Stage{table: w.Table, Key: -1, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
+	s := &Stage{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
 	if !s.Load {
 		s.Columns = w.columnNames()
 	}
-	for i, name := range s.Columns {
-		if strings.EqualFold(name, w.Table.Key) {
-			s.Key = i
-		}
-	}
+	s.Key = w.Table.keyIn(s.Columns)
 	head := w.text[w.head.from:w.head.to]
 	s.fill = [2]string{head, w.stagedSource(s)}
 	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
@@ -246,10 +242,7 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 	}
 	switch {
 	case s.Key < 0:
-		if columns != "" {
-			columns += ", "
-		}
-		columns += quoteName(s.table.Key)
+		columns = quoteList(append(slices.Clip(s.Columns), s.table.Key))
 		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
 		lacks := s.lacks()

@@ -89,7 +89,8 @@ func (r *reader) statement() error {
 	case "rename":
 		return r.rename()
 	case "call":
-		return r.callRoutine()
+		r.unseen = true
+		return r.rest()
 	case "execute", "prepare":
 		return r.stored()
 	case "begin":
@@ -164,11 +165,6 @@ func (r *reader) analyze() error {
 	if r.rows = r.isAny("insert", "replace"); r.rows {
 		return r.insert()
 	}
-	return r.rest()
-}
-
-func (r *reader) callRoutine() error {
-	r.unseen = true
 	return r.rest()
 }
 
@@ -269,10 +265,7 @@ func (r *reader) stored() error {
 	for ; !r.atEnd() && !r.is("using"); r.next() {
 		switch s := r.str(); r.tok.Kind {
 		case lex.String:
-			if s[0]|0x20 == 'n' {
-				s = s[1:]
-			}
-			text += s[1 : len(s)-1]
+			text += stringContent(s)
 		case lex.HexString:
 			whole = false
 		case lex.Number:

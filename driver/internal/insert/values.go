@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -52,28 +53,20 @@ func (w *insertReader) isKey(name string) bool {
 // allColumns makes the statement one that lists the table's columns. It says
 // what to insert between parentheses.
 func (w *insertReader) allColumns() string {
-	var b strings.Builder
-	w.width = len(w.Table.Columns)
-	w.keyColumn = -1
+	columns := w.Table.Columns
 	if w.nameErr == nil {
-		w.nameErr = w.needUTF8(w.Table.Columns...)
+		w.nameErr = w.needUTF8(columns...)
 	}
-	for i, c := range w.Table.Columns {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if strings.EqualFold(c, w.Table.Key) {
-			w.keyColumn = i
-		}
-		b.WriteString(quoteName(c))
-	}
+	w.width, w.keyColumn = len(columns), w.Table.keyIn(columns)
 	if w.keyColumn < 0 { // an invisible column
-		if w.width > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quoteName(w.Table.Key))
+		columns = append(slices.Clip(columns), w.Table.Key)
 	}
-	return b.String()
+	return quoteList(columns)
+}
+
+// keyIn is which of the names is the key's, -1 none.
+func (t *Table) keyIn(names []string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, t.Key) })
 }
 
 // columnNames are the columns that the statement writes, without the key where
@@ -89,7 +82,7 @@ func (w *insertReader) columnNames() []string {
 		name, _ := list.column()
 		names = append(names, unquote(name))
 		if list.tok.Kind != ',' {
-			list.expr(true) // the value, in SET
+			list.expr(true, nil) // the value, in SET
 		}
 	}
 	return names
@@ -186,7 +179,7 @@ func (w *insertReader) row() error {
 				return err
 			}
 		} else {
-			w.expr(false)
+			w.expr(false, nil)
 		}
 		if w.tok.Kind != ',' {
 			n++
@@ -254,7 +247,7 @@ func (w *insertReader) assignments() error {
 				return err
 			}
 		} else {
-			w.expr(true)
+			w.expr(true, nil)
 		}
 		w.width++
 		if w.tok.Kind != ',' {
