@@ -59,16 +59,9 @@ func (r *reader) insert() error {
 	w.Replace = r.is("replace")
 	r.next()
 	w.verbEnd = r.prevEnd
-modifiers:
-	for {
-		switch {
-		case r.accept("ignore"):
-			w.Ignore = true
-		case r.isAny("low_priority", "delayed", "high_priority"):
-			r.next()
-		default:
-			break modifiers
-		}
+	for r.isAny("low_priority", "delayed", "high_priority", "ignore") {
+		w.Ignore = w.Ignore || r.is("ignore")
+		r.next()
 	}
 	r.accept("into")
 	if configured, err := w.readTarget(); err != nil || !configured {
@@ -360,8 +353,7 @@ func (w *insertReader) finish() error {
 
 // called is where the last call began that the marker must not stand before:
 // one that would read it or, in a select without a table, one of a stored
-// function or
-// one that sets LAST_INSERT_ID() itself.
+// function or one that sets LAST_INSERT_ID() itself.
 func (w *insertReader) called() int {
 	if w.Conditional {
 		return max(w.rowSets, w.function)

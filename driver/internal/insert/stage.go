@@ -64,10 +64,11 @@ func (w *insertReader) finishStaged() error {
 		s.Columns = w.columnNames()
 	}
 	s.Key = w.Table.keyIn(s.Columns)
-	head := w.text[w.head.from:w.head.to]
-	s.fill = [2]string{head, w.stagedSource(s)}
+	head, source := w.text[w.head.from:w.head.to], w.text[w.source.from:w.source.to]
+	s.fill = [2]string{head, " (" + quoteList(s.Columns) + ") " + source}
 	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
 	if s.Load {
+		s.fill[1] = w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 		verb := "INSERT"
 		switch {
 		case w.Replace:
@@ -82,7 +83,7 @@ func (w *insertReader) finishStaged() error {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
-	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
+	for _, piece := range []string{w.text[w.head.from:w.targetEnd], source, s.tail} {
 		if !whole(w.s.Over(piece)) {
 			return w.straddled()
 		}
@@ -98,14 +99,6 @@ func (w *insertReader) finishStaged() error {
 	w.Marker, w.Late, w.Stage = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
-}
-
-// stagedSource is what follows the stage's name in the text that fills it.
-func (w *insertReader) stagedSource(s *Stage) string {
-	if s.Load {
-		return w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
-	}
-	return " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]
 }
 
 // edited is a piece of the text with edits of fixed texts.
@@ -134,7 +127,7 @@ func (w *insertReader) check(s *Stage) error {
 	case source.setsID:
 		return w.setsIDApart("its source")
 	}
-	return w.tellsOfBefore(touches{before: cmp.Or(source.before, tail.before)})
+	return w.tellsOfBefore(cmp.Or(source.before, tail.before))
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.

@@ -121,11 +121,11 @@ func (u *touches) order(o *touches) string {
 }
 
 // tellsOfBefore refuses what other statements would change before it is run.
-func (w *insertReader) tellsOfBefore(u touches) error {
-	if u.before == "" {
+func (w *insertReader) tellsOfBefore(call string) error {
+	if call == "" {
 		return nil
 	}
-	return refuse(w.Table, u.before+" tells of the statement before, and this one runs as several", "put it into a user variable first")
+	return refuse(w.Table, call+" tells of the statement before, and this one runs as several", "put it into a user variable first")
 }
 
 // builtIn are the functions of MySQL and MariaDB themselves that a key may be
