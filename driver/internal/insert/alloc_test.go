@@ -5,6 +5,7 @@ import "testing"
 func TestAllocations(t *testing.T) {
 	text := "INSERT INTO orders (customer, total) VALUES ('a', 1), ('b', 2)"
 	literal, arguments := mustParse(t, text), mustParse(t, tenColumns)
+	thousand := literalRows(1000)
 	fills2, fills1 := []Block{{First: 201, N: 2}}, []Block{{First: 201, N: 1}}
 	args, dst := make([]int64, 10), make([]int64, 0, 11)
 	arguments.Template(fills1)
@@ -13,8 +14,9 @@ func TestAllocations(t *testing.T) {
 		most float64
 		f    func()
 	}{
-		{"a text of none of ours", 2, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
-		{"plan and shape of a text", 5, func() { mustParse(t, tenColumns).Template(fills1) }},
+		{"a text of none of ours", 1, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
+		{"plan and shape of a text", 3, func() { mustParse(t, tenColumns).Template(fills1) }},
+		{"plan and text of a thousand rows", 4, func() { mustParse(t, thousand).Text([]Block{{First: 201, N: 1000}}) }},
 		{"Text", 1, func() { literal.Text(fills2) }},
 		{"a kept Shape", 0, func() { arguments.Template(fills1) }},
 		{"AppendArgs", 0, func() {

@@ -57,7 +57,7 @@ func (w *insertReader) finishEvaluated() error {
 		return w.straddled()
 	}
 	keys, rest := w.touched()
-	if err := w.tellsOfBefore(touches{before: cmp.Or(keys.before, rest.before)}); err != nil {
+	if err := w.tellsOfBefore(cmp.Or(keys.before, rest.before)); err != nil {
 		return err
 	}
 	switch what := keys.order(&rest); {

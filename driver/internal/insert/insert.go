@@ -16,7 +16,7 @@ type insertReader struct {
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
-	columns   cursor // the first token of the column list
+	columns   cursor // the token before the first column that is listed
 	width     int    // columns listed or, without a list, the table's
 	keyColumn int    // which of them is the key, -1: none, it is appended
 
@@ -59,16 +59,9 @@ func (r *reader) insert() error {
 	w.Replace = r.is("replace")
 	r.next()
 	w.verbEnd = r.prevEnd
-modifiers:
-	for {
-		switch {
-		case r.accept("ignore"):
-			w.Ignore = true
-		case r.isAny("low_priority", "delayed", "high_priority"):
-			r.next()
-		default:
-			break modifiers
-		}
+	for r.isAny("low_priority", "delayed", "high_priority", "ignore") {
+		w.Ignore = w.Ignore || r.is("ignore")
+		r.next()
 	}
 	r.accept("into")
 	if configured, err := w.readTarget(); err != nil || !configured {
@@ -162,12 +155,12 @@ func (w *insertReader) statement() error {
 		}
 		w.targetEnd = w.prevEnd
 	}
-	before := w.cursor
 	w.form = positional
 	if w.tok.Kind == '(' {
+		w.columns = w.cursor
 		w.next()
 		if w.tok.Kind == '(' || w.isAny("select", "with", "values", "table") {
-			w.cursor = before
+			w.cursor = w.columns
 			return w.query()
 		}
 		if err := w.columnList(); err != nil {
@@ -183,96 +176,6 @@ func (w *insertReader) statement() error {
 		return w.query()
 	}
 	return w.unreadable(w.Table)
-}
-
-// columnList reads the column list, whose first parenthesis was read.
-func (w *insertReader) columnList() error {
-	w.columns = w.cursor
-	w.form = empty
-	for more := w.tok.Kind != ')'; more; {
-		w.form = listed
-		name, ok := w.column()
-		if !ok {
-			return w.unreadable(w.Table)
-		}
-		if w.isKey(name) {
-			w.keyColumn = w.width
-		}
-		w.width++
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
-	}
-	if w.tok.Kind != ')' {
-		return w.unreadable(w.Table)
-	}
-	if w.keyColumn < 0 {
-		column := "" // known when the first row is
-		if w.form == listed {
-			column = quotedAfter(", ", w.Table.Key)
-		}
-		w.insertText(filled, w.tok.Pos, column)
-		w.listEdits = 1
-	}
-	w.next()
-	return nil
-}
-
-// isKey says whether a name as written is the key's.
-func (w *insertReader) isKey(name string) bool {
-	if len(name) == len(w.Table.Key) && name == w.Table.Key {
-		return true
-	}
-	if c := name[0]; c == '`' || c == '"' {
-		name = unquote(name)
-	}
-	return strings.EqualFold(name, w.Table.Key)
-}
-
-// allColumns makes the statement one that lists the table's columns. It says
-// what to insert between parentheses.
-func (w *insertReader) allColumns() string {
-	var b strings.Builder
-	w.width = len(w.Table.Columns)
-	w.keyColumn = -1
-	if w.nameErr == nil {
-		w.nameErr = w.needUTF8(w.Table.Columns...)
-	}
-	for i, c := range w.Table.Columns {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		if strings.EqualFold(c, w.Table.Key) {
-			w.keyColumn = i
-		}
-		b.WriteString(quoteName(c))
-	}
-	if w.keyColumn < 0 { // an invisible column
-		if w.width > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quoteName(w.Table.Key))
-	}
-	return b.String()
-}
-
-// columnNames are the columns that the statement writes, without the key where
-// it is not listed.
-func (w *insertReader) columnNames() []string {
-	if w.form == positional {
-		return w.Table.Columns
-	}
-	names := make([]string, 0, w.width)
-	list := reader{cursor: w.columns, text: w.text}
-	for range w.width {
-		name, _ := list.column()
-		names = append(names, unquote(name))
-		if list.tok.Kind != ',' {
-			list.expr(true) // the value, in SET
-		}
-		list.next()
-	}
-	return names
 }
 
 // tail reads what follows the rows.
@@ -329,11 +232,7 @@ func (w *insertReader) rowAlias() error {
 	}
 	// The alias would get a column named as the key, and a bare mention of the
 	// key in the update list a second meaning.
-	var b strings.Builder
-	for _, name := range w.columnNames() {
-		b.WriteString(quoteName(name) + ", ")
-	}
-	w.insertText(filled, w.prevEnd, "("+b.String()+w.newName()+")")
+	w.insertText(filled, w.prevEnd, "("+quoteList(w.columnNames())+", "+w.newName()+")")
 	return nil
 }
 
@@ -346,6 +245,81 @@ func (r *reader) newName() string {
 		}
 	}
 	return r.alias
+}
+
+// duplicate reads ON DUPLICATE KEY UPDATE and its list.
+func (w *insertReader) duplicate() error {
+	w.next()
+	for _, word := range []string{"duplicate", "key", "update"} {
+		if !w.accept(word) {
+			return w.unreadable(w.Table)
+		}
+	}
+	w.Upsert = true
+	sets := false        // the list sets the key
+	var itself lex.Token // the value of key = key
+	for {
+		name, ok := w.column()
+		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
+			return w.unreadable(w.Table)
+		}
+		w.next()
+		value := w.cursor
+		w.expr(true, nil)
+		if w.isKey(name) {
+			if !sets && w.isItself(value) {
+				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
+			} else {
+				itself = lex.Token{}
+			}
+			sets = true
+		}
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+	}
+	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
+		return w.unreadable(w.Table)
+	}
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 {
+		return nil
+	}
+	column := w.target + "." + quoteName(w.Table.Key)
+	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
+	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
+		// A row of the batch that names its own key and finds it says nothing
+		// of the rows that are filled.
+		marker = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
+	}
+	switch {
+	case !sets:
+		w.UpsertMarker = true
+		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
+	case itself.End > 0 && !straddles(w.text[itself.Pos:itself.End]):
+		w.UpsertMarker = true
+		w.replaceText(filled, itself.Pos, itself.End, marker)
+	}
+	return nil
+}
+
+// isItself says whether the value of an assignment, from its first token to
+// this one, is the key of the row there already: not that of the row alias.
+func (w *insertReader) isItself(value cursor) bool {
+	v := reader{cursor: value, text: w.text}
+	if !v.atName() {
+		return false
+	}
+	first := v.str()
+	name, ok := v.column()
+	if !ok || v.prevEnd != w.prevEnd || !w.isKey(name) {
+		return false
+	}
+	written := w.target
+	if first == w.lastName {
+		written = w.lastName
+	}
+	return v.prevEnd-value.tok.Pos == len(name) || strings.HasPrefix(written+".", first+".")
 }
 
 // forget undoes what was noted of a statement.
@@ -379,8 +353,7 @@ func (w *insertReader) finish() error {
 
 // called is where the last call began that the marker must not stand before:
 // one that would read it or, in a select without a table, one of a stored
-// function or
-// one that sets LAST_INSERT_ID() itself.
+// function or one that sets LAST_INSERT_ID() itself.
 func (w *insertReader) called() int {
 	if w.Conditional {
 		return max(w.rowSets, w.function)

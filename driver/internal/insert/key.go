@@ -152,77 +152,52 @@ const maxKeyTokens = 12
 // keyValue reads the key's value in a row and notes what it needs.
 func (w *insertReader) keyValue(open bool) error {
 	var tokens [maxKeyTokens]lex.Token
-	n, depth, start := 0, 0, w.tok.Pos
-	params := w.params
-	if w.tok.Kind == lex.Param {
-		params-- // the cursor counted it already
-	}
-value:
-	for ; ; n++ {
-		switch w.tok.Kind {
-		case '(':
-			depth++
-		case ')':
-			if depth == 0 {
-				break value
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				break value
-			}
-		case lex.Word:
-			if open && depth == 0 && n > 0 && w.closesList() {
-				break value
-			}
-		case ';', lex.EOF, lex.Bad:
-			w.invalid = w.invalid || depth > 0
-			break value
-		}
-		if n < maxKeyTokens {
-			tokens[n] = w.tok
-		}
-		w.next()
-	}
-	if n == 0 {
-		return w.unreadable(w.Table)
-	}
-	m, floor := Unclear, int64(0)
-	if n <= maxKeyTokens {
-		value := withoutParens(tokens[:n])
-		if len(value) == 1 && value[0].Kind == lex.Param {
-			w.argumentKey(value[0], params)
-			return nil
-		}
-		if m, floor = w.tokensMeaning(value); n > 1 && m != Unclear && straddles(w.text[start:w.prevEnd]) {
-			m = Unclear
-		}
-	}
+	start, params := w.tok.Pos, w.paramsBefore()
+	n := w.expr(open, tokens[:])
 	switch {
-	case w.invalid:
-		return errInvalid
-	case m == Wanted:
-		w.gap(key, start, w.prevEnd)
-	case m == Given:
-		w.floor(floor)
-	case w.Table.IntegerKey:
+	case n == 0:
+		return w.unreadable(w.Table)
+	case !w.noteKey(tokens[:], n, params) && w.Table.IntegerKey:
 		w.exprs = append(w.exprs, keyExpr{span{start, w.pieceEnd()}, span{params, w.params}})
+	}
+	if w.invalid {
+		return errInvalid
 	}
 	return nil
 }
 
-// argumentKey notes a key that is a placeholder.
-func (w *insertReader) argumentKey(t lex.Token, arg int) {
-	w.edit(argument, t.Pos, t.End, len(w.ArgKeys))
-	w.keyPlace(t.Pos)
-	w.ArgKeys = append(w.ArgKeys, ArgKey{Row: w.Rows, Arg: arg})
+// paramsBefore is how many placeholders stand before this token.
+func (w *insertReader) paramsBefore() int {
+	if w.tok.Kind == lex.Param {
+		return w.params - 1
+	}
+	return w.params
 }
 
-// floor notes a key that the text gives.
-func (w *insertReader) floor(k int64) {
-	if w.Table.Floors {
-		w.Floor = max(w.Floor, k)
+// noteKey notes what a key's value of n tokens, which was read, means for its
+// row, and says whether it is known.
+func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
+	if n > len(tokens) {
+		return false
 	}
+	value := withoutParens(tokens[:n])
+	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
+		w.edit(argument, t.Pos, t.End, len(w.ArgKeys))
+		w.keyPlace(t.Pos)
+		w.ArgKeys = append(w.ArgKeys, ArgKey{Row: w.Rows, Arg: params})
+		return true
+	}
+	start := tokens[0].Pos
+	m, floor := w.tokensMeaning(value)
+	switch {
+	case m == Unclear || n > 1 && straddles(w.text[start:w.prevEnd]):
+		return false
+	case m == Wanted:
+		w.gap(key, start, w.prevEnd)
+	case w.Table.Floors:
+		w.Floor = max(w.Floor, floor)
+	}
+	return true
 }
 
 // withoutParens takes off the parentheses around a value.
@@ -333,10 +308,7 @@ func (w *insertReader) literalString(t []lex.Token) (Meaning, int64) {
 		if x.Kind != lex.String {
 			return Unclear, 0
 		}
-		if s[0]|0x20 == 'n' {
-			s = s[1:]
-		}
-		if s = s[1 : len(s)-1]; content == "" {
+		if s = stringContent(s); content == "" {
 			content = s
 		} else if s != "" {
 			content += s

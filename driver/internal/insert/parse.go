@@ -1,7 +1,13 @@
 package insert
 
 import (
+	"encoding/binary"
 	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"sync"
+	"unsafe"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
@@ -55,14 +61,21 @@ type interpretation struct {
 
 // read reads a text under flags.
 func read(text string, settings Settings, f flags, lookup Lookup) interpretation {
-	r := reader{text: text, settings: settings, lookup: lookup}
+	r := readers.Get().(*reader)
+	r.text, r.settings, r.lookup = text, settings, lookup
 	r.s = scanner(text, settings, f)
 	err := r.statements()
 	if r.s.Seen&lex.SeenVersion != 0 {
 		r.missing |= MissingVersion
 	}
-	return interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+	i := interpretation{f, r.plan(), r.missing, err, r.s.Seen}
+	*r = reader{}
+	readers.Put(r)
+	return i
 }
+
+// readers are those that read nothing now, and are zero.
+var readers = sync.Pool{New: func() any { return new(reader) }}
 
 // scanner scans a text under flags, as the server that settings tell of does.
 func scanner(text string, settings Settings, f flags) lex.Scanner {
@@ -122,55 +135,6 @@ func (r *reader) plan() *Plan {
 	return plan
 }
 
-// statements reads all statements of the text.
-func (r *reader) statements() error {
-	r.next()
-	for !r.ended() && !r.invalid && r.cut == 0 {
-		if r.tok.Kind == ';' {
-			r.s.Seen &^= lex.SeenComment
-			r.next()
-			continue
-		}
-		r.rows = false
-		r.began = start{r.tok.Pos, r.prevEnd, r.params}
-		err := r.statement()
-		switch {
-		case err == errCut:
-			r.cutAt(r.began.prevEnd, r.began.params)
-		case err != nil:
-			return err
-		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
-			r.isolate()
-		}
-		r.s.Seen &^= lex.SeenComment
-		r.results++
-	}
-	if r.s.Seen&lex.SeenComment != 0 {
-		r.results++ // nothing but a comment answers too
-	}
-	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
-		r.next()
-	}
-	return nil
-}
-
-// isolate cuts the text so that a statement has a text of its own.
-func (r *reader) isolate() {
-	if r.results > 0 {
-		r.cutAt(r.began.prevEnd, r.began.params)
-		return
-	}
-	end, params := r.tok.Pos, r.params
-	for r.tok.Kind == ';' {
-		r.next()
-	}
-	if !r.ended() {
-		r.cutAt(end+1, params)
-	}
-}
-
-func (r *reader) cutAt(pos, params int) { r.cut, r.cutInput = pos, params }
-
 // ambiguous says whether a text could mean something else under other flags
 // than it was read with.
 func (r *interpretation) ambiguous(settings Settings) bool {
@@ -188,7 +152,7 @@ func reconcile(first interpretation, settings Settings, lookup Lookup) (*Plan, M
 	for n := 0; len(all) > n; {
 		n = len(all)
 		for _, f := range otherFlags(first.flags, seen, settings) {
-			if !has(all, f) {
+			if !slices.ContainsFunc(all, func(i interpretation) bool { return i.flags == f }) {
 				r := read(first.plan.text, settings, f, lookup)
 				seen |= r.seen
 				all = append(all, r)
@@ -235,15 +199,6 @@ func otherFlags(f flags, seen lex.Seen, settings Settings) []flags {
 	return list
 }
 
-func has(all []interpretation, f flags) bool {
-	for i := range all {
-		if all[i].flags == f {
-			return true
-		}
-	}
-	return false
-}
-
 // undecided is the refusal of a text whose interpretations differ for good.
 func undecided(all []interpretation, reason, fix string) error {
 	for i := range all {
@@ -272,13 +227,8 @@ func same(a, b *interpretation) bool {
 		return ra != nil && rb != nil && *ra == *rb
 	}
 	p, q := a.plan, b.plan
-	if p.Use != q.Use || p.Unseen != q.Unseen || p.Charset != q.Charset || p.Cut != q.Cut || p.CutInput != q.CutInput || len(p.Changes) != len(q.Changes) {
+	if p.Use != q.Use || p.Unseen != q.Unseen || p.Charset != q.Charset || p.Cut != q.Cut || p.CutInput != q.CutInput || !slices.Equal(p.Changes, q.Changes) {
 		return false
-	}
-	for i := range p.Changes {
-		if p.Changes[i] != q.Changes[i] {
-			return false
-		}
 	}
 	if len(p.Inserts) == 0 && len(q.Inserts) == 0 {
 		return true
@@ -301,16 +251,115 @@ func same(a, b *interpretation) bool {
 }
 
 func (in *Insert) same(o *Insert) bool {
-	if len(in.ArgKeys) != len(o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
+	if !slices.Equal(in.ArgKeys, o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
 		(in.Evaluation == nil) != (o.Evaluation == nil) || in.Evaluation != nil && !in.Evaluation.same(o.Evaluation) {
 		return false
-	}
-	for i := range in.ArgKeys {
-		if in.ArgKeys[i] != o.ArgKeys[i] {
-			return false
-		}
 	}
 	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor &&
 		in.Replace == o.Replace && in.Ignore == o.Ignore && in.Upsert == o.Upsert && in.Returning == o.Returning && in.Conditional == o.Conditional &&
 		in.Marker == o.Marker && in.Late == o.Late && in.head == o.head && in.UpsertMarker == o.UpsertMarker && in.UserMarker == o.UserMarker && in.Positional == o.Positional && in.editSpan == o.editSpan
+}
+
+// hidesASCII says whether a text may have other tokens in another character
+// set: in one of two bytes a character may end in a backslash or a backtick,
+// in one of single bytes 0xA0 or 0xFF may be white space.
+func hidesASCII(text string) bool {
+	for i := 0; ; i++ {
+		i += ascii(text[i:])
+		if i >= len(text) {
+			return false
+		}
+		c := text[i]
+		if (c == 0xa0 || c == 0xff) && (i == 0 || text[i-1] < 0x80) {
+			return true
+		}
+		if i+1 < len(text) && (text[i+1] == '\\' || text[i+1] == '`') {
+			return true
+		}
+	}
+}
+
+// ascii returns the length of the ASCII text before the first other byte.
+func ascii(s string) int {
+	b := unsafe.Slice(unsafe.StringData(s), len(s))
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		if v := binary.LittleEndian.Uint64(b[i:]) & 0x8080808080808080; v != 0 {
+			return i + bits.TrailingZeros64(v)/8
+		}
+	}
+	for i < len(b) && b[i] < 0x80 {
+		i++
+	}
+	return i
+}
+
+// spaceOf is the byte from 0x80 on that a character set of single bytes counts
+// as white space, 0 for none.
+func spaceOf(charset string) byte {
+	switch charset {
+	case "armscii8", "cp1250", "dec8", "geostd8", "greek", "hebrew", "latin1", "latin2", "latin5", "latin7":
+		return 0xa0
+	case "cp852", "cp866", "keybcs2":
+		return 0xff
+	}
+	return 0
+}
+
+// twoBytes says whether a character set has characters whose second byte may
+// be a backslash or a backtick.
+func twoBytes(charset string) bool {
+	switch charset {
+	case "gbk", "gb18030", "big5", "sjis", "cp932":
+		return true
+	}
+	return false
+}
+
+// parseInCharset is Parse for a text that hides ASCII in some character sets.
+func parseInCharset(text string, settings Settings, lookup Lookup) (*Plan, Missing, error) {
+	lower := strings.ToLower(text)
+	mentions := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(lower, w) {
+				return true
+			}
+		}
+		return false
+	}
+	if !mentions("insert", "replace", "load", "execute", "prepare", "use") {
+		return parse(text, settings, lookup)
+	}
+	if !settings.CharsetKnown {
+		return nil, MissingCharset, nil
+	}
+	sets := strings.Contains(text, ";") && mentions("gbk", "gb18030", "big5", "sjis", "cp932")
+	if !twoBytes(settings.Charset) && !sets {
+		return parse(text, settings, lookup)
+	}
+	// What stands before the first such character is read alike by all; one
+	// statement has its table there.
+	var table *Table
+	note := func(db, name string) (*Table, error) {
+		t, err := lookup(db, name)
+		if t != nil {
+			table = t
+		}
+		return t, err
+	}
+	plan, missing, err := parse(text, settings, note)
+	if _, refused := err.(*Refusal); missing != 0 || err != nil && !refused {
+		return nil, missing, err
+	}
+	if table == nil && !strings.Contains(text, ";") {
+		return plan, 0, err
+	}
+	r := &Refusal{Reason: "a character of its text may end in a backslash, as the character set " + settings.Charset + " has them", Fix: "connect with charset=utf8mb4, or pass the values as arguments"}
+	if sets {
+		r.Reason, r.Fix = "the text sets a character set and may read differently under another one", "send the SET in a text of its own"
+	}
+	if table != nil {
+		r.DB, r.Table = table.DB, table.Name
+	}
+	return nil, 0, r
 }

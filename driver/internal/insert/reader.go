@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -65,28 +66,22 @@ func (r *reader) next() {
 	switch r.tok.Kind {
 	case lex.Param:
 		r.params++
-	case lex.Word:
-		if r.tok.End-r.tok.Pos == len("last_insert_id") && r.is("last_insert_id") {
+	case lex.Word, lex.Name:
+		if r.is("last_insert_id") {
 			r.call, r.callPos = 1, r.tok.Pos
 			return
 		}
-		r.functionCall()
-	case lex.Name:
-		r.functionCall()
+		if r.functions {
+			r.functionCall()
+		}
 	case lex.Var:
-		if r.idVariable() {
+		if isIDVariable(systemVariable(r.s, r.tok)) {
 			r.lastCall = r.tok.Pos
 		}
 	}
 	if r.call != 0 {
 		r.callNext()
 	}
-}
-
-// idVariable says whether the variable at the place is LAST_INSERT_ID() under
-// another name: @@identity, @@session.last_insert_id and the like.
-func (r *reader) idVariable() bool {
-	return isIDVariable(systemVariable(r.s, r.tok))
 }
 
 // callNext notes a call of LAST_INSERT_ID.
@@ -105,7 +100,7 @@ func (r *reader) callNext() {
 
 // functionCall notes a call of what is not the server's own function.
 func (r *reader) functionCall() {
-	if !r.functions || r.peek().Kind != '(' {
+	if r.peek().Kind != '(' {
 		return
 	}
 	if r.tok.Kind == lex.Word && r.text[r.prevEnd-1] != '.' && builtIn[strings.ToLower(r.str())] {
@@ -174,6 +169,7 @@ func (r *reader) atName() bool { return r.tok.Kind == lex.Word || r.tok.Kind == 
 // name returns the name the token is, without its quotes.
 func (r *reader) name() string { return unquote(r.str()) }
 
+// unquote takes off a name's quotes.
 func unquote(s string) string {
 	q := s[0]
 	if q != '`' && q != '"' {
@@ -186,15 +182,14 @@ func unquote(s string) string {
 	return s
 }
 
-// quoteName writes a name so that it is one under every setting.
-func quoteName(name string) string { return quotedAfter("", name) }
-
-func quotedAfter(before, name string) string {
-	if strings.IndexByte(name, '`') >= 0 {
-		name = strings.ReplaceAll(name, "`", "``")
-	}
-	return before + "`" + name + "`"
+// stringContent is what stands between the quotes of a string.
+func stringContent(s string) string {
+	s = strings.TrimLeft(s, "nN")
+	return s[1 : len(s)-1]
 }
+
+// quoteName writes a name so that it is one under every setting.
+func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.
@@ -258,34 +253,36 @@ func (r *reader) parens() bool {
 }
 
 // expr goes past an expression, up to the comma, the parenthesis or the end
-// that closes it. In a list without parentheses the words that follow such a
-// list end it too. An expression without a token makes the text invalid.
-func (r *reader) expr(open bool) {
-	depth := 0
-	start := r.tok.Pos
+// that closes it. In an open list, one without parentheses, the words that
+// follow such a list end it too. An expression without a token makes the text
+// invalid. It returns how many tokens it has, and notes the first of them.
+func (r *reader) expr(open bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true
 	}
-	for {
+	for depth := 0; ; n++ {
 		switch r.tok.Kind {
 		case '(':
 			depth++
 		case ')':
 			if depth == 0 {
-				return
+				return n
 			}
 			depth--
 		case ',':
 			if depth == 0 {
-				return
+				return n
 			}
 		case lex.Word:
-			if open && depth == 0 && r.tok.Pos > start && r.closesList() {
-				return
+			if open && depth == 0 && n > 0 && r.closesList() {
+				return n
 			}
 		case ';', lex.EOF, lex.Bad:
 			r.invalid = r.invalid || depth > 0
-			return
+			return n
+		}
+		if n < len(first) {
+			first[n] = r.tok
 		}
 		r.next()
 	}
@@ -340,11 +337,7 @@ func (r *reader) near() string {
 }
 
 // errInvalid marks a statement that no server runs.
-var errInvalid = sentinel("invalid statement")
+var errInvalid = errors.New("invalid statement")
 
 // errCut ends the reading of a text that has to be cut before this statement.
-var errCut = sentinel("the text is cut here")
-
-type sentinel string
-
-func (e sentinel) Error() string { return string(e) }
+var errCut = errors.New("the text is cut here")

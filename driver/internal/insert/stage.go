@@ -59,19 +59,16 @@ func (w *insertReader) finishStaged() error {
 	if w.rows {
 		return refuse(w.Table, "ANALYZE runs a statement whose rows only the server knows", "run it without ANALYZE")
 	}
-	s := &Stage{table: w.Table, Key: -1, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
+	s := &Stage{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
 	if !s.Load {
 		s.Columns = w.columnNames()
 	}
-	for i, name := range s.Columns {
-		if strings.EqualFold(name, w.Table.Key) {
-			s.Key = i
-		}
-	}
-	head := w.text[w.head.from:w.head.to]
-	s.fill = [2]string{head, w.stagedSource(s)}
+	s.Key = w.Table.keyIn(s.Columns)
+	head, source := w.text[w.head.from:w.head.to], w.text[w.source.from:w.source.to]
+	s.fill = [2]string{head, " (" + quoteList(s.Columns) + ") " + source}
 	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
 	if s.Load {
+		s.fill[1] = w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 		verb := "INSERT"
 		switch {
 		case w.Replace:
@@ -86,7 +83,7 @@ func (w *insertReader) finishStaged() error {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
-	for _, piece := range []string{w.text[w.head.from:w.targetEnd], w.text[w.source.from:w.source.to], s.tail} {
+	for _, piece := range []string{w.text[w.head.from:w.targetEnd], source, s.tail} {
 		if !whole(w.s.Over(piece)) {
 			return w.straddled()
 		}
@@ -102,14 +99,6 @@ func (w *insertReader) finishStaged() error {
 	w.Marker, w.Late, w.Stage = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
-}
-
-// stagedSource is what follows the stage's name in the text that fills it.
-func (w *insertReader) stagedSource(s *Stage) string {
-	if s.Load {
-		return w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
-	}
-	return " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]
 }
 
 // edited is a piece of the text with edits of fixed texts.
@@ -138,7 +127,7 @@ func (w *insertReader) check(s *Stage) error {
 	case source.setsID:
 		return w.setsIDApart("its source")
 	}
-	return w.tellsOfBefore(touches{before: cmp.Or(source.before, tail.before)})
+	return w.tellsOfBefore(cmp.Or(source.before, tail.before))
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.
@@ -256,10 +245,7 @@ func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
 	}
 	switch {
 	case s.Key < 0:
-		if columns != "" {
-			columns += ", "
-		}
-		columns += quoteName(s.table.Key)
+		columns = quoteList(append(slices.Clip(s.Columns), s.table.Key))
 		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
 		lacks := s.lacks()

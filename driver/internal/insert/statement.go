@@ -6,34 +6,57 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// verbs are the words that begin a statement which matters here, by their
-// first letter. What begins with another word is skipped: see rest.
-var verbs ['z' - 'a' + 1][]struct {
-	word string
-	read func(*reader) error
+// statements reads all statements of the text.
+func (r *reader) statements() error {
+	r.next()
+	for !r.ended() && !r.invalid && r.cut == 0 {
+		if r.tok.Kind == ';' {
+			r.s.Seen &^= lex.SeenComment
+			r.next()
+			continue
+		}
+		r.rows = false
+		r.began = start{r.tok.Pos, r.prevEnd, r.params}
+		err := r.statement()
+		switch {
+		case err == errCut:
+			r.cutAt(r.began.prevEnd, r.began.params)
+		case err != nil:
+			return err
+		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
+			r.isolate()
+		}
+		r.s.Seen &^= lex.SeenComment
+		r.results++
+	}
+	if r.s.Seen&lex.SeenComment != 0 {
+		r.results++ // nothing but a comment answers too
+	}
+	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
+		r.next()
+	}
+	return nil
 }
 
-func init() {
-	for word, read := range map[string]func(*reader) error{
-		"insert": (*reader).insert, "replace": (*reader).insert, "load": (*reader).load,
-		"use": (*reader).use, "set": (*reader).set, "analyze": (*reader).analyze,
-		"create": (*reader).create, "alter": (*reader).alter, "drop": (*reader).drop, "rename": (*reader).rename,
-		"call": (*reader).callRoutine, "execute": (*reader).stored, "prepare": (*reader).stored,
-		"explain": (*reader).harmless, "desc": (*reader).harmless, "describe": (*reader).harmless,
-		"show": (*reader).harmless, "grant": (*reader).harmless, "revoke": (*reader).harmless, "help": (*reader).harmless,
-		"begin": (*reader).begin, "if": (*reader).compoundStatement, "case": (*reader).compoundStatement,
-		"loop": (*reader).compoundStatement, "repeat": (*reader).compoundStatement, "while": (*reader).compoundStatement,
-		"for": (*reader).compoundStatement, "declare": (*reader).compoundStatement,
-	} {
-		list := &verbs[word[0]-'a']
-		*list = append(*list, struct {
-			word string
-			read func(*reader) error
-		}{word, read})
+// isolate cuts the text so that a statement has a text of its own.
+func (r *reader) isolate() {
+	if r.results > 0 {
+		r.cutAt(r.began.prevEnd, r.began.params)
+		return
+	}
+	end, params := r.tok.Pos, r.params
+	for r.tok.Kind == ';' {
+		r.next()
+	}
+	if !r.ended() {
+		r.cutAt(end+1, params)
 	}
 }
 
-// statement reads one statement, up to its end.
+func (r *reader) cutAt(pos, params int) { r.cut, r.cutInput = pos, params }
+
+// statement reads one statement, up to its end. One that begins with a word
+// which does not matter here is skipped: see rest.
 func (r *reader) statement() error {
 	switch {
 	case r.tok.Kind == '<': // a label of Oracle's kind
@@ -41,24 +64,47 @@ func (r *reader) statement() error {
 	case r.tok.Kind != lex.Word:
 		return r.rest()
 	}
-	if c := r.text[r.tok.Pos] | 0x20; 'a' <= c && c <= 'z' {
-		for i := range verbs[c-'a'] {
-			if v := &verbs[c-'a'][i]; r.is(v.word) {
-				return v.read(r)
-			}
-		}
+	var lower [len("describe") + 1]byte // a longer word is none of these
+	word := lower[:copy(lower[:], r.str())]
+	for i := range word {
+		word[i] |= 0x20
+	}
+	switch string(word) {
+	case "insert", "replace":
+		return r.insert()
+	case "load":
+		return r.load()
+	case "use":
+		return r.use()
+	case "set":
+		return r.set()
+	case "analyze":
+		return r.analyze()
+	case "create":
+		return r.create()
+	case "alter":
+		return r.alter()
+	case "drop":
+		return r.drop()
+	case "rename":
+		return r.rename()
+	case "call":
+		r.unseen = true
+		return r.rest()
+	case "execute", "prepare":
+		return r.stored()
+	case "begin":
+		return r.begin()
+	case "if", "case", "loop", "repeat", "while", "for", "declare":
+		return r.compoundStatement()
+	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
+		r.toEnd() // it mentions statements without running them
+		return nil
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
 	}
 	return r.rest()
-}
-
-// harmless goes past a statement that mentions statements without running
-// them.
-func (r *reader) harmless() error {
-	r.toEnd()
-	return nil
 }
 
 func (r *reader) use() error {
@@ -119,11 +165,6 @@ func (r *reader) analyze() error {
 	if r.rows = r.isAny("insert", "replace"); r.rows {
 		return r.insert()
 	}
-	return r.rest()
-}
-
-func (r *reader) callRoutine() error {
-	r.unseen = true
 	return r.rest()
 }
 
@@ -224,10 +265,7 @@ func (r *reader) stored() error {
 	for ; !r.atEnd() && !r.is("using"); r.next() {
 		switch s := r.str(); r.tok.Kind {
 		case lex.String:
-			if s[0]|0x20 == 'n' {
-				s = s[1:]
-			}
-			text += s[1 : len(s)-1]
+			text += stringContent(s)
 		case lex.HexString:
 			whole = false
 		case lex.Number:

@@ -1,6 +1,92 @@
 package insert
 
-import "github.com/leafsql/leafsql/driver/internal/lex"
+import (
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// columnList reads the column list, whose first parenthesis was read.
+func (w *insertReader) columnList() error {
+	w.form = empty
+	for more := w.tok.Kind != ')'; more; {
+		w.form = listed
+		name, ok := w.column()
+		if !ok {
+			return w.unreadable(w.Table)
+		}
+		if w.isKey(name) {
+			w.keyColumn = w.width
+		}
+		w.width++
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if w.tok.Kind != ')' {
+		return w.unreadable(w.Table)
+	}
+	if w.keyColumn < 0 {
+		if w.form == listed {
+			w.edit(keyName, w.tok.Pos, w.tok.Pos, 0)
+		} else {
+			w.insertText(filled, w.tok.Pos, "") // known when the first row is
+		}
+		w.listEdits = 1
+	}
+	w.next()
+	return nil
+}
+
+// isKey says whether a name as written is the key's.
+func (w *insertReader) isKey(name string) bool {
+	if len(name) == len(w.Table.Key) && name == w.Table.Key {
+		return true
+	}
+	if c := name[0]; c == '`' || c == '"' {
+		name = unquote(name)
+	}
+	return strings.EqualFold(name, w.Table.Key)
+}
+
+// allColumns makes the statement one that lists the table's columns. It says
+// what to insert between parentheses.
+func (w *insertReader) allColumns() string {
+	columns := w.Table.Columns
+	if w.nameErr == nil {
+		w.nameErr = w.needUTF8(columns...)
+	}
+	w.width, w.keyColumn = len(columns), w.Table.keyIn(columns)
+	if w.keyColumn < 0 { // an invisible column
+		columns = append(slices.Clip(columns), w.Table.Key)
+	}
+	return quoteList(columns)
+}
+
+// keyIn is which of the names is the key's, -1 none.
+func (t *Table) keyIn(names []string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, t.Key) })
+}
+
+// columnNames are the columns that the statement writes, without the key where
+// it is not listed.
+func (w *insertReader) columnNames() []string {
+	if w.form == positional {
+		return w.Table.Columns
+	}
+	names := make([]string, 0, w.width)
+	list := reader{cursor: w.columns, text: w.text}
+	for range w.width {
+		list.next()
+		name, _ := list.column()
+		names = append(names, unquote(name))
+		if list.tok.Kind != ',' {
+			list.expr(true, nil) // the value, in SET
+		}
+	}
+	return names
+}
 
 // values reads the rows of VALUES and what follows them.
 func (w *insertReader) values() error {
@@ -24,6 +110,9 @@ func (w *insertReader) values() error {
 			break
 		}
 		w.next()
+		if w.Rows == 1 && w.Lacking == 1 { // the others are about as long
+			w.edits = slices.Grow(w.edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
+		}
 	}
 	if w.isAny("union", "except", "intersect", "limit", "order") { // a query, to MariaDB
 		w.restart(start)
@@ -35,7 +124,7 @@ func (w *insertReader) values() error {
 // restart forgets the rows, to read them in another way.
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
-	w.edits, w.texts = w.edits[:w.firstEdit+w.listEdits], w.texts[:w.firstText+w.listEdits]
+	w.edits = w.edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.exprs = 0, 0, nil, false, 0, nil
 	w.firstKey, w.lastGap = -1, -1
 }
@@ -93,7 +182,7 @@ func (w *insertReader) row() error {
 				return err
 			}
 		} else {
-			w.expr(false)
+			w.expr(false, nil)
 		}
 		if w.tok.Kind != ',' {
 			n++
@@ -146,8 +235,8 @@ func (w *insertReader) closing() bool {
 // assignments reads INSERT … SET and what follows it.
 func (w *insertReader) assignments() error {
 	w.source.from = w.tok.Pos
-	w.next()
 	w.columns = w.cursor
+	w.next()
 	w.form = assigned
 	for {
 		name, ok := w.column()
@@ -161,7 +250,7 @@ func (w *insertReader) assignments() error {
 				return err
 			}
 		} else {
-			w.expr(true)
+			w.expr(true, nil)
 		}
 		w.width++
 		if w.tok.Kind != ',' {

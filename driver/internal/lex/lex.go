@@ -128,9 +128,10 @@ func (s *Scanner) inName(c byte) bool {
 
 // nameEnd returns the end of the unquoted name of which text[:i] was read.
 func (s *Scanner) nameEnd(i int) int {
-	text := s.Text
-	for i < len(text) && classes[text[i]]-ident <= digit-ident && (s.Space == 0 || text[i] != s.Space) {
-		i++
+	for text := s.Text; i < len(text) && classes[text[i]]-ident <= digit-ident; i++ {
+		if c := text[i]; c >= 0x80 && c == s.Space {
+			break
+		}
 	}
 	return i
 }
@@ -279,23 +280,28 @@ func (s *Scanner) word(start int) Token {
 // quoted reads a string whose opening quote is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
-	for i := open + 1; i < len(text); i++ {
-		switch text[i] {
-		case q:
-			if i+1 < len(text) && text[i+1] == q {
-				i++
-				continue
+	end := open // the first quote from i on
+	for i := open + 1; ; {
+		if end < i {
+			n := strings.IndexByte(text[min(i, len(text)):], q)
+			if n < 0 {
+				return s.bad(start)
 			}
-			s.pos = i + 1
-			return Token{kind, start, i + 1}
-		case '\\':
+			end = i + n
+		}
+		if n := strings.IndexByte(text[i:end], '\\'); n >= 0 {
 			s.Seen |= SeenBackslash
 			if !s.NoBackslashEscapes {
-				i++
+				i += n + 2
+				continue
 			}
 		}
+		if end+1 == len(text) || text[end+1] != q {
+			s.pos = end + 1
+			return Token{kind, start, s.pos}
+		}
+		i = end + 2
 	}
-	return s.bad(start)
 }
 
 // name reads a quoted name.

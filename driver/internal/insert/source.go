@@ -1,0 +1,313 @@
+package insert
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// query reads the source of INSERT … SELECT, … TABLE and the like, and what
+// follows it. A select without a table gives one row at most, and gets the key
+// in its own list; what others give is staged.
+func (w *insertReader) query() error {
+	if !w.settings.VersionKnown {
+		w.missing |= MissingVersion
+		return errInvalid
+	}
+	start := w.cursor
+	w.source.from = w.tok.Pos
+	w.needColumns()
+	if names := w.columnNames(); len(distinct(names)) < len(names) {
+		return errInvalid
+	}
+	if w.tablelessSelect() {
+		return w.tail()
+	}
+	w.restart(start)
+	w.staged = true
+	if v := w.settings.Version; v < 80000 || w.settings.MariaDB && v < 100200 {
+		return refuse(w.Table, "INSERT … SELECT needs MySQL 8.0 or MariaDB 10.2", "select the rows and insert them")
+	}
+	depth := 0
+	for ; !w.atEnd(); w.next() {
+		switch w.tok.Kind {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return w.unreadable(w.Table)
+			}
+		case lex.Word:
+			if depth == 0 && w.endsQuery() {
+				return w.tail()
+			}
+		}
+	}
+	if w.tok.Kind == lex.Bad || depth > 0 || w.prevEnd <= w.source.from {
+		return errInvalid
+	}
+	return w.tail()
+}
+
+// endsQuery says whether a word outside parentheses follows the query.
+func (w *insertReader) endsQuery() bool {
+	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
+}
+
+// needColumns makes a statement without a column list one that lists the
+// table's columns.
+func (w *insertReader) needColumns() {
+	if w.form == listed {
+		return
+	}
+	list := w.allColumns()
+	if w.listEdits > 0 { // ()
+		w.texts[w.firstText], w.edits[w.firstEdit].kind = list, always
+	} else {
+		w.insertText(always, w.tok.Pos, "("+list+") ")
+		w.listEdits = 1
+	}
+	w.form, w.Positional = positional, true
+}
+
+// tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …]
+// [LIMIT …] whose key is missing or of a known meaning, and notes where it
+// goes. Anything else is not for it: grouping may give a row more, or none
+// where the marker was evaluated.
+func (w *insertReader) tablelessSelect() bool {
+	if !w.accept("select") {
+		return false
+	}
+	if w.isAny("all", "distinct") {
+		w.next()
+	}
+	hasKey := w.keyColumn < 0
+	var tokens [maxKeyTokens]lex.Token
+	for column := 0; ; column++ {
+		params := w.paramsBefore()
+		n := w.item(tokens[:])
+		if n == 0 {
+			return false
+		}
+		if column == w.keyColumn {
+			if !w.keyItem(tokens[:], n, params) {
+				return false
+			}
+			hasKey = true
+		}
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+	}
+	if w.keyColumn < 0 {
+		w.gap(keyComma, w.prevEnd, w.prevEnd)
+		w.spaceBehind()
+	}
+	if w.accept("from") && !w.accept("dual") {
+		return false
+	}
+	for _, clause := range []string{"where", "order"} {
+		if w.accept(clause) {
+			for w.item(nil); w.tok.Kind == ','; w.item(nil) {
+				w.next()
+			}
+		}
+	}
+	if w.accept("limit") {
+		for w.tok.Kind == lex.Number || w.tok.Kind == lex.Param || w.tok.Kind == ',' || w.is("offset") {
+			w.next()
+		}
+	}
+	if !w.atEnd() && !w.endsQuery() || w.tok.Kind == lex.Bad || !hasKey {
+		return false
+	}
+	w.Rows, w.Conditional = 1, true
+	return true
+}
+
+// item goes past an expression of a select, up to a comma, a clause or the end.
+// It returns how many tokens it has, and notes the first of them.
+func (w *insertReader) item(first []lex.Token) (n int) {
+	for depth := 0; !w.atEnd(); n++ {
+		switch w.tok.Kind {
+		case '(':
+			depth++
+		case ')':
+			if depth--; depth < 0 {
+				return n
+			}
+		case ',':
+			if depth == 0 {
+				return n
+			}
+		case lex.Word:
+			if depth == 0 && (w.isAny(clauses...) || w.endsQuery()) {
+				return n
+			}
+		}
+		if n < len(first) {
+			first[n] = w.tok
+		}
+		w.next()
+	}
+	return n
+}
+
+// clauses are the words that follow an expression of a select.
+var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
+
+// keyItem notes the key's value in a select and says whether its meaning is
+// known. Names and DEFAULT have none there; what is no number anyway is a key
+// whatever it is.
+func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
+	for _, t := range tokens[:min(n, len(tokens))] {
+		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
+			return !w.Table.IntegerKey
+		}
+	}
+	return w.noteKey(tokens, n, params) || !w.Table.IntegerKey && (n > len(tokens) || n == 1 || !straddles(w.text[tokens[0].Pos:w.prevEnd]))
+}
+
+// load reads LOAD DATA and LOAD XML, whose rows only the server sees.
+func (r *reader) load() error {
+	w := r.newInsert()
+	w.staged = true
+	w.next()
+	xml := w.is("xml")
+	if !xml && !w.is("data") {
+		w.toEnd()
+		return nil
+	}
+	for !w.is("into") || !w.peekIs("table") {
+		if w.atEnd() {
+			return nil
+		}
+		w.Replace = w.Replace || w.is("replace")
+		// A file that the client sends is read to its end: errors are warnings.
+		w.Ignore = w.Ignore || w.isAny("ignore", "local")
+		w.next()
+	}
+	w.Ignore = w.Ignore && !w.Replace
+	w.next()
+	w.next()
+	if configured, err := w.readTarget(); err != nil || !configured {
+		return err
+	}
+	return w.end(w.file(xml))
+}
+
+// file reads what follows the table.
+func (w *insertReader) file(xml bool) error {
+	w.source.from = w.targetEnd
+	names := []string{}
+	hasList := false
+	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
+		switch {
+		case w.accept("partition"):
+			if w.tok.Kind != '(' || !w.parens() {
+				return w.unreadable(w.Table)
+			}
+			w.source.from, w.targetEnd = w.prevEnd, w.prevEnd
+		case w.accept("character"):
+			w.accept("set")
+		default:
+			w.next()
+		}
+	}
+	listAt := w.prevEnd
+	if w.tok.Kind == '(' {
+		w.next()
+		for more := w.tok.Kind != ')'; more; {
+			hasList = true
+			start := w.tok.Pos
+			if w.tok.Kind == lex.Var {
+				w.next()
+				if w.atName() || w.tok.Kind == lex.String { // @`x`
+					w.next()
+				}
+			} else if name, ok := w.column(); !ok {
+				return w.unreadable(w.Table)
+			} else {
+				w.unqualify(start, name)
+				names = append(names, unquote(name))
+			}
+			if more = w.tok.Kind == ','; more {
+				w.next()
+			}
+		}
+		if w.tok.Kind != ')' {
+			return w.unreadable(w.Table)
+		}
+		w.next()
+		if !hasList {
+			listAt = w.prevEnd - len(")")
+		}
+	}
+	if !hasList {
+		w.allColumns()
+		names = append(names, w.Table.Columns...)
+		if !xml { // whose fields have names
+			list := quoteList(names)
+			if w.prevEnd == listAt {
+				list = " (" + list + ")"
+			}
+			w.insertText(always, listAt, list)
+		}
+	}
+	for more := w.accept("set"); more; {
+		start := w.tok.Pos
+		name, ok := w.column()
+		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
+			return w.unreadable(w.Table)
+		}
+		w.unqualify(start, name)
+		names = append(names, unquote(name))
+		w.next()
+		value := w.cursor
+		w.expr(true, nil)
+		w.keyReads(value)
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if !w.atEnd() || w.tok.Kind == lex.Bad {
+		return w.unreadable(w.Table)
+	}
+	w.endSource()
+	w.loaded = distinct(names)
+	return nil
+}
+
+// unqualify takes off what stands before the last part of a column's name,
+// which was read from start on: a stage has another name.
+func (w *insertReader) unqualify(start int, name string) {
+	if end := w.prevEnd - len(name); end > start {
+		w.replaceText(always, start, end, "")
+	}
+}
+
+// keyReads makes an expression, from its first token to this one, read a key
+// that the file does not give as 0: AUTO_INCREMENT has no NULL.
+func (w *insertReader) keyReads(value cursor) {
+	v := reader{cursor: value, text: w.text}
+	for v.tok.Pos < w.tok.Pos && !v.atEnd() {
+		name := v.tok
+		v.next()
+		if (name.Kind == lex.Word || name.Kind == lex.Name) && w.isKey(w.text[name.Pos:name.End]) && v.tok.Kind != '(' {
+			w.replaceText(always, name.Pos, name.End, "COALESCE("+quoteName(w.Table.Key)+", 0)")
+		}
+	}
+}
+
+// distinct leaves out names that came before, in any case.
+func distinct(names []string) []string {
+	var kept []string
+	for _, n := range names {
+		if !slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, n) }) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
