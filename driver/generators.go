@@ -169,11 +169,11 @@ func (c *Connector) Snowflake() idgen.Generator {
 }
 
 // Worker says what is known of the worker id that snowflakes of this Connector
-// are made with: its Phase is worker.Idle and its Worker -1 as long as no id
+// are made with: its Phase is "idle" and its Worker -1 as long as no id
 // was needed, or none can be.
 func (c *Connector) Worker() worker.Status {
 	if c.snowflakes == nil {
-		return worker.Status{Worker: -1}
+		return worker.Status{Phase: "idle", Worker: -1}
 	}
 	return c.snowflakes.Worker()
 }

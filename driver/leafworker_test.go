@@ -18,7 +18,6 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
-	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/mysql"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -223,7 +222,7 @@ func TestLeafWorkerPlace(t *testing.T) {
 		insertID(t, db, "INSERT INTO t (a) VALUES (1)")
 		s := c.Worker()
 		var nonces int
-		if err := plain.QueryRow("SELECT COUNT(*) FROM "+change.where+"leaf_worker WHERE worker_id = ? AND NOT free", s.Worker).Scan(&nonces); err != nil || nonces != 1 || s.Phase != worker.Holding {
+		if err := plain.QueryRow("SELECT COUNT(*) FROM "+change.where+"leaf_worker WHERE worker_id = ? AND NOT free", s.Worker).Scan(&nonces); err != nil || nonces != 1 || s.Phase != "holding" {
 			t.Errorf("%+v: %d rows, %v", s, nonces, err)
 		}
 		if !strings.Contains(s.Registry, "leaf_worker") || strings.Contains(s.Registry, "root") {

@@ -98,11 +98,11 @@ func TestChurn(t *testing.T) {
 				last.Store(st.Start.UnixMilli() - 1)
 				for range 5 {
 					now := k.UnixMilli()
-					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
+					if st := k.Status(); st.Phase != "holding" || now > st.Limit.UnixMilli() {
 						break
 					}
 					last.Store(now)
-					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
+					if st := k.Status(); st.Phase != "holding" || now > st.Limit.UnixMilli() {
 						break // it ended meanwhile
 					}
 					time.Sleep(10 * time.Millisecond)

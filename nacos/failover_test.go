@@ -152,7 +152,7 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 		if s.Since.Equal(was.Since) && s.Limit.After(limit) {
 			t.Fatal("it was renewed where it was not taken")
 		}
-		return s.Phase == worker.Searching
+		return s.Phase == "searching"
 	})
 }
 

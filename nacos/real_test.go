@@ -254,14 +254,14 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 	s.Freeze(t)
 	time.Sleep(lease * 17 / 10)
 	for _, k := range keepers {
-		if s := k.Status(); s.Phase == worker.Holding || s.Err == nil {
+		if s := k.Status(); s.Phase == "holding" || s.Err == nil {
 			t.Errorf("while the server is frozen: %+v", s)
 		}
 	}
 	s.Thaw(t)
 	back := time.Now()
 	for i, k := range keepers {
-		eventually(t, "a worker id again", func() bool { return k.Status().Phase == worker.Holding })
+		eventually(t, "a worker id again", func() bool { return k.Status().Phase == "holding" })
 		st := k.Status()
 		if took := st.Since.Sub(back); st.Worker != own[i].Worker || took > lease { // 2 s on an idle machine
 			t.Errorf("holder %d has worker id %d %v after, its own is %d", i, st.Worker, took, own[i].Worker)
@@ -282,7 +282,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
 	proxy.Drop(netfault.Both)
 	limit := first.Status().Limit // no renewal is confirmed from here on
-	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == worker.Searching })
+	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == "searching" })
 	var second *worker.Keeper
 	eventually(t, "the worker id taken over", func() bool {
 		second, err = lease(t, spec(s), worker.Options{"Service": "paused"}, cfg)
@@ -300,7 +300,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 		_, taken := errors.AsType[*worker.TakenError](first.Status().Err)
 		return taken
 	})
-	if s := first.Status(); s.Phase != worker.Searching || !s.Limit.IsZero() {
+	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
 		t.Errorf("the first: %+v", s)
 	}
 }

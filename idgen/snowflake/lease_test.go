@@ -122,7 +122,7 @@ func TestAnotherWorkerID(t *testing.T) {
 			}
 			seen[was.Worker] = true
 			r.rob(was.Worker)
-			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == worker.Holding; s = g.keeper.Status() {
+			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == "holding"; s = g.keeper.Status() {
 				<-s.Changed()
 			}
 		}
@@ -160,7 +160,7 @@ func TestLostUnderLoad(t *testing.T) {
 		terms := 1
 		robber.Go(func() {
 			for {
-				s := g.until(worker.Holding)
+				s := g.until("holding")
 				r.rob(s.Worker)
 				for now := s; now.Since.Equal(s.Since); now = g.keeper.Status() {
 					select {

@@ -142,7 +142,7 @@ func (g *Generator) now() *view {
 		return was
 	}
 	v := &view{status: s, worker: int64(s.Worker) << g.layout.Sequence, start: was.start, limit: -1, ahead: s.Ahead.Milliseconds()}
-	if s.Phase == worker.Holding {
+	if s.Phase == "holding" {
 		v.limit = s.Limit.UnixMilli() - g.layout.Epoch
 		if !s.Since.Equal(was.since) { // ids rise, though this worker id may be lower
 			v.start = max(s.Start.UnixMilli()-g.layout.Epoch, g.last.Load()>>g.layout.Sequence+1)

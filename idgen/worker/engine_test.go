@@ -137,7 +137,7 @@ func TestMakingSlotsFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		k := keep(t, f.source(), Config{Workers: 64, NewRegistry: true})
-		k.until(Holding)
+		k.until(phaseHolding)
 		f.set(fakeFaults{away: true, garbage: true})
 		time.Sleep(30 * time.Second)
 		f.set(fakeFaults{garbage: true})
@@ -184,7 +184,7 @@ func TestIdentityChanges(t *testing.T) {
 		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
 			t.Errorf("what was known is lost: %+v", d)
 		}
-		if s := live.Status(); s.Phase != Holding || s.Worker == first.Status().Worker {
+		if s := live.Status(); s.Phase != phaseHolding || s.Worker == first.Status().Worker {
 			t.Errorf("who held one before: %+v", s)
 		}
 	})

@@ -31,7 +31,7 @@ func TestStaticWithoutState(t *testing.T) {
 			}
 		}
 		time.Sleep(time.Hour)
-		if s := k.Status(); s.Phase != Holding {
+		if s := k.Status(); s.Phase != phaseHolding {
 			t.Errorf("%+v", s)
 		}
 		k.Close()

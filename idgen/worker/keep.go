@@ -137,7 +137,7 @@ func (k *Keeper) hold() {
 // lost publishes the end of a lease that could not be kept.
 func (k *Keeper) lost(lost *LostError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
-	k.next.Phase, k.next.Limit, k.next.Err = Searching, time.Time{}, nil
+	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
@@ -170,12 +170,12 @@ func (k *Keeper) keep(ctx context.Context) *LostError {
 	}
 	// Who held a worker id before knows that somebody was running.
 	h.alone = h.alone && k.next.Since.IsZero()
-	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = Waiting, h.slot, taken, h.start, renewal
+	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = phaseWaiting, h.slot, taken, h.start, renewal
 	k.quarantine(h.start.Sub(taken))
 	for ctx.Err() == nil {
 		if !e.now().Before(h.start) && !h.used {
 			h.used, k.class = true, ""
-			k.next.Phase, k.next.Err = Holding, failed
+			k.next.Phase, k.next.Err = phaseHolding, failed
 			e.log.Info("leafsql: worker id taken", "worker", h.slot, "until", h.bound, "registry", e.source.Name)
 		}
 		if h.used {

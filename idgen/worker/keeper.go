@@ -44,7 +44,7 @@ func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, erro
 	}
 	k := &Keeper{
 		cfg: cfg, open: open, clock: clock{host: cfg.host}, over: make(chan struct{}), told: make(chan struct{}),
-		next: Status{Worker: -1, Owner: cfg.Owner},
+		next: Status{Phase: phaseIdle, Worker: -1, Owner: cfg.Owner},
 	}
 	close(k.told)
 	k.clock.now()
@@ -73,7 +73,7 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	for {
 		s := k.status.Load()
 		switch {
-		case s.Phase == Holding:
+		case s.Phase == phaseHolding:
 			return s, nil
 		case s.Err != nil:
 			return s, s.Err
@@ -125,15 +125,15 @@ func (k *Keeper) publish() {
 
 // closed publishes that nothing may be issued any more.
 func (k *Keeper) closed() {
-	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = Closed, ErrClosed, time.Time{}, time.Time{}
+	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, ErrClosed, time.Time{}, time.Time{}
 	k.publish()
 }
 
 // search goes on until a slot is held. It gives up if the keeper is closed.
 func (k *Keeper) search() bool {
 	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
-	if k.next.Phase == Idle {
-		k.next.Phase = Searching
+	if k.next.Phase == phaseIdle {
+		k.next.Phase = phaseSearching
 		k.publish()
 	}
 	for k.ctx.Err() == nil {

@@ -21,11 +21,11 @@ func TestKeeperIsLazy(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if s := k.Status(); opened != 0 || s.Phase != Idle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
+		if s := k.Status(); opened != 0 || s.Phase != phaseIdle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
 			t.Errorf("opened %d times, %+v", opened, s)
 		}
 		for range 3 {
-			if s, err := k.Wait(t.Context()); err != nil || s.Phase != Holding || s.Worker != 0 {
+			if s, err := k.Wait(t.Context()); err != nil || s.Phase != phaseHolding || s.Worker != 0 {
 				t.Errorf("%+v, %v", s, err)
 			}
 		}
@@ -33,7 +33,7 @@ func TestKeeperIsLazy(t *testing.T) {
 		if opened != 1 || f.closed != 1 {
 			t.Errorf("opened %d times, closed %d times", opened, f.closed)
 		}
-		if s, err := k.Wait(t.Context()); s.Phase != Closed || !errors.Is(err, ErrClosed) {
+		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, ErrClosed) {
 			t.Errorf("after Close: %+v, %v", s, err)
 		}
 	})
@@ -80,7 +80,7 @@ func TestClose(t *testing.T) {
 				if took := time.Since(began); took > 5*time.Second || f.closed != opened {
 					t.Errorf("took %v, the source was closed %d times, want %d", took, f.closed, opened)
 				}
-				if s := k.Status(); s.Phase != Closed || !s.Limit.IsZero() {
+				if s := k.Status(); s.Phase != phaseClosed || !s.Limit.IsZero() {
 					t.Errorf("%+v", s)
 				}
 				for slot := range 4 {
@@ -154,7 +154,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is under way
 					began := time.Now()
 					go k.Close()
-					k.until(Closed)
+					k.until(phaseClosed)
 					if took := time.Since(began); took > 0 {
 						t.Errorf("ids could be issued for another %v", took)
 					}
@@ -177,7 +177,7 @@ func TestWait(t *testing.T) {
 		k := keep(t, f.source(), Config{Workers: 2})
 		began := time.Now()
 		s, err := k.Wait(t.Context())
-		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != Searching || s.Err != err || s.Next.Before(time.Now()) {
+		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != phaseSearching || s.Err != err || s.Next.Before(time.Now()) {
 			t.Errorf("the first search of a registry that hangs: %v after %v, %+v", err, took, s)
 		}
 		for range 1000 { // a minute and a half, in which others begin and end
@@ -188,7 +188,7 @@ func TestWait(t *testing.T) {
 			time.Sleep(87 * time.Millisecond)
 		}
 		f.set(fakeFaults{})
-		s = k.until(Holding)
+		s = k.until(phaseHolding)
 		if got, err := k.Wait(t.Context()); got != s || err != nil {
 			t.Errorf("with the registry back: %+v, %v", got, err)
 		}
@@ -196,7 +196,7 @@ func TestWait(t *testing.T) {
 		// Lost because the registry is away: that is known, and nobody waits. It
 		// being back is known when a search has succeeded.
 		f.set(fakeFaults{hangs: true})
-		k.until(Searching)
+		k.until(phaseSearching)
 		began = time.Now()
 		s, err = k.Wait(t.Context())
 		if e, ok := errors.AsType[*LostError](err); !ok || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
@@ -207,13 +207,13 @@ func TestWait(t *testing.T) {
 			t.Errorf("with the registry away: %v, %+v", err, s)
 		}
 		f.set(fakeFaults{})
-		k.until(Holding)
+		k.until(phaseHolding)
 
 		// Lost to another: a search of a registry that answers is soon over.
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 100 * time.Millisecond})
 		f.write(id, other(now().Add(time.Hour), "shop-2"))
-		s = k.until(Searching)
+		s = k.until(phaseSearching)
 		if s.Err != nil || s.Worker != id {
 			t.Errorf("lost to another: %+v", s)
 		}
@@ -266,13 +266,13 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 		lose(t, f, k)
 		f.wipe()
 		f.set(fakeFaults{})
-		s := k.until(Waiting)
+		s := k.until(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
 		if q, ok := errors.AsType[*QuarantineError](err); !ok || !q.Unknown || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		k.until(Holding)
+		k.until(phaseHolding)
 		if waited := time.Since(began); waited < 2*time.Minute {
 			t.Errorf("an unknown history was waited out for %v", waited)
 		}
@@ -308,7 +308,7 @@ func TestLog(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids: the registry is away": 1})
 		f.set(fakeFaults{})
-		k.until(Holding)
+		k.until(phaseHolding)
 		time.Sleep(10 * time.Minute)
 		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id taken\" worker=": 1})
 		f.set(fakeFaults{away: true})
@@ -326,7 +326,7 @@ func TestLog(t *testing.T) {
 		f.set(fakeFaults{})
 		time.Sleep(2 * time.Minute)
 		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: the oldest": 1})
-		k.until(Holding)
+		k.until(phaseHolding)
 		said("taken over", map[string]int{"worker id taken": 1})
 		k.Close()
 		said("closed", map[string]int{})
@@ -390,7 +390,7 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 			t.Error(err)
 		}
 		began := time.Now()
-		k.until(Holding)
+		k.until(phaseHolding)
 		if took := time.Since(began); took > 8*time.Second || opened != 5 {
 			t.Errorf("opened %d times in %v", opened, took)
 		}
@@ -483,7 +483,7 @@ func TestOnChange(t *testing.T) {
 			for range 2 {
 				lose(t, f, k)
 				f.set(fakeFaults{})
-				k.until(Holding)
+				k.until(phaseHolding)
 			}
 			return 3
 		},

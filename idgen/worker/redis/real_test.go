@@ -96,7 +96,7 @@ func TestRestart(t *testing.T) {
 	}
 	defer other.Close()
 	other.Start()
-	workertest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == worker.Waiting })
+	workertest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == "waiting" })
 	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
 		t.Errorf("%+v beside %+v", other.Status(), held)
 	}

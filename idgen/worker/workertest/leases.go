@@ -54,7 +54,7 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 		}
 		p.burst()
 		now := p.keeper.Status() // it may have lost its first worker id by now
-		if k.Unreliable && now.Phase != worker.Holding {
+		if k.Unreliable && now.Phase != "holding" {
 			continue // it waited for the others longer than it could be kept
 		}
 		if seen[now.Worker] {
@@ -87,7 +87,7 @@ func release(k *kit) {
 			p.upTo(p.now().Add(1500 * time.Millisecond))
 		}
 		p.keeper.Close()
-		if s := p.keeper.Status(); !errors.Is(s.Err, worker.ErrClosed) || s.Phase != worker.Closed || !s.Limit.IsZero() {
+		if s := p.keeper.Status(); !errors.Is(s.Err, worker.ErrClosed) || s.Phase != "closed" || !s.Limit.IsZero() {
 			k.Errorf("after Close: %+v", s)
 		}
 		p.Close()
@@ -165,7 +165,7 @@ func fencing(k *kit) {
 	q.burst()
 	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
 	p.burst()
-	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != worker.Holding {
+	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != "holding" {
 		k.Errorf("the new owner: %+v", s)
 	}
 }

@@ -148,7 +148,7 @@ func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*pro
 func (p *process) now() time.Time { return time.UnixMilli(p.keeper.UnixMilli()) }
 
 // holds reports whether ids may be issued.
-func (p *process) holds() bool { return p.keeper.Status().Phase == worker.Holding }
+func (p *process) holds() bool { return p.keeper.Status().Phase == "holding" }
 
 // limit is the latest time that may be issued; a zero one if none may.
 func (p *process) limit() time.Time { return p.keeper.Status().Limit }

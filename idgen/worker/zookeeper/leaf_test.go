@@ -133,8 +133,8 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
-	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
+	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != "holding" })
+	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == "holding" })
 	if n := k.Status().Worker; n < had {
 		t.Errorf("worker id %d after %d", n, had)
 	}

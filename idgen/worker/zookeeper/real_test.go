@@ -109,14 +109,14 @@ func TestDisconnected(t *testing.T) {
 	}
 	p.Down()
 	limit := k.Status().Limit
-	workertest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
+	workertest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != "holding" })
 	if late := time.Since(limit); late > 2*time.Second {
 		t.Errorf("it stopped %v after its bound", late)
 	}
 	if err := p.Up(); err != nil {
 		t.Fatal(err)
 	}
-	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
+	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == "holding" && k.Status().Worker == held.Worker })
 }
 
 // TestServersThatAreNotThere are passed over, in whichever order they are tried.

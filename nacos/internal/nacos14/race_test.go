@@ -176,7 +176,7 @@ func leased(ctx context.Context, t *testing.T, src worker.Source) (int, *worker.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k.Start(); k.Status().Phase != worker.Holding; {
+	for k.Start(); k.Status().Phase != "holding"; {
 		select {
 		case <-k.Status().Changed():
 		case <-ctx.Done():
