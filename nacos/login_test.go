@@ -11,6 +11,7 @@ import (
 	"errors"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -44,7 +45,7 @@ func TestLoginRefused(t *testing.T) {
 			io.WriteString(w, "server is STARTING now, please try again later!")
 		}))
 		src, err := Open(within30s(t), cfg)
-		if _, refused := errors.AsType[*LoginError](err); refused != final || err != nil && !final {
+		if _, refused := errors.AsType[*api.LoginError](err); refused != final || err != nil && !final {
 			t.Errorf("HTTP %d at a login: %v", code, err)
 		}
 		if err != nil {

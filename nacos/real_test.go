@@ -232,7 +232,7 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		}
 	}
 	_, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
-	if _, taken := errors.AsType[*worker.TakenError](err); !taken {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Error() != "taken" {
 		t.Errorf("the default namespace by its other name: %v, want that it is taken", err)
 	}
 }
@@ -297,8 +297,8 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	}
 	proxy.Heal()
 	eventually(t, "what the first finds", func() bool {
-		_, taken := errors.AsType[*worker.TakenError](first.Status().Err)
-		return taken
+		e, ok := errors.AsType[*worker.UnavailableError](first.Status().Err)
+		return ok && e.Error() == "taken"
 	})
 	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
 		t.Errorf("the first: %+v", s)
@@ -309,8 +309,8 @@ func TestLyingServerIsRefused(t *testing.T) {
 	t.Parallel()
 	s := nacostest.Start(t, nacostest.V2Lie, nacostest.Options{})
 	_, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
-	e, ok := errors.AsType[*UnusableError](err)
-	if !ok || !strings.Contains(e.Reason, "compare-and-set") {
+	e, ok := errors.AsType[*worker.UnusableError](err)
+	if !ok || !strings.Contains(e.Error(), "compare-and-set") {
 		t.Errorf("2.0.4: %v, want an UnusableError about its compare-and-set", err)
 	}
 	t.Log(err)

@@ -132,8 +132,8 @@ func TestAnotherWorkerID(t *testing.T) {
 		began := time.Now()
 		_, err := g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*LeaseError](err)
-		_, taken := errors.AsType[*worker.TakenError](err)
-		if !ok || !taken || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
+		none, taken := errors.AsType[*worker.UnavailableError](err)
+		if !ok || !taken || none.Reason != "taken" || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
 			t.Errorf("with every worker id lost: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended

@@ -132,8 +132,8 @@ type Status struct {
 	// of the last look; 0 where the registry shows none.
 	ClockOffset time.Duration
 
-	quarantine *QuarantineError // why Phase is Waiting
-	changed    chan struct{}    // closed when another status is there
+	quarantine error         // why Phase is Waiting
+	changed    chan struct{} // closed when another status is there
 }
 
 // Changed is closed when the Keeper has published another status.

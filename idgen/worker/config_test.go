@@ -63,8 +63,8 @@ func TestReason(t *testing.T) {
 	}{
 		{Status{Phase: phaseSearching}, "the search for a worker id goes on"},
 		{Status{Phase: phaseSearching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
-		{Status{Phase: phaseWaiting, quarantine: &QuarantineError{Worker: 3, Until: next}}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
-		{Status{Phase: phaseClosed, Err: ErrClosed}, part.Text(ErrClosed)},
+		{Status{Phase: phaseWaiting, quarantine: quarantineError(3, next, false)}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
+		{Status{Phase: phaseClosed, Err: errClosed}, part.Text(errClosed)},
 	} {
 		if got := tt.s.Reason(); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.s.Phase, got, tt.want)

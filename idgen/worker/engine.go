@@ -169,7 +169,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	}
 	terms, made, _ := strings.Cut(r.doc.Owner, madeMark)
 	if terms != e.terms { // mutation: terms
-		return registry{}, &TermsError{Registry: e.source.Name, Theirs: terms, Ours: e.terms}
+		return registry{}, termsError(e.source.Name, terms, e.terms)
 	}
 	if r.doc.Registry == reg.id {
 		reg.made, _ = strconv.Atoi(made) // one that can't be read: 0

@@ -44,7 +44,7 @@ func TestFileAcrossLives(t *testing.T) {
 	if got, v, err := f.Get(t.Context(), 3); got != d || v != Version(d.Encode()) || err != nil {
 		t.Errorf("in its life: %+v, %q, %v", got, v, err)
 	}
-	if _, err := openFile(dir, 3); !errors.Is(err, ErrInUse) {
+	if _, err := openFile(dir, 3); !errors.Is(err, errInUse) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if other, err := openFile(dir, 4); err != nil || other.Close() != nil {
@@ -151,7 +151,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 		if err != nil || bad != nil {
 			t.Errorf("the first process: %q, %v, %v", line, err, bad)
 		}
-		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
 			t.Errorf("beside the first process: %v", err)
 		}
 		if kill {

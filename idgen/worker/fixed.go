@@ -88,7 +88,7 @@ func (e *engine) local(worker int, cfg *Config) error {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
 	}
 	if _, taken := claimed.LoadOrStore(worker, true); taken {
-		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, ErrInUse)
+		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, errInUse)
 	}
 	unclaim := func() error { claimed.Delete(worker); return nil }
 	e.lengths, e.slots, e.source.Close = localLengths, []int{worker}, unclaim

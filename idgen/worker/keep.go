@@ -55,7 +55,7 @@ func (h *hold) confirm(d Doc, v Version, bound time.Time) {
 }
 
 // renew tries once to raise the bound, which at now had not ended. After an
-// error it is to be tried again a while later, unless it is a LostError.
+// error it is to be tried again a while later, unless it says that the worker id is lost.
 func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
 	bound := now.Add(e.lease)
 	y := h.doc
@@ -86,9 +86,9 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
 		}
 	case r.doc.Nonce == h.doc.Nonce:
-		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: errClone}
+		return 0, lostError(h.slot, owner(r.doc.Owner), errClone)
 	case r.doc.HighWater.After(h.doc.HighWater):
-		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner)}
+		return 0, lostError(h.slot, owner(r.doc.Owner), nil)
 	}
 	return again, err
 }
@@ -135,7 +135,7 @@ func (k *Keeper) hold() {
 }
 
 // lost publishes the end of a lease that could not be kept.
-func (k *Keeper) lost(lost *LostError) {
+func (k *Keeper) lost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
@@ -157,7 +157,7 @@ func (k *Keeper) issued() time.Time {
 }
 
 // keep renews a slot until ctx ends, which gives nil, or it is lost.
-func (k *Keeper) keep(ctx context.Context) *LostError {
+func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
 		taken   = e.now()
@@ -193,10 +193,10 @@ func (k *Keeper) keep(ctx context.Context) *LostError {
 		now := e.now()
 		switch {
 		case now.After(h.bound): // mutation: past the bound
-			return &LostError{Worker: h.slot, Cause: failed}
+			return lostError(h.slot, "", failed)
 		case !now.Before(renewal):
 			again, err := e.renew(ctx, h, now)
-			if lost, ok := errors.AsType[*LostError](err); ok {
+			if lost, ok := errors.AsType[*UnavailableError](err); ok {
 				return lost
 			}
 			k.renewed(failed, err)
@@ -217,7 +217,7 @@ var never = time.UnixMilli(1 << 62)
 // quarantine says how long there are no ids, and why.
 func (k *Keeper) quarantine(wait time.Duration) {
 	h := k.held
-	q := &QuarantineError{Worker: h.slot, Until: h.start, Unknown: h.unknown}
+	q := quarantineError(h.slot, h.start, h.unknown)
 	k.next.quarantine = q
 	if k.next.Err != nil { // statements don't wait any more
 		k.next.Err = q

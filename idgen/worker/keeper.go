@@ -125,7 +125,7 @@ func (k *Keeper) publish() {
 
 // closed publishes that nothing may be issued any more.
 func (k *Keeper) closed() {
-	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, ErrClosed, time.Time{}, time.Time{}
+	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, errClosed, time.Time{}, time.Time{}
 	k.publish()
 }
 
@@ -167,24 +167,22 @@ type retries struct {
 // about, as it will soon be over.
 func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.n++
-	taken, isTaken := errors.AsType[*TakenError](err)
-	_, isClock := errors.AsType[*ClockError](err)
-	if isTaken || isClock {
+	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		// One document a second is read from here on, and reads may be stale:
 		// the slots next to end are looked at once more before it counts.
 		second := 4 * r.unit
 		pause = min(second<<min(r.full, 5), 20*second)
-		if isTaken {
-			pause = min(pause, max(2*second, taken.Until.Sub(now)+tick))
+		if e.Reason == "taken" {
+			pause = min(pause, max(2*second, e.Until.Sub(now)+tick))
 		}
 		r.full++
 		r.few = max(1, int(pause/second)-1) // the registry's document is one, too
 		return pause, r.full == 1
 	}
 	r.full, r.few = 0, 0
-	_, isPermanent := errors.AsType[permanent](err)
+	_, isUnusable := errors.AsType[*UnusableError](err)
 	switch {
-	case isPermanent:
+	case isUnusable:
 		return jitter(r.host, 120*r.unit, 240*r.unit), false
 	case errors.Is(err, errUnconfirmed):
 		return 2 * r.unit, true
@@ -242,7 +240,11 @@ func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.L
 
 // complain logs why there is no worker id, once for each kind of reason.
 func (k *Keeper) complain(err error) {
-	if class := fmt.Sprintf("%T", err); class != k.class {
+	class := fmt.Sprintf("%T", err)
+	if e, ok := errors.AsType[*UnavailableError](err); ok {
+		class = e.Reason
+	}
+	if class != k.class {
 		k.class = class
 		k.cfg.Logger.Warn("leafsql: no worker id: " + part.Text(err))
 	}

@@ -33,7 +33,7 @@ func TestKeeperIsLazy(t *testing.T) {
 		if opened != 1 || f.closed != 1 {
 			t.Errorf("opened %d times, closed %d times", opened, f.closed)
 		}
-		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, ErrClosed) {
+		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, errClosed) {
 			t.Errorf("after Close: %+v, %v", s, err)
 		}
 	})
@@ -199,7 +199,7 @@ func TestWait(t *testing.T) {
 		k.until(phaseSearching)
 		began = time.Now()
 		s, err = k.Wait(t.Context())
-		if e, ok := errors.AsType[*LostError](err); !ok || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
+		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "lost" || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
 			t.Errorf("after the loss: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(6 * time.Second)
@@ -269,7 +269,7 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 		s := k.until(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
-		if q, ok := errors.AsType[*QuarantineError](err); !ok || !q.Unknown || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
+		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "nothing is known") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
 		k.until(phaseHolding)
@@ -403,12 +403,6 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 	})
 }
 
-// refusing is an error of a source that trying again soon would not change.
-type refusing struct{}
-
-func (refusing) Error() string   { return "leafsql: a wrong password" }
-func (refusing) Permanent() bool { return true }
-
 // Searches that fail follow one another in growing pauses, within seconds at
 // first, so that an outage's end is not missed; where trying again soon does
 // not help they are rare.
@@ -417,8 +411,8 @@ func TestPauses(t *testing.T) {
 		err         error
 		least, most int // searches in the second to the fifth minute
 	}{
-		"away":      {errAway, 60, 480},
-		"permanent": {fmt.Errorf("opening: %w", refusing{}), 4, 9},
+		"away":     {errAway, 60, 480},
+		"unusable": {fmt.Errorf("opening: %w", &UnusableError{errors.New("leafsql: a wrong password")}), 4, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

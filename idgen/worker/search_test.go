@@ -24,11 +24,11 @@ func TestNoSlotToTake(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rest    time.Duration
 		garbage bool
-		ahead   bool // a ClockError, else a TakenError
+		reason  string
 	}{
-		"all held":                            {time.Minute, false, false},
-		"all held but one that is unreadable": {time.Minute, true, false},
-		"held, by clocks hours ahead":         {5 * time.Hour, false, true},
+		"all held":                            {time.Minute, false, "taken"},
+		"all held but one that is unreadable": {time.Minute, true, "taken"},
+		"held, by clocks hours ahead":         {5 * time.Hour, false, "ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,11 +36,8 @@ func TestNoSlotToTake(t *testing.T) {
 				f.set(fakeFaults{garbage: tt.garbage})
 				began := time.Now()
 				_, err := keep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
-				taken, isTaken := errors.AsType[*TakenError](err)
-				clock, isClock := errors.AsType[*ClockError](err)
-				switch {
-				case tt.ahead && (!isClock || clock.Owner != "o" || clock.Behind < 4*time.Hour),
-					!tt.ahead && (!isTaken || taken.Owner != "o" || taken.Worker > 1):
+				e, ok := errors.AsType[*UnavailableError](err)
+				if !ok || e.Reason != tt.reason || e.Owner != "o" || e.Until.Sub(began) < tt.rest-time.Hour || tt.reason == "taken" && e.Worker > 1 {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(began); took < time.Second || took > 2*time.Second {

@@ -77,18 +77,18 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 	}
 }
 
-// TableError says that the table can't be used as it is.
-type TableError struct {
+// tableError says that the table can't be used as it is.
+type tableError struct {
 	Table string // quoted
 	Fix   string // out of it
 	Err   error  // the server's
 }
 
-func (e *TableError) Error() string {
+func (e *tableError) Error() string {
 	return fmt.Sprintf("leafsql: table %s of worker ids: %v; %s", e.Table, e.Err, e.Fix)
 }
 
-func (e *TableError) Unwrap() error { return e.Err }
+func (e *tableError) Unwrap() error { return e.Err }
 
 // Errors of servers.
 const (
@@ -113,11 +113,11 @@ func isServerError(err error, numbers ...uint16) bool {
 func (s *slots) explained(err error) error {
 	switch {
 	case isServerError(err, errUnknownDatabase):
-		return &TableError{s.table, "create the database, or correct the DSN", err}
+		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case isServerError(err, errNoTable, errNoDatabase):
-		return &TableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
+		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
-		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
+		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
 	return err
 }
@@ -149,7 +149,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", s.explained(err)
 	case !autocommit:
-		return "", autocommitError{}
+		return "", errAutocommit
 	case group != "":
 		return "group " + group, nil
 	case !galera:
@@ -202,15 +202,10 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us), err
 }
 
-// autocommitError says that what is told OK may be rolled back later.
-type autocommitError struct{}
-
-func (autocommitError) Error() string {
-	return "leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"
+// errAutocommit says that what is told OK may be rolled back later.
+var errAutocommit = &worker.UnusableError{
+	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
 }
-
-// Permanent says that trying again soon does not help.
-func (autocommitError) Permanent() bool { return true }
 
 // quoteTable quotes [db.]table.
 func quoteTable(name string) string {

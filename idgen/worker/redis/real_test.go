@@ -208,7 +208,7 @@ func TestUser(t *testing.T) {
 		}
 		wrong[option] = value
 		_, err := lease(wrong)
-		if e, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
+		if e, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
 			t.Errorf("%s=%s: %v, %v", option, value, err, e)
 		}
 	}

@@ -85,6 +85,14 @@ func (p *process) source(context.Context) (worker.Source, error) {
 	return src, nil
 }
 
+// unavailable is the error that gives a reason for there being no worker id, nil if err has none.
+func unavailable(err error, reason string) *worker.UnavailableError {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == reason {
+		return e
+	}
+	return nil
+}
+
 // acquire takes a worker id, however often a search fails, unless one saw that
 // none is to be had. Then the process is over.
 func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
@@ -102,9 +110,7 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 			p.keeper, p.worker = k, s.Worker
 			return nil
 		}
-		_, taken := errors.AsType[*worker.TakenError](err)
-		_, early := errors.AsType[*worker.ClockError](err)
-		if taken || early || s == nil {
+		if unavailable(err, "taken") != nil || unavailable(err, "ahead") != nil || s == nil {
 			k.Close()
 			return err
 		}

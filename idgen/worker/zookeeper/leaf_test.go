@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.K
 	defer cancel()
 	for { // on a busy machine the first search may fail
 		st, err := k.Wait(ctx)
-		if _, taken := errors.AsType[*worker.TakenError](err); err == nil || taken || st == nil {
+		if e, ok := errors.AsType[*worker.UnavailableError](err); err == nil || ok && e.Reason == "taken" || st == nil {
 			return k, err
 		}
 		select {
@@ -105,7 +106,7 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reserve + 1})
-	if e, ok := errors.AsType[*worker.TakenError](err); !ok || e.Of != reserve+1 {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Reason != "taken" || !strings.Contains(err.Error(), fmt.Sprintf("all %d worker ids", reserve+1)) {
 		t.Error(err)
 	}
 }

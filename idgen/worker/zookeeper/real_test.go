@@ -191,7 +191,7 @@ func TestAccess(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = k.Wait(t.Context())
-		if _, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
+		if _, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: %v", name, err)
 		}
 		k.Close()

@@ -39,7 +39,7 @@ type Config struct {
 func Open(cfg Config) (worker.Source, error) {
 	if older(cfg.Version) {
 		cfg.HTTP.Close()
-		return worker.Source{}, &api.UnusableError{Servers: cfg.Servers, Reason: "it is version " + cfg.Version + ", whose instance ids change when an instance registers again" + api.Newer}
+		return worker.Source{}, api.Unusable(cfg.Servers, "it is version "+cfg.Version+", whose instance ids change when an instance registers again"+api.Newer)
 	}
 	return newRegistry(cfg).source(), nil
 }

@@ -271,7 +271,7 @@ func TestVersions(t *testing.T) {
 	cfg := configOf(fakenacos.Start(t, fakenacos.Legacy), "", "")
 	cfg.Version = "1.4.0"
 	_, err := Open(cfg)
-	if e, ok := errors.AsType[*api.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
+	if e, ok := errors.AsType[*worker.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
 		t.Errorf("1.4.0: %v", err)
 	}
 }
