@@ -92,7 +92,7 @@ func takeSlot(t *testing.T, r *registry) error {
 		}
 		d := doc()
 		if v == "" {
-			d = worker.Initial()
+			d = worker.Doc{Nonce: "initial", Free: true}
 		}
 		_, res, err := r.Put(ctx, 3, d, v)
 		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable || res == worker.OK && v != "" {

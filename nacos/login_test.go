@@ -54,7 +54,7 @@ func TestLoginRefused(t *testing.T) {
 		if _, _, err := src.Slots.Get(within30s(t), 1); err == nil || !strings.Contains(err.Error(), "logging in") {
 			t.Errorf("HTTP %d at a login: a slot was read, %v", code, err)
 		}
-		if _, _, err := src.Slots.Put(within30s(t), 1, worker.Initial(), ""); err == nil {
+		if _, _, err := src.Slots.Put(within30s(t), 1, worker.Doc{Nonce: "initial", Free: true}, ""); err == nil {
 			t.Errorf("HTTP %d at a login: a slot was written", code)
 		}
 		src.Close()

@@ -117,7 +117,7 @@ func (k *Keeper) hold() {
 	e, h := k.engine, k.held
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc, Held: true})
+	k.tell(ctx, true)
 	lost := k.keep(ctx)
 	cancel()
 	e.claim = h
@@ -131,7 +131,7 @@ func (k *Keeper) hold() {
 	} else {
 		k.lost(lost)
 	}
-	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc})
+	k.tell(ctx, false)
 }
 
 // lost publishes the end of a lease that could not be kept.

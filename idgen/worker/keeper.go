@@ -252,21 +252,22 @@ func (k *Keeper) complain(err error) {
 
 // tell calls the source's OnChange in the background, after its last call has
 // returned.
-func (k *Keeper) tell(ctx context.Context, ev SlotEvent) {
+func (k *Keeper) tell(ctx context.Context, held bool) {
 	onChange := k.engine.source.OnChange
 	if onChange == nil {
 		return
 	}
+	slot, d := k.held.slot, k.held.doc
 	before, told := k.told, make(chan struct{})
 	k.told = told
 	go func() {
 		defer close(told)
 		<-before
-		if !ev.Held {
+		if !held {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
 		}
-		onChange(ctx, ev)
+		onChange(ctx, slot, d, held)
 	}()
 }

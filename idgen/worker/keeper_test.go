@@ -146,7 +146,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					f := newFakeOf(1, cfg)
 					src := f.source()
 					if listens {
-						src.OnChange = func(ctx context.Context, _ SlotEvent) { <-ctx.Done() }
+						src.OnChange = func(ctx context.Context, _ int, _ Doc, _ bool) { <-ctx.Done() }
 						most += 2 * time.Second
 					}
 					k := holding(t, src, cfg)
@@ -436,26 +436,33 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// change is what a source's OnChange is told.
+type change struct {
+	worker int
+	doc    Doc
+	held   bool
+}
+
 // audience is a source's OnChange. It hears every call, and whether two overlap.
 type audience struct {
 	t     *testing.T
 	busy  atomic.Bool
-	heard []SlotEvent
+	heard []change
 	stays bool // each call goes on until its context ends
 	left  []time.Duration
 }
 
-func (a *audience) told(ctx context.Context, e SlotEvent) {
+func (a *audience) told(ctx context.Context, worker int, d Doc, held bool) {
 	if !a.busy.CompareAndSwap(false, true) {
 		a.t.Error("told two things at once")
 	}
-	a.heard = append(a.heard, e)
+	a.heard = append(a.heard, change{worker, d, held})
 	deadline, ok := ctx.Deadline()
 	if ok {
 		a.left = append(a.left, time.Until(deadline))
 	}
-	if ok == e.Held {
-		a.t.Errorf("Held %v: has a deadline: %v", e.Held, ok)
+	if ok == held {
+		a.t.Errorf("held %v: has a deadline: %v", held, ok)
 	}
 	if a.stays {
 		<-ctx.Done()
@@ -510,13 +517,13 @@ func TestOnChange(t *testing.T) {
 					nonces := map[string]bool{}
 					for i := 0; i < len(a.heard); i += 2 {
 						from, to := a.heard[i], a.heard[i+1]
-						if !from.Held || to.Held || from.Worker != to.Worker || from.Doc.Nonce != to.Doc.Nonce {
+						if !from.held || to.held || from.worker != to.worker || from.doc.Nonce != to.doc.Nonce {
 							t.Errorf("told %+v, then %+v", from, to)
 						}
-						if from.Doc.Free || from.Doc.HighWater.IsZero() || from.Doc.Owner == "" || to.Doc.HighWater.Before(from.Doc.HighWater) {
-							t.Errorf("the documents were %+v, then %+v", from.Doc, to.Doc)
+						if from.doc.Free || from.doc.HighWater.IsZero() || from.doc.Owner == "" || to.doc.HighWater.Before(from.doc.HighWater) {
+							t.Errorf("the documents were %+v, then %+v", from.doc, to.doc)
 						}
-						nonces[from.Doc.Nonce] = true
+						nonces[from.doc.Nonce] = true
 					}
 					if len(nonces) != n {
 						t.Errorf("told of %d leases, which were %d", len(nonces), n)

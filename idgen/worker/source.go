@@ -37,11 +37,12 @@ type Source struct {
 	Last func(ctx context.Context) (worker int, ok bool)
 
 	// OnChange, if set, is called in the background after a worker id was taken
-	// (Held true) and after it was given back or lost (Held false), one call at
-	// a time, in that order. It is for what people want to see, such as an
-	// entry in a console: no lease waits for it. The first call may go on until
-	// its ctx ends, which it does with the lease; the second has 2 s.
-	OnChange func(ctx context.Context, e SlotEvent)
+	// (held true) and after it was given back or lost (held false), one call at
+	// a time, in that order; d is its document as of the take, or as last
+	// confirmed. It is for what people want to see, such as an entry in a
+	// console: no lease waits for it. The first call may go on until its ctx
+	// ends, which it does with the lease; the second has 2 s.
+	OnChange func(ctx context.Context, worker int, d Doc, held bool)
 
 	// Close, if set, is called when the Keeper is closed and needs the source no
 	// more.
@@ -55,13 +56,6 @@ func (s *Source) close() error {
 		return nil
 	}
 	return s.Close()
-}
-
-// SlotEvent is what a Source's OnChange is told.
-type SlotEvent struct {
-	Worker int
-	Doc    Doc  // as of the take, or as last confirmed
-	Held   bool // false: given back or lost
 }
 
 // Options are a source's own settings, by name. A DSN's parameter
@@ -104,8 +98,8 @@ func Register(name string, open func(ctx context.Context, address string, opts O
 	sources.open[name] = open
 }
 
-// Registered lists the sources' names, sorted.
-func Registered() []string {
+// sourceNames lists the sources' names, sorted.
+func sourceNames() []string {
 	sources.Lock()
 	defer sources.Unlock()
 	return slices.Sorted(maps.Keys(sources.open))
@@ -135,7 +129,7 @@ func Lookup(spec string, opts Options) (open func(context.Context) (Source, erro
 	sources.Unlock()
 	if opener == nil {
 		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
-			name, strings.Join(Registered(), ", "))
+			name, strings.Join(sourceNames(), ", "))
 	}
 	return func(ctx context.Context) (Source, error) { return opener(ctx, address, opts) }, nil
 }

@@ -63,7 +63,7 @@ func TestRegister(t *testing.T) {
 			register()
 		}()
 	}
-	if got, want := Registered(), []string{"env", "ordinal", "static", "test-a", "test-z"}; !slices.Equal(got, want) {
+	if got, want := sourceNames(), []string{"env", "ordinal", "static", "test-a", "test-z"}; !slices.Equal(got, want) {
 		t.Errorf("registered are %q; want %q", got, want)
 	}
 }
@@ -125,7 +125,7 @@ func TestLookup(t *testing.T) {
 	var got []any
 	registered(t, "test", func(ctx context.Context, address string, opts Options) (Source, error) {
 		got = []any{ctx.Value("key"), address, opts["A"]}
-		return Fixed(3), failed
+		return fixed(3), failed
 	})
 	open, err := Lookup("test(h:1)", Options{"A": "b"})
 	if err != nil || got != nil {

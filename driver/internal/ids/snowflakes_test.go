@@ -95,7 +95,7 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 func TestSnowflakesConfig(t *testing.T) {
 	_, err := OpenSnowflakes(t.Context(), SnowflakesConfig{
 		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},
-		Open: func(context.Context) (worker.Source, error) { return worker.Fixed(1), nil },
+		Open: func(context.Context) (worker.Source, error) { return worker.Source{}, nil },
 	})
 	if err == nil || !snowflakes.empty() {
 		t.Error(err)

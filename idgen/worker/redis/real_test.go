@@ -226,7 +226,7 @@ func TestReplica(t *testing.T) {
 	if _, err := src.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "leafRedisMaster") {
 		t.Error(err)
 	}
-	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Initial(), ""); res != worker.Refused || err == nil {
+	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "initial", Free: true}, ""); res != worker.Refused || err == nil {
 		t.Error(res, err)
 	}
 }
@@ -250,7 +250,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, res, err := src.Slots.Put(ctx, 0, worker.Initial(), "")
+		_, res, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, "")
 		return res, err
 	}
 	for _, n := range []int{-1, 0, 1, 2} {

@@ -75,10 +75,9 @@ func (p *process) source(context.Context) (worker.Source, error) {
 		}
 	}
 	if told := src.OnChange; told != nil {
-		src.OnChange = func(ctx context.Context, e worker.SlotEvent) {
+		src.OnChange = func(ctx context.Context, slot int, d worker.Doc, held bool) {
 			if !p.dead.Load() {
-				e.Doc = shifted(e.Doc, p.shift)
-				told(ctx, e)
+				told(ctx, slot, shifted(d, p.shift), held)
 			}
 		}
 	}

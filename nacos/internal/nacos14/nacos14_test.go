@@ -159,7 +159,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("Put without an instance: %v, %v", res, err)
 	}
 	b.in, b.mine = a.in, a.mine // as a copy of the virtual machine would
-	initial := worker.Initial()
+	initial := worker.Doc{Nonce: "initial", Free: true}
 	v, res, err := a.Put(within30s(t), slot, initial, "")
 	if res != worker.OK {
 		t.Fatal(res, err)

@@ -128,7 +128,7 @@ func TestWrittenLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.in, b.mine = a.in, a.mine
-	v, res, err := a.Put(within30s(t), id, worker.Initial(), "")
+	v, res, err := a.Put(within30s(t), id, worker.Doc{Nonce: "initial", Free: true}, "")
 	if res != worker.OK {
 		t.Fatal(res, err)
 	}
