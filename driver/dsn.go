@@ -196,7 +196,7 @@ func readTables(c *Config, v string) (err error) {
 		c.Auto = true
 	case "none":
 	default:
-		c.Tables, err = ParseRules(v)
+		c.Tables, err = parseRules(v)
 	}
 	return err
 }

@@ -193,7 +193,7 @@ func (c *Connector) allocError(table, what string, err error) error {
 	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
 	}
-	return &CatalogError{What: what, Err: err}
+	return &catalogFailure{what: what, err: err}
 }
 
 // otherStore reports whether leaf_alloc is in another database than the tables:

@@ -178,7 +178,7 @@ func TestLeafWorkerMissing(t *testing.T) {
 		"leafTables=t::snowflake&leafWorker=mysql(h:3306)":               "takes no address",
 		"leafTables=t::snowflake&leafWorker=mysql()&leafMysqlUsername=x": "takes no address and no parameters",
 	} {
-		_, err := driver.Driver{}.OpenConnector("u@tcp(127.0.0.1:1)/d?" + params)
+		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
 		if _, ok := errors.AsType[*driver.ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", params, err)
 		}

@@ -88,7 +88,7 @@ func StatsOf(db *sql.DB) (Stats, error) {
 
 // connectorOf finds the Connector of a pool.
 func connectorOf(db *sql.DB) (*Connector, error) {
-	if d, ok := db.Driver().(Driver); ok && d.connector != nil {
+	if d, ok := db.Driver().(sqlDriver); ok && d.connector != nil {
 		return d.connector, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
@@ -167,13 +167,10 @@ func (c *counters) named(name string) *tableCounts {
 func (c *counters) note(err error) error {
 	var name, why string
 	var refused *RefusedError
-	var unfit *TableError
 	var unfilled *FillError
 	switch {
 	case errors.As(err, &refused):
 		name, why = refused.Table, refused.Reason
-	case errors.As(err, &unfit):
-		name, why = unfit.Table, unfit.Reason
 	case errors.As(err, &unfilled):
 		name, why = unfilled.Table, unfilled.Err.Error()
 	default:
