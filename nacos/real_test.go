@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -184,14 +184,14 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workertest.InUse(t, open, worker.Config{Workers: workers})
+	leasetest.InUse(t, open, worker.Config{Workers: workers})
 	t.Logf("%d worker ids made in %v", workers, time.Since(began).Round(time.Millisecond))
 	var wg sync.WaitGroup
 	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
 		began := time.Now()
 		var leases [n]*worker.Keeper
 		for i := range leases {
-			wg.Go(func() { leases[i] = workertest.Keep(t, open, worker.Config{Workers: workers}) })
+			wg.Go(func() { leases[i] = leasetest.Keep(t, open, worker.Config{Workers: workers}) })
 		}
 		wg.Wait()
 		t.Logf("%d leases at once, server %s: all after %v", n, wave, time.Since(began).Round(time.Millisecond))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 )
 
 var docs atomic.Int64
@@ -397,7 +398,7 @@ func (k *kit) inUse(cfg worker.Config) {
 	}
 	if !k.Unreliable {
 		cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
-		InUse(k, k.Open, cfg)
+		leasetest.InUse(k, k.Open, cfg)
 		return
 	}
 	// Where what is right may be refused, a slot that was made may still be unknown. One that was given back is not.
