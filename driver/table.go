@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/uuid7"
+	"github.com/leafsql/leafsql/driver/internal/uuid7"
 )
 
 const (
