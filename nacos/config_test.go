@@ -89,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-type sdkNamingStub struct{ NamingClient }
+type sdkNamingStub struct{ namingClient }
 
 func TestConfigShowsNoSecret(t *testing.T) {
 	cfg := Config{Servers: []Server{{Host: "n1", Port: 8848}}, Username: "u", Password: "s3cret"}

@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 // rounding of two clocks.
 func TestTime(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
-		for _, l := range []Layout{Leaf, Twitter, discord, javaScript} {
+		for _, l := range []Layout{Leaf, twitter, discord, javaScript} {
 			g := new(registry).generator(t, l, 1, 0)
 			for range 100 {
 				time.Sleep(1234567 * time.Microsecond)

@@ -42,7 +42,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 	}
 	for name, other := range map[string]*Snowflakes{
 		"another source":   with(func(c *SnowflakesConfig) { c.Source = "b" }),
-		"another layout":   with(func(c *SnowflakesConfig) { c.Layout = snowflake.Twitter }),
+		"another layout":   with(func(c *SnowflakesConfig) { c.Layout.Datacenter = 5 }),
 		"a source of Go's": with(func(c *SnowflakesConfig) { c.Source = "" }),
 	} {
 		if other == a {
