@@ -41,8 +41,8 @@ var errMoved = errors.New("leafsql: the sequence was moved by others all the tim
 // fewer than n ids, with idgen.ErrExhausted at the end of a sequence that does not cycle,
 // with what vacant says, or with what Store.Fetch names.
 func (g *Cycle) Next(ctx context.Context, n int) (first int64, err error) {
-	if n < 1 || n > MaxRowStep {
-		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
+	if n < 1 || n > maxRowStep {
+		return 0, &idgen.CountError{N: n, Max: maxRowStep}
 	}
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc

@@ -62,8 +62,8 @@ func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) 
 }
 
 func (t *counter) ensure(ctx context.Context, tag string, next, step int64) error {
-	if step < 1 || step > MaxRowStep {
-		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
+	if step < 1 || step > maxRowStep {
+		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
 	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
 	return t.failed("add a row to", t.insert(ctx, text))

@@ -125,7 +125,7 @@ func (t *counter) updateText(q Request, row row, floor int64) string {
 	if t.step != "" {
 		step := q.Step
 		if step == 0 {
-			step = MaxRowStep
+			step = maxRowStep
 		}
 		where = " AND " + t.step + " BETWEEN 1 AND " + decimal(step)
 	}

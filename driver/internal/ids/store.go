@@ -122,7 +122,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 		s.segments = cfg.Replacement
 		return s
 	case len(allocs) > 1:
-		s.alloc = segment.NewInterleaved(allocs, &segment.InterleavedOptions{Restore: cfg.Create, Logger: s.log})
+		s.alloc = segment.NewInterleaved(allocs, cfg.Create, s.log)
 	default:
 		s.alloc = allocs[0]
 		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), SequenceTable)

@@ -43,7 +43,7 @@ func (s *Set) Interleaved() *segment.Interleaved {
 	all := lo.Map(s.Stores, func(o *Store, _ int) *segment.AllocStore {
 		return segment.NewAllocStore(sqlx.NewDb(o.DB, "mysql"), o.Plain())
 	})
-	return segment.NewInterleaved(all, &segment.InterleavedOptions{Logger: slog.New(slog.DiscardHandler)})
+	return segment.NewInterleaved(all, false, slog.New(slog.DiscardHandler))
 }
 
 // AllStores is an error where a store does not answer: what is written has to be written

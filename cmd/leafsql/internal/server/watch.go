@@ -104,9 +104,6 @@ func public(err error) string {
 	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
 		return part.Text(e)
 	}
-	if e, ok := errors.AsType[*segment.StoresError](err); ok {
-		return part.Text(e)
-	}
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
 		return part.Text(e)
 	}
