@@ -18,6 +18,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // storeKey is equal for configurations of connections to the same database, ""
@@ -91,7 +92,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
 		}
 	}
-	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, defaultWorker)); {
+	switch name, address, _ := spec.Parse(cmp.Or(cfg.Worker, defaultWorker)); {
 	case cfg.WorkerSource != nil:
 	case name != "mysql":
 		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
-	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // Stats is what a Connector believes and has done since it was made: counts
@@ -214,7 +214,7 @@ func (c *Connector) workerStats() *WorkerStats {
 	}
 	var source string
 	if c.cfg.WorkerSource == nil {
-		source, _, _ = worker.ParseSpec(cmp.Or(c.cfg.Worker, defaultWorker))
+		source, _, _ = spec.Parse(cmp.Or(c.cfg.Worker, defaultWorker))
 	}
 	s := g.Worker()
 	return &WorkerStats{

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // Source is an opened place where worker ids come from. Only Slots is needed.
@@ -105,22 +107,10 @@ func sourceNames() []string {
 	return slices.Sorted(maps.Keys(sources.open))
 }
 
-// ParseSpec cuts "name(address)" into its parts.
-func ParseSpec(spec string) (name, address string, err error) {
-	name, rest, ok := strings.Cut(spec, "(")
-	if !ok || name == "" || !strings.HasSuffix(rest, ")") {
-		if i := strings.LastIndexByte(spec, '@'); i >= 0 {
-			spec = "…" + spec[i:] // a password may stand before it
-		}
-		return "", "", fmt.Errorf("leafsql: worker source %q: not of the form name(address); write for example static(7)", spec)
-	}
-	return name, strings.TrimSuffix(rest, ")"), nil
-}
-
-// Lookup gives the function that opens the source which spec names, such as
+// Lookup gives the function that opens the source which text names, such as
 // "static(7)" or "nacos(h1:8848,h2:8848)". Nothing connects yet.
-func Lookup(spec string, opts Options) (open func(context.Context) (Source, error), err error) {
-	name, address, err := ParseSpec(spec)
+func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
+	name, address, err := spec.Parse(text)
 	if err != nil {
 		return nil, err
 	}

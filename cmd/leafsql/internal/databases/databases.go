@@ -25,7 +25,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // A Set is the databases that one leaf_alloc feeds.
@@ -83,7 +83,7 @@ func (s *Shard) LeasesHere() bool {
 	if s.Config.Worker == "" {
 		return slices.ContainsFunc(s.Config.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })
 	}
-	name, _, _ := worker.ParseSpec(s.Config.Worker)
+	name, _, _ := spec.Parse(s.Config.Worker)
 	return name == "mysql"
 }
 
