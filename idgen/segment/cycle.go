@@ -28,10 +28,10 @@ type Cycle struct {
 	turn   chan struct{} // holds a token while ids are drawn: others would only be refused
 }
 
-// NewCycle returns a generator for the sequence. vacant says whether none of the ids
-// first … last is in use.
-func NewCycle(store *SequenceStore, name string, vacant func(ctx context.Context, first, last int64) error) *Cycle {
-	return &Cycle{store, name, vacant, make(chan struct{}, 1)}
+// Cycle returns a generator for a sequence. vacant says whether none of the ids first …
+// last is in use.
+func (s *SequenceStore) Cycle(name string, vacant func(ctx context.Context, first, last int64) error) *Cycle {
+	return &Cycle{s, name, vacant, make(chan struct{}, 1)}
 }
 
 // errMoved asks for another attempt: somebody else has moved the row.

@@ -149,7 +149,7 @@ func (s *Store) Generator(c Counter) *segment.Generator {
 
 // Cycle is Generator for a sequence that begins again at its end.
 func (s *Store) Cycle(name string, vacant func(ctx context.Context, first, last int64) error) *segment.Cycle {
-	return segment.NewCycle(s.sequences, name, vacant)
+	return s.sequences.Cycle(name, vacant)
 }
 
 // Stats are those of all generators.
