@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leafsql/leafsql/internal/schema"
+
 	"github.com/jmoiron/sqlx"
 )
 
@@ -19,7 +21,7 @@ type AllocStore struct{ counter }
 // unquoted. Give it a pool whose connections are never held by a transaction that
 // waits for ids.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter{db: db, table: quoteTable(table), columns: leafs}}
+	s := &AllocStore{counter{db: db, table: schema.Quote(table), columns: leafs}}
 	s.read = s.readRow
 	return s
 }

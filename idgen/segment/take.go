@@ -257,14 +257,5 @@ func (t *counter) name() string { return strings.Trim(t.next, "`") }
 // character_set_client.
 func literal(tag string) string { return fmt.Sprintf("_utf8mb4 X'%X'", tag) }
 
-// quoteTable quotes [db.]table.
-func quoteTable(name string) string {
-	parts := strings.SplitN(name, ".", 2)
-	for i, p := range parts {
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	return strings.Join(parts, ".")
-}
-
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64

@@ -47,6 +47,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // Config says where the leases are.
@@ -67,7 +68,7 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: quoteTable(table), create: cfg.Create, turn: make(chan struct{}, 1)}
+	s := &slots{db: db, table: schema.Quote(table), create: cfg.Create, turn: make(chan struct{}, 1)}
 	return worker.Source{
 		Slots:    s,
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
@@ -115,7 +116,7 @@ func (s *slots) explained(err error) error {
 	case isServerError(err, errUnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case isServerError(err, errNoTable, errNoDatabase):
-		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
+		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
@@ -205,13 +206,4 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 // errAutocommit says that what is told OK may be rolled back later.
 var errAutocommit = &worker.UnusableError{
 	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
-}
-
-// quoteTable quotes [db.]table.
-func quoteTable(name string) string {
-	parts := strings.SplitN(name, ".", 2)
-	for i, p := range parts {
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	return strings.Join(parts, ".")
 }
