@@ -12,8 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
-	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -33,8 +32,8 @@ const (
 )
 
 var (
-	alloc    = segment.CreateTable("leaf_alloc")
-	leases   = workermysql.CreateTable("leaf_worker")
+	alloc    = schema.LeafAlloc("leaf_alloc")
+	leases   = schema.LeafWorker("leaf_worker")
 	features = []feature{
 		{"segments", "leafTables=t", []string{"INSERT ON t", "SELECT ON leaf_alloc", "UPDATE ON leaf_alloc"}, []string{alloc, leafAlloc}, insertRow},
 		{"tags of leaf_alloc", "leafTables=auto", []string{"INSERT ON t", "SELECT ON leaf_alloc", "UPDATE ON leaf_alloc"}, []string{alloc, leafAlloc}, insertRow},

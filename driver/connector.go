@@ -24,22 +24,22 @@ import (
 // libraries pick their dialect by that prefix.
 const Name = "mysql-leaf"
 
-func init() { sql.Register(Name, Driver{}) }
+func init() { sql.Register(Name, sqlDriver{}) }
 
 var (
-	_ driver.Driver        = Driver{}
-	_ driver.DriverContext = Driver{}
+	_ driver.Driver        = sqlDriver{}
+	_ driver.DriverContext = sqlDriver{}
 	_ driver.Connector     = (*Connector)(nil)
 )
 
-// Driver is the database/sql driver. Applications use it by its Name.
-type Driver struct {
+// sqlDriver is the database/sql driver. Applications use it by its Name.
+type sqlDriver struct {
 	connector *Connector // of a pool; nil for the registered driver
 }
 
 // Open connects once, with a connector of its own that lasts as long as the
 // connection. database/sql calls OpenConnector instead.
-func (d Driver) Open(dsn string) (driver.Conn, error) {
+func (d sqlDriver) Open(dsn string) (driver.Conn, error) {
 	c, err := d.OpenConnector(dsn)
 	if err != nil {
 		return nil, err
@@ -55,7 +55,7 @@ func (d Driver) Open(dsn string) (driver.Conn, error) {
 }
 
 // OpenConnector reads the DSN, and connects to nothing.
-func (Driver) OpenConnector(dsn string) (driver.Connector, error) {
+func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 	cfg, err := ParseDSN(dsn)
 	if err != nil {
 		return nil, err
@@ -145,7 +145,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 }
 
 // Driver is part of driver.Connector.
-func (c *Connector) Driver() driver.Driver { return Driver{c} }
+func (c *Connector) Driver() driver.Driver { return sqlDriver{c} }
 
 // Connect makes a connection. The first one also reads what all share, such
 // as leaf_alloc's tags under leafTables=auto.

@@ -82,7 +82,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			return err
 		}
 	} else if row.MaxID > t.highest {
-		return &TableError{t.name.String(), t.column,
+		return &RefusedError{t.name.String(), t.column,
 			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}
@@ -193,17 +193,17 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 	empty, err := t.c.catalog.Empty(ctx, name)
 	switch {
 	case isServerError(err, errTableDenied, errColumnDenied):
-		return &TableError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
+		return &RefusedError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
 			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
 	case err != nil:
 		return catalogError("whether table "+name.String()+" is empty", err)
 	case empty:
 		return nil
 	case t.c.otherStore():
-		return &TableError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+		return &RefusedError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
 	}
-	return &TableError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
+	return &RefusedError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
 		"add the row of " + t.rowTable() + " by hand: " + t.insertRow()}
 }
 
@@ -248,7 +248,7 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	case t.rule.Kind == Sequence:
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", ids.SequenceTable, floor, quoteString(row.Tag))
 	}
-	return &TableError{t.name.String(), t.column,
+	return &RefusedError{t.name.String(), t.column,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: " + update}
 }
@@ -257,7 +257,7 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 // table that it feeds has keys among them.
 func (t *table) vacant(ctx context.Context, first, last int64) error {
 	refused := func(table, column, reason, way string) error {
-		return &TableError{table, column, fmt.Sprintf("sequence %q, which cycles, would give out ids from %d to %d again, and %s", t.tag(), first, last, reason), way}
+		return &RefusedError{table, column, fmt.Sprintf("sequence %q, which cycles, would give out ids from %d to %d again, and %s", t.tag(), first, last, reason), way}
 	}
 	if t.c.otherStore() {
 		return refused(t.name.String(), t.column, "other shards, which cannot be seen from here, may have rows with them", "set cycle = 0 for tables on several shards")

@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/leafsql/leafsql/internal/spec"
 	"github.com/samber/lo"
-
-	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // param is one DSN parameter of ours: how it is read into a Config and
@@ -196,7 +195,7 @@ func readTables(c *Config, v string) (err error) {
 		c.Auto = true
 	case "none":
 	default:
-		c.Tables, err = ParseRules(v)
+		c.Tables, err = parseRules(v)
 	}
 	return err
 }
@@ -239,7 +238,7 @@ func readAllocTable(c *Config, v string) error {
 }
 
 func readWorker(c *Config, v string) error {
-	if _, _, err := worker.ParseSpec(v); err != nil {
+	if _, _, err := spec.Parse(v); err != nil {
 		return &ConfigError{"leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)"}
 	}
 	c.Worker = v

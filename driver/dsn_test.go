@@ -91,7 +91,7 @@ func TestNewConnectorErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
 		"app@tcp(127.0.0.1:3306)/?leafTables=a,b": "the DSN has no database that a bare table name could mean; write db.a",
 	} {
-		_, err := Driver{}.OpenConnector(dsn)
+		_, err := sqlDriver{}.OpenConnector(dsn)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s:\n got %v\nwant %s", dsn, err, want)
 		}

@@ -16,11 +16,15 @@ var ErrRefused = errors.New("leafsql: refused")
 
 // RefusedError says why a statement that writes a configured table was not
 // run: leafsql cannot give its rows their keys, and running it as it is would
-// leave the keys to the server.
+// leave the keys to the server. Either the statement is at fault, or the table
+// cannot be filled at all as things stand: its key column cannot hold the ids,
+// it still has AUTO_INCREMENT under leafAutoIncrement=refuse, or its leaf_alloc
+// row lies behind the table.
 type RefusedError struct {
 	Table  string // as far as it is known: db.table or table
+	Column string // the key column, where the table is at fault and it could be named; else ""
 	Reason string
-	Fix    string // what to do instead
+	Fix    string // what to do instead; often the SQL that mends the table
 }
 
 func (e *RefusedError) Error() string {
@@ -28,24 +32,6 @@ func (e *RefusedError) Error() string {
 	if e.Table != "" {
 		what = "table " + e.Table
 	}
-	return sentence(what, e.Reason, e.Fix)
-}
-
-// Is makes errors.Is(err, ErrRefused) true.
-func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
-
-// TableError says that a configured table cannot be filled at all as things
-// stand: its key column cannot hold the ids, it still has AUTO_INCREMENT under
-// leafAutoIncrement=refuse, or its leaf_alloc row lies behind the table.
-type TableError struct {
-	Table  string
-	Column string // "" where no column could be named
-	Reason string
-	Fix    string // often the SQL that mends it
-}
-
-func (e *TableError) Error() string {
-	what := "table " + e.Table
 	if e.Column != "" {
 		what += ", key column " + e.Column
 	}
@@ -53,7 +39,7 @@ func (e *TableError) Error() string {
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
-func (e *TableError) Is(target error) bool { return target == ErrRefused }
+func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
 // FillError says that a statement was not run because its ids could not be
 // had, or because the counter could not be moved above a key that it gives. It
@@ -81,27 +67,27 @@ func (e *FillError) Error() string {
 
 func (e *FillError) Unwrap() error { return e.Err }
 
-// CatalogError says that a statement of leafsql's own failed, one that reads
+// catalogFailure says that a statement of leafsql's own failed, one that reads
 // what the server knows of tables. The application's statement was not run. An
 // answer of the server is told in the text only: it is not about what the
 // application sent.
-type CatalogError struct {
-	What string // what was to be read
-	Err  error
-	Fix  string
+type catalogFailure struct {
+	what string // was to be read
+	err  error
+	fix  string
 }
 
-func (e *CatalogError) Error() string {
-	return sentence("reading "+e.What, part.Text(e.Err), e.Fix)
+func (e *catalogFailure) Error() string {
+	return sentence("reading "+e.what, part.Text(e.err), e.fix)
 }
 
 // Unwrap gives the end of a context or a connection, not the server's answer.
-func (e *CatalogError) Unwrap() error {
+func (e *catalogFailure) Unwrap() error {
 	var answer *mysql.MySQLError
-	if errors.As(e.Err, &answer) {
+	if errors.As(e.err, &answer) {
 		return nil
 	}
-	return e.Err
+	return e.err
 }
 
 func catalogError(what string, err error) error {
@@ -112,7 +98,7 @@ func catalogError(what string, err error) error {
 	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
 		way = "GRANT SELECT on what it names to this user"
 	}
-	return &CatalogError{what, err, way}
+	return &catalogFailure{what, err, way}
 }
 
 // ConfigError says which parameter of a DSN or field of a Config is wrong.

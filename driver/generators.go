@@ -18,6 +18,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // storeKey is equal for configurations of connections to the same database, ""
@@ -91,7 +92,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
 		}
 	}
-	switch name, address, _ := worker.ParseSpec(cmp.Or(cfg.Worker, defaultWorker)); {
+	switch name, address, _ := spec.Parse(cmp.Or(cfg.Worker, defaultWorker)); {
 	case cfg.WorkerSource != nil:
 	case name != "mysql":
 		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
@@ -169,11 +170,11 @@ func (c *Connector) Snowflake() idgen.Generator {
 }
 
 // Worker says what is known of the worker id that snowflakes of this Connector
-// are made with: its Phase is worker.Idle and its Worker -1 as long as no id
+// are made with: its Phase is "idle" and its Worker -1 as long as no id
 // was needed, or none can be.
 func (c *Connector) Worker() worker.Status {
 	if c.snowflakes == nil {
-		return worker.Status{Worker: -1}
+		return worker.Status{Phase: "idle", Worker: -1}
 	}
 	return c.snowflakes.Worker()
 }
@@ -193,7 +194,7 @@ func (c *Connector) allocError(table, what string, err error) error {
 	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
 	}
-	return &CatalogError{What: what, Err: err}
+	return &catalogFailure{what: what, err: err}
 }
 
 // otherStore reports whether leaf_alloc is in another database than the tables:

@@ -195,7 +195,7 @@ func TestSnowflakeConfig(t *testing.T) {
 		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=1-2":     "1-2",
 		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=50-10-4": "50-10-4",
 	} {
-		_, err := driver.Driver{}.OpenConnector("u@tcp(127.0.0.1:1)/d?" + params)
+		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", params, err, want)
 		}

@@ -36,7 +36,7 @@ type TableInfo struct {
 
 	Columns []string // all in their order, each with its type: "id bigint(20)"
 
-	// Err is why INSERTs into the table are refused, mostly a *TableError. What
+	// Err is why INSERTs into the table are refused, mostly a *RefusedError. What
 	// follows is not known then.
 	Err error
 
@@ -181,7 +181,7 @@ func (c *Connector) inspectTable(ctx context.Context, rule Rule, name catalog.Na
 		info.Tag = rule.tag(name.Table)
 	}
 	f, err := c.cfg.fit(rule, name, columns)
-	var unfit *TableError
+	var unfit *RefusedError
 	switch {
 	case f == nil && err == nil:
 		return nil, nil

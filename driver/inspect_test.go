@@ -62,7 +62,7 @@ func TestInspect(t *testing.T) {
 				t.Errorf("missing: %v", i.Missing)
 			}
 			for _, info := range i.Tables {
-				var unfit *driver.TableError
+				var unfit *driver.RefusedError
 				if (info.Table == "pairs") != errors.As(info.Err, &unfit) {
 					t.Errorf("%s: %v", info.Table, info.Err)
 				}

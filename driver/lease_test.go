@@ -90,7 +90,7 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := one.Worker(); opened.Load() != 0 || s.Phase != worker.Idle || s.Worker != -1 {
+	if s := one.Worker(); opened.Load() != 0 || s.Phase != "idle" || s.Worker != -1 {
 		t.Errorf("before an id is needed: opened %d times, %+v", opened.Load(), s)
 	}
 	for _, db := range []*sql.DB{a, b} {
@@ -99,7 +99,7 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 		}
 	}
 	s := one.Worker()
-	if opened.Load() != 1 || s.Phase != worker.Holding || s.Registry != "test" || s.Limit.Before(time.Now()) || s.Worker != two.Worker().Worker {
+	if opened.Load() != 1 || s.Phase != "holding" || s.Registry != "test" || s.Limit.Before(time.Now()) || s.Worker != two.Worker().Worker {
 		t.Errorf("opened %d times, %+v and %+v", opened.Load(), s, two.Worker())
 	}
 	if w := two.Stats().Worker; w == nil || w.Phase != "holding" || w.Worker != s.Worker || w.Owner == "" || w.Next.IsZero() || w.Layout != snowflake.Leaf {
@@ -110,7 +110,7 @@ func TestWorkerIDOfTwoPools(t *testing.T) {
 		t.Errorf("after the other pool's Close: %v", err)
 	}
 	b.Close()
-	if s := two.Worker(); s.Phase != worker.Closed {
+	if s := two.Worker(); s.Phase != "closed" {
 		t.Errorf("after db.Close: %+v", s)
 	}
 	if d, _, _ := slots.Get(t.Context(), s.Worker); !d.Free {
@@ -135,7 +135,7 @@ func TestWorkerSource(t *testing.T) {
 	if a, b := one.Worker().Worker, two.Worker().Worker; a == b || opened.Load() != 2 {
 		t.Errorf("worker ids %d and %d, opened %d times", a, b, opened.Load())
 	}
-	if s := wrapNoop(t, leased("static(906)")).Worker(); s.Phase != worker.Idle {
+	if s := wrapNoop(t, leased("static(906)")).Worker(); s.Phase != "idle" {
 		t.Errorf("%+v", s)
 	}
 	none := leased("")
@@ -143,7 +143,7 @@ func TestWorkerSource(t *testing.T) {
 	if w := wrapNoop(t, none).Stats().Worker; w != nil {
 		t.Errorf("without a source: %+v", w)
 	}
-	if s := wrapNoop(t, none).Worker(); s.Phase != worker.Idle || s.Worker != -1 {
+	if s := wrapNoop(t, none).Worker(); s.Phase != "idle" || s.Worker != -1 {
 		t.Errorf("without a source: %+v", s)
 	}
 }
@@ -284,7 +284,7 @@ func TestInsertsInAnOutage(t *testing.T) {
 			lease, refused := errors.AsType[*snowflake.LeaseError](err)
 			switch {
 			case err == nil && took == 0:
-			case !refused || !errors.Is(err, workertest.ErrAway):
+			case !refused || !strings.Contains(err.Error(), "the registry does not answer"):
 				t.Fatalf("%v", err)
 			case took > 50*time.Millisecond:
 				t.Fatalf("after %d failures one took %v", failed, took)
@@ -295,7 +295,7 @@ func TestInsertsInAnOutage(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if s := c.Worker(); failed < 200 || s.Err == nil || s.Phase != worker.Searching {
+		if s := c.Worker(); failed < 200 || s.Err == nil || s.Phase != "searching" {
 			t.Errorf("%d failures, %+v", failed, s)
 		}
 		slots.Fault(func(f *workertest.Faults) { *f = workertest.Faults{} })

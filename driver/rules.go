@@ -35,8 +35,8 @@ type Rule struct {
 	Generator idgen.Generator
 }
 
-// ParseRules reads the value of leafTables, other than auto and none.
-func ParseRules(s string) ([]Rule, error) {
+// parseRules reads the value of leafTables, other than auto and none.
+func parseRules(s string) ([]Rule, error) {
 	var rules []Rule
 	for entry := range strings.SplitSeq(s, ",") {
 		r, err := parseRule(strings.TrimSpace(entry))

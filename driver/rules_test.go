@@ -39,30 +39,30 @@ func TestParseRules(t *testing.T) {
 		{in: "orders;items", err: "separated by commas"},
 		{in: "a\tb", err: "without quotes and spaces"},
 	} {
-		got, err := ParseRules(tt.in)
+		got, err := parseRules(tt.in)
 		if tt.err != "" {
 			if err == nil || !strings.Contains(err.Error(), tt.err) {
-				t.Errorf("ParseRules(%q) = %v, want an error with %q", tt.in, err, tt.err)
+				t.Errorf("parseRules(%q) = %v, want an error with %q", tt.in, err, tt.err)
 			}
 			continue
 		}
 		if err != nil || len(got) != len(tt.want) {
-			t.Errorf("ParseRules(%q) = %+v, %v", tt.in, got, err)
+			t.Errorf("parseRules(%q) = %+v, %v", tt.in, got, err)
 			continue
 		}
 		for i := range got {
 			if got[i] != tt.want[i] {
-				t.Errorf("ParseRules(%q)[%d] = %+v, want %+v", tt.in, i, got[i], tt.want[i])
+				t.Errorf("parseRules(%q)[%d] = %+v, want %+v", tt.in, i, got[i], tt.want[i])
 			}
 		}
 		if want := cmp.Or(tt.back, tt.in); got[0].String() != want {
-			t.Errorf("ParseRules(%q)[0].String() = %q, want %q", tt.in, got[0].String(), want)
+			t.Errorf("parseRules(%q)[0].String() = %q, want %q", tt.in, got[0].String(), want)
 		}
 	}
 }
 
 func TestMoreSpecificRulesWin(t *testing.T) {
-	rules, err := ParseRules("*:a,order_*:b,order_2024_*:c,order_2024_01:d,shop.order_2024_01:e")
+	rules, err := parseRules("*:a,order_*:b,order_2024_*:c,order_2024_01:d,shop.order_2024_01:e")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestMoreSpecificRulesWin(t *testing.T) {
 }
 
 func TestExclusionsWin(t *testing.T) {
-	rules, err := ParseRules("*,order_map:id,!order_*,!shop.log")
+	rules, err := parseRules("*,order_map:id,!order_*,!shop.log")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestDefaultTag(t *testing.T) {
 	for in, want := range map[string]string{
 		"orders": "orders", "shop.orders": "orders", "order_*": "order_*", "orders:id:segment(x)": "x", "*": "some", "*:id:segment(all)": "all", "s*.*": "some",
 	} {
-		rules, err := ParseRules(in)
+		rules, err := parseRules(in)
 		if err != nil || rules[0].tag("some") != want {
 			t.Errorf("%s: tag %q, %v; want %q", in, rules[0].tag("some"), err, want)
 		}

@@ -80,7 +80,7 @@ func TestSequenceCycle(t *testing.T) {
 			}
 			insert("INSERT INTO t (a) VALUES (1), (2), (3), (4)", 1)
 			insert("INSERT INTO u_1 (a) VALUES (5)", 5)
-			var table *driver.TableError
+			var table *driver.RefusedError
 			err := refused(t, leaf, "has one", "INSERT INTO t (a) VALUES (6), (7)") // neither split nor begun again
 			if !errors.As(err, &table) {
 				t.Error(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
-	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // Stats is what a Connector believes and has done since it was made: counts
@@ -88,7 +88,7 @@ func StatsOf(db *sql.DB) (Stats, error) {
 
 // connectorOf finds the Connector of a pool.
 func connectorOf(db *sql.DB) (*Connector, error) {
-	if d, ok := db.Driver().(Driver); ok && d.connector != nil {
+	if d, ok := db.Driver().(sqlDriver); ok && d.connector != nil {
 		return d.connector, nil
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), statsTimeout)
@@ -167,13 +167,10 @@ func (c *counters) named(name string) *tableCounts {
 func (c *counters) note(err error) error {
 	var name, why string
 	var refused *RefusedError
-	var unfit *TableError
 	var unfilled *FillError
 	switch {
 	case errors.As(err, &refused):
 		name, why = refused.Table, refused.Reason
-	case errors.As(err, &unfit):
-		name, why = unfit.Table, unfit.Reason
 	case errors.As(err, &unfilled):
 		name, why = unfilled.Table, unfilled.Err.Error()
 	default:
@@ -217,11 +214,11 @@ func (c *Connector) workerStats() *WorkerStats {
 	}
 	var source string
 	if c.cfg.WorkerSource == nil {
-		source, _, _ = worker.ParseSpec(cmp.Or(c.cfg.Worker, defaultWorker))
+		source, _, _ = spec.Parse(cmp.Or(c.cfg.Worker, defaultWorker))
 	}
 	s := g.Worker()
 	return &WorkerStats{
-		Phase: s.Phase.String(), Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout,
+		Phase: s.Phase, Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout,
 		Since: s.Since, Start: s.Start, Limit: s.Limit, ClockOffset: s.ClockOffset, Err: s.Err, Next: s.Next,
 	}
 }

@@ -38,7 +38,11 @@ func TestStatsOfOtherPools(t *testing.T) {
 	if _, err := driver.StatsOf(plain); err == nil || !strings.Contains(err.Error(), `open it as "mysql-leaf"`) {
 		t.Errorf("%v", err)
 	}
-	c, err := driver.Driver{}.OpenConnector(dsn + "?leafTables=t")
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

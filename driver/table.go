@@ -16,9 +16,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/uuid7"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/uuid7"
 )
 
 const (
@@ -90,7 +90,7 @@ func (cfg *Config) fit(rule Rule, name catalog.Name, columns []catalog.Column) (
 	case lenient && !f.integer && f.uuids == insert.NoUUID:
 		return nil, nil
 	case f.highest == 0:
-		return nil, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
+		return nil, &RefusedError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold the ids", "make it BIGINT: " + modify(name, key.Name, "BIGINT")}
 	}
 	return f, nil
 }
@@ -164,9 +164,9 @@ func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDF
 	case typ == "varbinary" && length > 16 && cfg.UUID == "binary":
 		return insert.UUIDBytes, nil
 	case (typ == "binary" || typ == "varbinary") && length > 16:
-		return insert.NoUUID, &TableError{name.String(), key.Name, "its type " + key.Type + " does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary"}
+		return insert.NoUUID, &RefusedError{name.String(), key.Name, "its type " + key.Type + " does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary"}
 	}
-	return insert.NoUUID, &TableError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID"}
+	return insert.NoUUID, &RefusedError{name.String(), key.Name, "a column of type " + key.Type + " cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID"}
 }
 
 // keyColumn finds the column that a rule means.
@@ -186,13 +186,13 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	}
 	switch {
 	case rule.Column != "":
-		return catalog.Column{}, &TableError{name.String(), rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column"}
+		return catalog.Column{}, &RefusedError{name.String(), rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column"}
 	case len(keys) == 0:
-		return catalog.Column{}, &TableError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill: leafTables=" + name.String() + ":COLUMN, or GRANT INSERT on it"}
+		return catalog.Column{}, &RefusedError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill: leafTables=" + name.String() + ":COLUMN, or GRANT INSERT on it"}
 	case len(keys) > 1 && counted != "":
-		return catalog.Column{}, &TableError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
+		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
 	case len(keys) > 1:
-		return catalog.Column{}, &TableError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":COLUMN"}
+		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":COLUMN"}
 	}
 	return keys[0], nil
 }
@@ -211,9 +211,9 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 	case !key.AutoIncrement:
 		return nil
 	case c.cfg.KeepZero:
-		return &TableError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "drop it: " + drop}
+		return &RefusedError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "drop it: " + drop}
 	case c.cfg.RefuseAutoIncrement:
-		return &TableError{name.String(), key.Name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
+		return &RefusedError{name.String(), key.Name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
 	case c.first("auto_increment " + name.String()):
 		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
@@ -254,7 +254,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
 	}
 	if last := b.First + int64(b.N) - 1; t.gen != nil && last > t.highest {
-		return &TableError{t.name.String(), t.column,
+		return &RefusedError{t.name.String(), t.column,
 			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
 	}

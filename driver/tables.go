@@ -179,7 +179,7 @@ func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*
 	select {
 	case <-l.done:
 	case <-ctx.Done():
-		return nil, &CatalogError{What: "table " + name.String(), Err: ctx.Err()}
+		return nil, &catalogFailure{what: "table " + name.String(), err: ctx.Err()}
 	}
 	if l.err == nil && l.columns == nil {
 		return nil, errUnseenTable

@@ -78,7 +78,7 @@ func TestRowBehindTheTableIsRefusedWithTheSQLThatMendsIt(t *testing.T) {
 	plain, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t VALUES (41, 1)")
 	err := refused(t, leaf, "the highest key is 41", "INSERT INTO t (a) VALUES (1)")
-	var te *driver.TableError
+	var te *driver.RefusedError
 	if !errors.As(err, &te) || !errors.Is(err, driver.ErrRefused) {
 		t.Fatalf("%T", err)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/leafsql/leafsql/driver"
 )
 
-// A Collector is a prometheus.Collector of one pool.
-type Collector struct {
+// collector is a prometheus.Collector of one pool.
+type collector struct {
 	db      *sql.DB
 	metrics map[string]metric
 }
@@ -36,8 +36,8 @@ type metric struct {
 // NewCollector returns the collector of a pool that was opened through
 // mysql-leaf. The name becomes the label db_name, as that of Prometheus' own
 // collector of sql.DBStats.
-func NewCollector(db *sql.DB, name string) *Collector {
-	c := &Collector{db, make(map[string]metric)}
+func NewCollector(db *sql.DB, name string) prometheus.Collector {
+	c := &collector{db, make(map[string]metric)}
 	for _, m := range table {
 		c.metrics[m.name] = metric{prometheus.NewDesc("leafsql_"+m.name, m.help, m.labels, prometheus.Labels{"db_name": name}), m.kind}
 	}
@@ -87,14 +87,14 @@ var table = []struct {
 }
 
 // Describe implements prometheus.Collector.
-func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
 	for _, m := range c.metrics {
 		to <- m.desc
 	}
 }
 
 // Collect implements prometheus.Collector.
-func (c *Collector) Collect(to chan<- prometheus.Metric) {
+func (c *collector) Collect(to chan<- prometheus.Metric) {
 	s, err := driver.StatsOf(c.db)
 	emitter{c.metrics, to}.stats(s, err)
 }

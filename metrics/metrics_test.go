@@ -112,8 +112,8 @@ func TestPoolOfAnotherDriver(t *testing.T) {
 	wantLines(t, exposition(t, NewCollector(db, "shop")), `leafsql_up{db_name="shop"} 0`)
 }
 
-// full is a Collector of figures in which nothing is missing.
-type full struct{ *Collector }
+// full is a collector of figures in which nothing is missing.
+type full struct{ *collector }
 
 func (c full) Collect(to chan<- prometheus.Metric) {
 	at := time.Unix(1700000000, 500e6)
@@ -127,7 +127,7 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 
 // TestNames: Prometheus' own checker finds no fault, and every metric is sent.
 func TestNames(t *testing.T) {
-	text := exposition(t, full{NewCollector(nil, "shop")})
+	text := exposition(t, full{NewCollector(nil, "shop").(*collector)})
 	promtooltest.Run(t, strings.NewReader(text), "check", "metrics")
 	for _, m := range table {
 		if !strings.Contains(text, "\nleafsql_"+m.name+"{") {

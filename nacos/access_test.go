@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -89,11 +90,11 @@ func TestAccess(t *testing.T) {
 				t.Errorf("without verification: %v", err)
 			}
 			err := open(with(worker.Options{"Password": "wr0ng!"}))
-			if _, login := errors.AsType[*LoginError](err); !login || strings.Contains(err.Error(), "wr0ng") {
+			if _, login := errors.AsType[*api.LoginError](err); !login || strings.Contains(err.Error(), "wr0ng") {
 				t.Errorf("a wrong password: %v, want a LoginError that does not show it", err)
 			}
 			err = open(with(worker.Options{"Username": "", "Password": ""}))
-			if e, login := errors.AsType[*LoginError](err); !login || e.User != "" || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
+			if e, login := errors.AsType[*api.LoginError](err); !login || e.User != "" || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
 				t.Errorf("no user: %v, want a LoginError that says which server wants one", err)
 			}
 			c := look(t, s, with(worker.Options{"CA": ""}))

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
@@ -114,7 +114,7 @@ func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Ke
 	if err != nil {
 		b.Fatal(err)
 	}
-	workertest.InUse(b, open, worker.Config{Workers: 1024})
+	leasetest.InUse(b, open, worker.Config{Workers: 1024})
 	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
 }
 

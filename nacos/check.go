@@ -27,7 +27,7 @@ func checkCAS(ctx context.Context, server documents, name, service string) error
 			return unlessMissed(err)
 		}
 	}
-	return &api.UnusableError{Servers: name, Reason: "it says ok to a compare-and-set with the wrong md5, as 2.0.x does" + api.Newer}
+	return api.Unusable(name, "it says ok to a compare-and-set with the wrong md5, as 2.0.x does"+api.Newer)
 }
 
 // prove makes sure that writes told ok are carried out: once text is there,
@@ -43,7 +43,7 @@ func (r *registry) prove(ctx context.Context, id, text string, replaced worker.V
 	}
 	err := r.configs.publish(ctx, id, text, string(replaced))
 	if err == nil {
-		return &api.UnusableError{Servers: r.servers, Reason: "it says ok to a compare-and-set and does not carry it out" + api.Newer}
+		return api.Unusable(r.servers, "it says ok to a compare-and-set and does not carry it out"+api.Newer)
 	}
 	err = unlessMissed(err)
 	r.mu.Lock()
@@ -138,8 +138,8 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 		}
 		// One that was just made shows later on other nodes.
 		if time.Since(try) > visible {
-			return &api.UnusableError{Servers: c.targets[first] + " and " + c.targets[other],
-				Reason: fmt.Sprintf("they have different registries (%s, %s), so they are of two clusters; name servers of one only", registries[first], registries[other])}
+			return api.Unusable(c.targets[first]+" and "+c.targets[other],
+				fmt.Sprintf("they have different registries (%s, %s), so they are of two clusters; name servers of one only", registries[first], registries[other]))
 		}
 		if !api.Sleep(ctx, 200*time.Millisecond) {
 			return nil

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -71,7 +71,7 @@ func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config) *fakeKeeper 
 func TestChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
-	workertest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, cfg)
+	leasetest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, cfg)
 	s.Fault(func(f *fakenacos.Faults) {
 		*f = fakenacos.Faults{ReadLag: 30 * time.Millisecond, LoseReplies: 10, RefuseRight: 10, ServeRefused: true}
 	})
@@ -98,11 +98,11 @@ func TestChurn(t *testing.T) {
 				last.Store(st.Start.UnixMilli() - 1)
 				for range 5 {
 					now := k.UnixMilli()
-					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
+					if st := k.Status(); st.Phase != "holding" || now > st.Limit.UnixMilli() {
 						break
 					}
 					last.Store(now)
-					if st := k.Status(); st.Phase != worker.Holding || now > st.Limit.UnixMilli() {
+					if st := k.Status(); st.Phase != "holding" || now > st.Limit.UnixMilli() {
 						break // it ended meanwhile
 					}
 					time.Sleep(10 * time.Millisecond)

@@ -222,7 +222,7 @@ func (p pinned) call(ctx context.Context, kind string, body, into any) error {
 		p.c.http.Forget(token)
 		if again || token == "" {
 			e, _ := errors.AsType[*api.ServerError](err)
-			return &api.LoginError{Server: p.l.target, User: p.c.http.User(), Message: e.Message}
+			return api.Denied(p.l.target, p.c.http.User(), e.Message)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func (f *flock) more(when string) {
 	}
 	f.t.Cleanup(func() { k.Close() })
 	k.Start()
-	eventually(f.t, when+": a worker id", func() bool { return k.Status().Phase == worker.Holding })
+	eventually(f.t, when+": a worker id", func() bool { return k.Status().Phase == "holding" })
 	id := k.Status().Worker
 	f.t.Logf("%s: worker id %d in %v", when, id, time.Since(began).Round(time.Millisecond))
 	for _, o := range f.leases {
@@ -51,7 +51,7 @@ func (f *flock) renewed(when string) {
 		before = append(before, k.Status())
 	}
 	for i, k := range f.leases {
-		lost := func() bool { return !k.Status().Since.Equal(before[i].Since) || k.Status().Phase != worker.Holding }
+		lost := func() bool { return !k.Status().Since.Equal(before[i].Since) || k.Status().Phase != "holding" }
 		eventually(f.t, when+": a renewal", func() bool { return k.Status().Limit.After(before[i].Limit) || lost() })
 		if lost() {
 			f.t.Errorf("%s: %+v", when, k.Status())

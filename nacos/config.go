@@ -31,14 +31,16 @@ type Config struct {
 	Instance Instance // how this process shows in the console
 
 	// ConfigClient and NamingClient are the SDK's clients of an application
-	// that has them, used instead of Servers. Namespace and credentials are
+	// that has them (config_client.IConfigClient and
+	// naming_client.INamingClient, of which a few methods will do), used
+	// instead of Servers. Namespace and credentials are
 	// then theirs. They stay open. Without a NamingClient the process does
 	// not show in the console. 1.4 can't be reached through them. To which
 	// server such a client goes can't be seen, so only the first is tried
 	// for its compare-and-set: all of them must be 2.3 or later, and of one
 	// cluster.
-	ConfigClient ConfigClient
-	NamingClient NamingClient
+	ConfigClient configClient
+	NamingClient namingClient
 
 	Logger *slog.Logger // of warnings; slog.Default()
 }

@@ -3,7 +3,6 @@ package nacos
 import (
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"testing"
 
@@ -11,7 +10,7 @@ import (
 )
 
 func TestRegistered(t *testing.T) {
-	if !slices.Contains(worker.Registered(), "nacos") {
+	if _, err := worker.Lookup("nacos(n1)", nil); err != nil {
 		t.Error("the source is not registered")
 	}
 }
@@ -90,7 +89,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-type sdkNamingStub struct{ NamingClient }
+type sdkNamingStub struct{ namingClient }
 
 func TestConfigShowsNoSecret(t *testing.T) {
 	cfg := Config{Servers: []Server{{Host: "n1", Port: 8848}}, Username: "u", Password: "s3cret"}

@@ -78,7 +78,7 @@ func TestServerThatLiesAfterFailover(t *testing.T) {
 	s.Break()
 	eventually(t, "a new connection", func() bool {
 		_, _, err := r.Get(t.Context(), 3)
-		_, unusable := errors.AsType[*UnusableError](err)
+		_, unusable := errors.AsType[*worker.UnusableError](err)
 		return unusable
 	})
 	refused(t, r, 3, v, "wrong md5")
@@ -152,7 +152,7 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 		if s.Since.Equal(was.Since) && s.Limit.After(limit) {
 			t.Fatal("it was renewed where it was not taken")
 		}
-		return s.Phase == worker.Searching
+		return s.Phase == "searching"
 	})
 }
 
@@ -224,7 +224,7 @@ func TestTwoClustersInOneList(t *testing.T) {
 				tt.b(b, mustOpenFake(t, fakeConfig(b)))
 			}
 			_, err := openFake(t, fakeConfig(a, b))
-			if e, refused := errors.AsType[*UnusableError](err); refused != tt.refuse || err != nil && !refused || refused && !strings.Contains(e.Error(), "two clusters") {
+			if e, refused := errors.AsType[*worker.UnusableError](err); refused != tt.refuse || err != nil && !refused || refused && !strings.Contains(e.Error(), "two clusters") {
 				t.Errorf("%v", err)
 			}
 		})

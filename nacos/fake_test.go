@@ -73,7 +73,7 @@ func TestProbe(t *testing.T) {
 			if err == nil {
 				err = takeSlot(t, r)
 			}
-			_, unusable := errors.AsType[*UnusableError](err)
+			_, unusable := errors.AsType[*worker.UnusableError](err)
 			if unusable == c.usable || err != nil && !unusable {
 				t.Fatal(err)
 			}
@@ -92,10 +92,10 @@ func takeSlot(t *testing.T, r *registry) error {
 		}
 		d := doc()
 		if v == "" {
-			d = worker.Initial()
+			d = worker.Doc{Nonce: "initial", Free: true}
 		}
 		_, res, err := r.Put(ctx, 3, d, v)
-		if _, unusable := errors.AsType[*UnusableError](err); unusable || res == worker.OK && v != "" {
+		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable || res == worker.OK && v != "" {
 			return err
 		}
 	}
@@ -266,7 +266,7 @@ func TestRefusedServerLeavesNothing(t *testing.T) {
 	s.Fault(func(f *fakenacos.Faults) { f.Lie = true })
 	before := goleak.IgnoreCurrent()
 	_, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, worker.Config{NewRegistry: true})
-	if _, unusable := errors.AsType[*UnusableError](err); !unusable {
+	if _, unusable := errors.AsType[*worker.UnusableError](err); !unusable {
 		t.Fatal(err)
 	}
 	nothingRuns(t, before)

@@ -11,6 +11,7 @@ import (
 	"errors"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -44,7 +45,7 @@ func TestLoginRefused(t *testing.T) {
 			io.WriteString(w, "server is STARTING now, please try again later!")
 		}))
 		src, err := Open(within30s(t), cfg)
-		if _, refused := errors.AsType[*LoginError](err); refused != final || err != nil && !final {
+		if _, refused := errors.AsType[*api.LoginError](err); refused != final || err != nil && !final {
 			t.Errorf("HTTP %d at a login: %v", code, err)
 		}
 		if err != nil {
@@ -53,7 +54,7 @@ func TestLoginRefused(t *testing.T) {
 		if _, _, err := src.Slots.Get(within30s(t), 1); err == nil || !strings.Contains(err.Error(), "logging in") {
 			t.Errorf("HTTP %d at a login: a slot was read, %v", code, err)
 		}
-		if _, _, err := src.Slots.Put(within30s(t), 1, worker.Initial(), ""); err == nil {
+		if _, _, err := src.Slots.Put(within30s(t), 1, worker.Doc{Nonce: "initial", Free: true}, ""); err == nil {
 			t.Errorf("HTTP %d at a login: a slot was written", code)
 		}
 		src.Close()

@@ -71,17 +71,6 @@ func openDSN(ctx context.Context, address string, opts worker.Options) (worker.S
 	return Open(ctx, cfg)
 }
 
-// LoginError says that a server does not let the user in, or lets nobody in
-// without one.
-type LoginError = api.LoginError
-
-// UnusableError says why a server can't be a registry of worker ids, however
-// often it is asked.
-type UnusableError = api.UnusableError
-
-// ServerError is a server's refusal of a request.
-type ServerError = api.ServerError
-
 var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
 
 // openTime bounds what Open waits for servers that do not answer.
@@ -89,7 +78,8 @@ const openTime = 10 * time.Second
 
 // Open gives the source that a worker id is leased from. A server that answers
 // and can't be used is an error. One that does not answer yet is not: it is
-// asked again when a worker id is wanted.
+// asked again when a worker id is wanted. Where the servers, or the user's rights,
+// don't do, errors are a worker.UnusableError.
 func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
@@ -152,7 +142,6 @@ func (s services) source(ctx context.Context, cfg Config) (worker.Source, error)
 
 // isFinal reports whether asking again would not help.
 func isFinal(err error) bool {
-	_, unusable := errors.AsType[*UnusableError](err)
-	_, login := errors.AsType[*LoginError](err)
-	return unusable || login
+	_, unusable := errors.AsType[*worker.UnusableError](err)
+	return unusable
 }

@@ -45,34 +45,34 @@ type presence struct {
 // somebody's.
 const firstPort = 10000
 
-func (p *presence) instance(e worker.SlotEvent) api.Instance {
+func (p *presence) instance(id int, d worker.Doc) api.Instance {
 	return api.Instance{
 		// Servers keep the id they are given over gRPC, so that it is the
 		// worker id for those who read it.
-		InstanceID: strconv.Itoa(e.Worker),
-		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+e.Worker), ClusterName: p.self.Cluster,
+		InstanceID: strconv.Itoa(id),
+		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+id), ClusterName: p.self.Cluster,
 		Weight: 1, Healthy: true, Enabled: true, Metadata: p.self.Metadata,
 	}.With(map[string]string{
 		metaGenerator: "snowflake",
-		metaWorker:    strconv.Itoa(e.Worker),
-		metaNonce:     e.Doc.Nonce,
-		metaOwner:     e.Doc.Owner,
-		metaHW:        strconv.FormatInt(e.Doc.HighWater.UnixMilli(), 10),
+		metaWorker:    strconv.Itoa(id),
+		metaNonce:     d.Nonce,
+		metaOwner:     d.Owner,
+		metaHW:        strconv.FormatInt(d.HighWater.UnixMilli(), 10),
 	})
 }
 
 // onChange is worker.Source's OnChange.
-func (p *presence) onChange(ctx context.Context, e worker.SlotEvent) {
-	in := p.instance(e)
+func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool) {
+	in := p.instance(id, d)
 	switch {
-	case e.Held:
+	case held:
 		if p.show(ctx, in); p.listed {
 			p.tidy(ctx, in)
 		}
 	case p.listed:
 		p.listed = false
 		if err := p.remove(ctx, in); err != nil {
-			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker", e.Worker, "err", err)
+			p.log.Warn("leafsql: Nacos still lists this process as the holder of a worker id that it does not hold any more", "worker", id, "err", err)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func at(t *testing.T, s *fakenacos.Server, self Instance) *presence {
 func TestDefaultPort(t *testing.T) {
 	p := &presence{self: Instance{IP: "10.0.0.1"}}
 	for id := range 1024 {
-		if port := p.instance(worker.SlotEvent{Worker: id}).Port; port != 10000+id {
+		if port := p.instance(id, worker.Doc{}).Port; port != 10000+id {
 			t.Fatalf("worker id %d at port %d", id, port)
 		}
 	}
@@ -87,8 +87,8 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	process := func(nonce string) (show, remove func()) {
 		p := at(t, s, Instance{IP: "10.0.0.1"})
-		e := worker.SlotEvent{Worker: 5, Doc: worker.Doc{Nonce: nonce}}
-		return func() { p.show(within30s(t), p.instance(e)) }, func() { p.onChange(within30s(t), e) }
+		d := worker.Doc{Nonce: nonce}
+		return func() { p.show(within30s(t), p.instance(5, d)) }, func() { p.onChange(within30s(t), 5, d, false) }
 	}
 	show, removeLoser := process("loser")
 	show()
@@ -129,8 +129,8 @@ func TestTidy(t *testing.T) {
 	entry(10, "f", held("f", now.Add(-time.Hour)))                                   // another's to look at
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	own := worker.SlotEvent{Worker: 5, Doc: held("own", now.Add(time.Minute)), Held: true}
-	p.onChange(ctx, own)
+	own := held("own", now.Add(time.Minute))
+	p.onChange(ctx, 5, own, true)
 	left := map[string]bool{}
 	for _, in := range s.Instances(fakeService) {
 		left[in.Metadata[metaWorker]] = true

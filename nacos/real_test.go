@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -184,14 +184,14 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workertest.InUse(t, open, worker.Config{Workers: workers})
+	leasetest.InUse(t, open, worker.Config{Workers: workers})
 	t.Logf("%d worker ids made in %v", workers, time.Since(began).Round(time.Millisecond))
 	var wg sync.WaitGroup
 	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
 		began := time.Now()
 		var leases [n]*worker.Keeper
 		for i := range leases {
-			wg.Go(func() { leases[i] = workertest.Keep(t, open, worker.Config{Workers: workers}) })
+			wg.Go(func() { leases[i] = leasetest.Keep(t, open, worker.Config{Workers: workers}) })
 		}
 		wg.Wait()
 		t.Logf("%d leases at once, server %s: all after %v", n, wave, time.Since(began).Round(time.Millisecond))
@@ -232,7 +232,7 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		}
 	}
 	_, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
-	if _, taken := errors.AsType[*worker.TakenError](err); !taken {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Error() != "taken" {
 		t.Errorf("the default namespace by its other name: %v, want that it is taken", err)
 	}
 }
@@ -254,14 +254,14 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 	s.Freeze(t)
 	time.Sleep(lease * 17 / 10)
 	for _, k := range keepers {
-		if s := k.Status(); s.Phase == worker.Holding || s.Err == nil {
+		if s := k.Status(); s.Phase == "holding" || s.Err == nil {
 			t.Errorf("while the server is frozen: %+v", s)
 		}
 	}
 	s.Thaw(t)
 	back := time.Now()
 	for i, k := range keepers {
-		eventually(t, "a worker id again", func() bool { return k.Status().Phase == worker.Holding })
+		eventually(t, "a worker id again", func() bool { return k.Status().Phase == "holding" })
 		st := k.Status()
 		if took := st.Since.Sub(back); st.Worker != own[i].Worker || took > lease { // 2 s on an idle machine
 			t.Errorf("holder %d has worker id %d %v after, its own is %d", i, st.Worker, took, own[i].Worker)
@@ -282,7 +282,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
 	proxy.Drop(netfault.Both)
 	limit := first.Status().Limit // no renewal is confirmed from here on
-	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == worker.Searching })
+	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == "searching" })
 	var second *worker.Keeper
 	eventually(t, "the worker id taken over", func() bool {
 		second, err = lease(t, spec(s), worker.Options{"Service": "paused"}, cfg)
@@ -297,10 +297,10 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	}
 	proxy.Heal()
 	eventually(t, "what the first finds", func() bool {
-		_, taken := errors.AsType[*worker.TakenError](first.Status().Err)
-		return taken
+		e, ok := errors.AsType[*worker.UnavailableError](first.Status().Err)
+		return ok && e.Error() == "taken"
 	})
-	if s := first.Status(); s.Phase != worker.Searching || !s.Limit.IsZero() {
+	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
 		t.Errorf("the first: %+v", s)
 	}
 }
@@ -309,8 +309,8 @@ func TestLyingServerIsRefused(t *testing.T) {
 	t.Parallel()
 	s := nacostest.Start(t, nacostest.V2Lie, nacostest.Options{})
 	_, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
-	e, ok := errors.AsType[*UnusableError](err)
-	if !ok || !strings.Contains(e.Reason, "compare-and-set") {
+	e, ok := errors.AsType[*worker.UnusableError](err)
+	if !ok || !strings.Contains(e.Error(), "compare-and-set") {
 		t.Errorf("2.0.4: %v, want an UnusableError about its compare-and-set", err)
 	}
 	t.Log(err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -40,7 +40,7 @@ func TestRequests(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
 	lease := worker.Config{Workers: 16, Lease: 12 * time.Second} // renewed every 2 s
-	workertest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, lease)
+	leasetest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, lease)
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,15 @@ import (
 
 // The clients of the Go SDK, for applications that pass theirs.
 
-// ConfigClient is what the SDK's config client must be able to do for this
-// package. An application that has one passes it in Config.
-type ConfigClient interface {
+// configClient is what the SDK's config client must be able to do for this
+// package.
+type configClient interface {
 	GetConfig(vo.ConfigParam) (string, error)
 	PublishConfig(vo.ConfigParam) (bool, error)
 }
 
-// NamingClient is the same of the SDK's naming client.
-type NamingClient interface {
+// namingClient is the same of the SDK's naming client.
+type namingClient interface {
 	RegisterInstance(vo.RegisterInstanceParam) (bool, error)
 	DeregisterInstance(vo.DeregisterInstanceParam) (bool, error)
 	SelectAllInstances(vo.SelectAllInstancesParam) ([]model.Instance, error)
@@ -32,7 +32,7 @@ type NamingClient interface {
 // sdkConfig is the config service through an application's client. Which
 // server that one goes to, and when to another, can't be seen.
 type sdkConfig struct {
-	client         ConfigClient
+	client         configClient
 	service, group string
 
 	mu       sync.Mutex
@@ -87,7 +87,7 @@ func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 
 // sdkNaming is the naming service through an application's client.
 type sdkNaming struct {
-	client         NamingClient
+	client         namingClient
 	service, group string
 }
 

@@ -19,6 +19,7 @@ import (
 	_ "github.com/leafsql/leafsql/idgen/worker/redis"
 	_ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/spec"
 	_ "github.com/leafsql/leafsql/nacos"
 )
 
@@ -77,7 +78,7 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 
 // read asks the source that the DSN names.
 func read(ctx context.Context, f *flags, cfg *driver.Config, workers int) (name string, holders []holder, free int, err error) {
-	switch source, address, err := worker.ParseSpec(cmp.Or(cfg.Worker, "mysql()")); {
+	switch source, address, err := spec.Parse(cmp.Or(cfg.Worker, "mysql()")); {
 	case err != nil || source != "mysql":
 	case address != "" || len(cfg.WorkerOptions) > 0:
 		return "", nil, 0, errors.New("leafsql: workers: mysql() takes no address and no parameters; its table is beside leaf_alloc, which leafStore and leafAllocTable name")

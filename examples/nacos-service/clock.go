@@ -39,9 +39,8 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 			t, err := now(ctx)
 			return t.Add(-d), err
 		}
-		src.OnChange = func(ctx context.Context, e worker.SlotEvent) {
-			e.Doc = slots.written(e.Doc)
-			told(ctx, e)
+		src.OnChange = func(ctx context.Context, id int, d worker.Doc, held bool) {
+			told(ctx, id, slots.written(d), held)
 		}
 		return src, nil
 	}

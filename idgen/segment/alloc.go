@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/leafsql/leafsql/internal/schema"
+
 	"github.com/jmoiron/sqlx"
 )
 
@@ -19,7 +21,7 @@ type AllocStore struct{ counter }
 // unquoted. Give it a pool whose connections are never held by a transaction that
 // waits for ids.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter{db: db, table: quoteTable(table), columns: leafs}}
+	s := &AllocStore{counter{db: db, table: schema.Quote(table), columns: leafs}}
 	s.read = s.readRow
 	return s
 }
@@ -104,8 +106,8 @@ func (t *counter) readNext(tag string, c cell) (int64, error) {
 // readStep reads how many ids a fetch takes out of its column.
 func (t *counter) readStep(tag, column string, c cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
-	if err != nil || v < 1 || v > MaxRowStep {
-		return 0, &RowError{tag, t.table, fmt.Sprintf("%s is %s, not in 1 … %d", column, null(c), int64(MaxRowStep)), fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.table, t.step, t.tag, quote(tag))}
+	if err != nil || v < 1 || v > maxRowStep {
+		return 0, &RowError{tag, t.table, fmt.Sprintf("%s is %s, not in 1 … %d", column, null(c), int64(maxRowStep)), fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.table, t.step, t.tag, quote(tag))}
 	}
 	return v, nil
 }

@@ -488,15 +488,15 @@ func TestAllocStoreLargeNumbers(t *testing.T) {
 func TestAllocStoreExhausted(t *testing.T) {
 	db := pool(t, mysqltest.Database(t), "")
 	s := allocStore(t, db, "leaf_alloc")
-	if err := s.Ensure(t.Context(), "a", math.MaxInt64-segment.MaxRowStep, 10); err != nil {
+	if err := s.Ensure(t.Context(), "a", math.MaxInt64-math.MaxInt32, 10); err != nil {
 		t.Fatal(err)
 	}
-	for _, q := range []segment.Request{{Tag: "a", N: segment.MaxRowStep, Floor: math.MaxInt64}, {Tag: "a", N: segment.MaxRowStep, Floor: math.MaxInt64 - segment.MaxRowStep + 1}} {
+	for _, q := range []segment.Request{{Tag: "a", N: math.MaxInt32, Floor: math.MaxInt64}, {Tag: "a", N: math.MaxInt32, Floor: math.MaxInt64 - math.MaxInt32 + 1}} {
 		if r, err := s.Fetch(t.Context(), q); !errors.Is(err, idgen.ErrExhausted) {
 			t.Fatal(r, err)
 		}
 	}
-	if r := fetch(t, s, segment.Request{Tag: "a", N: segment.MaxRowStep}); r.End != math.MaxInt64 {
+	if r := fetch(t, s, segment.Request{Tag: "a", N: math.MaxInt32}); r.End != math.MaxInt64 {
 		t.Fatal(r)
 	}
 	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 1}); !errors.Is(err, idgen.ErrExhausted) {

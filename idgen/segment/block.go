@@ -128,7 +128,7 @@ func (s *share) at(p *place) bool {
 }
 
 // look reads the row. A row that is not there is *UnknownTagError or the server's 1146,
-// one that does not belong to this store *StoresError.
+// one that does not belong to this store *RowError.
 func (s *share) look(ctx context.Context, tag string) (p place, err error) {
 	err = s.retry(ctx, func(c *sql.Conn) error {
 		var autocommit bool
@@ -144,7 +144,7 @@ func (s *share) readPlace(ctx context.Context, c *sql.Conn, tag string) (p place
 		return p, false, err
 	}
 	autocommit = all.autocommit()
-	foreign := func(reason, fix string) error { return &StoresError{tag, s.table, int(s.k) + 1, int(s.m), reason, fix} }
+	foreign := func(reason, fix string) error { return refusedStore(tag, s.table, int(s.k)+1, int(s.m), reason, fix) }
 	const afresh = "stop all processes that draw from it, delete the tag's rows in all stores, and have them created again above every id in use"
 	var ok bool
 	p.mark, ok = parseMark(all["description"].String)

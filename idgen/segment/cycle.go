@@ -28,10 +28,10 @@ type Cycle struct {
 	turn   chan struct{} // holds a token while ids are drawn: others would only be refused
 }
 
-// NewCycle returns a generator for the sequence. vacant says whether none of the ids
-// first … last is in use.
-func NewCycle(store *SequenceStore, name string, vacant func(ctx context.Context, first, last int64) error) *Cycle {
-	return &Cycle{store, name, vacant, make(chan struct{}, 1)}
+// Cycle returns a generator for a sequence. vacant says whether none of the ids first …
+// last is in use.
+func (s *SequenceStore) Cycle(name string, vacant func(ctx context.Context, first, last int64) error) *Cycle {
+	return &Cycle{s, name, vacant, make(chan struct{}, 1)}
 }
 
 // errMoved asks for another attempt: somebody else has moved the row.
@@ -41,8 +41,8 @@ var errMoved = errors.New("leafsql: the sequence was moved by others all the tim
 // fewer than n ids, with idgen.ErrExhausted at the end of a sequence that does not cycle,
 // with what vacant says, or with what Store.Fetch names.
 func (g *Cycle) Next(ctx context.Context, n int) (first int64, err error) {
-	if n < 1 || n > MaxRowStep {
-		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
+	if n < 1 || n > maxRowStep {
+		return 0, &idgen.CountError{N: n, Max: maxRowStep}
 	}
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc

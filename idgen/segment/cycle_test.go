@@ -46,8 +46,8 @@ func TestCycle(t *testing.T) {
 		t.Run(server.Name, func(t *testing.T) {
 			_, s := sequences(t, server.Database(t), 95, 1000, "1, 100, 1")
 			ids := &vacant{used: map[int64]bool{}}
-			g := segment.NewCycle(s, "a", ids.ask)
-			other := segment.NewCycle(s, "a", ids.ask)
+			g := s.Cycle("a", ids.ask)
+			other := s.Cycle("a", ids.ask)
 			next := func(g *segment.Cycle, n int, want int64) {
 				t.Helper()
 				if id, err := g.Next(t.Context(), n); err != nil || id != want {
@@ -102,7 +102,7 @@ func TestCycle(t *testing.T) {
 // Without cycle there is no second round.
 func TestCycleNot(t *testing.T) {
 	_, s := sequences(t, mysqltest.Database(t), 99, 1000, "1, 100, 0")
-	g := segment.NewCycle(s, "a", (&vacant{}).ask)
+	g := s.Cycle("a", (&vacant{}).ask)
 	if id, err := g.Next(t.Context(), 1); err != nil || id != 100 {
 		t.Fatal(id, err)
 	}
@@ -119,7 +119,7 @@ func TestCycleTogether(t *testing.T) {
 	var taken sync.Map
 	var wg sync.WaitGroup
 	for range 3 { // processes
-		g := segment.NewCycle(segment.NewSequenceStore(pool(t, dsn, ""), "t_sequence"), "a", ids.ask)
+		g := segment.NewSequenceStore(pool(t, dsn, ""), "t_sequence").Cycle("a", ids.ask)
 		for range 3 {
 			wg.Go(func() {
 				for range 25 {
@@ -149,7 +149,7 @@ func TestCycleContext(t *testing.T) {
 	_, s := sequences(t, mysqltest.Database(t), 0, 1, "1, 100, 1")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	g := segment.NewCycle(s, "a", (&vacant{}).ask)
+	g := s.Cycle("a", (&vacant{}).ask)
 	if _, err := g.Next(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package segment
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -24,10 +25,11 @@ func (e *UnknownTagError) Error() string {
 		e.Tag, table(e.Table), c.tag, c.next, c.step, quote(e.Tag), c.after())
 }
 
-// RowError means that a tag's row, or the table it is in, cannot give ids as it stands.
+// RowError means that a tag's row, or the table it is in, cannot give ids as it stands,
+// or that it does not belong to the stores of an [Interleaved] as they are named.
 type RowError struct {
 	Tag    string
-	Table  string // as UnknownTagError.Table
+	Table  string // as UnknownTagError.Table; of several stores also which one, from 1, of how many
 	Reason string
 	Fix    string // often the SQL that mends it
 }
@@ -59,18 +61,19 @@ func (e *RolledBackError) Error() string {
 		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
 }
 
-// StoresError refuses stores that do not belong together as they are named: see
-// [Interleaved].
-type StoresError struct {
-	Tag           string
-	Table         string // as UnknownTagError's
-	Store, Stores int    // which one, from 1, of how many
-	Reason        string
-	Fix           string
+// storesError is the RowError of stores that do not belong together as they are named:
+// see [Interleaved]. Its table is that of one of them.
+type storesError struct{ RowError }
+
+func refusedStore(tag, table string, store, stores int, reason, fix string) error {
+	return &storesError{RowError{tag, fmt.Sprintf("%s of store %d of %d", table, store, stores), reason, fix}}
 }
 
-func (e *StoresError) Error() string {
-	return fmt.Sprintf("leafsql: tag %q in %s of store %d of %d: %s; %s", e.Tag, table(e.Table), e.Store, e.Stores, e.Reason, e.Fix)
+func (e *storesError) Unwrap() error { return &e.RowError }
+
+func isStores(err error) bool {
+	var stores *storesError
+	return errors.As(err, &stores)
 }
 
 // UnavailableError means that there was no id in memory and the store failed to give

@@ -127,7 +127,7 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 	var wanted, key int64
 	for _, w := range g.waiters {
 		if !w.gone {
-			wanted, key = min(wanted+w.n, MaxRowStep), max(key, w.key)
+			wanted, key = min(wanted+w.n, maxRowStep), max(key, w.key)
 		}
 	}
 	if key > 0 {
@@ -160,7 +160,7 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 		return r, err
 	case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:
 		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
-	case r.Step < 1 || r.Step > MaxRowStep:
+	case r.Step < 1 || r.Step > maxRowStep:
 	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor):
 		return r, nil
 	case q.N > 0 && r.Start >= q.Floor && r.Start <= r.End-q.N:
@@ -284,8 +284,7 @@ func isAnswer(err error) bool {
 		unknown *UnknownTagError
 		row     *RowError
 		back    *RolledBackError
-		stores  *StoresError
 		count   *idgen.CountError
 	)
-	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &stores) || errors.As(err, &count)
+	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &count)
 }

@@ -77,7 +77,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 	return g
 }
 
-// Next implements idgen.Generator; n is at most MaxRowStep. A block is taken from one
+// Next implements idgen.Generator; n is at most 2^31-1. A block is taken from one
 // range or from two that adjoin. Next fails with *idgen.CountError, idgen.ErrClosed,
 // the context's error, *UnavailableError, or what Store.Fetch names.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
@@ -98,8 +98,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 func (g *Generator) next(ctx context.Context, s *segment, n int, used int64) (int64, error) {
 	first := s.base + used
 	switch {
-	case n < 1 || n > MaxRowStep:
-		return 0, &idgen.CountError{N: n, Max: MaxRowStep}
+	case n < 1 || n > maxRowStep:
+		return 0, &idgen.CountError{N: n, Max: maxRowStep}
 	case n == 1:
 		if used > s.size {
 			return g.wait(ctx, 1)

@@ -84,14 +84,14 @@ func TestZeroIsNeverIssued(t *testing.T) {
 func TestCount(t *testing.T) {
 	m := memory(1, 10)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
-		for _, n := range []int{0, -1, math.MinInt, segment.MaxRowStep + 1, math.MaxInt} {
+		for _, n := range []int{0, -1, math.MinInt, math.MaxInt32 + 1, math.MaxInt} {
 			if id, err := g.Next(t.Context(), n); !is[*idgen.CountError](err) {
 				t.Fatal(n, id, err)
 			}
 		}
 		asked(t, m)
-		next(t, g, segment.MaxRowStep, 1)
-		next(t, g, 1, segment.MaxRowStep+1)
+		next(t, g, math.MaxInt32, 1)
+		next(t, g, 1, math.MaxInt32+1)
 	})
 }
 

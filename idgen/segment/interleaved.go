@@ -31,10 +31,10 @@ const (
 //
 // All processes name the same stores in the same order, from the first one to the last:
 // each row says which store of how many it is, and stores that do not fit are refused
-// with *StoresError. Neither Java Leaf nor an AllocStore can draw from such rows; the rows
+// with *RowError. Neither Java Leaf nor an AllocStore can draw from such rows; the rows
 // of theirs are refused here.
 //
-// A store that has lost its rows gets new ones, if Options.Restore says so and all
+// A store that has lost its rows gets new ones, if NewInterleaved is told so and all
 // others answer, within half a minute: they tell up to where its ids can have been given out. What the others
 // cannot tell is that a store stands at an older copy of its own rows. Who fetched from
 // beyond refuses it, but a process that starts afterwards may not notice: delete the
@@ -56,19 +56,11 @@ type Interleaved struct {
 	tending bool
 }
 
-// InterleavedOptions are options of an Interleaved.
-type InterleavedOptions struct {
-	Restore bool         // create again what a store has lost
-	Logger  *slog.Logger // told of stores that fail and come back; slog.Default()
-}
-
 // NewInterleaved returns the store that stores, two or more, are together. Each of them is
-// a leaf_alloc on another server.
-func NewInterleaved(stores []*AllocStore, opts *InterleavedOptions) *Interleaved {
-	s := &Interleaved{log: slog.Default(), tags: make(map[string]*standing)}
-	if opts != nil {
-		s.restore, s.log = opts.Restore, cmp.Or(opts.Logger, s.log)
-	}
+// a leaf_alloc on another server. restore has it create again what a store has lost. The
+// logger is told of stores that fail and come back; nil means slog.Default().
+func NewInterleaved(stores []*AllocStore, restore bool, logger *slog.Logger) *Interleaved {
+	s := &Interleaved{restore: restore, log: cmp.Or(logger, slog.Default()), tags: make(map[string]*standing)}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for k, a := range stores {
 		s.shares = append(s.shares, &share{
@@ -120,7 +112,7 @@ func (s *Interleaved) RowAt(ctx context.Context, tag string, key int64) (Row, er
 	return row, s.noStore(tag, errs)
 }
 
-// Fits is a *StoresError where a store that answers has a row of the tag that belongs to
+// Fits is a *RowError where a store that answers has a row of the tag that belongs to
 // other stores, or to another order of them. It changes nothing.
 func (s *Interleaved) Fits(ctx context.Context, tag string) error {
 	for _, l := range s.look(ctx, tag, -1, quickly) {
@@ -248,11 +240,6 @@ func (s *Interleaved) noStore(tag string, errs []error) error {
 		text += fmt.Sprintf("; store %d: %v", k+1, part.Of(err))
 	}
 	return errs[0]
-}
-
-func isStores(err error) bool {
-	var stores *StoresError
-	return errors.As(err, &stores)
 }
 
 // gone reports whether a store has no row for the tag, though it answers.

@@ -42,7 +42,7 @@ func interleaved(t *testing.T, size int64, restore bool, dsns ...string) *segmen
 	for _, dsn := range dsns {
 		stores = append(stores, segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc"))
 	}
-	s := segment.NewInterleaved(stores, &segment.InterleavedOptions{Restore: restore})
+	s := segment.NewInterleaved(stores, restore, nil)
 	if size > 0 {
 		s.SetBlockSize(size)
 	}
@@ -124,7 +124,7 @@ func TestInterleavedRows(t *testing.T) {
 			}
 		}
 		set(query)
-		if r, err := interleave(t, 1000, dsns...).Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.StoresError](err) {
+		if r, err := interleave(t, 1000, dsns...).Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.RowError](err) {
 			t.Errorf("%s: %v, %v", query, r, err)
 		}
 		for k, db := range dbs {
@@ -202,7 +202,7 @@ func TestInterleavedOthers(t *testing.T) {
 				"Fits":   s.Fits(t.Context(), "a"),
 				"Fetch":  func() error { _, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10}); return err }(),
 			} {
-				if !is[*segment.StoresError](err) {
+				if !is[*segment.RowError](err) {
 					t.Errorf("%s: %s: %v", name, what, err)
 				}
 			}
@@ -213,10 +213,10 @@ func TestInterleavedOthers(t *testing.T) {
 	}
 	dbs[0].MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('b', 500, 10)") // Leaf's
 	s := interleave(t, 0, dsns...)
-	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "b", N: 10}); !is[*segment.StoresError](err) {
+	if r, err := s.Fetch(t.Context(), segment.Request{Tag: "b", N: 10}); !is[*segment.RowError](err) {
 		t.Error("a row of Leaf's: ", r, err)
 	}
-	if err := s.Ensure(t.Context(), "b", 1, 10); !is[*segment.StoresError](err) {
+	if err := s.Ensure(t.Context(), "b", 1, 10); !is[*segment.RowError](err) {
 		t.Error("beside a row of Leaf's: ", err)
 	}
 	if _, err := s.Fetch(t.Context(), segment.Request{Tag: "c", N: 10}); !is[*segment.UnknownTagError](err) || strings.Contains(err.Error(), "INSERT") {

@@ -24,7 +24,7 @@ func TestPaceStep(t *testing.T) {
 		{"no higher", 1_000_000, 1000, time.Second, 1_000_000},
 		{"a larger row is its own cap", 3_000_000, 3_000_000, time.Second, 3_000_000},
 		{"a row that was larger", 3_000_000, 1000, time.Second, 1_000_000},
-		{"the largest step", MaxRowStep, MaxRowStep, time.Second, MaxRowStep},
+		{"the largest step", maxRowStep, maxRowStep, time.Second, maxRowStep},
 		{"the second range", 0, 10, time.Second, 10},
 		{"the second range, late", 0, 10, time.Hour, 10},
 	} {

@@ -284,5 +284,5 @@ func (s *Interleaved) lookAll(ctx context.Context, tag string) ([]looked, error)
 }
 
 func (s *Interleaved) refused(tag string, k int, reason, fix string) error {
-	return &StoresError{tag, s.shares[k].table, k + 1, len(s.shares), reason, fix}
+	return refusedStore(tag, s.shares[k].table, k+1, len(s.shares), reason, fix)
 }

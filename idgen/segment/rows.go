@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // Row is a tag's row.
@@ -15,39 +17,20 @@ type Row struct {
 	Cycle bool   `db:"-"`      // of a sequence: it begins again at its end
 }
 
-// CreateTable is the SQL that creates the table, [db.]table, where it does not exist, as
-// Leaf defines it.
-//
-// The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
-// servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
-// that it takes for one share a row, which is safe; one tag with two rows would not be.
-func CreateTable(table string) string { return createTable(quoteTable(table), allocColumns) }
-
-const allocColumns = `
-  biz_tag varchar(128) NOT NULL DEFAULT '',
-  max_id bigint NOT NULL DEFAULT 1,
-  step int NOT NULL,
-  description varchar(256) DEFAULT NULL,
-  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  PRIMARY KEY (biz_tag)
-`
-
-func createTable(quoted, columns string) string {
-	return "CREATE TABLE IF NOT EXISTS " + quoted + " (" + columns + ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
-}
-
 // Create creates the table where it does not exist. It looks first: the right to create
 // is needed once, and on a cluster every CREATE, even of a table that is there, aborts
 // what runs on all nodes.
-func (s *AllocStore) Create(ctx context.Context) error { return s.create(ctx, allocColumns) }
+func (s *AllocStore) Create(ctx context.Context) error {
+	return s.create(ctx, schema.LeafAlloc(s.table))
+}
 
-func (t *counter) create(ctx context.Context, columns string) error {
+func (t *counter) create(ctx context.Context, text string) error {
 	err := t.retry(ctx, func(c *sql.Conn) error {
 		_, err := c.ExecContext(ctx, "SELECT 1 FROM "+t.table+" LIMIT 0")
 		if n, _ := serverError(err); n != errNoTable {
 			return err
 		}
-		_, err = c.ExecContext(ctx, createTable(t.table, columns))
+		_, err = c.ExecContext(ctx, text)
 		return err
 	})
 	return t.failed("create", err)
@@ -62,8 +45,8 @@ func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) 
 }
 
 func (t *counter) ensure(ctx context.Context, tag string, next, step int64) error {
-	if step < 1 || step > MaxRowStep {
-		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(MaxRowStep))}
+	if step < 1 || step > maxRowStep {
+		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
 	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
 	return t.failed("add a row to", t.insert(ctx, text))

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/leafsql/leafsql/internal/schema"
+
 	"github.com/jmoiron/sqlx"
 )
 
@@ -30,7 +32,7 @@ type SequenceStore struct{ counter }
 // NewSequenceStore returns the store on table, which is t_sequence's name or db.name,
 // unquoted. The pool is as for [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
-	s := &SequenceStore{counter{db: db, table: quoteTable(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
+	s := &SequenceStore{counter{db: db, table: schema.Quote(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
 	s.read = func(ctx context.Context, c *sql.Conn, name string) (row, bool, error) {
 		r, cycle, autocommit, err := s.readSequence(ctx, c, name)
 		if err == nil && cycle {
@@ -89,15 +91,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 // Create creates the table where it does not exist, looking first as
 // [AllocStore.Create] does.
 func (s *SequenceStore) Create(ctx context.Context) error {
-	return s.create(ctx, `
-  name varchar(128) NOT NULL,
-  current_value bigint NOT NULL DEFAULT 0,
-  increment int NOT NULL DEFAULT 1000,
-  min_value bigint NOT NULL DEFAULT 1,
-  max_value bigint NOT NULL DEFAULT 9223372036854775806,
-  cycle tinyint NOT NULL DEFAULT 0,
-  PRIMARY KEY (name)
-`)
+	return s.create(ctx, schema.Sequences(s.table))
 }
 
 // Ensure adds a row for the sequence where it has none; a row that is there stays as it

@@ -5,14 +5,14 @@ import (
 	"math"
 )
 
-// MaxRowStep is the largest step a row may have: what Leaf's int column holds.
-const MaxRowStep = math.MaxInt32
+// maxRowStep is the largest step a row may have: what Leaf's int column holds.
+const maxRowStep = math.MaxInt32
 
 // A Request asks a Store for ids of one tag.
 type Request struct {
 	Tag string
 
-	// N is how many ids are wanted, up to MaxRowStep. 0 takes none: the Range tells how
+	// N is how many ids are wanted, up to 2^31-1. 0 takes none: the Range tells how
 	// the row stands.
 	N int64
 
@@ -54,7 +54,7 @@ type Store interface {
 	// A row that stands below Seen is refused with *RolledBackError and not moved: it
 	// may be a restored backup, and creeping past Seen would pass ids that others hold.
 	// An unknown tag is *UnknownTagError, a row that cannot be used as it stands (a
-	// step that is not in 1 … MaxRowStep, a negative next id) *RowError, and one that
+	// step that is not in 1 … 2^31-1, a negative next id) *RowError, and one that
 	// cannot move as far up to 2^63-1 wraps idgen.ErrExhausted.
 	//
 	// A store may try again what can pass by itself, within ctx. A request that may

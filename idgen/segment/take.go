@@ -125,7 +125,7 @@ func (t *counter) updateText(q Request, row row, floor int64) string {
 	if t.step != "" {
 		step := q.Step
 		if step == 0 {
-			step = MaxRowStep
+			step = maxRowStep
 		}
 		where = " AND " + t.step + " BETWEEN 1 AND " + decimal(step)
 	}
@@ -256,15 +256,6 @@ func (t *counter) name() string { return strings.Trim(t.next, "`") }
 // literal writes a tag so that it means the same under every sql_mode and
 // character_set_client.
 func literal(tag string) string { return fmt.Sprintf("_utf8mb4 X'%X'", tag) }
-
-// quoteTable quotes [db.]table.
-func quoteTable(name string) string {
-	parts := strings.SplitN(name, ".", 2)
-	for i, p := range parts {
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	return strings.Join(parts, ".")
-}
 
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64

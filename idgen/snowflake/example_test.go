@@ -31,7 +31,11 @@ func ExampleGenerator() {
 }
 
 func ExampleLayout_Decompose() {
-	parts, err := snowflake.Twitter.Decompose(1541815603606036480)
+	twitter, err := snowflake.ParseLayout("41-5+5-12")
+	if err != nil {
+		panic(err)
+	}
+	parts, err := twitter.Decompose(1541815603606036480)
 	if err != nil {
 		panic(err)
 	}

@@ -21,12 +21,11 @@ type Layout struct {
 	Datacenter int
 }
 
-// Layouts of the field. Sonyflake's (units of 10 ms), that of Baidu's
-// uid-generator (of a second) and Instagram's (64 bits) can't be said as a Layout.
-var (
-	Leaf    = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}                // Meituan's, until 2080
-	Twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657, Datacenter: 5} // the same bits
-)
+// Leaf is Meituan's layout, with ids until 2080. Twitter's has the same bits, of
+// which 5 name a data centre: "41-5+5-12". Sonyflake's (units of 10 ms), that of
+// Baidu's uid-generator (of a second) and Instagram's (64 bits) can't be said as
+// a Layout.
+var Leaf = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
 
 // Parts is what an id says.
 type Parts struct {

@@ -7,6 +7,9 @@ import (
 )
 
 var (
+	// twitter is Leaf's, with data centres.
+	twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657, Datacenter: 5}
+
 	discord = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1420070400000, Datacenter: 5}
 
 	// javaScript keeps ids below 2^53, exact as a Number.
@@ -17,7 +20,7 @@ func TestParseLayout(t *testing.T) {
 	for text, want := range map[string]Layout{
 		"41-10-12":                     Leaf,
 		"41-10-12@1288834974657":       Leaf,
-		"41-5+5-12":                    Twitter,
+		"41-5+5-12":                    twitter,
 		"41-10-12@2024-01-01":          {Time: 41, Worker: 10, Sequence: 12, Epoch: 1704067200000},
 		"41-5-7@2024-01-01T00:00:00Z":  javaScript,
 		"39-8-16@2024-01-01T01:00:00Z": {Time: 39, Worker: 8, Sequence: 16, Epoch: 1704070800000},
@@ -43,7 +46,7 @@ func TestParseLayout(t *testing.T) {
 }
 
 func TestComposeDecompose(t *testing.T) {
-	for _, l := range []Layout{Leaf, Twitter, discord, javaScript, {Time: 62, Worker: 0, Sequence: 1}} {
+	for _, l := range []Layout{Leaf, twitter, discord, javaScript, {Time: 62, Worker: 0, Sequence: 1}} {
 		if err := l.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -75,7 +78,7 @@ func TestComposeDecompose(t *testing.T) {
 		t.Errorf("JavaScript reaches %d", id)
 	}
 	// A tweet's id, of worker 26 in data centre 11.
-	p, err := Twitter.Decompose(1541815603606036480)
+	p, err := twitter.Decompose(1541815603606036480)
 	if want := (Parts{time.UnixMilli(1656432460105), 11, 26, 0}); err != nil || p != want {
 		t.Errorf("%+v, %v", p, err)
 	}

@@ -122,7 +122,7 @@ func TestAnotherWorkerID(t *testing.T) {
 			}
 			seen[was.Worker] = true
 			r.rob(was.Worker)
-			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == worker.Holding; s = g.keeper.Status() {
+			for s := g.keeper.Status(); s.Since.Equal(was.Since) && s.Phase == "holding"; s = g.keeper.Status() {
 				<-s.Changed()
 			}
 		}
@@ -132,8 +132,8 @@ func TestAnotherWorkerID(t *testing.T) {
 		began := time.Now()
 		_, err := g.Next(t.Context(), 1)
 		e, ok := errors.AsType[*LeaseError](err)
-		_, taken := errors.AsType[*worker.TakenError](err)
-		if !ok || !taken || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
+		none, taken := errors.AsType[*worker.UnavailableError](err)
+		if !ok || !taken || none.Reason != "taken" || time.Since(began) > 0 || e.Next.Before(began) || !seen[e.Worker] {
 			t.Errorf("with every worker id lost: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(10 * time.Minute) // until the thief's bounds have ended
@@ -160,7 +160,7 @@ func TestLostUnderLoad(t *testing.T) {
 		terms := 1
 		robber.Go(func() {
 			for {
-				s := g.until(worker.Holding)
+				s := g.until("holding")
 				r.rob(s.Worker)
 				for now := s; now.Since.Equal(s.Since); now = g.keeper.Status() {
 					select {

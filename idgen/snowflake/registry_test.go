@@ -159,10 +159,10 @@ func static(t testing.TB, layout Layout, state string) (*Generator, error) {
 }
 
 // until waits for a phase.
-func (g *Generator) until(p worker.Phase) *worker.Status {
+func (g *Generator) until(phase string) *worker.Status {
 	for {
 		s := g.keeper.Status()
-		if s.Phase == p {
+		if s.Phase == phase {
 			return s
 		}
 		<-s.Changed()

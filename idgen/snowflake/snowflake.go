@@ -16,7 +16,7 @@
 // worker.Status.Ahead, for calls that had to wait by that wait more, and never
 // beyond the lease's limit. A clock set back while the process runs is not
 // followed. One set back between two runs is waited out, or refused with a
-// worker.ClockError that says by how much.
+// worker.UnavailableError that says until when.
 //
 // The package does not choose worker ids and does not know whether one is
 // unique: that is what the lease is for. Ids of different workers are ordered
@@ -26,7 +26,6 @@ package snowflake
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -142,7 +141,7 @@ func (g *Generator) now() *view {
 		return was
 	}
 	v := &view{status: s, worker: int64(s.Worker) << g.layout.Sequence, start: was.start, limit: -1, ahead: s.Ahead.Milliseconds()}
-	if s.Phase == worker.Holding {
+	if s.Phase == "holding" {
 		v.limit = s.Limit.UnixMilli() - g.layout.Epoch
 		if !s.Since.Equal(was.since) { // ids rise, though this worker id may be lower
 			v.start = max(s.Start.UnixMilli()-g.layout.Epoch, g.last.Load()>>g.layout.Sequence+1)
@@ -252,10 +251,10 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 // context ended.
 func refusal(s *worker.Status, err error) error {
 	switch {
-	case errors.Is(err, worker.ErrClosed):
-		return idgen.ErrClosed
 	case s == nil:
 		return err
+	case s.Phase == "closed":
+		return idgen.ErrClosed
 	}
 	return leaseError(s, err)
 }

@@ -79,7 +79,7 @@ func TestNext(t *testing.T) {
 // rounding of two clocks.
 func TestTime(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
-		for _, l := range []Layout{Leaf, Twitter, discord, javaScript} {
+		for _, l := range []Layout{Leaf, twitter, discord, javaScript} {
 			g := new(registry).generator(t, l, 1, 0)
 			for range 100 {
 				time.Sleep(1234567 * time.Microsecond)
@@ -206,8 +206,8 @@ func TestClockSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = g.Next(t.Context(), 1)
-		e, ok := errors.AsType[*worker.ClockError](err)
-		if !ok || e.Worker != 7 || e.Behind < time.Hour-2*time.Second || e.Behind > time.Hour+time.Second {
+		e, ok := errors.AsType[*worker.UnavailableError](err)
+		if !ok || e.Reason != "ahead" || e.Worker != 7 || time.Until(e.Until) < time.Hour-2*time.Second || time.Until(e.Until) > time.Hour+time.Second {
 			t.Errorf("an hour back: %v", err)
 		}
 	})

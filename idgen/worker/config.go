@@ -90,20 +90,14 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Phase is what a Keeper does.
-type Phase int
-
+// The phases of a Keeper, as Status.Phase says them.
 const (
-	Idle      Phase = iota // nobody has wanted an id yet
-	Searching              // no worker id is held
-	Waiting                // one is held, but its ids are not safe yet
-	Holding                // ids may be issued from Start to Limit
-	Closed                 // the worker id was given back
+	phaseIdle      = "idle"
+	phaseSearching = "searching"
+	phaseWaiting   = "waiting"
+	phaseHolding   = "holding"
+	phaseClosed    = "closed"
 )
-
-func (p Phase) String() string {
-	return [...]string{"idle", "searching", "waiting", "holding", "closed"}[p]
-}
 
 // Status is what a Keeper knows at one moment. It never changes; the Keeper
 // publishes another one.
@@ -112,7 +106,12 @@ func (p Phase) String() string {
 // Config.Issued finds it, and asks for the status again: the id is good only if
 // the status that is there by then allows it.
 type Status struct {
-	Phase    Phase
+	// Phase is what the Keeper does: "idle" (nobody has wanted an id yet),
+	// "searching" (no worker id is held), "waiting" (one is held, but its ids are
+	// not safe yet), "holding" (ids may be issued from Start to Limit) or
+	// "closed" (the worker id was given back).
+	Phase string
+
 	Worker   int       // the worker id held, or held last; -1: none yet
 	Owner    string    // as it is written into the slot
 	Registry string    // where worker ids come from, for people; "" until that was opened
@@ -133,8 +132,8 @@ type Status struct {
 	// of the last look; 0 where the registry shows none.
 	ClockOffset time.Duration
 
-	quarantine *QuarantineError // why Phase is Waiting
-	changed    chan struct{}    // closed when another status is there
+	quarantine error         // why Phase is Waiting
+	changed    chan struct{} // closed when another status is there
 }
 
 // Changed is closed when the Keeper has published another status.
@@ -143,11 +142,11 @@ func (s *Status) Changed() <-chan struct{} { return s.changed }
 // Reason says why no id may be issued.
 func (s *Status) Reason() string {
 	switch {
-	case s.Err != nil && s.Phase == Searching:
+	case s.Err != nil && s.Phase == phaseSearching:
 		return fmt.Sprintf("%s (the next search is at %s)", part.Text(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
 		return part.Text(s.Err)
-	case s.Phase == Waiting:
+	case s.Phase == phaseWaiting:
 		return part.Text(s.quarantine)
 	}
 	return "the search for a worker id goes on"

@@ -61,10 +61,10 @@ func TestReason(t *testing.T) {
 		s    Status
 		want string
 	}{
-		{Status{Phase: Searching}, "the search for a worker id goes on"},
-		{Status{Phase: Searching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
-		{Status{Phase: Waiting, quarantine: &QuarantineError{Worker: 3, Until: next}}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
-		{Status{Phase: Closed, Err: ErrClosed}, part.Text(ErrClosed)},
+		{Status{Phase: phaseSearching}, "the search for a worker id goes on"},
+		{Status{Phase: phaseSearching, Err: errAway, Next: next}, "the registry is away (the next search is at 12:00:05)"},
+		{Status{Phase: phaseWaiting, quarantine: quarantineError(3, next, false)}, "worker id 3 is held, its ids are safe from 2026-03-01T12:00:05Z on: it was used up to then; wait until then"},
+		{Status{Phase: phaseClosed, Err: errClosed}, part.Text(errClosed)},
 	} {
 		if got := tt.s.Reason(); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.s.Phase, got, tt.want)

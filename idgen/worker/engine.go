@@ -169,7 +169,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	}
 	terms, made, _ := strings.Cut(r.doc.Owner, madeMark)
 	if terms != e.terms { // mutation: terms
-		return registry{}, &TermsError{Registry: e.source.Name, Theirs: terms, Ours: e.terms}
+		return registry{}, termsError(e.source.Name, terms, e.terms)
 	}
 	if r.doc.Registry == reg.id {
 		reg.made, _ = strconv.Atoi(made) // one that can't be read: 0
@@ -291,7 +291,7 @@ func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) er
 // create writes the document of unknown history into a missing slot. Whether
 // it was this call that wrote it does not matter, nor if several did.
 func (e *engine) create(ctx context.Context, slot int) reading {
-	_, _, err := e.put(ctx, slot, Initial(), "")
+	_, _, err := e.put(ctx, slot, initial(), "")
 	r := e.get(ctx, slot)
 	if r.err == nil && r.ver == "" {
 		r.err = fmt.Errorf("still missing after it was created: %w", cmp.Or(err, errContended))

@@ -42,8 +42,8 @@ func TestTerms(t *testing.T) {
 				cfg.Owner = "another"
 				k := keep(t, f.source(), cfg)
 				_, err := k.Wait(t.Context())
-				e, ok := errors.AsType[*TermsError](err)
-				if !ok || e.Theirs != "lease 1m0s, layout l" || e.Registry != "fake" || !houseForm.MatchString(err.Error()) {
+				_, ok := errors.AsType[*UnusableError](err)
+				if !ok || !strings.Contains(err.Error(), `(fake) is used with "lease 1m0s, layout l"`) || !houseForm.MatchString(err.Error()) {
 					t.Errorf("%v", err)
 				}
 				puts := len(f.since(time.Now(), func(slot int) bool { return f.doc(slot).Owner == "another" }))
@@ -137,7 +137,7 @@ func TestMakingSlotsFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		k := keep(t, f.source(), Config{Workers: 64, NewRegistry: true})
-		k.until(Holding)
+		k.until(phaseHolding)
 		f.set(fakeFaults{away: true, garbage: true})
 		time.Sleep(30 * time.Second)
 		f.set(fakeFaults{garbage: true})
@@ -184,7 +184,7 @@ func TestIdentityChanges(t *testing.T) {
 		if d := f.doc(slot); d.HighWater.Before(ahead.HighWater) {
 			t.Errorf("what was known is lost: %+v", d)
 		}
-		if s := live.Status(); s.Phase != Holding || s.Worker == first.Status().Worker {
+		if s := live.Status(); s.Phase != phaseHolding || s.Worker == first.Status().Worker {
 			t.Errorf("who held one before: %+v", s)
 		}
 	})
@@ -248,7 +248,7 @@ func TestPrepare(t *testing.T) {
 			t.Errorf("%+v", k.Status())
 		}
 		cfg.Layout = "other"
-		if _, ok := errors.AsType[*TermsError](Prepare(t.Context(), open, cfg)); !ok {
+		if _, ok := errors.AsType[*UnusableError](Prepare(t.Context(), open, cfg)); !ok {
 			t.Error("prepared under other terms")
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -8,14 +8,9 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// ErrClosed is the error of a Keeper that was closed.
-var ErrClosed = errors.New("leafsql: the worker id was given back; open the pool or the generator again")
-
-// ErrInUse says that another process, or another pool of this one, uses the
-// same fixed worker id or local state.
-var ErrInUse = errors.New("in use already")
-
 var (
+	errClosed      = errors.New("leafsql: the worker id was given back; open the pool or the generator again")
+	errInUse       = errors.New("in use already") // a fixed worker id, or its local state, by another process or pool
 	errContended   = errors.New("another process was there at the same time")
 	errUnconfirmed = errors.New("the take is not confirmed yet")
 	errVoid        = errors.New("the registry may not be the one that was read")
@@ -27,97 +22,94 @@ type awayError struct{ error }
 
 func (e *awayError) Unwrap() error { return e.error }
 
-// permanent errors of a source are those that trying again soon would not
-// change: a wrong password, a server that can't be a registry. A Keeper tries
-// again once a minute then.
-type permanent interface {
-	error
-	Permanent() bool
+// UnusableError marks the error of a source that can't be a registry for this
+// process, however often it is asked: a wrong password, a server that does not
+// compare, a registry used with another lease or layout. Somebody has to mend
+// it, and a Keeper tries again once a minute. Sources give it from their opening
+// and from Get and Put.
+type UnusableError struct {
+	Err error // what is wrong, and the way out; the text is its alone
 }
 
-// TermsError says that the registry is used with another lease or layout than
+func (e *UnusableError) Error() string { return e.Err.Error() }
+
+func (e *UnusableError) Unwrap() error { return e.Err }
+
+// termsError says that the registry is used with another lease or layout than
 // this process's. With two of them worker ids would not be safe.
-type TermsError struct {
-	Registry     string // its name
-	Theirs, Ours string
+func termsError(registry, theirs, ours string) error {
+	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes the same leafLease and leafSnowflake, or this one a registry of its own",
+		inParentheses(registry), theirs, ours)}
 }
 
-func (e *TermsError) Error() string {
-	return fmt.Sprintf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes the same leafLease and leafSnowflake, or this one a registry of its own",
-		inParentheses(e.Registry), e.Theirs, e.Ours)
+// UnavailableError says why no id may be issued under a worker id now. The
+// Keeper goes on by itself.
+type UnavailableError struct {
+	// Reason is "taken" where every worker id is held by somebody, "ahead" where
+	// the worker id was used with a clock far ahead of this machine's,
+	// "quarantine" where it is held, but somebody may still issue ids under it,
+	// and "lost" where its lease could not be kept and another one is searched.
+	Reason string
+
+	Worker int       // 0 … Config.Workers-1; of several the one that is free first
+	Owner  string    // who holds it, or used it, as its document says; "" if nobody is known
+	Until  time.Time // when it may be had, or its ids are safe, by this machine's clock; zero for "lost"
+	Cause  error     // for "lost", why the lease could not be renewed; may be nil
+
+	text string
 }
 
-// Permanent says that trying again soon does not help.
-func (e *TermsError) Permanent() bool { return true }
+func (e *UnavailableError) Error() string { return e.text }
 
-// TakenError says that every worker id is held by somebody.
-type TakenError struct {
-	Of     int       // how many there are
-	Worker int       // the one whose bound ends first
-	Owner  string    // who holds that one, as its document says
-	Until  time.Time // when that one may be taken over, unless it is renewed
-}
+func (e *UnavailableError) Unwrap() error { return e.Cause }
 
-func (e *TakenError) Error() string {
-	if e.Of == 1 {
-		return fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it is gone",
-			e.Worker, owner(e.Owner), e.Until.Format(time.RFC3339))
+// takenError says that all of so many worker ids are held: d, of one of them, is
+// the document whose owner's time ends first. It may be taken over at until,
+// unless it is renewed.
+func takenError(of, worker int, d Doc, until time.Time) error {
+	e := &UnavailableError{Reason: "taken", Worker: worker, Owner: d.Owner, Until: until}
+	if of == 1 {
+		e.text = fmt.Sprintf("leafsql: worker id %d is held by %s; stop that process, or wait until %s if it is gone",
+			worker, owner(d.Owner), until.Format(time.RFC3339))
+	} else {
+		e.text = fmt.Sprintf("leafsql: all %d worker ids are held: the oldest, %d of %s, is free at %s unless renewed; stop processes that need none, or use a layout with more worker bits",
+			of, worker, owner(d.Owner), until.Format(time.RFC3339))
 	}
-	return fmt.Sprintf("leafsql: all %d worker ids are held: the oldest, %d of %s, is free at %s unless renewed; stop processes that need none, or use a layout with more worker bits",
-		e.Of, e.Worker, owner(e.Owner), e.Until.Format(time.RFC3339))
+	return e
 }
 
-// ClockError says that the worker id was used with a clock far ahead of this
-// machine's.
-type ClockError struct {
-	Worker int
-	Owner  string        // who used it, as its document says
-	Behind time.Duration // how far this machine's clock is behind what was used
+// aheadError says that a worker id was used, as d says, with a clock far ahead of
+// this machine's, which shows now.
+func aheadError(worker int, d Doc, now time.Time) error {
+	return &UnavailableError{Reason: "ahead", Worker: worker, Owner: d.Owner, Until: d.HighWater,
+		text: fmt.Sprintf("leafsql: worker id %d was used by %s up to %v ahead of this machine's clock; set the clock right, or wait that long",
+			worker, owner(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
 }
 
-func (e *ClockError) Error() string {
-	return fmt.Sprintf("leafsql: worker id %d was used by %s up to %v ahead of this machine's clock; set the clock right, or wait that long",
-		e.Worker, owner(e.Owner), e.Behind.Round(time.Millisecond))
-}
-
-// LostError is the end of a lease that could not be kept. Another worker id is
-// searched then.
-type LostError struct {
-	Worker int
-	Owner  string // who holds the worker id now; "" if the bound simply ended
-	Cause  error  // why it could not be renewed; may be nil
-}
-
-func (e *LostError) Error() string {
+// lostError is the end of a lease that could not be kept: by is who holds the
+// worker id now, "" if the bound simply ended.
+func lostError(worker int, by string, cause error) *UnavailableError {
 	why := "its bound ended before a renewal was confirmed"
-	if e.Owner != "" {
-		why = fmt.Sprintf("it is held by %s now", e.Owner)
+	if by != "" {
+		why = fmt.Sprintf("it is held by %s now", by)
 	}
-	if e.Cause != nil {
-		why += ": " + part.Text(e.Cause)
+	if cause != nil {
+		why += ": " + part.Text(cause)
 	}
-	return fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", e.Worker, why)
+	return &UnavailableError{Reason: "lost", Worker: worker, Owner: by, Cause: cause,
+		text: fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)}
 }
 
-func (e *LostError) Unwrap() error { return e.Cause }
-
-// QuarantineError says that a worker id is held and no id can be issued yet.
-type QuarantineError struct {
-	Worker int
-	Until  time.Time
-
-	// Unknown says that nothing is known of what was issued under the worker
-	// id; else it is known to have been used up to Until.
-	Unknown bool
-}
-
-func (e *QuarantineError) Error() string {
+// quarantineError says that a worker id is held and no id can be issued yet. It
+// is unknown what was issued under it, or it was used up to until.
+func quarantineError(worker int, until time.Time, unknown bool) error {
 	why := "it was used up to then"
-	if e.Unknown {
+	if unknown {
 		why = "nothing is known of its past, and an owner of before may use it up to then"
 	}
-	return fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: %s; wait until then",
-		e.Worker, e.Until.Format(time.RFC3339), why)
+	return &UnavailableError{Reason: "quarantine", Worker: worker, Until: until,
+		text: fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: %s; wait until then",
+			worker, until.Format(time.RFC3339), why)}
 }
 
 func owner(s string) string {

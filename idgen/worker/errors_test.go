@@ -18,36 +18,37 @@ var houseForm = regexp.MustCompile(`^leafsql: .+; .+$`)
 func TestErrorTexts(t *testing.T) {
 	until := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	cause := errors.New("leafsql: no answer")
+	used := Doc{Owner: "shop-1:42", HighWater: until}
 	for _, tt := range []struct {
 		err  error
 		want string
 	}{
-		{ErrClosed, "leafsql: the worker id was given back; open the pool or the generator again"},
-		{&TakenError{Of: 1, Worker: 7, Owner: "shop-1:42", Until: until},
+		{errClosed, "leafsql: the worker id was given back; open the pool or the generator again"},
+		{takenError(1, 7, used, until),
 			"leafsql: worker id 7 is held by shop-1:42; stop that process, or wait until 2026-03-01T12:00:00Z if it is gone"},
-		{&TakenError{Of: 1, Worker: 0, Until: until},
+		{takenError(1, 0, Doc{}, until),
 			"leafsql: worker id 0 is held by an unnamed owner; stop that process, or wait until 2026-03-01T12:00:00Z if it is gone"},
-		{&TakenError{Of: 1024, Worker: 7, Owner: "shop-1:42", Until: until},
+		{takenError(1024, 7, used, until),
 			"leafsql: all 1024 worker ids are held: the oldest, 7 of shop-1:42, is free at 2026-03-01T12:00:00Z unless renewed; stop processes that need none, or use a layout with more worker bits"},
-		{&ClockError{Worker: 7, Owner: "shop-1:42", Behind: time.Hour + 1500*time.Microsecond},
+		{aheadError(7, used, until.Add(-time.Hour-1500*time.Microsecond)),
 			"leafsql: worker id 7 was used by shop-1:42 up to 1h0m0.002s ahead of this machine's clock; set the clock right, or wait that long"},
-		{&LostError{Worker: 7},
+		{lostError(7, "", nil),
 			"leafsql: worker id 7 was lost: its bound ended before a renewal was confirmed; another one is searched"},
-		{&LostError{Worker: 7, Cause: cause},
+		{lostError(7, "", cause),
 			"leafsql: worker id 7 was lost: its bound ended before a renewal was confirmed: no answer; another one is searched"},
-		{&LostError{Worker: 7, Owner: "shop-1:42"},
+		{lostError(7, "shop-1:42", nil),
 			"leafsql: worker id 7 was lost: it is held by shop-1:42 now; another one is searched"},
-		{&QuarantineError{Worker: 7, Until: until, Unknown: true},
+		{quarantineError(7, until, true),
 			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: nothing is known of its past, and an owner of before may use it up to then; wait until then"},
-		{&TermsError{Registry: "Nacos n1", Theirs: "lease 1m0s", Ours: "lease 10s"},
+		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
 			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", this process has "lease 10s"; give all processes the same leafLease and leafSnowflake, or this one a registry of its own`},
 	} {
 		if got := tt.err.Error(); got != tt.want || !houseForm.MatchString(got) {
 			t.Errorf("%#v:\n  %s\nwant\n  %s", tt.err, got, tt.want)
 		}
 	}
-	if !errors.Is(fmt.Errorf("x: %w", &LostError{Cause: cause}), cause) || errors.Unwrap(&LostError{}) != nil {
-		t.Error("what a LostError unwraps to")
+	if !errors.Is(fmt.Errorf("x: %w", lostError(7, "", cause)), cause) || errors.Unwrap(lostError(7, "", nil)) != nil {
+		t.Error("what the error of a lost worker id unwraps to")
 	}
 }
 

@@ -80,7 +80,7 @@ func (k *Keeper) Stop() { k.cancel() }
 // at this moment. It says up to when ids may be issued by both; there is none
 // if o holds nothing.
 func (k *Keeper) CopyOf(o *Keeper) (upTo time.Time, ok bool) {
-	if o.engine == nil || o.held == nil || o.next.Phase != Holding {
+	if o.engine == nil || o.held == nil || o.next.Phase != phaseHolding {
 		return upTo, false
 	}
 	h, issued, mine := *o.held, o.cfg.Issued(), k.cfg.Issued

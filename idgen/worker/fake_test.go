@@ -221,11 +221,11 @@ func holding(t *testing.T, src Source, cfg Config) *Keeper {
 }
 
 // until waits for a phase.
-func (k *Keeper) until(p Phase) *Status {
+func (k *Keeper) until(phase string) *Status {
 	k.Start()
 	for {
 		s := k.Status()
-		if s.Phase == p {
+		if s.Phase == phase {
 			return s
 		}
 		<-s.Changed()
@@ -236,7 +236,7 @@ func (k *Keeper) until(p Phase) *Status {
 func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	t.Helper()
 	f.set(fakeFaults{away: true})
-	k.until(Searching)
+	k.until(phaseSearching)
 	return time.Now()
 }
 

@@ -44,7 +44,7 @@ func TestFileAcrossLives(t *testing.T) {
 	if got, v, err := f.Get(t.Context(), 3); got != d || v != Version(d.Encode()) || err != nil {
 		t.Errorf("in its life: %+v, %q, %v", got, v, err)
 	}
-	if _, err := openFile(dir, 3); !errors.Is(err, ErrInUse) {
+	if _, err := openFile(dir, 3); !errors.Is(err, errInUse) {
 		t.Errorf("opened twice: %v", err)
 	}
 	if other, err := openFile(dir, 4); err != nil || other.Close() != nil {
@@ -121,7 +121,7 @@ func TestFileCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(5 * time.Second)
-		if a, b := first.Status(), second.Status(); a.Phase != Holding || b.Phase != Holding || a.Limit.Before(b.Start) || b.Limit.Before(a.Start) {
+		if a, b := first.Status(), second.Status(); a.Phase != phaseHolding || b.Phase != phaseHolding || a.Limit.Before(b.Start) || b.Limit.Before(a.Start) {
 			t.Errorf("%+v and %+v", a, b)
 		}
 	})
@@ -151,7 +151,7 @@ func TestFileInAnotherProcess(t *testing.T) {
 		if err != nil || bad != nil {
 			t.Errorf("the first process: %q, %v, %v", line, err, bad)
 		}
-		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) || !strings.Contains(err.Error(), dir) || !houseForm.MatchString(err.Error()) {
 			t.Errorf("beside the first process: %v", err)
 		}
 		if kill {
@@ -198,7 +198,7 @@ func TestFileDiskFillsUp(t *testing.T) {
 		time.Sleep(10*time.Second + 500*time.Millisecond) // between two renewals
 		fill(t, path)
 		bound := k.Status().Limit
-		for k.Status().Phase == Holding {
+		for k.Status().Phase == phaseHolding {
 			if k.Status().Limit.After(bound) {
 				t.Fatalf("the limit is %v beyond what is on the disk", k.Status().Limit.Sub(bound))
 			}
@@ -208,7 +208,7 @@ func TestFileDiskFillsUp(t *testing.T) {
 			t.Errorf("lost as %v", err)
 		}
 		empty(t, path)
-		if s := k.until(Holding); !s.Start.After(bound) {
+		if s := k.until(phaseHolding); !s.Start.After(bound) {
 			t.Errorf("with room again: %+v", s)
 		}
 	})

@@ -28,15 +28,15 @@ func register(name string, number func(address string) (int, error)) {
 		if err != nil {
 			return Source{}, fmt.Errorf("leafsql: worker source %s(%s): %w", name, address, err)
 		}
-		return Fixed(n), nil
+		return fixed(n), nil
 	})
 }
 
-// Fixed is the source of one worker id that somebody else takes care to give
+// fixed is the source of one worker id that somebody else takes care to give
 // to no other process. With Config.State its lease is kept in a file, which
 // guards against a clock set back and a second process on the host; without,
 // there is only the clock, and no id is of a time to come.
-func Fixed(worker int) Source {
+func fixed(worker int) Source {
 	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
 }
 
@@ -88,7 +88,7 @@ func (e *engine) local(worker int, cfg *Config) error {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
 	}
 	if _, taken := claimed.LoadOrStore(worker, true); taken {
-		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, ErrInUse)
+		return fmt.Errorf("leafsql: worker id %d: %w: another pool of this process leases it; give both the same source, state and layout, or another worker id", worker, errInUse)
 	}
 	unclaim := func() error { claimed.Delete(worker); return nil }
 	e.lengths, e.slots, e.source.Close = localLengths, []int{worker}, unclaim

@@ -26,12 +26,12 @@ func TestStaticWithoutState(t *testing.T) {
 		}
 		// Wherever its state is, or without any.
 		for _, dir := range []string{"", t.TempDir()} {
-			if _, err := opened(t, "static(7)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) {
+			if _, err := opened(t, "static(7)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
 				t.Errorf("the same worker id again: %v", err)
 			}
 		}
 		time.Sleep(time.Hour)
-		if s := k.Status(); s.Phase != Holding {
+		if s := k.Status(); s.Phase != phaseHolding {
 			t.Errorf("%+v", s)
 		}
 		k.Close()
@@ -54,7 +54,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 		if waited := time.Since(began); waited < 3*time.Second || waited > 4*time.Second {
 			t.Errorf("waited %v for an unknown history of 3 s", waited)
 		}
-		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, ErrInUse) {
+		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
 			t.Errorf("a second process: %v", err)
 		}
 		time.Sleep(10 * time.Second)
@@ -71,8 +71,8 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 	})
 	// The clock was set back: the bubble above began in the year 2000, as this one.
 	synctest.Test(t, func(t *testing.T) {
-		var clock *ClockError
-		if _, err := opened(t, "static(3)", Config{State: dir}, nil); !errors.As(err, &clock) || clock.Behind < 10*time.Second {
+		_, err := opened(t, "static(3)", Config{State: dir}, nil)
+		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "ahead" || time.Until(e.Until) < 10*time.Second {
 			t.Errorf("with the clock set back: %v", err)
 		}
 	})

@@ -55,7 +55,7 @@ func (h *hold) confirm(d Doc, v Version, bound time.Time) {
 }
 
 // renew tries once to raise the bound, which at now had not ended. After an
-// error it is to be tried again a while later, unless it is a LostError.
+// error it is to be tried again a while later, unless it says that the worker id is lost.
 func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
 	bound := now.Add(e.lease)
 	y := h.doc
@@ -86,9 +86,9 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
 		}
 	case r.doc.Nonce == h.doc.Nonce:
-		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner), Cause: errClone}
+		return 0, lostError(h.slot, owner(r.doc.Owner), errClone)
 	case r.doc.HighWater.After(h.doc.HighWater):
-		return 0, &LostError{Worker: h.slot, Owner: owner(r.doc.Owner)}
+		return 0, lostError(h.slot, owner(r.doc.Owner), nil)
 	}
 	return again, err
 }
@@ -117,7 +117,7 @@ func (k *Keeper) hold() {
 	e, h := k.engine, k.held
 	ctx, cancel := context.WithCancel(k.ctx)
 	defer cancel()
-	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc, Held: true})
+	k.tell(ctx, true)
 	lost := k.keep(ctx)
 	cancel()
 	e.claim = h
@@ -131,13 +131,13 @@ func (k *Keeper) hold() {
 	} else {
 		k.lost(lost)
 	}
-	k.tell(ctx, SlotEvent{Worker: h.slot, Doc: h.doc})
+	k.tell(ctx, false)
 }
 
 // lost publishes the end of a lease that could not be kept.
-func (k *Keeper) lost(lost *LostError) {
+func (k *Keeper) lost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
-	k.next.Phase, k.next.Limit, k.next.Err = Searching, time.Time{}, nil
+	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
@@ -157,7 +157,7 @@ func (k *Keeper) issued() time.Time {
 }
 
 // keep renews a slot until ctx ends, which gives nil, or it is lost.
-func (k *Keeper) keep(ctx context.Context) *LostError {
+func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
 		taken   = e.now()
@@ -170,12 +170,12 @@ func (k *Keeper) keep(ctx context.Context) *LostError {
 	}
 	// Who held a worker id before knows that somebody was running.
 	h.alone = h.alone && k.next.Since.IsZero()
-	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = Waiting, h.slot, taken, h.start, renewal
+	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = phaseWaiting, h.slot, taken, h.start, renewal
 	k.quarantine(h.start.Sub(taken))
 	for ctx.Err() == nil {
 		if !e.now().Before(h.start) && !h.used {
 			h.used, k.class = true, ""
-			k.next.Phase, k.next.Err = Holding, failed
+			k.next.Phase, k.next.Err = phaseHolding, failed
 			e.log.Info("leafsql: worker id taken", "worker", h.slot, "until", h.bound, "registry", e.source.Name)
 		}
 		if h.used {
@@ -193,10 +193,10 @@ func (k *Keeper) keep(ctx context.Context) *LostError {
 		now := e.now()
 		switch {
 		case now.After(h.bound): // mutation: past the bound
-			return &LostError{Worker: h.slot, Cause: failed}
+			return lostError(h.slot, "", failed)
 		case !now.Before(renewal):
 			again, err := e.renew(ctx, h, now)
-			if lost, ok := errors.AsType[*LostError](err); ok {
+			if lost, ok := errors.AsType[*UnavailableError](err); ok {
 				return lost
 			}
 			k.renewed(failed, err)
@@ -217,7 +217,7 @@ var never = time.UnixMilli(1 << 62)
 // quarantine says how long there are no ids, and why.
 func (k *Keeper) quarantine(wait time.Duration) {
 	h := k.held
-	q := &QuarantineError{Worker: h.slot, Until: h.start, Unknown: h.unknown}
+	q := quarantineError(h.slot, h.start, h.unknown)
 	k.next.quarantine = q
 	if k.next.Err != nil { // statements don't wait any more
 		k.next.Err = q

@@ -147,7 +147,7 @@ func TestAwayTooLong(t *testing.T) {
 				time.Sleep(63 * time.Second) // the last renewal was 3 s ago
 				bound := time.Now().Add(57 * time.Second)
 				f.set(faults)
-				for k.Status().Phase == Holding {
+				for k.Status().Phase == phaseHolding {
 					s := k.Status()
 					if s.Limit.After(bound) {
 						t.Fatalf("the limit is %v beyond the bound", s.Limit.Sub(bound))
@@ -163,7 +163,7 @@ func TestAwayTooLong(t *testing.T) {
 				time.Sleep(time.Until(bound.Add(43 * time.Second))) // 1.7 leases in all
 				f.set(fakeFaults{})
 				began := time.Now()
-				s := k.until(Holding)
+				s := k.until(phaseHolding)
 				if took := time.Since(began); took > 2*time.Second && !faults.hangs && faults.delay == 0 || took > 8*time.Second || s.Worker != 0 || !s.Start.After(bound) {
 					t.Errorf("after the outage: %+v after %v", s, took)
 				}
@@ -180,11 +180,11 @@ func TestLostToAnother(t *testing.T) {
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 10 * time.Millisecond}) // so that the search can be seen
 		f.write(id, other(now().Add(time.Hour), ""))
-		s := k.until(Searching)
+		s := k.until(phaseSearching)
 		if s.Worker != id || !s.Limit.IsZero() {
 			t.Errorf("%+v", s)
 		}
-		if s = k.until(Holding); s.Worker == id {
+		if s = k.until(phaseHolding); s.Worker == id {
 			t.Errorf("%+v", s)
 		}
 		if d := f.doc(id); d.Nonce != "other" {
@@ -206,7 +206,7 @@ func TestGarbage(t *testing.T) {
 		if s := k.Status(); s.Err == nil || j.count(why) != 1 {
 			t.Errorf("%v; %s", s.Err, j.String())
 		}
-		k.until(Searching)
+		k.until(phaseSearching)
 		time.Sleep(time.Minute)
 		if _, err := k.Wait(t.Context()); err == nil || j.count(why) < 3 {
 			t.Errorf("%v; %s", err, j.String())
@@ -265,11 +265,11 @@ func TestClone(t *testing.T) {
 			t.Fatal("nothing to copy")
 		}
 		synctest.Wait()
-		if s := clone.Status(); s.Phase != Holding || s.Worker != id {
+		if s := clone.Status(); s.Phase != phaseHolding || s.Worker != id {
 			t.Fatalf("the copy: %+v", s)
 		}
 		time.Sleep(15 * time.Second)
-		if a, b := k.Status(), clone.Status(); a.Phase != Holding || b.Phase != Holding || a.Worker == b.Worker {
+		if a, b := k.Status(), clone.Status(); a.Phase != phaseHolding || b.Phase != phaseHolding || a.Worker == b.Worker {
 			t.Errorf("both go on with one worker id: %+v, %+v", a, b)
 		}
 	})
@@ -356,7 +356,7 @@ func TestClockOffset(t *testing.T) {
 		h.off.Store(int64(24 * time.Hour))
 		ahead := keep(t, src, Config{Workers: 8, Logger: j.logger(), host: h})
 		began := time.Now()
-		ahead.until(Idle)
+		ahead.until(phaseIdle)
 		if _, err := ahead.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -383,7 +383,7 @@ func TestClockOffset(t *testing.T) {
 		}
 		h.off.Store(0) // and right: ids go on with the time that they had
 		time.Sleep(11 * time.Second)
-		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 3 || s.Phase != Holding {
+		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 3 || s.Phase != phaseHolding {
 			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked)
 		}
 	})
@@ -417,7 +417,7 @@ func TestNoClockToCompare(t *testing.T) {
 		}
 		k := holding(t, src, Config{Workers: 1})
 		time.Sleep(time.Hour)
-		if s := k.Status(); s.Phase != Holding || s.ClockOffset != 0 || s.Err != nil {
+		if s := k.Status(); s.Phase != phaseHolding || s.ClockOffset != 0 || s.Err != nil {
 			t.Errorf("%+v", s)
 		}
 	})

@@ -44,7 +44,7 @@ func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, erro
 	}
 	k := &Keeper{
 		cfg: cfg, open: open, clock: clock{host: cfg.host}, over: make(chan struct{}), told: make(chan struct{}),
-		next: Status{Worker: -1, Owner: cfg.Owner},
+		next: Status{Phase: phaseIdle, Worker: -1, Owner: cfg.Owner},
 	}
 	close(k.told)
 	k.clock.now()
@@ -73,7 +73,7 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	for {
 		s := k.status.Load()
 		switch {
-		case s.Phase == Holding:
+		case s.Phase == phaseHolding:
 			return s, nil
 		case s.Err != nil:
 			return s, s.Err
@@ -125,15 +125,15 @@ func (k *Keeper) publish() {
 
 // closed publishes that nothing may be issued any more.
 func (k *Keeper) closed() {
-	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = Closed, ErrClosed, time.Time{}, time.Time{}
+	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, errClosed, time.Time{}, time.Time{}
 	k.publish()
 }
 
 // search goes on until a slot is held. It gives up if the keeper is closed.
 func (k *Keeper) search() bool {
 	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
-	if k.next.Phase == Idle {
-		k.next.Phase = Searching
+	if k.next.Phase == phaseIdle {
+		k.next.Phase = phaseSearching
 		k.publish()
 	}
 	for k.ctx.Err() == nil {
@@ -167,24 +167,22 @@ type retries struct {
 // about, as it will soon be over.
 func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.n++
-	taken, isTaken := errors.AsType[*TakenError](err)
-	_, isClock := errors.AsType[*ClockError](err)
-	if isTaken || isClock {
+	if e, ok := errors.AsType[*UnavailableError](err); ok {
 		// One document a second is read from here on, and reads may be stale:
 		// the slots next to end are looked at once more before it counts.
 		second := 4 * r.unit
 		pause = min(second<<min(r.full, 5), 20*second)
-		if isTaken {
-			pause = min(pause, max(2*second, taken.Until.Sub(now)+tick))
+		if e.Reason == "taken" {
+			pause = min(pause, max(2*second, e.Until.Sub(now)+tick))
 		}
 		r.full++
 		r.few = max(1, int(pause/second)-1) // the registry's document is one, too
 		return pause, r.full == 1
 	}
 	r.full, r.few = 0, 0
-	_, isPermanent := errors.AsType[permanent](err)
+	_, isUnusable := errors.AsType[*UnusableError](err)
 	switch {
-	case isPermanent:
+	case isUnusable:
 		return jitter(r.host, 120*r.unit, 240*r.unit), false
 	case errors.Is(err, errUnconfirmed):
 		return 2 * r.unit, true
@@ -242,7 +240,11 @@ func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.L
 
 // complain logs why there is no worker id, once for each kind of reason.
 func (k *Keeper) complain(err error) {
-	if class := fmt.Sprintf("%T", err); class != k.class {
+	class := fmt.Sprintf("%T", err)
+	if e, ok := errors.AsType[*UnavailableError](err); ok {
+		class = e.Reason
+	}
+	if class != k.class {
 		k.class = class
 		k.cfg.Logger.Warn("leafsql: no worker id: " + part.Text(err))
 	}
@@ -250,21 +252,22 @@ func (k *Keeper) complain(err error) {
 
 // tell calls the source's OnChange in the background, after its last call has
 // returned.
-func (k *Keeper) tell(ctx context.Context, ev SlotEvent) {
+func (k *Keeper) tell(ctx context.Context, held bool) {
 	onChange := k.engine.source.OnChange
 	if onChange == nil {
 		return
 	}
+	slot, d := k.held.slot, k.held.doc
 	before, told := k.told, make(chan struct{})
 	k.told = told
 	go func() {
 		defer close(told)
 		<-before
-		if !ev.Held {
+		if !held {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
 			defer cancel()
 		}
-		onChange(ctx, ev)
+		onChange(ctx, slot, d, held)
 	}()
 }

@@ -21,11 +21,11 @@ func TestKeeperIsLazy(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
-		if s := k.Status(); opened != 0 || s.Phase != Idle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
+		if s := k.Status(); opened != 0 || s.Phase != phaseIdle || s.Worker != -1 || s.Err != nil || !s.Limit.IsZero() {
 			t.Errorf("opened %d times, %+v", opened, s)
 		}
 		for range 3 {
-			if s, err := k.Wait(t.Context()); err != nil || s.Phase != Holding || s.Worker != 0 {
+			if s, err := k.Wait(t.Context()); err != nil || s.Phase != phaseHolding || s.Worker != 0 {
 				t.Errorf("%+v, %v", s, err)
 			}
 		}
@@ -33,7 +33,7 @@ func TestKeeperIsLazy(t *testing.T) {
 		if opened != 1 || f.closed != 1 {
 			t.Errorf("opened %d times, closed %d times", opened, f.closed)
 		}
-		if s, err := k.Wait(t.Context()); s.Phase != Closed || !errors.Is(err, ErrClosed) {
+		if s, err := k.Wait(t.Context()); s.Phase != phaseClosed || !errors.Is(err, errClosed) {
 			t.Errorf("after Close: %+v, %v", s, err)
 		}
 	})
@@ -80,7 +80,7 @@ func TestClose(t *testing.T) {
 				if took := time.Since(began); took > 5*time.Second || f.closed != opened {
 					t.Errorf("took %v, the source was closed %d times, want %d", took, f.closed, opened)
 				}
-				if s := k.Status(); s.Phase != Closed || !s.Limit.IsZero() {
+				if s := k.Status(); s.Phase != phaseClosed || !s.Limit.IsZero() {
 					t.Errorf("%+v", s)
 				}
 				for slot := range 4 {
@@ -146,7 +146,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					f := newFakeOf(1, cfg)
 					src := f.source()
 					if listens {
-						src.OnChange = func(ctx context.Context, _ SlotEvent) { <-ctx.Done() }
+						src.OnChange = func(ctx context.Context, _ int, _ Doc, _ bool) { <-ctx.Done() }
 						most += 2 * time.Second
 					}
 					k := holding(t, src, cfg)
@@ -154,7 +154,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is under way
 					began := time.Now()
 					go k.Close()
-					k.until(Closed)
+					k.until(phaseClosed)
 					if took := time.Since(began); took > 0 {
 						t.Errorf("ids could be issued for another %v", took)
 					}
@@ -177,7 +177,7 @@ func TestWait(t *testing.T) {
 		k := keep(t, f.source(), Config{Workers: 2})
 		began := time.Now()
 		s, err := k.Wait(t.Context())
-		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != Searching || s.Err != err || s.Next.Before(time.Now()) {
+		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != phaseSearching || s.Err != err || s.Next.Before(time.Now()) {
 			t.Errorf("the first search of a registry that hangs: %v after %v, %+v", err, took, s)
 		}
 		for range 1000 { // a minute and a half, in which others begin and end
@@ -188,7 +188,7 @@ func TestWait(t *testing.T) {
 			time.Sleep(87 * time.Millisecond)
 		}
 		f.set(fakeFaults{})
-		s = k.until(Holding)
+		s = k.until(phaseHolding)
 		if got, err := k.Wait(t.Context()); got != s || err != nil {
 			t.Errorf("with the registry back: %+v, %v", got, err)
 		}
@@ -196,10 +196,10 @@ func TestWait(t *testing.T) {
 		// Lost because the registry is away: that is known, and nobody waits. It
 		// being back is known when a search has succeeded.
 		f.set(fakeFaults{hangs: true})
-		k.until(Searching)
+		k.until(phaseSearching)
 		began = time.Now()
 		s, err = k.Wait(t.Context())
-		if e, ok := errors.AsType[*LostError](err); !ok || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
+		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "lost" || e.Worker != s.Worker || !noAnswer(err) || time.Since(began) > 0 {
 			t.Errorf("after the loss: %v after %v", err, time.Since(began))
 		}
 		time.Sleep(6 * time.Second)
@@ -207,13 +207,13 @@ func TestWait(t *testing.T) {
 			t.Errorf("with the registry away: %v, %+v", err, s)
 		}
 		f.set(fakeFaults{})
-		k.until(Holding)
+		k.until(phaseHolding)
 
 		// Lost to another: a search of a registry that answers is soon over.
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 100 * time.Millisecond})
 		f.write(id, other(now().Add(time.Hour), "shop-2"))
-		s = k.until(Searching)
+		s = k.until(phaseSearching)
 		if s.Err != nil || s.Worker != id {
 			t.Errorf("lost to another: %+v", s)
 		}
@@ -266,13 +266,13 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 		lose(t, f, k)
 		f.wipe()
 		f.set(fakeFaults{})
-		s := k.until(Waiting)
+		s := k.until(phaseWaiting)
 		began := time.Now()
 		_, err := k.Wait(t.Context())
-		if q, ok := errors.AsType[*QuarantineError](err); !ok || !q.Unknown || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
+		if q, ok := errors.AsType[*UnavailableError](err); !ok || q.Reason != "quarantine" || !strings.Contains(q.Error(), "nothing is known") || !q.Until.Equal(s.Start) || time.Since(began) > 0 {
 			t.Errorf("%v after %v", err, time.Since(began))
 		}
-		k.until(Holding)
+		k.until(phaseHolding)
 		if waited := time.Since(began); waited < 2*time.Minute {
 			t.Errorf("an unknown history was waited out for %v", waited)
 		}
@@ -308,7 +308,7 @@ func TestLog(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		said("away at the start", map[string]int{"level=WARN msg=\"leafsql: no worker id: registry of worker ids: the registry is away": 1})
 		f.set(fakeFaults{})
-		k.until(Holding)
+		k.until(phaseHolding)
 		time.Sleep(10 * time.Minute)
 		said("held", map[string]int{"level=INFO msg=\"leafsql: worker id taken\" worker=": 1})
 		f.set(fakeFaults{away: true})
@@ -326,7 +326,7 @@ func TestLog(t *testing.T) {
 		f.set(fakeFaults{})
 		time.Sleep(2 * time.Minute)
 		said("all taken", map[string]int{"no worker id: all 2 worker ids are held: the oldest": 1})
-		k.until(Holding)
+		k.until(phaseHolding)
 		said("taken over", map[string]int{"worker id taken": 1})
 		k.Close()
 		said("closed", map[string]int{})
@@ -390,7 +390,7 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 			t.Error(err)
 		}
 		began := time.Now()
-		k.until(Holding)
+		k.until(phaseHolding)
 		if took := time.Since(began); took > 8*time.Second || opened != 5 {
 			t.Errorf("opened %d times in %v", opened, took)
 		}
@@ -403,12 +403,6 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 	})
 }
 
-// refusing is an error of a source that trying again soon would not change.
-type refusing struct{}
-
-func (refusing) Error() string   { return "leafsql: a wrong password" }
-func (refusing) Permanent() bool { return true }
-
 // Searches that fail follow one another in growing pauses, within seconds at
 // first, so that an outage's end is not missed; where trying again soon does
 // not help they are rare.
@@ -417,8 +411,8 @@ func TestPauses(t *testing.T) {
 		err         error
 		least, most int // searches in the second to the fifth minute
 	}{
-		"away":      {errAway, 60, 480},
-		"permanent": {fmt.Errorf("opening: %w", refusing{}), 4, 9},
+		"away":     {errAway, 60, 480},
+		"unusable": {fmt.Errorf("opening: %w", &UnusableError{errors.New("leafsql: a wrong password")}), 4, 9},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -442,26 +436,33 @@ func TestPauses(t *testing.T) {
 	}
 }
 
+// change is what a source's OnChange is told.
+type change struct {
+	worker int
+	doc    Doc
+	held   bool
+}
+
 // audience is a source's OnChange. It hears every call, and whether two overlap.
 type audience struct {
 	t     *testing.T
 	busy  atomic.Bool
-	heard []SlotEvent
+	heard []change
 	stays bool // each call goes on until its context ends
 	left  []time.Duration
 }
 
-func (a *audience) told(ctx context.Context, e SlotEvent) {
+func (a *audience) told(ctx context.Context, worker int, d Doc, held bool) {
 	if !a.busy.CompareAndSwap(false, true) {
 		a.t.Error("told two things at once")
 	}
-	a.heard = append(a.heard, e)
+	a.heard = append(a.heard, change{worker, d, held})
 	deadline, ok := ctx.Deadline()
 	if ok {
 		a.left = append(a.left, time.Until(deadline))
 	}
-	if ok == e.Held {
-		a.t.Errorf("Held %v: has a deadline: %v", e.Held, ok)
+	if ok == held {
+		a.t.Errorf("held %v: has a deadline: %v", held, ok)
 	}
 	if a.stays {
 		<-ctx.Done()
@@ -483,7 +484,7 @@ func TestOnChange(t *testing.T) {
 			for range 2 {
 				lose(t, f, k)
 				f.set(fakeFaults{})
-				k.until(Holding)
+				k.until(phaseHolding)
 			}
 			return 3
 		},
@@ -516,13 +517,13 @@ func TestOnChange(t *testing.T) {
 					nonces := map[string]bool{}
 					for i := 0; i < len(a.heard); i += 2 {
 						from, to := a.heard[i], a.heard[i+1]
-						if !from.Held || to.Held || from.Worker != to.Worker || from.Doc.Nonce != to.Doc.Nonce {
+						if !from.held || to.held || from.worker != to.worker || from.doc.Nonce != to.doc.Nonce {
 							t.Errorf("told %+v, then %+v", from, to)
 						}
-						if from.Doc.Free || from.Doc.HighWater.IsZero() || from.Doc.Owner == "" || to.Doc.HighWater.Before(from.Doc.HighWater) {
-							t.Errorf("the documents were %+v, then %+v", from.Doc, to.Doc)
+						if from.doc.Free || from.doc.HighWater.IsZero() || from.doc.Owner == "" || to.doc.HighWater.Before(from.doc.HighWater) {
+							t.Errorf("the documents were %+v, then %+v", from.doc, to.doc)
 						}
-						nonces[from.Doc.Nonce] = true
+						nonces[from.doc.Nonce] = true
 					}
 					if len(nonces) != n {
 						t.Errorf("told of %d leases, which were %d", len(nonces), n)

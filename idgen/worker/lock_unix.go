@@ -21,7 +21,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("%w: %s: %w", ErrInUse, f.Name(), err)
+		return nil, fmt.Errorf("%w: %s: %w", errInUse, f.Name(), err)
 	}
 	return f, nil
 }

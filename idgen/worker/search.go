@@ -241,12 +241,12 @@ func (e *engine) none(unread error) error {
 	switch {
 	case len(taken) > 0:
 		r := least(taken)
-		return &TakenError{Worker: r.slot, Owner: r.doc.Owner, Of: len(taken) + len(early), Until: r.doc.HighWater.Add(e.grace)}
+		return takenError(len(taken)+len(early), r.slot, r.doc, r.doc.HighWater.Add(e.grace))
 	case unread != nil:
 		return unread
 	case len(early) > 0:
 		r := least(early)
-		return &ClockError{Worker: r.slot, Owner: r.doc.Owner, Behind: r.doc.HighWater.Sub(e.now())}
+		return aheadError(r.slot, r.doc, e.now())
 	}
 	return fmt.Errorf("leafsql: no worker id to choose from: %w", errContended)
 }

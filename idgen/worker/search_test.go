@@ -24,11 +24,11 @@ func TestNoSlotToTake(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rest    time.Duration
 		garbage bool
-		ahead   bool // a ClockError, else a TakenError
+		reason  string
 	}{
-		"all held":                            {time.Minute, false, false},
-		"all held but one that is unreadable": {time.Minute, true, false},
-		"held, by clocks hours ahead":         {5 * time.Hour, false, true},
+		"all held":                            {time.Minute, false, "taken"},
+		"all held but one that is unreadable": {time.Minute, true, "taken"},
+		"held, by clocks hours ahead":         {5 * time.Hour, false, "ahead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -36,11 +36,8 @@ func TestNoSlotToTake(t *testing.T) {
 				f.set(fakeFaults{garbage: tt.garbage})
 				began := time.Now()
 				_, err := keep(t, f.source(), Config{Workers: 4}).Wait(t.Context())
-				taken, isTaken := errors.AsType[*TakenError](err)
-				clock, isClock := errors.AsType[*ClockError](err)
-				switch {
-				case tt.ahead && (!isClock || clock.Owner != "o" || clock.Behind < 4*time.Hour),
-					!tt.ahead && (!isTaken || taken.Owner != "o" || taken.Worker > 1):
+				e, ok := errors.AsType[*UnavailableError](err)
+				if !ok || e.Reason != tt.reason || e.Owner != "o" || e.Until.Sub(began) < tt.rest-time.Hour || tt.reason == "taken" && e.Worker > 1 {
 					t.Errorf("%v", err)
 				}
 				if took := time.Since(began); took < time.Second || took > 2*time.Second {
@@ -98,7 +95,7 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 			t.Errorf("the reason is in the log %d times", n)
 		}
 		// The one that crashed is taken as soon as that may be.
-		s := k.until(Holding)
+		s := k.until(phaseHolding)
 		time.Sleep(5 * time.Minute) // until the others have ended
 		if took, due := time.Since(began), 40*time.Second+2*time.Minute; s.Worker != crashed || s.Since.Sub(began) < due || s.Since.Sub(began) > due+30*time.Second {
 			t.Errorf("worker id %d after %v", s.Worker, took)
@@ -117,7 +114,7 @@ func TestFullRegistryFreesOne(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		f.write(50, free(at(1)))
 		began := time.Now()
-		if s := k.until(Holding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
+		if s := k.until(phaseHolding); s.Worker != 50 || time.Since(began) > 3*time.Minute {
 			t.Errorf("worker id %d after %v", s.Worker, time.Since(began))
 		}
 	})
@@ -137,7 +134,7 @@ func TestContendedSearchGoesOn(t *testing.T) {
 		time.Sleep(time.Minute)
 		f.set(fakeFaults{})
 		began = time.Now()
-		k.until(Holding)
+		k.until(phaseHolding)
 		if took := time.Since(began); took > 3*time.Second {
 			t.Errorf("took %v", took)
 		}
@@ -185,7 +182,7 @@ func TestVoidTake(t *testing.T) {
 				s := &switching{f, tt.answers}
 				began := time.Now()
 				k := keep(t, Source{Slots: s}, Config{Workers: 8})
-				k.until(Holding)
+				k.until(phaseHolding)
 				if took := time.Since(began); took < tt.waits || took > tt.waits+3*time.Second {
 					t.Errorf("took %v, want %v", took, tt.waits)
 				}
@@ -285,7 +282,7 @@ func TestCheck(t *testing.T) {
 			t.Errorf("%d writes, %d reads", len(f.puts), len(f.gets))
 		}
 		ok.Store(true)
-		k.until(Holding)
+		k.until(phaseHolding)
 	})
 }
 
@@ -307,7 +304,7 @@ func TestOwnSlotsAfterAnOutage(t *testing.T) {
 		f.set(fakeFaults{})
 		back := time.Now()
 		for i, k := range keepers {
-			s := k.until(Holding)
+			s := k.until(phaseHolding)
 			if s.Worker != own[i] || time.Since(back) > 2*time.Second {
 				t.Errorf("process %d has worker id %d %v after, its own is %d", i, s.Worker, time.Since(back), own[i])
 			}
@@ -383,7 +380,7 @@ func TestStartsAtOnce(t *testing.T) {
 		}
 		began := time.Now()
 		for _, k := range keepers {
-			id := k.until(Holding).Worker
+			id := k.until(phaseHolding).Worker
 			if seen[id] {
 				t.Errorf("worker id %d given twice", id)
 			}

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // world runs one schedule in virtual time, without goroutines: a process is a
@@ -147,7 +145,7 @@ func (w *world) act(a action) {
 		w.registry.trap = w.registry.remove
 	case "doze":
 		if p.life != nil {
-			if st := p.life.keeper.Status(); st.Phase == worker.Waiting {
+			if st := p.life.keeper.Status(); st.Phase == "waiting" {
 				p.paused = max(p.paused, st.Start.UnixMilli()-p.offset+a.amount-2)
 			}
 		}

@@ -41,10 +41,10 @@ const (
 	spareNonce   = "spare"
 )
 
-// Initial is the document a missing slot is created with. It is the same text
+// initial is the document a missing slot is created with. It is the same text
 // whoever creates it, so that several creators told OK do no harm, and means
 // "free, history unknown".
-func Initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
+func initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
 // IsInitial reports whether d is the document of unknown history.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // Source is an opened place where worker ids come from. Only Slots is needed.
@@ -37,11 +39,12 @@ type Source struct {
 	Last func(ctx context.Context) (worker int, ok bool)
 
 	// OnChange, if set, is called in the background after a worker id was taken
-	// (Held true) and after it was given back or lost (Held false), one call at
-	// a time, in that order. It is for what people want to see, such as an
-	// entry in a console: no lease waits for it. The first call may go on until
-	// its ctx ends, which it does with the lease; the second has 2 s.
-	OnChange func(ctx context.Context, e SlotEvent)
+	// (held true) and after it was given back or lost (held false), one call at
+	// a time, in that order; d is its document as of the take, or as last
+	// confirmed. It is for what people want to see, such as an entry in a
+	// console: no lease waits for it. The first call may go on until its ctx
+	// ends, which it does with the lease; the second has 2 s.
+	OnChange func(ctx context.Context, worker int, d Doc, held bool)
 
 	// Close, if set, is called when the Keeper is closed and needs the source no
 	// more.
@@ -55,13 +58,6 @@ func (s *Source) close() error {
 		return nil
 	}
 	return s.Close()
-}
-
-// SlotEvent is what a Source's OnChange is told.
-type SlotEvent struct {
-	Worker int
-	Doc    Doc  // as of the take, or as last confirmed
-	Held   bool // false: given back or lost
 }
 
 // Options are a source's own settings, by name. A DSN's parameter
@@ -104,29 +100,17 @@ func Register(name string, open func(ctx context.Context, address string, opts O
 	sources.open[name] = open
 }
 
-// Registered lists the sources' names, sorted.
-func Registered() []string {
+// sourceNames lists the sources' names, sorted.
+func sourceNames() []string {
 	sources.Lock()
 	defer sources.Unlock()
 	return slices.Sorted(maps.Keys(sources.open))
 }
 
-// ParseSpec cuts "name(address)" into its parts.
-func ParseSpec(spec string) (name, address string, err error) {
-	name, rest, ok := strings.Cut(spec, "(")
-	if !ok || name == "" || !strings.HasSuffix(rest, ")") {
-		if i := strings.LastIndexByte(spec, '@'); i >= 0 {
-			spec = "…" + spec[i:] // a password may stand before it
-		}
-		return "", "", fmt.Errorf("leafsql: worker source %q: not of the form name(address); write for example static(7)", spec)
-	}
-	return name, strings.TrimSuffix(rest, ")"), nil
-}
-
-// Lookup gives the function that opens the source which spec names, such as
+// Lookup gives the function that opens the source which text names, such as
 // "static(7)" or "nacos(h1:8848,h2:8848)". Nothing connects yet.
-func Lookup(spec string, opts Options) (open func(context.Context) (Source, error), err error) {
-	name, address, err := ParseSpec(spec)
+func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
+	name, address, err := spec.Parse(text)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +119,7 @@ func Lookup(spec string, opts Options) (open func(context.Context) (Source, erro
 	sources.Unlock()
 	if opener == nil {
 		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
-			name, strings.Join(Registered(), ", "))
+			name, strings.Join(sourceNames(), ", "))
 	}
 	return func(ctx context.Context) (Source, error) { return opener(ctx, address, opts) }, nil
 }

@@ -63,61 +63,9 @@ func TestRegister(t *testing.T) {
 			register()
 		}()
 	}
-	if got, want := Registered(), []string{"env", "ordinal", "static", "test-a", "test-z"}; !slices.Equal(got, want) {
+	if got, want := sourceNames(), []string{"env", "ordinal", "static", "test-a", "test-z"}; !slices.Equal(got, want) {
 		t.Errorf("registered are %q; want %q", got, want)
 	}
-}
-
-// specs are the seeds of the fuzz test and the cases of the plain one.
-var specs = []struct {
-	spec, name, address string
-	ok                  bool
-}{
-	{"static(7)", "static", "7", true},
-	{"nacos(h1:8848,h2:8848)", "nacos", "h1:8848,h2:8848", true},
-	{"ordinal()", "ordinal", "", true},
-	{"redis([::1]:6379)", "redis", "[::1]:6379", true},
-	{"a(b(c)d)", "a", "b(c)d", true},
-	{"a())", "a", ")", true},
-	{"a(()", "a", "(", true},
-	{" a ( b )", " a ", " b ", true},
-	{"é(ü)", "é", "ü", true},
-	{"", "", "", false},
-	{"static", "", "", false},
-	{"(7)", "", "", false},
-	{"()", "", "", false},
-	{"static(7", "", "", false},
-	{"static7)", "", "", false},
-	{"static(7) ", "", "", false},
-	{"static(7)x", "", "", false},
-	{")(", "", "", false},
-}
-
-func TestParseSpec(t *testing.T) {
-	for _, tt := range specs {
-		name, address, err := ParseSpec(tt.spec)
-		if (err == nil) != tt.ok || name != tt.name || address != tt.address {
-			t.Errorf("%q: %q, %q, %v", tt.spec, name, address, err)
-		}
-		if err != nil && (!strings.Contains(err.Error(), fmt.Sprintf("%q", tt.spec)) || !strings.Contains(err.Error(), "name(address)")) {
-			t.Errorf("%q: %v", tt.spec, err)
-		}
-	}
-}
-
-func FuzzParseSpec(f *testing.F) {
-	for _, tt := range specs {
-		f.Add(tt.spec)
-	}
-	f.Fuzz(func(t *testing.T, spec string) {
-		name, address, err := ParseSpec(spec)
-		switch {
-		case err != nil && (name != "" || address != ""):
-			t.Errorf("%q: %q, %q beside %v", spec, name, address, err)
-		case err == nil && (name == "" || strings.Contains(name, "(") || name+"("+address+")" != spec):
-			t.Errorf("%q: %q, %q", spec, name, address)
-		}
-	})
 }
 
 func TestLookup(t *testing.T) {
@@ -125,7 +73,7 @@ func TestLookup(t *testing.T) {
 	var got []any
 	registered(t, "test", func(ctx context.Context, address string, opts Options) (Source, error) {
 		got = []any{ctx.Value("key"), address, opts["A"]}
-		return Fixed(3), failed
+		return fixed(3), failed
 	})
 	open, err := Lookup("test(h:1)", Options{"A": "b"})
 	if err != nil || got != nil {

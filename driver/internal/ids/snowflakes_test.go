@@ -42,7 +42,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 	}
 	for name, other := range map[string]*Snowflakes{
 		"another source":   with(func(c *SnowflakesConfig) { c.Source = "b" }),
-		"another layout":   with(func(c *SnowflakesConfig) { c.Layout = snowflake.Twitter }),
+		"another layout":   with(func(c *SnowflakesConfig) { c.Layout.Datacenter = 5 }),
 		"a source of Go's": with(func(c *SnowflakesConfig) { c.Source = "" }),
 	} {
 		if other == a {
@@ -95,7 +95,7 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 func TestSnowflakesConfig(t *testing.T) {
 	_, err := OpenSnowflakes(t.Context(), SnowflakesConfig{
 		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},
-		Open: func(context.Context) (worker.Source, error) { return worker.Fixed(1), nil },
+		Open: func(context.Context) (worker.Source, error) { return worker.Source{}, nil },
 	})
 	if err == nil || !snowflakes.empty() {
 		t.Error(err)

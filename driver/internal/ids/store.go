@@ -122,7 +122,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 		s.segments = cfg.Replacement
 		return s
 	case len(allocs) > 1:
-		s.alloc = segment.NewInterleaved(allocs, &segment.InterleavedOptions{Restore: cfg.Create, Logger: s.log})
+		s.alloc = segment.NewInterleaved(allocs, cfg.Create, s.log)
 	default:
 		s.alloc = allocs[0]
 		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), SequenceTable)
@@ -149,7 +149,7 @@ func (s *Store) Generator(c Counter) *segment.Generator {
 
 // Cycle is Generator for a sequence that begins again at its end.
 func (s *Store) Cycle(name string, vacant func(ctx context.Context, first, last int64) error) *segment.Cycle {
-	return segment.NewCycle(s.sequences, name, vacant)
+	return s.sequences.Cycle(name, vacant)
 }
 
 // Stats are those of all generators.

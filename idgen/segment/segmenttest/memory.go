@@ -100,7 +100,7 @@ func (m *Memory) Fetch(ctx context.Context, q segment.Request) (segment.Range, e
 		return segment.Range{}, m.fault
 	case !ok:
 		return segment.Range{}, &segment.UnknownTagError{Tag: q.Tag}
-	case row.Step < 1 || row.Step > segment.MaxRowStep:
+	case row.Step < 1 || row.Step > math.MaxInt32:
 		return segment.Range{}, &segment.RowError{Tag: q.Tag, Reason: fmt.Sprintf("step is %d", row.Step), Fix: "put another row"}
 	case row.MaxID < 0:
 		return segment.Range{}, &segment.RowError{Tag: q.Tag, Reason: fmt.Sprintf("max_id is %d", row.MaxID), Fix: "put another row"}

@@ -142,7 +142,7 @@ func ranges(k *kit) {
 	k.want(segment.Request{Tag: "a", N: 16, Step: 100}, 102, 118, 100)
 	k.want(segment.Request{Tag: "a", N: 5_000_000, Step: 100}, 118, 5_000_118, 100)
 	if !k.Several {
-		k.want(segment.Request{Tag: "a", N: segment.MaxRowStep, Step: 100}, 5_000_118, 5_000_118+segment.MaxRowStep, 100)
+		k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: 100}, 5_000_118, 5_000_118+math.MaxInt32, 100)
 	}
 	k.want(segment.Request{Tag: "it's `b` \\", N: 10}, 1, 11, 10)
 	k.want(segment.Request{Tag: "订单", N: 10}, 1, 11, 10)
@@ -159,9 +159,9 @@ func step(k *kit) {
 	k.put("a", 71, 1) // lowered: whoever looks is told
 	k.stands("a", 71, 1)
 	k.want(segment.Request{Tag: "a", N: 1, Step: 50}, 71, 72, 1)
-	k.put("a", 72, segment.MaxRowStep)
-	k.want(segment.Request{Tag: "a", N: 1, Step: 1}, 72, 72, segment.MaxRowStep)
-	k.want(segment.Request{Tag: "a", N: segment.MaxRowStep, Step: segment.MaxRowStep}, 72, 72+segment.MaxRowStep, segment.MaxRowStep)
+	k.put("a", 72, math.MaxInt32)
+	k.want(segment.Request{Tag: "a", N: 1, Step: 1}, 72, 72, math.MaxInt32)
+	k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: math.MaxInt32}, 72, 72+math.MaxInt32, math.MaxInt32)
 }
 
 func floor(k *kit) {

@@ -89,7 +89,7 @@ func TestNobodyAnswers(t *testing.T) {
 	if _, _, err := src.Slots.Get(ctx, 0); err == nil || time.Since(began) > 9*time.Second {
 		t.Errorf("a read: %v after %v", err, time.Since(began))
 	}
-	if _, r, err := src.Slots.Put(ctx, 0, worker.Initial(), ""); err == nil || r == worker.OK {
+	if _, r, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, ""); err == nil || r == worker.OK {
 		t.Errorf("a write: %v, %v", r, err)
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/clustertest"
 )
 
@@ -58,7 +59,7 @@ func onCluster(t *testing.T, c *clustertest.Cluster, identity string) {
 		table := fmt.Sprintf("kit%d", parts.Add(1))
 		if db, src, err := open(0, table); err != nil {
 			t.Fatal(err)
-		} else if _, err := db.Exec(createTable(src.Slots.(*slots).table)); err != nil {
+		} else if _, err := db.Exec(schema.LeafWorker(src.Slots.(*slots).table)); err != nil {
 			t.Fatal(err)
 		} else {
 			db.Close()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -124,8 +125,8 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 		return nil, err
 	}
 	defer rows.Close()
-	s := &slots{table: quoteTable(table)}
-	statements := []string{"USE leases", createTable(s.table), "DELETE FROM " + table}
+	s := &slots{table: schema.Quote(table)}
+	statements := []string{"USE leases", schema.LeafWorker(s.table), "DELETE FROM " + table}
 	for rows.Next() {
 		var (
 			slot int

@@ -47,6 +47,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // Config says where the leases are.
@@ -67,7 +68,7 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: quoteTable(table), create: cfg.Create, turn: make(chan struct{}, 1)}
+	s := &slots{db: db, table: schema.Quote(table), create: cfg.Create, turn: make(chan struct{}, 1)}
 	return worker.Source{
 		Slots:    s,
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
@@ -77,18 +78,18 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 	}
 }
 
-// TableError says that the table can't be used as it is.
-type TableError struct {
+// tableError says that the table can't be used as it is.
+type tableError struct {
 	Table string // quoted
 	Fix   string // out of it
 	Err   error  // the server's
 }
 
-func (e *TableError) Error() string {
+func (e *tableError) Error() string {
 	return fmt.Sprintf("leafsql: table %s of worker ids: %v; %s", e.Table, e.Err, e.Fix)
 }
 
-func (e *TableError) Unwrap() error { return e.Err }
+func (e *tableError) Unwrap() error { return e.Err }
 
 // Errors of servers.
 const (
@@ -113,11 +114,11 @@ func isServerError(err error, numbers ...uint16) bool {
 func (s *slots) explained(err error) error {
 	switch {
 	case isServerError(err, errUnknownDatabase):
-		return &TableError{s.table, "create the database, or correct the DSN", err}
+		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case isServerError(err, errNoTable, errNoDatabase):
-		return &TableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(createTable(s.table)), " "), err}
+		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
-		return &TableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
+		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
 	return err
 }
@@ -149,7 +150,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	case err != nil:
 		return "", s.explained(err)
 	case !autocommit:
-		return "", autocommitError{}
+		return "", errAutocommit
 	case group != "":
 		return "group " + group, nil
 	case !galera:
@@ -202,21 +203,7 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us), err
 }
 
-// autocommitError says that what is told OK may be rolled back later.
-type autocommitError struct{}
-
-func (autocommitError) Error() string {
-	return "leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"
-}
-
-// Permanent says that trying again soon does not help.
-func (autocommitError) Permanent() bool { return true }
-
-// quoteTable quotes [db.]table.
-func quoteTable(name string) string {
-	parts := strings.SplitN(name, ".", 2)
-	for i, p := range parts {
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	return strings.Join(parts, ".")
+// errAutocommit says that what is told OK may be rolled back later.
+var errAutocommit = &worker.UnusableError{
+	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
 }

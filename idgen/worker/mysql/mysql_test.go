@@ -84,7 +84,7 @@ func TestTableErrors(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
 		_, _, err := Open(db, Config{}).Slots.Get(t.Context(), 0)
-		if e, ok := errors.AsType[*TableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !isServerError(err, errNoTable) {
+		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !isServerError(err, errNoTable) {
 			t.Errorf("%s: missing: %v", server.Name, err)
 		}
 		if _, res, err := Open(db, Config{}).Slots.Put(t.Context(), 0, doc(""), ""); res == worker.OK || !isServerError(err, errNoTable) {
@@ -115,7 +115,7 @@ func TestTableErrors(t *testing.T) {
 		}
 		cfg.User = user
 		_, res, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Slots.Put(t.Context(), 0, doc(""), "")
-		if e, ok := errors.AsType[*TableError](err); !ok || res == worker.OK || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
+		if e, ok := errors.AsType[*tableError](err); !ok || res == worker.OK || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
 			t.Errorf("%s: denied: %v, %v", server.Name, res, err)
 		}
 	}

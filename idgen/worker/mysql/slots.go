@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // slots is worker.Slots, one row for each. Its version is all that the row
@@ -25,23 +26,6 @@ type slots struct {
 	turn chan struct{}
 }
 
-// CreateTable is the SQL that creates the table where it is missing, for who does it
-// beforehand. The name is as in [Config].
-func CreateTable(table string) string { return createTable(quoteTable(table)) }
-
-func createTable(quoted string) string {
-	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
-  worker_id int NOT NULL,
-  nonce varchar(64) NOT NULL,
-  hw bigint unsigned NOT NULL,
-  free tinyint NOT NULL,
-  owner text NOT NULL,
-  registry varchar(64) NOT NULL,
-  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
-  PRIMARY KEY (worker_id)
-) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin`
-}
-
 // withTable does something to the table, and again if it had to be created.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
 	select {
@@ -52,7 +36,7 @@ func (s *slots) withTable(ctx context.Context, do func() error) error {
 	}
 	err := do()
 	if s.create && isServerError(err, errNoTable) {
-		if _, err = s.db.ExecContext(ctx, createTable(s.table)); err == nil {
+		if _, err = s.db.ExecContext(ctx, schema.LeafWorker(s.table)); err == nil {
 			err = do()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/redistest"
 )
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 // opening is how a Keeper opens cfg's registry.
-func opening(cfg Config) workertest.Open {
+func opening(cfg Config) leasetest.Open {
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
@@ -53,9 +54,9 @@ func TestRequests(t *testing.T) {
 	client := redis.NewUniversalClient(s.Options())
 	defer client.Close()
 	c := worker.Config{Lease: 6 * time.Second, Workers: 16} // renewed every second
-	workertest.InUse(t, opening(of(s.Options())), c)
+	leasetest.InUse(t, opening(of(s.Options())), c)
 	before := calls(t, client)
-	k := workertest.Keep(t, opening(of(s.Options())), c)
+	k := leasetest.Keep(t, opening(of(s.Options())), c)
 	taken := calls(t, client)
 	// The script's own GET counts, too: the registry's document before and after, the slot's, and that. INFO is asked for
 	// its identity before and after, for the policy, and here.
@@ -65,7 +66,7 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	began := time.Now()
-	workertest.Eventually(t, "five renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+5 })
+	leasetest.Eventually(t, "five renewals", func() bool { return calls(t, client)("eval") >= taken("eval")+5 })
 	later, held := calls(t, client), time.Since(began)
 	evals := later("eval") - taken("eval")
 	if most := int(held/time.Second) + 1; evals > most || later("get")-taken("get") != evals || later("wait") != 0 {
@@ -80,13 +81,13 @@ func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	c := worker.Config{Lease: 6 * time.Second, Workers: 4}
-	workertest.InUse(t, opening(of(s.Options())), c)
-	k := workertest.Keep(t, opening(of(s.Options())), c)
+	leasetest.InUse(t, opening(of(s.Options())), c)
+	k := leasetest.Keep(t, opening(of(s.Options())), c)
 	held := k.Status()
 	if err := s.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	workertest.Eventually(t, "a renewal after the restart", func() bool {
+	leasetest.Eventually(t, "a renewal after the restart", func() bool {
 		now := k.Status()
 		return now.Since.Equal(held.Since) && now.Limit.After(held.Limit.Add(2*time.Second))
 	})
@@ -96,7 +97,7 @@ func TestRestart(t *testing.T) {
 	}
 	defer other.Close()
 	other.Start()
-	workertest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == worker.Waiting })
+	leasetest.Eventually(t, "a worker id that is not used yet", func() bool { return other.Status().Phase == "waiting" })
 	if wait := time.Until(other.Status().Start); wait < time.Minute || other.Status().Worker == held.Worker {
 		t.Errorf("%+v beside %+v", other.Status(), held)
 	}
@@ -151,7 +152,7 @@ func TestStormOnSentinels(t *testing.T) {
 					if err := p.Freeze(); err != nil {
 						return err
 					}
-					workertest.Eventually(t, "another primary", func() bool {
+					leasetest.Eventually(t, "another primary", func() bool {
 						now, err := r.Primary()
 						return err == nil && now != p
 					})
@@ -208,7 +209,7 @@ func TestUser(t *testing.T) {
 		}
 		wrong[option] = value
 		_, err := lease(wrong)
-		if e, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
+		if e, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") || strings.Contains(err.Error(), "pa%ss") {
 			t.Errorf("%s=%s: %v, %v", option, value, err, e)
 		}
 	}
@@ -226,7 +227,7 @@ func TestReplica(t *testing.T) {
 	if _, err := src.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "leafRedisMaster") {
 		t.Error(err)
 	}
-	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Initial(), ""); res != worker.Refused || err == nil {
+	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "initial", Free: true}, ""); res != worker.Refused || err == nil {
 		t.Error(res, err)
 	}
 }
@@ -250,7 +251,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, res, err := src.Slots.Put(ctx, 0, worker.Initial(), "")
+		_, res, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, "")
 		return res, err
 	}
 	for _, n := range []int{-1, 0, 1, 2} {

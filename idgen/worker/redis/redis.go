@@ -156,23 +156,3 @@ func Open(cfg Config) (worker.Source, error) {
 	}
 	return worker.Source{Slots: r, Name: cfg.String(), Identity: r.identity, Time: r.time, Close: client.Close}, nil
 }
-
-// UnusableError says why a server can't be a registry of worker ids, however often it is asked.
-type UnusableError struct {
-	Registry string // its name
-	Reason   string
-	Err      error // what the server said; may be nil
-}
-
-func (e *UnusableError) Error() string {
-	s := "leafsql: " + e.Registry + ": " + e.Reason
-	if e.Err != nil {
-		s += ": " + e.Err.Error()
-	}
-	return s
-}
-
-func (e *UnusableError) Unwrap() error { return e.Err }
-
-// Permanent says that trying again soon does not help.
-func (e *UnusableError) Permanent() bool { return true }

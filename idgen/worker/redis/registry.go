@@ -47,11 +47,16 @@ func (r *registry) explain(err error) error {
 	}
 	switch {
 	case redis.IsAuthError(err):
-		return &UnusableError{r.cfg.String(), "it does not let leafRedisUsername and leafRedisPassword in", err}
+		return r.unusable("it does not let leafRedisUsername and leafRedisPassword in: %w", err)
 	case redis.IsPermissionError(err):
-		return &UnusableError{r.cfg.String(), "give the user the rights that the package's documentation lists", err}
+		return r.unusable("give the user the rights that the package's documentation lists: %w", err)
 	}
 	return fmt.Errorf("%s: %w", r.cfg.String(), err)
+}
+
+// unusable says why the server can't be the registry, however often it is asked.
+func (r *registry) unusable(reason string, args ...any) error {
+	return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: "+reason, append([]any{r.cfg.String()}, args...)...)}
 }
 
 // Get implements worker.Slots.
@@ -148,7 +153,7 @@ func (r *registry) identity(ctx context.Context) (string, error) {
 	case info["role"] == "slave":
 		return "", fmt.Errorf("%s: the server is a replica; name the primary, or Sentinels and leafRedisMaster", r.cfg.String())
 	case info["master_replid"] == "":
-		return "", &UnusableError{r.cfg.String(), "no master_replid in INFO, by which fail-overs are seen; use Redis 4 or later, and no proxy before it", nil}
+		return "", r.unusable("no master_replid in INFO, by which fail-overs are seen; use Redis 4 or later, and no proxy before it")
 	}
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 && r.cfg.Replicas == 0 {
 		r.replicas.Store(1) // and so it stays: a primary that was cut off sees its replicas go

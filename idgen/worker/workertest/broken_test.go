@@ -166,7 +166,7 @@ var breakages = []breakage{
 		return s
 	}), []string{"Missing"}},
 	{"an unreadable slot is shown as missing", getting(func(s seen) seen {
-		if s.err != nil && !errors.Is(s.err, ErrAway) {
+		if s.err != nil && !errors.Is(s.err, errAway) {
 			return seen{}
 		}
 		return s

@@ -1,7 +1,7 @@
 package workertest
 
 import (
-	"errors"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +30,7 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 					return
 				}
 				// A slot is taken, and given back, by one that lost its reply.
-				if _, taken := errors.AsType[*worker.TakenError](err); (taken || k.Unreliable) && ctx.Err() == nil {
+				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
 						continue
@@ -54,7 +54,7 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 		}
 		p.burst()
 		now := p.keeper.Status() // it may have lost its first worker id by now
-		if k.Unreliable && now.Phase != worker.Holding {
+		if k.Unreliable && now.Phase != "holding" {
 			continue // it waited for the others longer than it could be kept
 		}
 		if seen[now.Worker] {
@@ -87,7 +87,7 @@ func release(k *kit) {
 			p.upTo(p.now().Add(1500 * time.Millisecond))
 		}
 		p.keeper.Close()
-		if s := p.keeper.Status(); !errors.Is(s.Err, worker.ErrClosed) || s.Phase != worker.Closed || !s.Limit.IsZero() {
+		if s := p.keeper.Status(); s.Err == nil || s.Phase != "closed" || !s.Limit.IsZero() {
 			k.Errorf("after Close: %+v", s)
 		}
 		p.Close()
@@ -142,7 +142,7 @@ func takeOver(k *kit) {
 		early.burst() // so long a search saw the end of the courtesy
 		return
 	}
-	if taken, ok := errors.AsType[*worker.TakenError](err); !ok || taken.Worker != 0 || taken.Of != 1 {
+	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
 		k.Errorf("before the bound and the courtesy after it: %v", err)
 	}
 	late := k.hold(4*lease, among(1))
@@ -165,7 +165,7 @@ func fencing(k *kit) {
 	q.burst()
 	k.losesWithin(p, 2*lease, func() { p.burst(); q.burst() })
 	p.burst()
-	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != worker.Holding {
+	if s := q.keeper.Status(); s.Worker != 0 || s.Phase != "holding" {
 		k.Errorf("the new owner: %+v", s)
 	}
 }
@@ -325,8 +325,8 @@ func allTaken(k *kit) {
 	if err != nil && k.Unreliable {
 		return // what it says depends on what was seen
 	}
-	taken, ok := errors.AsType[*worker.TakenError](err)
-	if !ok || taken.Of != 4 || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {
+	taken := unavailable(err, "taken")
+	if taken == nil || !strings.Contains(err.Error(), "all 4 worker ids are held") || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {
 		k.Errorf("with all taken: %v", err)
 	}
 }
@@ -365,7 +365,7 @@ func clockFarAhead(k *kit) {
 	if err != nil && k.Unreliable {
 		return
 	}
-	if e, ok := errors.AsType[*worker.ClockError](err); !ok || e.Worker != 0 || e.Behind < 55*time.Minute {
+	if e := unavailable(err, "ahead"); e == nil || e.Worker != 0 || time.Until(e.Until) < 55*time.Minute {
 		k.Errorf("used with a clock an hour ahead: %v", err)
 	}
 }

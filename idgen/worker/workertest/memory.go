@@ -39,8 +39,8 @@ type Faults struct {
 	LoseWrites bool // right versions are told OK, without effect
 }
 
-// ErrAway is the error of a registry that does not answer.
-var ErrAway = errors.New("the registry does not answer")
+// errAway is the error of a registry that does not answer.
+var errAway = errors.New("the registry does not answer")
 
 // Fault changes what goes wrong.
 func (m *Memory) Fault(change func(*Faults)) {
@@ -103,7 +103,7 @@ func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.faults.Away {
-		return worker.Doc{}, "", ErrAway
+		return worker.Doc{}, "", errAway
 	}
 	s := m.slots[slot]
 	shown := s.now
@@ -131,7 +131,7 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	right := worker.Version(s.now) == expected || f.Insert && s.now == ""
 	switch {
 	case f.Away:
-		return "", worker.Unknown, ErrAway
+		return "", worker.Unknown, errAway
 	case f.AlwaysOK && !right, f.LoseWrites && right && s.now != "":
 		return worker.Version(y), worker.OK, nil
 	case !right && !f.NoCompare, oneIn(f.RefuseRight):
@@ -142,7 +142,7 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	}
 	m.slots[slot] = text{now: y, before: s.now}
 	if oneIn(f.LoseReplies) {
-		return "", worker.Unknown, ErrAway
+		return "", worker.Unknown, errAway
 	}
 	return worker.Version(y), worker.OK, nil
 }
@@ -155,7 +155,7 @@ func (m *Memory) identity(ctx context.Context) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.faults.Away {
-		return "", ErrAway
+		return "", errAway
 	}
 	return strconv.Itoa(m.server), nil
 }

@@ -75,14 +75,21 @@ func (p *process) source(context.Context) (worker.Source, error) {
 		}
 	}
 	if told := src.OnChange; told != nil {
-		src.OnChange = func(ctx context.Context, e worker.SlotEvent) {
+		src.OnChange = func(ctx context.Context, slot int, d worker.Doc, held bool) {
 			if !p.dead.Load() {
-				e.Doc = shifted(e.Doc, p.shift)
-				told(ctx, e)
+				told(ctx, slot, shifted(d, p.shift), held)
 			}
 		}
 	}
 	return src, nil
+}
+
+// unavailable is the error that gives a reason for there being no worker id, nil if err has none.
+func unavailable(err error, reason string) *worker.UnavailableError {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == reason {
+		return e
+	}
+	return nil
 }
 
 // acquire takes a worker id, however often a search fails, unless one saw that
@@ -102,9 +109,7 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 			p.keeper, p.worker = k, s.Worker
 			return nil
 		}
-		_, taken := errors.AsType[*worker.TakenError](err)
-		_, early := errors.AsType[*worker.ClockError](err)
-		if taken || early || s == nil {
+		if unavailable(err, "taken") != nil || unavailable(err, "ahead") != nil || s == nil {
 			k.Close()
 			return err
 		}
@@ -148,7 +153,7 @@ func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*pro
 func (p *process) now() time.Time { return time.UnixMilli(p.keeper.UnixMilli()) }
 
 // holds reports whether ids may be issued.
-func (p *process) holds() bool { return p.keeper.Status().Phase == worker.Holding }
+func (p *process) holds() bool { return p.keeper.Status().Phase == "holding" }
 
 // limit is the latest time that may be issued; a zero one if none may.
 func (p *process) limit() time.Time { return p.keeper.Status().Limit }

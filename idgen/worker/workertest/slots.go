@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 )
 
 var docs atomic.Int64
@@ -139,13 +140,18 @@ func missing(k *kit) {
 	}
 }
 
+// initial is the document with which a missing slot is created.
+func initial() worker.Doc {
+	return worker.Doc{Nonce: "initial", HighWater: time.UnixMilli(0), Free: true}
+}
+
 func roundTrip(k *kit) {
 	p := k.open(0)
 	s, other := p.slots, k.another(p)
 	seen := make(map[worker.Version]bool)
 	now := millis(time.Now())
 	for _, d := range []worker.Doc{
-		worker.Initial(),
+		initial(),
 		doc(),
 		{Nonce: strings.Repeat("f", 32), HighWater: time.UnixMilli(1)},
 		{Nonce: "a", HighWater: time.UnixMilli(1 << 53), Free: true, Owner: "Zoë's \"host\" <%s> \\ \n 🍃 = & + ; --"},
@@ -258,13 +264,13 @@ func oneWinner(k *kit) {
 // OK; but of those who then take it, one.
 func creators(k *kit) {
 	procs := k.crowd(4)
-	told, _ := k.rivals(procs, 8, worker.Initial, "")
+	told, _ := k.rivals(procs, 8, initial, "")
 	k.Logf("creators were told %v", told)
 	var v worker.Version
 	k.eventually("the document that all created", func() bool {
 		d, now, err := procs[len(procs)-1].Get(k.within(5*time.Second), 0)
 		v = now
-		return err == nil && d == worker.Initial()
+		return err == nil && d == initial()
 	})
 	told, winner := k.rivals(procs, 8, doc, v)
 	if told[worker.OK] > 1 || told[worker.OK]+told[worker.Unknown] == 0 {
@@ -392,7 +398,7 @@ func (k *kit) inUse(cfg worker.Config) {
 	}
 	if !k.Unreliable {
 		cfg.Lease, cfg.Logger = cmp.Or(cfg.Lease, lease), slog.New(slog.DiscardHandler)
-		InUse(k, k.Open, cfg)
+		leasetest.InUse(k, k.Open, cfg)
 		return
 	}
 	// Where what is right may be refused, a slot that was made may still be unknown. One that was given back is not.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +13,7 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/leaftest"
 	"github.com/leafsql/leafsql/testutil/zktest"
 )
@@ -46,7 +47,7 @@ func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.K
 	defer cancel()
 	for { // on a busy machine the first search may fail
 		st, err := k.Wait(ctx)
-		if _, taken := errors.AsType[*worker.TakenError](err); err == nil || taken || st == nil {
+		if e, ok := errors.AsType[*worker.UnavailableError](err); err == nil || ok && e.Reason == "taken" || st == nil {
 			return k, err
 		}
 		select {
@@ -105,7 +106,7 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	_, err := keepBeside(t, cfg, 0, worker.Config{Workers: reserve + 1})
-	if e, ok := errors.AsType[*worker.TakenError](err); !ok || e.Of != reserve+1 {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Reason != "taken" || !strings.Contains(err.Error(), fmt.Sprintf("all %d worker ids", reserve+1)) {
 		t.Error(err)
 	}
 }
@@ -118,7 +119,7 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	leases := worker.Config{Workers: 128, Lease: 6 * time.Second}
-	workertest.InUse(t, opening(cfg), leases) // or else the next worker id's unknown history would be waited out
+	leasetest.InUse(t, opening(cfg), leases) // or else the next worker id's unknown history would be waited out
 	k, err := keepBeside(t, cfg, 80, leases)
 	if err != nil {
 		t.Fatal(err)
@@ -133,8 +134,8 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	workertest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != worker.Holding })
-	workertest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == worker.Holding })
+	leasetest.Eventually(t, "it is given up", func() bool { return k.Status().Worker != had || k.Status().Phase != "holding" })
+	leasetest.Eventually(t, "another worker id", func() bool { s := k.Status(); return s.Worker != had && s.Phase == "holding" })
 	if n := k.Status().Worker; n < had {
 		t.Errorf("worker id %d after %d", n, had)
 	}
@@ -162,7 +163,7 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	defer src.Close()
 	r := src.Slots.(*registry)
 	r.absence = time.Millisecond
-	workertest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
+	leasetest.Eventually(t, "it has gone", func() bool { return time.Since(absent) > 10*time.Millisecond })
 	d, v, err := r.Get(t.Context(), number)
 	if err != nil || d.Free || d.Registry != "" || v == taken {
 		t.Fatalf("%+v at %q, %v", d, v, err)
@@ -180,7 +181,7 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	if back.Worker != number {
 		t.Fatalf("number %d again, it was %d", back.Worker, number)
 	}
-	workertest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
+	leasetest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
 	back.Stop()
 	if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
 		t.Errorf("%v, %v", res, err)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/zktest"
 )
@@ -43,7 +44,7 @@ func client(tb testing.TB, cfg Config) *zk.Conn {
 }
 
 // opening is how a Keeper opens cfg's registry.
-func opening(cfg Config) workertest.Open {
+func opening(cfg Config) leasetest.Open {
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
@@ -52,7 +53,7 @@ func TestRequests(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	cfg := Config{Servers: []string{p.Addr()}}
-	workertest.InUse(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
+	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
 	var (
 		mu    sync.Mutex
 		asked = make(map[uint32]int) // by ZooKeeper's number of the request
@@ -68,16 +69,16 @@ func TestRequests(t *testing.T) {
 	})
 	const exists, get, set, children, ping = 3, 4, 5, 12, 11
 	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
-	k := workertest.Keep(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
+	k := leasetest.Keep(t, opening(cfg), worker.Config{Workers: 16, Lease: 6 * time.Second})
 	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there was looked at before
 	// and after the slot was read.
 	if n := soFar(); n[get] != 4 || n[set] != 1 || n[children] != 2 || n[exists] != 0 {
 		t.Errorf("a worker id took %v", n)
 	}
 	// From the second second on a watch tells.
-	workertest.Eventually(t, "a watch", func() bool { return soFar()[exists] == 1 })
+	leasetest.Eventually(t, "a watch", func() bool { return soFar()[exists] == 1 })
 	taken, began := soFar(), time.Now()
-	workertest.Eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
+	leasetest.Eventually(t, "five renewals", func() bool { return soFar()[set] >= taken[set]+5 })
 	later, held := soFar(), time.Since(began)
 	if n := later[set] - taken[set]; n > int(held/time.Second)+2 {
 		t.Errorf("%d writes in %v", n, held)
@@ -97,26 +98,26 @@ func TestRequests(t *testing.T) {
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	k := workertest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
+	k := leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, Lease: 6 * time.Second, NewRegistry: true})
 	held := k.Status()
 	for range 3 {
 		limit := k.Status().Limit
 		p.Cut()
-		workertest.Eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
+		leasetest.Eventually(t, "a renewal on a new connection", func() bool { return k.Status().Limit.After(limit) })
 	}
 	if now := k.Status(); !now.Since.Equal(held.Since) || now.Worker != held.Worker {
 		t.Errorf("%+v, then %+v", held, now)
 	}
 	p.Down()
 	limit := k.Status().Limit
-	workertest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != worker.Holding })
+	leasetest.Eventually(t, "the end of its bound", func() bool { return k.Status().Phase != "holding" })
 	if late := time.Since(limit); late > 2*time.Second {
 		t.Errorf("it stopped %v after its bound", late)
 	}
 	if err := p.Up(); err != nil {
 		t.Fatal(err)
 	}
-	workertest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == worker.Holding && k.Status().Worker == held.Worker })
+	leasetest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == "holding" && k.Status().Worker == held.Worker })
 }
 
 // TestServersThatAreNotThere are passed over, in whichever order they are tried.
@@ -124,7 +125,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
 	for range 3 {
-		k := workertest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
+		k := leasetest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
 		k.Close()
 	}
 }
@@ -181,7 +182,7 @@ func TestStormOnAnEnsemble(t *testing.T) {
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
-	workertest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
+	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 4, Lease: 6 * time.Second})
 	for name, other := range map[string]Config{
 		"nobody": {Servers: cfg.Servers, Name: "shop"},
 		"wrong":  {Servers: cfg.Servers, Name: "shop", Username: "ids", Password: "wr0ng"},
@@ -191,7 +192,7 @@ func TestAccess(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = k.Wait(t.Context())
-		if _, ok := errors.AsType[*UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
+		if _, ok := errors.AsType[*worker.UnusableError](err); !ok || strings.Contains(err.Error(), "wr0ng") {
 			t.Errorf("%s: %v", name, err)
 		}
 		k.Close()
@@ -200,7 +201,7 @@ func TestAccess(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := workertest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
+	k := leasetest.Keep(t, open, worker.Config{Workers: 4, Lease: 6 * time.Second})
 	if st := k.Status(); st.Registry != "ZooKeeper "+cfg.Servers[0]+", /snowflake/shop/leafsql" {
 		t.Errorf("%+v", st)
 	}
@@ -246,7 +247,7 @@ func TestVersionsOfBefore(t *testing.T) {
 		if res != worker.OK || now == v {
 			t.Fatalf("%v at %q, %q before", res, now, v)
 		}
-		workertest.Eventually(t, "an answer to who was connected", func() bool {
+		leasetest.Eventually(t, "an answer to who was connected", func() bool {
 			_, got, err := r.Get(t.Context(), 3)
 			return err == nil && got == now
 		})

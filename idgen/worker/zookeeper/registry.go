@@ -77,7 +77,7 @@ func (r *registry) node(epoch string, slot int) string {
 // explain says what an error means.
 func (r *registry) explain(err error) error {
 	if errors.Is(err, zk.ErrNoAuth) {
-		return &UnusableError{r.cfg.String(), "leafZooKeeperUsername and leafZooKeeperPassword are not those of who created the nodes", err}
+		return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: leafZooKeeperUsername and leafZooKeeperPassword are not those of who created the nodes: %w", r.cfg, err)}
 	}
 	return fmt.Errorf("%s: %w", r.cfg, err)
 }

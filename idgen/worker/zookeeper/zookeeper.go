@@ -110,19 +110,3 @@ func Open(cfg Config) (worker.Source, error) {
 	r := &registry{cfg: cfg, servers: &servers{cfg: cfg}}
 	return worker.Source{Slots: r, Name: cfg.String(), Close: r.servers.close}, nil
 }
-
-// UnusableError says why an ensemble can't be a registry of worker ids, however often it is asked.
-type UnusableError struct {
-	Registry string // its name
-	Reason   string
-	Err      error // what the server said
-}
-
-func (e *UnusableError) Error() string {
-	return "leafsql: " + e.Registry + ": " + e.Reason + ": " + e.Err.Error()
-}
-
-func (e *UnusableError) Unwrap() error { return e.Err }
-
-// Permanent says that trying again soon does not help.
-func (e *UnusableError) Permanent() bool { return true }

@@ -8,6 +8,8 @@ import (
 	"maps"
 	"strings"
 	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker"
 )
 
 // ClientVersion is what servers are told; they look at the prefix.
@@ -73,7 +75,7 @@ func IsCode(err error, code int) bool {
 }
 
 // LoginError says that a server does not let the user in, or lets nobody in
-// without one.
+// without one. It is the cause of a worker.UnusableError.
 type LoginError struct {
 	Server  string
 	User    string // "": none was given
@@ -87,25 +89,20 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("leafsql: Nacos at %s does not let user %q in: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
 }
 
-// Permanent says that trying again soon does not help.
-func (e *LoginError) Permanent() bool { return true }
-
-// UnusableError says why servers can't be a registry of worker ids, however
-// often they are asked.
-type UnusableError struct {
-	Servers string
-	Reason  string // and the way out
+// Denied is the error of a server that answered a login with a message; user is
+// "" where none was given.
+func Denied(server, user, message string) error {
+	return &worker.UnusableError{Err: &LoginError{Server: server, User: user, Message: message}}
 }
 
 // Newer is the way out for servers that are too old.
 const Newer = "; use Nacos 2.3 or later, or another source of worker ids"
 
-func (e *UnusableError) Error() string {
-	return fmt.Sprintf("leafsql: Nacos at %s can't hold worker ids: %s", e.Servers, e.Reason)
+// Unusable is the error of servers that can't be a registry of worker ids; the
+// reason ends with the way out.
+func Unusable(servers, reason string) error {
+	return &worker.UnusableError{Err: fmt.Errorf("leafsql: Nacos at %s can't hold worker ids: %s", servers, reason)}
 }
-
-// Permanent says that trying again soon does not help.
-func (e *UnusableError) Permanent() bool { return true }
 
 // Unsent says that a request certainly was not carried out.
 type Unsent struct{ Err error }

@@ -130,7 +130,7 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	message := fmt.Sprintf("HTTP %d %s", resp.StatusCode, excerpt(body))
 	switch {
 	case refusesLogin(resp.StatusCode, message):
-		return &LoginError{Server: resp.Request.URL.Host, User: h.user, Message: message}
+		return Denied(resp.Request.URL.Host, h.user, message)
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("logging in: %s: %s", base, message)
 	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
@@ -233,7 +233,7 @@ func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Val
 		case resp.StatusCode == http.StatusForbidden && token != "" && !again:
 			h.Forget(token)
 		case resp.StatusCode == http.StatusForbidden:
-			return nil, &LoginError{Server: resp.Request.URL.Host, User: h.user, Message: excerpt(body)}
+			return nil, Denied(resp.Request.URL.Host, h.user, excerpt(body))
 		default:
 			return nil, &ServerError{Request: path, Code: resp.StatusCode, Message: excerpt(body)}
 		}

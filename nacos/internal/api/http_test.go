@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
@@ -165,14 +166,14 @@ func TestErrors(t *testing.T) {
 		err  error
 		want string
 	}{
-		{&LoginError{Server: "n1:9848", Message: "no"}, "leafsql: Nacos at n1:9848 wants a user: no; set leafNacosUsername and leafNacosPassword"},
-		{&LoginError{Server: "n1:8848", User: "u", Message: "no"}, `leafsql: Nacos at n1:8848 does not let user "u" in: no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
-		{&UnusableError{Servers: "n1:8848", Reason: "it is 2.0" + Newer}, "leafsql: Nacos at n1:8848 can't hold worker ids: it is 2.0; use Nacos 2.3 or later, or another source of worker ids"},
+		{Denied("n1:9848", "", "no"), "leafsql: Nacos at n1:9848 wants a user: no; set leafNacosUsername and leafNacosPassword"},
+		{Denied("n1:8848", "u", "no"), `leafsql: Nacos at n1:8848 does not let user "u" in: no; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace`},
+		{Unusable("n1:8848", "it is 2.0"+Newer), "leafsql: Nacos at n1:8848 can't hold worker ids: it is 2.0; use Nacos 2.3 or later, or another source of worker ids"},
 	} {
 		if got := tt.err.Error(); got != tt.want {
 			t.Errorf("%s, want %s", got, tt.want)
 		}
-		if p, ok := tt.err.(interface{ Permanent() bool }); !ok || !p.Permanent() {
+		if _, ok := tt.err.(*worker.UnusableError); !ok {
 			t.Errorf("%v is tried again at once", tt.err)
 		}
 	}

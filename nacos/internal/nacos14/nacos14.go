@@ -39,7 +39,7 @@ type Config struct {
 func Open(cfg Config) (worker.Source, error) {
 	if older(cfg.Version) {
 		cfg.HTTP.Close()
-		return worker.Source{}, &api.UnusableError{Servers: cfg.Servers, Reason: "it is version " + cfg.Version + ", whose instance ids change when an instance registers again" + api.Newer}
+		return worker.Source{}, api.Unusable(cfg.Servers, "it is version "+cfg.Version+", whose instance ids change when an instance registers again"+api.Newer)
 	}
 	return newRegistry(cfg).source(), nil
 }
@@ -331,12 +331,12 @@ func (r *registry) check(ctx context.Context) error {
 
 // onChange is worker.Source's OnChange: what is lost or given back is
 // registered anew for the next lease.
-func (r *registry) onChange(ctx context.Context, e worker.SlotEvent) {
-	if e.Held {
-		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids", "worker", e.Worker)
+func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool) {
+	if held {
+		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids", "worker", id)
 		return
 	}
-	r.leave(ctx, e.Worker)
+	r.leave(ctx, id)
 }
 
 // leave ends the registration, if it is that of the worker id.

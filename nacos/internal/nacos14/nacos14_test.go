@@ -159,7 +159,7 @@ func TestDocuments(t *testing.T) {
 		t.Errorf("Put without an instance: %v, %v", res, err)
 	}
 	b.in, b.mine = a.in, a.mine // as a copy of the virtual machine would
-	initial := worker.Initial()
+	initial := worker.Doc{Nonce: "initial", Free: true}
 	v, res, err := a.Put(within30s(t), slot, initial, "")
 	if res != worker.OK {
 		t.Fatal(res, err)
@@ -271,7 +271,7 @@ func TestVersions(t *testing.T) {
 	cfg := configOf(fakenacos.Start(t, fakenacos.Legacy), "", "")
 	cfg.Version = "1.4.0"
 	_, err := Open(cfg)
-	if e, ok := errors.AsType[*api.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
+	if e, ok := errors.AsType[*worker.UnusableError](err); !ok || !strings.Contains(e.Error(), "1.4.0") {
 		t.Errorf("1.4.0: %v", err)
 	}
 }

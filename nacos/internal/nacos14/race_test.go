@@ -128,7 +128,7 @@ func TestWrittenLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.in, b.mine = a.in, a.mine
-	v, res, err := a.Put(within30s(t), id, worker.Initial(), "")
+	v, res, err := a.Put(within30s(t), id, worker.Doc{Nonce: "initial", Free: true}, "")
 	if res != worker.OK {
 		t.Fatal(res, err)
 	}
@@ -176,7 +176,7 @@ func leased(ctx context.Context, t *testing.T, src worker.Source) (int, *worker.
 	if err != nil {
 		t.Fatal(err)
 	}
-	for k.Start(); k.Status().Phase != worker.Holding; {
+	for k.Start(); k.Status().Phase != "holding"; {
 		select {
 		case <-k.Status().Changed():
 		case <-ctx.Done():

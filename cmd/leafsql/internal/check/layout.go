@@ -10,8 +10,8 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // layout judges how leaf_alloc is made.
@@ -38,7 +38,7 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		if !c.takesSegments() {
 			return
 		}
-		f := here("alloc-missing", Error, "There is no such table to take ids from.", segment.CreateTable(store.Plain()))
+		f := here("alloc-missing", Error, "There is no such table to take ids from.", schema.LeafAlloc(schema.Quote(store.Plain())))
 		f.Fix = "leafsql init creates it, with the rows"
 		c.add(f)
 		return

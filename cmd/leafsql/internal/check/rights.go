@@ -8,7 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
@@ -16,7 +16,7 @@ import (
 func (c *checker) rights(ctx context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away == nil && c.Allocs[i].Exists && c.takesSegments() {
-			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", segment.CreateTable(store.Plain()), c.allocTries(store)); err != nil {
+			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", schema.LeafAlloc(schema.Quote(store.Plain())), c.allocTries(store)); err != nil {
 				return err
 			}
 		}

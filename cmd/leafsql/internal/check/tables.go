@@ -24,7 +24,7 @@ func (c *checker) tables(ctx context.Context) error {
 	}
 	for _, shard := range c.Shards {
 		for _, t := range shard.Tables {
-			if unfit, ok := errors.AsType[*driver.TableError](t.Err); ok {
+			if unfit, ok := errors.AsType[*driver.RefusedError](t.Err); ok {
 				f := at("key-unfit", Error, t)
 				f.Message, f.Fix = unfit.Reason+".", unfit.Fix
 				c.add(f)

@@ -25,7 +25,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // A Set is the databases that one leaf_alloc feeds.
@@ -43,7 +43,7 @@ func (s *Set) Interleaved() *segment.Interleaved {
 	all := lo.Map(s.Stores, func(o *Store, _ int) *segment.AllocStore {
 		return segment.NewAllocStore(sqlx.NewDb(o.DB, "mysql"), o.Plain())
 	})
-	return segment.NewInterleaved(all, &segment.InterleavedOptions{Logger: slog.New(slog.DiscardHandler)})
+	return segment.NewInterleaved(all, false, slog.New(slog.DiscardHandler))
 }
 
 // AllStores is an error where a store does not answer: what is written has to be written
@@ -83,7 +83,7 @@ func (s *Shard) LeasesHere() bool {
 	if s.Config.Worker == "" {
 		return slices.ContainsFunc(s.Config.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })
 	}
-	name, _, _ := worker.ParseSpec(s.Config.Worker)
+	name, _, _ := spec.Parse(s.Config.Worker)
 	return name == "mysql"
 }
 

@@ -22,6 +22,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -80,11 +81,14 @@ func (m *Migration) Configure() error {
 		if len(shard.Config.Tables) > 0 {
 			continue
 		}
-		rules, err := driver.ParseRules(strings.Join(m.Tables, ","))
-		if err != nil {
+		rules, err := driver.ParseDSN("/?leafTables=" + url.QueryEscape(strings.Join(m.Tables, ",")))
+		switch {
+		case err != nil:
 			return err
+		case len(rules.Tables) == 0: // auto, or none
+			return fmt.Errorf("leafsql: migrate: %q names no table; write db.table", m.Tables)
 		}
-		shard.Config.Auto, shard.Config.Tables = false, rules
+		shard.Config.Auto, shard.Config.Tables = false, rules.Tables
 	}
 	return nil
 }

@@ -104,10 +104,7 @@ func public(err error) string {
 	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
 		return part.Text(e)
 	}
-	if e, ok := errors.AsType[*segment.StoresError](err); ok {
-		return part.Text(e)
-	}
-	if e, ok := errors.AsType[*worker.QuarantineError](err); ok {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
 		return part.Text(e)
 	}
 	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {

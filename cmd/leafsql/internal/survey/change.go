@@ -7,7 +7,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
-	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // A Change is of leaf_alloc, or of the table of worker ids: one SQL statement on one
@@ -38,7 +38,7 @@ func statement(on *databases.Server, text string) Change {
 func (s *Survey) CreateAllocs() (changes []Change) {
 	for i, store := range s.Set.Stores {
 		if !s.Allocs[i].Exists {
-			changes = append(changes, statement(store.Server, segment.CreateTable(store.Plain())))
+			changes = append(changes, statement(store.Server, schema.LeafAlloc(schema.Quote(store.Plain()))))
 		}
 	}
 	return changes
@@ -46,7 +46,7 @@ func (s *Survey) CreateAllocs() (changes []Change) {
 
 // Create creates the table of worker ids.
 func (l *Leases) Create() Change {
-	return statement(l.Table.Server, workermysql.CreateTable(l.Table.Plain()))
+	return statement(l.Table.Server, schema.LeafWorker(schema.Quote(l.Table.Plain())))
 }
 
 // AddRow adds a tag's row, or raises one that came meanwhile.

@@ -1,4 +1,10 @@
-package workertest
+// Package leasetest has what tests of this module's sources of worker ids share, beside the kit workertest, which tests any.
+//
+//	leasetest.InUse(t, open, cfg)     // the registry was used before
+//	k := leasetest.Keep(t, open, cfg) // and a worker id is held
+//
+// It starts no server.
+package leasetest
 
 import (
 	"context"
@@ -7,6 +13,9 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 )
+
+// patience is how long what takes a moment may take on a busy machine.
+const patience = 30 * time.Second
 
 // Open is how a Keeper opens a source.
 type Open = func(context.Context) (worker.Source, error)
@@ -27,6 +36,7 @@ func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 	return k
 }
 
+// holding waits for a worker id, however often a search fails.
 func holding(tb testing.TB, k *worker.Keeper) error {
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()

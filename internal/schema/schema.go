@@ -1,0 +1,67 @@
+// Package schema has the tables that leafsql creates, as SQL, and how it quotes their
+// names.
+//
+//	db.Exec(schema.LeafAlloc(schema.Quote("ids.leaf_alloc")))
+//
+// It runs nothing.
+package schema
+
+import "strings"
+
+// Quote quotes [db.]table.
+func Quote(name string) string {
+	parts := strings.SplitN(name, ".", 2)
+	for i, p := range parts {
+		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
+	}
+	return strings.Join(parts, ".")
+}
+
+// LeafAlloc is the SQL that creates leaf_alloc, as Leaf defines it, where it does not exist.
+//
+// The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
+// servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
+// that it takes for one share a row, which is safe; one tag with two rows would not be.
+func LeafAlloc(quoted string) string {
+	return table(quoted, `
+  biz_tag varchar(128) NOT NULL DEFAULT '',
+  max_id bigint NOT NULL DEFAULT 1,
+  step int NOT NULL,
+  description varchar(256) DEFAULT NULL,
+  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (biz_tag)
+`)
+}
+
+// Sequences is the SQL that creates t_sequence, a row for each sequence, where it does not
+// exist.
+func Sequences(quoted string) string {
+	return table(quoted, `
+  name varchar(128) NOT NULL,
+  current_value bigint NOT NULL DEFAULT 0,
+  increment int NOT NULL DEFAULT 1000,
+  min_value bigint NOT NULL DEFAULT 1,
+  max_value bigint NOT NULL DEFAULT 9223372036854775806,
+  cycle tinyint NOT NULL DEFAULT 0,
+  PRIMARY KEY (name)
+`)
+}
+
+func table(quoted, columns string) string {
+	return "CREATE TABLE IF NOT EXISTS " + quoted + " (" + columns + ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
+}
+
+// LeafWorker is the SQL that creates the table of worker ids, where it does not exist. Its
+// texts are compared to the byte.
+func LeafWorker(quoted string) string {
+	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
+  worker_id int NOT NULL,
+  nonce varchar(64) NOT NULL,
+  hw bigint unsigned NOT NULL,
+  free tinyint NOT NULL,
+  owner text NOT NULL,
+  registry varchar(64) NOT NULL,
+  update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP,
+  PRIMARY KEY (worker_id)
+) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin`
+}
