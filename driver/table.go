@@ -16,9 +16,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/uuid7"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/uuid7"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/leafsql/leafsql/driver/internal/uuid7"
+	"github.com/leafsql/leafsql/idgen/uuid7"
 )
 
 func ExampleNew() {
