@@ -82,24 +82,25 @@ func (w *insertReader) tablelessSelect() bool {
 	if w.isAny("all", "distinct") {
 		w.next()
 	}
-	hasKey := w.keyColumn < 0
 	var tokens [maxKeyTokens]lex.Token
-	for column := 0; ; column++ {
+	columns := 0
+	for ; ; columns++ {
 		params := w.paramsBefore()
 		n := w.item(tokens[:])
 		if n == 0 {
 			return false
 		}
-		if column == w.keyColumn {
-			if !w.keyItem(tokens[:], n, params) {
-				return false
-			}
-			hasKey = true
+		if columns == w.keyColumn && !w.keyItem(tokens[:], n, params) {
+			return false
 		}
 		if w.tok.Kind != ',' {
+			columns++
 			break
 		}
 		w.next()
+	}
+	if columns != w.width { // the server has an error for it
+		return false
 	}
 	if w.keyColumn < 0 {
 		w.gap(keyComma, w.prevEnd, w.prevEnd)
@@ -120,7 +121,7 @@ func (w *insertReader) tablelessSelect() bool {
 			w.next()
 		}
 	}
-	if !w.atEnd() && !w.endsQuery() || w.tok.Kind == lex.Bad || !hasKey {
+	if !w.atEnd() && !w.endsQuery() || w.tok.Kind == lex.Bad {
 		return false
 	}
 	w.Rows, w.Conditional = 1, true
