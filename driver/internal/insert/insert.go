@@ -13,6 +13,7 @@ type insertReader struct {
 	target    string // the table as the statement names it
 	lastName  string // its last part
 	verbEnd   int    // where INSERT or REPLACE ends
+	priority  int    // where LOW_PRIORITY and the like behind it end
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
@@ -58,7 +59,7 @@ func (r *reader) insert() error {
 	w := r.newInsert()
 	w.Replace = r.is("replace")
 	r.next()
-	w.verbEnd = r.prevEnd
+	w.verbEnd, w.priority = r.prevEnd, r.prevEnd
 modifiers:
 	for {
 		switch {
@@ -66,6 +67,7 @@ modifiers:
 			w.Ignore = true
 		case r.isAny("low_priority", "delayed", "high_priority"):
 			r.next()
+			w.priority = r.prevEnd
 		default:
 			break modifiers
 		}

@@ -38,6 +38,7 @@ type Stage struct {
 	fill       [2]string // around the stage's name
 	head       string    // INSERT … INTO t PARTITION (…)
 	verb       int       // in head, and in fill[0], behind the INSERT
+	priority   int       // in head, behind LOW_PRIORITY and the like
 	tail       string    // ON DUPLICATE KEY UPDATE … RETURNING …
 	markedTail string    // the same with the upsert's marker
 	upsert     bool
@@ -70,7 +71,7 @@ func (w *insertReader) finishStaged() error {
 	}
 	head := w.text[w.head.from:w.head.to]
 	s.fill = [2]string{head, w.stagedSource(s)}
-	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
+	s.head, s.verb, s.priority = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from, w.priority-w.head.from
 	if s.Load {
 		verb := "INSERT"
 		switch {
@@ -174,7 +175,8 @@ func (s *Stage) Explain(ignore bool) string {
 	if ignore {
 		hint = ""
 	}
-	return "EXPLAIN " + s.head[:s.verb] + hint + s.head[s.verb:] + s.fill[1] + s.tail
+	verb := s.verb - len("INSERT") // behind a SET STATEMENT … FOR
+	return s.head[:verb] + "EXPLAIN " + s.head[verb:s.priority] + hint + s.head[s.priority:] + s.fill[1] + s.tail
 }
 
 // Look is the query that says how many rows lack a key, and the highest key
