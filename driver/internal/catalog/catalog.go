@@ -39,10 +39,13 @@ type Column struct {
 	Now           bool // its default is the statement's time
 
 	// ReadsID says that a trigger of its table reads LAST_INSERT_ID(), or may
-	// through a routine that does, as far as this user sees their texts.
-	// FunctionsReadID says that some function, in whatever database, does, or
-	// has a text that this user does not see.
+	// through a routine or another table's trigger that does, as far as this user
+	// sees their texts. FunctionsReadID says that some function, in whatever
+	// database, does or may through such a trigger, or has a text that this user
+	// does not see.
 	ReadsID, FunctionsReadID bool
+
+	triggers bool // its table has some
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -155,7 +158,8 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		return err
 	}
 	defer rows.Close()
-	routines := int64(0) // 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
+	var routines sql.NullInt64 // NULL: none, 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
+	triggers := false          // some table has one
 	for rows.Next() {
 		var n, o int
 		var schema, table, key, extra, privileges string
@@ -166,7 +170,7 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 			return err
 		}
 		if n < 0 { // the first row
-			routines = readers.Int64
+			routines = readers
 			continue
 		}
 		name := names[n]
@@ -178,11 +182,27 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
-		col.ReadsID = readers.Int64 > 1 || readers.Valid && routines > 1
-		col.FunctionsReadID = routines > 0
+		col.ReadsID = readers.Int64 > 1 || readers.Valid && routines.Int64 > 1
+		col.FunctionsReadID = routines.Int64 > 0
+		col.triggers = readers.Valid
+		triggers = triggers || col.triggers
 		columns[name] = append(columns[name], col)
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil || routines.Int64 > 1 || !triggers && !routines.Valid {
+		return err
+	}
+	rows.Close() // the pool may have one connection
+	var some bool
+	if err := c.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM information_schema.triggers WHERE "+readsID("action_statement")+")").Scan(&some); err != nil || !some {
+		return err
+	}
+	for _, n := range names {
+		for i := range columns[n] {
+			col := &columns[n][i]
+			col.ReadsID, col.FunctionsReadID = col.ReadsID || col.triggers, routines.Valid
+		}
+	}
+	return nil
 }
 
 // readsID is the condition that a program's text reads LAST_INSERT_ID(), under

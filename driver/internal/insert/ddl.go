@@ -21,9 +21,9 @@ func (r *reader) create() error {
 			r.toEnd()
 		case r.is("trigger"):
 			r.triggered()
-			return r.storedProgram()
+			return r.programDefined()
 		case r.isAny("procedure", "function", "event", "package", "library"):
-			return r.routineDefined()
+			return r.programDefined()
 		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()
 		}
@@ -34,9 +34,9 @@ func (r *reader) create() error {
 	return nil
 }
 
-// routineDefined reads what routines a text defines, and notes that one may
-// read LAST_INSERT_ID().
-func (r *reader) routineDefined() error {
+// programDefined reads what routines and triggers a text defines, and notes that
+// one may read LAST_INSERT_ID().
+func (r *reader) programDefined() error {
 	r.noCalls()
 	err := r.storedProgram()
 	if r.lastCall >= 0 {

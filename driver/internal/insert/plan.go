@@ -150,7 +150,7 @@ type Change struct {
 	Temporary bool // it creates a temporary table
 	Drop      bool // it drops the table, perhaps a temporary one
 	Database  bool // it drops the whole database TableName.DB
-	Routine   bool // it defines a routine that reads LAST_INSERT_ID(), and no table
+	Routine   bool // it defines a routine or a trigger that reads LAST_INSERT_ID(), and no table
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
