@@ -35,6 +35,7 @@ type insertReader struct {
 
 	nameErr error     // a name of the table's cannot be written
 	staged  bool      // only the server knows the rows
+	named   bool      // the update list may name columns other than in VALUES()
 	loaded  []string  // LOAD DATA: the columns it writes
 	exprs   []keyExpr // keys that only the server can tell
 }

@@ -29,6 +29,11 @@ type Stage struct {
 	Clock bool // the source calls the clock, and can be told the time
 	Load  bool // it is LOAD DATA
 
+	// Unclear says that the update list has names that may be the source's as
+	// well, and Acts that the source does more than read tables, which MariaDB
+	// may do where it explains it.
+	Unclear, Acts bool
+
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
 	// what the application's statement before left.
@@ -131,7 +136,8 @@ func (w *insertReader) check(s *Stage) error {
 	var source, tail touches
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
-	s.Clock = source.clock
+	s.Clock, s.Unclear = source.clock, w.named
+	s.Acts = source.stored != "" || source.assigns || source.sequences
 	s.ReadsID = tail.readsID || tail.stored != "" || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:

@@ -25,6 +25,7 @@ func (w *insertReader) duplicate() error {
 		w.next()
 		value := w.cursor
 		w.expr(true)
+		w.named = w.named || w.namesColumns(value)
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
@@ -60,6 +61,25 @@ func (w *insertReader) duplicate() error {
 		w.replaceText(filled, itself.Pos, itself.End, marker)
 	}
 	return nil
+}
+
+// namesColumns says whether the value of an assignment, from its first token to
+// this one, may name a column other than in VALUES().
+func (w *insertReader) namesColumns(value cursor) bool {
+	v := reader{cursor: value, text: w.text}
+	for v.tok.Pos < w.tok.Pos && !v.ended() {
+		call := v.peek().Kind == '('
+		switch {
+		case call && v.isAny("values", "value"):
+			v.next()
+			v.parens()
+			continue
+		case v.atName() && !call:
+			return true
+		}
+		v.next()
+	}
+	return false
 }
 
 // isItself says whether the value of an assignment, from its first token to
