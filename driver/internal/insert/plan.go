@@ -83,6 +83,10 @@ type Table struct {
 	UpsertMarker bool
 	ReadsID      bool // a trigger reads LAST_INSERT_ID(): no marker may stand before it
 
+	// UpdatesReadID says that a trigger of updates does: an update list may not
+	// set the marker.
+	UpdatesReadID bool
+
 	// FunctionsReadID says that a stored function may read LAST_INSERT_ID(): no
 	// marker may stand before its call.
 	FunctionsReadID bool

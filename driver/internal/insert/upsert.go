@@ -42,7 +42,7 @@ func (w *insertReader) duplicate() error {
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 {
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID {
 		return nil
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
