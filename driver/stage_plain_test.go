@@ -85,6 +85,8 @@ var plainScripts = []script{
 		"INSERT INTO t (a, b) SELECT a + 10, b FROM s WHERE NEXT VALUE FOR q > 0 ON DUPLICATE KEY UPDATE b = t.b + 1", "SELECT NEXTVAL(q)", show}},
 	{name: "an upsert into a view", setup: []string{"RENAME TABLE t TO base", "CREATE VIEW t AS SELECT id, a AS x, b AS y FROM base"}, lines: []string{"INSERT INTO t (x, y) SELECT a, b FROM s ORDER BY a", "INSERT INTO t (x, y) SELECT a, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id",
 		"INSERT INTO t (id, x, y) SELECT IF(a = 2, 50, NULL), a + 1, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id"}},
+	{name: "rows exchanged with a partition", setup: []string{"DROP TABLE t", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TABLE x (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)",
+		"INSERT INTO x VALUES (1000000000004, 99)"}, lines: []string{"INSERT INTO t (a) VALUES (1)", "ALTER TABLE x EXCHANGE PARTITION p WITH TABLE t", "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)", "SELECT a FROM t ORDER BY id"}},
 	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (1-1, 2, 3)"}},
 }
 

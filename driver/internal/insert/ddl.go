@@ -55,7 +55,8 @@ func (r *reader) triggered() {
 	r.cursor = at
 }
 
-// alter reads ALTER. A table can get a new name, an event a new body.
+// alter reads ALTER. A table can get a new name, or another one's rows by EXCHANGE
+// PARTITION … WITH TABLE, an event a new body.
 func (r *reader) alter() error {
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
@@ -64,12 +65,17 @@ func (r *reader) alter() error {
 			r.existence()
 			r.changed(Change{})
 			for !r.atEnd() {
-				if r.accept("rename") {
+				switch {
+				case r.accept("rename"):
 					if r.isAny("to", "as") || r.tok.Kind == '=' {
 						r.next()
 					}
 					r.changed(Change{})
-				} else {
+				case r.is("with") && r.peekIs("table"):
+					r.next()
+					r.next()
+					r.changed(Change{})
+				default:
 					r.next()
 				}
 			}
