@@ -136,7 +136,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		Floors:       skips && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
-		ReadsID:      key.ReadsID,
+		ReadsID:      key.ReadsID, UpdatesReadID: key.UpdatesReadID,
 		// A temporary table is not in the catalog.
 		FunctionsReadID: key.FunctionsReadID || temporary,
 		Ref:             t,

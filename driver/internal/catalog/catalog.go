@@ -39,10 +39,13 @@ type Column struct {
 	Now           bool // its default is the statement's time
 
 	// ReadsID says that a trigger of its table reads LAST_INSERT_ID(), or may
-	// through a routine that does, as far as this user sees their texts.
-	// FunctionsReadID says that some function, in whatever database, does, or
-	// has a text that this user does not see.
-	ReadsID, FunctionsReadID bool
+	// through a routine or another table's trigger that does, as far as this user
+	// sees their texts, and UpdatesReadID that it is one of updates.
+	// FunctionsReadID says that some function, in whatever database, does or may
+	// through such a trigger, or has a text that this user does not see.
+	ReadsID, UpdatesReadID, FunctionsReadID bool
+
+	triggers int64 // that its table has
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -146,7 +149,7 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		"MAX(IF(" + readsID("routine_definition") + ", 2, routine_type = 'FUNCTION' AND routine_definition IS NULL)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {
 		query.WriteString(" UNION ALL SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
-			" (SELECT MAX(IF(" + readsID("action_statement") + ", 2, 1)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
+			" (SELECT BIT_OR(IF(" + readsID("action_statement") + ", 3, 1) << IF(event_manipulation = 'UPDATE', 2, 0)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
 		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
@@ -155,18 +158,19 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		return err
 	}
 	defer rows.Close()
-	routines := int64(0) // 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
+	var routines sql.NullInt64 // NULL: none, 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
+	triggers := false          // some table has one
 	for rows.Next() {
 		var n, o int
 		var schema, table, key, extra, privileges string
 		var byDefault sql.NullString
-		var readers sql.NullInt64 // NULL: no trigger
+		var readers sql.NullInt64
 		var col Column
 		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &readers); err != nil {
 			return err
 		}
 		if n < 0 { // the first row
-			routines = readers.Int64
+			routines = readers
 			continue
 		}
 		name := names[n]
@@ -178,11 +182,47 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
-		col.ReadsID = readers.Int64 > 1 || readers.Valid && routines > 1
-		col.FunctionsReadID = routines > 0
+		col.triggers = readers.Int64
+		col.reads(routines.Int64 > 1)
+		col.FunctionsReadID = routines.Int64 > 0
+		triggers = triggers || col.triggers > 0
 		columns[name] = append(columns[name], col)
 	}
-	return rows.Err()
+	if err := rows.Err(); err != nil || routines.Int64 > 1 || !triggers && !routines.Valid {
+		return err
+	}
+	rows.Close() // the pool may have one connection
+	var some bool
+	if err := c.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM information_schema.triggers WHERE "+readsID("action_statement")+")").Scan(&some); err != nil || !some {
+		return err
+	}
+	for _, n := range names {
+		for i := range columns[n] {
+			col := &columns[n][i]
+			col.reads(true)
+			col.FunctionsReadID = routines.Valid
+		}
+	}
+	return nil
+}
+
+// The triggers of a table are a sum of these, shifted by two bits for those of
+// updates.
+const (
+	hasTrigger   = 1
+	readsTrigger = 2 // with a text that reads LAST_INSERT_ID()
+	ofUpdates    = 2
+)
+
+// reads notes which triggers read LAST_INSERT_ID(), as all do where some
+// program that they may run does.
+func (c *Column) reads(others bool) {
+	bits := int64(readsTrigger)
+	if others {
+		bits = hasTrigger
+	}
+	c.ReadsID = c.triggers&(bits|bits<<ofUpdates) != 0
+	c.UpdatesReadID = c.triggers&(bits<<ofUpdates) != 0
 }
 
 // readsID is the condition that a program's text reads LAST_INSERT_ID(), under

@@ -21,9 +21,9 @@ func (r *reader) create() error {
 			r.toEnd()
 		case r.is("trigger"):
 			r.triggered()
-			return r.storedProgram()
+			return r.programDefined()
 		case r.isAny("procedure", "function", "event", "package", "library"):
-			return r.routineDefined()
+			return r.programDefined()
 		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()
 		}
@@ -34,9 +34,9 @@ func (r *reader) create() error {
 	return nil
 }
 
-// routineDefined reads what routines a text defines, and notes that one may
-// read LAST_INSERT_ID().
-func (r *reader) routineDefined() error {
+// programDefined reads what routines and triggers a text defines, and notes that
+// one may read LAST_INSERT_ID().
+func (r *reader) programDefined() error {
 	r.noCalls()
 	err := r.storedProgram()
 	if r.lastCall >= 0 {
@@ -55,7 +55,8 @@ func (r *reader) triggered() {
 	r.cursor = at
 }
 
-// alter reads ALTER. A table can get a new name, an event a new body.
+// alter reads ALTER. A table can get a new name, or another one's rows by EXCHANGE
+// PARTITION … WITH TABLE, an event a new body.
 func (r *reader) alter() error {
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
@@ -64,12 +65,17 @@ func (r *reader) alter() error {
 			r.existence()
 			r.changed(Change{})
 			for !r.atEnd() {
-				if r.accept("rename") {
+				switch {
+				case r.accept("rename"):
 					if r.isAny("to", "as") || r.tok.Kind == '=' {
 						r.next()
 					}
 					r.changed(Change{})
-				} else {
+				case r.is("with") && r.peekIs("table"):
+					r.next()
+					r.next()
+					r.changed(Change{})
+				default:
 					r.next()
 				}
 			}

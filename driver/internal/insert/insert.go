@@ -13,6 +13,7 @@ type insertReader struct {
 	target    string // the table as the statement names it
 	lastName  string // its last part
 	verbEnd   int    // where INSERT or REPLACE ends
+	priority  int    // where LOW_PRIORITY and the like behind it end
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
@@ -34,6 +35,7 @@ type insertReader struct {
 
 	nameErr error     // a name of the table's cannot be written
 	staged  bool      // only the server knows the rows
+	named   bool      // the update list may name columns other than in VALUES()
 	loaded  []string  // LOAD DATA: the columns it writes
 	exprs   []keyExpr // keys that only the server can tell
 }
@@ -58,10 +60,14 @@ func (r *reader) insert() error {
 	w := r.newInsert()
 	w.Replace = r.is("replace")
 	r.next()
-	w.verbEnd = r.prevEnd
+	w.verbEnd, w.priority = r.prevEnd, r.prevEnd
 	for r.isAny("low_priority", "delayed", "high_priority", "ignore") {
-		w.Ignore = w.Ignore || r.is("ignore")
+		ignore := r.is("ignore")
+		w.Ignore = w.Ignore || ignore
 		r.next()
+		if !ignore {
+			w.priority = r.prevEnd
+		}
 	}
 	r.accept("into")
 	if configured, err := w.readTarget(); err != nil || !configured {
@@ -266,6 +272,7 @@ func (w *insertReader) duplicate() error {
 		w.next()
 		value := w.cursor
 		w.expr(true, nil)
+		w.named = w.named || w.staged && w.namesColumns(value)
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
@@ -282,7 +289,7 @@ func (w *insertReader) duplicate() error {
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 {
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID {
 		return nil
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
@@ -301,6 +308,25 @@ func (w *insertReader) duplicate() error {
 		w.replaceText(filled, itself.Pos, itself.End, marker)
 	}
 	return nil
+}
+
+// namesColumns says whether the value of an assignment, from its first token to
+// this one, may name a column other than in VALUES().
+func (w *insertReader) namesColumns(value cursor) bool {
+	v := reader{cursor: value, text: w.text}
+	for v.tok.Pos < w.tok.Pos && !v.ended() {
+		call := v.peek().Kind == '('
+		switch {
+		case call && v.isAny("values", "value"):
+			v.next()
+			v.parens()
+			continue
+		case v.atName() && !call:
+			return true
+		}
+		v.next()
+	}
+	return false
 }
 
 // isItself says whether the value of an assignment, from its first token to

@@ -83,6 +83,10 @@ type Table struct {
 	UpsertMarker bool
 	ReadsID      bool // a trigger reads LAST_INSERT_ID(): no marker may stand before it
 
+	// UpdatesReadID says that a trigger of updates does: an update list may not
+	// set the marker.
+	UpdatesReadID bool
+
 	// FunctionsReadID says that a stored function may read LAST_INSERT_ID(): no
 	// marker may stand before its call.
 	FunctionsReadID bool
@@ -150,7 +154,7 @@ type Change struct {
 	Temporary bool // it creates a temporary table
 	Drop      bool // it drops the table, perhaps a temporary one
 	Database  bool // it drops the whole database TableName.DB
-	Routine   bool // it defines a routine that reads LAST_INSERT_ID(), and no table
+	Routine   bool // it defines a routine or a trigger that reads LAST_INSERT_ID(), and no table
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a

@@ -29,6 +29,11 @@ type Stage struct {
 	Clock bool // the source calls the clock, and can be told the time
 	Load  bool // it is LOAD DATA
 
+	// Unclear says that the update list has names that may be the source's as
+	// well, and Acts that the source does more than read tables, which MariaDB
+	// may do where it explains it.
+	Unclear, Acts bool
+
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
 	// what the application's statement before left.
@@ -38,6 +43,7 @@ type Stage struct {
 	fill       [2]string // around the stage's name
 	head       string    // INSERT … INTO t PARTITION (…)
 	verb       int       // in head, and in fill[0], behind the INSERT
+	priority   int       // in head, behind LOW_PRIORITY and the like
 	tail       string    // ON DUPLICATE KEY UPDATE … RETURNING …
 	markedTail string    // the same with the upsert's marker
 	upsert     bool
@@ -66,7 +72,7 @@ func (w *insertReader) finishStaged() error {
 	s.Key = w.Table.keyIn(s.Columns)
 	head, source := w.text[w.head.from:w.head.to], w.text[w.source.from:w.source.to]
 	s.fill = [2]string{head, " (" + quoteList(s.Columns) + ") " + source}
-	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
+	s.head, s.verb, s.priority = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from, w.priority-w.head.from
 	if s.Load {
 		s.fill[1] = w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 		verb := "INSERT"
@@ -119,7 +125,8 @@ func (w *insertReader) check(s *Stage) error {
 	var source, tail touches
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
-	s.Clock = source.clock
+	s.Clock, s.Unclear = source.clock, w.named
+	s.Acts = source.stored != "" || source.assigns || source.sequences
 	s.ReadsID = tail.readsID || tail.stored != "" || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:
@@ -163,7 +170,8 @@ func (s *Stage) Explain(ignore bool) string {
 	if ignore {
 		hint = ""
 	}
-	return "EXPLAIN " + s.head[:s.verb] + hint + s.head[s.verb:] + s.fill[1] + s.tail
+	verb := s.verb - len("INSERT") // behind a SET STATEMENT … FOR
+	return s.head[:verb] + "EXPLAIN " + s.head[verb:s.priority] + hint + s.head[s.priority:] + s.fill[1] + s.tail
 }
 
 // Look is the query that says how many rows lack a key, and the highest key
