@@ -232,7 +232,7 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		}
 	}
 	_, err := lease(t, spec(s), worker.Options{"Service": "apart", "Namespace": "public"}, worker.Config{Workers: 1})
-	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Error() != "taken" {
+	if e, ok := errors.AsType[*worker.UnavailableError](err); !ok || e.Reason != "taken" {
 		t.Errorf("the default namespace by its other name: %v, want that it is taken", err)
 	}
 }
@@ -298,7 +298,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	proxy.Heal()
 	eventually(t, "what the first finds", func() bool {
 		e, ok := errors.AsType[*worker.UnavailableError](first.Status().Err)
-		return ok && e.Error() == "taken"
+		return ok && e.Reason == "taken"
 	})
 	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
 		t.Errorf("the first: %+v", s)

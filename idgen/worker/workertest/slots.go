@@ -412,7 +412,7 @@ func (k *kit) inUse(cfg worker.Config) {
 		return err == nil && strings.HasSuffix(d.Owner, fmt.Sprintf(": %d", cfg.Workers))
 	}
 	// A registry that fails now and then is left alone for most of a lease each time.
-	for until := time.Now().Add(4 * patience); !made(); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(8 * patience); !made(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(until) {
 			k.Fatal("some slots are never made")
 		}
