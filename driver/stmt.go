@@ -130,8 +130,8 @@ func (s *stmt) sameMeaning(ctx context.Context) error {
 }
 
 func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
-	if s.c.dbUnknown && tellsOfBefore(s.text) {
-		return false, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
+	if s.c.dbUnknown && mayReadCounts(s.text) {
+		return false, countsRefusal("database in use, which a routine may have changed,", "write db.table")
 	}
 	err := s.c.knowDatabase(ctx)
 	return s.c.db == s.db, err
@@ -152,8 +152,8 @@ func (s *stmt) sameReading(ctx context.Context) (bool, error) {
 	switch {
 	case s.reads == "" || len(s.inner) == 0: // it is just being prepared
 		return true, nil
-	case tellsOfBefore(s.text):
-		return false, tellsRefusal("sql_mode,", "pass strings as arguments")
+	case mayReadCounts(s.text):
+		return false, countsRefusal("sql_mode,", "pass strings as arguments")
 	}
 	reads, err := s.c.reading(ctx)
 	return reads == s.reads, err
@@ -285,7 +285,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
 		return nil
 	}
-	if s.c.dbUnknown && tellsOfBefore(s.text) && !s.st.positional() {
+	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {
 		return nil // asking would change what it stores
 	}
 	for _, same := range []func(context.Context) (bool, error){s.sameDatabase, s.sameReading} {
