@@ -40,7 +40,7 @@ type stmt struct {
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
-	first := text // what can be checked of a text that is made anew each time
+	first := text // prepared to see its errors now, where what runs is made anew each time
 	if st.apart() == nil {
 		if likely := st.plan.Template(s.likely()); !likely.Literal {
 			first = likely.Text
@@ -81,7 +81,7 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 		return nil, err
 	}
 	if len(s.inner) >= maxVariants {
-		for old, stmt := range s.inner { // any: batches whose keys come and go have no favourite
+		for old, stmt := range s.inner { // any one: which is wanted next cannot be told
 			stmt.Close()
 			delete(s.inner, old)
 			break
