@@ -147,7 +147,7 @@ var registered struct {
 }
 
 // RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
-// a string cannot carry: generators, a store, a lease, a logger. A parameter
+// a string cannot carry: generators, a store, a source of worker ids, a logger. A parameter
 // that stands in the DSN as well counts there. Its MySQL part is not used. A second
 // call with the same name counts for pools that are opened afterwards.
 func RegisterConfig(name string, cfg *Config) {

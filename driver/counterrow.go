@@ -30,10 +30,10 @@ func (t *table) rowTable() string {
 	return t.c.cfg.AllocTable
 }
 
-// check holds the row against the table, once: a row that starts at
-// or below keys in use is the classic accident of a migration. MAX is read
-// before the row: keys inserted in between come from ranges that the row has
-// left behind, or were followed.
+// check holds the row against the table, once: a row that starts at or below
+// keys in use is the classic accident of a migration. The highest key is read
+// before the row. Keys that leafsql inserts in between lie below the row by then:
+// they come from ranges that were fetched, or have moved the row themselves.
 func (t *table) check(ctx context.Context, conn innerConn) error {
 	select {
 	case t.checking <- struct{}{}:

@@ -97,7 +97,7 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, ar
 		s := c.newStaging(in, unclear, prepared)
 		fill := p.FillArgs(in, s.name, len(unclear))
 		switch {
-		case tellsOfBefore(text):
+		case mayReadCounts(text):
 			return nil, s.refusal("an argument in its key column is for the server to judge, and asking would change what ROW_COUNT() and FOUND_ROWS() say in it", "put the count into a user variable first")
 		case p.Results != len(p.Inserts): // what may change how a value is converted
 			return nil, s.refusal("an argument in its key column is for the server to judge, which other statements of the text may change", "send the statement by itself")

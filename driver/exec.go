@@ -80,7 +80,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 			return err
 		}
 		t := p.Template(blocks)
-		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(p, t, blocks, args)) // ErrSkip: the block is a gap
+		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(p, t, blocks, args)) // if ErrSkip, database/sql prepares, and these ids are lost
 		c.unbindArgs()
 		return err
 	})
@@ -138,7 +138,7 @@ var errUnclear = errors.New("leafsql: only the server knows what an argument mea
 // of ids for them, after the counters were moved above all keys that the text
 // gives: none of its ids must meet one of those.
 func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedValue) ([]insert.Block, error) {
-	if !c.connector.used.Load() {
+	if !c.connector.used.Load() { // a store at each statement would slow down all connections
 		c.connector.used.Store(true)
 	}
 	c.blocks = c.blocks[:0]

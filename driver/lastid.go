@@ -132,9 +132,9 @@ func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, af
 	return id
 }
 
-// lateID is what SQL's LAST_INSERT_ID() becomes behind a statement that could not
-// carry it, 0 for what it was: the statement's LastInsertId, or the first id of an
-// INSERT IGNORE that stored some of its rows.
+// lateID is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
+// not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
+// stored some of its rows. 0 leaves it as it is.
 func lateID(in *insert.Insert, b insert.Block, affected, id int64) int64 {
 	if id == 0 && in.Ignore && !in.Upsert && affected > 0 {
 		return b.First
@@ -148,8 +148,8 @@ func (c *conn) setLastID(ctx context.Context, id int64) {
 	c.always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
 }
 
-// tellLate is setLastID for a statement that answers with rows, which have to
-// be read first.
+// tellLate is setLastID for a statement that answers with rows. They are read into
+// memory first: until then the connection takes no other statement.
 func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Block, rows driver.Rows) (driver.Rows, error) {
 	if len(blocks) != 1 || blocks[0].N == 0 || !p.Inserts[0].Late || p.Inserts[0].Upsert {
 		return rows, nil

@@ -71,9 +71,9 @@ func text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// legibly asks a question whose answer is made of names, and reads it: as it is
-// no matter what the session has answers made into, and how many rows of one it
-// wants.
+// legibly asks a question whose answer holds names, and reads it. For that question
+// character_set_results and sql_select_limit are set, and put back behind it, so that
+// names come in UTF-8 and no row is cut off.
 func (c *conn) legibly(ctx context.Context, question string) (*readRows, error) {
 	if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {

@@ -46,15 +46,16 @@ func (s *staging) start(ctx context.Context, text string) error {
 	return s.exec(ctx, text)
 }
 
-// together is a text that runs several in one round trip. MariaDB alone takes
-// it, but for its mode ORACLE. Where it fails, some of them may have run: each
-// is such that it may run again.
+// together is a text that runs several in one round trip. MariaDB alone takes it,
+// except under sql_mode ORACLE. Where it fails, some of them may have run: pass only
+// such as may run again.
 func together(texts ...string) string {
 	return "BEGIN NOT ATOMIC " + strings.Join(texts, "; ") + "; END"
 }
 
-// outside says whether no transaction is open and autocommit is on. MySQL has
-// nothing to ask for that but a savepoint, which is not kept outside.
+// outside says whether no transaction is open and autocommit is on. MySQL has no
+// variable that tells it, so a savepoint is set: outside a transaction it is gone at
+// once, and going back to it fails.
 func (s *staging) outside(ctx context.Context) (bool, error) {
 	if s.c.settings.MariaDB {
 		v, err := value(ctx, s.c.innerConn, "@@autocommit AND NOT @@in_transaction")
@@ -70,17 +71,17 @@ func (s *staging) outside(ctx context.Context) (bool, error) {
 	return false, err
 }
 
-// savepoint is of a name that no application gives its own.
+// savepoint has a name that no application uses for its own.
 const savepoint = "leafsql_savepoint"
 
 // idBefore is the assignment that puts LAST_INSERT_ID() back to what begin noted.
 const idBefore = "last_insert_id = @leafsql_l"
 
 // end commits, where the transaction is this run's own, and makes an assignment
-// to last_insert_id, "" for none. The server's no to the commit is the
-// statement's error; afterwards there is none. The commit is a COMMIT because
-// nothing else ends what SET TRANSACTION said, and says what it means because
-// completion_type gives a bare one other meanings.
+// to last_insert_id, "" for none. A commit that fails is the statement's error; what
+// fails after it is not, since the rows are stored. SET autocommit = 1 would commit
+// too, but only COMMIT ends what SET TRANSACTION said of one transaction. It says
+// NO CHAIN NO RELEASE because completion_type may give a bare one another meaning.
 func (s *staging) end(ctx context.Context, setID string) error {
 	if !s.own {
 		if setID != "" {
@@ -110,9 +111,10 @@ func (s *staging) close(ctx context.Context, back string) {
 	}
 }
 
-// undo leaves the session as it was before the statement that failed, and
-// nothing of it stored. A transaction that SET TRANSACTION said is read only
-// has stored nothing: it ends without a ROLLBACK, which would end that as well.
+// undo leaves the session as it was before the statement that failed, and nothing of
+// it stored. In a transaction that SET TRANSACTION made read only nothing was: SET
+// autocommit = 1 ends it, and the application's next one is read only still, which it
+// would not be after a ROLLBACK.
 func (s *staging) undo(ctx context.Context, err error) {
 	switch {
 	case !s.own && s.open:
@@ -143,8 +145,8 @@ func (s *staging) putBack(ctx context.Context, texts ...string) bool {
 // does not wait without bound.
 const undoTimeout = 5 * time.Second
 
-// always runs a statement whatever became of the caller's context, again where
-// it is killed.
+// always runs a statement even where the caller's context has ended, and up to three
+// times if it is killed.
 func (c *conn) always(ctx context.Context, text string) (err error) {
 	for range 3 {
 		undo, cancel := ctx, context.CancelFunc(func() {})

@@ -65,7 +65,8 @@ func (st *statement) apart() *insert.Insert {
 	return nil
 }
 
-// positional says whether the columns of some insert come from the catalog.
+// positional says whether some insert relies on the columns that the catalog told:
+// it lists none, or its rows go through a stage.
 func (st *statement) positional() bool {
 	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Stage != nil })
 }
@@ -118,15 +119,15 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 			if st, err = c.parse(ctx, text, settings); err != nil {
 				return nil, false, err
 			}
-			if c.plans == before && !unknown { // else looking tables up told more
+			if c.plans == before && !unknown { // else a look-up changed what plans are kept under
 				plans.Put(text, st)
 			}
 		}
 		if st.missing == 0 {
 			return st, plans == c.plans && !c.dbUnknown, nil
 		}
-		if tellsOfBefore(text) {
-			return &statement{plan: new(insert.Plan), refusal: tellsRefusal("sql_mode,", "pass strings as arguments")}, false, nil
+		if mayReadCounts(text) {
+			return &statement{plan: new(insert.Plan), refusal: countsRefusal("sql_mode,", "pass strings as arguments")}, false, nil
 		}
 		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
 			return nil, false, err
@@ -134,17 +135,18 @@ func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) 
 	}
 }
 
-// tellsOfBefore says whether a text that may write rows calls what tells of the
-// statement before.
-func tellsOfBefore(text string) bool {
+// mayReadCounts says whether a text that may write rows seems to call ROW_COUNT()
+// or FOUND_ROWS(), which tell of the statement before: a question of leafsql's
+// would change what they say.
+func mayReadCounts(text string) bool {
 	text = strings.ToLower(text)
 	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
 		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
 }
 
-// tellsRefusal refuses a text that calls those, where something of the session
-// has to be asked for first.
-func tellsRefusal(depends, fix string) *RefusedError {
+// countsRefusal refuses such a text where something of the session would have to be
+// asked for first. depends is what.
+func countsRefusal(depends, fix string) *RefusedError {
 	if fix != "" {
 		fix += ", or "
 	}
@@ -203,8 +205,8 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 		switch {
 		case c.dbUnknown && !c.connector.mayMean(c.schema, table):
 			return nil, nil
-		case c.dbUnknown && tellsOfBefore(text):
-			return nil, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
+		case c.dbUnknown && mayReadCounts(text):
+			return nil, countsRefusal("database in use, which a routine may have changed,", "write db.table")
 		}
 		if err := c.knowDatabase(ctx); err != nil {
 			return nil, err
@@ -233,8 +235,8 @@ func (c *conn) lookupTemporary(ctx context.Context, text string, name catalog.Na
 	if !ok {
 		return nil, nil
 	}
-	if tellsOfBefore(text) {
-		return nil, tellsRefusal("temporary table", "")
+	if mayReadCounts(text) {
+		return nil, countsRefusal("temporary table", "")
 	}
 	columns, err := c.temporaryColumns(ctx, name)
 	if err != nil {
@@ -315,9 +317,9 @@ func (c *conn) doubtUse(st *statement) {
 	}
 }
 
-// afterUnseen notes that statements ran that are not in a text.
-// Of all servers MariaDB alone has prepared ones of them change the database in
-// use, since 10.6.2.
+// afterUnseen notes that statements ran whose texts were not seen: in a routine, or
+// prepared by SQL. They can change the database in use on MariaDB alone, since
+// 10.6.2, where EXECUTE may run a USE.
 func (c *conn) afterUnseen() {
 	c.unseen = true
 	if c.settings.MariaDB && c.settings.Version >= 100602 || !c.settings.VersionKnown {
@@ -370,8 +372,8 @@ func (c *conn) verify(ctx context.Context, text string, st *statement) (*stateme
 		if c.temporary[name] != nil || slices.Contains(c.verified, name) {
 			continue
 		}
-		if tellsOfBefore(text) {
-			return nil, tellsRefusal("columns, which a routine may have changed,", "list them")
+		if mayReadCounts(text) {
+			return nil, countsRefusal("columns, which a routine may have changed,", "list them")
 		}
 		columns, err := c.visibleColumns(ctx, name)
 		if isServerError(err, errTableDenied, errColumnDenied) {

@@ -32,12 +32,12 @@ type TableStats struct {
 	Name       string // db.table
 	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
 	Tag        string // biz_tag, for segment; the sequence's name
-	Statements int64  // that got ids
-	IDs        int64  // they got
+	Statements int64  // statements that got ids
+	IDs        int64  // ids that they got
 	Refused    int64  // statements that were not run: refused, or no ids could be had
-	// LastRefusal is why the last one was not, and LastRefused when.
-	LastRefusal string
-	LastRefused time.Time
+
+	LastRefusal string    // why the last of these was not run; "" if there was none
+	LastRefused time.Time // when that was
 }
 
 // TagStats are of one row of leaf_alloc, or of t_sequence. One that cycles counts
@@ -51,7 +51,11 @@ type TagStats struct {
 // WorkerStats are of the worker id that snowflakes are made with. What is not
 // known is the zero value.
 type WorkerStats struct {
-	Phase  string // "idle": no id was wanted yet; "searching", "waiting", "holding", "closed"
+	// Phase is "idle" (no id was wanted yet), "searching" (no worker id is held),
+	// "waiting" (one is held, and its ids are safe from Start on), "holding" (ids
+	// may be issued) or "closed".
+	Phase string
+
 	Worker int    // the worker id held, or held last; -1: none yet
 	Owner  string // as the registry shows it: host and process id
 	Source string // leafWorker's name without its address, such as "nacos"; "" for a WorkerSource

@@ -40,7 +40,7 @@ type stmt struct {
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
-	first := text // what can be checked of a text that is made anew each time
+	first := text // prepared to see its errors now, where what runs is made anew each time
 	if st.apart() == nil {
 		if likely := st.plan.Template(s.likely()); !likely.Literal {
 			first = likely.Text
@@ -81,7 +81,7 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 		return nil, err
 	}
 	if len(s.inner) >= maxVariants {
-		for old, stmt := range s.inner { // any: batches whose keys come and go have no favourite
+		for old, stmt := range s.inner { // any one: which is wanted next cannot be told
 			stmt.Close()
 			delete(s.inner, old)
 			break
@@ -130,8 +130,8 @@ func (s *stmt) sameMeaning(ctx context.Context) error {
 }
 
 func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
-	if s.c.dbUnknown && tellsOfBefore(s.text) {
-		return false, tellsRefusal("database in use, which a routine may have changed,", "write db.table")
+	if s.c.dbUnknown && mayReadCounts(s.text) {
+		return false, countsRefusal("database in use, which a routine may have changed,", "write db.table")
 	}
 	err := s.c.knowDatabase(ctx)
 	return s.c.db == s.db, err
@@ -152,8 +152,8 @@ func (s *stmt) sameReading(ctx context.Context) (bool, error) {
 	switch {
 	case s.reads == "" || len(s.inner) == 0: // it is just being prepared
 		return true, nil
-	case tellsOfBefore(s.text):
-		return false, tellsRefusal("sql_mode,", "pass strings as arguments")
+	case mayReadCounts(s.text):
+		return false, countsRefusal("sql_mode,", "pass strings as arguments")
 	}
 	reads, err := s.c.reading(ctx)
 	return reads == s.reads, err
@@ -285,7 +285,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
 		return nil
 	}
-	if s.c.dbUnknown && tellsOfBefore(s.text) && !s.st.positional() {
+	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {
 		return nil // asking would change what it stores
 	}
 	for _, same := range []func(context.Context) (bool, error){s.sameDatabase, s.sameReading} {

@@ -292,11 +292,6 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	return err
 }
 
-// quoteString quotes for messages a person copies into a client.
-func quoteString(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
-}
-
 // afterDuplicate moves the counter above all keys where an id of ours was in
 // use: keys came to the table that nobody told leafsql of.
 func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Block, message string) {
@@ -320,3 +315,8 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 // duplicateEntry finds the key in the server's error 1062 for a primary key, in
 // any of its languages.
 var duplicateEntry = regexp.MustCompile(`'(\d+)'.*'(?:[^']*\.)?PRIMARY'`)
+
+// quoteString quotes for messages a person copies into a client.
+func quoteString(s string) string {
+	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
+}

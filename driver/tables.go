@@ -74,7 +74,7 @@ func (s *schema) cache(key planKey) *plancache.Cache[*statement] {
 	defer s.mu.Unlock()
 	p, ok := s.plans[key]
 	if !ok {
-		if len(s.plans) >= planCaches { // USE tenant_n: any goes
+		if len(s.plans) >= planCaches { // a database for each tenant, say: any one goes
 			for k := range s.plans {
 				delete(s.plans, k)
 				break
@@ -93,7 +93,7 @@ func (s *schema) without(stale func(catalog.Name) bool) *schema {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, l := range s.tables {
-		if !stale(name) && l.over() { // what is kept of one that is not is known to s alone
+		if !stale(name) && l.over() { // one that is under way removes itself from s alone if it fails
 			n.tables[name] = l
 		}
 	}

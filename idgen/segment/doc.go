@@ -36,7 +36,8 @@
 // row that was lowered, recreated or restored while it lives is noticed
 // (*RolledBackError). A process that starts afterwards cannot know.
 //
-// The ids of one generator ascend, but for one that goes over to another of several stores. What is left in memory when a process ends is lost,
-// and so are the ends of ranges too short for a block: the package keeps no ids on
-// disk and gives none back, since every way to lower a row can issue a range twice.
+// The ids of one generator ascend, except where it goes over from one of several stores
+// to another. What is left in memory when a process ends is lost, and so are the ends of
+// ranges too short for a block: the package keeps no ids on disk and gives none back,
+// since every way to lower a row can issue a range twice.
 package segment

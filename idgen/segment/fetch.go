@@ -99,7 +99,7 @@ func (g *Generator) fetch() {
 			}
 			g.arrived(q, r, now)
 		}
-		g.free = 0
+		g.least = 0
 		g.fetching = false // not before the waiters are served, who count as demand
 		switch s := g.cur.Load(); {
 		case g.closed:
@@ -169,7 +169,8 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	return r, &RowError{Tag: g.tag, Reason: fmt.Sprintf("the store gave [%d, %d), step %d, for %+v", r.Start, r.End, r.Step, q), Fix: "it does not keep the contract of segment.Store"}
 }
 
-// arrived notes what the store gave and serves who waits.
+// arrived notes what the store gave, a range or only where the row stands, and serves
+// who waits.
 func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	if g.warned {
 		g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
@@ -195,7 +196,7 @@ func (g *Generator) stands(r Range, now time.Time) {
 
 // add puts a span behind the queue, without the ids that are not to be issued.
 func (g *Generator) add(s span) {
-	if low := min(max(g.floor, g.free), s.end); s.start < low {
+	if low := min(max(g.floor, g.least), s.end); s.start < low {
 		g.stats.Dropped += low - s.start
 		s.start = low
 	}
@@ -209,8 +210,8 @@ func (g *Generator) add(s span) {
 	}
 }
 
-// serve gives who waits what has come: first the keys that the row is above of, then
-// the ids, first come first served.
+// serve ends the waits that what has come allows: first those of Skip for keys that the
+// row is above by now, then those of Next, first come first served.
 func (g *Generator) serve() {
 	for _, w := range g.waiters {
 		if !w.gone && w.key > 0 && w.key < g.top {
@@ -238,7 +239,7 @@ func (w *waiter) finish(err error) {
 }
 
 // failed tells who waits, and plans the next attempt if the store may come back by
-// itself. Where the fetch was not for ids (step 0), it takes somebody who waits.
+// itself. A fetch that was not for ids (step 0) is repeated only if somebody waits by then.
 func (g *Generator) failed(err error, step int64) {
 	if errors.Is(err, idgen.ErrExhausted) && step > g.pace.row {
 		g.pace.step = 0 // the row's own may still fit
@@ -278,7 +279,7 @@ func (g *Generator) fail(err error) {
 	g.waiters = nil
 }
 
-// isAnswer reports whether err is what the store has to say, rather than its absence.
+// isAnswer reports whether err is the store's answer, not a sign that the store is away.
 func isAnswer(err error) bool {
 	var (
 		unknown *UnknownTagError

@@ -36,7 +36,7 @@ type Generator struct {
 	top      int64 // the row stands here or above: seen, or what a look at it told
 	raised   bool  // a range was asked for because of a key
 	floor    int64 // the lowest id that may still be issued
-	free     int64 // the lowest one that the fetch under way may bring
+	least    int64 // the lowest id to be kept of what the fetch under way brings, else 0
 	waiters  []*waiter
 	fetching bool
 	retry    *time.Timer   // the next attempt while the store is away, else nil

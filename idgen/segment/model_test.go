@@ -574,7 +574,7 @@ func (w *world) stateOf(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
 	_, known := p.alloc.known.Load("a")
-	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.free, g.fetching, g.retry != nil, g.failure != nil,
+	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.least, g.fetching, g.retry != nil, g.failure != nil,
 		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
 	var flights []string
 	for _, f := range p.flights {

@@ -44,13 +44,13 @@ var mutations = []mutation{
 		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
 	}},
 	{"a fetch under way is cut to what was not skipped", "goes back", []replacement{
-		{"fetch.go", "low := min(max(g.floor, g.free), s.end)", "low := s.start"},
+		{"fetch.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
 	}},
 	{"ids in memory that rows have are given up", "way back", []replacement{
 		{"inuse.go", "\t\t\tg.pass(k)\n", ""},
 	}},
 	{"so are those that are under way", "way back", []replacement{
-		{"inuse.go", "g.free = max(g.free, highest+1)", "g.free = 0"},
+		{"inuse.go", "g.least = max(g.least, highest+1)", "g.least = 0"},
 	}},
 	{"a range whose answer was lost is not used", "cuts", []replacement{
 		{"take.go", "t.updateText(q, row, floor))\n\tif err != nil {\n\t\treturn Range{}, err\n\t}\n",

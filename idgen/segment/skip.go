@@ -15,8 +15,8 @@ import (
 //
 // The store is asked only where k is not below the highest end that is known of the
 // row, and then for a range that begins above k, as long as the row's step (of 16 ids
-// the first time): keys that ascend ask once a step. Skip fails as Next does, without an effect on what is issued,
-// and with idgen.ErrExhausted where no id would be left above k.
+// the first time): keys that ascend ask once a step. Skip fails as Next does, without an
+// effect on what is issued, and with idgen.ErrExhausted where no id would be left above k.
 func (g *Generator) Skip(ctx context.Context, k int64) error {
 	if k < 1 {
 		return nil

@@ -86,7 +86,7 @@ func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 type LeaseError struct {
 	Worker int       // the worker id held, or held last; -1: none yet
 	Next   time.Time // when the next search or renewal is; zero: it is under way
-	Cause  error     // what the last one found
+	Cause  error     // what the last one found, such as *worker.UnavailableError
 }
 
 func (e *LeaseError) Error() string {

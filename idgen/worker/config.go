@@ -106,10 +106,13 @@ const (
 // Config.Issued finds it, and asks for the status again: the id is good only if
 // the status that is there by then allows it.
 type Status struct {
-	// Phase is what the Keeper does: "idle" (nobody has wanted an id yet),
-	// "searching" (no worker id is held), "waiting" (one is held, but its ids are
-	// not safe yet), "holding" (ids may be issued from Start to Limit) or
-	// "closed" (the worker id was given back).
+	// Phase is what the Keeper does, one of these:
+	//
+	//	"idle"       nothing: nobody has wanted an id yet
+	//	"searching"  no worker id is held; Err says why, once a search has failed
+	//	"waiting"    one is held, and its ids are safe from Start on
+	//	"holding"    ids may be issued with times from Start to Limit
+	//	"closed"     nothing any more: the worker id was given back
 	Phase string
 
 	Worker   int       // the worker id held, or held last; -1: none yet
@@ -132,7 +135,7 @@ type Status struct {
 	// of the last look; 0 where the registry shows none.
 	ClockOffset time.Duration
 
-	quarantine error         // why Phase is Waiting
+	quarantine error         // why Phase is "waiting"
 	changed    chan struct{} // closed when another status is there
 }
 

@@ -14,8 +14,8 @@
 //
 // Sources of worker ids are registered by name, as database/sql's drivers are:
 // static(N), env(VAR) and ordinal() are built in, others come with a blank
-// import; mysql() takes a pool, which mysql-leaf gives it. A new one implements [Slots], two methods, and passes the package
-// workertest.
+// import; mysql() takes a pool, which mysql-leaf gives it. A new one implements
+// [Slots], two methods, and passes the tests of package workertest.
 //
 // The words, and what they are by default:
 //

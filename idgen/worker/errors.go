@@ -42,13 +42,19 @@ func termsError(registry, theirs, ours string) error {
 		inParentheses(registry), theirs, ours)}
 }
 
-// UnavailableError says why no id may be issued under a worker id now. The
-// Keeper goes on by itself.
+// UnavailableError says why no id may be issued under a worker id now. Wait
+// returns it, and snowflake.LeaseError wraps it. The Keeper goes on by itself.
 type UnavailableError struct {
-	// Reason is "taken" where every worker id is held by somebody, "ahead" where
-	// the worker id was used with a clock far ahead of this machine's,
-	// "quarantine" where it is held, but somebody may still issue ids under it,
-	// and "lost" where its lease could not be kept and another one is searched.
+	// Reason is one of these:
+	//
+	//	"taken"       every worker id is held by somebody: stop processes that
+	//	              need none, or use a layout with more worker bits
+	//	"ahead"       the worker id was used with a clock far ahead of this
+	//	              machine's: set the clock right, or wait until Until
+	//	"quarantine"  a worker id is held, but somebody may still issue ids
+	//	              under it: wait until Until
+	//	"lost"        the lease could not be kept, and another worker id is
+	//	              searched: look at the registry
 	Reason string
 
 	Worker int       // 0 … Config.Workers-1; of several the one that is free first

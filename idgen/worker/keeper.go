@@ -168,8 +168,10 @@ type retries struct {
 func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.n++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
-		// One document a second is read from here on, and reads may be stale:
-		// the slots next to end are looked at once more before it counts.
+		// Every document was read. From here on a search reads only a few, about one
+		// for each second of the pause before it: half of them those whose leases
+		// end first. Reads may be stale, so the first such error is kept quiet until
+		// the next search.
 		second := 4 * r.unit
 		pause = min(second<<min(r.full, 5), 20*second)
 		if e.Reason == "taken" {
@@ -238,7 +240,7 @@ func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
 // terms are what all processes of a registry have in common.
 func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// complain logs why there is no worker id, once for each kind of reason.
+// complain logs why there is no worker id, unless the line before was of the same kind.
 func (k *Keeper) complain(err error) {
 	class := fmt.Sprintf("%T", err)
 	if e, ok := errors.AsType[*UnavailableError](err); ok {

@@ -130,9 +130,10 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 }
 
 // order gives the slots in the order they are tried: the one that may still be
-// this process's, the one it is said to have held last, and then all or a few
-// of the others in an order of its own, so that processes starting at once do
-// not meet.
+// this process's, the one it is said to have held last, and then the others in
+// an order of this process's own, so that processes starting at once do not meet.
+// If only a few are wanted, half of these are the ones whose leases end first,
+// and half the next ones in turn.
 func (e *engine) order(ctx context.Context, few int) []int {
 	var first []int
 	if e.claim != nil {

@@ -144,7 +144,8 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	// Only a comparison with a constant spares MariaDB from opening all tables.
 	var query strings.Builder
 	var args []any
-	// Of the first row only r counts; '' would be NULL under EMPTY_STRING_IS_NULL.
+	// The first row, -1, is of all stored routines, and only its r counts. '-' stands in
+	// the rest, since '' would be NULL under EMPTY_STRING_IS_NULL.
 	query.WriteString("SELECT -1 n, '-' s, '-' t, 0 o, '-' c, '-' y, '-' k, '-' d, '-' e, '-' p, " +
 		"MAX(IF(" + readsID("routine_definition") + ", 2, routine_type = 'FUNCTION' AND routine_definition IS NULL)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {

@@ -6,6 +6,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
+// What a text changes of tables (CREATE, ALTER, DROP, RENAME), where the stored
+// programs in it end, and what the stored programs of a server write and read.
+
 // create reads CREATE. CREATE TABLE … SELECT fills a table that did not exist
 // before: its rows keep the keys that the select gives them.
 func (r *reader) create() error {

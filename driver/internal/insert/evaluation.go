@@ -57,7 +57,7 @@ func (w *insertReader) finishEvaluated() error {
 		return w.straddled()
 	}
 	keys, rest := w.touched()
-	if err := w.tellsOfBefore(cmp.Or(keys.before, rest.before)); err != nil {
+	if err := w.refuseBefore(cmp.Or(keys.before, rest.before)); err != nil {
 		return err
 	}
 	switch what := keys.order(&rest); {

@@ -12,6 +12,19 @@
 // whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Stage],
 // one of which it knows the keys alone (expressions) an [Evaluation]: texts that
 // put the rows, or the keys, into a temporary table first.
+//
+// The files, in the order in which a text goes through them:
+//
+//	plan.go                    what Parse takes and gives: Settings, Table, Plan, Insert, Block
+//	parse.go                   Parse: a text is read in each way that its session may read it
+//	reader.go                  the tokens of one such reading, names and expressions
+//	statement.go, ddl.go       which statement begins; those that are not INSERTs
+//	insert.go                  one INSERT, REPLACE or LOAD DATA from its target to its end
+//	values.go, source.go       its rows: in the text, or from a query or a file
+//	key.go                     what a value in the key column means
+//	touches.go                 what an expression reads and changes beside its row
+//	stage.go, evaluation.go    the statements that run instead, where the server has to be asked
+//	render.go, template.go     a plan and ids as a text, and as a text with arguments
 package insert
 
 import (

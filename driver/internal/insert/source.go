@@ -7,6 +7,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
+// What gives an INSERT its rows other than VALUES and SET: a query, or the file of
+// LOAD DATA.
+
 // query reads the source of INSERT … SELECT, … TABLE and the like, and what
 // follows it. A select without a table gives one row at most, and gets the key
 // in its own list; what others give is staged.
@@ -199,7 +202,9 @@ func (r *reader) load() error {
 	return w.end(w.file(xml))
 }
 
-// file reads what follows the table.
+// file reads what follows LOAD DATA's table: how the file is written, the columns and
+// variables that its fields go to, and SET. The statement gets a list of all columns
+// where it has none, and names columns as the stage can have them.
 func (w *insertReader) file(xml bool) error {
 	w.source.from = w.targetEnd
 	names := []string{}
@@ -289,8 +294,9 @@ func (w *insertReader) unqualify(start int, name string) {
 	}
 }
 
-// keyReads makes an expression, from its first token to this one, read a key
-// that the file does not give as 0: AUTO_INCREMENT has no NULL.
+// keyReads makes an expression, from its first token to this one, see 0 where it
+// reads the key and the file gives none. It is NULL in the stage, and would be 0 in
+// an AUTO_INCREMENT column.
 func (w *insertReader) keyReads(value cursor) {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.atEnd() {

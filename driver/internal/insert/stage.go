@@ -134,7 +134,7 @@ func (w *insertReader) check(s *Stage) error {
 	case source.setsID:
 		return w.setsIDApart("its source")
 	}
-	return w.tellsOfBefore(cmp.Or(source.before, tail.before))
+	return w.refuseBefore(cmp.Or(source.before, tail.before))
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.

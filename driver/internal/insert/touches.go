@@ -120,8 +120,9 @@ func (u *touches) order(o *touches) string {
 	return ""
 }
 
-// tellsOfBefore refuses what other statements would change before it is run.
-func (w *insertReader) tellsOfBefore(call string) error {
+// refuseBefore refuses a call, if there is one, that tells of the statement before:
+// what leafsql runs first would change what it says.
+func (w *insertReader) refuseBefore(call string) error {
 	if call == "" {
 		return nil
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
+// The column list, and rows whose values stand in the text: VALUES and SET.
+
 // columnList reads the column list, whose first parenthesis was read.
 func (w *insertReader) columnList() error {
 	w.form = empty
