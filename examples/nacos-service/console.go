@@ -108,7 +108,7 @@ func prepare(ctx context.Context, addr string) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // 10 s on an idle machine
 	defer cancel()
 	return worker.Prepare(ctx, open, worker.Config{Layout: snowflake.Leaf.String()})
 }
