@@ -189,7 +189,12 @@ func stringContent(s string) string {
 }
 
 // quoteName writes a name so that it is one under every setting.
-func quoteName(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+func quoteName(name string) string { return quotedAfter("", name) }
+
+// quotedAfter is a name as quoteName writes it, behind something else.
+func quotedAfter(before, name string) string {
+	return before + "`" + strings.ReplaceAll(name, "`", "``") + "`"
+}
 
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.

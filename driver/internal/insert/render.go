@@ -20,7 +20,6 @@ type editKind uint8
 const (
 	always   editKind = iota // a fixed text
 	filled                   // a fixed text, where the statement is filled
-	keyName                  // the key column's name after a comma, in the column list
 	key                      // a key
 	keyComma                 // a key after a comma
 	keySpace                 // a key after a space
@@ -90,9 +89,6 @@ func (p *Plan) render(blocks []Block, style style, t *Template) string {
 			switch e.kind {
 			case always, filled:
 				b = append(b, p.texts[e.ref]...)
-				continue
-			case keyName:
-				b = append(append(b, ", "...), quoteName(in.Table.Key)...)
 				continue
 			case keyComma:
 				b = append(b, ", "...)
@@ -225,14 +221,14 @@ func (p *Plan) marked(in *Insert, b *Block) int {
 	edits := p.edits[in.editSpan.from:in.editSpan.to]
 	if in.Upsert {
 		for j, e := range edits {
-			if e.kind > keyName && in.takes(e, b) {
+			if e.kind > filled && in.takes(e, b) {
 				return j
 			}
 		}
 		return -1
 	}
 	for j := len(edits) - 1; j >= 0; j-- {
-		if e := edits[j]; e.kind > keyName && in.takes(e, b) {
+		if e := edits[j]; e.kind > filled && in.takes(e, b) {
 			return j
 		}
 	}

@@ -30,11 +30,11 @@ func (w *insertReader) columnList() error {
 		return w.unreadable(w.Table)
 	}
 	if w.keyColumn < 0 {
+		column := "" // known when the first row is
 		if w.form == listed {
-			w.edit(keyName, w.tok.Pos, w.tok.Pos, 0)
-		} else {
-			w.insertText(filled, w.tok.Pos, "") // known when the first row is
+			column = quotedAfter(", ", w.Table.Key)
 		}
+		w.insertText(filled, w.tok.Pos, column)
 		w.listEdits = 1
 	}
 	w.next()
