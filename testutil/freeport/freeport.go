@@ -40,26 +40,27 @@ var taken struct {
 	marks []net.Listener
 }
 
-// take says whether all of the ports are free and marks them as taken. A mark is
-// an abstract unix socket: it has no file, belongs to the same network as the
-// port, and the kernel removes it with the process.
+// take says whether all of the ports are free and marks them as taken, before it
+// looks: a look listens for a moment, when a server of another process may want
+// its port. A mark is an abstract unix socket: it has no file, belongs to the
+// same network as the port, and the kernel removes it with the process.
 func take(p int, offsets []int) bool {
-	if !free(p, offsets) {
-		return false
-	}
 	if runtime.GOOS != "linux" {
-		return true
+		return free(p, offsets)
 	}
 	var marks []net.Listener
 	for _, o := range offsets {
 		m, err := net.Listen("unix", "@leafsql-port-"+strconv.Itoa(p+o))
 		if err != nil {
-			for _, m := range marks {
-				m.Close()
-			}
-			return false
+			break
 		}
 		marks = append(marks, m)
+	}
+	if len(marks) < len(offsets) || !free(p, offsets) {
+		for _, m := range marks {
+			m.Close()
+		}
+		return false
 	}
 	taken.Lock()
 	defer taken.Unlock()
