@@ -100,10 +100,7 @@ func (r *reader) callNext() {
 
 // functionCall notes a call of what is not the server's own function.
 func (r *reader) functionCall() {
-	if r.peek().Kind != '(' {
-		return
-	}
-	if r.tok.Kind == lex.Word && r.text[r.prevEnd-1] != '.' && builtIn[strings.ToLower(r.str())] {
+	if r.peek().Kind != '(' || r.text[r.prevEnd-1] != '.' && isBuiltIn(r.tok.Kind, r.str()) {
 		return
 	}
 	r.lastCall, r.function = r.tok.Pos, r.tok.Pos

@@ -70,7 +70,7 @@ func (u *touches) touch(in lex.Scanner) {
 			case call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")):
 				u.before = strings.ToUpper(word) + "()"
 			default:
-				if call && !builtIn[strings.ToLower(word)] {
+				if call && !isBuiltIn(t.Kind, word) {
 					u.calls(word)
 				}
 				u.clock = u.clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
@@ -155,6 +155,12 @@ var builtIn = wordSet(`
 	timestamp timestampadd timestampdiff to_base64 to_char to_days to_seconds trim truncate ucase uncompress unhex unix_timestamp upper
 	user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin value var_pop var_samp variance version week weekday weekofyear
 	weight_string year yearweek`)
+
+// isBuiltIn says whether a token before a parenthesis, with no dot before it, is
+// one of these: a quoted name never is.
+func isBuiltIn(kind lex.Kind, word string) bool {
+	return kind == lex.Word && builtIn[strings.ToLower(word)]
+}
 
 func wordSet(words string) map[string]bool {
 	set := make(map[string]bool)
