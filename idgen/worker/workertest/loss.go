@@ -71,7 +71,7 @@ func wiped(k *kit) {
 	)
 	soon, cancel := context.WithCancel(k.within(4 * patience))
 	defer cancel()
-	before := func(slot int) {
+	writes := func(slot int) {
 		owner = k.holdWith(0, cfg, func(p *process) {
 			p.src.Last = func(context.Context) (int, bool) { return slot, true }
 		})
@@ -80,15 +80,19 @@ func wiped(k *kit) {
 		lost = time.Now()
 		time.AfterFunc(time.Second, cancel)
 	}
-	late := k.open(0)
-	late.before = before
-	err := late.acquire(soon, cfg)
-	// Where what is right may be refused, all slots may still be held since they were made.
-	for owner == nil && k.Unreliable && soon.Err() == nil {
-		time.Sleep(time.Second)
+	var (
+		late *process
+		err  error
+	)
+	for {
 		late = k.open(0)
-		late.before = before
+		late.before = writes
 		err = late.acquire(soon, cfg)
+		// Where what is right may be refused, all slots may still be held since they were made.
+		if owner != nil || !k.Unreliable || soon.Err() != nil {
+			break
+		}
+		time.Sleep(time.Second)
 	}
 	if owner == nil {
 		k.Fatalf("nothing was written: %v", err)
