@@ -11,8 +11,9 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/leafsql/leafsql/internal/spec"
 	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // param is one DSN parameter of ours: how it is read into a Config and

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/leafsql/leafsql/internal/schema"
-
 	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // AllocStore is Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next

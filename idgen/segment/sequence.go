@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/leafsql/leafsql/internal/schema"
-
 	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/internal/schema"
 )
 
 // SequenceStore is a plain table of sequences, t_sequence, a row each, in the layout
