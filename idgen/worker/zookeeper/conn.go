@@ -105,6 +105,7 @@ func (s *servers) current() (*conn, error) {
 type rotation struct {
 	servers []string
 	tried   int
+	hurry   *time.Timer // ends an attempt that has no session yet
 	over    atomic.Bool // the connection was interrupted: the client, which comes back by itself, must not
 }
 
@@ -113,7 +114,7 @@ const short = 3
 
 func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
 func (r *rotation) Len() int                    { return len(r.servers) }
-func (r *rotation) Connected()                  {}
+func (r *rotation) Connected()                  { r.hurry.Stop() }
 
 // Next gives the next server, and says whether the client has to wait a second before.
 func (r *rotation) Next() (server string, again bool) {
@@ -125,15 +126,20 @@ func (r *rotation) Next() (server string, again bool) {
 
 func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
 
+// dial connects. A server that takes the connection and then gives no session, as one that is starting or that stands still,
+// would be waited for for over a minute by the client itself.
 func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
-	patience := 3 * time.Second
+	patience, most := 3*time.Second, 3*time.Second
 	if r.round() < short {
-		patience = 300 * time.Millisecond
+		patience, most = 300*time.Millisecond, time.Second
 	}
 	var c net.Conn
 	err := errInterrupted
 	if !r.over.Load() {
 		c, err = net.DialTimeout(network, address, patience)
+	}
+	if err == nil {
+		r.hurry = time.AfterFunc(most, func() { c.Close() })
 	}
 	if err != nil && r.round() < short {
 		time.Sleep(20 * time.Millisecond) // it was refused at once

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -128,6 +129,20 @@ func TestServersThatAreNotThere(t *testing.T) {
 		k := leasetest.Keep(t, opening(Config{Servers: []string{"nosuch.invalid:2181", "127.0.0.1:1", s.Addr}}), worker.Config{Workers: 8, NewRegistry: true})
 		k.Close()
 	}
+}
+
+// TestSilentServer has a server that takes connections and answers none of the first ones, as one that is starting may.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
+	var requests atomic.Int32
+	p.Filter(func(dir netfault.Direction, _ []byte) netfault.Verdict {
+		if dir == netfault.ToServer && requests.Add(1) <= 3 {
+			return netfault.Throw
+		}
+		return netfault.Pass
+	})
+	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
 // TestLostReply has a write done whose reply is lost.
