@@ -109,6 +109,16 @@ func (e *engine) silent(ctx context.Context, err error) error {
 	return err
 }
 
+// unread says what of the registry could not be read. An error that nothing but
+// a change mends says itself what to do.
+func (e *engine) unread(what string, err error) error {
+	wayOut := "; see whether it runs and can be reached"
+	if _, ok := errors.AsType[*UnusableError](err); ok {
+		wayOut = ""
+	}
+	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, part.Of(err), wayOut)
+}
+
 func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
 	one, cancel := e.host.within(ctx, e.call)
 	defer cancel()
@@ -146,7 +156,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		defer cancel()
 		var err error
 		if identity, err = e.source.Identity(one); err != nil {
-			return registry{}, &awayError{fmt.Errorf("leafsql: identity of the registry of worker ids: %w", part.Of(e.silent(ctx, err)))}
+			return registry{}, &awayError{e.unread("identity", e.silent(ctx, err))}
 		}
 	}
 	r := e.get(ctx, RegistrySlot)
@@ -160,7 +170,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		}
 	}
 	if r.err != nil {
-		return registry{}, &awayError{fmt.Errorf("leafsql: registry of worker ids: %w", part.Of(r.err))}
+		return registry{}, &awayError{e.unread("its document", r.err)}
 	}
 	reg := registry{reading: r, id: r.doc.Nonce}
 	if identity != "" {

@@ -100,7 +100,7 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 			case later, missing:
 				waits = append(waits, r)
 			case unreadable:
-				unread = cmp.Or(unread, fmt.Errorf("leafsql: registry of worker ids: slot %d: %w", r.slot, part.Of(r.err)))
+				unread = cmp.Or(unread, e.unread(fmt.Sprintf("slot %d", r.slot), r.err))
 			}
 			if ctx.Err() != nil {
 				return nil, fmt.Errorf("leafsql: search for a worker id: %w", part.Of(cmp.Or(failed, unread, context.Cause(ctx))))
