@@ -137,7 +137,7 @@ func TestOneCase(t *testing.T) {
 
 // settings reads the settings of a case.
 func settings(s string) (Settings, Lookup) {
-	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
+	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
