@@ -28,6 +28,8 @@ func (c *Connector) viewsReadID(ctx context.Context, s *schema) (bool, error) {
 	look := s.views
 	s.mu.Unlock()
 	if look == nil || time.Since(look.at) > refreshEvery {
+		ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+		defer cancel()
 		reads, err := c.catalog.ViewsReadID(ctx)
 		if err != nil {
 			return false, catalogError("the views", err)
@@ -49,6 +51,8 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 	if !acts && !t.programsCount || st.asked.Load() > time.Now().UnixMilli() {
 		return nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
 	reached := func(routines []string, tables ...string) (texts []string) {
 		if err == nil {
 			texts, err = c.connector.catalog.Reached(ctx, routines, tables)
@@ -62,11 +66,11 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 	}
 	if acts && reason == "" {
 		text, target := strings.ToLower(text), strings.ToLower(t.name.Table)
-		_, tail, _ := strings.Cut(text, "on duplicate key update")
-		functions := strings.Join(reached(catalog.Calls(text)), ";")
+		rows, tail, _ := strings.Cut(text, "on duplicate key update")
+		functions := strings.Join(reached(catalog.Calls(rows)), ";")
 		later := strings.Join(append(reached(catalog.Calls(tail)), reached(nil, target)...), ";") // with each row of the copy
 		if in.Stage != nil {
-			reason = stagedApart(target, functions, later, text, tail)
+			reason = stagedApart(target, rows+";"+functions, functions, later+";"+tail, later)
 		} else if name := common(found(variables, text), found(assigns, text+";"+functions+";"+later), found(variables, functions+";"+later)); name != "" {
 			reason = "its keys and a stored function or trigger use the variable @" + name + ", and keys are evaluated first"
 		}
@@ -82,17 +86,17 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 }
 
 // stagedApart says what would be noticed where a select, with functions of these
-// texts, is run to its end before the first row is copied, with the programs of
-// other texts and the update list, tail; "" for nothing.
-func stagedApart(target, functions, later, text, tail string) string {
+// texts, is run to its end before the first row is copied, with programs of other
+// texts; "" for nothing. Of variables the statement's own parts count as well.
+func stagedApart(target, assigning, functions, reading, programs string) string {
 	const first = ", and the select is run to its end before the first row is stored"
-	if name := common(append(found(writes, later), target), catalog.Words(functions)); name != "" {
+	if name := common(append(found(writes, programs), target), catalog.Words(functions)); name != "" {
 		return "a stored function in its select uses " + name + first
 	}
-	if name := common(found(writes, functions), catalog.Words(later)); name != "" {
+	if name := common(found(writes, functions), catalog.Words(programs)); name != "" {
 		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + first
 	}
-	if name := common(found(assigns, text+";"+functions), found(variables, later+";"+tail)); name != "" {
+	if name := common(found(assigns, assigning), found(variables, reading)); name != "" {
 		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + first
 	}
 	return ""

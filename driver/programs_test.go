@@ -46,6 +46,7 @@ var programScripts = []script{
 	{name: "counts that it does not call", setup: []string{"CREATE PROCEDURE p() SELECT ROW_COUNT()", returns("f()", "5")}, lines: []string{callsF, ab, "INSERT INTO t (a, b) SELECT a + 10, 'it''s \\' `x` \u00fc p' FROM s", ab}},
 
 	refusedBy("uses t,", []string{returns("f()", "(SELECT COUNT(*) FROM t)")}, "INSERT INTO t (a, b) VALUES (10, f()), (11, f())", ab, "INSERT INTO t (id, a, b) VALUES (1-1, 20, f()), (2-2, 21, f())", ab, callsF),
+	{name: "what its update list reads", setup: []string{returns("f()", "5"), returns("g()", "(SELECT COUNT(*) FROM t)")}, lines: []string{"INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (a, b) SELECT a, f() FROM s ORDER BY a ON DUPLICATE KEY UPDATE b = g()", ab}},
 	refusedBy("uses log,", []string{"CREATE TRIGGER tells AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)", returns("f()", "(SELECT COUNT(*) FROM log)")}, callsF),
 	{name: "what other tables have", setup: []string{"CREATE TABLE q (a INT)", "CREATE TRIGGER tells AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)", returns("f()", "(SELECT COUNT(*) FROM q)")}, lines: []string{callsF, ab}},
 	refusedBy("variable @x", []string{"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = @x"}, "SET @x = 5", "INSERT INTO t (a) SELECT (@y := a + 20) FROM s", ab, "INSERT INTO t (a) SELECT (@x := a + 30) FROM s"),
