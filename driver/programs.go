@@ -53,9 +53,10 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
+	databases := []string{t.name.DB, c.db}
 	reached := func(routines []string, tables ...string) (texts []string) {
 		if err == nil {
-			texts, err = c.connector.catalog.Reached(ctx, routines, tables)
+			texts, err = c.connector.catalog.Reached(ctx, databases, routines, tables)
 		}
 		return texts
 	}

@@ -21,6 +21,8 @@ var (
 	words    = regexp.MustCompile(`[\pL\pN_$]+`)
 )
 
+var quotes = strings.NewReplacer("'", "''", `\`, `\\`)
+
 // Counts says whether a program, whose text is in lower case, seems to call
 // ROW_COUNT(), FOUND_ROWS() or the like to learn of the statement that runs it or
 // of the one before. Behind a statement of its own they tell of that.
@@ -30,34 +32,38 @@ func Counts(text string) bool {
 }
 
 // Reached are the texts, in lower case, of the stored programs that a statement
-// runs: of the routines and packages, views and triggers of tables that have these
-// names, and of all that is named in them in turn.
-func (c *Catalog) Reached(ctx context.Context, routines, tables []string) (texts []string, err error) {
+// runs: in some databases, and those that are named, the routines and packages,
+// the views and the triggers of tables that have these names, and all that is
+// named in them in turn.
+func (c *Catalog) Reached(ctx context.Context, databases, routines, tables []string) (texts []string, err error) {
+	var in [3]string // lists of databases, routines and tables
 	known := make(map[string]bool)
-	in := func(kind string, names []string) string {
-		list := " IN (''"
+	add := func(list int, names []string) {
 		for _, name := range names {
-			if name = strings.ToLower(name); !known[kind+name] {
-				known[kind+name] = true
-				list += ", '" + strings.ReplaceAll(name, "'", "''") + "'" // no backslash is in it
+			key := string(rune('0'+list)) + strings.ToLower(name)
+			if !known[key] {
+				known[key] = true
+				in[list] += ", '" + quotes.Replace(key[1:]) + "'"
 			}
 		}
-		return list + ")"
 	}
+	add(0, databases)
 	for {
 		before := len(known)
-		inRoutines, inTables := in("routine ", routines), in("table ", tables)
+		add(0, append(routines, tables...))
+		add(1, routines)
+		add(2, tables)
 		if len(known) == before {
 			return texts, nil
 		}
-		found, err := c.names(ctx, "SELECT LOWER(routine_definition) FROM information_schema.routines WHERE routine_schema <> 'sys' AND routine_definition IS NOT NULL AND LOWER(routine_name)"+inRoutines+
-			" UNION ALL SELECT LOWER(view_definition) FROM information_schema.views WHERE table_schema <> 'sys' AND view_definition IS NOT NULL AND LOWER(table_name)"+inTables+
-			" UNION ALL SELECT LOWER(action_statement) FROM information_schema.triggers WHERE LOWER(event_object_table)"+inTables)
-		if err != nil {
+		inDatabases, inRoutines, inTables := " IN (''"+in[0]+")", " IN (''"+in[1]+")", " IN (''"+in[2]+")"
+		if texts, err = c.names(ctx, "SELECT LOWER(routine_definition) FROM information_schema.routines WHERE routine_definition IS NOT NULL AND LOWER(routine_schema)"+inDatabases+" AND LOWER(routine_name)"+inRoutines+
+			" UNION ALL SELECT LOWER(view_definition) FROM information_schema.views WHERE view_definition IS NOT NULL AND LOWER(table_schema)"+inDatabases+" AND LOWER(table_name)"+inTables+
+			" UNION ALL SELECT LOWER(action_statement) FROM information_schema.triggers WHERE LOWER(event_object_schema)"+inDatabases+" AND LOWER(event_object_table)"+inTables); err != nil {
 			return nil, err
 		}
-		texts, routines, tables = append(texts, found...), nil, nil
-		for _, text := range found {
+		routines, tables = nil, nil
+		for _, text := range texts {
 			routines, tables = append(routines, Calls(text)...), append(tables, Words(text)...)
 		}
 	}
