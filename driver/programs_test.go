@@ -1,8 +1,10 @@
 package driver_test
 
 import (
+	"errors"
 	"testing"
 
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -96,6 +98,24 @@ func TestProgramsInSessions(t *testing.T) {
 			if sc.only == "" || sc.only == target.Name {
 				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
 			}
+		}
+	}
+}
+
+// TestProgramsMadeLater: what a program does counts from its own DDL on.
+func TestProgramsMadeLater(t *testing.T) {
+	const reads = "INSERT INTO t (id, a) VALUES (NULL, (SELECT MAX(l) FROM v))"
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000), tableT, "CREATE TABLE s (a INT)")
+		leaf.SetMaxOpenConns(1)
+		mustExec(t, leaf, returns("f()", "5"), "INSERT INTO t (a) SELECT f() FROM s", "DROP FUNCTION f", returns("f()", "ROW_COUNT()"))
+		if _, err := leaf.Exec("INSERT INTO t (a) SELECT f() FROM s"); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v, want a refusal", target.Name, err)
+		}
+		mustExec(t, leaf, "CREATE VIEW v AS SELECT 5 l", reads, "DELETE FROM t", "CREATE OR REPLACE VIEW v AS SELECT LAST_INSERT_ID() l", before, reads)
+		var a int
+		if err := leaf.QueryRow("SELECT a FROM t").Scan(&a); err != nil || a != 777 {
+			t.Errorf("%s: the view read %d, %v", target.Name, a, err)
 		}
 	}
 }
