@@ -20,10 +20,13 @@ import (
 // evaluate runs a statement whose text has such keys. They may read tables, so
 // that they and the rows are one transaction.
 func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (known *statement, blocks []insert.Block, err error) {
+	in := st.apart()
+	if err := c.programs(ctx, st, in, text); err != nil {
+		return nil, nil, c.connector.counts.note(err)
+	}
 	if err := c.taken(ctx, st, text, args, prepared); err != nil {
 		return nil, nil, err
 	}
-	in := st.apart()
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if err = s.begin(ctx); err != nil {
@@ -81,7 +84,8 @@ func (s *staging) runKnown(ctx context.Context, text string, args []driver.Named
 
 // evaluateArgs gives the arguments of a text with what the server makes of
 // those in key columns that only it can tell.
-func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue, prepared bool) ([]driver.NamedValue, error) {
+func (c *conn) evaluateArgs(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) ([]driver.NamedValue, error) {
+	p := st.plan
 	args = slices.Clone(args)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
@@ -103,6 +107,9 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, ar
 			return nil, s.refusal("an argument in its key column is for the server to judge, which other statements of the text may change", "send the statement by itself")
 		case fill == "":
 			return nil, s.refusal("an argument in its key column is for the server to judge, and a version comment keeps that from being asked", "write the statement without that comment")
+		}
+		if err := c.programs(ctx, st, in, text); err != nil {
+			return nil, err
 		}
 		c.dropLeftStage(ctx)
 		keys, err := s.keys(ctx, "", fill, renumber(unclear), len(unclear))

@@ -104,7 +104,7 @@ func (c *conn) run(ctx context.Context, st *statement, text string, args []drive
 	var err error
 	for tried := false; ; tried = true {
 		if blocks, err = c.reserve(ctx, st.plan, args); err == errUnclear {
-			if args, err = c.evaluateArgs(ctx, st.plan, text, args, prepared); err == nil {
+			if args, err = c.evaluateArgs(ctx, st, text, args, prepared); err == nil {
 				blocks, err = c.reserve(ctx, st.plan, args)
 			}
 		}

@@ -242,7 +242,7 @@ func (i *Inspection) Assigns(p StoredProgram, column string) bool {
 }
 
 func (i *Inspection) program(p StoredProgram) insert.Program {
-	settings := insert.Settings{MariaDB: i.MariaDB, Version: i.Version, VersionKnown: true}
+	settings := insert.Settings{MariaDB: i.MariaDB, Version: i.Version, VersionKnown: true, ViewsKnown: true}
 	settings.SetSQLMode(p.SQLMode)
 	return insert.Program{Text: p.Body, Settings: settings, DB: p.Database}
 }

@@ -17,8 +17,8 @@ import (
 // What is asked on the application's own connection, because only its session
 // knows the answer, and rows that were read whole.
 
-// ask completes settings by what is missing, on the application's own
-// connection: they are the session's.
+// ask completes settings by what is missing: what is the session's on the
+// application's own connection, the rest elsewhere.
 func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert.Missing) (insert.Settings, error) {
 	if missing&insert.MissingSQLMode != 0 && !settings.SQLModeKnown {
 		v, err := value(ctx, c.innerConn, "@@sql_mode")
@@ -26,6 +26,13 @@ func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert
 			return settings, err
 		}
 		settings.SetSQLMode(v)
+	}
+	if missing&insert.MissingViews != 0 && !settings.ViewsKnown {
+		reads, err := c.connector.viewsReadID(ctx, c.schema)
+		if err != nil {
+			return settings, err
+		}
+		settings.ViewsReadID, settings.ViewsKnown = reads, true
 	}
 	if missing&insert.MissingCharset != 0 && !settings.CharsetKnown {
 		v, err := value(ctx, c.innerConn, "@@character_set_client")

@@ -248,10 +248,10 @@ func (s *staging) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
 }
 
-// showsClock says whether a default of the copy tells the time, as the source
-// does.
+// showsClock says whether a default of the copy, or a trigger, may tell the time,
+// as the source does.
 func (s *staging) showsClock() bool {
-	return slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
+	return s.t.triggered || slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
 		return !slices.ContainsFunc(s.in.Stage.Columns, func(c string) bool { return strings.EqualFold(c, col) })
 	})
 }

@@ -47,6 +47,9 @@ type table struct {
 	cycle   *segment.Cycle  // instead of gen, of a sequence that begins again; set once checked
 	counts  *tableCounts
 
+	programsCount bool // stored programs may call ROW_COUNT() or the like
+	triggered     bool // it has triggers
+
 	checked  atomic.Bool   // the leaf_alloc row was held against the keys
 	checking chan struct{} // holds a token while that is done
 	rowless  atomic.Int64  // until when the tag is taken to have no row, in Unix ms
@@ -108,7 +111,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 	}
 	t := &table{
 		c: c, name: name, column: key.Name, typ: key.Type, highest: f.highest, integer: f.integer, alone: f.alone, rule: rule,
-		checking: make(chan struct{}, 1),
+		checking: make(chan struct{}, 1), programsCount: key.ProgramsCount || temporary, triggered: key.Triggered,
 	}
 	kind, tag := Segment, ""
 	switch {
@@ -145,6 +148,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		if !col.Invisible {
 			desc.Columns = append(desc.Columns, col.Name)
 		}
+		desc.ReadsID = desc.ReadsID || col.ID
 		if col.Now {
 			desc.NowColumns = append(desc.NowColumns, col.Name)
 		}

@@ -228,22 +228,29 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 	}
 }
 
-// TestFunctionWhoseTextIsNotSeen: it may read LAST_INSERT_ID() as well.
+// TestFunctionWhoseTextIsNotSeen: it may read LAST_INSERT_ID() as well, also where
+// it is a package's.
 func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
-		plain, leaf := account(t, target, "INSERT, SELECT ON DB.t", "EXECUTE ON DB.*")
-		leaf.SetMaxOpenConns(1)
-		if _, err := plain.Exec("CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"); err != nil {
-			t.Fatal(err)
+		setups := [][]string{{"CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"}}
+		if target.Name == "mariadb" {
+			setups = append(setups, idPackage)
 		}
-		for _, text := range []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a) VALUES (NULL, f())"} {
-			if _, err := leaf.Exec(text); err != nil {
-				t.Fatal(err)
+		for _, setup := range setups {
+			plain, leaf := account(t, target, "INSERT, SELECT ON DB.t", "EXECUTE ON DB.*")
+			leaf.SetMaxOpenConns(1)
+			plain.SetMaxOpenConns(1)
+			mustExec(t, plain, setup...)
+			call := "f()"
+			if len(setup) > 1 {
+				call = "p.f()"
+				mustExec(t, leaf, setup[0])
 			}
-		}
-		var a, id int64
-		if err := leaf.QueryRow("SELECT a, LAST_INSERT_ID() FROM t").Scan(&a, &id); err != nil || a != 777 || id != generatedFrom {
-			t.Errorf("%s: the function read %d, and LAST_INSERT_ID() is %d, %v", target.Name, a, id, err)
+			mustExec(t, leaf, "DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a) VALUES (NULL, "+call+")")
+			var a, id int64
+			if err := leaf.QueryRow("SELECT a, LAST_INSERT_ID() FROM t").Scan(&a, &id); err != nil || a != 777 || id != generatedFrom {
+				t.Errorf("%s: %s read %d, and LAST_INSERT_ID() is %d, %v", target.Name, call, a, id, err)
+			}
 		}
 	}
 }

@@ -37,6 +37,7 @@ type Column struct {
 	Invisible     bool
 	Updatable     bool // this user may update it
 	Now           bool // its default is the statement's time
+	ID            bool // its default reads LAST_INSERT_ID(), as @@identity
 
 	// ReadsID says that a trigger of its table reads LAST_INSERT_ID(), or may
 	// through a routine or another table's trigger that does, as far as this user
@@ -45,7 +46,13 @@ type Column struct {
 	// through such a trigger, or has a text that this user does not see.
 	ReadsID, UpdatesReadID, FunctionsReadID bool
 
-	triggers int64 // that its table has
+	Triggered bool // its table has triggers
+
+	// ProgramsCount says that a trigger of its table, or some routine, calls
+	// ROW_COUNT() or the like, as far as this user sees their texts.
+	ProgramsCount bool
+
+	triggers int64 // what those of its table do
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -57,6 +64,7 @@ func (c *Column) Describe(key, byDefault, extra string) {
 	c.AutoIncrement = strings.Contains(extra, "auto_increment")
 	c.Invisible = strings.Contains(extra, "invisible")
 	c.Now = now.MatchString(byDefault)
+	c.ID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
 }
 
 // now matches defaults that call the clock.
@@ -147,10 +155,10 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	// The first row, -1, is of all stored routines, and only its r counts. '-' stands in
 	// the rest, since '' would be NULL under EMPTY_STRING_IS_NULL.
 	query.WriteString("SELECT -1 n, '-' s, '-' t, 0 o, '-' c, '-' y, '-' k, '-' d, '-' e, '-' p, " +
-		"MAX(IF(" + readsID("routine_definition") + ", 2, routine_type = 'FUNCTION' AND routine_definition IS NULL)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
+		"BIT_OR(" + does("routine_definition") + " | IF(routine_type <> 'PROCEDURE' AND routine_definition IS NULL, " + strconv.Itoa(hidden) + ", 0)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {
 		query.WriteString(" UNION ALL SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
-			" (SELECT BIT_OR(IF(" + readsID("action_statement") + ", 3, 1) << IF(event_manipulation = 'UPDATE', 2, 0)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
+			" (SELECT BIT_OR(" + does("action_statement") + " << IF(event_manipulation = 'UPDATE', " + strconv.Itoa(ofUpdates) + ", 0)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
 		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
@@ -159,8 +167,8 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		return err
 	}
 	defer rows.Close()
-	var routines sql.NullInt64 // NULL: none, 1: with texts that are not seen, 2: that read LAST_INSERT_ID()
-	triggers := false          // some table has one
+	var routines int64 // what some of them do
+	triggers := false  // some table has one
 	for rows.Next() {
 		var n, o int
 		var schema, table, key, extra, privileges string
@@ -171,7 +179,7 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 			return err
 		}
 		if n < 0 { // the first row
-			routines = readers
+			routines = readers.Int64
 			continue
 		}
 		name := names[n]
@@ -184,51 +192,60 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
 		col.triggers = readers.Int64
-		col.reads(routines.Int64 > 1)
-		col.FunctionsReadID = routines.Int64 > 0
+		col.Triggered = col.triggers > 0
+		col.reads(routines)
 		triggers = triggers || col.triggers > 0
 		columns[name] = append(columns[name], col)
 	}
-	if err := rows.Err(); err != nil || routines.Int64 > 1 || !triggers && !routines.Valid {
+	if err := rows.Err(); err != nil || routines&(readsID|counts) == readsID|counts || !triggers && routines == 0 {
 		return err
 	}
-	rows.Close() // the pool may have one connection
-	var some bool
-	if err := c.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM information_schema.triggers WHERE "+readsID("action_statement")+")").Scan(&some); err != nil || !some {
+	rows.Close()     // the pool may have one connection
+	var others int64 // what some trigger does
+	if err := c.db.QueryRowContext(ctx, "SELECT BIT_OR("+does("action_statement")+") FROM information_schema.triggers").Scan(&others); err != nil {
 		return err
 	}
 	for _, n := range names {
 		for i := range columns[n] {
 			col := &columns[n][i]
-			col.reads(true)
-			col.FunctionsReadID = routines.Valid
+			if col.triggers > 0 || routines > 0 {
+				col.reads(routines | others)
+			}
 		}
 	}
 	return nil
 }
 
-// The triggers of a table are a sum of these, shifted by two bits for those of
-// updates.
+// What a program does is a sum of these; that of a table's triggers has those of
+// updates shifted.
 const (
-	hasTrigger   = 1
-	readsTrigger = 2 // with a text that reads LAST_INSERT_ID()
-	ofUpdates    = 2
+	exists    = 1
+	readsID   = 2 // LAST_INSERT_ID(), under whatever name
+	counts    = 4 // it calls what leafsql's own statements change: see Counts
+	hidden    = 8 // this user does not see the text of a function
+	ofUpdates = 4 // bits
 )
 
-// reads notes which triggers read LAST_INSERT_ID(), as all do where some
-// program that they may run does.
-func (c *Column) reads(others bool) {
-	bits := int64(readsTrigger)
-	if others {
-		bits = hasTrigger
+// reads notes what the triggers of a table, and any function, may read where some
+// program that they may run does what others say.
+func (c *Column) reads(others int64) {
+	bits := int64(readsID)
+	if others&readsID != 0 {
+		bits = exists
 	}
 	c.ReadsID = c.triggers&(bits|bits<<ofUpdates) != 0
 	c.UpdatesReadID = c.triggers&(bits<<ofUpdates) != 0
+	c.FunctionsReadID = others&(readsID|hidden) != 0
+	c.ProgramsCount = (c.triggers|c.triggers>>ofUpdates|others)&counts != 0
 }
 
-// readsID is the condition that a program's text reads LAST_INSERT_ID(), under
-// whatever name.
-func readsID(text string) string {
+// does is the sum of what a program's text does.
+func does(text string) string {
+	return "(" + strconv.Itoa(exists) + " | IF(" + readsIDIn(text) + ", " + strconv.Itoa(readsID) + ", 0) | IF(LOWER(" + text + ") REGEXP '" + countCalls + "', " + strconv.Itoa(counts) + ", 0))"
+}
+
+// readsIDIn is the condition that a program's text reads LAST_INSERT_ID().
+func readsIDIn(text string) string {
 	return "(LOWER(" + text + ") LIKE '%last_insert_id%' OR LOWER(" + text + ") LIKE '%@@%identity%')"
 }
 

@@ -18,6 +18,9 @@ func (r *reader) create() error {
 		case r.is("temporary"):
 			temporary = true
 		case r.isAny("table", "view"):
+			if r.is("view") {
+				r.changes = append(r.changes, Change{Routine: true})
+			}
 			r.next()
 			r.existence()
 			r.changed(Change{Temporary: temporary})
@@ -37,15 +40,10 @@ func (r *reader) create() error {
 	return nil
 }
 
-// programDefined reads what routines and triggers a text defines, and notes that
-// one may read LAST_INSERT_ID().
+// programDefined notes that a text defines a routine or a trigger, and goes past it.
 func (r *reader) programDefined() error {
-	r.noCalls()
-	err := r.storedProgram()
-	if r.lastCall >= 0 {
-		r.changes = append(r.changes, Change{Routine: true})
-	}
-	return err
+	r.changes = append(r.changes, Change{Routine: true})
+	return r.storedProgram()
 }
 
 // triggered notes the table that a trigger is made for, without going on.
@@ -64,6 +62,9 @@ func (r *reader) alter() error {
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
 		case r.isAny("table", "view"):
+			if r.is("view") {
+				r.changes = append(r.changes, Change{Routine: true})
+			}
 			r.next()
 			r.existence()
 			r.changed(Change{})

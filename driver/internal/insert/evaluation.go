@@ -24,6 +24,9 @@ type Evaluation struct {
 	Clock   bool // a key calls the clock, and can be told the time
 	Selects bool // a key reads a table
 
+	// Variables says that one of several keys names a user variable.
+	Variables bool
+
 	text  string
 	fill  [2]string // around the stage's name
 	verb  int       // in fill[0], behind the INSERT
@@ -75,7 +78,7 @@ func (w *insertReader) finishEvaluated() error {
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor = 0, 0, nil, 0
 	verb := w.verbEnd - w.head.from
 	w.Evaluation = &Evaluation{
-		Clock: keys.clock && hasRoom(head, verb), Selects: keys.selects, text: w.text, fill: [2]string{head, keyRows(KeyColumn, values)}, verb: verb, room: w.verbEnd, exprs: w.exprs,
+		Clock: keys.clock && hasRoom(head, verb), Selects: keys.selects, Variables: keys.variables && len(w.exprs) > 1, text: w.text, fill: [2]string{head, keyRows(KeyColumn, values)}, verb: verb, room: w.verbEnd, exprs: w.exprs,
 	}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil

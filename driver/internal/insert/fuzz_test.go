@@ -36,7 +36,7 @@ func checkText(t *testing.T, text, set string) {
 		if p != nil {
 			t.Fatalf("%s: %q: a plan beside a need", set, text)
 		}
-		if need&MissingSQLMode != 0 && mode.SQLModeKnown || need&MissingVersion != 0 && mode.VersionKnown || need&MissingCharset != 0 && mode.CharsetKnown {
+		if need&MissingSQLMode != 0 && mode.SQLModeKnown || need&MissingVersion != 0 && mode.VersionKnown || need&MissingCharset != 0 && mode.CharsetKnown || need&MissingViews != 0 && mode.ViewsKnown {
 			t.Fatalf("%s: %q: asks for what is known", set, text)
 		}
 		return

@@ -137,7 +137,7 @@ func TestOneCase(t *testing.T) {
 
 // settings reads the settings of a case.
 func settings(s string) (Settings, Lookup) {
-	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
+	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -153,6 +153,10 @@ func settings(s string) (Settings, Lookup) {
 			m.Charset = w
 		case "unknownmode":
 			m.SQLModeKnown = false
+		case "views":
+			m.ViewsReadID = true
+		case "unknownviews":
+			m.ViewsKnown = false
 		case "result":
 			plain = true
 		default:
@@ -187,6 +191,9 @@ func outcome(text, set string) []string {
 		}
 		if need&MissingCharset != 0 {
 			asks = append(asks, "character set")
+		}
+		if need&MissingViews != 0 {
+			asks = append(asks, "views")
 		}
 		return []string{"~ " + strings.Join(asks, " ")}
 	}

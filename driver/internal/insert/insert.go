@@ -51,7 +51,7 @@ const (
 
 func (r *reader) newInsert() insertReader {
 	r.noCalls()
-	r.functions = false
+	r.functions, r.views = false, false
 	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCall: -1, firstKey: -1, lastGap: -1}
 }
 
@@ -113,7 +113,8 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
 	}
 	w.room()
-	w.Table, w.target, w.targetEnd, w.functions = t, written, w.prevEnd, t.FunctionsReadID
+	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
+	w.functions, w.views = t.FunctionsReadID, t.Marker
 	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
@@ -140,6 +141,7 @@ func (w *insertReader) needUTF8(names ...string) error {
 
 // end takes what reading the statement came to.
 func (w *insertReader) end(err error) error {
+	w.views = false
 	if err == nil {
 		err = w.nameErr
 	}
@@ -191,6 +193,7 @@ func (w *insertReader) tail() error {
 	switch {
 	case w.staged: // what the rows call is called before the marker
 		w.noCalls()
+		w.views = w.Table.Marker
 	case w.Rows == 1: // what the only row calls is called before the update list
 		w.rowCall, w.lastCall = w.lastCall, -1
 	}

@@ -47,6 +47,11 @@ type Settings struct {
 	VersionKnown bool
 	MariaDB      bool
 	Version      int // as version comments write it: 101119, 90704
+
+	// ViewsKnown says that ViewsReadID is true: some view on the server may read
+	// LAST_INSERT_ID().
+	ViewsKnown  bool
+	ViewsReadID bool
 }
 
 // SetSQLMode takes the two modes that matter from the value of sql_mode.
@@ -69,6 +74,7 @@ const (
 	MissingSQLMode Missing = 1 << iota // SELECT @@sql_mode
 	MissingVersion                     // SELECT VERSION()
 	MissingCharset                     // SELECT @@character_set_client
+	MissingViews                       // whether some view may read LAST_INSERT_ID()
 )
 
 // A Lookup returns the configured table that a name in a text means, nil where
@@ -167,7 +173,7 @@ type Change struct {
 	Temporary bool // it creates a temporary table
 	Drop      bool // it drops the table, perhaps a temporary one
 	Database  bool // it drops the whole database TableName.DB
-	Routine   bool // it defines a routine or a trigger that reads LAST_INSERT_ID(), and no table
+	Routine   bool // it defines a routine, a trigger or a view, which any statement may run
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a

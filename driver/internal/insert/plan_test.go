@@ -35,7 +35,7 @@ func lookup(db, name string) (*Table, error) {
 	return tables[name], nil
 }
 
-var mariaDB = Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, MariaDB: true, Version: 101119}
+var mariaDB = Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, MariaDB: true, Version: 101119}
 
 func mustParse(t testing.TB, text string) *Plan {
 	t.Helper()

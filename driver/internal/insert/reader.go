@@ -49,6 +49,7 @@ type reader struct {
 	rows      bool   // the statement answers with rows, whatever it is
 	alias     string // a name that the text does not hold
 	functions bool   // stored functions may read LAST_INSERT_ID(): calls of them are noted
+	views     bool   // and so may views: selects within are noted
 	began     start  // where the statement began
 }
 
@@ -73,6 +74,9 @@ func (r *reader) next() {
 		}
 		if r.functions {
 			r.functionCall()
+		}
+		if r.views && r.text[r.prevEnd-1] == '(' && (r.is("select") || r.is("table") || r.is("with")) {
+			r.selectWithin()
 		}
 	case lex.Var:
 		if isIDVariable(systemVariable(r.s, r.tok)) {
@@ -100,10 +104,19 @@ func (r *reader) callNext() {
 
 // functionCall notes a call of what is not the server's own function.
 func (r *reader) functionCall() {
-	if r.peek().Kind != '(' || r.text[r.prevEnd-1] != '.' && isBuiltIn(r.tok.Kind, r.str()) {
-		return
+	if open := r.peek(); open.Kind == '(' && (r.text[r.prevEnd-1] == '.' || !isBuiltIn(&r.s, r.tok, open)) {
+		r.lastCall, r.function = r.tok.Pos, r.tok.Pos
 	}
-	r.lastCall, r.function = r.tok.Pos, r.tok.Pos
+}
+
+// selectWithin notes a select within an expression, which may read a view.
+func (r *reader) selectWithin() {
+	switch {
+	case !r.settings.ViewsKnown:
+		r.missing |= MissingViews
+	case r.settings.ViewsReadID:
+		r.lastCall, r.function = r.tok.Pos, r.tok.Pos
+	}
 }
 
 // noCalls forgets the calls read so far.

@@ -325,7 +325,7 @@ func checkInParts(t *testing.T, file, text string, p *Plan, auto, plain *twin, a
 
 // inParts runs a text as its plan says.
 func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
-	settings := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, Version: 90704}
+	settings := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, Version: 90704}
 	var version string
 	w.conn.QueryRowContext(context.Background(), "SELECT VERSION()").Scan(&version)
 	if strings.Contains(version, "MariaDB") {

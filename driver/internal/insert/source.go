@@ -28,7 +28,7 @@ func (w *insertReader) query() error {
 		return w.tail()
 	}
 	w.restart(start)
-	w.staged = true
+	w.staged, w.views = true, false
 	if v := w.settings.Version; v < 80000 || w.settings.MariaDB && v < 100200 {
 		return refuse(w.Table, "INSERT … SELECT needs MySQL 8.0 or MariaDB 10.2", "select the rows and insert them")
 	}

@@ -26,13 +26,17 @@ type Stage struct {
 	// FillArgs of the text's placeholders belong to Fill, the rest to Copy.
 	FillArgs int
 
-	Clock bool // the source calls the clock, and can be told the time
+	Clock bool // the source calls the clock, or what may do so, and can be told the time
 	Load  bool // it is LOAD DATA
 
 	// Unclear says that the update list has names that may be the source's as
 	// well, and Acts that the source does more than read tables, which MariaDB
 	// may do where it explains it.
 	Unclear, Acts bool
+
+	// Calls says that the source calls what is not the server's own function. Such
+	// a function sees all rows of the target as they were before the statement.
+	Calls bool
 
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
@@ -125,9 +129,10 @@ func (w *insertReader) check(s *Stage) error {
 	var source, tail touches
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
-	s.Clock, s.Unclear = source.clock, w.named
-	s.Acts = source.stored != "" || source.assigns || source.sequences
-	s.ReadsID = tail.readsID || tail.stored != "" || w.Table.ReadsID
+	s.Clock, s.Unclear = source.clock || source.stored != "", w.named
+	s.Calls = source.stored != ""
+	s.Acts = s.Calls || source.assigns || source.sequences
+	s.ReadsID = tail.readsID || tail.stored != "" || tail.selects && w.settings.ViewsReadID || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:
 		return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")

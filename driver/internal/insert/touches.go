@@ -10,7 +10,7 @@ import (
 // to the next, and from one expression to the next. A statement that runs as
 // several must not tell the difference.
 type touches struct {
-	before    string // what it calls that tells of the statement before, "" nothing
+	before    string // what it calls that tells of the statement before, or of the transaction, "" nothing
 	stored    string // the first function that it calls and that is not the server's own, "" none
 	readsID   bool   // it reads LAST_INSERT_ID()
 	setsID    bool   // it calls LAST_INSERT_ID(…)
@@ -41,7 +41,7 @@ func (u *touches) touch(in lex.Scanner) {
 				u.variables = true
 			default:
 				switch name := systemVariable(in, t); {
-				case lex.Is(name, "warning_count"), lex.Is(name, "error_count"):
+				case lex.Is(name, "warning_count"), lex.Is(name, "error_count"), lex.Is(name, "autocommit"), lex.Is(name, "in_transaction"):
 					u.before = "@@" + name
 				case isIDVariable(name):
 					u.readsID = true
@@ -53,10 +53,11 @@ func (u *touches) touch(in lex.Scanner) {
 			}
 		case lex.Word:
 			peek := in
-			call := peek.Next().Kind == '('
+			open := peek.Next()
+			call := open.Kind == '('
 			switch {
-			case lex.Is(word, "nextval"), lex.Is(word, "lastval"), lex.Is(word, "setval"), lex.Is(word, "currval"),
-				lex.Is(word, "value") && (lex.Is(prevWord, "next") || lex.Is(prevWord, "previous")):
+			case in.Flavour != lex.MySQL && (lex.Is(word, "nextval") || lex.Is(word, "lastval") || lex.Is(word, "setval") || lex.Is(word, "currval") ||
+				lex.Is(word, "value") && (lex.Is(prevWord, "next") || lex.Is(prevWord, "previous"))):
 				u.sequences = true
 			case lex.Is(word, "select"):
 				u.selects = true
@@ -70,7 +71,7 @@ func (u *touches) touch(in lex.Scanner) {
 			case call && (lex.Is(word, "row_count") || lex.Is(word, "found_rows")):
 				u.before = strings.ToUpper(word) + "()"
 			default:
-				if call && !isBuiltIn(t.Kind, word) {
+				if call && !isBuiltIn(&in, t, open) {
 					u.calls(word)
 				}
 				u.clock = u.clock || len(word) <= len("current_timestamp") && clocks[strings.ToLower(word)]
@@ -120,13 +121,13 @@ func (u *touches) order(o *touches) string {
 	return ""
 }
 
-// refuseBefore refuses a call, if there is one, that tells of the statement before:
-// what leafsql runs first would change what it says.
+// refuseBefore refuses a call, if there is one, that tells of the statement before
+// or of the transaction: what leafsql runs first would change what it says.
 func (w *insertReader) refuseBefore(call string) error {
 	if call == "" {
 		return nil
 	}
-	return refuse(w.Table, call+" tells of the statement before, and this one runs as several", "put it into a user variable first")
+	return refuse(w.Table, call+" would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first")
 }
 
 // builtIn are the functions of MySQL and MariaDB themselves that a key may be
@@ -156,10 +157,27 @@ var builtIn = wordSet(`
 	user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin value var_pop var_samp variance version week weekday weekofyear
 	weight_string year yearweek`)
 
-// isBuiltIn says whether a token before a parenthesis, with no dot before it, is
-// one of these: a quoted name never is.
-func isBuiltIn(kind lex.Kind, word string) bool {
-	return kind == lex.Word && builtIn[strings.ToLower(word)]
+// otherServer are those of them that one server alone has: on the other one, a
+// call of them is that of a stored function.
+var otherServer = map[lex.Flavour]map[string]bool{
+	lex.MySQL:   wordSet("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value"),
+	lex.MariaDB: wordSet("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin"),
+}
+
+// unspaced are those of them that, unless sql_mode has IGNORE_SPACE, are the
+// server's own only where the parenthesis follows at once.
+var unspaced = wordSet(`
+	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg max mid min
+	now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)
+
+// isBuiltIn says whether a token, with no dot before it, and the parenthesis that
+// follows it call one of these: a quoted name never does.
+func isBuiltIn(in *lex.Scanner, name, open lex.Token) bool {
+	if name.Kind != lex.Word {
+		return false
+	}
+	word := strings.ToLower(in.Text[name.Pos:name.End])
+	return builtIn[word] && !otherServer[in.Flavour][word] && (open.Pos == name.End || !unspaced[word])
 }
 
 func wordSet(words string) map[string]bool {

@@ -1,0 +1,100 @@
+package catalog
+
+import (
+	"context"
+	"database/sql"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// What stored programs (routines, triggers and views) do that a statement runs
+// without naming it, as far as this user sees their texts.
+
+// countCalls matches what tells of the statement before or of the transaction.
+const countCalls = "row_?count|found_rows|@@.*(autocommit|in_transaction)"
+
+var (
+	counting = regexp.MustCompile(countCalls)
+	done     = regexp.MustCompile(`\b(insert|update|delete|replace|select|load|call|execute)\b[^;]*;`)
+	calls    = regexp.MustCompile("(?i)\\bcall\\s+(?:\\S+\\s*\\.\\s*)?[`\"]?([\\pL\\pN_$]+)|`([^`\\\\]+)`\\s*[.(]|([\\pL\\pN_$]+)\"?\\s*[.(]")
+	words    = regexp.MustCompile(`[\pL\pN_$]+`)
+)
+
+var quotes = strings.NewReplacer("'", "''", `\`, `\\`)
+
+// Counts says whether a program, whose text is in lower case, seems to call
+// ROW_COUNT(), FOUND_ROWS() or the like to learn of the statement that runs it or
+// of the one before. Behind a statement of its own they tell of that.
+func Counts(text string) bool {
+	at := counting.FindStringIndex(text)
+	return at != nil && (text[at[0]] == '@' || !done.MatchString(text[:at[0]]))
+}
+
+// Reached are the texts, in lower case, of the stored programs that a statement
+// runs: in some databases, and those that are named, the routines and packages,
+// the views and the triggers of tables that have these names, and all that is
+// named in them in turn.
+func (c *Catalog) Reached(ctx context.Context, databases, routines, tables []string) (texts []string, err error) {
+	var in [3]string // lists of databases, routines and tables
+	known := make(map[string]bool)
+	add := func(list int, names []string) {
+		for _, name := range names {
+			key := string(rune('0'+list)) + strings.ToLower(name)
+			if !known[key] {
+				known[key] = true
+				in[list] += ", '" + quotes.Replace(key[1:]) + "'"
+			}
+		}
+	}
+	add(0, databases)
+	for {
+		before := len(known)
+		add(0, append(routines, tables...))
+		add(1, routines)
+		add(2, tables)
+		if len(known) == before {
+			return texts, nil
+		}
+		inDatabases, inRoutines, inTables := " IN (''"+in[0]+")", " IN (''"+in[1]+")", " IN (''"+in[2]+")"
+		if texts, err = c.names(ctx, "SELECT LOWER(routine_definition) FROM information_schema.routines WHERE routine_definition IS NOT NULL AND LOWER(routine_schema)"+inDatabases+" AND LOWER(routine_name)"+inRoutines+
+			" UNION ALL SELECT LOWER(view_definition) FROM information_schema.views WHERE view_definition IS NOT NULL AND LOWER(table_schema)"+inDatabases+" AND LOWER(table_name)"+inTables+
+			" UNION ALL SELECT LOWER(action_statement) FROM information_schema.triggers WHERE LOWER(event_object_schema)"+inDatabases+" AND LOWER(event_object_table)"+inTables); err != nil {
+			return nil, err
+		}
+		routines, tables = nil, nil
+		for _, text := range texts {
+			routines, tables = append(routines, Calls(text)...), append(tables, Words(text)...)
+		}
+	}
+}
+
+// Calls are the names of what a text may call: before a parenthesis or, a package,
+// before a dot, and behind CALL.
+func Calls(text string) (names []string) {
+	for _, m := range calls.FindAllStringSubmatch(text, -1) {
+		names = append(names, m[1]+m[2]+m[3])
+	}
+	return names
+}
+
+// Words are the words of a text, each once.
+func Words(text string) []string {
+	list := words.FindAllString(text, -1)
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// ViewsReadID says whether some view reads LAST_INSERT_ID(), or calls a stored
+// function where some program does.
+func (c *Catalog) ViewsReadID(ctx context.Context) (bool, error) {
+	var views sql.NullInt64 // 1: some calls a function, 2: some reads it
+	err := c.db.QueryRowContext(ctx, "SELECT MAX(IF("+readsIDIn("view_definition")+", 2, view_definition LIKE '%`(%')) FROM information_schema.views WHERE table_schema <> 'sys'").Scan(&views)
+	if err != nil || views.Int64 != 1 {
+		return views.Int64 > 1, err
+	}
+	var some bool
+	err = c.db.QueryRowContext(ctx, "SELECT EXISTS (SELECT 1 FROM information_schema.routines WHERE routine_schema <> 'sys' AND (routine_type <> 'PROCEDURE' AND routine_definition IS NULL OR "+readsIDIn("routine_definition")+
+		")) OR EXISTS (SELECT 1 FROM information_schema.triggers WHERE "+readsIDIn("action_statement")+")").Scan(&some)
+	return some, err
+}
