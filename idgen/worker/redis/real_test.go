@@ -162,6 +162,14 @@ func TestStormOnSentinels(t *testing.T) {
 	}
 }
 
+// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
+	p.Silence(3)
+	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
+}
+
 // TestLostReply has a write done whose reply is lost.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
@@ -285,5 +293,68 @@ func TestPolicy(t *testing.T) {
 			t.Errorf("%s: %q", policy, out.String())
 		}
 		src.Close()
+	}
+}
+
+// TestFrozenSentinel has each Sentinel stand still, among them the one that was asked last, while the primary is looked for.
+func TestFrozenSentinel(t *testing.T) {
+	t.Parallel()
+	r := redistest.StartReplicated(t, redistest.Config{})
+	src, err := Open(of(r.Options()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	identity := func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := src.Identity(ctx)
+		return err == nil
+	}
+	leasetest.Eventually(t, "an identity", identity)
+	client := redis.NewUniversalClient(r.Options())
+	defer client.Close()
+	for _, s := range r.Sentinels {
+		if err := client.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+		leasetest.Eventually(t, "an identity beside a frozen Sentinel", identity)
+		if err := s.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestFrozenNode has each node of a cluster stand still but the one that has the documents.
+func TestFrozenNode(t *testing.T) {
+	t.Parallel()
+	c := redistest.StartCluster(t, redistest.Config{Lines: []string{"cluster-require-full-coverage no"}})
+	lease, open := worker.Config{Workers: 8}, opening(of(c.Options()))
+	leasetest.InUse(t, open, lease)
+	others := 0
+	for _, n := range c.Nodes {
+		client := redis.NewClient(n.Options().Simple())
+		defer client.Close()
+		if keys, err := client.DBSize(t.Context()).Result(); err != nil {
+			t.Fatal(err)
+		} else if keys > 0 {
+			continue
+		}
+		others++
+		if err := n.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		leasetest.Keep(t, open, lease)
+		t.Log("taken", time.Since(began))
+		if err := n.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if others != 2 {
+		t.Errorf("%d nodes have no documents", others)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -131,17 +130,11 @@ func TestServersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestSilentServer has a server that takes connections and answers none of the first ones, as one that is starting may.
+// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	var requests atomic.Int32
-	p.Filter(func(dir netfault.Direction, _ []byte) netfault.Verdict {
-		if dir == netfault.ToServer && requests.Add(1) <= 3 {
-			return netfault.Throw
-		}
-		return netfault.Pass
-	})
+	p.Silence(3)
 	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
