@@ -165,10 +165,13 @@ func TestUnreadableDocument(t *testing.T) {
 
 func TestServerAway(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	dead := fakenacos.Start(t, fakenacos.Legacy) // has no gRPC
-	deadConfig := fakeConfig(dead)
-	deadConfig.Servers[0].Port = dead.GRPCPort // nor HTTP
+	away := fakenacos.Start(t, fakenacos.Modern)
+	deadConfig := fakeConfig(away)
 	r := mustOpenFake(t, deadConfig)
+	away.Kill()
+	if _, err := openFake(t, deadConfig); err == nil {
+		t.Error("a source of nobody knows what: no error")
+	}
 	if _, _, err := r.Get(t.Context(), 1); err == nil {
 		t.Error("Get from nobody: no error")
 	}
