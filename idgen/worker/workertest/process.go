@@ -122,8 +122,11 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	}
 }
 
-// lease is the least that a lease may be.
-const lease = 6 * time.Second
+// lease is twice the least that a lease may be: a machine that stands still for seconds costs no worker id.
+const lease = 12 * time.Second
+
+// heard waits until replies have come, or are given up, to what was asked before.
+func heard() { time.Sleep(lease/12 + time.Second) }
 
 // hold starts a process with a worker id.
 func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
