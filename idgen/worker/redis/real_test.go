@@ -203,9 +203,7 @@ func TestUser(t *testing.T) {
 			return nil, err
 		}
 		defer k.Close()
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		defer cancel()
-		return k.Wait(ctx)
+		return leasetest.Wait(t, k)
 	}
 	if st, err := lease(opts); err != nil || st.Worker < 0 || !strings.Contains(st.Registry, s.Addr+", database 3, keys {shop}:") || st.ClockOffset.Abs() > 2*time.Second {
 		t.Errorf("%+v, %v", st, err)
