@@ -146,7 +146,7 @@ func TestLostReply(t *testing.T) {
 			spoil()
 			d := doc("second")
 			d.HighWater = d.HighWater.Add(time.Duration(len(v)) * time.Second)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, res, err = slots.Put(ctx, 0, d, v)
 			cancel()
 			proxy.Heal()

@@ -122,7 +122,7 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	}
 }
 
-// lease is twice the least that a lease may be: a machine that stands still for seconds costs no worker id.
+// lease is twice the least: a machine that stands still for seconds costs no worker id.
 const lease = 12 * time.Second
 
 // heard waits until replies have come, or are given up, to what was asked before.
