@@ -39,10 +39,14 @@ func openFake(t *testing.T, cfg Config) (*registry, error) {
 
 func mustOpenFake(t *testing.T, cfg Config) *registry {
 	t.Helper()
-	r, err := openFake(t, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var r *registry
+	eventually(t, "a source", func() bool {
+		var err error
+		if r, err = openFake(t, cfg); err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	return r
 }
 
