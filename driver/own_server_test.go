@@ -101,7 +101,7 @@ func TestLockedTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, text := range []string{"INSERT INTO t (id, a) VALUES (7, 1)", "INSERT INTO t (a) VALUES (2)"} {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			_, err := leaf.ExecContext(ctx, text)
 			cancel()
 			if errors.Is(err, context.DeadlineExceeded) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // onOne gives a connection that a test has to itself.
@@ -219,10 +220,10 @@ func TestWaitsEndWithTheirContext(t *testing.T) {
 		go func() { defer close(done); leaf.ExecContext(long, "INSERT INTO t (a) VALUES (1)") }()
 		for range 3 {
 			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-			begin := time.Now()
+			took := stopwatch.Start(t)
 			_, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (1)")
-			if took := time.Since(begin); !errors.Is(err, context.DeadlineExceeded) || took > 3*time.Second {
-				t.Errorf("leafTables=%s: %v after %v", tables, err, took)
+			if !errors.Is(err, context.DeadlineExceeded) || took() > 3*time.Second {
+				t.Errorf("leafTables=%s: %v after %v", tables, err, took())
 			}
 			cancel()
 		}

@@ -183,7 +183,7 @@ func TestStagedOnLoggingServer(t *testing.T) {
 			count(2)
 
 			// It becomes read-only between the copy and the commit.
-			exec("CREATE TRIGGER waits AFTER INSERT ON t FOR EACH ROW DO SLEEP(0.5)")
+			exec("CREATE TRIGGER waits AFTER INSERT ON t FOR EACH ROW DO SLEEP(2.5)")
 			done := make(chan error)
 			go func() {
 				_, err := leaf.ExecContext(context.Background(), text)

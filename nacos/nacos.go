@@ -76,10 +76,10 @@ var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
 // openTime bounds what Open waits for servers that do not answer.
 const openTime = 10 * time.Second
 
-// Open gives the source that a worker id is leased from. A server that answers
-// and can't be used is an error. One that does not answer yet is not: it is
-// asked again when a worker id is wanted. Where the servers, or the user's rights,
-// don't do, errors are a worker.UnusableError.
+// Open gives the source that a worker id is leased from. Where the servers, or
+// the user's rights, don't do, errors are a worker.UnusableError. Others say that
+// no server answers, so that it can't be told which of the two ways of leasing
+// is theirs; a worker.Keeper opens the source again.
 func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
@@ -99,8 +99,13 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	_, err := c.connection(ctx)
 	switch {
 	case err != nil:
-		// Either nobody is there, or the servers are from before gRPC.
-		if version, found := h.Version(ctx); found && strings.HasPrefix(version, "1.") {
+		// Either nobody is there, or the servers are from before gRPC, or it is late.
+		version, found := h.Version(ctx)
+		if !found {
+			end()
+			return worker.Source{}, err
+		}
+		if strings.HasPrefix(version, "1.") {
 			c.close()
 			return nacos14.Open(nacos14.Config{
 				HTTP: h, Version: version, Servers: cfg.String(), Name: cfg.name(), Namespace: cfg.Namespace, Group: cfg.Group,

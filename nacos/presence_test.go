@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -127,14 +128,22 @@ func TestTidy(t *testing.T) {
 	entry(8, "d", worker.Doc{Nonce: "d", HighWater: now.Add(time.Hour), Free: true}) // given back
 	entry(9, "e", held("e", now.Add(time.Second)))                                   // alive
 	entry(10, "f", held("f", now.Add(-time.Hour)))                                   // another's to look at
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	own := held("own", now.Add(time.Minute))
-	p.onChange(ctx, 5, own, true)
-	left := map[string]bool{}
-	for _, in := range s.Instances(fakeService) {
-		left[in.Metadata[metaWorker]] = true
+	var wg sync.WaitGroup
+	wg.Go(func() { p.onChange(ctx, 5, held("own", now.Add(time.Minute)), true) })
+	var left map[string]bool
+	look := func() {
+		left = map[string]bool{}
+		for _, in := range s.Instances(fakeService) {
+			left[in.Metadata[metaWorker]] = true
+		}
 	}
+	eventually(t, "the last that is removed", func() bool { look(); return !left["8"] })
+	time.Sleep(500 * time.Millisecond) // and nothing more
+	cancel()
+	wg.Wait()
+	look()
 	for id, want := range map[string]bool{"1": true, "5": true, "6": false, "7": false, "8": false, "9": true, "10": true} {
 		if left[id] != want {
 			t.Errorf("worker id %s is listed: %v", id, left[id])

@@ -67,10 +67,13 @@ func (p *process) kill9() {
 	p.cmd.Wait()
 }
 
+// patience is for what takes a few seconds, unless the machine is busy.
+const patience = 2 * time.Minute
+
 // end lets the process finish.
 func (p *process) end() error {
 	p.cmd.Process.Signal(syscall.SIGTERM)
-	timer := time.AfterFunc(45*time.Second, func() { p.cmd.Process.Kill() })
+	timer := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
 	defer timer.Stop()
 	if err := p.cmd.Wait(); err != nil {
 		return fmt.Errorf("service %s: %w\n%s", p.Name, err, p.said.Bytes())
@@ -193,13 +196,13 @@ func (c *customers) lastID(service string) int64 {
 
 // first waits for a service's first order.
 func (c *customers) first(ctx context.Context, service string) (int64, error) {
-	for until := time.Now().Add(30 * time.Second); ; {
+	for until := time.Now().Add(patience); ; {
 		if id := c.lastID(service); id != 0 {
 			return id, nil
 		}
 		if time.Now().After(until) {
 			_, _, why := c.sales()
-			return 0, fmt.Errorf("%s took no order within 30 s; the last that failed: %w", service, why)
+			return 0, fmt.Errorf("%s took no order within %v; the last that failed: %w", service, patience, why)
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
 			return 0, ctx.Err()

@@ -91,7 +91,7 @@ func (s *stage) names() []string { return slices.Sorted(maps.Keys(s.services)) }
 
 // leaseOf waits until Nacos shows the lease of a service.
 func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
-	for until := time.Now().Add(20 * time.Second); ; {
+	for until := time.Now().Add(patience); ; {
 		all, err := s.console.leases(ctx)
 		if err != nil {
 			return lease{}, err
@@ -100,7 +100,7 @@ func (s *stage) leaseOf(ctx context.Context, name string) (lease, error) {
 			return all[i], nil
 		}
 		if time.Now().After(until) {
-			return lease{}, fmt.Errorf("the worker id of %s does not show in Nacos within 20 s", name)
+			return lease{}, fmt.Errorf("the worker id of %s does not show in Nacos within %v", name, patience)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			return lease{}, ctx.Err()

@@ -23,7 +23,7 @@ type alone struct{ *file }
 
 func (a alone) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	if slot == RegistrySlot {
-		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 6s, layout " + madeMark + "1"}, "v", nil
+		return Doc{Nonce: "", HighWater: time.UnixMilli(1), Free: true, Owner: "lease 12s, layout " + madeMark + "1"}, "v", nil
 	}
 	return a.file.Get(ctx, slot)
 }

@@ -8,6 +8,7 @@ package leasetest
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -30,25 +31,26 @@ func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { k.Close() })
-	if err := holding(tb, k); err != nil {
+	if _, err := Wait(tb, k); err != nil {
 		tb.Error(err)
 	}
 	return k
 }
 
-// holding waits for a worker id, however often a search fails.
-func holding(tb testing.TB, k *worker.Keeper) error {
+// Wait waits for a worker id, however often a search fails, unless the source says that it can't be used.
+func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
+	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
 	defer cancel()
 	for {
 		s, err := k.Wait(ctx)
-		if err == nil || s == nil {
-			return err
+		if _, unusable := errors.AsType[*worker.UnusableError](err); err == nil || s == nil || unusable {
+			return s, err
 		}
 		select {
 		case <-s.Changed():
 		case <-ctx.Done():
-			return err
+			return s, err
 		}
 	}
 }

@@ -71,7 +71,7 @@ func run(t testing.TB, args []string) (stdout, stderr string) {
 	if err != nil {
 		t.Fatalf("chromiumtest: %v; run testutil/chromiumtest/install.sh (Debian's package chromium-headless-shell)", err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute) // seconds, unless the machine is busy
 	defer cancel()
 	profile := t.TempDir()
 	cmd := exec.CommandContext(ctx, shell, append([]string{

@@ -49,7 +49,7 @@ type maker interface {
 }
 
 // formTime bounds the start of a cluster and the return of a node: the machine may be busy.
-const formTime = 2 * time.Minute
+const formTime = 4 * time.Minute
 
 // start starts a cluster that ends with the test.
 func start(t testing.TB, m maker, config func(i int, ports [3]int) mysqltest.Config) *Cluster {

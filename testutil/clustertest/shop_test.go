@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/testutil/clustertest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // A shop is a database in which applications on each node fill a table of their own, t0 to t2, through mysql-leaf. All draw
@@ -21,6 +22,7 @@ type shop struct {
 	cluster *clustertest.Cluster
 	name    string
 	params  string
+	clock   func() time.Duration // stands still with the machine
 
 	apps         atomic.Int64
 	acknowledged atomic.Int64
@@ -35,7 +37,7 @@ var shopTables = []string{
 
 func newShop(t *testing.T, c *clustertest.Cluster) *shop {
 	t.Helper()
-	return &shop{cluster: c, name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
+	return &shop{cluster: c, clock: stopwatch.Start(t), name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
 }
 
 // patience is the context of each INSERT, and what comes on top of it on a busy machine.
@@ -60,9 +62,9 @@ func (s *shop) openAt(t testing.TB, dsn string) *sql.DB {
 func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration) error {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	begin := time.Now()
+	began := s.clock()
 	_, err := db.ExecContext(ctx, fmt.Sprintf("INSERT INTO t%d (app) VALUES (?)", node), s.apps.Load())
-	if took := time.Since(begin); took > patience+late {
+	if took := s.clock() - began; took > patience+late {
 		t.Errorf("an INSERT on node %d took %v, with a context of %v: %v", node, took, patience, err)
 	}
 	if err == nil {
@@ -72,18 +74,21 @@ func (s *shop) insert(t testing.TB, db *sql.DB, node int, patience time.Duration
 }
 
 // closes closes an application, which must not wait for a node that is away.
-func closes(t testing.TB, db *sql.DB) {
+func (s *shop) closes(t testing.TB, db *sql.DB) {
 	t.Helper()
 	closed := make(chan struct{})
 	go func() {
 		defer close(closed)
 		db.Close()
 	}()
-	select {
-	case <-closed:
-	case <-time.After(5 * time.Second):
-		t.Error("Close has not returned after 5 s")
+	for began := s.clock(); s.clock()-began < 5*time.Second; {
+		select {
+		case <-closed:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
 	}
+	t.Error("Close has not returned after 5 s")
 }
 
 // insertFor runs so many applications at a time on each of the nodes, each of which inserts up to 50 rows and is followed by
@@ -107,7 +112,7 @@ func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) 
 // insertSome is the life of one application.
 func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 	db := s.open(t, node)
-	defer closes(t, db)
+	defer s.closes(t, db)
 	for i := 0; i == 0 || i < 50 && time.Now().Before(end); i++ {
 		if err := s.insert(t, db, node, patience); err != nil {
 			s.failures.add(fmt.Errorf("on node %d: %w", node, err))
@@ -149,7 +154,7 @@ func (s *shop) noMajority(t *testing.T) {
 				t.Error("INSERTs go through without a majority")
 			}
 			t.Log(err)
-			closes(t, db)
+			s.closes(t, db)
 		})
 	}
 	wg.Wait()

@@ -26,6 +26,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 var (
@@ -53,7 +54,7 @@ func TestGalera(t *testing.T) {
 		for node := range c.Nodes {
 			db := s.open(t, node)
 			s.insertsGoOn(t, db, node)
-			closes(t, db)
+			s.closes(t, db)
 		}
 		s.verify(t)
 	})
@@ -193,7 +194,7 @@ func inserts(t *testing.T, c *clustertest.Cluster) {
 // creates: twelve applications start where there is no leaf_alloc yet.
 func creates(t *testing.T, c *clustertest.Cluster) {
 	for range 3 {
-		s := &shop{cluster: c, name: c.Database(t, shopTables...), params: "&leafCreate=true"}
+		s := &shop{cluster: c, clock: stopwatch.Start(t), name: c.Database(t, shopTables...), params: "&leafCreate=true"}
 		s.insertFor(t, 0, 4, 0, 1, 2)
 		s.verify(t)
 	}
@@ -207,7 +208,7 @@ func switchOver(t *testing.T, c *clustertest.Cluster) {
 	defer c.MultiPrimary(t)
 	proxy := netfault.Start(t, c.Nodes[0].Addr())
 	db := s.openAt(t, "root@tcp("+proxy.Addr()+")/"+s.name)
-	defer closes(t, db)
+	defer s.closes(t, db)
 	db.SetConnMaxLifetime(time.Second)
 	for range 20 {
 		if err := s.insert(t, db, 0, patience); err != nil {
@@ -238,7 +239,7 @@ func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqlte
 	var wg sync.WaitGroup
 	wg.Go(func() { s.insertFor(t, 4*time.Second, 2, (node+1)%3, (node+2)%3) })
 	there := s.open(t, node)
-	defer closes(t, there)
+	defer s.closes(t, there)
 	for range 20 {
 		if err := s.insert(t, there, node, patience); err != nil {
 			t.Fatal(err)

@@ -41,7 +41,7 @@ type Server struct {
 }
 
 // startTimeout is generous: the machine may be busy with other tests.
-const startTimeout = 90 * time.Second
+const startTimeout = 4 * time.Minute
 
 // Start starts a server with an empty data directory and waits until it answers. Stop ends it; if the process ends without
 // calling Stop, the server and its files go with it.

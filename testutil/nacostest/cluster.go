@@ -148,7 +148,7 @@ func createSchema(ctx context.Context, conf *mysql.Config, jars string) error {
 // learn of it from each other every few seconds.
 func (c *Cluster) Leader(tb testing.TB) int {
 	tb.Helper()
-	for until := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+	for until := time.Now().Add(2 * time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		leader, err := c.leader(tb.Context())
 		if err == nil {
 			return leader

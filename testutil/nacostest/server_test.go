@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // config reads or writes a config document over the HTTP API that the server
@@ -136,16 +138,17 @@ func TestEndOfContext(t *testing.T) {
 		t.Helper()
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
-		var ended time.Time
+		var ended time.Duration
+		clock := stopwatch.Start(t)
 		go func() {
 			for !ready() {
 				time.Sleep(10 * time.Millisecond)
 			}
-			ended = time.Now()
+			ended = clock()
 			cancel(enough)
 		}()
 		_, err := Launch(ctx, V1, Options{})
-		if took := time.Since(ended); !errors.Is(err, enough) || took > 2*time.Second {
+		if took := clock() - ended; !errors.Is(err, enough) || took > 2*time.Second {
 			t.Errorf("%v after the end of the context: %v", took, err)
 		}
 		if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {

@@ -50,6 +50,7 @@ type Proxy struct {
 	drop   Direction
 	filter func(Direction, []byte) Verdict
 	left   [2]int // bytes until a cut, by index(Direction); -1: none is set
+	silent int    // connections to come that nothing is delivered on
 	closed bool
 }
 
@@ -151,6 +152,14 @@ func (p *Proxy) Drop(dir Direction) {
 	p.drop |= dir
 }
 
+// Silence takes the next n connections and delivers nothing on them, either way, as a server does that is starting or stands
+// still: neither side is told until Heal. Those after them are served.
+func (p *Proxy) Silence(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.silent = n
+}
+
 // Filter asks f about every chunk of bytes, from many goroutines; nil asks nobody. A chunk is what one read gave, so a
 // message may come in pieces if it is large.
 func (p *Proxy) Filter(f func(dir Direction, chunk []byte) Verdict) {
@@ -171,11 +180,11 @@ func (p *Proxy) CutAfter(dir Direction, n int) {
 	}
 }
 
-// Heal ends delays, drops, filters and cuts to come. Connections that lost bytes are reset.
+// Heal ends delays, drops, silence, filters and cuts to come. Connections that lost bytes are reset.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.delay, p.drop, p.filter, p.left = [2]time.Duration{}, 0, nil, [2]int{-1, -1}
+	p.delay, p.drop, p.filter, p.left, p.silent = [2]time.Duration{}, 0, nil, [2]int{-1, -1}, 0
 	for l := range p.links {
 		if l.lost != 0 {
 			l.reset()
@@ -215,6 +224,10 @@ func (p *Proxy) serve(ln net.Listener, client *net.TCPConn) {
 	l := &link{client: client, server: server.(*net.TCPConn), done: make(chan struct{})}
 	p.mu.Lock()
 	p.links[l] = struct{}{}
+	if p.silent > 0 {
+		p.silent--
+		l.lost = Both
+	}
 	if p.ln != ln { // went down meanwhile
 		l.reset()
 	}

@@ -339,3 +339,25 @@ func TestSwitchKeepsOpenConnections(t *testing.T) {
 		t.Fatal(gotFirst.Load(), gotSecond.Load())
 	}
 }
+
+func TestSilenceIsOfTheNextConnections(t *testing.T) {
+	addr, got := echo(t)
+	p := netfault.Start(t, addr)
+	before := dial(t, p.Addr())
+	if err := ask(before, "before", long); err != nil {
+		t.Fatal(err)
+	}
+	p.Silence(2)
+	silent := []net.Conn{dial(t, p.Addr()), dial(t, p.Addr())}
+	for _, conn := range silent {
+		if err := ask(conn, "silent", 100*time.Millisecond); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("on a silent connection: %v", err)
+		}
+	}
+	if err := errors.Join(ask(before, "before", long), ask(dial(t, p.Addr()), "after", long)); err != nil {
+		t.Error(err)
+	}
+	if n := got.Load(); n != 17 {
+		t.Errorf("the server has %d bytes", n)
+	}
+}

@@ -50,7 +50,7 @@ type Process struct {
 
 // A start is given much time, as the machine may be busy, and a question during it little.
 const (
-	startTime = 2 * time.Minute
+	startTime = 4 * time.Minute
 	askTime   = 5 * time.Second
 )
 

@@ -41,6 +41,8 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/setting"
@@ -90,6 +92,7 @@ func Open(cfg Config) (worker.Source, error) {
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: callTime,
 		MaxUnaryRetries:      1, // attempts: no write is sent twice
+		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(connecting)},
 		Logger:               zap.NewNop(),
 	})
 	if errors.Is(err, context.DeadlineExceeded) {
@@ -115,6 +118,13 @@ const (
 	// it for 7 s, and one that is frozen for ever; another is asked then.
 	callTime = 2 * time.Second
 )
+
+// connecting is for servers that are starting or stand still. By itself gRPC waits 20 s for one that takes the connection and
+// says nothing, and up to two minutes between attempts.
+var connecting = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+	MinConnectTimeout: 3 * time.Second,
+}
 
 // identity names the cluster. The registry's own document is the random key.
 func (r *registry) identity(ctx context.Context) (string, error) {

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/etcdtest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 func TestOptions(t *testing.T) {
@@ -52,9 +54,13 @@ func TestAccess(t *testing.T) {
 		}
 		return err
 	}
-	if err := lease(right); err != nil {
-		t.Error(err)
-	}
+	leasetest.Eventually(t, "a worker id", func() bool { // on a busy machine an answer may be late
+		err := lease(right)
+		if err != nil {
+			t.Log(err)
+		}
+		return err == nil
+	})
 	for option, wrong := range map[string]string{"Password": "guess", "Username": "", "CA": ""} {
 		opts := worker.Options{}
 		for k, v := range right {
@@ -83,11 +89,11 @@ func TestNobodyAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer src.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	began := time.Now()
-	if _, _, err := src.Slots.Get(ctx, 0); err == nil || time.Since(began) > 9*time.Second {
-		t.Errorf("a read: %v after %v", err, time.Since(began))
+	took := stopwatch.Start(t)
+	if _, _, err := src.Slots.Get(ctx, 0); err == nil || took() > 9*time.Second {
+		t.Errorf("a read: %v after %v", err, took())
 	}
 	if _, r, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, ""); err == nil || r == worker.OK {
 		t.Errorf("a write: %v, %v", r, err)

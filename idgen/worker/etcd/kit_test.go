@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/etcdtest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -191,4 +192,38 @@ func TestLostReply(t *testing.T) {
 	}
 	defer src.Close()
 	workertest.LostReply(t, src.Slots, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
+}
+
+// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+func TestSilentServer(t *testing.T) {
+	t.Parallel()
+	p := startPair(t)
+	p.proxy.Silence(3)
+	leasetest.Keep(t, p.fixture(t).Open, worker.Config{Workers: 4, NewRegistry: true})
+}
+
+// TestFrozenServer has each of three servers stand still, among them the leader, while others start and a holder goes on.
+func TestFrozenServer(t *testing.T) {
+	t.Parallel()
+	c := etcdtest.StartCluster(t, etcdtest.Config{})
+	cfg := config(c.Nodes[:]...)
+	open := func(context.Context) (worker.Source, error) { return Open(cfg) }
+	of := worker.Config{Workers: 8, Lease: 30 * time.Second}
+	leasetest.InUse(t, open, of)
+	holder := leasetest.Keep(t, open, of)
+	held := holder.Status()
+	for _, n := range c.Nodes {
+		if err := n.Freeze(); err != nil {
+			t.Fatal(err)
+		}
+		leasetest.Keep(t, open, of)
+		limit := holder.Status().Limit
+		leasetest.Eventually(t, "a renewal beside a frozen server", func() bool { return holder.Status().Limit.After(limit) })
+		if err := n.Thaw(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if now := holder.Status(); !now.Since.Equal(held.Since) {
+		t.Errorf("%+v after %+v", now, held)
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
@@ -140,4 +141,16 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 		statements = append(statements, s.insert(slot, d))
 	}
 	return func() error { return execute(to, statements...) }, rows.Err()
+}
+
+// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+func TestSilentServer(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			p := startPair(t, kind)
+			p.proxy.Silence(3)
+			leasetest.Keep(t, p.fixture(t).Open, worker.Config{Workers: 4, NewRegistry: true})
+		})
+	}
 }

@@ -146,7 +146,7 @@ func TestLostReply(t *testing.T) {
 			spoil()
 			d := doc("second")
 			d.HighWater = d.HighWater.Add(time.Duration(len(v)) * time.Second)
-			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			_, res, err = slots.Put(ctx, 0, d, v)
 			cancel()
 			proxy.Heal()
@@ -195,8 +195,9 @@ func TestStatements(t *testing.T) {
 				}
 				return reads, writes
 			}
+			const renewal = 7 * time.Second // a call has half of it
 			source := func(context.Context) (worker.Source, error) { return Open(db, Config{Create: true}), nil }
-			k, err := worker.Keep(source, worker.Config{Workers: 8, Lease: 6 * time.Second, NewRegistry: true}) // renewed every second
+			k, err := worker.Keep(source, worker.Config{Workers: 8, Lease: 6 * renewal, NewRegistry: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -213,12 +214,12 @@ func TestStatements(t *testing.T) {
 			}
 			reads, writes := counts()
 			began := time.Now()
-			until := time.Now().Add(5 * time.Second)
+			until := time.Now().Add(3 * renewal)
 			for time.Now().Before(until) {
 				<-k.Status().Changed()
 			}
 			r, w := counts()
-			took := int(time.Since(began)/time.Second) + 1
+			took := int(time.Since(began)/renewal) + 1
 			if r != reads || w-writes < 2 || w-writes > took {
 				t.Errorf("%d reads and %d writes in %v", r-reads, w-writes, time.Since(began))
 			}

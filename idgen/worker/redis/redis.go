@@ -133,6 +133,11 @@ func (c *Config) complete() error {
 	return nil
 }
 
+// answerTime is how long a server or Sentinel is waited for; WAIT takes a second of it at most. Making a connection may take four
+// times that: one that stands still is asked for the primary twice and then once more beside the others, and where the time is up
+// before, it is asked for ever.
+const answerTime = 1500 * time.Millisecond
+
 // Open gives the source that a worker id is leased from. Nothing connects before one is wanted.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
@@ -144,8 +149,8 @@ func Open(cfg Config) (worker.Source, error) {
 		DB: cfg.Database, TLSConfig: cfg.TLS,
 
 		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice, and the keeper tries again
-		ContextTimeoutEnabled: true,
-		PoolSize:              4, PipelinePoolSize: -1, ConnMaxIdleTime: time.Minute,
+		ContextTimeoutEnabled: true, DialTimeout: 4 * answerTime, ReadTimeout: answerTime,
+		PoolSize: 4, PipelinePoolSize: -1, ConnMaxIdleTime: time.Minute,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})

@@ -55,7 +55,7 @@ func downDuringRun(k *kit) {
 	k.inUse(cfg)
 	p := k.hold(0, cfg)
 	k.ok(k.Stop())
-	time.Sleep(time.Second) // replies that came before
+	heard()
 	limit := p.limit()
 	p.issue()
 	time.Sleep(time.Second)

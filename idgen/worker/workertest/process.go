@@ -40,11 +40,15 @@ var errCut = errors.New("cut off from the registry")
 // open starts a process whose clock is ahead by so much.
 func (k *kit) open(ahead time.Duration) *process {
 	k.Helper()
-	p, err := k.tryOpen(ahead)
-	if err != nil {
-		k.Fatalf("Open: %v", err)
+	for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
+		p, err := k.tryOpen(ahead)
+		if err == nil {
+			return p
+		}
+		if time.Now().After(until) { // a registry that answers late may be no error of Open, or be one
+			k.Fatalf("Open: %v", err)
+		}
 	}
-	return p
 }
 
 func (k *kit) tryOpen(ahead time.Duration) (*process, error) {
@@ -122,8 +126,11 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	}
 }
 
-// lease is the least that a lease may be.
-const lease = 6 * time.Second
+// lease is twice the least: a machine that stands still for seconds costs no worker id.
+const lease = 12 * time.Second
+
+// heard waits until replies have come, or are given up, to what was asked before.
+func heard() { time.Sleep(lease/12 + time.Second) }
 
 // hold starts a process with a worker id.
 func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {

@@ -18,7 +18,7 @@ import (
 // used again has to last longer.
 func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
-	cfg := worker.Config{Workers: 2 * processes}
+	cfg := worker.Config{Workers: 2 * processes, Lease: least}
 	k.inUse(cfg)
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
@@ -64,6 +64,9 @@ func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...f
 	}
 }
 
+// least is the least that a lease may be: in a storm many are to end.
+const least = 6 * time.Second
+
 // life is that of one process: it takes a worker id, issues for some seconds, and ends in one way or another.
 func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 	p, err := k.tryOpen(0)
@@ -76,7 +79,7 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 		time.Sleep(100 * time.Millisecond)
 		return false
 	}
-	for until := time.Now().Add(lease + rand.N(4*lease)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
+	for until := time.Now().Add(least + rand.N(4*least)); ctx.Err() == nil && time.Now().Before(until); time.Sleep(50 * time.Millisecond) {
 		p.issue()
 		if rand.IntN(20) == 0 {
 			p.burst()
@@ -96,7 +99,7 @@ func LostReply(t *testing.T, s worker.Slots, lose, heal func()) {
 	k := &kit{TB: t}
 	v := k.set(s, worker.RegistrySlot, doc())
 	d := doc()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	lose()
 	_, r, err := s.Put(ctx, worker.RegistrySlot, d, v)

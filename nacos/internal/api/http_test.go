@@ -46,19 +46,29 @@ func withUser(s *fakenacos.Server, servers ...string) *HTTP {
 
 func TestLoginPastAServerThatHangs(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	h := withUser(s, baseOf(silent(t)), baseOf(silent(t)), baseOf(s.Port))
-	ctx, cancel := context.WithTimeout(t.Context(), RequestTime)
-	defer cancel()
-	token, err := h.Token(ctx)
-	if err != nil {
-		t.Fatalf("with one of three servers: %v", err)
+	login := func() error {
+		h := withUser(s, baseOf(silent(t)), baseOf(silent(t)), baseOf(s.Port))
+		ctx, cancel := context.WithTimeout(t.Context(), RequestTime)
+		defer cancel()
+		token, err := h.Token(ctx)
+		if err != nil {
+			return fmt.Errorf("with one of three servers: %w", err)
+		}
+		h.Forget(token) // the next login begins where the last one worked
+		ctx, cancel = context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		if _, err = h.Token(ctx); err != nil {
+			err = fmt.Errorf("a login that knows who answers: %w", err)
+		}
+		return err
 	}
-	h.Forget(token) // the next login begins where the last one worked
-	ctx, cancel = context.WithTimeout(t.Context(), 900*time.Millisecond)
-	defer cancel()
-	if _, err := h.Token(ctx); err != nil {
-		t.Errorf("a login that knows who answers: %v", err)
+	var err error
+	for range 5 { // unless the machine stands still meanwhile
+		if err = login(); err == nil {
+			return
+		}
 	}
+	t.Error(err)
 }
 
 // TestTokenThatCantBeRenewed has the logins fail when 4/5 of a token's life

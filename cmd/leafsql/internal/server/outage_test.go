@@ -13,6 +13,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 var away = flag.Duration("away", 3*time.Second, "how long the database is away in TestDatabaseAway")
@@ -55,6 +56,7 @@ func TestDatabaseAway(t *testing.T) {
 				}
 			}
 			// 64 clients go on asking; none gets more than a 503, and each in time.
+			clock := stopwatch.Start(t)
 			var longest atomic.Int64
 			var refused atomic.Int64
 			var over atomic.Bool // the outage
@@ -63,9 +65,9 @@ func TestDatabaseAway(t *testing.T) {
 			for range 64 {
 				wg.Go(func() {
 					for ctx.Err() == nil {
-						asked := time.Now()
+						asked := clock()
 						a, err := ask(t.Context(), "GET", orders)
-						if took := time.Since(asked); took.Nanoseconds() > longest.Load() {
+						if took := clock() - asked; took.Nanoseconds() > longest.Load() {
 							longest.Store(took.Nanoseconds())
 						}
 						if err != nil || a.code == 200 && !over.Load() {
@@ -84,12 +86,12 @@ func TestDatabaseAway(t *testing.T) {
 			get(t, server+"/readyz").problem(t, 503, "unavailable")
 			time.Sleep(time.Until(began.Add(*away)))
 			over.Store(true)
-			back := time.Now()
+			back := clock()
 			if err := fault.end(proxy); err != nil {
 				t.Fatal(err)
 			}
 			eventually(t, "ids again", func() bool { return get(t, orders).code == 200 })
-			again := time.Since(back)
+			again := clock() - back
 			stop()
 			wg.Wait()
 			eventually(t, "ready again", func() bool { return get(t, server+"/readyz").code == 200 })

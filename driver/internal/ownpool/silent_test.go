@@ -1,0 +1,53 @@
+package ownpool_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that stands still, and more
+// who ask than there are connections.
+func TestSilentServer(t *testing.T) {
+	cfg, err := mysql.ParseDSN(mysqltest.Targets(t)[0].DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := netfault.Start(t, cfg.Addr)
+	cfg.Addr, cfg.Net = proxy.Addr(), "tcp"
+	connector, err := mysql.NewConnector(ownpool.Config(cfg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := ownpool.Open(connector, 2)
+	defer db.Close()
+	proxy.Silence(4)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	const asking = 5
+	answers := make(chan error)
+	for range asking {
+		go func() {
+			for {
+				one, cancel := context.WithTimeout(ctx, 2*time.Second)
+				err := db.PingContext(one)
+				cancel()
+				if err == nil || ctx.Err() != nil {
+					answers <- err
+					return
+				}
+			}
+		}()
+	}
+	for range asking {
+		if err := <-answers; err != nil {
+			t.Error(err)
+		}
+	}
+}

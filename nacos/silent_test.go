@@ -1,0 +1,34 @@
+package nacos
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
+	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+	"github.com/leafsql/leafsql/testutil/netfault"
+)
+
+// TestSilentAtFirst has a server of either kind take connections and answer on none of the first ones, as one that is starting may.
+func TestSilentAtFirst(t *testing.T) {
+	for name, line := range map[string]fakenacos.Line{"Modern": fakenacos.Modern, "Legacy": fakenacos.Legacy} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := fakenacos.Start(t, line)
+			s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "leaf", "secret" })
+			behind := func(port, silent int) int {
+				p := netfault.Start(t, net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+				p.Silence(silent)
+				_, text, _ := net.SplitHostPort(p.Addr())
+				port, _ = strconv.Atoi(text)
+				return port
+			}
+			cfg := Config{Servers: []Server{{Host: "127.0.0.1", Port: behind(s.Port, 2), GRPCPort: behind(s.GRPCPort, 3)}}, Username: "leaf", Password: "secret"}
+			open := func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }
+			leasetest.Keep(t, open, worker.Config{Workers: 4, NewRegistry: true})
+		})
+	}
+}

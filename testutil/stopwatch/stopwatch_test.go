@@ -1,0 +1,74 @@
+package stopwatch_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeze"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// TestFrozen has a process stand still for longer than its stopwatch shows in the end.
+func TestFrozen(t *testing.T) {
+	if os.Getenv("STOPWATCH") != "" {
+		took := stopwatch.Start(t)
+		os.Stdout.WriteString("started\n")
+		bufio.NewReader(os.Stdin).ReadString('\n') // the end of the pause
+		os.Stdout.WriteString("took " + took().String() + "\n")
+		return
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=TestFrozen")
+	cmd.Env = append(os.Environ(), "STOPWATCH=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	took := stopwatch.Start(t)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() && lines.Text() != "started" {
+	}
+	const pause = 3 * time.Second
+	if err := freeze.Freeze(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(pause)
+	if err := freeze.Thaw(cmd.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := in.Write([]byte("\n")); err != nil {
+		t.Fatal(err)
+	}
+	lines.Scan()
+	text, ok := strings.CutPrefix(lines.Text(), "took ")
+	theirs, err := time.ParseDuration(text)
+	if !ok || err != nil || theirs >= took() || theirs > pause/2 {
+		t.Errorf("it says %q after a pause of %v, %v", lines.Text(), pause, err)
+	}
+}
+
+// TestWaiting counts a wait in full, unless the machine was busy.
+func TestWaiting(t *testing.T) {
+	took := stopwatch.Start(t)
+	began := time.Now()
+	for took() < time.Second {
+		if time.Since(began) > time.Minute {
+			t.Fatal("a second takes more than a minute")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if passed := time.Since(began); passed < time.Second-50*time.Millisecond {
+		t.Errorf("a second after %v", passed)
+	}
+}
