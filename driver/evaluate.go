@@ -26,9 +26,6 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 	in := st.apart()
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
-	if err = s.begin(ctx); err != nil {
-		return nil, nil, err
-	}
 	if in.Evaluation.Clock {
 		err = s.clock(ctx)
 	}
@@ -95,6 +92,7 @@ func (c *conn) evaluateArgs(ctx context.Context, p *insert.Plan, text string, ar
 			continue
 		}
 		s := c.newStaging(in, unclear, prepared)
+		s.open = true
 		fill := p.FillArgs(in, s.name, len(unclear))
 		switch {
 		case mayReadCounts(text):
