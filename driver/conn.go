@@ -50,7 +50,7 @@ type conn struct {
 	lastText string
 	last     *statement
 
-	stagings  int    // that opened a transaction or made a savepoint
+	stagings  int    // that began a transaction or a savepoint
 	stageLeft string // the temporary table of a staging, which is still there; "" for none
 	broken    bool   // its session is not what the application left
 

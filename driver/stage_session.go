@@ -2,9 +2,12 @@ package driver
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // How a staging leaves the session as it found it: the transaction that its
@@ -18,24 +21,27 @@ func (s *staging) start(ctx context.Context, text string) error {
 		return s.exec(ctx, text)
 	}
 	s.c.stagings++
-	note := "@leafsql_run = " + strconv.Itoa(s.c.stagings) + ", @leafsql_l = LAST_INSERT_ID()" + s.note
+	run := "@leafsql_run = " + strconv.Itoa(s.c.stagings)
+	note := run + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	outside := "session_track_gtids = @@session_track_gtids, autocommit = IF(@@autocommit, 0, 2)"
 	if s.c.settings.MariaDB {
 		outside = "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	}
-	// A SET with one assignment that fails makes none of them. To a transaction
-	// MySQL has no variable: it is told from one that may not be set inside.
+	// A SET makes all its assignments or none. MySQL has no variable that says whether
+	// a transaction is open, but one that cannot be set while there is.
 	err := s.each(ctx, "SET "+outside+", "+note, text)
 	s.own = !isServerError(err, errWrongValue, errInTransaction)
 	if !s.own {
 		err = s.each(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	s.open = err == nil || s.is(ctx, "@leafsql_run", strconv.Itoa(s.c.stagings))
+	if s.open = err == nil; !s.open {
+		s.open, _ = s.ask(ctx, run)
+	}
 	return err
 }
 
-// each runs texts one behind the other until one fails, in one round trip on
-// MariaDB, except under sql_mode ORACLE.
+// each runs texts one after the other until one fails. MariaDB takes them in one round
+// trip, except under sql_mode ORACLE, where it runs none of a block.
 func (s *staging) each(ctx context.Context, texts ...string) (err error) {
 	if s.c.settings.MariaDB {
 		if err = s.exec(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
@@ -50,18 +56,18 @@ func (s *staging) each(ctx context.Context, texts ...string) (err error) {
 	return err
 }
 
-// is says, behind an error, whether a variable of the session has a value: how far
-// texts came. A connection that does not say it is closed.
-func (s *staging) is(ctx context.Context, variable, want string) bool {
-	v := ""
-	err := s.c.insist(ctx, func(ctx context.Context) (err error) {
-		v, err = value(ctx, s.c.innerConn, variable)
+// ask asks after an error for a condition that tells how far the statements came. A
+// connection that does not answer is closed.
+func (s *staging) ask(ctx context.Context, condition string) (yes bool, err error) {
+	err = s.c.insist(ctx, func(ctx context.Context) error {
+		v, err := value(ctx, s.c.innerConn, condition)
+		yes = v == "1"
 		return err
 	})
 	if err != nil {
 		s.c.giveUp()
 	}
-	return err == nil && v == want
+	return yes, err
 }
 
 // savepoint has a name that no application uses for its own.
@@ -71,11 +77,12 @@ const savepoint = "leafsql_savepoint"
 const idBefore = "last_insert_id = @leafsql_l"
 
 // end commits, where the transaction is this run's own, makes an assignment to
-// last_insert_id, "" for none, and drops the temporary table. SET autocommit = 1
-// commits, and leaves autocommit off where it cannot: what fails behind it is no error
-// of the statement, whose rows are stored. What SET TRANSACTION said of one transaction
-// does not end with it. A COMMIT of nothing ends that, and saves MySQL a round trip as
-// assignments.
+// last_insert_id, "" for none, and drops the temporary table.
+//
+// SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that
+// tells, behind an error, whether the rows are stored. It does not end what SET
+// TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
+// would be one more round trip, setting the session's own once more.
 func (s *staging) end(ctx context.Context, setID string) error {
 	if !s.own {
 		if setID != "" {
@@ -92,7 +99,12 @@ func (s *staging) end(ctx context.Context, setID string) error {
 		texts = []string{commit, "COMMIT AND NO CHAIN NO RELEASE", dropStage + s.name}
 	}
 	if err := s.each(ctx, texts...); err != nil {
-		if !s.is(ctx, "@@autocommit", "1") {
+		switch stored, unknown := s.ask(ctx, "@@autocommit = 1"); {
+		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
+			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
+		case unknown != nil:
+			return err
+		case !stored:
 			s.undo(ctx, err)
 			return err
 		}
