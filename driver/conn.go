@@ -50,6 +50,7 @@ type conn struct {
 	lastText string
 	last     *statement
 
+	stagings  int    // that began a transaction or a savepoint
 	stageLeft string // the temporary table of a staging, which is still there; "" for none
 	broken    bool   // its session is not what the application left
 

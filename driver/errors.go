@@ -141,8 +141,10 @@ const (
 	errNoSuchTable     = 1146
 	errTooManyFields   = 185 // of InnoDB, on MariaDB
 	errLockWait        = 1205
+	errWrongValue      = 1231
 	errNoSavepoint     = 1305
 	errQueryKilled     = 1317
+	errInTransaction   = 1766
 	errGTIDCreateOld   = 1787
 	errReadOnly        = 1792
 	errGTIDCreate      = 3748

@@ -29,9 +29,6 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 	}
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
-	if err = s.begin(ctx); err != nil {
-		return nil, nil, err
-	}
 	if in.Evaluation.Clock {
 		err = s.clock(ctx)
 	}
@@ -99,6 +96,7 @@ func (c *conn) evaluateArgs(ctx context.Context, st *statement, text string, arg
 			continue
 		}
 		s := c.newStaging(in, unclear, prepared)
+		s.open = true
 		fill := p.FillArgs(in, s.name, len(unclear))
 		switch {
 		case mayReadCounts(text):

@@ -88,8 +88,7 @@ func (c *conn) legibly(ctx context.Context, question string) (*readRows, error) 
 	}
 	rows, err := c.readAll(ctx, question, nil, false)
 	if c.always(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") != nil {
-		c.broken = true
-		c.innerConn.Close()
+		c.giveUp()
 		return nil, driver.ErrBadConn // nothing was written
 	}
 	return rows, err

@@ -30,12 +30,12 @@ type staging struct {
 	t        *table
 	name     string // the temporary table, as SQL writes it
 	args     []driver.NamedValue
-	prepared bool     // the user's statement was prepared
-	own      bool     // the transaction is this run's own
-	opening  []string // what opens the transaction, or makes the savepoint
-	open     bool     // it did
-	hint     string   // behind each verb, and
-	prefix   string   // before each statement: what makes all say one time
+	prepared bool   // the user's statement was prepared
+	open     bool   // the transaction is, or the savepoint is made, or neither is needed
+	own      bool   // the transaction is this run's own
+	note     string // assignments, with what opens it
+	hint     string // behind each verb, and
+	prefix   string // before each statement: what makes all say one time
 }
 
 // stageTable is the temporary table's name, in the target's database.
@@ -66,9 +66,6 @@ func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared 
 func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
 	s := c.newStaging(in, args, prepared)
 	c.dropLeftStage(ctx)
-	if err = s.begin(ctx); err != nil {
-		return ran, err
-	}
 	if in.Stage.Clock && s.showsClock() {
 		err = s.clock(ctx)
 	}
@@ -260,7 +257,7 @@ func (s *staging) showsClock() bool {
 func (s *staging) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
-		s.opening = append(s.opening, "SET @leafsql_t = UNIX_TIMESTAMP(NOW(6))")
+		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
 	now, err := value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")

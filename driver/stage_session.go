@@ -2,86 +2,87 @@ package driver
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 // How a staging leaves the session as it found it: the transaction that its
 // statements are, LAST_INSERT_ID() and the temporary table.
 
-// begin finds out how to open a transaction, or a savepoint where one is open or
-// autocommit is off. START TRANSACTION would not do: it ends LOCK TABLES.
-func (s *staging) begin(ctx context.Context) (err error) {
-	if s.own, err = s.outside(ctx); err != nil {
-		return err
-	}
-	switch {
-	case s.own:
-		s.opening = []string{"SET autocommit = 0, @leafsql_l = LAST_INSERT_ID()"}
-	case s.c.settings.MariaDB:
-		s.opening = []string{"SAVEPOINT " + savepoint, "SET @leafsql_l = LAST_INSERT_ID()"}
-	default:
-		s.opening = []string{"SET @leafsql_l = LAST_INSERT_ID()"}
-	}
-	return nil
-}
-
-// start runs the first statement of the transaction, and before it what opens
-// that.
+// start runs the first statement of a staging, and before it what opens its
+// transaction, or makes a savepoint where one is open or autocommit is off.
+// START TRANSACTION would not do: it ends LOCK TABLES.
 func (s *staging) start(ctx context.Context, text string) error {
-	if !s.open && len(s.opening) > 0 {
-		if s.c.settings.MariaDB {
-			err := s.exec(ctx, together(append(s.opening, text)...))
-			if s.open = err == nil; s.open || isServerError(err, errQueryKilled) {
-				return err
-			}
-		}
-		for _, opening := range s.opening {
-			if err := s.exec(ctx, opening); err != nil {
-				return err
-			}
-		}
+	if s.open {
+		return s.exec(ctx, text)
 	}
-	s.open = true
-	return s.exec(ctx, text)
-}
-
-// together is a text that runs several in one round trip. MariaDB alone takes it,
-// except under sql_mode ORACLE. Where it fails, some of them may have run: pass only
-// such as may run again.
-func together(texts ...string) string {
-	return "BEGIN NOT ATOMIC " + strings.Join(texts, "; ") + "; END"
-}
-
-// outside says whether no transaction is open and autocommit is on. MySQL has no
-// variable that tells it, so a savepoint is set: outside a transaction it is gone at
-// once, and going back to it fails.
-func (s *staging) outside(ctx context.Context) (bool, error) {
+	s.c.stagings++
+	run := "@leafsql_run = " + strconv.Itoa(s.c.stagings)
+	note := run + ", @leafsql_l = LAST_INSERT_ID()" + s.note
+	outside := "session_track_gtids = @@session_track_gtids, autocommit = IF(@@autocommit, 0, 2)"
 	if s.c.settings.MariaDB {
-		v, err := value(ctx, s.c.innerConn, "@@autocommit AND NOT @@in_transaction")
-		return v == "1", err
+		outside = "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	}
-	if err := s.exec(ctx, "SAVEPOINT "+savepoint); err != nil {
-		return false, err
+	// A SET makes all its assignments or none. MySQL has no variable that says whether
+	// a transaction is open, but one that cannot be set while there is.
+	err := s.each(ctx, "SET "+outside+", "+note, text)
+	s.own = !isServerError(err, errWrongValue, errInTransaction)
+	if !s.own {
+		err = s.each(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	err := s.exec(ctx, "ROLLBACK TO SAVEPOINT "+savepoint)
-	if isServerError(err, errNoSavepoint) {
-		return true, nil
+	if s.open = err == nil; !s.open {
+		s.open, _ = s.ask(ctx, run)
 	}
-	return false, err
+	return err
+}
+
+// each runs texts one after the other until one fails. MariaDB takes them in one round
+// trip, except under sql_mode ORACLE, where it runs none of a block.
+func (s *staging) each(ctx context.Context, texts ...string) (err error) {
+	if s.c.settings.MariaDB {
+		if err = s.exec(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
+			return err
+		}
+	}
+	for _, text := range texts {
+		if err = s.exec(ctx, text); err != nil {
+			break
+		}
+	}
+	return err
+}
+
+// ask asks after an error for a condition that tells how far the statements came. A
+// connection that does not answer is closed.
+func (s *staging) ask(ctx context.Context, condition string) (yes bool, err error) {
+	err = s.c.insist(ctx, func(ctx context.Context) error {
+		v, err := value(ctx, s.c.innerConn, condition)
+		yes = v == "1"
+		return err
+	})
+	if err != nil {
+		s.c.giveUp()
+	}
+	return yes, err
 }
 
 // savepoint has a name that no application uses for its own.
 const savepoint = "leafsql_savepoint"
 
-// idBefore is the assignment that puts LAST_INSERT_ID() back to what begin noted.
+// idBefore is the assignment that puts LAST_INSERT_ID() back to what start noted.
 const idBefore = "last_insert_id = @leafsql_l"
 
-// end commits, where the transaction is this run's own, and makes an assignment
-// to last_insert_id, "" for none. A commit that fails is the statement's error; what
-// fails after it is not, since the rows are stored. SET autocommit = 1 would commit
-// too, but only COMMIT ends what SET TRANSACTION said of one transaction. It says
-// NO CHAIN NO RELEASE because completion_type may give a bare one another meaning.
+// end commits, where the transaction is this run's own, makes an assignment to
+// last_insert_id, "" for none, and drops the temporary table.
+//
+// SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that
+// tells, behind an error, whether the rows are stored. It does not end what SET
+// TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
+// would be one more round trip, setting the session's own once more.
 func (s *staging) end(ctx context.Context, setID string) error {
 	if !s.own {
 		if setID != "" {
@@ -89,26 +90,31 @@ func (s *staging) end(ctx context.Context, setID string) error {
 		}
 		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
 	}
-	if err := s.exec(ctx, "COMMIT AND NO CHAIN NO RELEASE"); err != nil {
-		s.undo(ctx, err)
-		return err
-	}
-	back := "SET autocommit = 1"
+	commit := "SET autocommit = 1"
 	if setID != "" {
-		back += ", " + setID
+		commit += ", " + setID
 	}
-	s.close(ctx, back)
-	return nil
-}
-
-// close ends what this run changed of the session, and drops the temporary
-// table.
-func (s *staging) close(ctx context.Context, back string) {
-	if s.c.settings.MariaDB && s.c.always(ctx, together(back, dropStage+s.name)) == nil {
+	texts := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}
+	if s.c.settings.MariaDB {
+		texts = []string{commit, "COMMIT AND NO CHAIN NO RELEASE", dropStage + s.name}
+	}
+	if err := s.each(ctx, texts...); err != nil {
+		switch stored, unknown := s.ask(ctx, "@@autocommit = 1"); {
+		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
+			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
+		case unknown != nil:
+			return err
+		case !stored:
+			s.undo(ctx, err)
+			return err
+		}
+		s.putBack(ctx, texts...) // what of them did not run
+	}
+	if s.c.settings.MariaDB {
 		s.c.stageLeft = ""
-	} else if s.putBack(ctx, back) {
-		s.c.dropLeftStage(ctx)
 	}
+	s.c.dropLeftStage(ctx)
+	return nil
 }
 
 // undo leaves the session as it was before the statement that failed, and nothing of
@@ -117,13 +123,13 @@ func (s *staging) close(ctx context.Context, back string) {
 // would not be after a ROLLBACK.
 func (s *staging) undo(ctx context.Context, err error) {
 	switch {
-	case !s.own && s.open:
-		s.putBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
-	case !s.own:
 	case !s.open:
-		s.putBack(ctx, "SET autocommit = 1")
+	case !s.own:
+		s.putBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
 	case isServerError(err, errReadOnly) || s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
-		s.close(ctx, "SET autocommit = 1, "+idBefore)
+		if s.putBack(ctx, "SET autocommit = 1, "+idBefore) {
+			s.c.dropLeftStage(ctx)
+		}
 	}
 }
 
@@ -133,8 +139,7 @@ func (s *staging) putBack(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
 		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
-			s.c.broken = true
-			s.c.innerConn.Close()
+			s.c.giveUp()
 			return false
 		}
 	}
@@ -145,21 +150,35 @@ func (s *staging) putBack(ctx context.Context, texts ...string) bool {
 // does not wait without bound.
 const undoTimeout = 5 * time.Second
 
-// always runs a statement even where the caller's context has ended, and up to three
-// times if it is killed.
-func (c *conn) always(ctx context.Context, text string) (err error) {
+// always runs a statement even where the caller's context has ended.
+func (c *conn) always(ctx context.Context, text string) error {
+	return c.insist(ctx, func(ctx context.Context) error {
+		_, err := c.innerConn.ExecContext(ctx, text, nil)
+		return err
+	})
+}
+
+// insist calls the server even where the caller's context has ended, and up to three
+// times if the call is killed.
+func (c *conn) insist(ctx context.Context, call func(context.Context) error) (err error) {
 	for range 3 {
-		undo, cancel := ctx, context.CancelFunc(func() {})
+		own, cancel := ctx, context.CancelFunc(func() {})
 		if ctx.Done() != nil {
-			undo, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+			own, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
 		}
-		_, err = c.innerConn.ExecContext(undo, text, nil)
+		err = call(own)
 		cancel()
 		if !isServerError(err, errQueryKilled) {
 			break
 		}
 	}
 	return err
+}
+
+// giveUp closes a connection whose session is not what the application left.
+func (c *conn) giveUp() {
+	c.broken = true
+	c.innerConn.Close()
 }
 
 // dropLeftStage drops the temporary table of the last staging. Where the

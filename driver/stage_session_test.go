@@ -76,6 +76,7 @@ var scripts = []script{
 	{name: "completion_type 2", lines: []string{"SET completion_type = 2", copyS, "2:" + show, fails, show, breaks, "DO 1", "INSERT INTO t (a) SELECT a + 20 FROM s", "2:" + show}},
 	{name: "transaction characteristics in autocommit", lines: []string{"SET TRANSACTION READ ONLY", copyS, show, copyS, show}},
 	{name: "transaction characteristics", lines: []string{"SET TRANSACTION READ ONLY", "BEGIN", copyS, "COMMIT", copyS, show}},
+	{name: "sql_mode ORACLE", only: "mariadb", lines: []string{"SET sql_mode = 'ORACLE'", before, copyS, last, auto, fails, breaks, auto, show, "START TRANSACTION", "INSERT INTO t (a) SELECT a + 10 FROM s", fails, show, "2:" + show, "ROLLBACK", show, copyID, "ROLLBACK TO SAVEPOINT one"}},
 	{name: "read only", lines: []string{"START TRANSACTION READ ONLY", copyS, "SELECT COUNT(*) FROM s", "COMMIT", copyS, show}},
 	{name: "the session is read only", lines: []string{"SET SESSION TRANSACTION READ ONLY", copyS, auto, "SET SESSION TRANSACTION READ WRITE", copyS, show}},
 	{name: "isolation of one transaction", lines: []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", copyS, "2:BEGIN", "2:DELETE FROM s", "SELECT COUNT(*) FROM s", "2:ROLLBACK",

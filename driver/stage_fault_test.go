@@ -1,0 +1,215 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A fault is how a call of the server fails.
+type fault struct {
+	name   string
+	runs   bool // the call runs before it fails
+	part   bool // of a block the first statement alone does
+	lost   bool // the connection is gone then
+	always bool // the calls behind it fail as well
+}
+
+var faults = []fault{
+	{name: "killed"},
+	{name: "killed behind", runs: true},
+	{name: "killed within", runs: true, part: true},
+	{name: "killed for ever", always: true},
+	{name: "killed behind, for ever", runs: true, always: true},
+	{name: "lost", lost: true},
+	{name: "lost behind", runs: true, lost: true},
+	{name: "lost within", runs: true, part: true, lost: true},
+}
+
+// failing makes connections whose calls may fail.
+type failing struct{ driver.Connector }
+
+type failingConn struct {
+	innerConn
+	fault  *fault // nil for none
+	at     int    // the call that fails
+	calls  int    // so far
+	commit bool   // one that failed had committed
+}
+
+func (f failing) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := f.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &failingConn{innerConn: dc.(innerConn)}, nil
+}
+
+func (c *failingConn) call(text string, run func(text string) error) error {
+	c.calls++
+	if c.fault == nil || c.calls != c.at && !(c.fault.always && c.calls > c.at) {
+		return run(text)
+	}
+	if c.fault.runs && c.calls == c.at {
+		if c.fault.part {
+			text, _, _ = strings.Cut(strings.TrimPrefix(text, "BEGIN NOT ATOMIC "), "; ")
+		}
+		if err := run(text); err == nil && strings.Contains(text, "SET autocommit = 1") {
+			c.commit = true
+		}
+	}
+	if c.fault.lost {
+		c.innerConn.Close()
+		return mysql.ErrInvalidConn
+	}
+	return &mysql.MySQLError{Number: errQueryKilled, Message: "Query execution was interrupted"}
+}
+
+func (c *failingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (res driver.Result, err error) {
+	err = c.call(text, func(text string) (err error) {
+		res, err = c.innerConn.ExecContext(ctx, text, args)
+		return err
+	})
+	return res, err
+}
+
+func (c *failingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	err = c.call(text, func(text string) (err error) {
+		rows, err = c.innerConn.QueryContext(ctx, text, args)
+		return err
+	})
+	if err != nil && rows != nil {
+		rows.Close()
+	}
+	return rows, err
+}
+
+// TestStagedFaults: each call of the server that a staged statement makes fails in
+// each way. What the caller is told is true, and the session is as it was, or its
+// connection is closed. Without a fault the calls are as few as the documents say.
+func TestStagedFaults(t *testing.T) {
+	roundTrips := map[string]int{"mariadb": 4, "mysql": 6}
+	for _, target := range mysqltest.Targets(t) {
+		dsn := target.Database(t)
+		cfg, err := ParseDSN(dsn + "?leafTables=t&leafCreate=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := mysql.NewConnector(cfg.MySQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Wrap(failing{inner}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		leaf := sql.OpenDB(c)
+		defer leaf.Close()
+		leaf.SetMaxOpenConns(1)
+		for _, text := range []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)"} {
+			if _, err := leaf.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, way := range [][2]string{{"DO 1", "DO 1"}, {"BEGIN", "COMMIT"}, {"SET autocommit = 0", "COMMIT"}} {
+			for _, f := range faults {
+				t.Run(fmt.Sprintf("%s/%s/%s", target.Name, way[0], f.name), func(t *testing.T) {
+					calls := 1
+					for at := 1; at <= calls; at++ {
+						calls = failAt(t, leaf, way[0], way[1], &f, at)
+					}
+					if calls = failAt(t, leaf, way[0], way[1], nil, 0); calls != roundTrips[target.Name] {
+						t.Errorf("%d round trips, want %d", calls, roundTrips[target.Name])
+					}
+				})
+			}
+		}
+	}
+}
+
+// failAt stages three rows behind another one, while one call fails, and tells
+// how many calls the staging had.
+func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (calls int) {
+	t.Helper()
+	ctx := t.Context()
+	c, err := db.Conn(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	exec := func(text string) {
+		t.Helper()
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			t.Fatalf("call %d: %s: %v", at, text, err)
+		}
+	}
+	ask := func(expression string) (n int) {
+		t.Helper()
+		if err := c.QueryRowContext(ctx, "SELECT "+expression).Scan(&n); err != nil {
+			t.Fatalf("call %d: %s: %v", at, expression, err)
+		}
+		return n
+	}
+	exec("DELETE FROM t")
+	exec("INSERT INTO t (a) SELECT a FROM s WHERE FALSE") // the first one looks the table up
+	exec(begin)
+	exec("INSERT INTO t (id, a) VALUES (1, 100)")
+	exec("DO LAST_INSERT_ID(777)")
+	auto := ask("@@autocommit")
+
+	var spoiled *failingConn
+	var valid func() bool
+	c.Raw(func(dc any) error {
+		spoiled, valid = dc.(*conn).innerConn.(*failingConn), dc.(*conn).IsValid
+		return nil
+	})
+	spoiled.fault, spoiled.at, spoiled.calls, spoiled.commit = f, at, 0, false
+	_, told := c.ExecContext(ctx, "INSERT INTO t (a) SELECT a FROM s")
+	spoiled.fault, calls = nil, spoiled.calls
+
+	kept := valid()
+	if !kept && (f == nil || !f.lost && !f.always) {
+		t.Errorf("call %d: the connection was closed: %v", at, told)
+	}
+	if kept {
+		if n := ask("@@autocommit"); n != auto {
+			t.Errorf("call %d: autocommit is %d, was %d; %v", at, n, auto, told)
+		}
+		if n := ask("LAST_INSERT_ID()"); told != nil && n != 777 {
+			t.Errorf("call %d: LAST_INSERT_ID() is %d after %v", at, n, told)
+		}
+		exec(end)
+		exec("SET autocommit = 1")
+	}
+	c.Close()
+	if c, err = db.Conn(ctx); err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	stored, before := ask("COUNT(*) FROM t WHERE a < 100"), ask("COUNT(*) FROM t WHERE a = 100")
+	unsure := told != nil && !errors.As(told, new(*mysql.MySQLError)) && spoiled.commit
+	if (stored == 3) != (told == nil) && !unsure || stored != 0 && stored != 3 {
+		t.Errorf("call %d: %d rows are stored, and the caller was told %v", at, stored, told)
+	}
+	if want := kept || begin == "DO 1"; (before == 1) != want {
+		t.Errorf("call %d: the row before is there: %v, want %v; %v", at, before == 1, want, told)
+	}
+	if n := ask("@@autocommit"); n != 1 {
+		t.Errorf("call %d: autocommit is %d in the pool; %v", at, n, told)
+	}
+	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); !isServerError(err, errNoSavepoint) {
+		t.Errorf("call %d: a transaction is open in the pool: %v; %v", at, err, told)
+	}
+	if _, err := c.ExecContext(ctx, "DELETE FROM "+stageTable); !isServerError(err, errNoSuchTable) {
+		t.Errorf("call %d: the temporary table is there in the pool: %v; %v", at, err, told)
+	}
+	return calls
+}
