@@ -91,6 +91,8 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
+	shows atomic.Bool // see staging.shows
+
 	said sync.Map // what the log was told, and is told once: string -> struct{}
 }
 

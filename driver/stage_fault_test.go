@@ -213,3 +213,61 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	}
 	return calls
 }
+
+// yielding connects to a server that takes within a transaction what MySQL does not.
+type yielding struct{ driver.Connector }
+
+type yieldingConn struct{ innerConn }
+
+func (y yielding) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := y.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return yieldingConn{dc.(innerConn)}, nil
+}
+
+func (c yieldingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, onlyOutside, "@leafsql_x = 1"), args)
+}
+
+// TestStagedWhereTransactionsDoNotShow: where it can't be told whether a transaction is open nothing is staged, and what is open stays.
+func TestStagedWhereTransactionsDoNotShow(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		inner, err := mysql.NewConnector(cfg.MySQL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c, err := Wrap(yielding{inner}, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(c)
+		defer db.Close()
+		if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"); err != nil {
+			t.Fatal(err)
+		}
+		tx, err := db.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := tx.Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Fatal(err)
+		}
+		_, err = tx.Exec("INSERT INTO t (a) SELECT a FROM t")
+		if _, refused := errors.AsType[*RefusedError](err); refused != (target.Name == "mysql") {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Error(err)
+		}
+		var n int
+		if err := db.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s: %d rows after the rollback, %v", target.Name, n, err)
+		}
+	}
+}

@@ -23,12 +23,14 @@ func (s *staging) start(ctx context.Context, text string) error {
 	s.c.stagings++
 	run := "@leafsql_run = " + strconv.Itoa(s.c.stagings)
 	note := run + ", @leafsql_l = LAST_INSERT_ID()" + s.note
-	outside := "session_track_gtids = @@session_track_gtids, autocommit = IF(@@autocommit, 0, 2)"
-	if s.c.settings.MariaDB {
-		outside = "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
+	// A SET makes all its assignments or none.
+	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
+	if !s.c.settings.MariaDB {
+		if err := s.shows(ctx); err != nil {
+			return err
+		}
+		outside = onlyOutside + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
-	// A SET makes all its assignments or none. MySQL has no variable that says whether
-	// a transaction is open, but one that cannot be set while there is.
 	err := s.each(ctx, "SET "+outside+", "+note, text)
 	s.own = !isServerError(err, errWrongValue, errInTransaction)
 	if !s.own {
@@ -38,6 +40,29 @@ func (s *staging) start(ctx context.Context, text string) error {
 		s.open, _ = s.ask(ctx, run)
 	}
 	return err
+}
+
+// onlyOutside changes nothing. MySQL has no variable that says whether a transaction
+// is open, but refuses this one where there is.
+const onlyOutside = "session_track_gtids = @@session_track_gtids"
+
+// shows makes sure, once for all connections, that it is refused: a server that is
+// none of Oracle's, or a proxy, may take it and do nothing.
+func (s *staging) shows(ctx context.Context) error {
+	c := s.c.connector
+	if c.shows.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+	defer cancel()
+	switch err := c.catalog.InTransaction(ctx, "SET "+onlyOutside); {
+	case isServerError(err, errInTransaction):
+		c.shows.Store(true)
+		return nil
+	case err != nil:
+		return catalogError("whether the server shows that a transaction is open", err)
+	}
+	return s.refusal("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 }
 
 // each runs texts one after the other until one fails. MariaDB takes them in one round

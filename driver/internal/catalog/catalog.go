@@ -130,6 +130,17 @@ func New(db *sql.DB) *Catalog { return &Catalog{db} }
 // Close closes the pool.
 func (c *Catalog) Close() error { return c.db.Close() }
 
+// InTransaction runs a statement in a transaction that is rolled back.
+func (c *Catalog) InTransaction(ctx context.Context, text string) error {
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	_, err = tx.ExecContext(ctx, text)
+	return err
+}
+
 // perQuery is how many tables one query asks for.
 const perQuery = 100
 
