@@ -9,7 +9,7 @@ import (
 
 // runStaged runs a staged statement, once more where its table has changed.
 func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
-	if err = c.programs(ctx, st, st.staged(), text); err != nil {
+	if err = c.checkPrograms(ctx, st, st.staged(), text); err != nil {
 		return ran, c.connector.counts.note(err)
 	}
 	if err = c.taken(ctx, st, text, args, prepared); err != nil {

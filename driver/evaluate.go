@@ -21,7 +21,7 @@ import (
 // that they and the rows are one transaction.
 func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (known *statement, blocks []insert.Block, err error) {
 	in := st.apart()
-	if err := c.programs(ctx, st, in, text); err != nil {
+	if err := c.checkPrograms(ctx, st, in, text); err != nil {
 		return nil, nil, c.connector.counts.note(err)
 	}
 	if err := c.taken(ctx, st, text, args, prepared); err != nil {
@@ -106,7 +106,7 @@ func (c *conn) evaluateArgs(ctx context.Context, st *statement, text string, arg
 		case fill == "":
 			return nil, s.refusal("an argument in its key column is for the server to judge, and a version comment keeps that from being asked", "write the statement without that comment")
 		}
-		if err := c.programs(ctx, st, in, text); err != nil {
+		if err := c.checkPrograms(ctx, st, in, text); err != nil {
 			return nil, err
 		}
 		c.dropLeftStage(ctx)

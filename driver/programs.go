@@ -12,67 +12,68 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// What stored programs, whose texts no statement shows, would tell of a statement
-// that runs as several.
+// Stored programs (routines, triggers and views) run within a statement that does
+// not show their texts. What they would notice of one that runs as several is found
+// in the catalog.
 
-// A viewsLook is what was known at some time of all views.
-type viewsLook struct {
+// A viewsLookup is what was known at some time of all views.
+type viewsLookup struct {
 	at      time.Time
-	readsID bool
+	readsID bool // some view may read LAST_INSERT_ID()
 }
 
 // viewsReadID says whether some view may read LAST_INSERT_ID(). It is asked when a
 // statement needs it: MariaDB opens every view for it.
 func (c *Connector) viewsReadID(ctx context.Context, s *schema) (bool, error) {
 	s.mu.Lock()
-	look := s.views
+	known := s.views
 	s.mu.Unlock()
-	if look == nil || time.Since(look.at) > refreshEvery {
+	if known == nil || time.Since(known.at) > refreshEvery {
 		ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 		defer cancel()
 		reads, err := c.catalog.ViewsReadID(ctx)
 		if err != nil {
 			return false, catalogError("the views", err)
 		}
-		look = &viewsLook{time.Now(), reads}
+		known = &viewsLookup{time.Now(), reads}
 		s.mu.Lock()
-		s.views = look
+		s.views = known
 		s.mu.Unlock()
 	}
-	return look.readsID, nil
+	return known.readsID, nil
 }
 
-// programs refuses a statement that runs as several where a stored program that it
-// runs would notice: one that calls ROW_COUNT() or the like, or one that reads or
+// checkPrograms refuses a statement that runs as several where a stored program that
+// it runs would notice: one that calls ROW_COUNT() or the like, or one that reads or
 // sets what the statement's other parts do row by row.
-func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, text string) (err error) {
+func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Insert, text string) (err error) {
 	t := in.Table.Ref.(*table)
-	acts := in.Stage != nil && in.Stage.Acts || in.Evaluation != nil && in.Evaluation.Variables
-	if !acts && !t.programsCount || st.asked.Load() > time.Now().UnixMilli() {
+	effects := in.Stage != nil && in.Stage.Effects || in.Evaluation != nil && in.Evaluation.Variables
+	if !effects && !t.programsCount || st.checkedUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	databases := []string{t.name.DB, c.db}
-	reached := func(routines []string, tables ...string) (texts []string) {
+	programs := func(routines []string, tables ...string) (texts []string) {
 		if err == nil {
-			texts, err = c.connector.catalog.Reached(ctx, databases, routines, tables)
+			texts, err = c.connector.catalog.Programs(ctx, databases, routines, tables)
 		}
 		return texts
 	}
 	reason, fix := "", "insert the rows one by one"
-	if t.programsCount && slices.ContainsFunc(reached(catalog.Calls(text), append(catalog.Words(text), t.name.Table)...), catalog.Counts) {
+	if t.programsCount && slices.ContainsFunc(programs(catalog.Calls(text), append(catalog.Words(text), t.name.Table)...), catalog.Counts) {
 		reason = "a stored function, trigger or view that it runs calls ROW_COUNT(), FOUND_ROWS() or the like, which would tell of leafsql's own statements, since this one runs as several"
 		fix = "put the count into a user variable first, and read that in the program"
 	}
-	if acts && reason == "" {
+	if effects && reason == "" {
 		text, target := strings.ToLower(text), strings.ToLower(t.name.Table)
 		rows, tail, _ := strings.Cut(text, "on duplicate key update")
-		functions := strings.Join(reached(catalog.Calls(rows)), ";")
-		later := strings.Join(append(reached(catalog.Calls(tail)), reached(nil, target)...), ";") // with each row of the copy
+		ofSource := strings.Join(programs(catalog.Calls(rows)), ";")
+		ofCopy := strings.Join(append(programs(catalog.Calls(tail)), programs(nil, target)...), ";") // which run with each row
 		if in.Stage != nil {
-			reason = stagedApart(target, rows+";"+functions, functions, later+";"+tail, later)
-		} else if name := common(found(variables, text), found(assigns, text+";"+functions+";"+later), found(variables, functions+";"+later)); name != "" {
+			reason = earlySource(target, rows, ofSource, tail, ofCopy)
+		} else if name := inAll(namesIn(text, variables), namesIn(text+";"+ofSource+";"+ofCopy, assigned), namesIn(ofSource+";"+ofCopy, variables)); name != "" {
 			reason = "its keys and a stored function or trigger use the variable @" + name + ", and keys are evaluated first"
 		}
 	}
@@ -82,47 +83,53 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 	case reason != "":
 		return &RefusedError{t.name.String(), "", reason, fix}
 	}
-	st.asked.Store(time.Now().Add(refreshEvery).UnixMilli())
+	st.checkedUntil.Store(time.Now().Add(refreshEvery).UnixMilli())
 	return nil
 }
 
-// stagedApart says what would be noticed where a select, with functions of these
-// texts, is run to its end before the first row is copied, with programs of other
-// texts; "" for nothing. Of variables the statement's own parts count as well.
-func stagedApart(target, assigning, functions, reading, programs string) string {
-	const first = ", and the select is run to its end before the first row is stored"
-	if name := common(append(found(writes, programs), target), catalog.Words(functions)); name != "" {
-		return "a stored function in its select uses " + name + first
+// earlySource says what would be noticed of a select that is run to its end before
+// the first row is stored, "" for nothing. rows and tail are the statement up to its
+// update list and from there on; ofSource and ofCopy, the texts of the programs that
+// the select and the copy run.
+func earlySource(target, rows, ofSource, tail, ofCopy string) string {
+	const early = ", and the select is run to its end before the first row is stored"
+	if name := inAll(append(namesIn(ofCopy, written), target), catalog.Words(ofSource)); name != "" {
+		return "a stored function in its select uses " + name + early
 	}
-	if name := common(found(writes, functions), catalog.Words(programs)); name != "" {
-		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + first
+	if name := inAll(namesIn(ofSource, written), catalog.Words(ofCopy)); name != "" {
+		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + early
 	}
-	if name := common(found(assigns, assigning), found(variables, reading)); name != "" {
-		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + first
+	if name := inAll(namesIn(rows+";"+ofSource, assigned), namesIn(tail+";"+ofCopy, variables)); name != "" {
+		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + early
 	}
 	return ""
 }
 
-// Patterns of names in a text of lower case. The name is the last group that is
-// not empty.
-const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
-
+// Patterns of names in a text of lower case: the name is the last group that matched.
 var (
-	writes    = regexp.MustCompile(`\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName) // tables that are written
-	assigns   = regexp.MustCompile(`@` + aName + `\s*:?=|\binto\s+@` + aName)                                                                                                   // variables that are set
+	// The table in "insert ignore into shop.t", "replace t", "update `t`" and "delete from t".
+	written = regexp.MustCompile(`\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName)
+
+	// The variable x in "@x := 1", "@x = 1", which may as well compare it, and "into @x".
+	assigned = regexp.MustCompile(`@` + aName + `\s*:?=|\binto\s+@` + aName)
+
+	// The variable x in "@x" and "@`x`", wherever it stands.
 	variables = regexp.MustCompile(`@` + aName)
 )
 
-// found are the names that a pattern finds in a text.
-func found(pattern *regexp.Regexp, text string) (names []string) {
+// aName matches a name in any quotes or none: t, `t`, "t" or 't'.
+const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
+
+// namesIn are the names that a pattern finds in a text.
+func namesIn(text string, pattern *regexp.Regexp) (names []string) {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		names = append(names, cmp.Or(m[len(m)-1], m[1]))
 	}
 	return names
 }
 
-// common is a name that is in all lists, "" for none.
-func common(list []string, others ...[]string) string {
+// inAll is the first name that is in all lists, "" for none.
+func inAll(list []string, others ...[]string) string {
 	for _, name := range list {
 		if !slices.ContainsFunc(others, func(other []string) bool { return !slices.Contains(other, name) }) {
 			return name

@@ -132,7 +132,7 @@ func (s *staging) exec(ctx context.Context, text string) error {
 // MariaDB would call a name ambiguous.
 func (c *conn) taken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
 	in := st.apart()
-	if st.taken.Load() || in.Stage != nil && (!in.Stage.Unclear || in.Stage.Load || in.Stage.Acts && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
+	if st.taken.Load() || in.Stage != nil && (!in.Stage.Unclear || in.Stage.Load || in.Stage.Effects && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
 		return nil
 	}
 	var err error

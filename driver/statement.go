@@ -20,8 +20,11 @@ type statement struct {
 	effects bool           // on the session or on tables, to be noted when it ran
 	missing insert.Missing // no plan: the session's settings decide
 	refusal *RefusedError
-	taken   atomic.Bool  // the server takes the text; asked only where what runs instead would hide that it does not
-	asked   atomic.Int64 // until when the stored programs that it runs are taken not to mind that it runs as several, in Unix ms
+
+	// Where other statements run instead: the server takes this one as well, and
+	// until when, in Unix ms, no stored program is taken to notice.
+	taken        atomic.Bool
+	checkedUntil atomic.Int64
 }
 
 // A way is how a statement is executed.

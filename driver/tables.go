@@ -33,7 +33,7 @@ type schema struct {
 
 	mu     sync.Mutex
 	tables map[catalog.Name]*tableLookup
-	views  *viewsLook // nil: not asked yet
+	views  *viewsLookup // nil: not asked yet
 	plans  map[planKey]*plancache.Cache[*statement]
 }
 

@@ -52,7 +52,7 @@ type Column struct {
 	// ROW_COUNT() or the like, as far as this user sees their texts.
 	ProgramsCount bool
 
-	triggers int64 // what those of its table do
+	triggers int64 // what those of its table do, as bits
 }
 
 // Describe fills in what the texts Key, Default and Extra of SHOW COLUMNS, or
@@ -166,10 +166,10 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	// The first row, -1, is of all stored routines, and only its r counts. '-' stands in
 	// the rest, since '' would be NULL under EMPTY_STRING_IS_NULL.
 	query.WriteString("SELECT -1 n, '-' s, '-' t, 0 o, '-' c, '-' y, '-' k, '-' d, '-' e, '-' p, " +
-		"BIT_OR(" + does("routine_definition") + " | IF(routine_type <> 'PROCEDURE' AND routine_definition IS NULL, " + strconv.Itoa(hidden) + ", 0)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
+		"BIT_OR(" + programBits("routine_definition") + " | IF(routine_type <> 'PROCEDURE' AND routine_definition IS NULL, " + strconv.Itoa(hidden) + ", 0)) r FROM information_schema.routines WHERE routine_schema <> 'sys'")
 	for i, n := range names {
 		query.WriteString(" UNION ALL SELECT " + strconv.Itoa(i) + " n, table_schema s, table_name t, ordinal_position o, column_name c, column_type y, column_key k, column_default d, extra e, privileges p," +
-			" (SELECT BIT_OR(" + does("action_statement") + " << IF(event_manipulation = 'UPDATE', " + strconv.Itoa(ofUpdates) + ", 0)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
+			" (SELECT BIT_OR(" + programBits("action_statement") + " << IF(event_manipulation = 'UPDATE', " + strconv.Itoa(ofUpdates) + ", 0)) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?) r" +
 			" FROM information_schema.columns WHERE table_schema = ? AND table_name = ?")
 		args = append(args, n.DB, n.Table, n.DB, n.Table)
 	}
@@ -178,19 +178,19 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		return err
 	}
 	defer rows.Close()
-	var routines int64 // what some of them do
+	var routines int64 // what some of them do, as bits
 	triggers := false  // some table has one
 	for rows.Next() {
 		var n, o int
 		var schema, table, key, extra, privileges string
 		var byDefault sql.NullString
-		var readers sql.NullInt64
+		var programs sql.NullInt64
 		var col Column
-		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &readers); err != nil {
+		if err := rows.Scan(&n, &schema, &table, &o, &col.Name, &col.Type, &key, &byDefault, &extra, &privileges, &programs); err != nil {
 			return err
 		}
 		if n < 0 { // the first row
-			routines = readers.Int64
+			routines = programs.Int64
 			continue
 		}
 		name := names[n]
@@ -202,9 +202,9 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 		}
 		col.Describe(key, byDefault.String, extra)
 		col.Updatable = strings.Contains(strings.ToLower(privileges), "update")
-		col.triggers = readers.Int64
+		col.triggers = programs.Int64
 		col.Triggered = col.triggers > 0
-		col.reads(routines)
+		col.notePrograms(routines)
 		triggers = triggers || col.triggers > 0
 		columns[name] = append(columns[name], col)
 	}
@@ -213,22 +213,22 @@ func (c *Catalog) columns(ctx context.Context, names []Name, columns map[Name][]
 	}
 	rows.Close()     // the pool may have one connection
 	var others int64 // what some trigger does
-	if err := c.db.QueryRowContext(ctx, "SELECT BIT_OR("+does("action_statement")+") FROM information_schema.triggers").Scan(&others); err != nil {
+	if err := c.db.QueryRowContext(ctx, "SELECT BIT_OR("+programBits("action_statement")+") FROM information_schema.triggers").Scan(&others); err != nil {
 		return err
 	}
 	for _, n := range names {
 		for i := range columns[n] {
 			col := &columns[n][i]
 			if col.triggers > 0 || routines > 0 {
-				col.reads(routines | others)
+				col.notePrograms(routines | others)
 			}
 		}
 	}
 	return nil
 }
 
-// What a program does is a sum of these; that of a table's triggers has those of
-// updates shifted.
+// What stored programs do, as bits. Those of a table's triggers stand there twice:
+// those of its triggers of updates are shifted.
 const (
 	exists    = 1
 	readsID   = 2 // LAST_INSERT_ID(), under whatever name
@@ -237,9 +237,9 @@ const (
 	ofUpdates = 4 // bits
 )
 
-// reads notes what the triggers of a table, and any function, may read where some
-// program that they may run does what others say.
-func (c *Column) reads(others int64) {
+// notePrograms notes what the triggers of a table, and any function, may read or call
+// where others are the bits of all programs that they may run.
+func (c *Column) notePrograms(others int64) {
 	bits := int64(readsID)
 	if others&readsID != 0 {
 		bits = exists
@@ -250,9 +250,9 @@ func (c *Column) reads(others int64) {
 	c.ProgramsCount = (c.triggers|c.triggers>>ofUpdates|others)&counts != 0
 }
 
-// does is the sum of what a program's text does.
-func does(text string) string {
-	return "(" + strconv.Itoa(exists) + " | IF(" + readsIDIn(text) + ", " + strconv.Itoa(readsID) + ", 0) | IF(LOWER(" + text + ") REGEXP '" + countCalls + "', " + strconv.Itoa(counts) + ", 0))"
+// programBits is the SQL for the bits of a program whose text a column holds.
+func programBits(text string) string {
+	return "(" + strconv.Itoa(exists) + " | IF(" + readsIDIn(text) + ", " + strconv.Itoa(readsID) + ", 0) | IF(LOWER(" + text + ") REGEXP '" + countCall + "', " + strconv.Itoa(counts) + ", 0))"
 }
 
 // readsIDIn is the condition that a program's text reads LAST_INSERT_ID().

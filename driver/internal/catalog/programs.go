@@ -11,31 +11,41 @@ import (
 // What stored programs (routines, triggers and views) do that a statement runs
 // without naming it, as far as this user sees their texts.
 
-// countCalls matches what tells of the statement before or of the transaction.
-const countCalls = "row_?count|found_rows|@@.*(autocommit|in_transaction)"
+// countCall matches, for Go and for SQL, what tells of the statement before or of the
+// transaction: row_count(), Oracle's sql%rowcount, found_rows(), @@autocommit and
+// @@session.in_transaction.
+const countCall = "row_?count|found_rows|@@.*(autocommit|in_transaction)"
 
 var (
-	counting = regexp.MustCompile(countCalls)
-	done     = regexp.MustCompile(`\b(insert|update|delete|replace|select|load|call|execute)\b[^;]*;`)
-	calls    = regexp.MustCompile("(?i)\\bcall\\s+(?:\\S+\\s*\\.\\s*)?[`\"]?([\\pL\\pN_$]+)|`([^`\\\\]+)`\\s*[.(]|([\\pL\\pN_$]+)\"?\\s*[.(]")
-	words    = regexp.MustCompile(`[\pL\pN_$]+`)
+	count = regexp.MustCompile(countCall)
+
+	// A statement of a program's own, as "update s set a = 1;".
+	ownStatement = regexp.MustCompile(`\b(insert|update|delete|replace|select|load|call|execute)\b[^;]*;`)
+
+	// The name in "call shop.p", "`my fn`(1)", "f (1)", "\"f\"(1)" and, before a dot, that of
+	// a package or database: in one of three groups.
+	call = regexp.MustCompile("(?i)\\bcall\\s+(?:\\S+\\s*\\.\\s*)?[`\"]?([\\pL\\pN_$]+)|`([^`\\\\]+)`\\s*[.(]|([\\pL\\pN_$]+)\"?\\s*[.(]")
+
+	// Such as "orders", "été" and "t_$1".
+	word = regexp.MustCompile(`[\pL\pN_$]+`)
 )
 
-var quotes = strings.NewReplacer("'", "''", `\`, `\\`)
+// escape makes a name the content of a string in SQL.
+var escape = strings.NewReplacer("'", "''", `\`, `\\`)
 
 // Counts says whether a program, whose text is in lower case, seems to call
 // ROW_COUNT(), FOUND_ROWS() or the like to learn of the statement that runs it or
 // of the one before. Behind a statement of its own they tell of that.
 func Counts(text string) bool {
-	at := counting.FindStringIndex(text)
-	return at != nil && (text[at[0]] == '@' || !done.MatchString(text[:at[0]]))
+	at := count.FindStringIndex(text)
+	return at != nil && (text[at[0]] == '@' || !ownStatement.MatchString(text[:at[0]]))
 }
 
-// Reached are the texts, in lower case, of the stored programs that a statement
+// Programs are the texts, in lower case, of the stored programs that a statement
 // runs: in some databases, and those that are named, the routines and packages,
 // the views and the triggers of tables that have these names, and all that is
 // named in them in turn.
-func (c *Catalog) Reached(ctx context.Context, databases, routines, tables []string) (texts []string, err error) {
+func (c *Catalog) Programs(ctx context.Context, databases, routines, tables []string) (texts []string, err error) {
 	var in [3]string // lists of databases, routines and tables
 	known := make(map[string]bool)
 	add := func(list int, names []string) {
@@ -43,7 +53,7 @@ func (c *Catalog) Reached(ctx context.Context, databases, routines, tables []str
 			key := string(rune('0'+list)) + strings.ToLower(name)
 			if !known[key] {
 				known[key] = true
-				in[list] += ", '" + quotes.Replace(key[1:]) + "'"
+				in[list] += ", '" + escape.Replace(key[1:]) + "'"
 			}
 		}
 	}
@@ -72,7 +82,7 @@ func (c *Catalog) Reached(ctx context.Context, databases, routines, tables []str
 // Calls are the names of what a text may call: before a parenthesis or, a package,
 // before a dot, and behind CALL.
 func Calls(text string) (names []string) {
-	for _, m := range calls.FindAllStringSubmatch(text, -1) {
+	for _, m := range call.FindAllStringSubmatch(text, -1) {
 		names = append(names, m[1]+m[2]+m[3])
 	}
 	return names
@@ -80,7 +90,7 @@ func Calls(text string) (names []string) {
 
 // Words are the words of a text, each once.
 func Words(text string) []string {
-	list := words.FindAllString(text, -1)
+	list := word.FindAllString(text, -1)
 	slices.Sort(list)
 	return slices.Compact(list)
 }

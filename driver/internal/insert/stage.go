@@ -29,14 +29,13 @@ type Stage struct {
 	Clock bool // the source calls the clock, or what may do so, and can be told the time
 	Load  bool // it is LOAD DATA
 
-	// Unclear says that the update list has names that may be the source's as
-	// well, and Acts that the source does more than read tables, which MariaDB
-	// may do where it explains it.
-	Unclear, Acts bool
+	// Unclear says that the update list has names that may be the source's as well.
+	Unclear bool
 
-	// Calls says that the source calls what is not the server's own function. Such
-	// a function sees all rows of the target as they were before the statement.
-	Calls bool
+	// Effects says that the source does more than read tables: it assigns a
+	// variable, moves a sequence or calls what is not the server's own function.
+	// MariaDB may do so even where it only explains it.
+	Effects bool
 
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
@@ -130,8 +129,7 @@ func (w *insertReader) check(s *Stage) error {
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
 	s.Clock, s.Unclear = source.clock || source.stored != "", w.named
-	s.Calls = source.stored != ""
-	s.Acts = s.Calls || source.assigns || source.sequences
+	s.Effects = source.stored != "" || source.assigns || source.sequences
 	s.ReadsID = tail.readsID || tail.stored != "" || tail.selects && w.settings.ViewsReadID || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:
