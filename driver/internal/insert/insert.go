@@ -28,10 +28,9 @@ type insertReader struct {
 	listEdits   int  // edits made in the column list
 	tailEdit    int  // index of the first edit behind the source
 
-	rowCall  int // where the last call of LAST_INSERT_ID() in the only row began, -1 none
-	rowSets  int // where the last call of LAST_INSERT_ID(…) in the rows began, -1 none
-	firstKey int // where the first key to fill stands, -1 none
-	lastGap  int // where the last key that no argument decides stands, -1 none
+	rowCalls idCalls // in the rows; cursor.calls has those behind them then
+	firstKey int     // where the first key that may be filled in goes, -1 none
+	lastGap  int     // where that of the last row goes that lacks one whatever the arguments are, -1 none
 
 	nameErr error     // a name of the table's cannot be written
 	staged  bool      // only the server knows the rows
@@ -50,9 +49,9 @@ const (
 )
 
 func (r *reader) newInsert() insertReader {
-	r.noCalls()
+	r.forgetCalls()
 	r.functions, r.views = false, false
-	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCall: -1, firstKey: -1, lastGap: -1}
+	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls, firstKey: -1, lastGap: -1}
 }
 
 // insert reads INSERT or REPLACE, up to the end of the statement.
@@ -189,20 +188,14 @@ func (w *insertReader) statement() error {
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
 	w.endSource()
-	w.rowSets, w.userCall = w.userCall, -1
-	switch {
-	case w.staged: // what the rows call is called before the marker
-		w.noCalls()
-		w.views = w.Table.Marker
-	case w.Rows == 1: // what the only row calls is called before the update list
-		w.rowCall, w.lastCall = w.lastCall, -1
-	}
-	lastCall, function := w.lastCall, w.function
+	w.rowCalls = w.calls
+	w.forgetCalls()
+	w.views = w.Table.Marker
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
 		}
-		w.lastCall, w.function = lastCall, function // an alias with columns is no call
+		w.forgetCalls() // an alias with columns is no call
 	}
 	if w.is("on") {
 		if err := w.duplicate(); err != nil {
@@ -292,7 +285,7 @@ func (w *insertReader) duplicate() error {
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.lastCall >= 0 || w.userCall >= 0 || w.rowSets >= 0 || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID {
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.callsAtUpsertMarker() || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID {
 		return nil
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
@@ -311,6 +304,12 @@ func (w *insertReader) duplicate() error {
 		w.replaceText(filled, itself.Pos, itself.End, marker)
 	}
 	return nil
+}
+
+// callsAtUpsertMarker says whether some call would read the upsert's marker, or set
+// what that does. A select, and an only row, are evaluated before the update list.
+func (w *insertReader) callsAtUpsertMarker() bool {
+	return w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0
 }
 
 // namesColumns says whether the value of an assignment, from its first token to
@@ -360,7 +359,7 @@ func (w *insertReader) forget() {
 
 // finish notes the statement in the plan.
 func (w *insertReader) finish() error {
-	w.UserMarker = w.userCall >= 0
+	w.UserMarker = w.calls.sets >= 0
 	w.Returning = w.Returning || w.rows
 	switch {
 	case w.staged:
@@ -385,9 +384,9 @@ func (w *insertReader) finish() error {
 // function or one that sets LAST_INSERT_ID() itself.
 func (w *insertReader) called() int {
 	if w.Conditional {
-		return max(w.rowSets, w.function)
+		return max(w.rowCalls.sets, w.rowCalls.stored, w.calls.stored)
 	}
-	return max(w.rowCall, w.lastCall, w.rowSets)
+	return max(w.rowCalls.sets, w.rowCalls.reads, w.calls.reads)
 }
 
 // markerPlace is the first place in the text at which the marker may come to

@@ -14,12 +14,20 @@ type cursor struct {
 	prevEnd int       // end of the token before it
 	params  int       // placeholders up to and with it
 
-	call     uint8 // tokens of a call of LAST_INSERT_ID read so far
-	callPos  int   // where it began
-	lastCall int   // where the last call without an argument began, or one of a stored function, -1 for none
-	function int   // where the last call of a stored function began, -1 for none
-	userCall int   // where the last call with an argument began, -1 for none
+	calls   idCalls // read so far, since they were forgotten
+	call    uint8   // tokens of a call of LAST_INSERT_ID read so far
+	callPos int     // where it began
 }
+
+// idCalls are the places where the last calls began that have to do with
+// LAST_INSERT_ID(), each of them -1 for none.
+type idCalls struct {
+	reads  int // of LAST_INSERT_ID(), or of what may read it
+	stored int // of what may: a stored function, or a select that may read a view
+	sets   int // of LAST_INSERT_ID(…)
+}
+
+var noIDCalls = idCalls{-1, -1, -1}
 
 // A reader reads a text once, under one interpretation. It never goes back but
 // to retry a statement in another form.
@@ -80,7 +88,7 @@ func (r *reader) next() {
 		}
 	case lex.Var:
 		if isIDVariable(systemVariable(r.s, r.tok)) {
-			r.lastCall = r.tok.Pos
+			r.calls.reads = r.tok.Pos
 		}
 	}
 	if r.call != 0 {
@@ -95,9 +103,9 @@ func (r *reader) callNext() {
 		r.call = 2
 		return
 	case r.call == 2 && r.tok.Kind == ')':
-		r.lastCall = r.callPos
+		r.calls.reads = r.callPos
 	case r.call == 2:
-		r.userCall = r.callPos
+		r.calls.sets = r.callPos
 	}
 	r.call = 0
 }
@@ -105,7 +113,7 @@ func (r *reader) callNext() {
 // functionCall notes a call of what is not the server's own function.
 func (r *reader) functionCall() {
 	if open := r.peek(); open.Kind == '(' && (r.text[r.prevEnd-1] == '.' || !isBuiltIn(&r.s, r.tok, open)) {
-		r.lastCall, r.function = r.tok.Pos, r.tok.Pos
+		r.calls.reads, r.calls.stored = r.tok.Pos, r.tok.Pos
 	}
 }
 
@@ -115,12 +123,12 @@ func (r *reader) selectWithin() {
 	case !r.settings.ViewsKnown:
 		r.missing |= MissingViews
 	case r.settings.ViewsReadID:
-		r.lastCall, r.function = r.tok.Pos, r.tok.Pos
+		r.calls.reads, r.calls.stored = r.tok.Pos, r.tok.Pos
 	}
 }
 
-// noCalls forgets the calls read so far.
-func (r *reader) noCalls() { r.lastCall, r.function, r.userCall, r.call = -1, -1, -1, 0 }
+// forgetCalls forgets the calls read so far.
+func (r *reader) forgetCalls() { r.calls, r.call = noIDCalls, 0 }
 
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 
