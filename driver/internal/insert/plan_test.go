@@ -19,6 +19,7 @@ var tables = map[string]*Table{
 	"texts":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDText},
 	"bytes":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDBytes},
 	"größe":  {Key: "schlüssel", Columns: []string{"schlüssel", "v"}, IntegerKey: true},
+	"called": {Key: "id", Columns: []string{"id", "a"}, IntegerKey: true, FunctionsReadID: true},
 }
 
 func init() {
