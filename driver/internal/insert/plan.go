@@ -25,6 +25,7 @@
 //	touches.go                 what an expression reads and changes beside its row
 //	stage.go, evaluation.go    the statements that run instead, where the server has to be asked
 //	render.go, template.go     a plan and ids as a text, and as a text with arguments
+//	program.go                 what the stored programs of a server write, for those who look at one
 package insert
 
 import (
