@@ -8,18 +8,18 @@ import (
 )
 
 // runStaged runs a staged statement, once more where its table has changed.
-func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
+func (c *conn) runStaged(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send textSender) (ran stageResult, err error) {
 	if err = c.checkPrograms(ctx, st, st.staged(), text); err != nil {
 		return ran, c.connector.counts.note(err)
 	}
 	if err = c.taken(ctx, st, text, args, prepared); err != nil {
 		return ran, err
 	}
-	ran, err = c.stage(ctx, st.staged(), args, prepared, send)
+	ran, err = c.runStagedOnce(ctx, st.staged(), args, prepared, send)
 	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil && again.staged() != nil {
 		st = again
-		ran, err = c.stage(ctx, st.staged(), args, prepared, send)
+		ran, err = c.runStagedOnce(ctx, st.staged(), args, prepared, send)
 		c.after(st, err)
 	}
 	if err != nil {

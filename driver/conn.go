@@ -50,8 +50,8 @@ type conn struct {
 	lastText string
 	last     *statement
 
-	stagings  int    // that began a transaction or a savepoint
-	stageLeft string // the temporary table of a staging, which is still there; "" for none
+	stageRuns int    // that began a transaction or a savepoint
+	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
 	broken    bool   // its session is not what the application left
 
 	blocks []insert.Block      // scratch

@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// Keys that only the server can tell are put into a temporary table with the
-// key's own type. What came of them there takes their place, in the text or
-// among the arguments, and the statement runs as any other.
+// Keys that only the server can tell are put into a stage whose column has the key's
+// own type. What came of them there takes their place, in the text or among the
+// arguments, and the statement runs as any other.
 
 // evaluate runs a statement whose text has such keys. They may read tables, so
 // that they and the rows are one transaction.
@@ -27,7 +27,7 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 	if err := c.taken(ctx, st, text, args, prepared); err != nil {
 		return nil, nil, err
 	}
-	s := c.newStaging(in, args, prepared)
+	s := c.newStageRun(in, args, prepared)
 	c.dropLeftStage(ctx)
 	if in.Evaluation.Clock {
 		err = s.clock(ctx)
@@ -55,7 +55,7 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 }
 
 // runKnown runs a text whose keys are known.
-func (s *staging) runKnown(ctx context.Context, text string, args []driver.NamedValue, send textSender) (*statement, []insert.Block, error) {
+func (s *stageRun) runKnown(ctx context.Context, text string, args []driver.NamedValue, send textSender) (*statement, []insert.Block, error) {
 	c := s.c
 	st, _, err := c.plan(ctx, text, c.settings)
 	switch {
@@ -95,7 +95,7 @@ func (c *conn) evaluateArgs(ctx context.Context, st *statement, text string, arg
 		if len(unclear) == 0 {
 			continue
 		}
-		s := c.newStaging(in, unclear, prepared)
+		s := c.newStageRun(in, unclear, prepared)
 		s.open = true
 		fill := p.FillArgs(in, s.name, len(unclear))
 		switch {
@@ -127,7 +127,7 @@ func (c *conn) evaluateArgs(ctx context.Context, st *statement, text string, arg
 
 // keys evaluates n keys: what a text puts into the stage's column of some name,
 // "" for the key's own, and what is read from there, "" for NULL.
-func (s *staging) keys(ctx context.Context, name, fill string, args []driver.NamedValue, n int) (keys []string, err error) {
+func (s *stageRun) keys(ctx context.Context, name, fill string, args []driver.NamedValue, n int) (keys []string, err error) {
 	defer func() { err = s.named(err) }()
 	if err := s.create(ctx, []string{s.t.column}, name); err != nil {
 		return nil, err
@@ -154,7 +154,7 @@ var unknownColumn = regexp.MustCompile(`'(?:[^']*\.)?([^'.]*)'`)
 
 // keyError refuses a key that names a column of its row, which is not there
 // where the key is evaluated.
-func (s *staging) keyError(err error) error {
+func (s *stageRun) keyError(err error) error {
 	if m := unknownColumn.FindStringSubmatch(serverMessage(err)); m != nil && isServerError(err, errUnknownColumn) &&
 		slices.ContainsFunc(s.in.Table.Columns, func(c string) bool { return strings.EqualFold(c, m[1]) }) {
 		return s.refusal("its key is an expression that reads the column "+m[1], "write the value in its place")

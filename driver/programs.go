@@ -48,7 +48,7 @@ func (c *Connector) viewsReadID(ctx context.Context, s *schema) (bool, error) {
 // sets what the statement's other parts do row by row.
 func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Insert, text string) (err error) {
 	t := in.Table.Ref.(*table)
-	effects := in.Stage != nil && in.Stage.Effects || in.Evaluation != nil && in.Evaluation.Variables
+	effects := in.Staging != nil && in.Staging.Effects || in.Evaluation != nil && in.Evaluation.Variables
 	if !effects && !t.programsCount || st.checkedUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
@@ -71,9 +71,9 @@ func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Inse
 		rows, tail, _ := strings.Cut(text, "on duplicate key update")
 		ofSource := strings.Join(programs(catalog.Calls(rows)), ";")
 		ofCopy := strings.Join(append(programs(catalog.Calls(tail)), programs(nil, target)...), ";") // which run with each row
-		if in.Stage != nil {
+		if in.Staging != nil {
 			reason = earlySource(target, rows, ofSource, tail, ofCopy)
-		} else if name := inAll(namesIn(text, variables), namesIn(text+";"+ofSource+";"+ofCopy, assigned), namesIn(ofSource+";"+ofCopy, variables)); name != "" {
+		} else if name := inAll(namesIn(variables, text), namesIn(assigned, text+";"+ofSource+";"+ofCopy), namesIn(variables, ofSource+";"+ofCopy)); name != "" {
 			reason = "its keys and a stored function or trigger use the variable @" + name + ", and keys are evaluated first"
 		}
 	}
@@ -93,13 +93,13 @@ func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Inse
 // the select and the copy run.
 func earlySource(target, rows, ofSource, tail, ofCopy string) string {
 	const early = ", and the select is run to its end before the first row is stored"
-	if name := inAll(append(namesIn(ofCopy, written), target), catalog.Words(ofSource)); name != "" {
+	if name := inAll(append(namesIn(written, ofCopy), target), catalog.Words(ofSource)); name != "" {
 		return "a stored function in its select uses " + name + early
 	}
-	if name := inAll(namesIn(ofSource, written), catalog.Words(ofCopy)); name != "" {
+	if name := inAll(namesIn(written, ofSource), catalog.Words(ofCopy)); name != "" {
 		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + early
 	}
-	if name := inAll(namesIn(rows+";"+ofSource, assigned), namesIn(tail+";"+ofCopy, variables)); name != "" {
+	if name := inAll(namesIn(assigned, rows+";"+ofSource), namesIn(variables, tail+";"+ofCopy)); name != "" {
 		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + early
 	}
 	return ""
@@ -121,7 +121,7 @@ var (
 const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
 
 // namesIn are the names that a pattern finds in a text.
-func namesIn(text string, pattern *regexp.Regexp) (names []string) {
+func namesIn(pattern *regexp.Regexp, text string) (names []string) {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		names = append(names, cmp.Or(m[len(m)-1], m[1]))
 	}

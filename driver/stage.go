@@ -15,30 +15,31 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// A staging runs one statement whose rows only the server knows, in three steps
-// on the application's own connection:
+// A stageRun is one execution of a statement whose rows only the server knows, in
+// three steps on the application's own connection:
 //
-//  1. stage   the user's source, unchanged, fills a temporary table
+//  1. fill    the user's source, unchanged, fills the stage, a temporary table
 //  2. number  rows that lack a key are counted there, and get ids
 //  3. copy    all are written to the target
 //
-// All of it is one transaction: the application's, up to a savepoint, or one of
-// its own that ends with the copy.
-type staging struct {
+// All of it is one transaction: the application's, from a savepoint on, or one of
+// its own that ends with the copy. Of a statement whose keys alone only the server
+// knows, the keys go through the stage.
+type stageRun struct {
 	c        *conn
 	in       *insert.Insert
 	t        *table
-	name     string // the temporary table, as SQL writes it
+	name     string // the stage, as SQL writes it
 	args     []driver.NamedValue
 	prepared bool   // the user's statement was prepared
 	open     bool   // the transaction is, or the savepoint is made, or neither is needed
 	own      bool   // the transaction is this run's own
-	note     string // assignments, with what opens it
-	hint     string // behind each verb, and
-	prefix   string // before each statement: what makes all say one time
+	note     string // assignments for the SET that opens it
+	hint     string // behind each verb, on MySQL: makes all statements say one time
+	prefix   string // before each statement, on MariaDB: likewise
 }
 
-// stageTable is the temporary table's name, in the target's database.
+// stageTable is the stage's name, in the target's database.
 const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
@@ -48,29 +49,29 @@ const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 // there were.
 type textSender func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
 
-// staged is what a staging came to.
-type staged struct {
+// A stageResult is what a stageRun came to.
+type stageResult struct {
 	block  insert.Block // the ids it gave
 	rows   int64        // that the source had
 	marked bool         // the copy carried the marker
-	id     int64        // its LastInsertId
-	late   int64        // SQL's, which the copy did not carry
+	id     int64        // LastInsertId
+	late   int64        // what LAST_INSERT_ID() becomes where the copy did not carry it
 }
 
-func (c *conn) newStaging(in *insert.Insert, args []driver.NamedValue, prepared bool) *staging {
+func (c *conn) newStageRun(in *insert.Insert, args []driver.NamedValue, prepared bool) *stageRun {
 	name := catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()
-	return &staging{c: c, in: in, t: in.Table.Ref.(*table), name: name, args: args, prepared: prepared}
+	return &stageRun{c: c, in: in, t: in.Table.Ref.(*table), name: name, args: args, prepared: prepared}
 }
 
-// stage runs a staged statement.
-func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran staged, err error) {
-	s := c.newStaging(in, args, prepared)
+// runStagedOnce runs a staged statement, and does not try again.
+func (c *conn) runStagedOnce(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran stageResult, err error) {
+	s := c.newStageRun(in, args, prepared)
 	c.dropLeftStage(ctx)
-	if in.Stage.Clock && s.showsClock() {
+	if in.Staging.Clock && s.showsClock() {
 		err = s.clock(ctx)
 	}
 	if err == nil {
-		err = s.create(ctx, in.Stage.Columns, "")
+		err = s.create(ctx, in.Staging.Columns, "")
 	}
 	if err == nil {
 		ran.rows, err = s.fill(ctx)
@@ -79,16 +80,16 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 	if err == nil {
 		ran.block, highest, err = s.number(ctx, ran.rows)
 	}
-	if err == nil && ran.rows > 0 && in.Stage.ReadsID { // filling the stage set it to a row's number there
+	if err == nil && ran.rows > 0 && in.Staging.ReadsID { // filling the stage set it to a row's number there
 		err = s.exec(ctx, "SET "+idBefore)
 	}
 	// Without a row as well: the target may have an error for a select's none,
 	// and RETURNING its columns.
-	if err == nil && (ran.rows > 0 || !in.Stage.Load) {
+	if err == nil && (ran.rows > 0 || !in.Staging.Load) {
 		var text string
-		text, ran.marked = in.Stage.Copy(s.name, s.hint, ran.block)
+		text, ran.marked = in.Staging.Copy(s.name, s.hint, ran.block)
 		var answer driver.Result
-		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Stage.FillArgs, len(args)):])); err == nil {
+		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Staging.FillArgs, len(args)):])); err == nil {
 			ran.id, ran.late = s.lastID(&ran, answer)
 			err = s.t.skip(ctx, c.innerConn, highest)
 		}
@@ -109,7 +110,7 @@ func (c *conn) stage(ctx context.Context, in *insert.Insert, args []driver.Named
 
 // lastID is the LastInsertId of what was copied, and what SQL's becomes where the
 // copy did not carry it.
-func (s *staging) lastID(ran *staged, answer driver.Result) (id, late int64) {
+func (s *stageRun) lastID(ran *stageResult, answer driver.Result) (id, late int64) {
 	in := *s.in
 	in.Rows, in.Marker = int(ran.rows), ran.marked
 	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
@@ -118,7 +119,7 @@ func (s *staging) lastID(ran *staged, answer driver.Result) (id, late int64) {
 	return id, lateID(&in, ran.block, affected, id)
 }
 
-func (s *staging) exec(ctx context.Context, text string) error {
+func (s *stageRun) exec(ctx context.Context, text string) error {
 	_, err := s.c.innerConn.ExecContext(ctx, text, nil)
 	return err
 }
@@ -132,12 +133,12 @@ func (s *staging) exec(ctx context.Context, text string) error {
 // MariaDB would call a name ambiguous.
 func (c *conn) taken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
 	in := st.apart()
-	if st.taken.Load() || in.Stage != nil && (!in.Stage.Unclear || in.Stage.Load || in.Stage.Effects && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
+	if st.taken.Load() || in.Staging != nil && (!in.Staging.Unclear || in.Staging.Load || in.Staging.Effects && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
 		return nil
 	}
 	var err error
-	if in.Stage != nil && c.settings.MariaDB {
-		_, err = c.readAll(ctx, in.Stage.Explain(in.Ignore), args, prepared)
+	if in.Staging != nil && c.settings.MariaDB {
+		_, err = c.readAll(ctx, in.Staging.Explain(in.Ignore), args, prepared)
 	} else {
 		var s driver.Stmt
 		if s, err = c.innerConn.PrepareContext(ctx, text); err == nil {
@@ -153,24 +154,24 @@ func (c *conn) taken(ctx context.Context, st *statement, text string, args []dri
 	return nil
 }
 
-// create makes the temporary table, with the target's column types, each of
+// create makes the stage, with the target's column types, each of
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
 // and SET reads what became of them. A user who may not read the target gets
 // the types that the catalog tells. The key alone may get another name.
-func (s *staging) create(ctx context.Context, columns []string, keyName string) error {
+func (s *stageRun) create(ctx context.Context, columns []string, keyName string) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
 	list := make([]string, len(columns))
 	for i, col := range columns {
 		list[i] = target + "." + catalog.Quote(col) + " " + keyName
 	}
-	load := s.in.Stage != nil && s.in.Stage.Load
+	load := s.in.Staging != nil && s.in.Staging.Load
 	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
 	begin := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
 	if load {
 		source = target
-		if s.in.Stage.Key >= 0 {
+		if s.in.Staging.Key >= 0 {
 			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
 		}
 	}
@@ -198,7 +199,7 @@ func (s *staging) create(ctx context.Context, columns []string, keyName string) 
 // createAs creates the table, without regard to sql_mode where that forbids the
 // defaults that the target has, and to a binary log in statements, which
 // forbids a CREATE inside a transaction.
-func (s *staging) createAs(ctx context.Context, text string) error {
+func (s *stageRun) createAs(ctx context.Context, text string) error {
 	err := s.start(ctx, text)
 	if isServerError(err, errInvalidDefault) {
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
@@ -220,14 +221,14 @@ func (s *staging) createAs(ctx context.Context, text string) error {
 	return err
 }
 
-// createError is the refusal of a statement whose temporary table cannot be
+// createError is the refusal of a statement whose stage cannot be
 // had. Nothing of it ran.
-func (s *staging) createError(err error) error {
+func (s *stageRun) createError(err error) error {
 	var fix string
 	switch {
 	case isServerError(err, errDatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
-	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Stage != nil && s.in.Stage.Load:
+	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Staging != nil && s.in.Staging.Load:
 		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
@@ -241,20 +242,20 @@ func (s *staging) createError(err error) error {
 	return s.refusal("its rows go through a temporary table, which the server refuses ("+serverMessage(err)+")", fix)
 }
 
-func (s *staging) refusal(reason, fix string) error {
+func (s *stageRun) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
 }
 
 // showsClock says whether a default of the copy, or a trigger, may tell the time,
 // as the source does.
-func (s *staging) showsClock() bool {
+func (s *stageRun) showsClock() bool {
 	return s.t.triggered || slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
-		return !slices.ContainsFunc(s.in.Stage.Columns, func(c string) bool { return strings.EqualFold(c, col) })
+		return !slices.ContainsFunc(s.in.Staging.Columns, func(c string) bool { return strings.EqualFold(c, col) })
 	})
 }
 
 // clock makes the statements that a statement runs as say one time.
-func (s *staging) clock(ctx context.Context) error {
+func (s *stageRun) clock(ctx context.Context) error {
 	if s.c.settings.MariaDB {
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
@@ -266,9 +267,9 @@ func (s *staging) clock(ctx context.Context) error {
 }
 
 // fill runs the user's source.
-func (s *staging) fill(ctx context.Context) (rows int64, err error) {
-	args := s.args[:min(s.in.Stage.FillArgs, len(s.args))]
-	res, err := s.c.execArgs(ctx, s.prefix+s.in.Stage.Fill(s.name, s.hint), args, s.prepared)
+func (s *stageRun) fill(ctx context.Context) (rows int64, err error) {
+	args := s.args[:min(s.in.Staging.FillArgs, len(s.args))]
+	res, err := s.c.execArgs(ctx, s.prefix+s.in.Staging.Fill(s.name, s.hint), args, s.prepared)
 	if err != nil {
 		return 0, err
 	}
@@ -278,9 +279,9 @@ func (s *staging) fill(ctx context.Context) (rows int64, err error) {
 // number draws ids for the rows that lack a key. highest is the highest key
 // that others bring: the ids are above it, and where none are drawn the counter
 // is moved above it once the rows are there.
-func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, highest int64, err error) {
+func (s *stageRun) number(ctx context.Context, rows int64) (b insert.Block, highest int64, err error) {
 	b.N = int(rows)
-	if rows > 0 && s.in.Stage.Key >= 0 {
+	if rows > 0 && s.in.Staging.Key >= 0 {
 		if b.N, highest, err = s.look(ctx); err != nil || b.N == 0 {
 			return b, highest, err
 		}
@@ -296,8 +297,8 @@ func (s *staging) number(ctx context.Context, rows int64) (b insert.Block, highe
 
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
-func (s *staging) look(ctx context.Context) (lacking int, highest int64, err error) {
-	rows, err := s.c.readAll(ctx, s.in.Stage.Look(s.name, s.t.highest), nil, false)
+func (s *stageRun) look(ctx context.Context) (lacking int, highest int64, err error) {
+	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest), nil, false)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -312,9 +313,9 @@ func (s *staging) look(ctx context.Context) (lacking int, highest int64, err err
 	return lacking, highest, nil
 }
 
-// named makes an error of the temporary table, which the application does not
+// named makes an error of the stage, which the application does not
 // know, one of the target and its key.
-func (s *staging) named(err error) error {
+func (s *stageRun) named(err error) error {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) || !strings.Contains(e.Message, "leafsql_") {
 		return err
@@ -326,7 +327,7 @@ func (s *staging) named(err error) error {
 
 // copyError refuses an update list that names a column of the source, which is
 // not there in the copy.
-func (s *staging) copyError(err error) error {
+func (s *stageRun) copyError(err error) error {
 	if s.in.Upsert && isServerError(err, errUnknownColumn) {
 		return s.refusal("its update list names a column that the copy does not know ("+serverMessage(err)+")",
 			"give the value a column of the insert, and use VALUES() in the list")

@@ -10,18 +10,18 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// How a staging leaves the session as it found it: the transaction that its
-// statements are, LAST_INSERT_ID() and the temporary table.
+// How a stageRun leaves the session as it found it: the transaction that its
+// statements are, LAST_INSERT_ID() and the stage.
 
-// start runs the first statement of a staging, and before it what opens its
+// start runs the first statement of a run, and before it what opens its
 // transaction, or makes a savepoint where one is open or autocommit is off.
 // START TRANSACTION would not do: it ends LOCK TABLES.
-func (s *staging) start(ctx context.Context, text string) error {
+func (s *stageRun) start(ctx context.Context, text string) error {
 	if s.open {
 		return s.exec(ctx, text)
 	}
-	s.c.stagings++
-	run := "@leafsql_run = " + strconv.Itoa(s.c.stagings)
+	s.c.stageRuns++
+	run := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns)
 	note := run + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
@@ -48,7 +48,7 @@ const onlyOutside = "session_track_gtids = @@session_track_gtids"
 
 // shows makes sure, once for all connections, that it is refused: a server that is
 // none of Oracle's, or a proxy, may take it and do nothing.
-func (s *staging) shows(ctx context.Context) error {
+func (s *stageRun) shows(ctx context.Context) error {
 	c := s.c.connector
 	if c.shows.Load() {
 		return nil
@@ -67,7 +67,7 @@ func (s *staging) shows(ctx context.Context) error {
 
 // each runs texts one after the other until one fails. MariaDB takes them in one round
 // trip, except under sql_mode ORACLE, where it runs none of a block.
-func (s *staging) each(ctx context.Context, texts ...string) (err error) {
+func (s *stageRun) each(ctx context.Context, texts ...string) (err error) {
 	if s.c.settings.MariaDB {
 		if err = s.exec(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
 			return err
@@ -83,7 +83,7 @@ func (s *staging) each(ctx context.Context, texts ...string) (err error) {
 
 // ask asks after an error for a condition that tells how far the statements came. A
 // connection that does not answer is closed.
-func (s *staging) ask(ctx context.Context, condition string) (yes bool, err error) {
+func (s *stageRun) ask(ctx context.Context, condition string) (yes bool, err error) {
 	err = s.c.insist(ctx, func(ctx context.Context) error {
 		v, err := value(ctx, s.c.innerConn, condition)
 		yes = v == "1"
@@ -102,18 +102,18 @@ const savepoint = "leafsql_savepoint"
 const idBefore = "last_insert_id = @leafsql_l"
 
 // end commits, where the transaction is this run's own, makes an assignment to
-// last_insert_id, "" for none, and drops the temporary table.
+// last_insert_id, "" for none, and drops the stage.
 //
 // SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that
 // tells, behind an error, whether the rows are stored. It does not end what SET
 // TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
 // would be one more round trip, setting the session's own once more.
-func (s *staging) end(ctx context.Context, setID string) error {
+func (s *stageRun) end(ctx context.Context, setID string) error {
 	if !s.own {
 		if setID != "" {
 			s.putBack(ctx, "SET "+setID)
 		}
-		return nil // the temporary table stays: dropping it would change what ROW_COUNT() says
+		return nil // the stage stays: dropping it would change what ROW_COUNT() says
 	}
 	commit := "SET autocommit = 1"
 	if setID != "" {
@@ -146,7 +146,7 @@ func (s *staging) end(ctx context.Context, setID string) error {
 // it stored. In a transaction that SET TRANSACTION made read only nothing was: SET
 // autocommit = 1 ends it, and the application's next one is read only still, which it
 // would not be after a ROLLBACK.
-func (s *staging) undo(ctx context.Context, err error) {
+func (s *stageRun) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
 	case !s.own:
@@ -160,7 +160,7 @@ func (s *staging) undo(ctx context.Context, err error) {
 
 // putBack runs what puts the session back. A connection on which that fails is
 // closed: what the application did on it next would not be what it means.
-func (s *staging) putBack(ctx context.Context, texts ...string) bool {
+func (s *stageRun) putBack(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
 		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
@@ -206,7 +206,7 @@ func (c *conn) giveUp() {
 	c.innerConn.Close()
 }
 
-// dropLeftStage drops the temporary table of the last staging. Where the
+// dropLeftStage drops the stage of the last run. Where the
 // server does not let it be dropped now it stays for another time.
 func (c *conn) dropLeftStage(ctx context.Context) {
 	if c.stageLeft != "" && c.always(ctx, dropStage+c.stageLeft) == nil {

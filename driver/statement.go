@@ -55,7 +55,7 @@ var passThrough = newStatement(new(insert.Plan))
 
 // staged is the statement's one insert if its rows go through a stage.
 func (st *statement) staged() *insert.Insert {
-	if len(st.plan.Inserts) == 1 && st.plan.Inserts[0].Stage != nil {
+	if len(st.plan.Inserts) == 1 && st.plan.Inserts[0].Staging != nil {
 		return &st.plan.Inserts[0]
 	}
 	return nil
@@ -63,7 +63,7 @@ func (st *statement) staged() *insert.Insert {
 
 // apart is the statement's one insert if it takes more than its text to run.
 func (st *statement) apart() *insert.Insert {
-	if len(st.plan.Inserts) == 1 && (st.plan.Inserts[0].Stage != nil || st.plan.Inserts[0].Evaluation != nil) {
+	if len(st.plan.Inserts) == 1 && (st.plan.Inserts[0].Staging != nil || st.plan.Inserts[0].Evaluation != nil) {
 		return &st.plan.Inserts[0]
 	}
 	return nil
@@ -72,7 +72,7 @@ func (st *statement) apart() *insert.Insert {
 // positional says whether some insert relies on the columns that the catalog told:
 // it lists none, or its rows go through a stage.
 func (st *statement) positional() bool {
-	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Stage != nil })
+	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Staging != nil })
 }
 
 // maxMemo keeps a connection from holding on to a large text.

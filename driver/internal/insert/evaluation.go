@@ -11,7 +11,7 @@ import (
 
 // An Evaluation is how a statement runs whose rows are in the text, but whose
 // keys only the server can tell, such as expressions. They are put into a
-// temporary table with the key's own type, and the text runs with what came of
+// stage whose column has the key's own type, and the text runs with what came of
 // them there, as any other text.
 //
 //	INSERT INTO stage (leafsql_n, leafsql_key) VALUES (1, 1-1), (2, @next)   Fill

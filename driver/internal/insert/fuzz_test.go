@@ -50,7 +50,7 @@ func checkText(t *testing.T, text, set string) {
 	none := make([]Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Stage == nil && in.Evaluation == nil && in.Floor == 0 {
+		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Evaluation == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
@@ -61,7 +61,7 @@ func checkText(t *testing.T, text, set string) {
 		if in.Alone() && len(p.Inserts) > 1 {
 			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
 		}
-		if in.Stage != nil {
+		if in.Staging != nil {
 			checkStage(t, text, set, p)
 			return
 		}
@@ -115,7 +115,7 @@ func checkText(t *testing.T, text, set string) {
 	conditional := slices.ContainsFunc(p.Inserts, func(in Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is for the server to refuse, and staged.
-		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Stage != nil && !conditional || in.Evaluation != nil {
+		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional || in.Evaluation != nil {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}
@@ -126,7 +126,7 @@ func checkText(t *testing.T, text, set string) {
 
 // checkStage holds what is true of every staged statement.
 func checkStage(t *testing.T, text, set string, p *Plan) {
-	s := p.Inserts[0].Stage
+	s := p.Inserts[0].Staging
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
 		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
 	}
@@ -156,7 +156,7 @@ func checkEvaluation(t *testing.T, text, set string, p *Plan) {
 		t.Fatalf("%s: %q: with keys it has %d placeholders, not %d", set, text, known.NumInput, len(rest))
 	}
 	for _, in := range known.Inserts {
-		if in.Stage != nil || in.Evaluation != nil {
+		if in.Staging != nil || in.Evaluation != nil {
 			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, e.Text(someKeys(e), ""))
 		}
 	}

@@ -204,8 +204,8 @@ func outcome(text, set string) []string {
 	if len(p.Inserts) > 0 && p.Inserts[0].Evaluation != nil {
 		e := p.Inserts[0].Evaluation
 		lines = append(lines, "> "+quoteLine(e.Fill("stage", "")), "> "+quoteLine(e.Text(someKeys(e), "")))
-	} else if len(p.Inserts) > 0 && p.Inserts[0].Stage != nil {
-		s := p.Inserts[0].Stage
+	} else if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
+		s := p.Inserts[0].Staging
 		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
 		if s.Key >= 0 {
 			lines = append(lines, "> "+quoteLine(s.Look("stage", math.MaxInt64)))
@@ -259,10 +259,10 @@ func describe(in *Insert) string {
 	case in.Evaluation != nil:
 		fill, rest := SplitArgs(in.Evaluation, []string{"a", "b", "c", "d", "e", "f", "g", "h"})
 		s += fmt.Sprintf(" evaluated, args %v, then %v", fill, rest)
-	case in.Stage == nil:
+	case in.Staging == nil:
 		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
 	default:
-		s += fmt.Sprintf(" staged %v, key %d, args %d", in.Stage.Columns, in.Stage.Key, in.Stage.FillArgs)
+		s += fmt.Sprintf(" staged %v, key %d, args %d", in.Staging.Columns, in.Staging.Key, in.Staging.FillArgs)
 	}
 	if in.Floor > 0 {
 		s += fmt.Sprint(", floor ", in.Floor)
@@ -276,7 +276,7 @@ func describe(in *Insert) string {
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
 		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
-		{in.Stage != nil && in.Stage.Clock || in.Evaluation != nil && in.Evaluation.Clock, "clock"},
+		{in.Staging != nil && in.Staging.Clock || in.Evaluation != nil && in.Evaluation.Clock, "clock"},
 	} {
 		if f.on {
 			s += ", " + f.name

@@ -251,7 +251,7 @@ func same(a, b *interpretation) bool {
 }
 
 func (in *Insert) same(o *Insert) bool {
-	if !slices.Equal(in.ArgKeys, o.ArgKeys) || (in.Stage == nil) != (o.Stage == nil) || in.Stage != nil && !in.Stage.same(o.Stage) ||
+	if !slices.Equal(in.ArgKeys, o.ArgKeys) || (in.Staging == nil) != (o.Staging == nil) || in.Staging != nil && !in.Staging.same(o.Staging) ||
 		(in.Evaluation == nil) != (o.Evaluation == nil) || in.Evaluation != nil && !in.Evaluation.same(o.Evaluation) {
 		return false
 	}

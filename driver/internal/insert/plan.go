@@ -9,7 +9,7 @@
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
 // it finds the places of the keys among the tokens, and refuses a statement
 // that would write a configured table in a form it cannot read. A statement
-// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Stage],
+// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Staging],
 // one of which it knows the keys alone (expressions) an [Evaluation]: texts that
 // put the rows, or the keys, into a temporary table first.
 //
@@ -23,7 +23,7 @@
 //	values.go, source.go       its rows: in the text, or from a query or a file
 //	key.go                     what a value in the key column means
 //	touches.go                 what an expression reads and changes beside its row
-//	stage.go, evaluation.go    the statements that run instead, where the server has to be asked
+//	staging.go, evaluation.go  the statements that run instead, where the server has to be asked
 //	render.go, template.go     a plan and ids as a text, and as a text with arguments
 //	program.go                 what the stored programs of a server write, for those who look at one
 package insert
@@ -226,10 +226,10 @@ type Insert struct {
 	// statement has run. The text is this one statement.
 	Late bool
 
-	// Stage is set where only the server knows the rows, Evaluation where it
+	// Staging is set where only the server knows the rows, Evaluation where it
 	// knows the rows' keys. The text then is this one statement, and the texts
-	// to run are the Stage's or the Evaluation's; nothing is said of rows.
-	Stage      *Stage
+	// to run are the Staging's or the Evaluation's; nothing is said of rows.
+	Staging    *Staging
 	Evaluation *Evaluation
 
 	head span // the bytes up to the target
@@ -239,7 +239,7 @@ type Insert struct {
 
 // Alone says whether the statement takes more than its text to run, and so
 // needs a text of its own.
-func (in *Insert) Alone() bool { return in.Stage != nil || in.Evaluation != nil || in.Late }
+func (in *Insert) Alone() bool { return in.Staging != nil || in.Evaluation != nil || in.Late }
 
 // An ArgKey is a row whose key is a placeholder.
 type ArgKey struct {

@@ -362,7 +362,7 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 		}
 		return w.inParts(p, e.Text(keys, ""), dsn, next)
 	}
-	if len(p.Inserts) == 0 || p.Inserts[0].Stage == nil {
+	if len(p.Inserts) == 0 || p.Inserts[0].Staging == nil {
 		blocks := blocksFor(p, *next)
 		for _, b := range blocks {
 			*next += int64(b.N)
@@ -370,7 +370,7 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 		_, err := w.exec(mine(p.Text(blocks), dsn))
 		return err
 	}
-	s := p.Inserts[0].Stage
+	s := p.Inserts[0].Staging
 	columns := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
 		columns[i] = p.Inserts[0].Table.Name

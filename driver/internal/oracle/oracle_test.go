@@ -68,7 +68,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 			}
 			filled = e.Text(slices.Repeat([]string{"201"}, e.Keys()), "")
 		}
-		if in.Stage != nil {
+		if in.Staging != nil {
 			return
 		}
 		fills[i] = insert.Block{First: 201, N: in.Lacking + len(in.ArgKeys)}

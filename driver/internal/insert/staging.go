@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// A Stage is how a statement runs whose rows only the server knows: its source
-// puts them, byte for byte as the user wrote it, into a temporary table
-// with the target's own column types. There the rows are counted and looked
-// at, and from there they are copied with their keys.
+// A Staging is how a statement runs whose rows only the server knows: its source
+// puts them, byte for byte as the user wrote it, into the stage: a temporary
+// table with the target's own column types. There the rows are counted and
+// looked at, and from there they are copied with their keys.
 //
 //	INSERT INTO stage (a, b) SELECT …                      Fill
 //	SELECT …, MAX(id) FROM stage FOR UPDATE                Look, if the key is listed
 //	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     Copy
 //
 // The stage has a column leafsql_n that numbers its rows in their order.
-type Stage struct {
+type Staging struct {
 	Columns []string // what the statement writes, as the user spells it
 	Key     int      // which of them is the key, -1 where it is not listed
 
@@ -53,7 +53,7 @@ type Stage struct {
 	marker     bool
 }
 
-func (s *Stage) same(o *Stage) bool {
+func (s *Staging) same(o *Staging) bool {
 	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
 		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker && s.ReadsID == o.ReadsID
 }
@@ -68,7 +68,7 @@ func (w *insertReader) finishStaged() error {
 	if w.rows {
 		return refuse(w.Table, "ANALYZE runs a statement whose rows only the server knows", "run it without ANALYZE")
 	}
-	s := &Stage{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
+	s := &Staging{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
 	if !s.Load {
 		s.Columns = w.columnNames()
 	}
@@ -105,7 +105,7 @@ func (w *insertReader) finishStaged() error {
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.Positional, w.Conditional = 0, 0, nil, 0, false, false
-	w.Marker, w.Late, w.Stage = s.marker, w.Table.Marker && !s.marker, s
+	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
@@ -124,7 +124,7 @@ func (w *insertReader) edited(from, to int, edits []edit) string {
 
 // check looks at what the source touches, and what follows it. What another
 // statement would change before they run is refused.
-func (w *insertReader) check(s *Stage) error {
+func (w *insertReader) check(s *Staging) error {
 	var source, tail touches
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
@@ -159,7 +159,7 @@ func quoteList(names []string) string {
 
 // Fill is the text that puts the rows into a stage, which is named as SQL
 // writes it. hint stands behind the verb.
-func (s *Stage) Fill(stage, hint string) string {
+func (s *Staging) Fill(stage, hint string) string {
 	if s.Load {
 		hint = ""
 	}
@@ -168,7 +168,7 @@ func (s *Stage) Fill(stage, hint string) string {
 
 // Explain is a text by which the server says whether it would run the statement
 // as the user wrote it, and to which the key, which has no default, is no error.
-func (s *Stage) Explain(ignore bool) string {
+func (s *Staging) Explain(ignore bool) string {
 	hint := " IGNORE"
 	if ignore {
 		hint = ""
@@ -179,7 +179,7 @@ func (s *Stage) Explain(ignore bool) string {
 
 // Look is the query that says how many rows lack a key, and the highest key
 // below a limit that rows bring along.
-func (s *Stage) Look(stage string, below int64) string {
+func (s *Staging) Look(stage string, below int64) string {
 	key := quoteName(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
 	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
@@ -194,7 +194,7 @@ func (s *Stage) Look(stage string, below int64) string {
 
 // lacks is the condition of a row without a key. A comparison of a text key
 // with a number would compare numbers.
-func (s *Stage) lacks() string {
+func (s *Staging) lacks() string {
 	key := quoteName(s.Columns[s.Key])
 	switch {
 	case s.table.KeepZero:
@@ -212,7 +212,7 @@ func (s *Stage) lacks() string {
 }
 
 // id is the expression for the id of a row, k of which stand before it.
-func (s *Stage) id(b Block, k string, marked bool) string {
+func (s *Staging) id(b Block, k string, marked bool) string {
 	switch {
 	case marked:
 		return markerOpen + strconv.FormatInt(b.First, 10) + ")+(" + k + ")"
@@ -230,7 +230,7 @@ func (s *Stage) id(b Block, k string, marked bool) string {
 // Copy is the text that writes the rows of a stage to the table, with the ids
 // of a block for those that lack a key, in the stage's order. hint stands
 // behind the verb. marked says whether it carries the marker.
-func (s *Stage) Copy(stage, hint string, b Block) (text string, marked bool) {
+func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 	columns := quoteList(s.Columns)
 	values := make([]string, len(s.Columns))
 	inner := make([]string, len(s.Columns)) // of the derived table that hides the stage's names from an update list
