@@ -12,7 +12,7 @@ func (c *conn) runStaged(ctx context.Context, st *statement, text string, args [
 	if err = c.checkPrograms(ctx, st, st.staged(), text); err != nil {
 		return ran, c.connector.counts.note(err)
 	}
-	if err = c.taken(ctx, st, text, args, prepared); err != nil {
+	if err = c.checkTaken(ctx, st, text, args, prepared); err != nil {
 		return ran, err
 	}
 	ran, err = c.runStagedOnce(ctx, st.staged(), args, prepared, send)

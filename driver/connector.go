@@ -91,7 +91,7 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	shows atomic.Bool // see stageRun.shows
+	showsTransactions atomic.Bool // the server refuses onlyOutside where one is open
 
 	said sync.Map // what the log was told, and is told once: string -> struct{}
 }

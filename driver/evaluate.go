@@ -24,7 +24,7 @@ func (c *conn) evaluate(ctx context.Context, st *statement, text string, args []
 	if err := c.checkPrograms(ctx, st, in, text); err != nil {
 		return nil, nil, c.connector.counts.note(err)
 	}
-	if err := c.taken(ctx, st, text, args, prepared); err != nil {
+	if err := c.checkTaken(ctx, st, text, args, prepared); err != nil {
 		return nil, nil, err
 	}
 	s := c.newStageRun(in, args, prepared)

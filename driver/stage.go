@@ -124,14 +124,14 @@ func (s *stageRun) exec(ctx context.Context, text string) error {
 	return err
 }
 
-// taken asks the server, until it said yes, whether it would take the
+// checkTaken asks the server, until it said yes, whether it would take the
 // text as it is, where what runs instead would hide that it would not: an update
 // list whose names are the source's as well, a key that reads the target. Where
 // MySQL prepares a statement MariaDB has to explain it: it resolves the names of
 // an update list only when it runs. That may call functions, so that a source
 // that does more than read tables is not explained: such a statement runs where
 // MariaDB would call a name ambiguous.
-func (c *conn) taken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
+func (c *conn) checkTaken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
 	in := st.apart()
 	if st.taken.Load() || in.Staging != nil && (!in.Staging.Unclear || in.Staging.Load || in.Staging.Effects && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
 		return nil

@@ -21,43 +21,44 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 		return s.exec(ctx, text)
 	}
 	s.c.stageRuns++
-	run := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns)
-	note := run + ", @leafsql_l = LAST_INSERT_ID()" + s.note
+	ours := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns) // an assignment, and later the question whether it was made
+	note := ours + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.c.settings.MariaDB {
-		if err := s.shows(ctx); err != nil {
+		if err := s.checkTransactionsShow(ctx); err != nil {
 			return err
 		}
 		outside = onlyOutside + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
-	err := s.each(ctx, "SET "+outside+", "+note, text)
+	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	s.own = !isServerError(err, errWrongValue, errInTransaction)
 	if !s.own {
-		err = s.each(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
+		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	if s.open = err == nil; !s.open {
-		s.open, _ = s.ask(ctx, run)
+	s.open = err == nil
+	if err != nil { // perhaps of what ran behind it, or of the connection
+		s.open, _ = s.holds(ctx, ours)
 	}
 	return err
 }
 
-// onlyOutside changes nothing. MySQL has no variable that says whether a transaction
-// is open, but refuses this one where there is.
+// onlyOutside is an assignment that changes nothing. MySQL has no variable that says
+// whether a transaction is open, but refuses this assignment where one is.
 const onlyOutside = "session_track_gtids = @@session_track_gtids"
 
-// shows makes sure, once for all connections, that it is refused: a server that is
-// none of Oracle's, or a proxy, may take it and do nothing.
-func (s *stageRun) shows(ctx context.Context) error {
+// checkTransactionsShow makes sure, once for all connections, that it is refused: a
+// server that is none of Oracle's, or a proxy, may take it and do nothing.
+func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
 	c := s.c.connector
-	if c.shows.Load() {
+	if c.showsTransactions.Load() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	switch err := c.catalog.InTransaction(ctx, "SET "+onlyOutside); {
 	case isServerError(err, errInTransaction):
-		c.shows.Store(true)
+		c.showsTransactions.Store(true)
 		return nil
 	case err != nil:
 		return catalogError("whether the server shows that a transaction is open", err)
@@ -65,9 +66,9 @@ func (s *stageRun) shows(ctx context.Context) error {
 	return s.refusal("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 }
 
-// each runs texts one after the other until one fails. MariaDB takes them in one round
+// execAll runs texts one after the other until one fails. MariaDB takes them in one round
 // trip, except under sql_mode ORACLE, where it runs none of a block.
-func (s *stageRun) each(ctx context.Context, texts ...string) (err error) {
+func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
 	if s.c.settings.MariaDB {
 		if err = s.exec(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
 			return err
@@ -81,9 +82,9 @@ func (s *stageRun) each(ctx context.Context, texts ...string) (err error) {
 	return err
 }
 
-// ask asks after an error for a condition that tells how far the statements came. A
+// holds asks after an error for a condition that tells how far the statements came. A
 // connection that does not answer is closed.
-func (s *stageRun) ask(ctx context.Context, condition string) (yes bool, err error) {
+func (s *stageRun) holds(ctx context.Context, condition string) (yes bool, err error) {
 	err = s.c.insist(ctx, func(ctx context.Context) error {
 		v, err := value(ctx, s.c.innerConn, condition)
 		yes = v == "1"
@@ -123,8 +124,8 @@ func (s *stageRun) end(ctx context.Context, setID string) error {
 	if s.c.settings.MariaDB {
 		texts = []string{commit, "COMMIT AND NO CHAIN NO RELEASE", dropStage + s.name}
 	}
-	if err := s.each(ctx, texts...); err != nil {
-		switch stored, unknown := s.ask(ctx, "@@autocommit = 1"); {
+	if err := s.execAll(ctx, texts...); err != nil {
+		switch stored, unknown := s.holds(ctx, "@@autocommit = 1"); {
 		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
 			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
 		case unknown != nil:
