@@ -59,7 +59,7 @@ func (c *conn) afterUnseen() {
 // table is this connection's alone.
 func (c *conn) noteChanges(p *insert.Plan) {
 	for _, change := range p.Changes {
-		if change.Routine { // which any statement may call
+		if change.Program { // which any statement may run
 			c.connector.forget(func(catalog.Name) bool { return true })
 			continue
 		}

@@ -9,23 +9,23 @@
 package stopwatch
 
 import (
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// The time is looked at every tick. What is more than most since the last look was not the program's.
-const tick, most = 10 * time.Millisecond, 50 * time.Millisecond
+// The time is looked at every tick. Of the time between two looks at most maxStep counts: the rest was not the program's.
+const tick, maxStep = 10 * time.Millisecond, 50 * time.Millisecond
 
 // Start starts a stopwatch that runs until the test ends, and gives what reads it.
 func Start(tb testing.TB) (took func() time.Duration) {
 	var (
-		sum atomic.Int64
-		end = make(chan struct{})
-		out = make(chan struct{})
+		sum     atomic.Int64
+		end     = make(chan struct{})
+		running sync.WaitGroup
 	)
-	go func() {
-		defer close(out)
+	running.Go(func() {
 		ticker := time.NewTicker(tick)
 		defer ticker.Stop()
 		for last := time.Now(); ; {
@@ -35,10 +35,10 @@ func Start(tb testing.TB) (took func() time.Duration) {
 				return
 			}
 			now := time.Now()
-			sum.Add(int64(min(now.Sub(last), most)))
+			sum.Add(int64(min(now.Sub(last), maxStep)))
 			last = now
 		}
-	}()
-	tb.Cleanup(func() { close(end); <-out })
+	})
+	tb.Cleanup(func() { close(end); running.Wait() })
 	return func() time.Duration { return time.Duration(sum.Load()) }
 }

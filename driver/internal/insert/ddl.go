@@ -19,7 +19,7 @@ func (r *reader) create() error {
 			temporary = true
 		case r.isAny("table", "view"):
 			if r.is("view") {
-				r.changes = append(r.changes, Change{Routine: true})
+				r.programChanged()
 			}
 			r.next()
 			r.existence()
@@ -42,8 +42,13 @@ func (r *reader) create() error {
 
 // programDefined notes that a text defines a routine or a trigger, and goes past it.
 func (r *reader) programDefined() error {
-	r.changes = append(r.changes, Change{Routine: true})
+	r.programChanged()
 	return r.storedProgram()
+}
+
+// programChanged notes that a stored program is made or altered.
+func (r *reader) programChanged() {
+	r.changes = append(r.changes, Change{Program: true})
 }
 
 // triggered notes the table that a trigger is made for, without going on.
@@ -63,7 +68,7 @@ func (r *reader) alter() error {
 		switch {
 		case r.isAny("table", "view"):
 			if r.is("view") {
-				r.changes = append(r.changes, Change{Routine: true})
+				r.programChanged()
 			}
 			r.next()
 			r.existence()
@@ -158,7 +163,7 @@ func (r *reader) changed(c Change) bool {
 // what is known of it is out of date when the statement runs.
 func (r *reader) changedBefore(n TableName) bool {
 	for _, c := range r.changes {
-		if c.Routine {
+		if c.Program {
 			return true
 		}
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""

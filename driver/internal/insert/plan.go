@@ -154,8 +154,7 @@ type Plan struct {
 	// Charset says that the text may change character_set_client.
 	Charset bool
 
-	// Changes are the tables and views that the text creates, alters, renames
-	// or drops.
+	// Changes are what the text does to tables, views and stored programs.
 	Changes []Change
 
 	// Unseen says that the text runs statements that are not written in it
@@ -168,13 +167,14 @@ type Plan struct {
 	templates templates
 }
 
-// A Change is a table or view that a text creates, alters, renames or drops.
+// A Change is a table or view that a text creates, alters, renames or drops, or a
+// stored program that it defines.
 type Change struct {
 	TableName
 	Temporary bool // it creates a temporary table
 	Drop      bool // it drops the table, perhaps a temporary one
 	Database  bool // it drops the whole database TableName.DB
-	Routine   bool // it defines a routine, a trigger or a view, which any statement may run
+	Program   bool // it names no table: it defines a routine, a trigger or a view, which any statement may run
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a

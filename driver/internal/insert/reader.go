@@ -56,8 +56,8 @@ type reader struct {
 	invalid   bool   // no server runs the rest of the text
 	rows      bool   // the statement answers with rows, whatever it is
 	alias     string // a name that the text does not hold
-	functions bool   // stored functions may read LAST_INSERT_ID(): calls of them are noted
-	views     bool   // and so may views: selects within are noted
+	functions bool   // calls of stored functions are noted: they may read LAST_INSERT_ID()
+	views     bool   // selects within expressions are noted: so may the views that they read
 	began     start  // where the statement began
 }
 
@@ -83,7 +83,7 @@ func (r *reader) next() {
 		if r.functions {
 			r.functionCall()
 		}
-		if r.views && r.text[r.prevEnd-1] == '(' && (r.is("select") || r.is("table") || r.is("with")) {
+		if r.views && r.text[r.prevEnd-1] == '(' && r.isAny("select", "table", "with") {
 			r.selectWithin()
 		}
 	case lex.Var:

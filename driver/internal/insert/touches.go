@@ -10,7 +10,7 @@ import (
 // to the next, and from one expression to the next. A statement that runs as
 // several must not tell the difference.
 type touches struct {
-	before    string // what it calls that tells of the statement before, or of the transaction, "" nothing
+	before    string // what it calls that tells of the statement before or of the transaction, such as ROW_COUNT() and @@autocommit, "" nothing
 	stored    string // the first function that it calls and that is not the server's own, "" none
 	readsID   bool   // it reads LAST_INSERT_ID()
 	setsID    bool   // it calls LAST_INSERT_ID(…)
@@ -157,15 +157,15 @@ var builtIn = wordSet(`
 	user utc_date utc_time utc_timestamp uuid uuid_short uuid_to_bin value var_pop var_samp variance version week weekday weekofyear
 	weight_string year yearweek`)
 
-// otherServer are those of them that one server alone has: on the other one, a
-// call of them is that of a stored function.
+// otherServer are, for each server, those of them that only the other one has: a
+// call of such a name runs a stored function.
 var otherServer = map[lex.Flavour]map[string]bool{
 	lex.MySQL:   wordSet("chr crc32c json_exists json_query lastval lengthb nextval nvl nvl2 setval to_char value"),
 	lex.MariaDB: wordSet("any_value bin_to_uuid grouping is_uuid regexp_like uuid_to_bin"),
 }
 
-// unspaced are those of them that, unless sql_mode has IGNORE_SPACE, are the
-// server's own only where the parenthesis follows at once.
+// unspaced are those of them that are the server's own only where the parenthesis
+// follows at once: COUNT (1) runs a stored function, unless sql_mode has IGNORE_SPACE.
 var unspaced = wordSet(`
 	adddate bit_and bit_or bit_xor cast count curdate curtime date_add date_sub extract group_concat json_arrayagg json_objectagg max mid min
 	now position session_user std stddev stddev_pop stddev_samp subdate substr substring sum sysdate system_user trim var_pop var_samp variance`)

@@ -75,9 +75,9 @@ func Config(cfg *mysql.Config) *mysql.Config {
 // that the application's own connection has locked.
 const session = "SET NAMES utf8mb4, autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
 
-// connectTime bounds how long a connection may take to be made for nobody in particular. database/sql makes one after the
-// other in the background and sets no limit: a server that takes connections and says nothing, as one that stands still, would
-// leave the pool without any for good.
+// connectTime bounds how long a connection may take that database/sql makes in the background, for whoever waits: it makes one
+// after the other, and sets no limit. A server that takes connections and says nothing, as one that stands still, would leave
+// the pool without any for good.
 const connectTime = 3 * time.Second
 
 // errSilent is no context.DeadlineExceeded, which would be the end of the caller's own context.
@@ -87,13 +87,13 @@ var errSilent = fmt.Errorf("leafsql: the server gave no connection within %v; se
 type connector struct{ driver.Connector }
 
 func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if _, limited := ctx.Deadline(); limited {
-		return c.connect(ctx)
+	if _, limited := ctx.Deadline(); !limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, connectTime, errSilent)
+		defer cancel()
 	}
-	inTime, cancel := context.WithTimeoutCause(ctx, connectTime, errSilent)
-	defer cancel()
-	dc, err := c.connect(inTime)
-	if err != nil && context.Cause(inTime) == errSilent {
+	dc, err := c.connect(ctx)
+	if err != nil && context.Cause(ctx) == errSilent {
 		err = errSilent
 	}
 	return dc, err
