@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -73,7 +72,7 @@ func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Inse
 		ofCopy := strings.Join(append(programs(catalog.Calls(tail)), programs(nil, target)...), ";") // which run with each row
 		if in.Staging != nil {
 			reason = earlySource(target, rows, ofSource, tail, ofCopy)
-		} else if name := inAll(namesIn(variables, text), namesIn(assigned, text+";"+ofSource+";"+ofCopy), namesIn(variables, ofSource+";"+ofCopy)); name != "" {
+		} else if name := inAll(namesIn(variables, text), assignedIn(text+";"+ofSource+";"+ofCopy), namesIn(variables, ofSource+";"+ofCopy)); name != "" {
 			reason = "its keys and a stored function or trigger use the variable @" + name + ", and keys are evaluated first"
 		}
 	}
@@ -99,19 +98,23 @@ func earlySource(target, rows, ofSource, tail, ofCopy string) string {
 	if name := inAll(namesIn(written, ofSource), catalog.Words(ofCopy)); name != "" {
 		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + early
 	}
-	if name := inAll(namesIn(assigned, rows+";"+ofSource), namesIn(variables, tail+";"+ofCopy)); name != "" {
+	if name := inAll(assignedIn(rows+";"+ofSource), namesIn(variables, tail+";"+ofCopy)); name != "" {
 		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + early
 	}
 	return ""
 }
 
-// Patterns of names in a text of lower case: the name is the last group that matched.
+// Patterns of names in a text of lower case: the name is the last group.
 var (
 	// The table in "insert ignore into shop.t", "replace t", "update `t`" and "delete from t".
 	written = regexp.MustCompile(`\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName)
 
-	// The variable x in "@x := 1", "@x = 1", which may as well compare it, and "into @x".
-	assigned = regexp.MustCompile(`@` + aName + `\s*:?=|\binto\s+@` + aName)
+	// The variable x in "@x := 1" and "@x = 1", which may as well compare it.
+	assigned = regexp.MustCompile(`@` + aName + `\s*:?=`)
+
+	// Where all variables are set: "into v, @x" and "call p(1, @x)", which may be its OUT
+	// parameter.
+	results = regexp.MustCompile(`\binto\s+@?` + aName + `(?:\s*,\s*@?` + aName + `)*|\bcall\b[^;]*`)
 
 	// The variable x in "@x" and "@`x`", wherever it stands.
 	variables = regexp.MustCompile(`@` + aName)
@@ -123,9 +126,14 @@ const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
 // namesIn are the names that a pattern finds in a text.
 func namesIn(pattern *regexp.Regexp, text string) (names []string) {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-		names = append(names, cmp.Or(m[len(m)-1], m[1]))
+		names = append(names, m[len(m)-1])
 	}
 	return names
+}
+
+// assignedIn are the variables that a text sets.
+func assignedIn(text string) []string {
+	return append(namesIn(assigned, text), namesIn(variables, strings.Join(results.FindAllString(text, -1), ";"))...)
 }
 
 // inAll is the first name that is in all lists, "" for none.
