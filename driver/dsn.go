@@ -90,7 +90,7 @@ func ParseDSN(dsn string) (*Config, error) {
 	return cfg, cfg.readWorkerOptions(own)
 }
 
-// leafParam finds a parameter of ours where none belongs.
+// leafParam finds a parameter of ours, such as "leafTables=", where none belongs.
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 
 // swallowed finds a leaf parameter that became a part of the user, password,

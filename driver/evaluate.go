@@ -149,7 +149,8 @@ func (s *stageRun) keys(ctx context.Context, name, fill string, args []driver.Na
 	return keys, nil
 }
 
-// unknownColumn finds the column in the server's error 1054.
+// unknownColumn finds the column in the server's error 1054: a in "Unknown column
+// 't.a' in 'field list'".
 var unknownColumn = regexp.MustCompile(`'(?:[^']*\.)?([^'.]*)'`)
 
 // keyError refuses a key that names a column of its row, which is not there

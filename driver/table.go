@@ -316,8 +316,8 @@ func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Blo
 	}
 }
 
-// duplicateEntry finds the key in the server's error 1062 for a primary key, in
-// any of its languages.
+// duplicateEntry finds the key in the server's error 1062 for a primary key, in any
+// of its languages: 7 in "Duplicate entry '7' for key 'orders.PRIMARY'".
 var duplicateEntry = regexp.MustCompile(`'(\d+)'.*'(?:[^']*\.)?PRIMARY'`)
 
 // quoteString quotes for messages a person copies into a client.

@@ -101,7 +101,7 @@ func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 // GoString is String too.
 func (c Config) GoString() string { return c.String() }
 
-// names are those that Nacos takes for services, groups and namespaces.
+// names are those that Nacos takes for services, groups and namespaces, such as "shop.orders:1".
 var names = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,100}$`)
 
 // complete fills the defaults in.

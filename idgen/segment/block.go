@@ -47,6 +47,7 @@ type mark struct {
 
 const markFormat = "leafsql: store %d of %d, blocks of %d, step %d, life %s, set %s"
 
+// marks matches what markFormat writes.
 var marks = regexp.MustCompile(`^leafsql: store (\d+) of (\d+), blocks of (\d+), step (\d+), life ([0-9a-f]+), set ([0-9a-f]+|new)$`)
 
 func (k mark) String() string {

@@ -137,6 +137,7 @@ func serverError(err error) (number int, state string) {
 	return number, m[2]
 }
 
+// errorText finds the number and the SQLSTATE in "Error 1213 (40001): Deadlock found".
 var errorText = regexp.MustCompile(`Error (\d{4,5})(?: \((\w{5})\))?: `)
 
 // discard makes the pool close the connection, with which its transaction ends.

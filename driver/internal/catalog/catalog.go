@@ -37,7 +37,7 @@ type Column struct {
 	Invisible     bool
 	Updatable     bool // this user may update it
 	Now           bool // its default is the statement's time
-	ID            bool // its default reads LAST_INSERT_ID(), as @@identity
+	ID            bool // its default reads LAST_INSERT_ID(), under the name @@identity or @@last_insert_id
 
 	// ReadsID says that a trigger of its table reads LAST_INSERT_ID(), or may
 	// through a routine or another table's trigger that does, as far as this user
@@ -67,10 +67,11 @@ func (c *Column) Describe(key, byDefault, extra string) {
 	c.ID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
 }
 
-// now matches defaults that call the clock.
+// now matches defaults that call the clock: "current_timestamp(6)", "(now() + interval 1 day)".
 var now = regexp.MustCompile(`current_timestamp|current_date|current_time|now\(|localtime|sysdate|utc_|cur(date|time)|unix_timestamp`)
 
-// keyType matches the column types that can hold a number as a key.
+// keyType matches the column types that can hold a number as a key: "bigint(20) unsigned",
+// "decimal(20,0)", "varchar(32)". Its groups are the name, the two numbers and " unsigned".
 var keyType = regexp.MustCompile(`^(tinyint|smallint|mediumint|int|integer|bigint|decimal|char|varchar)(?:\((\d+)(?:,(\d+))?\))?( unsigned)?`)
 
 // integers are the highest values of the signed integer types.

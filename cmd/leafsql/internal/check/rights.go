@@ -214,6 +214,8 @@ type grants []struct {
 	db, table  string // as the server writes them, without quotes; * for all
 }
 
+// grantLine finds the privileges, the database and the table in "GRANT SELECT, UPDATE ON
+// `shop`.`orders` TO `app`@`%`" and "GRANT USAGE ON *.* TO …".
 var grantLine = regexp.MustCompile("^GRANT (.+?) ON (?:TABLE )?(\\*|`(?:[^`]|``)*`)\\.(\\*|`(?:[^`]|``)*`) TO ")
 
 // readGrants asks for the user's rights, with those of the roles in use.

@@ -83,7 +83,7 @@ func (c *checker) shards(ctx context.Context) error {
 	return nil
 }
 
-// counter is the next number in CREATE TABLE, which another shard must not begin with.
+// counter is the next number in CREATE TABLE, as " AUTO_INCREMENT=17", which another shard must not begin with.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
 // compare holds a shard's table against the first shard's.
@@ -140,7 +140,7 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	return nil
 }
 
-// width is an integer type's display width.
+// width is an integer type's display width, as in "bigint(20)".
 var width = regexp.MustCompile(`(int)\(\d+\)`)
 
 func sameColumns(a, b []string, as func(string) string) bool {

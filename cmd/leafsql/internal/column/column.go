@@ -93,7 +93,7 @@ func (d Definition) WithAutoIncrement() Definition {
 	return d
 }
 
-// integer matches an integer type with its width.
+// integer matches an integer type with its width: "int(10) unsigned zerofill".
 var integer = regexp.MustCompile(`(?i)^(tinyint|smallint|mediumint|int|integer|bigint)(\(\d+\))?( unsigned)?( zerofill)?`)
 
 // Widen makes an integer column a BIGINT with the same sign. Another type, and a
