@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"database/sql"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -46,30 +47,20 @@ func Counts(text string) bool {
 // the views and the triggers of tables that have these names, and all that is
 // named in them in turn.
 func (c *Catalog) Programs(ctx context.Context, databases, routines, tables []string) (texts []string, err error) {
-	var in [3]string // lists of databases, routines and tables
-	known := make(map[string]bool)
-	add := func(list int, names []string) {
-		for _, name := range names {
-			key := string(rune('0'+list)) + strings.ToLower(name)
-			if !known[key] {
-				known[key] = true
-				in[list] += ", '" + escape.Replace(key[1:]) + "'"
-			}
-		}
-	}
-	add(0, databases)
+	inDatabases, inRoutines, inTables := make(nameSet), make(nameSet), make(nameSet)
+	inDatabases.add(databases)
 	for {
-		before := len(known)
-		add(0, append(routines, tables...))
-		add(1, routines)
-		add(2, tables)
-		if len(known) == before {
+		before := len(inDatabases) + len(inRoutines) + len(inTables)
+		inDatabases.add(routines)
+		inDatabases.add(tables)
+		inRoutines.add(routines)
+		inTables.add(tables)
+		if len(inDatabases)+len(inRoutines)+len(inTables) == before {
 			return texts, nil
 		}
-		inDatabases, inRoutines, inTables := " IN (''"+in[0]+")", " IN (''"+in[1]+")", " IN (''"+in[2]+")"
-		if texts, err = c.names(ctx, "SELECT LOWER(routine_definition) FROM information_schema.routines WHERE routine_definition IS NOT NULL AND LOWER(routine_schema)"+inDatabases+" AND LOWER(routine_name)"+inRoutines+
-			" UNION ALL SELECT LOWER(view_definition) FROM information_schema.views WHERE view_definition IS NOT NULL AND LOWER(table_schema)"+inDatabases+" AND LOWER(table_name)"+inTables+
-			" UNION ALL SELECT LOWER(action_statement) FROM information_schema.triggers WHERE LOWER(event_object_schema)"+inDatabases+" AND LOWER(event_object_table)"+inTables); err != nil {
+		if texts, err = c.names(ctx, "SELECT LOWER(routine_definition) FROM information_schema.routines WHERE routine_definition IS NOT NULL AND LOWER(routine_schema)"+inDatabases.in()+" AND LOWER(routine_name)"+inRoutines.in()+
+			" UNION ALL SELECT LOWER(view_definition) FROM information_schema.views WHERE view_definition IS NOT NULL AND LOWER(table_schema)"+inDatabases.in()+" AND LOWER(table_name)"+inTables.in()+
+			" UNION ALL SELECT LOWER(action_statement) FROM information_schema.triggers WHERE LOWER(event_object_schema)"+inDatabases.in()+" AND LOWER(event_object_table)"+inTables.in()); err != nil {
 			return nil, err
 		}
 		routines, tables = nil, nil
@@ -77,6 +68,24 @@ func (c *Catalog) Programs(ctx context.Context, databases, routines, tables []st
 			routines, tables = append(routines, Calls(text)...), append(tables, Words(text)...)
 		}
 	}
+}
+
+// A nameSet is a set of names in lower case.
+type nameSet map[string]bool
+
+func (s nameSet) add(names []string) {
+	for _, name := range names {
+		s[strings.ToLower(name)] = true
+	}
+}
+
+// in is the set as SQL's IN (…).
+func (s nameSet) in() string {
+	names := slices.Sorted(maps.Keys(s))
+	for i, name := range names {
+		names[i] = escape.Replace(name)
+	}
+	return " IN ('" + strings.Join(names, "', '") + "')"
 }
 
 // Calls are the names of what a text may call: before a parenthesis or, a package,
