@@ -133,7 +133,11 @@ func (s *stageRun) exec(ctx context.Context, text string) error {
 // MariaDB would call a name ambiguous.
 func (c *conn) checkTaken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
 	in := st.apart()
-	if st.taken.Load() || in.Staging != nil && (!in.Staging.Unclear || in.Staging.Load || in.Staging.Effects && c.settings.MariaDB) || in.Evaluation != nil && !in.Evaluation.Selects {
+	switch s, e := in.Staging, in.Evaluation; {
+	case st.taken.Load(),
+		s != nil && (!s.Unclear || s.Load),
+		s != nil && s.Effects && c.settings.MariaDB,
+		e != nil && !e.Selects:
 		return nil
 	}
 	var err error
