@@ -47,7 +47,7 @@ func (c *Connector) viewsReadID(ctx context.Context, s *schema) (bool, error) {
 // sets what the statement's other parts do row by row.
 func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, text string) (err error) {
 	t := in.Table.Ref.(*table)
-	acts := in.Stage != nil && in.Stage.Acts || in.Evaluation != nil && in.Evaluation.Variables
+	acts := in.Stage != nil && (in.Stage.Acts || in.Stage.Variables) || in.Evaluation != nil && in.Evaluation.Variables
 	if !acts && !t.programsCount || st.asked.Load() > time.Now().UnixMilli() {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 		later := strings.Join(append(reached(catalog.Calls(tail)), reached(nil, target)...), ";") // with each row of the copy
 		if in.Stage != nil {
 			reason = stagedApart(target, rows+";"+functions, functions, later+";"+tail, later)
-		} else if name := common(found(variables, text), found(assigns, text+";"+functions+";"+later), found(variables, functions+";"+later)); name != "" {
+		} else if name := common(found(variables, text), assigned(text+";"+functions+";"+later), found(variables, functions+";"+later)); name != "" {
 			reason = "its keys and a stored function or trigger use the variable @" + name + ", and keys are evaluated first"
 		}
 	}
@@ -91,14 +91,17 @@ func (c *conn) programs(ctx context.Context, st *statement, in *insert.Insert, t
 // texts; "" for nothing. Of variables the statement's own parts count as well.
 func stagedApart(target, assigning, functions, reading, programs string) string {
 	const first = ", and the select is run to its end before the first row is stored"
-	if name := common(append(found(writes, programs), target), catalog.Words(functions)); name != "" {
+	if name := common(append(found(writes, programs), target), found(tables, functions)); name != "" {
 		return "a stored function in its select uses " + name + first
 	}
-	if name := common(found(writes, functions), catalog.Words(programs)); name != "" {
+	if name := common(found(writes, functions), found(tables, programs)); name != "" {
 		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + first
 	}
-	if name := common(found(assigns, assigning), found(variables, reading)); name != "" {
+	if name := common(assigned(assigning), found(variables, reading)); name != "" {
 		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + first
+	}
+	if name := common(assigned(reading), found(variables, assigning)); name != "" {
+		return "its select uses the variable @" + name + ", which a trigger or the update list sets" + first
 	}
 	return ""
 }
@@ -108,8 +111,10 @@ func stagedApart(target, assigning, functions, reading, programs string) string 
 const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
 
 var (
-	writes    = regexp.MustCompile(`\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName) // tables that are written
-	assigns   = regexp.MustCompile(`@` + aName + `\s*:?=|\binto\s+@` + aName)                                                                                                   // variables that are set
+	writes    = regexp.MustCompile(`\b(?:key|for)\s+update\b|\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName)                                         // tables that are written, and "" for words that write none
+	tables    = regexp.MustCompile(`(?s)(?:\b(?:from|join|straight_join|into|table|(?:insert|replace|update)(?:\s+(?:ignore|low_priority|delayed|high_priority))*)\b|,)(?:[\s(]|/\*.*?\*/|(?:#|--)[^\n]*\n)*(?:` + aName + `\s*\.\s*)?` + aName) // where tables may stand
+	assigns   = regexp.MustCompile(`@` + aName + `\s*:=|(?:\bset|\bdiagnostics|\d|,)\s*@` + aName + `\s*=`)                                                                                                                                      // variables that are set, and
+	intoLists = regexp.MustCompile("\\binto\\s+[@\\pL\\pN_$.`\"']+(?:\\s*,\\s*[@\\pL\\pN_$.`\"']+)*")                                                                                                                                            // lists that have more of them
 	variables = regexp.MustCompile(`@` + aName)
 )
 
@@ -117,6 +122,15 @@ var (
 func found(pattern *regexp.Regexp, text string) (names []string) {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
 		names = append(names, cmp.Or(m[len(m)-1], m[1]))
+	}
+	return names
+}
+
+// assigned are the variables that a text sets.
+func assigned(text string) []string {
+	names := found(assigns, text)
+	for _, list := range intoLists.FindAllString(text, -1) {
+		names = append(names, found(variables, list)...)
 	}
 	return names
 }

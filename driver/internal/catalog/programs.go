@@ -11,12 +11,14 @@ import (
 // What stored programs (routines, triggers and views) do that a statement runs
 // without naming it, as far as this user sees their texts.
 
-// countCalls matches what tells of the statement before or of the transaction.
-const countCalls = "row_?count|found_rows|@@.*(autocommit|in_transaction)"
+// countCalls matches what tells of the statement before or of the transaction, and
+// no column or variable of such a name. Without backslashes it means the same to
+// servers under every sql_mode.
+const countCalls = "(^|[^a-z0-9_$])(row_count|found_rows)[`\"]?[[:space:]]*[(]|diagnostics[^;]*row_count|%[[:space:]]*rowcount|@@[a-z_.`[:space:]]*(autocommit|in_transaction)"
 
 var (
 	counting = regexp.MustCompile(countCalls)
-	done     = regexp.MustCompile(`\b(insert|update|delete|replace|select|load|call|execute)\b[^;]*;`)
+	done     = regexp.MustCompile("(?:^|\\b(?:begin|then|else|do|loop|repeat)\\b)\\s*(insert|update|delete|replace|select|call)\\s*[^\\s(]") // a statement of the program's own
 	calls    = regexp.MustCompile("(?i)\\bcall\\s+(?:\\S+\\s*\\.\\s*)?[`\"]?([\\pL\\pN_$]+)|`([^`\\\\]+)`\\s*[.(]|([\\pL\\pN_$]+)\"?\\s*[.(]")
 	words    = regexp.MustCompile(`[\pL\pN_$]+`)
 )
@@ -25,10 +27,20 @@ var quotes = strings.NewReplacer("'", "''", `\`, `\\`)
 
 // Counts says whether a program, whose text is in lower case, seems to call
 // ROW_COUNT(), FOUND_ROWS() or the like to learn of the statement that runs it or
-// of the one before. Behind a statement of its own they tell of that.
+// of the one before. Behind a statement of its own they tell of that, FOUND_ROWS()
+// behind a SELECT.
 func Counts(text string) bool {
-	at := counting.FindStringIndex(text)
-	return at != nil && (text[at[0]] == '@' || !done.MatchString(text[:at[0]]))
+	for _, at := range counting.FindAllStringIndex(text, -1) {
+		found := strings.Contains(text[at[0]:at[1]], "found_rows")
+		before := strings.Split(text[:at[0]+1], ";") // the match may begin with it
+		if text[at[0]] == '@' || !slices.ContainsFunc(before[:len(before)-1], func(statement string) bool {
+			m := done.FindStringSubmatch(statement)
+			return m != nil && (!found || m[1] == "select")
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Reached are the texts, in lower case, of the stored programs that a statement

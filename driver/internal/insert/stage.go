@@ -34,6 +34,9 @@ type Stage struct {
 	// may do where it explains it.
 	Unclear, Acts bool
 
+	// Variables says that the source names a user variable.
+	Variables bool
+
 	// Calls says that the source calls what is not the server's own function. Such
 	// a function sees all rows of the target as they were before the statement.
 	Calls bool
@@ -131,7 +134,7 @@ func (w *insertReader) check(s *Stage) error {
 	tail.touch(w.s.Over(s.tail))
 	s.Clock, s.Unclear = source.clock || source.stored != "", w.named
 	s.Calls = source.stored != ""
-	s.Acts = s.Calls || source.assigns || source.sequences
+	s.Acts, s.Variables = s.Calls || source.assigns || source.sequences, source.variables
 	s.ReadsID = tail.readsID || tail.stored != "" || tail.selects && w.settings.ViewsReadID || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:
