@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"slices"
@@ -47,7 +48,7 @@ func (c *Connector) viewsReadID(ctx context.Context, s *schema) (bool, error) {
 // sets what the statement's other parts do row by row.
 func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Insert, text string) (err error) {
 	t := in.Table.Ref.(*table)
-	effects := in.Staging != nil && in.Staging.Effects || in.Evaluation != nil && in.Evaluation.Variables
+	effects := in.Staging != nil && (in.Staging.Effects || in.Staging.Variables) || in.Evaluation != nil && in.Evaluation.Variables
 	if !effects && !t.programsCount || st.checkedUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
@@ -92,29 +93,36 @@ func (c *conn) checkPrograms(ctx context.Context, st *statement, in *insert.Inse
 // the select and the copy run.
 func earlySource(target, rows, ofSource, tail, ofCopy string) string {
 	const early = ", and the select is run to its end before the first row is stored"
-	if name := inAll(append(namesIn(written, ofCopy), target), catalog.Words(ofSource)); name != "" {
+	if name := inAll(append(namesIn(written, ofCopy), target), namesIn(tables, ofSource)); name != "" {
 		return "a stored function in its select uses " + name + early
 	}
-	if name := inAll(namesIn(written, ofSource), catalog.Words(ofCopy)); name != "" {
+	if name := inAll(namesIn(written, ofSource), namesIn(tables, ofCopy)); name != "" {
 		return "a stored function in its select writes " + name + ", which a trigger or the update list uses" + early
 	}
 	if name := inAll(assignedIn(rows+";"+ofSource), namesIn(variables, tail+";"+ofCopy)); name != "" {
 		return "its select sets the variable @" + name + ", which a trigger or the update list uses" + early
 	}
+	if name := inAll(assignedIn(tail+";"+ofCopy), namesIn(variables, rows+";"+ofSource)); name != "" {
+		return "its select uses the variable @" + name + ", which a trigger or the update list sets" + early
+	}
 	return ""
 }
 
-// Patterns of names in a text of lower case: the name is the last group.
+// Patterns of names in a text of lower case: the name is the last group that is not empty.
 var (
-	// The table in "insert ignore into shop.t", "replace t", "update `t`" and "delete from t".
-	written = regexp.MustCompile(`\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName)
+	// The table in "insert ignore into shop.t", "replace t", "update `t`" and "delete from t";
+	// "" in "for update" and "on duplicate key update".
+	written = regexp.MustCompile(`\b(?:key|for)\s+update\b|\b(?:(?:insert|replace)(?:\s+(?:ignore|low_priority|delayed|high_priority))*(?:\s+into)?|update|delete\s+from)\s+(?:\S+\s*\.\s*)?` + aName)
 
-	// The variable x in "@x := 1" and "@x = 1", which may as well compare it.
-	assigned = regexp.MustCompile(`@` + aName + `\s*:?=`)
+	// The table in "from shop.t", "join (t", "into t" and "from s, t", and any name behind a comma.
+	tables = regexp.MustCompile(`(?s)(?:\b(?:from|join|straight_join|into|table|(?:insert|replace|update)(?:\s+(?:ignore|low_priority|delayed|high_priority))*)\b|,)(?:[\s(]|/\*.*?\*/|(?:#|--)[^\n]*\n)*(?:` + aName + `\s*\.\s*)?` + aName)
+
+	// The variable x in "@x := 1", "set @x = 1" and "get diagnostics 1 @x = row_count".
+	assigned = regexp.MustCompile(`@` + aName + `\s*:=|(?:\bset|\bdiagnostics|\d|,)\s*@` + aName + `\s*=`)
 
 	// Where all variables are set: "into v, @x" and "call p(1, @x)", which may be its OUT
 	// parameter.
-	results = regexp.MustCompile(`\binto\s+@?` + aName + `(?:\s*,\s*@?` + aName + `)*|\bcall\b[^;]*`)
+	results = regexp.MustCompile("\\binto\\s+[@\\pL\\pN_$.`\"']+(?:\\s*,\\s*[@\\pL\\pN_$.`\"']+)*|\\bcall\\b[^;]*")
 
 	// The variable x in "@x" and "@`x`", wherever it stands.
 	variables = regexp.MustCompile(`@` + aName)
@@ -126,7 +134,7 @@ const aName = "[`\"']?([\\pL\\pN_$]+)[`\"']?"
 // namesIn are the names that a pattern finds in a text.
 func namesIn(pattern *regexp.Regexp, text string) (names []string) {
 	for _, m := range pattern.FindAllStringSubmatch(text, -1) {
-		names = append(names, m[len(m)-1])
+		names = append(names, cmp.Or(m[len(m)-1], m[1]))
 	}
 	return names
 }

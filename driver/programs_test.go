@@ -47,6 +47,16 @@ var programScripts = []script{
 		lines: []string{"INSERT INTO t (a, b) SELECT a, f() FROM q", ab, "INSERT INTO t (id, a, b) VALUES (1+1, 10, f())", ab}},
 	{name: "counts that it does not call", setup: []string{"CREATE PROCEDURE p() SELECT ROW_COUNT()", returns("f()", "5")}, lines: []string{callsF, ab, "INSERT INTO t (a, b) SELECT a + 10, 'it''s \\' `x` \u00fc p' FROM s", ab}},
 
+	{name: "columns and variables that are named like counts", setup: []string{"CREATE TABLE stats (row_count INT)", "INSERT INTO stats VALUES (0)", "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW BEGIN UPDATE stats SET row_count = row_count + 1; IF @@session.sql_log_bin IS NOT NULL THEN SET @autocommit = 1; END IF; END",
+		"CREATE FUNCTION f() RETURNS INT READS SQL DATA BEGIN DECLARE rowcount INT; SELECT COUNT(*) INTO rowcount FROM log; RETURN rowcount; END"}, lines: []string{callsF, ab, "INSERT INTO t (id, a, b) VALUES (1+1, 10, f())", "SELECT row_count FROM stats"}},
+	refusedBy("ROW_COUNT()", []string{"CREATE FUNCTION f() RETURNS INT READS SQL DATA BEGIN DECLARE n INT; SET n = (SELECT COUNT(*) FROM log); RETURN ROW_COUNT(); END"}, update3, callsF),
+	refusedBy("ROW_COUNT()", []string{"CREATE FUNCTION f() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE log SET a = 1; RETURN FOUND_ROWS(); END"}, "SELECT a FROM s LIMIT 2", callsF),
+
+	refusedBy("uses t,", []string{returns("f()", "(SELECT COUNT(*) FROM s, /* all */ (log, `t`))")}, callsF),
+	refusedBy("uses t,", []string{"CREATE VIEW v AS SELECT s.a FROM s LEFT JOIN (log JOIN t) ON s.a = t.a", returns("f()", "(SELECT COUNT(*) FROM v)")}, callsF),
+	refusedBy("uses c,", []string{"CREATE TABLE c (a INT)", "CREATE TRIGGER first AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)", "CREATE TRIGGER second AFTER INSERT ON log FOR EACH ROW INSERT INTO c VALUES (NEW.a)", returns("f()", "(SELECT COUNT(*) FROM c)")}, callsF),
+	{name: "columns and parameters that are named like tables", setup: []string{"CREATE TABLE q (t INT, log INT)", "INSERT INTO q VALUES (7, 8)", "CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (1) ON DUPLICATE KEY UPDATE a = 2",
+		"CREATE FUNCTION f(t INT) RETURNS INT READS SQL DATA BEGIN /* for t */ DECLARE a INT; SELECT MAX(q.log) INTO a FROM q WHERE q.t >= t; RETURN a + t; END"}, lines: []string{"INSERT INTO t (a, b) SELECT a, f(a) FROM s ORDER BY a", ab, "SELECT COUNT(*) FROM log"}},
 	refusedBy("uses t,", []string{returns("f()", "(SELECT COUNT(*) FROM t)")}, "INSERT INTO t (a, b) VALUES (10, f()), (11, f())", ab, "INSERT INTO t (id, a, b) VALUES (1-1, 20, f()), (2-2, 21, f())", ab, callsF),
 	{name: "what its update list reads", setup: []string{returns("f()", "5"), returns("g()", "(SELECT COUNT(*) FROM t)")}, lines: []string{"INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (a, b) SELECT a, f() FROM s ORDER BY a ON DUPLICATE KEY UPDATE b = g()", ab}},
 	refusedBy("uses log,", []string{"CREATE TRIGGER tells AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)", returns("f()", "(SELECT COUNT(*) FROM log)")}, callsF),
@@ -59,6 +69,10 @@ var programScripts = []script{
 	refusedBy("variable @x", []string{"CREATE PROCEDURE p(OUT o INT) SET o = 7", "CREATE FUNCTION f(x INT) RETURNS INT NO SQL BEGIN CALL p(@x); RETURN x; END", "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = @x"}, "INSERT INTO t (a) SELECT f(a) FROM s"),
 	refusedBy("variable @x", []string{"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = @x"}, "SET @x = 5", "INSERT INTO t (id, a) VALUES (@x, 7), (@x + 1, 8)", ab, "INSERT INTO t (id, a) VALUES ((@x := @x + 2), 1), ((@x := @x + 2), 2)"),
 	refusedBy("variable @x", []string{"CREATE FUNCTION f() RETURNS INT NO SQL BEGIN SET @x = @x + 1; RETURN @x; END"}, "SET @x = 5", "INSERT INTO t (id, a, b) VALUES (@x, 1, f()), (@x, 2, f())"),
+	refusedBy("variable @x", []string{"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = 1, @x = NEW.a"}, "SET @x = 100", "INSERT INTO t (a, b) SELECT a, @y FROM s", ab, "INSERT INTO t (a, b) SELECT a + 10, @x FROM s"),
+	refusedBy("variable @x", []string{"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SELECT NEW.a, NEW.b INTO @y, @x", returns("f()", "@x")}, "SET @x = 100", callsF),
+	{name: "variables that nobody sets", setup: []string{"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW BEGIN IF @who = 'me' THEN INSERT INTO log SELECT @who = 'me', @at FROM DUAL; END IF; SET NEW.b = @who; END", "ALTER TABLE log ADD at INT"},
+		lines: []string{"SET @who = 'me', @at = 5", "INSERT INTO t (a, b) SELECT a, @who FROM s WHERE @at = 5 ORDER BY a", ab, "INSERT INTO t SELECT NULL, @at, @who, NOW() FROM s LIMIT 1", ab, "SELECT * FROM log"}},
 	refusedScript("@@autocommit", "INSERT INTO t (a, b) SELECT a, @@autocommit FROM s"),
 
 	{name: "one time", setup: []string{returns("f()", "MICROSECOND(NOW(6))"), "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = CONCAT(MICROSECOND(NOW(6)), ' ', COALESCE(NEW.b, ''))"}, lines: []string{callsF, "INSERT INTO t (a, b, at) SELECT a + 10, MICROSECOND(NOW(6)), NOW(6) FROM s",

@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -120,11 +121,11 @@ func (s *stageRun) end(ctx context.Context, setID string) error {
 	if setID != "" {
 		commit += ", " + setID
 	}
-	texts := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}
+	texts, drop := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}, []string(nil)
 	if s.c.settings.MariaDB {
-		texts = []string{commit, "COMMIT AND NO CHAIN NO RELEASE", dropStage + s.name}
+		texts, drop = []string{commit, "COMMIT AND NO CHAIN NO RELEASE"}, []string{dropStage + s.name}
 	}
-	if err := s.execAll(ctx, texts...); err != nil {
+	if err := s.execAll(ctx, slices.Concat(texts, drop)...); err != nil {
 		switch stored, unknown := s.holds(ctx, "@@autocommit = 1"); {
 		case unknown != nil && errors.As(err, new(*mysql.MySQLError)):
 			return mysql.ErrInvalidConn // a server's error would mean that nothing is stored
@@ -135,8 +136,7 @@ func (s *stageRun) end(ctx context.Context, setID string) error {
 			return err
 		}
 		s.putBack(ctx, texts...) // what of them did not run
-	}
-	if s.c.settings.MariaDB {
+	} else if drop != nil {
 		s.c.stageLeft = ""
 	}
 	s.c.dropLeftStage(ctx)

@@ -12,16 +12,18 @@ import (
 // What stored programs (routines, triggers and views) do that a statement runs
 // without naming it, as far as this user sees their texts.
 
-// countCall matches, for Go and for SQL, what tells of the statement before or of the
-// transaction: row_count(), Oracle's sql%rowcount, found_rows(), @@autocommit and
-// @@session.in_transaction.
-const countCall = "row_?count|found_rows|@@.*(autocommit|in_transaction)"
+// countCall matches, for Go and for servers under every sql_mode, since it has no
+// backslash, what tells of the statement before or of the transaction: row_count(), found_rows(),
+// "get diagnostics @n = row_count", Oracle's sql%rowcount, @@autocommit and
+// @@session.in_transaction. No column or variable of such a name does.
+const countCall = "(^|[^a-z0-9_$])(row_count|found_rows)[`\"]?[[:space:]]*[(]|diagnostics[^;]*row_count|%[[:space:]]*rowcount|@@[a-z_.`[:space:]]*(autocommit|in_transaction)"
 
 var (
 	count = regexp.MustCompile(countCall)
 
-	// A statement of a program's own, as "update s set a = 1;".
-	ownStatement = regexp.MustCompile(`\b(insert|update|delete|replace|select|load|call|execute)\b[^;]*;`)
+	// What begins a statement of a program's own, such as "begin update s" and "then call p";
+	// in a group, its verb.
+	ownStatement = regexp.MustCompile("(?:^|\\b(?:begin|then|else|do|loop|repeat)\\b)\\s*(insert|update|delete|replace|select|call)\\s*[^\\s(]")
 
 	// The name in "call shop.p", "`my fn`(1)", "f (1)", "\"f\"(1)" and, before a dot, that of
 	// a package or database: in one of three groups.
@@ -36,10 +38,20 @@ var escape = strings.NewReplacer("'", "''", `\`, `\\`)
 
 // Counts says whether a program, whose text is in lower case, seems to call
 // ROW_COUNT(), FOUND_ROWS() or the like to learn of the statement that runs it or
-// of the one before. Behind a statement of its own they tell of that.
+// of the one before. Behind a statement of its own they tell of that, FOUND_ROWS()
+// behind a SELECT.
 func Counts(text string) bool {
-	at := count.FindStringIndex(text)
-	return at != nil && (text[at[0]] == '@' || !ownStatement.MatchString(text[:at[0]]))
+	for _, at := range count.FindAllStringIndex(text, -1) {
+		found := strings.Contains(text[at[0]:at[1]], "found_rows")
+		before := strings.Split(text[:at[0]+1], ";") // the match may begin with it
+		if text[at[0]] == '@' || !slices.ContainsFunc(before[:len(before)-1], func(statement string) bool {
+			m := ownStatement.FindStringSubmatch(statement)
+			return m != nil && (!found || m[1] == "select")
+		}) {
+			return true
+		}
+	}
+	return false
 }
 
 // Programs are the texts, in lower case, of the stored programs that a statement

@@ -37,6 +37,9 @@ type Staging struct {
 	// MariaDB may do so even where it only explains it.
 	Effects bool
 
+	// Variables says that the source names a user variable.
+	Variables bool
+
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
 	// what the application's statement before left.
@@ -129,7 +132,7 @@ func (w *insertReader) check(s *Staging) error {
 	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
 	tail.touch(w.s.Over(s.tail))
 	s.Clock, s.Unclear = source.clock || source.stored != "", w.named
-	s.Effects = source.stored != "" || source.assigns || source.sequences
+	s.Effects, s.Variables = source.stored != "" || source.assigns || source.sequences, source.variables
 	s.ReadsID = tail.readsID || tail.stored != "" || tail.selects && w.settings.ViewsReadID || w.Table.ReadsID
 	switch {
 	case s.upsert && source.assigns && tail.variables:
