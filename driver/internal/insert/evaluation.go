@@ -41,7 +41,7 @@ const KeyColumn = "leafsql_key"
 type keyExpr struct{ text, params span }
 
 func (e *Evaluation) same(o *Evaluation) bool {
-	return e.fill == o.fill && slices.Equal(e.exprs, o.exprs)
+	return e.fill == o.fill && slices.Equal(e.exprs, o.exprs) && e.Clock == o.Clock && e.Selects == o.Selects && e.Variables == o.Variables
 }
 
 // finishEvaluated notes a statement whose keys are evaluated.
