@@ -59,7 +59,7 @@ type Staging struct {
 func (s *Staging) same(o *Staging) bool {
 	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
 		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker && s.ReadsID == o.ReadsID &&
-		s.Clock == o.Clock && s.Unclear == o.Unclear && s.Effects == o.Effects
+		s.Clock == o.Clock && s.Unclear == o.Unclear && s.Effects == o.Effects && s.Variables == o.Variables
 }
 
 // endSource notes that the source ends here.
