@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
 	"github.com/leafsql/leafsql/testutil/netfault"
@@ -83,13 +84,9 @@ func startRegistry(t *testing.T, name string, lease time.Duration) *registry {
 	}
 	r := &registry{name: name}
 	start(t, r)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
 	open := func(context.Context) (worker.Source, error) { return r.open(r.halves[0]) }
 	// On a new registry the first writers would wait out what they cannot know, for over a minute.
-	if err := worker.Prepare(ctx, open, worker.Config{Workers: workers, Lease: lease, Layout: layout}); err != nil {
-		t.Fatal(err)
-	}
+	leasetest.InUse(t, open, worker.Config{Workers: workers, Lease: lease, Layout: layout})
 	return r
 }
 

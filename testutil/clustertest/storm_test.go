@@ -166,6 +166,9 @@ func generatorsStart(t *testing.T, c *clustertest.Cluster) {
 				<-begin
 				for range 3 {
 					id, err := g.Next(t.Context(), 1)
+					for again := 0; again < 5 && isBehind(err); again++ {
+						id, err = g.Next(t.Context(), 1)
+					}
 					if err != nil {
 						failures.add(err)
 						continue
