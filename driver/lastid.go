@@ -65,17 +65,21 @@ func joined(first, second driver.Result) driver.Result {
 }
 
 // result says the ids of an executed text. The inner driver's result stays
-// what it is where nothing was filled.
+// what it is where it says them itself.
 func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) (driver.Result, error) {
 	if p.Results != 1 {
 		collect(ctx, p, blocks)
 		return c.results(ctx, p, blocks, res), nil
 	}
 	in, b := &p.Inserts[0], blocks[0]
-	if b.N == 0 {
-		return res, nil
-	}
 	affected, server := counts(res)
+	if b.N == 0 {
+		id := broughtID(in, b, affected, server, c.connector.foundRows())
+		if id == server {
+			return res, nil
+		}
+		return &result{Result: res, id: id}, nil
+	}
 	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
 		return res, nil // its WHERE said no
 	}
@@ -96,7 +100,12 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 	ids, affected := all.AllLastInsertIds(), all.AllRowsAffected()
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		if s := in.Statement; s < len(ids) && len(affected) == len(ids) && blocks[i].N > 0 {
+		s := in.Statement
+		switch {
+		case s >= len(ids) || len(affected) != len(ids):
+		case blocks[i].N == 0:
+			ids[s] = broughtID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
+		default:
 			id, ask := lastInsertID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
 			ids[s] = c.tellID(ctx, in, blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
@@ -167,6 +176,21 @@ func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Blo
 		c.setLastID(ctx, blocks[0].First)
 	}
 	return all, nil
+}
+
+// broughtID is the LastInsertId of an INSERT whose rows all brought their keys: the
+// last row's, as a server says it of AUTO_INCREMENT and not of other columns. It is the
+// server's answer where that row may not be the last that was stored: 0, if the column
+// is not AUTO_INCREMENT.
+func broughtID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) int64 {
+	switch {
+	case server != 0, affected == 0, in.UserMarker, b.LastKey == 0:
+	case in.Ignore && affected != int64(in.Rows):
+	case in.Upsert && (in.Rows != 1 || affected != 1 || foundRows): // perhaps updated, by another unique key
+	default:
+		return b.LastKey
+	}
+	return server
 }
 
 // lastInsertID is the LastInsertId of an INSERT that drew the ids of a block,

@@ -41,8 +41,8 @@ var matrixCases = []matrixCase{
 		ex("INSERT INTO t (id, k) VALUES (?, ?), (?, ?)", nil, "d", 0, "e"),
 	}},
 	{name: "explicit keys", steps: []step{
-		{sql: "INSERT INTO t (id, k, n) VALUES (?, ?, -1)", args: []any{201, "a"}, plainID: "0"},
-		{sql: "INSERT INTO t (id, k, n) VALUES (202, ?, -1), (203, ?, -1)", args: []any{"b", "c"}, plainID: "0"},
+		ex("INSERT INTO t (id, k, n) VALUES (?, ?, -1)", 201, "a"),
+		ex("INSERT INTO t (id, k, n) VALUES (202, ?, -1), (203, ?, -1)", "b", "c"),
 		{sql: "INSERT INTO t (id, k, n) VALUES (-5, ?, -1)", args: []any{"d"}, plainID: "0"},
 		ex("INSERT INTO t (id, k) VALUES (201, ?)", "again"),
 	}},

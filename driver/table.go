@@ -192,7 +192,7 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	case rule.Column != "":
 		return catalog.Column{}, &RefusedError{name.String(), rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column"}
 	case len(keys) == 0:
-		return catalog.Column{}, &RefusedError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill: leafTables=" + name.String() + ":COLUMN, or GRANT INSERT on it"}
+		return catalog.Column{}, &RefusedError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables=" + name.String() + ":COLUMN, GRANT INSERT on it, or leave the table out of leafTables"}
 	case len(keys) > 1 && counted != "":
 		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
 	case len(keys) > 1:

@@ -58,7 +58,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case err != nil:
 		return fmt.Errorf("%s: %w; %s -h lists the flags", f.title(), err, f.Name())
 	case !takesArgs && f.NArg() > 0:
-		return fmt.Errorf("%s: it takes no argument %q; %s -h lists the flags", f.title(), f.Arg(0), f.Name())
+		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // not shown: it may be a DSN
 	case slices.ContainsFunc(f.Args(), func(a string) bool { return strings.HasPrefix(a, "-") }):
 		return fmt.Errorf("%s: flags come before the other arguments; %s -h lists them", f.title(), f.Name())
 	case f.Lookup("dsn") != nil && f.dsn == "":

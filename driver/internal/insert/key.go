@@ -177,6 +177,7 @@ func (w *insertReader) paramsBefore() int {
 // noteKey notes what a key's value of n tokens, which was read, means for its
 // row, and says whether it is known.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
+	w.LastKey = 0
 	if n > len(tokens) {
 		return false
 	}
@@ -189,6 +190,9 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	start := tokens[0].Pos
 	m, floor := w.tokensMeaning(value)
+	if len(value) == 1 && w.Table.IntegerKey {
+		w.LastKey = wholeLiteral(value[0].Kind, w.text[value[0].Pos:value[0].End])
+	}
 	switch {
 	case m == Unclear || n > 1 && straddles(w.text[start:w.prevEnd]):
 		return false
@@ -198,6 +202,46 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 		w.Floor = max(w.Floor, floor)
 	}
 	return true
+}
+
+// WholeKey is the key that an argument is, where it is a whole number above 0
+// and so stored as it is; else 0.
+func (t *Table) WholeKey(v any) int64 {
+	if !t.IntegerKey {
+		return 0
+	}
+	switch v := v.(type) {
+	case int64:
+		return max(v, 0)
+	case uint64:
+		if v <= math.MaxInt64 {
+			return int64(v)
+		}
+	case string:
+		return wholeNumber(v)
+	case []byte:
+		return wholeNumber(string(v))
+	}
+	return 0
+}
+
+// wholeLiteral is WholeKey for a literal.
+func wholeLiteral(kind lex.Kind, text string) int64 {
+	switch kind {
+	case lex.Number:
+		return wholeNumber(text)
+	case lex.String:
+		return wholeNumber(stringContent(text))
+	}
+	return 0
+}
+
+func wholeNumber(s string) int64 {
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(n, 0)
 }
 
 // withoutParens takes off the parentheses around a value.

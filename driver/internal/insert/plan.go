@@ -193,6 +193,10 @@ type Insert struct {
 	// that the counter has to pass.
 	Floor int64
 
+	// LastKey is the key that the text itself gives the last row, where it is
+	// written as a whole number above 0; else 0.
+	LastKey int64
+
 	Replace   bool // REPLACE
 	Ignore    bool // INSERT IGNORE
 	Upsert    bool // has ON DUPLICATE KEY UPDATE
@@ -253,6 +257,10 @@ type Block struct {
 	First int64    // the first id
 	UUID  [16]byte // the first where Table.UUID is set: the last 8 bytes count up
 	N     int      // how many ids: rows to fill; 0 leaves the statement unfilled
+
+	// LastKey is the key that the last row brought, where it is known to be a
+	// whole number above 0 that the column holds; else 0.
+	LastKey int64
 
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.

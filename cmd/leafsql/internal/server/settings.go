@@ -50,7 +50,7 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 		return cfg, fmt.Errorf("leafsql: serve: %w; leafsql serve -h lists the flags", err)
 	}
 	if fs.NArg() > 0 {
-		return cfg, fmt.Errorf("leafsql: serve takes no argument %q; leafsql serve -h lists the flags", fs.Arg(0))
+		return cfg, errors.New("leafsql: serve: it takes no arguments but flags; a DSN goes behind -dsn, and leafsql serve -h lists the flags") // not shown: it may be a DSN
 	}
 	set := make(map[string]bool)
 	fs.Visit(func(f *flag.Flag) { set[f.Name] = true })
