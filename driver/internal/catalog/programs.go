@@ -18,7 +18,7 @@ const countCalls = "(^|[^a-z0-9_$])(row_count|found_rows)[`\"]?[[:space:]]*[(]|d
 
 var (
 	counting = regexp.MustCompile(countCalls)
-	done     = regexp.MustCompile("(?:^|\\b(?:begin|then|else|do|loop|repeat)\\b)\\s*(insert|update|delete|replace|select|call)\\s*[^\\s(]") // a statement of the program's own
+	done     = regexp.MustCompile(`(?:^|\b(?:begin|then|else|do|loop|repeat)\b)\s*(insert|update|delete|replace|select|call)\s*[^\s(]`) // a statement of the program's own
 	calls    = regexp.MustCompile("(?i)\\bcall\\s+(?:\\S+\\s*\\.\\s*)?[`\"]?([\\pL\\pN_$]+)|`([^`\\\\]+)`\\s*[.(]|([\\pL\\pN_$]+)\"?\\s*[.(]")
 	words    = regexp.MustCompile(`[\pL\pN_$]+`)
 )
