@@ -147,6 +147,7 @@ const (
 	errInTransaction   = 1766
 	errGTIDCreateOld   = 1787
 	errReadOnly        = 1792
+	errOwnsGTID        = 3138
 	errGTIDCreate      = 3748
 	errXA              = 4091
 )

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -33,7 +34,12 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 		outside = onlyOutside + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
-	s.own = !isServerError(err, errWrongValue, errInTransaction)
+	if isServerError(err, errOwnsGTID) { // and no transaction is open
+		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
+			return cmp.Or(unknown, s.refusal("gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"))
+		}
+	}
+	s.own = !isServerError(err, errWrongValue, errInTransaction, errOwnsGTID)
 	if !s.own {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}

@@ -81,6 +81,8 @@ var scripts = []script{
 	{name: "the session is read only", lines: []string{"SET SESSION TRANSACTION READ ONLY", copyS, auto, "SET SESSION TRANSACTION READ WRITE", copyS, show}},
 	{name: "the session is read only, one transaction is not", lines: []string{"SET SESSION TRANSACTION READ ONLY", "SET @x = 5", "SET TRANSACTION READ WRITE", copyS, auto, "SET TRANSACTION READ WRITE", "INSERT INTO t (a) SELECT a + 10 FROM s", "INSERT INTO t (a) SELECT a + 20 FROM s",
 		"START TRANSACTION READ WRITE", "INSERT INTO t (a) SELECT a + 30 FROM s", "COMMIT", "SET TRANSACTION READ WRITE", "INSERT INTO t (a) SELECT a + 40 FROM s", show, auto, "SELECT @x"}},
+	{name: "gtid_next", only: "mysql", lines: []string{"SET gtid_next = CONCAT(UUID(), ':1')", "BEGIN", copyS, fails, "COMMIT", "SET gtid_next = AUTOMATIC", "SET autocommit = 0", "SET gtid_next = CONCAT(UUID(), ':1')", "INSERT INTO t (a) SELECT a + 10 FROM s", "2:" + show, "COMMIT", "SET gtid_next = AUTOMATIC", "INSERT INTO t (a) SELECT a + 20 FROM s", "ROLLBACK", auto, "SET autocommit = 1", show}},
+	onMySQL(refusedScript("gtid_next", "SET gtid_next = CONCAT(UUID(), ':1')", copyS)),
 	{name: "isolation of one transaction", lines: []string{"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", copyS, "2:BEGIN", "2:DELETE FROM s", "SELECT COUNT(*) FROM s", "2:ROLLBACK",
 		"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "BEGIN", "INSERT INTO t (a) SELECT a + 10 FROM s", "2:BEGIN", "2:INSERT INTO s VALUES (20, 20, '')", "SELECT COUNT(*) FROM log", "ROLLBACK", "2:ROLLBACK"}},
 	{name: "the snapshot", lines: []string{"BEGIN", copyS, "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "COMMIT",

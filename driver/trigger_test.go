@@ -61,7 +61,7 @@ func TestAllLastInsertIds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []int64{100, 0, 0, 102}; !slices.Equal(ids, want) {
+	if want := []int64{100, 0, 7, 102}; !slices.Equal(ids, want) {
 		t.Errorf("AllLastInsertIds %v, want %v", ids, want)
 	}
 	if want := []int64{2, 0, 1, 1}; !slices.Equal(rows, want) {

@@ -23,7 +23,7 @@ var (
 
 	// What begins a statement of a program's own, such as "begin update s" and "then call p";
 	// in a group, its verb.
-	ownStatement = regexp.MustCompile("(?:^|\\b(?:begin|then|else|do|loop|repeat)\\b)\\s*(insert|update|delete|replace|select|call)\\s*[^\\s(]")
+	ownStatement = regexp.MustCompile(`(?:^|\b(?:begin|then|else|do|loop|repeat)\b)\s*(insert|update|delete|replace|select|call)\s*[^\s(]`)
 
 	// The name in "call shop.p", "`my fn`(1)", "f (1)", "\"f\"(1)" and, before a dot, that of
 	// a package or database: in one of three groups.
