@@ -144,7 +144,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 	c.blocks = c.blocks[:0]
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		b := insert.Block{N: in.Lacking, LastKey: in.LastKey}
+		b := insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
@@ -164,13 +164,13 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 				b.Explicit = make([]bool, len(in.ArgKeys))
 			}
 			b.Explicit[k] = true
-			if key.Row == in.Rows-1 {
-				b.LastKey = in.Table.WholeKey(args[key.Arg].Value)
+			if in.Rows == 1 {
+				b.OwnKey = in.Table.WholeKey(args[key.Arg].Value)
 			}
 			floor = max(floor, f)
 		}
-		if t := in.Table.Ref.(*table); b.LastKey > t.highest || t.triggered {
-			b.LastKey = 0 // the row may have another, or there is none
+		if t := in.Table.Ref.(*table); b.OwnKey > t.highest || t.triggered {
+			b.OwnKey = 0 // the row may have another, or there is none
 		}
 		if floor > 0 {
 			if err := in.Table.Ref.(*table).skip(ctx, c.innerConn, floor); err != nil {

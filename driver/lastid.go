@@ -179,16 +179,16 @@ func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Blo
 }
 
 // broughtID is the LastInsertId of an INSERT whose rows all brought their keys: the
-// last row's, as a server says it of AUTO_INCREMENT and not of other columns. It is the
-// server's answer where that row may not be the last that was stored: 0, if the column
-// is not AUTO_INCREMENT.
+// only row's, as a server says it of AUTO_INCREMENT and not of other columns. It is the
+// server's answer, 0 if the column is not AUTO_INCREMENT, where it may be another row
+// that is stored, and of several rows: of those AUTO_INCREMENT says the last one's, and
+// libraries count on from it as if it were the first one's.
 func broughtID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) int64 {
 	switch {
-	case server != 0, affected == 0, in.UserMarker, b.LastKey == 0:
-	case in.Ignore && affected != int64(in.Rows):
-	case in.Upsert && (in.Rows != 1 || affected != 1 || foundRows): // perhaps updated, by another unique key
+	case server != 0, affected == 0, in.UserMarker, b.OwnKey == 0:
+	case in.Upsert && (affected != 1 || foundRows): // perhaps updated, by another unique key
 	default:
-		return b.LastKey
+		return b.OwnKey
 	}
 	return server
 }

@@ -12,7 +12,7 @@ import (
 
 // broughtKeys are statements whose rows all bring their keys, into a table with the rows
 // (1, 10) and (2, 11). zero: AUTO_INCREMENT's LastInsertId cannot be known from the text
-// and the count of rows, and 0 is said.
+// and the count of rows, or is the last of several keys, and 0 is said.
 var broughtKeys = []struct {
 	text string
 	args []any
@@ -24,13 +24,13 @@ var broughtKeys = []struct {
 	{text: "INSERT INTO t (id, v) VALUES (40 + 10, 1)"},
 	{text: "INSERT INTO t VALUES (50, 1)"},
 	{text: "INSERT INTO t SET id = 50, v = 5"},
-	{text: "INSERT INTO t (id, v) VALUES (50, 1), (40, 3)"},
+	{text: "INSERT INTO t (id, v) VALUES (50, 1), (40, 3)", zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (?, ?)", args: []any{50, 1}},
 	{text: "INSERT INTO t (id, v) VALUES (?, ?)", args: []any{uint64(50), 1}},
 	{text: "INSERT INTO t (id, v) VALUES (?, ?)", args: []any{"50", 1}},
-	{text: "INSERT INTO t (id, v) VALUES (?, ?), (?, ?)", args: []any{50, 1, 40, 3}},
-	{text: "INSERT INTO t (id, v) VALUES (?, ?), (40, ?)", args: []any{50, 1, 3}},
-	{text: "INSERT INTO t (id, v) VALUES (50, ?), (?, ?)", args: []any{1, 40, 3}},
+	{text: "INSERT INTO t (id, v) VALUES (?, ?), (?, ?)", args: []any{50, 1, 40, 3}, zero: true},
+	{text: "INSERT INTO t (id, v) VALUES (?, ?), (40, ?)", args: []any{50, 1, 3}, zero: true},
+	{text: "INSERT INTO t (id, v) VALUES (50, ?), (?, ?)", args: []any{1, 40, 3}, zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (9223372036854775807, 1)"},
 	{text: "INSERT INTO t (id, v) VALUES (-5, 1)", zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (50.4, 1)", zero: true},
@@ -41,7 +41,7 @@ var broughtKeys = []struct {
 	{text: "INSERT IGNORE INTO t (id, v) VALUES (1, 1)"},
 	{text: "INSERT IGNORE INTO t (id, v) VALUES (50, 1), (1, 1)", zero: true},
 	{text: "REPLACE INTO t (id, v) VALUES (50, 1)"},
-	{text: "REPLACE INTO t (id, v) VALUES (1, 9), (50, 9)"},
+	{text: "REPLACE INTO t (id, v) VALUES (1, 9), (50, 9)", zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (50, 1) ON DUPLICATE KEY UPDATE v = 77"},
 	{text: "INSERT INTO t (id, v) VALUES (60, 10) ON DUPLICATE KEY UPDATE v = 77", zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (60, 10) ON DUPLICATE KEY UPDATE v = v"},

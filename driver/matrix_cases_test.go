@@ -42,7 +42,7 @@ var matrixCases = []matrixCase{
 	}},
 	{name: "explicit keys", steps: []step{
 		ex("INSERT INTO t (id, k, n) VALUES (?, ?, -1)", 201, "a"),
-		ex("INSERT INTO t (id, k, n) VALUES (202, ?, -1), (203, ?, -1)", "b", "c"),
+		{sql: "INSERT INTO t (id, k, n) VALUES (202, ?, -1), (203, ?, -1)", args: []any{"b", "c"}, plainID: "0"},
 		{sql: "INSERT INTO t (id, k, n) VALUES (-5, ?, -1)", args: []any{"d"}, plainID: "0"},
 		ex("INSERT INTO t (id, k) VALUES (201, ?)", "again"),
 	}},

@@ -75,7 +75,7 @@ func (w *insertReader) finishEvaluated() error {
 	}
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
-	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.LastKey = 0, 0, nil, 0, 0
+	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey = 0, 0, nil, 0, 0
 	verb := w.verbEnd - w.head.from
 	w.Evaluation = &Evaluation{
 		Clock: keys.clock && hasRoom(head, verb), Selects: keys.selects, Variables: keys.variables && len(w.exprs) > 1, text: w.text, fill: [2]string{head, keyRows(KeyColumn, values)}, verb: verb, room: w.verbEnd, exprs: w.exprs,

@@ -367,7 +367,10 @@ func (w *insertReader) finish() error {
 	case len(w.exprs) > 0:
 		return w.finishEvaluated()
 	}
-	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.LastKey == 0 {
+	if w.Rows != 1 {
+		w.OwnKey = 0
+	}
+	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 {
 		w.forget()
 		return nil
 	}

@@ -177,7 +177,7 @@ func (w *insertReader) paramsBefore() int {
 // noteKey notes what a key's value of n tokens, which was read, means for its
 // row, and says whether it is known.
 func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
-	w.LastKey = 0
+	w.OwnKey = 0
 	if n > len(tokens) {
 		return false
 	}
@@ -191,7 +191,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	start := tokens[0].Pos
 	m, floor := w.tokensMeaning(value)
 	if len(value) == 1 && w.Table.IntegerKey {
-		w.LastKey = wholeLiteral(value[0].Kind, w.text[value[0].Pos:value[0].End])
+		w.OwnKey = wholeLiteral(value[0].Kind, w.text[value[0].Pos:value[0].End])
 	}
 	switch {
 	case m == Unclear || n > 1 && straddles(w.text[start:w.prevEnd]):

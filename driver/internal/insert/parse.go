@@ -255,7 +255,7 @@ func (in *Insert) same(o *Insert) bool {
 		(in.Evaluation == nil) != (o.Evaluation == nil) || in.Evaluation != nil && !in.Evaluation.same(o.Evaluation) {
 		return false
 	}
-	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor && in.LastKey == o.LastKey &&
+	return in.Table == o.Table && in.Statement == o.Statement && in.Rows == o.Rows && in.Lacking == o.Lacking && in.Floor == o.Floor && in.OwnKey == o.OwnKey &&
 		in.Replace == o.Replace && in.Ignore == o.Ignore && in.Upsert == o.Upsert && in.Returning == o.Returning && in.Conditional == o.Conditional &&
 		in.Marker == o.Marker && in.Late == o.Late && in.head == o.head && in.UpsertMarker == o.UpsertMarker && in.UserMarker == o.UserMarker && in.Positional == o.Positional && in.editSpan == o.editSpan
 }

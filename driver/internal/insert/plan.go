@@ -193,9 +193,9 @@ type Insert struct {
 	// that the counter has to pass.
 	Floor int64
 
-	// LastKey is the key that the text itself gives the last row, where it is
+	// OwnKey is the key that the text itself gives the only row, where it is
 	// written as a whole number above 0; else 0.
-	LastKey int64
+	OwnKey int64
 
 	Replace   bool // REPLACE
 	Ignore    bool // INSERT IGNORE
@@ -258,9 +258,9 @@ type Block struct {
 	UUID  [16]byte // the first where Table.UUID is set: the last 8 bytes count up
 	N     int      // how many ids: rows to fill; 0 leaves the statement unfilled
 
-	// LastKey is the key that the last row brought, where it is known to be a
+	// OwnKey is the key that the only row brought, where it is known to be a
 	// whole number above 0 that the column holds; else 0.
-	LastKey int64
+	OwnKey int64
 
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.

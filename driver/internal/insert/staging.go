@@ -108,7 +108,7 @@ func (w *insertReader) finishStaged() error {
 	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
 	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
 	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
-	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.LastKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
+	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
 	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
