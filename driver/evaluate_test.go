@@ -46,13 +46,7 @@ func refusedScript(part string, lines ...string) script {
 }
 
 func TestEvaluatedInSessions(t *testing.T) {
-	for _, target := range mysqltest.Targets(t) {
-		for _, sc := range keyScripts {
-			if sc.only == "" || sc.only == target.Name {
-				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
-			}
-		}
-	}
+	playAll(t, keyScripts)
 }
 
 // An argument is judged before its text runs, and so not behind a statement

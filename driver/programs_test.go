@@ -109,13 +109,7 @@ func onMySQL(sc script) script {
 }
 
 func TestProgramsInSessions(t *testing.T) {
-	for _, target := range mysqltest.Targets(t) {
-		for _, sc := range programScripts {
-			if sc.only == "" || sc.only == target.Name {
-				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
-			}
-		}
-	}
+	playAll(t, programScripts)
 }
 
 // TestProgramsMadeLater: what a program does counts from its own DDL on.

@@ -92,33 +92,40 @@ func (c *failingConn) QueryContext(ctx context.Context, text string, args []driv
 	return rows, err
 }
 
+// openWrapped opens a new database through mysql-leaf over connections that are wrapped, with table t configured, and runs texts.
+func openWrapped(t *testing.T, target mysqltest.Target, wrap func(inner driver.Connector) driver.Connector, texts ...string) *sql.DB {
+	t.Helper()
+	cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	inner, err := mysql.NewConnector(cfg.MySQL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Wrap(wrap(inner), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { db.Close() })
+	for _, text := range texts {
+		if _, err := db.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db
+}
+
 // TestStagedFaults: each call of the server that a staged statement makes fails in
 // each way. What the caller is told is true, and the session is as it was, or its
 // connection is closed. Without a fault the calls are as few as the documents say.
 func TestStagedFaults(t *testing.T) {
 	roundTrips := map[string]int{"mariadb": 4, "mysql": 6}
 	for _, target := range mysqltest.Targets(t) {
-		dsn := target.Database(t)
-		cfg, err := ParseDSN(dsn + "?leafTables=t&leafCreate=true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := mysql.NewConnector(cfg.MySQL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := Wrap(failing{inner}, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		leaf := sql.OpenDB(c)
-		defer leaf.Close()
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return failing{inner} },
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)")
 		leaf.SetMaxOpenConns(1)
-		for _, text := range []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)"} {
-			if _, err := leaf.Exec(text); err != nil {
-				t.Fatal(err)
-			}
-		}
 		for _, way := range [][2]string{{"DO 1", "DO 1"}, {"BEGIN", "COMMIT"}, {"SET autocommit = 0", "COMMIT"}} {
 			for _, f := range faults {
 				t.Run(fmt.Sprintf("%s/%s/%s", target.Name, way[0], f.name), func(t *testing.T) {
@@ -234,23 +241,7 @@ func (c yieldingConn) ExecContext(ctx context.Context, text string, args []drive
 // TestStagedWhereTransactionsDoNotShow: where it can't be told whether a transaction is open nothing is staged, and what is open stays.
 func TestStagedWhereTransactionsDoNotShow(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
-		cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := mysql.NewConnector(cfg.MySQL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, err := Wrap(yielding{inner}, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := sql.OpenDB(c)
-		defer db.Close()
-		if _, err := db.Exec("CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-			t.Fatal(err)
-		}
+		db := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return yielding{inner} }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
 		tx, err := db.Begin()
 		if err != nil {
 			t.Fatal(err)

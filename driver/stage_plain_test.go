@@ -160,13 +160,3 @@ var databaseName = regexp.MustCompile(`leafsql_[0-9a-f]{12}`)
 
 func TestStagedIDs(t *testing.T)       { playAll(t, idScripts) }
 func TestStagedLikePlain(t *testing.T) { playAll(t, plainScripts) }
-
-func playAll(t *testing.T, scripts []script) {
-	for _, target := range mysqltest.Targets(t) {
-		for _, sc := range scripts {
-			if sc.only == "" || sc.only == target.Name {
-				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
-			}
-		}
-	}
-}

@@ -125,7 +125,10 @@ var scripts = []script{
 	{name: "the caller's error is not a column of ours", lines: []string{"INSERT INTO t (a) SELECT leafsql_n FROM s", "INSERT INTO t (leafsql_n) SELECT a FROM s"}},
 }
 
-func TestStagedInSessions(t *testing.T) {
+func TestStagedInSessions(t *testing.T) { playAll(t, scripts) }
+
+// playAll runs scripts on each server that they are for.
+func playAll(t *testing.T, scripts []script) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, sc := range scripts {
 			if sc.only == "" || sc.only == target.Name {

@@ -2,13 +2,10 @@ package driver
 
 import (
 	"context"
-	"database/sql"
 	"database/sql/driver"
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -50,26 +47,9 @@ func (c *lostConn) PrepareContext(ctx context.Context, text string) (driver.Stmt
 // statement, that one does not run, and the next one asks again.
 func TestTakenIsAsked(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
-		cfg, err := ParseDSN(target.Database(t) + "?leafTables=t&leafCreate=true")
-		if err != nil {
-			t.Fatal(err)
-		}
-		inner, err := mysql.NewConnector(cfg.MySQL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &lost{Connector: inner}
-		c, err := Wrap(l, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
-		db := sql.OpenDB(c)
-		defer db.Close()
-		for _, text := range []string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)"} {
-			if _, err := db.Exec(text); err != nil {
-				t.Fatal(err)
-			}
-		}
+		l := &lost{}
+		db := openWrapped(t, target, func(inner driver.Connector) driver.Connector { l.Connector = inner; return l },
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)")
 		const ambiguous = "INSERT INTO t (a) SELECT a FROM s ON DUPLICATE KEY UPDATE a = a + 1"
 		l.err = errors.New("no answer")
 		if _, err := db.Exec(ambiguous); !errors.Is(err, l.err) {
