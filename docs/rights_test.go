@@ -46,7 +46,7 @@ var (
 			[]string{"INSERT ON t", "SELECT ON leaf_worker", "INSERT ON leaf_worker", "UPDATE ON leaf_worker", "CREATE ON leaf_worker"}, nil, insertRow},
 		{"sequences", "leafTables=t:id:sequence(seq)", []string{"INSERT ON t", "SELECT ON t_sequence", "UPDATE ON t_sequence"}, []string{tSequence, sequenceOf}, insertRow},
 		{"UUIDs", "leafTables=u:id:uuid7", []string{"INSERT ON u"}, nil, "INSERT INTO u (a) VALUES (1)"},
-		{"INSERT … SELECT", "leafTables=t", []string{"INSERT ON t", "SELECT ON s", "SELECT ON leaf_alloc", "UPDATE ON leaf_alloc", "CREATE TEMPORARY TABLES ON *"},
+		{"INSERT … SELECT", "leafTables=t", []string{"INSERT ON t", "SELECT ON t", "SELECT ON s", "SELECT ON leaf_alloc", "UPDATE ON leaf_alloc", "CREATE TEMPORARY TABLES ON *"},
 			[]string{alloc, leafAlloc}, "INSERT INTO t (a) SELECT a FROM s"},
 	}
 )

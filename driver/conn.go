@@ -34,15 +34,17 @@ type conn struct {
 
 	schema *schema
 	plans  *plancache.Cache[*statement] // of schema, db and settings
-	// The version, and once asked for the character set, until a text may change
-	// it. sql_mode is never kept.
+	// The server's version and, once asked for, how the session reads texts, until one
+	// may change that. reading is the answer.
 	settings insert.Settings
+	reading  string
 
-	// Temporary tables that this connection made, by names that rules mean:
-	// nil until they are looked at. Plans that saw one are its own.
-	temporary map[catalog.Name]*insert.Table
-	// A routine or a stored text ran, and may have made others or changed
-	// tables; those looked at since then are verified.
+	several, severalKnown bool // it takes texts of several statements
+
+	temporary map[catalog.Name]temporaryTable // plans that saw one are the connection's own
+
+	// A routine or a stored text ran, and may have made temporary tables or changed
+	// others; those looked at since then are verified.
 	unseen   bool
 	verified []catalog.Name
 
@@ -53,6 +55,7 @@ type conn struct {
 	stageRuns int    // that began a transaction or a savepoint
 	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
 	broken    bool   // its session is not what the application left
+	lateID    int64  // what LAST_INSERT_ID() has to become before the next statement, 0 for nothing
 
 	blocks []insert.Block      // scratch
 	args   []driver.NamedValue // scratch
@@ -60,7 +63,11 @@ type conn struct {
 
 // Raw returns the inner driver's connection, for what only it can do. What is
 // sent through it is not filled.
-func (c *conn) Raw() driver.Conn { return c.innerConn }
+func (c *conn) Raw() driver.Conn {
+	c.afterUnseen()
+	c.dbUnknown = true
+	return c.innerConn
+}
 
 // Close closes the connection.
 func (c *conn) Close() error {
@@ -82,6 +89,9 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if err := c.innerConn.ResetSession(ctx); err != nil {
 		return err
 	}
+	if c.connector.wrapped { // by what may do more than go-sql-driver does
+		c.doubtTemporary()
+	}
 	c.dropLeftStage(ctx)
 	return nil
 }
@@ -93,7 +103,10 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	if err != nil {
 		return nil, err
 	}
-	if st.way == passedThrough || st.way == inParts { // a text of several statements is an error of the server's
+	if st.way == inParts {
+		return nil, c.prepareError(ctx, text)
+	}
+	if st.way == passedThrough {
 		s, err := c.innerConn.PrepareContext(ctx, text)
 		if err == nil && st.effects {
 			return c.noteEach(st, s)

@@ -93,6 +93,8 @@ type Connector struct {
 
 	showsTransactions atomic.Bool // the server refuses onlyOutside where one is open
 
+	wrapped bool // inner was given to Wrap
+
 	said sync.Map // what the log was told, and is told once: string -> struct{}
 }
 
@@ -119,7 +121,11 @@ func NewConnector(cfg *Config) (*Connector, error) {
 // not known, so it shares its segments, and its worker id of mysql(), with no
 // other Connector unless cfg.Store names where they are.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
-	return wrap(inner, inner, cfg, "")
+	c, err := wrap(inner, inner, cfg, "")
+	if err == nil {
+		c.wrapped = true
+	}
+	return c, err
 }
 
 // wrap is Wrap with another connector for connections of ours. key is equal for
@@ -170,7 +176,8 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, err
 	}
-	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings}, nil
+	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings,
+		severalKnown: !c.wrapped, several: !c.wrapped && c.cfg.MySQL.MultiStatements}, nil
 }
 
 // learn reads, before the first connection is used, what no statement can do
@@ -225,12 +232,12 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 		return catalogError("the server's version", err)
 	}
 	c.settings.MariaDB, c.settings.Version = parseVersion(version)
-	c.settings.VersionKnown = true
 	folds, err := value(ctx, ic, "@@lower_case_table_names")
 	if err != nil {
 		return catalogError("lower_case_table_names", err)
 	}
-	if c.foldsCase = folds != "0"; c.foldsCase {
+	c.foldsCase = folds != "0"
+	if c.catalog.FoldsCase = c.foldsCase; c.foldsCase {
 		for i := range c.rules {
 			r := &c.rules[i]
 			if r.Tag == "" && r.Table != "*" {
@@ -284,7 +291,7 @@ func (c *Connector) warnMissing(ctx context.Context) {
 	if len(names) == 0 {
 		return
 	}
-	found, err := c.catalog.Columns(ctx, names)
+	found, err := c.catalog.Tables(ctx, names)
 	for _, name := range names {
 		if err == nil && found[name] == nil {
 			c.cfg.logger().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",

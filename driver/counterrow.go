@@ -137,10 +137,15 @@ func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.N
 
 // readBelow is the highest key below a limit, where an index tells it.
 func (t *table) readBelow(ctx context.Context, name catalog.Name, limit int64) (highest int64, known bool, err error) {
-	if known = t.alone && name == t.name; !known {
-		if known, err = t.c.catalog.Indexed(ctx, name, t.column); err != nil || !known {
+	if known = t.indexed; name != t.name {
+		tables, err := t.c.catalog.Tables(ctx, []catalog.Name{name})
+		if err != nil {
 			return 0, false, err
 		}
+		known = tables[name] != nil && tables[name].Indexed(t.column)
+	}
+	if !known {
+		return 0, false, nil
 	}
 	highest, err = t.c.catalog.Highest(ctx, name, t.column, limit)
 	return highest, err == nil, err

@@ -22,12 +22,14 @@ func (c *conn) after(st *statement, err error) {
 	case p.Use != "":
 		c.use(p.Use)
 	}
-	if p.Charset || p.Unseen && c.settings.CharsetKnown {
-		c.settings.Charset, c.settings.CharsetKnown = "", false
-		c.replan()
+	if p.Session {
+		c.forgetSession()
+	}
+	if p.Runs || slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Table.Triggers.Temporary || in.Table.Triggers.Hidden }) {
+		c.doubtTemporary()
 	}
 	if len(p.Changes) > 0 {
-		c.noteChanges(p)
+		c.noteChanges(p, err != nil)
 	}
 	if err != nil && isServerError(err, errUnknownColumn, errColumnCount, errNoSuchTable) {
 		c.connector.forget(func(name catalog.Name) bool {
@@ -49,77 +51,63 @@ func (c *conn) doubtUse(st *statement) {
 // 10.6.2, where EXECUTE may run a USE.
 func (c *conn) afterUnseen() {
 	c.unseen = true
-	if c.settings.MariaDB && c.settings.Version >= 100602 || !c.settings.VersionKnown {
-		c.dbUnknown = true
-	}
+	c.dbUnknown = c.dbUnknown || c.settings.MariaDB && c.settings.Version >= 100602
 	c.verified, c.last = c.verified[:0], nil
+	c.forgetSession()
+	c.doubtTemporary()
 }
 
 // noteChanges forgets what is known of tables that a text changes. A temporary
 // table is this connection's alone.
-func (c *conn) noteChanges(p *insert.Plan) {
+func (c *conn) noteChanges(p *insert.Plan, failed bool) {
+	ofOwn := slices.ContainsFunc(p.Changes, func(change insert.Change) bool { return c.knowsTemporary(change.TableName) })
 	for _, change := range p.Changes {
-		if change.Program { // which any statement may run
+		name := c.nameOf(change.TableName)
+		switch {
+		case change.Program: // which any statement may run
 			c.connector.forget(func(catalog.Name) bool { return true })
-			continue
-		}
-		db := change.DB
-		if db == "" {
-			db = c.db
-		}
-		name := c.connector.fold(db, change.Table)
-		_, configured := c.connector.rule(c.connector.schema.Load(), name)
-		switch _, own := c.temporary[name]; {
 		case change.Database:
 			c.connector.forget(func(n catalog.Name) bool { return n.DB == name.DB })
-		case !configured:
-		case change.Temporary:
-			c.setTemporary(name, nil)
-		case own && change.Drop:
-			delete(c.temporary, name)
-			c.replan()
-		case own:
-			c.setTemporary(name, nil)
+		case change.Truncate:
+		case c.changeTemporary(change, name, failed, ofOwn):
 		default:
-			c.connector.forget(func(n catalog.Name) bool { return n == name })
+			c.connector.forget(func(n catalog.Name) bool { return n == name || change.DB == "" && c.dbUnknown && n.Table == name.Table })
 		}
-		if change.DB == "" && c.dbUnknown {
-			c.connector.forget(func(n catalog.Name) bool { return n.Table == name.Table })
-		}
+	}
+	if c.dbUnknown {
+		c.doubtTemporary()
 	}
 }
 
-// verify looks again at the tables of a statement whose columns come from the
-// catalog, after a routine ran that may have changed them or made a temporary
-// table of that name.
+// verify looks again at the tables of a statement, after a routine ran that may have
+// changed their columns, or made temporary tables of their names.
 func (c *conn) verify(ctx context.Context, text string, st *statement) (*statement, error) {
 	for i := range st.plan.Inserts {
 		t := st.plan.Inserts[i].Table
 		name := t.Ref.(*table).name
-		if c.temporary[name] != nil || slices.Contains(c.verified, name) {
+		if slices.Contains(c.verified, name) {
 			continue
 		}
-		if mayReadCounts(text) {
-			return nil, countsRefusal("columns, which a routine may have changed,", "list them")
-		}
-		columns, err := c.visibleColumns(ctx, name)
-		if isServerError(err, errTableDenied, errColumnDenied) {
-			continue // a temporary table may always be read
-		}
+		again, err := c.askTemporary(ctx, text, name)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Equal(columns, t.Columns) {
-			c.forget(name)
-			if now, err := c.connector.lookup(ctx, c.schema, name); err != nil && err != errUnseenTable {
+		if !again && st.positional() {
+			columns, err := c.visibleColumns(ctx, text, insert.TableName(name))
+			if err != nil && !isServerError(err, errTableDenied, errColumnDenied) {
 				return nil, err
-			} else if now == nil || !slices.Equal(columns, now.Columns) {
-				c.setTemporary(name, nil)
 			}
-			st, _, err = c.plan(ctx, text, c.settings)
-			return st, err
+			if again = err == nil && !slices.Equal(columns, t.Columns); again {
+				c.forget(name)
+			}
 		}
 		c.verified = append(c.verified, name)
+		if again {
+			if st, _, err = c.plan(ctx, text); err != nil {
+				return nil, err
+			}
+			return c.verify(ctx, text, st)
+		}
 	}
 	return st, nil
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
@@ -29,24 +31,9 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 		return nil, driver.ErrSkip
 	case st.way == inParts:
 		return c.execInParts(ctx, st.plan, text, args)
-	case st.way == apart:
-		return c.execApart(ctx, st, text, args, false)
 	}
-	var res driver.Result
-	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
-		if len(args) == 0 {
-			res, err = c.innerConn.ExecContext(ctx, p.Text(blocks), nil)
-			return err
-		}
-		t := p.Template(blocks)
-		res, err = c.execArgs(ctx, t.Text, c.bindArgs(p, t, blocks, args), false)
-		c.unbindArgs()
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.result(ctx, st.plan, blocks, res)
+	e := execution{c: c, st: st, text: text, args: args}
+	return e.exec(ctx)
 }
 
 // QueryContext runs a text that answers with rows, such as INSERT … RETURNING. They
@@ -70,69 +57,148 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 		return nil, driver.ErrSkip
 	case st.way == inParts:
 		return c.queryInParts(ctx, st.plan, text, args)
-	case st.way == apart:
-		return c.queryApart(ctx, st, text, args, false)
 	}
-	var rows driver.Rows
-	st, blocks, err := c.run(ctx, st, text, args, false, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (err error) {
-		if len(args) == 0 {
-			rows, err = c.innerConn.QueryContext(ctx, p.Text(blocks), nil)
-			return err
+	e := execution{c: c, st: st, text: text, args: args, rows: true}
+	return e.query(ctx)
+}
+
+// An execution is one run of a statement that writes a configured table: by text or
+// prepared, for its result or for the rows that it answers with.
+type execution struct {
+	c    *conn
+	stmt *stmt // nil: by text
+	st   *statement
+	text string
+	args []driver.NamedValue
+	rows bool // it answers with rows
+
+	result driver.Result
+	answer driver.Rows
+}
+
+// exec runs the statement for its result.
+func (e *execution) exec(ctx context.Context) (driver.Result, error) {
+	if e.st.way == staged {
+		ran, err := e.runStaged(ctx)
+		if err != nil {
+			return nil, err
 		}
-		t := p.Template(blocks)
-		rows, err = c.innerConn.QueryContext(ctx, t.Text, c.bindArgs(p, t, blocks, args)) // if ErrSkip, database/sql prepares, and these ids are lost
-		c.unbindArgs()
-		return err
-	})
+		return &result{Result: e.result, id: ran.id}, nil
+	}
+	blocks, err := e.run(ctx)
 	if err != nil {
 		return nil, err
 	}
-	c.doubtUse(st)
-	collect(ctx, st.plan, blocks)
-	return c.tellLate(ctx, st.plan, blocks, rows)
+	return e.c.result(ctx, e, blocks)
 }
 
-// A sender sends a text whose keys are filled in, in one of the ways there
-// are: executed or queried, as text or prepared.
-type sender func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error
+// query runs the statement for its rows. A staged one has none.
+func (e *execution) query(ctx context.Context) (driver.Rows, error) {
+	if e.st.way == staged {
+		if _, err := e.runStaged(ctx); err != nil {
+			return nil, err
+		}
+		return new(readRows), nil
+	}
+	in := &e.st.plan.Inserts[0]
+	if in.Late && (in.Ignore || in.Upsert) { // whether its id becomes the last one depends on rows that it does not count
+		return nil, e.c.connector.counts.note(&RefusedError{in.Table.Ref.(*table).name.String(), "", "it asks for the last id behind its key, may store other rows than it has, and answers with rows",
+			"write the key column behind LAST_INSERT_ID(), or run it with Exec"})
+	}
+	blocks, err := e.run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	e.c.doubtUse(e.st)
+	collect(ctx, e.st.plan, blocks)
+	if in.Late && blocks[0].N > 0 {
+		e.c.lateID = blocks[0].First // until its rows are read the connection takes no other statement
+	}
+	return e.answer, nil
+}
 
-// run is the way of every statement that writes a configured table: reserve
-// ids for the rows that lack a key, send the text with them. send is not
-// called where ids cannot be had. The blocks are valid until the next run.
-func (c *conn) run(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool, send sender) (*statement, []insert.Block, error) {
-	var blocks []insert.Block
-	var err error
+// run is the way of a statement whose rows are in its text: reserve ids for those that
+// lack a key, send the text with them. It is not sent where ids cannot be had. The
+// blocks are valid until the next run.
+func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) {
+	c := e.c
+	if e.st.way == keyed {
+		if err := e.askKeys(ctx); err != nil {
+			return nil, c.connector.counts.note(err)
+		}
+	}
 	for tried := false; ; tried = true {
-		if blocks, err = c.reserve(ctx, st.plan, args); err == errUnclear {
-			if args, err = c.evaluateArgs(ctx, st, text, args, prepared); err == nil {
-				blocks, err = c.reserve(ctx, st.plan, args)
+		if blocks, err = c.reserve(ctx, e.st.plan, e.args); err != nil {
+			return nil, c.connector.counts.note(err)
+		}
+		if len(blocks) == 1 && blocks[0].N == 0 && e.st.plan.Inserts[0].OwnMarker {
+			if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+				return nil, err
 			}
 		}
-		if err != nil {
-			return st, nil, c.connector.counts.note(err)
+		err := e.send(ctx, blocks)
+		if err != nil || e.st.effects {
+			c.after(e.st, err)
 		}
-		if err = send(st.plan, blocks, args); err == nil && !st.effects {
-			return st, blocks, nil
+		if err == nil {
+			return blocks, nil
 		}
-		c.after(st, err)
-		if tried {
-			break
+		again := c.again(ctx, e.st, e.text, err)
+		if tried || again == nil || again.way != filled {
+			return blocks, c.explain(ctx, e.st, e.text, blocks, err)
 		}
-		again := c.again(ctx, st, text, err)
-		if again == nil || again.way != filled {
-			break
-		}
-		st = again
+		e.st = again
 	}
-	if err != nil {
-		err = c.explain(ctx, st, text, blocks, err)
-	}
-	return st, blocks, err
 }
 
-// errUnclear says that an argument in the key column is such that only the
-// server can tell whether it is a key.
-var errUnclear = errors.New("leafsql: only the server knows what an argument means as a key")
+// askKeys asks for keys that only the server knows, and puts them in their place.
+func (e *execution) askKeys(ctx context.Context) error {
+	in := &e.st.plan.Inserts[0]
+	rows, err := e.c.readAll(ctx, in.KeyQuery.Select)
+	if err != nil {
+		return err
+	}
+	keys := make([]string, len(rows.columns))
+	for i, v := range rows.rows[0] {
+		keys[i] = "NULL"
+		if m, _, _ := in.Table.KeyMeaning(v); m != insert.Wanted {
+			if _, err := strconv.ParseInt(valueText(v), 10, 64); m == insert.Unclear || err != nil {
+				return unclearKey(in, v)
+			}
+			keys[i] = quoteString(valueText(v))
+		}
+	}
+	e.text = in.KeyQuery.Text(keys)
+	if e.st, _, err = e.c.plan(ctx, e.text); err == nil && e.st.refusal != nil {
+		err = e.st.refusal
+	}
+	return err
+}
+
+// send sends the text with the ids of blocks in it.
+func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
+	p := e.st.plan
+	switch {
+	case e.stmt != nil:
+		return e.stmt.send(ctx, e, blocks)
+	case len(e.args) == 0:
+		return e.sendText(ctx, p.Text(blocks), nil)
+	}
+	t := p.Template(blocks)
+	err = e.sendText(ctx, t.Text, e.c.bindArgs(p, t, blocks, e.args))
+	e.c.unbindArgs()
+	return err
+}
+
+// sendText executes or queries a text.
+func (e *execution) sendText(ctx context.Context, text string, args []driver.NamedValue) (err error) {
+	if e.rows {
+		e.answer, err = e.c.innerConn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
+		return err
+	}
+	e.result, err = e.c.execArgs(ctx, text, args, false)
+	return err
+}
 
 // reserve decides for each statement which rows lack a key and takes a block
 // of ids for them, after the counters were moved above all keys that the text
@@ -149,31 +215,32 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
 			// server to tell: nothing needs to be drawn for it.
-			m, f := insert.Given, int64(0)
+			m, f, exact := insert.Given, int64(0), false
 			if len(args) > 0 {
-				m, f = in.Table.KeyMeaning(args[key.Arg].Value)
+				m, f, exact = in.Table.KeyMeaning(args[key.Arg].Value)
 			}
 			switch m {
 			case insert.Wanted:
 				b.N++
 				continue
 			case insert.Unclear:
-				return nil, errUnclear
+				return nil, unclearKey(in, args[key.Arg].Value)
 			}
 			if b.Explicit == nil {
 				b.Explicit = make([]bool, len(in.ArgKeys))
 			}
 			b.Explicit[k] = true
-			if in.Rows == 1 {
-				b.OwnKey = in.Table.WholeKey(args[key.Arg].Value)
+			if exact && in.Rows == 1 {
+				b.OwnKey = f
 			}
 			floor = max(floor, f)
 		}
-		if t := in.Table.Ref.(*table); b.OwnKey > t.highest || t.triggered {
-			b.OwnKey = 0 // the row may have another, or there is none
+		t := in.Table.Ref.(*table)
+		if b.OwnKey > t.highest {
+			b.OwnKey = 0 // the row has another, or there is none
 		}
 		if floor > 0 {
-			if err := in.Table.Ref.(*table).skip(ctx, c.innerConn, floor); err != nil {
+			if err := t.skip(ctx, c.innerConn, floor); err != nil {
 				return nil, err
 			}
 		}
@@ -189,6 +256,13 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		}
 	}
 	return c.blocks, nil
+}
+
+// unclearKey refuses a value for a key that only the server could judge.
+func unclearKey(in *insert.Insert, v driver.Value) error {
+	t := in.Table.Ref.(*table)
+	return &RefusedError{t.name.String(), t.column, fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
+		"give a whole number, or nil for a generated one"}
 }
 
 // bindArgs makes a template's arguments in the connection's scratch.
@@ -275,7 +349,7 @@ func (c *conn) explain(ctx context.Context, st *statement, text string, blocks [
 	case errDuplicateKey:
 		for i, b := range blocks {
 			if t := st.plan.Inserts[i].Table.Ref.(*table); b.N > 0 {
-				t.afterDuplicate(ctx, c.innerConn, b, mysqlErr.Message)
+				t.afterDuplicate(ctx, b)
 			}
 		}
 	case errParse:

@@ -19,7 +19,7 @@ var imports = []struct {
 }{
 	{"driver/internal/lex", nil, notStd},
 	{"driver/internal/insert", []string{"driver/internal/lex"}, append(notStd, "database/sql")},
-	{"driver/internal/catalog", nil, notStd},
+	{"driver/internal/catalog", nil, append(clients, "sqlx")},
 	{"driver/internal/ownpool", nil, append(clients, "sqlx")},
 	{"driver/internal/ids", []string{"driver/internal/ownpool", "idgen", "idgen/segment", "idgen/snowflake", "idgen/worker", "idgen/worker/mysql", "internal/part", "internal/schema", "internal/spec"}, clients},
 	{"driver/internal/plancache", nil, append(notStd, "database/sql")},

@@ -96,7 +96,7 @@ func (c *Connector) inspect(ctx context.Context, s *schema, i *Inspection) error
 	var names []catalog.Name
 	means := make(map[catalog.Name]Rule)
 	for _, db := range databases {
-		tables, err := c.catalog.Tables(ctx, db)
+		tables, err := c.catalog.TableNames(ctx, db)
 		if err != nil {
 			return catalogError("the tables of "+db, err)
 		}
@@ -107,12 +107,12 @@ func (c *Connector) inspect(ctx context.Context, s *schema, i *Inspection) error
 			}
 		}
 	}
-	columns, err := c.catalog.Columns(ctx, names)
+	seen, err := c.catalog.Tables(ctx, names)
 	if err != nil {
 		return catalogError("the columns of tables", err)
 	}
 	for _, name := range names {
-		info, err := c.inspectTable(ctx, means[name], name, columns[name])
+		info, err := c.inspectTable(means[name], name, seen[name])
 		if err != nil {
 			return err
 		}
@@ -169,10 +169,10 @@ func (c *Connector) inspectedDatabases(ctx context.Context, s *schema) ([]string
 
 // inspectTable is describe without a generator; nil where the rule, which may
 // mean many tables, does not mean this one.
-func (c *Connector) inspectTable(ctx context.Context, rule Rule, name catalog.Name, columns []catalog.Column) (*TableInfo, error) {
+func (c *Connector) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) (*TableInfo, error) {
 	info := &TableInfo{
 		Database: name.DB, Table: name.Table, Rule: rule, Kind: cmp.Or(rule.Kind, Segment),
-		Columns: lo.Map(columns, func(c catalog.Column, _ int) string { return c.Name + " " + c.Type }),
+		Columns: lo.Map(t.Columns, func(c catalog.Column, _ int) string { return c.Name + " " + c.Type }),
 	}
 	switch {
 	case rule.Generator != nil:
@@ -180,7 +180,7 @@ func (c *Connector) inspectTable(ctx context.Context, rule Rule, name catalog.Na
 	case info.Kind == Segment:
 		info.Tag = rule.tag(name.Table)
 	}
-	f, err := c.cfg.fit(rule, name, columns)
+	f, err := c.cfg.fit(rule, name, t)
 	var unfit *RefusedError
 	switch {
 	case f == nil && err == nil:
@@ -192,12 +192,7 @@ func (c *Connector) inspectTable(ctx context.Context, rule Rule, name catalog.Na
 		return nil, err
 	}
 	info.Column, info.Type, info.AutoIncrement = f.key.Name, f.key.Type, f.key.AutoIncrement
-	info.Integer, info.Highest, info.Indexed = f.integer, f.highest, f.alone
-	if !f.alone {
-		if info.Indexed, err = c.catalog.Indexed(ctx, name, f.key.Name); err != nil {
-			return nil, catalogError("the indexes of table "+name.String(), err)
-		}
-	}
+	info.Integer, info.Highest, info.Indexed = f.integer, f.highest, f.indexed
 	return info, nil
 }
 
@@ -234,16 +229,16 @@ type StoredProgram struct {
 func (i *Inspection) Writes(p StoredProgram) []string { return i.found(i.program(p).Targets()) }
 
 // Reads lists the tables that the Config means and that a view's select names.
-func (i *Inspection) Reads(p StoredProgram) []string { return i.found(i.program(p).Names()) }
+func (i *Inspection) Reads(p StoredProgram) []string { return i.found(i.program(p).Effects().Tables) }
 
 // Assigns reports whether a trigger sets a column of the row that is written.
 func (i *Inspection) Assigns(p StoredProgram, column string) bool {
-	return i.program(p).Assigns(column)
+	return i.program(p).SetsKey(column)
 }
 
 func (i *Inspection) program(p StoredProgram) insert.Program {
-	settings := insert.Settings{MariaDB: i.MariaDB, Version: i.Version, VersionKnown: true, ViewsKnown: true}
-	settings.SetSQLMode(p.SQLMode)
+	settings := insert.Settings{MariaDB: i.MariaDB, Version: i.Version}
+	settings.SetSession(p.SQLMode, "")
 	return insert.Program{Text: p.Body, Settings: settings, DB: p.Database}
 }
 

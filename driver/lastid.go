@@ -66,15 +66,22 @@ func joined(first, second driver.Result) driver.Result {
 
 // result says the ids of an executed text. The inner driver's result stays
 // what it is where it says them itself.
-func (c *conn) result(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) (driver.Result, error) {
-	if p.Results != 1 {
+func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) (driver.Result, error) {
+	p, res := e.st.plan, e.result
+	switch {
+	case len(blocks) == 0:
+		return res, nil
+	case p.Results != 1:
 		collect(ctx, p, blocks)
 		return c.results(ctx, p, blocks, res), nil
 	}
 	in, b := &p.Inserts[0], blocks[0]
 	affected, server := counts(res)
 	if b.N == 0 {
-		id := broughtID(in, b, affected, server, c.connector.foundRows())
+		if in.OwnMarker && server != 0 {
+			c.always(ctx, "SET last_insert_id = @leafsql_l")
+		}
+		id := ownID(in, b, affected, server, c.connector.foundRows())
 		if id == server {
 			return res, nil
 		}
@@ -104,7 +111,7 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = broughtID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
+			ids[s] = ownID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
 		default:
 			id, ask := lastInsertID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
 			ids[s] = c.tellID(ctx, in, blocks[i], affected[s], id, ask && s == len(ids)-1)
@@ -151,43 +158,39 @@ func lateID(in *insert.Insert, b insert.Block, affected, id int64) int64 {
 	return id
 }
 
+// tellLate is setLastID for a statement that answered with rows, once they are read.
+func (c *conn) tellLate(ctx context.Context) {
+	if c.lateID != 0 {
+		c.setLastID(ctx, c.lateID)
+		c.lateID = 0
+	}
+}
+
 // setLastID makes SQL's LAST_INSERT_ID() an id that no place in the statement
 // could carry. The rows are written: that it fails is no error of theirs.
 func (c *conn) setLastID(ctx context.Context, id int64) {
 	c.always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
 }
 
-// tellLate is setLastID for a statement that answers with rows. They are read into
-// memory first: until then the connection takes no other statement.
-func (c *conn) tellLate(ctx context.Context, p *insert.Plan, blocks []insert.Block, rows driver.Rows) (driver.Rows, error) {
-	if len(blocks) != 1 || blocks[0].N == 0 || !p.Inserts[0].Late || p.Inserts[0].Upsert {
-		return rows, nil
-	}
-	all, ok := rows.(*readRows)
-	if !ok {
-		var err error
-		all, err = read(rows)
-		rows.Close() // until then their context watches the connection, which bears one at a time
-		if err != nil {
-			return nil, err
-		}
-	}
-	if !p.Inserts[0].Ignore || len(all.rows) > 0 {
-		c.setLastID(ctx, blocks[0].First)
-	}
-	return all, nil
-}
-
-// broughtID is the LastInsertId of an INSERT whose rows all brought their keys: the
-// only row's, as a server says it of AUTO_INCREMENT and not of other columns. It is the
-// server's answer, 0 if the column is not AUTO_INCREMENT, where it may be another row
-// that is stored, and of several rows: of those AUTO_INCREMENT says the last one's, and
-// libraries count on from it as if it were the first one's.
-func broughtID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) int64 {
+// ownID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
+// is that key where that is certain, as a server says it of AUTO_INCREMENT:
+//
+//	INSERT, REPLACE                              the row's key, if it was stored
+//	upsert that inserted the row                 likewise
+//	upsert whose list does not change the key    likewise if it updated the row, where
+//	                                             no other column is unique
+//	the same where others are                    the key of the row that it updated, by
+//	                                             a marker
+//	upsert with a marker of its own              what the server says, if that is an id
+//
+// Of several rows it is the server's answer, because libraries count on from it, and so
+// it is where a trigger may set the key, and where an upsert left the row as it was.
+func ownID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) int64 {
 	switch {
-	case server != 0, affected == 0, in.UserMarker, b.OwnKey == 0:
-	case in.Upsert && (affected != 1 || foundRows): // perhaps updated, by another unique key
-	default:
+	case in.OwnMarker && server != 0 && affected != 2:
+		return 0 // the row was there, and stayed as it was
+	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey:
+	case !in.Upsert, in.KeepsKey, in.OwnMarker, affected == 1 && (!foundRows || in.UserMarker):
 		return b.OwnKey
 	}
 	return server
@@ -203,12 +206,12 @@ func broughtID(in *insert.Insert, b insert.Block, affected, server int64, foundR
 //	upsert of several rows, with the markers        the first id if the server says so, else 0
 //	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
 //	upsert of several rows without our marker       0
-//	keys that are UUIDs                             what the server says
+//	keys that are UUIDs, or that a trigger may set  what the server says
 //	select without a table that gave no row         what the server says; 0 under IGNORE
 func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
-	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Conditional && affected == 0 && !in.Ignore:
+	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
 		return server, false
 	case in.Upsert && in.UpsertMarker && in.Marker:
 		// Each row that was updated or left alone put its own key into

@@ -24,9 +24,9 @@ func (noop) Driver() driver.Driver                        { return mysql.MySQLDr
 type noopConn struct{ last string }
 
 var noopColumns = [][]driver.Value{
-	{int64(0), "shop", "t", int64(1), "id", "bigint(20)", "PRI", nil, "", "insert,update", int64(0)},
-	{int64(0), "shop", "t", int64(2), "a", "int(11)", "", nil, "", "insert,update", int64(0)},
-	{int64(0), "shop", "t", int64(3), "b", "int(11)", "", nil, "", "insert,update", int64(0)},
+	{int64(0), int64(0), "shop", "t", int64(1), "id", "bigint(20)", "PRI", nil, "", "insert,update"},
+	{int64(0), int64(0), "shop", "t", int64(2), "a", "int(11)", "", nil, "", "insert,update"},
+	{int64(0), int64(0), "shop", "t", int64(3), "b", "int(11)", "", nil, "", "insert,update"},
 }
 
 func (c *noopConn) Prepare(string) (driver.Stmt, error) { return noopStmt{}, nil }

@@ -15,6 +15,9 @@ func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, arg
 	if len(args) > 0 && !c.connector.interpolates() {
 		return nil, driver.ErrSkip // the server has an error for it
 	}
+	if err := c.mayCut(ctx, text); err != nil {
+		return nil, err
+	}
 	before, behind := partArgs(p, args)
 	first, err := c.ExecContext(ctx, text[:p.Cut], before)
 	if err != nil {
@@ -31,6 +34,9 @@ func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, arg
 // first part could not be had with the others: it must be an INSERT without
 // any, of those that take a text of their own.
 func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.mayCut(ctx, text); err != nil {
+		return nil, err
+	}
 	first, err := c.statement(ctx, text[:p.Cut])
 	if err != nil {
 		return nil, err
@@ -44,6 +50,27 @@ func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, ar
 	}
 	rows, err := c.QueryContext(ctx, text[p.Cut:], behind)
 	return rows, partError(err)
+}
+
+// mayCut says that a text may be sent in parts: only where the server would run its
+// statements, so that none runs that a connection for single ones is safe from.
+func (c *conn) mayCut(ctx context.Context, text string) error {
+	if several, err := c.allowsSeveral(ctx, text); several || err != nil {
+		return err
+	}
+	return c.prepareError(ctx, text)
+}
+
+// prepareError is the server's error for a text of several statements, which preparing
+// it has always, and runs none. Should the server read one statement, it is none that
+// is filled.
+func (c *conn) prepareError(ctx context.Context, text string) error {
+	s, err := c.innerConn.PrepareContext(ctx, text)
+	if err != nil {
+		return err
+	}
+	s.Close()
+	return &RefusedError{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
 }
 
 // partArgs are the arguments of a text's two parts.

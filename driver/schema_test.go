@@ -136,39 +136,6 @@ func TestPreparedStatementsFollowTheTable(t *testing.T) {
 	}
 }
 
-// TestTemporaryTablesBelongToTheirConnection: one of a configured name, and two
-// of one name with other columns.
-func TestTemporaryTablesBelongToTheirConnection(t *testing.T) {
-	for _, server := range mysqltest.Targets(t) {
-		_, leaf := openOn(t, server.Database(t), "leafTables=t,tmp", allocTable, row("t", 1000, 10), row("tmp", 5000, 10),
-			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)",
-			"CREATE PROCEDURE shadow() CREATE TEMPORARY TABLE t (b INT, id BIGINT PRIMARY KEY, a INT)")
-		one, two, three := onOne(t, leaf), onOne(t, leaf), onOne(t, leaf)
-		check := func(c *sql.Conn, table, want string) {
-			t.Helper()
-			var got string
-			if err := c.QueryRowContext(t.Context(), "SELECT COALESCE(GROUP_CONCAT(id >= 1000, ':', a, ':', b ORDER BY id), '') FROM "+table).Scan(&got); err != nil || got != want {
-				t.Errorf("%s: %s has %q, want %q, %v", server.Name, table, got, want, err)
-			}
-		}
-		mustExec(t, one, "INSERT INTO t VALUES (NULL, 1, 2)", "CREATE TEMPORARY TABLE t (a INT, id BIGINT PRIMARY KEY, b INT)")
-		mustExec(t, one, "INSERT INTO t VALUES (5, NULL, 6)")
-		check(one, "t", "1:5:6")
-		mustExec(t, two, "INSERT INTO t VALUES (NULL, 3, 4)")
-		check(two, "t", "1:1:2,1:3:4")
-		mustExec(t, one, "DROP TEMPORARY TABLE t", "INSERT INTO t VALUES (NULL, 7, 8)")
-		check(two, "t", "1:1:2,1:3:4,1:7:8")
-		mustExec(t, three, "INSERT INTO t VALUES (NULL, 9, 10)", "CALL shadow()", "INSERT INTO t VALUES (2, NULL, 1)", "INSERT INTO t SELECT 4, NULL, 3 UNION SELECT 6, 0, 5")
-		check(three, "t", "1:1:2,1:3:4,1:5:6")
-		check(one, "t", "1:1:2,1:3:4,1:7:8,1:9:10")
-
-		mustExec(t, one, "CREATE TEMPORARY TABLE tmp (id BIGINT PRIMARY KEY, a INT, b INT)", "INSERT INTO tmp VALUES (NULL, 1, 2)")
-		mustExec(t, two, "CREATE TEMPORARY TABLE tmp (a INT, b INT, id BIGINT PRIMARY KEY)", "INSERT INTO tmp VALUES (7, 1, NULL)")
-		check(one, "tmp", "1:1:2")
-		check(two, "tmp", "1:7:1")
-	}
-}
-
 // TestColumnAddedElsewhere: an INSERT without a column list works after another
 // client's ALTER as it works without leafsql.
 func TestColumnAddedElsewhere(t *testing.T) {

@@ -125,14 +125,14 @@ func TestStagedStatementsRefused(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), tableT}, seedSource(5)...)...)
 		leaf.SetMaxOpenConns(1)
 		for _, tt := range []struct{ text, want string }{
-			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "use VALUES() in the list"},
-			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use VALUES()"},
+			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "that only the source knows"},
+			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use @r, and"},
 			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first"},
 			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first"},
 			{"INSERT INTO t (a) SELECT a + @@warning_count FROM src", "put it into a user variable first"},
-			{"INSERT INTO t (a, id) VALUES (5, a + 1)", "reads the column a; write the value in its place"},
-			{"INSERT INTO t SET a = 5, id = t.a + 1", "reads the column a; write the value in its place"},
-			{"/*!50000 INSERT INTO t (id) VALUES (1-1) */", "write it without that comment"},
+			{"INSERT INTO t (a, id) VALUES (5, a + 1)", "only the server"},
+			{"INSERT INTO t SET a = 5, id = t.a + 1", "only the server"},
+			{"/*!50000 INSERT INTO t (id) VALUES (DEFAULT) */", "write it without that comment"},
 		} {
 			_, err := leaf.Exec(tt.text)
 			var refusal *driver.RefusedError

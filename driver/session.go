@@ -3,47 +3,66 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 // What is asked on the application's own connection, because only its session
 // knows the answer, and rows that were read whole.
 
-// ask completes settings by what is missing: what is the session's on the
-// application's own connection, the rest elsewhere.
-func (c *conn) ask(ctx context.Context, settings insert.Settings, missing insert.Missing) (insert.Settings, error) {
-	if missing&insert.MissingSQLMode != 0 && !settings.SQLModeKnown {
-		v, err := value(ctx, c.innerConn, "@@sql_mode")
-		if err != nil {
-			return settings, err
-		}
-		settings.SetSQLMode(v)
+// knowSession asks for what decides how the session reads texts, where it is not known.
+func (c *conn) knowSession(ctx context.Context) error {
+	if c.settings.SessionKnown {
+		return nil
 	}
-	if missing&insert.MissingViews != 0 && !settings.ViewsKnown {
-		reads, err := c.connector.viewsReadID(ctx, c.schema)
-		if err != nil {
-			return settings, err
-		}
-		settings.ViewsReadID, settings.ViewsKnown = reads, true
+	answer, err := value(ctx, c.innerConn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
+	if err != nil {
+		return err
 	}
-	if missing&insert.MissingCharset != 0 && !settings.CharsetKnown {
-		v, err := value(ctx, c.innerConn, "@@character_set_client")
-		if err != nil {
-			return settings, err
-		}
-		settings.Charset, settings.CharsetKnown = v, true
-		c.settings.Charset, c.settings.CharsetKnown = v, true // until a text sets it
+	mode, charset, _ := strings.Cut(answer, " ")
+	charset, _, _ = strings.Cut(charset, " ")
+	c.settings.SetSession(mode, charset)
+	c.reading = answer
+	c.replan()
+	return nil
+}
+
+// forgetSession notes that a text may have changed that.
+func (c *conn) forgetSession() {
+	if c.settings.SessionKnown {
+		c.settings = c.connector.settings
 		c.replan()
 	}
-	return settings, nil
+}
+
+// allowsSeveral says whether the connection takes texts of several statements. Where
+// that is not known the server is asked, once: a connection that does not has an error
+// for the question.
+func (c *conn) allowsSeveral(ctx context.Context, text string) (bool, error) {
+	if c.severalKnown {
+		return c.several, nil
+	}
+	if err := c.mayAsk(text, "capability for several statements in a text", "send its statements one by one"); err != nil {
+		return false, err
+	}
+	_, err := c.innerConn.ExecContext(ctx, "DO 0; DO 0", nil)
+	var answer *mysql.MySQLError
+	switch {
+	case err == nil, isServerError(err, errParse):
+		c.several, c.severalKnown = err == nil, true
+		return c.several, nil
+	case errors.As(err, &answer):
+		return false, &RefusedError{Reason: "it has to be sent in parts, and whether the connection allows several statements cannot be asked (" + answer.Message + ")", Fix: "send its statements one by one"}
+	}
+	return false, err
 }
 
 // parseVersion reads VERSION() as version comments write it: "10.11.19-MariaDB"
@@ -65,8 +84,8 @@ func parseVersion(s string) (mariaDB bool, version int) {
 	return mariaDB, version
 }
 
-// text reads a value of a text result, whatever the inner driver made of it.
-func text(v driver.Value) string {
+// valueText reads a value of a text result, whatever the inner driver made of it.
+func valueText(v driver.Value) string {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
@@ -78,46 +97,30 @@ func text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// legibly asks a question whose answer holds names, and reads it. For that question
+// visibleColumns asks for the columns of a table as this connection sees it. It reads no
+// row, so that no snapshot of a transaction begins with it. For the question
 // character_set_results and sql_select_limit are set, and put back behind it, so that
 // names come in UTF-8 and no row is cut off.
-func (c *conn) legibly(ctx context.Context, question string) (*readRows, error) {
+func (c *conn) visibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
+	if err := c.mayAsk(text, "columns", "list them"); err != nil {
+		return nil, err
+	}
+	if err := c.knowDatabase(ctx); err != nil {
+		return nil, err
+	}
 	if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
 		return nil, err
 	}
-	rows, err := c.readAll(ctx, question, nil, false)
+	rows, err := c.readAll(ctx, "SELECT * FROM "+c.nameOf(table).Quoted()+" LIMIT 0")
 	if c.always(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") != nil {
 		c.giveUp()
 		return nil, driver.ErrBadConn // nothing was written
 	}
-	return rows, err
-}
-
-// visibleColumns asks for the columns of a table as this connection sees it. It
-// reads nothing, so that no snapshot of a transaction begins with it.
-func (c *conn) visibleColumns(ctx context.Context, name catalog.Name) ([]string, error) {
-	rows, err := c.legibly(ctx, "SELECT * FROM "+name.Quoted()+" LIMIT 0")
 	if err != nil {
 		return nil, err
 	}
 	return rows.columns, nil
-}
-
-// temporaryColumns asks on the application's own connection, the only one
-// that sees its temporary tables. The error is the server's own, 1146 where
-// there is no such table.
-func (c *conn) temporaryColumns(ctx context.Context, name catalog.Name) ([]catalog.Column, error) {
-	rows, err := c.legibly(ctx, "SHOW COLUMNS FROM "+name.Quoted())
-	if err != nil {
-		return nil, err
-	}
-	columns := make([]catalog.Column, len(rows.rows))
-	for i, row := range rows.rows { // Field, Type, Null, Key, Default, Extra
-		columns[i] = catalog.Column{Name: text(row[0]), Type: text(row[1]), Updatable: true}
-		columns[i].Describe(text(row[3]), text(row[4]), text(row[5]))
-	}
-	return columns, nil
 }
 
 func currentDatabase(ctx context.Context, conn innerConn) (string, error) {
@@ -140,104 +143,27 @@ func value(ctx context.Context, conn innerConn, expression string) (string, erro
 		}
 		return "", err
 	}
-	return text(dest[0]), nil
+	return valueText(dest[0]), nil
 }
 
-var (
-	_ driver.RowsColumnTypeDatabaseTypeName = (*readRows)(nil)
-	_ driver.RowsColumnTypeNullable         = (*readRows)(nil)
-	_ driver.RowsColumnTypePrecisionScale   = (*readRows)(nil)
-	_ driver.RowsColumnTypeScanType         = (*readRows)(nil)
-)
-
-// readRows are rows that were read already, with what go-sql-driver's rows tell
-// of their columns.
+// readRows are rows that were read whole.
 type readRows struct {
 	columns []string
-	types   []columnType
 	rows    [][]driver.Value
 }
 
-type columnType struct {
-	name             string
-	nullable, known  bool
-	precision, scale int64
-	decimal          bool
-	scan             reflect.Type
-}
-
-// describe takes over what the server's rows tell of their columns.
-func (r *readRows) describe(rows driver.Rows) {
-	r.types = make([]columnType, len(r.columns))
-	for i := range r.types {
-		t := &r.types[i]
-		t.scan = reflect.TypeFor[any]()
-		if x, ok := rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
-			t.name = x.ColumnTypeDatabaseTypeName(i)
-		}
-		if x, ok := rows.(driver.RowsColumnTypeNullable); ok {
-			t.nullable, t.known = x.ColumnTypeNullable(i)
-		}
-		if x, ok := rows.(driver.RowsColumnTypePrecisionScale); ok {
-			t.precision, t.scale, t.decimal = x.ColumnTypePrecisionScale(i)
-		}
-		if x, ok := rows.(driver.RowsColumnTypeScanType); ok {
-			t.scan = x.ColumnTypeScanType(i)
-		}
-	}
-}
-
-func (r *readRows) Columns() []string { return r.columns }
-
-func (r *readRows) Close() error {
-	r.rows = nil
-	return nil
-}
-
-func (r *readRows) Next(dest []driver.Value) error {
-	if len(r.rows) == 0 {
-		return io.EOF
-	}
-	copy(dest, r.rows[0])
-	r.rows = r.rows[1:]
-	return nil
-}
-
-func (r *readRows) ColumnTypeDatabaseTypeName(i int) string { return r.types[i].name }
-
-func (r *readRows) ColumnTypeNullable(i int) (nullable, ok bool) {
-	return r.types[i].nullable, r.types[i].known
-}
-
-func (r *readRows) ColumnTypePrecisionScale(i int) (precision, scale int64, ok bool) {
-	return r.types[i].precision, r.types[i].scale, r.types[i].decimal
-}
-
-func (r *readRows) ColumnTypeScanType(i int) reflect.Type { return r.types[i].scan }
+func (r *readRows) Columns() []string         { return r.columns }
+func (r *readRows) Close() error              { return nil }
+func (r *readRows) Next([]driver.Value) error { return io.EOF } // as an answer they have none
 
 // readAll runs a query and reads all its rows.
-func (c *conn) readAll(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (*readRows, error) {
-	query := func() (driver.Rows, error) { return c.innerConn.QueryContext(ctx, text, args) }
-	if prepared || len(args) > 0 && !c.connector.interpolates() {
-		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err != nil {
-			return nil, err
-		}
-		defer s.Close()
-		query = func() (driver.Rows, error) { return queryStmt(ctx, s, args) }
-	}
-	rows, err := query()
+func (c *conn) readAll(ctx context.Context, text string) (*readRows, error) {
+	rows, err := c.innerConn.QueryContext(ctx, text, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	return read(rows)
-}
-
-// read reads all rows.
-func read(rows driver.Rows) (*readRows, error) {
 	r := &readRows{columns: rows.Columns()}
-	r.describe(rows)
 	for {
 		row := make([]driver.Value, len(r.columns))
 		switch err := rows.Next(row); err {

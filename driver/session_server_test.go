@@ -43,8 +43,9 @@ func TestQuestionsToTheSession(t *testing.T) {
 				exec("PREPARE p FROM 'DO 1'")
 				exec("EXECUTE p")
 				want(101, "INSERT INTO t VALUES (0, 2, 'y')") // DATABASE() and the columns are asked for
-				exec("CREATE TEMPORARY TABLE temp (größe INT, id BIGINT PRIMARY KEY, b VARCHAR(20))")
-				want(200, "INSERT INTO temp VALUES (3, 0, 'z')") // as are the temporary table's
+				exec("CREATE TEMPORARY TABLE temp (größe INT, id BIGINT AUTO_INCREMENT PRIMARY KEY, b VARCHAR(20)) AUTO_INCREMENT = 50")
+				exec("EXECUTE p")
+				want(50, "INSERT INTO temp VALUES (3, 0, 'z')") // so is whether it is still there
 				want(300, "INSERT INTO asked (a) VALUES (1) ON DUPLICATE KEY UPDATE a = 2")
 				own := openLeaf(t, dsn, "leafTables=t&"+dsnParam(setting)) // connections of leafsql's own
 				if _, err := own.Exec("INSERT INTO t (b) VALUES ('own')"); err != nil {

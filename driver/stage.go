@@ -5,7 +5,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"io"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,31 +22,23 @@ import (
 //  3. copy    all are written to the target
 //
 // All of it is one transaction: the application's, from a savepoint on, or one of
-// its own that ends with the copy. Of a statement whose keys alone only the server
-// knows, the keys go through the stage.
+// its own that ends with the copy.
 type stageRun struct {
-	c        *conn
-	in       *insert.Insert
-	t        *table
-	name     string // the stage, as SQL writes it
-	args     []driver.NamedValue
-	prepared bool   // the user's statement was prepared
-	open     bool   // the transaction is, or the savepoint is made, or neither is needed
-	own      bool   // the transaction is this run's own
-	note     string // assignments for the SET that opens it
-	hint     string // behind each verb, on MySQL: makes all statements say one time
-	prefix   string // before each statement, on MariaDB: likewise
+	*execution
+	in     *insert.Insert
+	t      *table
+	name   string // the stage, as SQL writes it
+	open   bool   // the transaction is, or the savepoint is made
+	own    bool   // the transaction is this run's own
+	note   string // assignments for the SET that opens it
+	hint   string // behind each verb, on MySQL: makes all statements say one time
+	prefix string // before each statement, on MariaDB: likewise
 }
 
 // stageTable is the stage's name, in the target's database.
 const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
-
-// A textSender executes or queries one of the texts that a statement runs as,
-// as the application ran the statement. Of rows that answer it tells how many
-// there were.
-type textSender func(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error)
 
 // A stageResult is what a stageRun came to.
 type stageResult struct {
@@ -58,20 +49,41 @@ type stageResult struct {
 	late   int64        // what LAST_INSERT_ID() becomes where the copy did not carry it
 }
 
-func (c *conn) newStageRun(in *insert.Insert, args []driver.NamedValue, prepared bool) *stageRun {
-	name := catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()
-	return &stageRun{c: c, in: in, t: in.Table.Ref.(*table), name: name, args: args, prepared: prepared}
+// runStaged runs a staged statement, once more where its table has changed.
+func (e *execution) runStaged(ctx context.Context) (ran stageResult, err error) {
+	c, own := e.c, *e // only such statements are to allocate one
+	defer func() { *e = own }()
+	for tried := false; ; tried = true {
+		in := &own.st.plan.Inserts[0]
+		s := &stageRun{execution: &own, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()}
+		ran, err = s.run(ctx)
+		c.after(own.st, err)
+		if err == nil {
+			collect(ctx, own.st.plan, []insert.Block{ran.block})
+			return ran, nil
+		}
+		again := c.again(ctx, own.st, own.text, err)
+		if tried || again == nil || again.way != staged {
+			return ran, c.connector.counts.note(c.explain(ctx, own.st, own.text, []insert.Block{ran.block}, err))
+		}
+		own.st = again
+	}
 }
 
-// runStagedOnce runs a staged statement, and does not try again.
-func (c *conn) runStagedOnce(ctx context.Context, in *insert.Insert, args []driver.NamedValue, prepared bool, send textSender) (ran stageResult, err error) {
-	s := c.newStageRun(in, args, prepared)
-	c.dropLeftStage(ctx)
-	if in.Staging.Clock && s.showsClock() {
+// run runs the statement once.
+func (s *stageRun) run(ctx context.Context) (ran stageResult, err error) {
+	in := s.in
+	s.c.dropLeftStage(ctx)
+	if in.Staging.Clock {
 		err = s.clock(ctx)
 	}
 	if err == nil {
-		err = s.create(ctx, in.Staging.Columns, "")
+		err = s.create(ctx)
+	}
+	if err == nil && in.Staging.Named && !s.st.accepted.Load() {
+		if err = s.copy(ctx, insert.Block{First: 1, N: 2}, &ran); err == nil {
+			s.st.accepted.Store(true)
+		}
 	}
 	if err == nil {
 		ran.rows, err = s.fill(ctx)
@@ -81,19 +93,15 @@ func (c *conn) runStagedOnce(ctx context.Context, in *insert.Insert, args []driv
 		ran.block, highest, err = s.number(ctx, ran.rows)
 	}
 	if err == nil && ran.rows > 0 && in.Staging.ReadsID { // filling the stage set it to a row's number there
-		err = s.exec(ctx, "SET "+idBefore)
+		err = s.execText(ctx, "SET "+idBefore)
 	}
-	// Without a row as well: the target may have an error for a select's none,
-	// and RETURNING its columns.
+	s.result = driver.RowsAffected(0)
+	// Without a row as well: the target may have an error for a select's none.
 	if err == nil && (ran.rows > 0 || !in.Staging.Load) {
-		var text string
-		text, ran.marked = in.Staging.Copy(s.name, s.hint, ran.block)
-		var answer driver.Result
-		if answer, err = send(ctx, s.prefix+text, renumber(args[min(in.Staging.FillArgs, len(args)):])); err == nil {
-			ran.id, ran.late = s.lastID(&ran, answer)
-			err = s.t.skip(ctx, c.innerConn, highest)
+		if err = s.copy(ctx, ran.block, &ran); err == nil {
+			ran.id, ran.late = s.lastID(&ran)
+			err = s.t.skip(ctx, s.c.innerConn, highest)
 		}
-		err = s.copyError(err)
 	}
 	if err != nil {
 		s.undo(ctx, err)
@@ -108,121 +116,74 @@ func (c *conn) runStagedOnce(ctx context.Context, in *insert.Insert, args []driv
 	return ran, s.end(ctx, idBefore)
 }
 
+// copy writes the stage's rows to the target. Before there are any it tells whether the
+// server knows the names in the update list.
+func (s *stageRun) copy(ctx context.Context, b insert.Block, ran *stageResult) error {
+	var text string
+	text, ran.marked = s.in.Staging.Copy(s.name, s.hint, b)
+	args := renumber(s.args[min(s.in.Staging.FillArgs, len(s.args)):])
+	var err error
+	s.result, err = s.c.execArgs(ctx, s.prefix+text, args, s.stmt != nil)
+	if s.in.Upsert && isServerError(err, errUnknownColumn) {
+		return s.refusal("its update list names a column that only the source knows ("+serverMessage(err)+")",
+			"select from one table, or from a derived one that has the column, or give the value a column of the insert")
+	}
+	return err
+}
+
 // lastID is the LastInsertId of what was copied, and what SQL's becomes where the
 // copy did not carry it.
-func (s *stageRun) lastID(ran *stageResult, answer driver.Result) (id, late int64) {
+func (s *stageRun) lastID(ran *stageResult) (id, late int64) {
 	in := *s.in
 	in.Rows, in.Marker = int(ran.rows), ran.marked
 	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
-	affected, server := counts(answer)
+	affected, server := counts(s.result)
 	id, _ = lastInsertID(&in, ran.block, affected, server, s.c.connector.foundRows())
 	return id, lateID(&in, ran.block, affected, id)
 }
 
-func (s *stageRun) exec(ctx context.Context, text string) error {
+func (s *stageRun) execText(ctx context.Context, text string) error {
 	_, err := s.c.innerConn.ExecContext(ctx, text, nil)
 	return err
-}
-
-// checkTaken asks the server, until it said yes, whether it would take the
-// text as it is, where what runs instead would hide that it would not: an update
-// list whose names are the source's as well, a key that reads the target. Where
-// MySQL prepares a statement MariaDB has to explain it: it resolves the names of
-// an update list only when it runs. That may call functions, so that a source
-// that does more than read tables is not explained: such a statement runs where
-// MariaDB would call a name ambiguous.
-func (c *conn) checkTaken(ctx context.Context, st *statement, text string, args []driver.NamedValue, prepared bool) error {
-	in := st.apart()
-	switch s, e := in.Staging, in.Evaluation; {
-	case st.taken.Load(),
-		s != nil && (!s.Unclear || s.Load),
-		s != nil && s.Effects && c.settings.MariaDB,
-		e != nil && !e.Selects:
-		return nil
-	}
-	var err error
-	if in.Staging != nil && c.settings.MariaDB {
-		_, err = c.readAll(ctx, in.Staging.Explain(in.Ignore), args, prepared)
-	} else {
-		var s driver.Stmt
-		if s, err = c.innerConn.PrepareContext(ctx, text); err == nil {
-			err = s.Close()
-		}
-	}
-	switch {
-	case err == nil:
-		st.taken.Store(true)
-	case isServerError(err, errAmbiguous, errOwnTable), !errors.As(err, new(*mysql.MySQLError)): // or no answer at all
-		return err
-	}
-	return nil
 }
 
 // create makes the stage, with the target's column types, each of
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
-// and SET reads what became of them. A user who may not read the target gets
-// the types that the catalog tells. The key alone may get another name.
-func (s *stageRun) create(ctx context.Context, columns []string, keyName string) error {
+// and SET reads what became of them.
+func (s *stageRun) create(ctx context.Context) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
-	list := make([]string, len(columns))
-	for i, col := range columns {
-		list[i] = target + "." + catalog.Quote(col) + " " + keyName
+	list := make([]string, len(s.in.Staging.Columns))
+	for i, col := range s.in.Staging.Columns {
+		list[i] = target + "." + catalog.Quote(col)
 	}
-	load := s.in.Staging != nil && s.in.Staging.Load
-	const engine = ") ENGINE=InnoDB ROW_FORMAT=DYNAMIC"
-	begin := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY"
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
-	if load {
+	if s.in.Staging.Load {
 		source = target
 		if s.in.Staging.Key >= 0 {
 			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
 		}
 	}
-	text := begin + key + engine + " SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
-	err := s.createAs(ctx, text)
-	if isServerError(err, errTableDenied, errColumnDenied, errUnknownColumn, errNotLocked) && !load {
-		types := ", " + keyName + " " + s.t.typ + " NULL"
-		if keyName == "" {
-			var defErr error
-			if types, defErr = s.t.c.catalog.Definitions(ctx, s.t.name, columns); defErr != nil {
-				return err
-			}
-		}
-		err = s.createAs(ctx, begin+types+engine)
-	}
-	if isServerError(err, errTableExists) { // left by a run that was cut off
-		if err = s.exec(ctx, dropStage+s.name); err == nil {
-			err = s.createAs(ctx, text)
-		}
-	}
-	s.c.stageLeft = s.name
-	return s.createError(err)
-}
-
-// createAs creates the table, without regard to sql_mode where that forbids the
-// defaults that the target has, and to a binary log in statements, which
-// forbids a CREATE inside a transaction.
-func (s *stageRun) createAs(ctx context.Context, text string) error {
+	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
+		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.start(ctx, text)
-	if isServerError(err, errInvalidDefault) {
+	if isServerError(err, errInvalidDefault) { // of the target's columns, under this sql_mode
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
-		if err = s.exec(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
-			err = s.exec(ctx, text)
+		if err = s.execText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
+			err = s.execText(ctx, text)
 			if !s.putBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
 				err = driver.ErrBadConn
 			}
 		}
 	}
-	if s.own && isServerError(err, errGTIDCreate, errGTIDCreateOld) {
-		if err = s.exec(ctx, "SET autocommit = 1"); err == nil {
-			if err = s.exec(ctx, text); err == nil {
-				err = s.exec(ctx, "SET autocommit = 0")
-			}
+	if isServerError(err, errTableExists) { // left by a run that was cut off
+		if err = s.execText(ctx, dropStage+s.name); err == nil {
+			err = s.execText(ctx, text)
 		}
 	}
-	return err
+	s.c.stageLeft = s.name
+	return s.createError(err)
 }
 
 // createError is the refusal of a statement whose stage cannot be
@@ -232,12 +193,14 @@ func (s *stageRun) createError(err error) error {
 	switch {
 	case isServerError(err, errDatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
-	case isServerError(err, errTableDenied, errColumnDenied) && s.in.Staging != nil && s.in.Staging.Load:
+	case isServerError(err, errTableDenied, errColumnDenied):
 		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
 	case isServerError(err, errGTIDCreate, errGTIDCreateOld):
-		fix = "run it outside of the transaction, or use binlog_format=ROW"
+		fix = "use binlog_format=ROW"
+	case isServerError(err, errUnknownColumn) && strings.Contains(serverMessage(err), "default value"): // of MySQL
+		fix = "list the columns that the defaults of others are made of, too"
 	case isServerError(err, errCannotCreate, errTooManyColumns, errRowTooLarge, errTooManyFields):
 		fix = "write fewer columns in one statement"
 	default:
@@ -248,14 +211,6 @@ func (s *stageRun) createError(err error) error {
 
 func (s *stageRun) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
-}
-
-// showsClock says whether a default of the copy, or a trigger, may tell the time,
-// as the source does.
-func (s *stageRun) showsClock() bool {
-	return s.t.triggered || slices.ContainsFunc(s.in.Table.NowColumns, func(col string) bool {
-		return !slices.ContainsFunc(s.in.Staging.Columns, func(c string) bool { return strings.EqualFold(c, col) })
-	})
 }
 
 // clock makes the statements that a statement runs as say one time.
@@ -273,7 +228,7 @@ func (s *stageRun) clock(ctx context.Context) error {
 // fill runs the user's source.
 func (s *stageRun) fill(ctx context.Context) (rows int64, err error) {
 	args := s.args[:min(s.in.Staging.FillArgs, len(s.args))]
-	res, err := s.c.execArgs(ctx, s.prefix+s.in.Staging.Fill(s.name, s.hint), args, s.prepared)
+	res, err := s.c.execArgs(ctx, s.prefix+s.in.Staging.Fill(s.name, s.hint), args, s.stmt != nil)
 	if err != nil {
 		return 0, err
 	}
@@ -302,7 +257,7 @@ func (s *stageRun) number(ctx context.Context, rows int64) (b insert.Block, high
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *stageRun) look(ctx context.Context) (lacking int, highest int64, err error) {
-	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest), nil, false)
+	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -310,31 +265,21 @@ func (s *stageRun) look(ctx context.Context) (lacking int, highest int64, err er
 		return 0, 0, io.ErrUnexpectedEOF
 	}
 	row := rows.rows[0]
-	if lacking, err = strconv.Atoi(text(row[0])); err != nil {
+	if lacking, err = strconv.Atoi(valueText(row[0])); err != nil {
 		return 0, 0, err
 	}
-	highest, _ = strconv.ParseInt(text(row[1]), 10, 64) // NULL: none to follow
+	highest, _ = strconv.ParseInt(valueText(row[1]), 10, 64) // NULL: none to follow
 	return lacking, highest, nil
 }
 
-// named makes an error of the stage, which the application does not
-// know, one of the target and its key.
+// named makes an error of the stage, which the application does not know, one of the
+// target.
 func (s *stageRun) named(err error) error {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) || !strings.Contains(e.Message, "leafsql_") {
 		return err
 	}
 	told := *e
-	told.Message = strings.NewReplacer(stageTable, s.t.name.Table, insert.KeyColumn, s.t.column).Replace(e.Message)
+	told.Message = strings.ReplaceAll(e.Message, stageTable, s.t.name.Table)
 	return &told
-}
-
-// copyError refuses an update list that names a column of the source, which is
-// not there in the copy.
-func (s *stageRun) copyError(err error) error {
-	if s.in.Upsert && isServerError(err, errUnknownColumn) {
-		return s.refusal("its update list names a column that the copy does not know ("+serverMessage(err)+")",
-			"give the value a column of the insert, and use VALUES() in the list")
-	}
-	return err
 }

@@ -23,15 +23,13 @@ var idScripts = []script{
 		before, "INSERT INTO t (id, a, b) SELECT NULLIF(id, 12), a, 'new' FROM s ON DUPLICATE KEY UPDATE b = @@identity + 2", last, show}},
 	{name: "in the update list, the row is not there", lines: []string{before, "INSERT INTO t (a, b) SELECT a, b FROM s WHERE a = 2 ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 10, b FROM s WHERE a = 2 ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}},
-	{name: "in the source", lines: []string{before, "INSERT INTO t (a, b) SELECT a, @@last_insert_id FROM s", show, before, "INSERT INTO t (a, b) SELECT a + 10, @@session.identity FROM s", show, before, "INSERT INTO t (id, a, b) VALUES (1-1, 20, @@identity)", show,
-		before, "INSERT INTO t (id, a, b) VALUES (@@last_insert_id + 1, 30, @@identity)", show, last}},
+	{name: "in the source", lines: []string{before, "INSERT INTO t (a, b) SELECT a, @@last_insert_id FROM s", show, before, "INSERT INTO t (a, b) SELECT a + 10, @@session.identity FROM s", show, before, "INSERT INTO t (id, a, b) VALUES (@none, 20, @@identity)", show,
+		before, "INSERT INTO t (id, a, b) VALUES (@@last_insert_id, 30, @@identity)", show, last}},
 	{name: "variables in the row", lines: []string{before, "INSERT INTO t VALUES (NULL, 1, @@identity, DEFAULT)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t VALUES (NULL, 2, @@session.last_insert_id, DEFAULT)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()"}},
 	{name: "in a function of the update list", setup: []string{"CREATE FUNCTION id_now() RETURNS BIGINT READS SQL DATA RETURN LAST_INSERT_ID()"},
 		lines: []string{copyS, before, "INSERT INTO t (a, b) SELECT a, 'new' FROM s ON DUPLICATE KEY UPDATE b = id_now()", "SELECT a, b FROM t ORDER BY a"}},
-	{name: "in RETURNING", only: "mariadb", lines: []string{before, "INSERT INTO t (a, b) SELECT a, b FROM s ORDER BY a RETURNING a, LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-		before, "INSERT INTO t (id, a, b) SELECT id, a + 10, b FROM s ORDER BY a RETURNING id, LAST_INSERT_ID()", last,
-		before, "INSERT INTO t (id, a) VALUES (NULLIF(1, 1), 20) RETURNING a, LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-		"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 30, b FROM s ORDER BY a RETURNING a, @@last_insert_id", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}},
+	{name: "in RETURNING", only: "mariadb", lines: []string{before, "INSERT INTO t (id, a) VALUES (@none, 20) RETURNING a, LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
+	on("mariadb", refusedScript("RETURNING beside rows", copyS, "INSERT INTO t (a, b) SELECT a + 10, b FROM s ORDER BY a RETURNING a")),
 	{name: "in a trigger before", setup: []string{"CREATE TRIGGER notes BEFORE INSERT " + readsID}, lines: idInTrigger},
 	{name: "in a trigger after", setup: []string{"CREATE TRIGGER notes AFTER INSERT " + readsID}, lines: idInTrigger},
 	{name: "in a trigger made later", lines: []string{before, "INSERT INTO t (a) VALUES (100)", "CREATE TRIGGER notes BEFORE INSERT " + readsID, before, "INSERT INTO t (a) VALUES (101)", copyS, "SELECT * FROM log", last}},
@@ -54,29 +52,26 @@ var idScripts = []script{
 	{name: "set in a select without a table", lines: []string{"INSERT INTO t (a, b) SELECT 1, LAST_INSERT_ID(77)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()", "INSERT INTO t (id, a, b) SELECT NULL, 2, LAST_INSERT_ID(77)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()"}},
 	refusedScript("LAST_INSERT_ID(…)", before, "INSERT INTO t (id, a) SELECT LAST_INSERT_ID(id), a FROM s"),
 	refusedScript("LAST_INSERT_ID(…)", before, "INSERT INTO t (a, b) SELECT a, LAST_INSERT_ID(a) FROM s"),
-	refusedScript("LAST_INSERT_ID(…)", before, "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(77), 1)"),
+	refusedScript("only the server", before, "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(77), 1)"),
 }
 
 var idInTrigger = []string{before, copyS, "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (id, a) SELECT id, a + 10 FROM s", "SELECT * FROM log", last,
 	before, "INSERT INTO t (id, a) SELECT IF(a = 2, id + 10, NULL), a + 20 FROM s ORDER BY a", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-	before, "INSERT INTO t (id, a) VALUES (1-1, 31)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) VALUES (32), (33)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+	before, "INSERT INTO t (id, a) VALUES (@none, 31)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) VALUES (32), (33)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 	before, "INSERT INTO t (id, a) VALUES (NULL, 34)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) SELECT 35", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 	"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 40, b FROM s ORDER BY a", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}
 
 // plainScripts are about errors and settings that statements which run as
 // several share with those that run as one.
 var plainScripts = []script{
-	{name: "read only, twice", lines: []string{"SET TRANSACTION READ ONLY", copyS, copyS, copyID, "SELECT COUNT(*) FROM t", copyS, show, "SET TRANSACTION READ ONLY", "INSERT INTO t (id, a) VALUES (1-1, 50)", "INSERT INTO t (id, a) VALUES (1-1, 50)", "SELECT COUNT(*) FROM t"}},
-	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (1-1, 31), (2-2, 32), (33+0, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s",
+	{name: "read only, twice", lines: []string{"SET TRANSACTION READ ONLY", copyS, copyS, copyID, "SELECT COUNT(*) FROM t", copyS, show, "SET TRANSACTION READ ONLY", "INSERT INTO t (id, a) VALUES (@none, 50)", "INSERT INTO t (id, a) VALUES (@none, 50)", "SELECT COUNT(*) FROM t"}},
+	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (@none, 31), (@none, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s",
 		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'", `INSERT INTO t (a, b) VALUES (61, 'x\'), (62, '\')`, "SET sql_select_limit = DEFAULT", show}},
-	{name: "a limit of 1 on selects", lines: []string{"SET sql_select_limit = 1", "INSERT INTO t (id, a) VALUES (1-1, 31), (2-2, 32), (33+0, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
+	{name: "a limit of 1 on selects", lines: []string{"SET sql_select_limit = 1", "INSERT INTO t (id, a) VALUES (@none, 31), (@none, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
 	{name: "the target as the source", lines: []string{copyS, "INSERT INTO t (a, b) SELECT q.a, q.b FROM t q ON DUPLICATE KEY UPDATE t.b = CONCAT(t.b, VALUES(b))", show}},
-	{name: "the target in the key", lines: []string{copyS, "INSERT INTO t (id, a) VALUES ((SELECT MAX(q.id) + 5 - MAX(q.id) FROM t q), 31)", "INSERT INTO t (id, a) VALUES ((SELECT x FROM (SELECT COUNT(*) x FROM t) q), 32)", show}},
-	{name: "the target's columns in the update list", only: "mysql", lines: []string{copyS, "INSERT INTO t (a, b) SELECT a, b FROM t ON DUPLICATE KEY UPDATE b = t.b + 1", "INSERT INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1", show}},
-	{name: "the target's columns in the update list, and words before INTO", lines: []string{"INSERT LOW_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1", "INSERT HIGH_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1",
-		"INSERT LOW_PRIORITY IGNORE INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1", "/*!50000 INSERT LOW_PRIORITY */ INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1", show}},
-	{name: "the target's columns in the update list, and SET STATEMENT", only: "mariadb", lines: []string{"SET STATEMENT max_statement_time = 60 FOR INSERT INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = b + 1",
-		copyS, "SET STATEMENT max_statement_time = 60 FOR INSERT INTO t (a, b) SELECT a, 'new' FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)", show}},
+	{name: "words before INTO", lines: []string{"INSERT LOW_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = t.b", "INSERT HIGH_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = CONCAT(t.b, 'h')",
+		"INSERT LOW_PRIORITY IGNORE INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = CONCAT(t.b, 'l')", show}},
+	{name: "SET STATEMENT", only: "mariadb", lines: []string{copyS, "SET STATEMENT max_statement_time = 60 FOR INSERT INTO t (a, b) SELECT a, 'new' FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)", show}},
 	{name: "an upsert's source acts once", setup: []string{"CREATE FUNCTION acts(x INT) RETURNS INT DETERMINISTIC MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END"}, lines: []string{"SET @n = 10",
 		"INSERT INTO t (a, b) SELECT a, b FROM s WHERE id = acts(12) ON DUPLICATE KEY UPDATE b = VALUES(b)", "INSERT INTO t (a, b) SELECT a + 10, b FROM s WHERE acts(1) = 1 ON DUPLICATE KEY UPDATE b = CONCAT(t.b, VALUES(b))",
 		"INSERT INTO t (a, b) SELECT a + 20, b FROM s WHERE id = (SELECT acts(12)) ON DUPLICATE KEY UPDATE b = CONCAT(VALUES(`b`), VALUES (t.a))", "SELECT COUNT(*) FROM log",
@@ -87,7 +82,7 @@ var plainScripts = []script{
 		"INSERT INTO t (id, x, y) SELECT IF(a = 2, 50, NULL), a + 1, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id"}},
 	{name: "rows exchanged with a partition", setup: []string{"DROP TABLE t", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TABLE x (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)",
 		"INSERT INTO x VALUES (1000000000004, 99)"}, lines: []string{"INSERT INTO t (a) VALUES (1)", "ALTER TABLE x EXCHANGE PARTITION p WITH TABLE t", "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)", "SELECT a FROM t ORDER BY id"}},
-	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (1-1, 2, 3)"}},
+	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (@none, 2, 3)"}},
 }
 
 // keysThatFail are runs that bring a huge key, each of which fails.
@@ -131,9 +126,9 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 
 // Errors name the target and its key, as those of the plain driver.
 func TestStagedErrorsNameTheTarget(t *testing.T) {
-	texts := []string{"INSERT INTO t (id, a) VALUES (99999999999999999999 + 1, 1)", "INSERT INTO t (id, a) VALUES (1 + 1, 1), (CONCAT('x', 'y'), 2)", "INSERT INTO t (a) SELECT b FROM s", "INSERT INTO t (id, a) SELECT b, 1 FROM s",
+	texts := []string{"INSERT INTO t (a) SELECT b FROM s", "INSERT INTO t (id, a) SELECT b, 1 FROM s",
 		"INSERT INTO t (c) SELECT c FROM s", "INSERT INTO t (d) SELECT c FROM s", "INSERT INTO t (a) SELECT nosuch FROM s", "INSERT INTO t (id, a) SELECT 7, a FROM s", "INSERT INTO t (a) SELECT 5000 FROM s",
-		"INSERT INTO t (a, c) SELECT 1 FROM s", "INSERT INTO t (id, a) VALUES ((SELECT nosuch FROM s), 1)", "INSERT INTO t (id, a) VALUES (CAST('-1' AS SIGNED) - 99999999999999999999, 1)"}
+		"INSERT INTO t (a, c) SELECT 1 FROM s"}
 	for _, target := range mysqltest.Targets(t) {
 		var told [2][]string
 		for i, auto := range []string{"AUTO_INCREMENT", ""} {

@@ -16,8 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// rightsTables are a source and a target whose types a stage must have, though
-// the user may not read the target.
+// rightsColumns are those of a source and a target. A stage must have their types.
 const rightsColumns = "a INT, e ENUM('a','b','ü'), st SET('x','y'), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, d DECIMAL(20,8), b BIT(10), ts TIMESTAMP(3) NULL, x VARBINARY(20), j JSON, n INT UNSIGNED NOT NULL DEFAULT 9"
 
 // accounts is a database with tables and a user who has some rights there.
@@ -37,16 +36,14 @@ func account(t *testing.T, target mysqltest.Target, grants ...string) (plain, le
 	return plain, openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t:id")
 }
 
-// TestStagedWithFewRights: who may only insert into the target can have its
-// rows staged, with the target's own types.
+// TestStagedWithFewRights: who may insert into the columns of the target and read them
+// can have its rows staged, with the target's own types.
 func TestStagedWithFewRights(t *testing.T) {
 	const temporary = "CREATE TEMPORARY TABLES ON DB.*"
 	all := "a, e, st, l, d, b, ts, x, j, n"
 	for _, target := range mysqltest.Targets(t) {
 		for _, grants := range [][]string{
-			{temporary, "INSERT ON DB.t"},
-			{temporary, "INSERT (" + all + ", id) ON DB.t"},
-			{temporary, "INSERT (" + all + ", id), SELECT (a, e) ON DB.t"},
+			{temporary, "INSERT (" + all + ", id), SELECT (" + all + ", id) ON DB.t"},
 			{temporary, "INSERT, SELECT ON DB.t"},
 		} {
 			t.Run(target.Name+"/"+grants[1], func(t *testing.T) {
@@ -75,14 +72,15 @@ func TestStagedWithFewRights(t *testing.T) {
 				if _, err := plain.Exec("INSERT INTO want (a, d, n) VALUES (30, 2, DEFAULT)"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (1-1, 30, 2, DEFAULT)"); err != nil {
+				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (@none, 30, 2, DEFAULT)"); err != nil {
 					t.Error(err)
 				}
 				same()
 			})
 		}
-		t.Run(target.Name+"/LOAD DATA without SELECT", func(t *testing.T) {
+		t.Run(target.Name+"/without SELECT", func(t *testing.T) {
 			_, leaf := account(t, target, temporary, "INSERT ON DB.t")
+			refused(t, leaf, "GRANT SELECT ON `leafsql_", "INSERT INTO t (a) SELECT a FROM s")
 			mysql.RegisterReaderHandler("rights", func() io.Reader { return strings.NewReader("1") })
 			defer mysql.DeregisterReaderHandler("rights")
 			refused(t, leaf, "GRANT SELECT ON `leafsql_", "LOAD DATA LOCAL INFILE 'Reader::rights' INTO TABLE t (a)")
@@ -149,6 +147,11 @@ func TestStagedOnLoggingServer(t *testing.T) {
 				}
 			}
 			const text = "INSERT INTO t (a) SELECT a FROM s ORDER BY a"
+			if kind == mysqltest.MySQL {
+				refused(t, leaf, "binlog_format=ROW", text)
+				count(0)
+				return
+			}
 			if id := insertID(t, leaf, text); id != generatedFrom {
 				t.Errorf("id %d", id)
 			}
@@ -157,11 +160,7 @@ func TestStagedOnLoggingServer(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err = tx.Exec(text); kind == mysqltest.MySQL {
-				if !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "binlog_format=ROW") {
-					t.Errorf("in a transaction: %v", err)
-				}
-			} else if err != nil {
+			if _, err = tx.Exec(text); err != nil {
 				t.Error(err)
 			}
 			tx.Rollback()

@@ -20,7 +20,7 @@ import (
 // START TRANSACTION would not do: it ends LOCK TABLES.
 func (s *stageRun) start(ctx context.Context, text string) error {
 	if s.open {
-		return s.exec(ctx, text)
+		return s.execText(ctx, text)
 	}
 	s.c.stageRuns++
 	ours := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns) // an assignment, and later the question whether it was made
@@ -77,12 +77,12 @@ func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
 // trip, except under sql_mode ORACLE, where it runs none of a block.
 func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
 	if s.c.settings.MariaDB {
-		if err = s.exec(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
+		if err = s.execText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
 			return err
 		}
 	}
 	for _, text := range texts {
-		if err = s.exec(ctx, text); err != nil {
+		if err = s.execText(ctx, text); err != nil {
 			break
 		}
 	}

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
@@ -17,14 +17,14 @@ import (
 type statement struct {
 	way     way
 	plan    *insert.Plan
-	effects bool           // on the session or on tables, to be noted when it ran
-	missing insert.Missing // no plan: the session's settings decide
+	effects bool // on the session or on tables, to be noted when it ran
+	unknown bool // no plan: the session's settings decide
 	refusal *RefusedError
 
-	// Where other statements run instead: the server takes this one as well, and
-	// until when, in Unix ms, no stored program is taken to notice.
-	taken        atomic.Bool
-	checkedUntil atomic.Int64
+	unreadable bool // it is refused because it cannot be read
+
+	until    time.Time   // when it is to be planned anew; zero: it holds as long as the schema
+	accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
 }
 
 // A way is how a statement is executed.
@@ -33,19 +33,25 @@ type way uint8
 const (
 	passedThrough way = iota // to the inner driver as it is
 	filled                   // with keys in its text or among its arguments
-	apart                    // likewise, and what they are takes statements before it
+	staged                   // through a temporary table
+	keyed                    // with keys that the server is asked for first
 	inParts                  // as two texts
 )
 
 func newStatement(p *insert.Plan) *statement {
-	st := &statement{plan: p, way: filled, effects: p.Use != "" || p.Unseen || p.Charset || len(p.Changes) > 0}
+	st := &statement{plan: p, way: filled, effects: p.HasEffects()}
+	if p.Ages {
+		st.until = time.Now().Add(refreshEvery)
+	}
 	switch {
 	case p.Cut > 0:
 		st.way = inParts
 	case len(p.Inserts) == 0:
 		st.way = passedThrough
-	case st.apart() != nil:
-		st.way = apart
+	case p.Inserts[0].Staging != nil:
+		st.way = staged
+	case p.Inserts[0].KeyQuery != nil:
+		st.way = keyed
 	}
 	return st
 }
@@ -53,33 +59,21 @@ func newStatement(p *insert.Plan) *statement {
 // passThrough is every text's statement where nothing is configured.
 var passThrough = newStatement(new(insert.Plan))
 
-// staged is the statement's one insert if its rows go through a stage.
-func (st *statement) staged() *insert.Insert {
-	if len(st.plan.Inserts) == 1 && st.plan.Inserts[0].Staging != nil {
-		return &st.plan.Inserts[0]
-	}
-	return nil
-}
-
-// apart is the statement's one insert if it takes more than its text to run.
-func (st *statement) apart() *insert.Insert {
-	if len(st.plan.Inserts) == 1 && (st.plan.Inserts[0].Staging != nil || st.plan.Inserts[0].Evaluation != nil) {
-		return &st.plan.Inserts[0]
-	}
-	return nil
-}
-
 // positional says whether some insert relies on the columns that the catalog told:
 // it lists none, or its rows go through a stage.
 func (st *statement) positional() bool {
-	return slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional || in.Staging != nil })
+	return st.way == staged || slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
+
+// over says whether the statement is to be planned anew.
+func (st *statement) over() bool { return !st.until.IsZero() && time.Now().After(st.until) }
 
 // maxMemo keeps a connection from holding on to a large text.
 const maxMemo = 4096
 
 // statement finds what a text comes to.
 func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
+	c.tellLate(ctx)
 	if c.last != nil && text == c.lastText && c.schema == c.connector.schema.Load() {
 		return c.last, nil
 	}
@@ -90,14 +84,14 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.schema = s
 		c.replan()
 	}
-	st, kept, err := c.plan(ctx, text, c.settings)
-	if err == nil && c.unseen && st.positional() {
+	st, kept, err := c.plan(ctx, text)
+	if err == nil && c.unseen && len(st.plan.Inserts) > 0 && (st.positional() || !mayReadCounts(text)) {
 		planned := st
 		st, err = c.verify(ctx, text, st)
 		kept = kept && st == planned
 	}
 	if err == nil && st.refusal != nil {
-		err = st.refusal
+		err = c.serverRefuses(ctx, st, text)
 	}
 	if err != nil {
 		return nil, c.connector.counts.note(err)
@@ -108,35 +102,46 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 	return st, nil
 }
 
-// plan plans a text, or finds the plan made before. Where sql_mode decides what
-// it means that is asked for each time, because any statement may change it. kept
-// says whether the plan will do the next time without a question.
-func (c *conn) plan(ctx context.Context, text string, settings insert.Settings) (st *statement, kept bool, err error) {
+// plan plans a text, or finds the plan made before. Where the session decides what the
+// text means it is asked, and the answer kept until a text may change it. kept says
+// whether the plan will do the next time without a question.
+func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool, err error) {
 	for {
 		plans := c.plans
-		if settings != c.settings {
-			plans = c.cache(settings)
-		}
 		st, ok := plans.Get(text)
-		if !ok || c.dbUnknown {
-			before, unknown := c.plans, c.dbUnknown
-			if st, err = c.parse(ctx, text, settings); err != nil {
+		if !ok || c.dbUnknown || st.over() {
+			unknown := c.dbUnknown
+			if st, err = c.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if c.plans == before && !unknown { // else a look-up changed what plans are kept under
+			if c.plans == plans && !unknown { // else a look-up changed what plans are kept under
 				plans.Put(text, st)
 			}
 		}
-		if st.missing == 0 {
-			return st, plans == c.plans && !c.dbUnknown, nil
+		if !st.unknown {
+			return st, st.until.IsZero() && !c.dbUnknown, nil
 		}
-		if st.missing != insert.MissingViews && mayReadCounts(text) {
-			return &statement{plan: new(insert.Plan), refusal: countsRefusal("sql_mode,", "pass strings as arguments")}, false, nil
+		if err = c.mayAsk(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
+			return nil, false, err
 		}
-		if settings, err = c.ask(ctx, settings, st.missing); err != nil {
+		if err = c.knowSession(ctx); err != nil {
 			return nil, false, err
 		}
 	}
+}
+
+// serverRefuses is the error for a refused statement: the server's own where that cannot
+// read it either.
+func (c *conn) serverRefuses(ctx context.Context, st *statement, text string) error {
+	if st.unreadable && !strings.Contains(text, ";") {
+		s, err := c.innerConn.PrepareContext(ctx, text)
+		if err == nil {
+			s.Close()
+		} else if isServerError(err, errParse) {
+			return err
+		}
+	}
+	return st.refusal
 }
 
 // mayReadCounts says whether a text that may write rows seems to call ROW_COUNT()
@@ -148,38 +153,44 @@ func mayReadCounts(text string) bool {
 		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
 }
 
-// countsRefusal refuses such a text where something of the session would have to be
-// asked for first. depends is what.
-func countsRefusal(depends, fix string) *RefusedError {
-	if fix != "" {
-		fix += ", or "
+// mayAsk refuses such a text where something of its session would have to be asked for
+// first, which is named by depends.
+func (c *conn) mayAsk(text, depends, fix string) error {
+	if !mayReadCounts(text) {
+		return nil
 	}
-	return &RefusedError{Reason: "what it means depends on the session's " + depends + " and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-		Fix: fix + "put the count into a user variable first"}
+	return &RefusedError{Reason: "what it means depends on the session's " + depends + ", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+		Fix: fix + ", or put the count into a user variable first"}
 }
 
-// cache is where plans under some settings are kept. A connection with
-// temporary tables keeps its own for itself.
-func (c *conn) cache(settings insert.Settings) *plancache.Cache[*statement] {
-	if len(c.temporary) > 0 {
-		return plancache.New[*statement](ownPlans, planBytes/planCaches)
-	}
-	return c.schema.cache(planKey{db: c.db, settings: settings})
-}
-
-// ownPlans is how many plans a connection keeps for itself.
-const ownPlans = 64
-
-// replan takes the plans that fit the schema, the database in use and what is
-// known of the session.
+// replan takes the plans that fit the schema, the database in use and what is known of
+// the session. A connection with temporary tables keeps its own for itself.
 func (c *conn) replan() {
-	c.plans = c.cache(c.settings)
 	c.last = nil
+	if c.ownPlans() {
+		c.plans = plancache.New[*statement](maxOwnPlans, planBytes/planCaches)
+		return
+	}
+	c.plans = c.schema.cache(planKey{db: c.db, settings: c.settings})
 }
 
-// parse plans a text. Errors come from looking tables up, and are not kept.
-func (c *conn) parse(ctx context.Context, text string, settings insert.Settings) (*statement, error) {
-	plan, missing, err := insert.Parse(text, settings, func(db, name string) (*insert.Table, error) { return c.lookup(ctx, text, db, name) })
+// maxOwnPlans is how many plans a connection keeps for itself.
+const maxOwnPlans = 64
+
+// parse plans a text. Errors come from looking tables up, and are not kept. A refusal
+// may be for what was found of stored programs.
+func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
+	schema := insert.Schema{
+		Table:   func(db, name string) (*insert.Table, error) { return c.lookup(ctx, text, db, name) },
+		Columns: func(t insert.TableName) ([]string, error) { return c.visibleColumns(ctx, text, t) },
+		Programs: func(routines, views []insert.TableName) (insert.Effects, error) {
+			return c.connector.programs(ctx, c.db, routines, views)
+		},
+	}
+	if len(c.temporary) > 0 {
+		schema.Temporary = c.knowsTemporary
+	}
+	plan, unknown, err := insert.Parse(text, c.settings, schema)
 	var refusal *insert.Refusal
 	switch {
 	case errors.As(err, &refusal):
@@ -187,11 +198,12 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 		if refusal.DB != "" {
 			name = refusal.DB + "." + name
 		}
-		return &statement{plan: new(insert.Plan), refusal: &RefusedError{Table: name, Reason: refusal.Reason, Fix: refusal.Fix}}, nil
+		return &statement{plan: new(insert.Plan), until: time.Now().Add(refreshEvery),
+			refusal: &RefusedError{Table: name, Reason: refusal.Reason, Fix: refusal.Fix}, unreadable: refusal.Unreadable}, nil
 	case err != nil:
 		return nil, err
-	case missing != 0:
-		return &statement{missing: missing}, nil
+	case unknown:
+		return &statement{unknown: true}, nil
 	}
 	return newStatement(plan), nil
 }
@@ -199,18 +211,17 @@ func (c *conn) parse(ctx context.Context, text string, settings insert.Settings)
 // lookup says which configured table a name in a text means on this connection.
 func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
-		if !c.connector.mayMeanNonASCII(c.schema) {
-			return nil, nil
-		}
 		return nil, &RefusedError{Table: strings.ToValidUTF8(table, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
 			Fix: "connect with charset=utf8mb4"}
 	}
 	if db == "" {
-		switch {
-		case c.dbUnknown && !c.connector.mayMean(c.schema, table):
-			return nil, nil
-		case c.dbUnknown && mayReadCounts(text):
-			return nil, countsRefusal("database in use, which a routine may have changed,", "write db.table")
+		if c.dbUnknown {
+			if !c.connector.mayMean(c.schema, table) {
+				return nil, nil
+			}
+			if err := c.mayAsk(text, "database in use", "write db.table"); err != nil {
+				return nil, err
+			}
 		}
 		if err := c.knowDatabase(ctx); err != nil {
 			return nil, err
@@ -220,52 +231,17 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 		}
 	}
 	name := c.connector.fold(db, table)
-	if t, ok := c.temporary[name]; ok && t != nil {
-		return t, nil
+	if own, like, err := c.isTemporary(ctx, text, name); own || err != nil {
+		return like, err
 	}
-	if _, ok := c.temporary[name]; !ok {
-		t, err := c.connector.lookup(ctx, c.schema, name)
-		if err != errUnseenTable {
-			return t, err
-		}
+	t, err := c.connector.lookup(ctx, c.schema, name)
+	if err != errUnseenTable {
+		return t, err
 	}
-	return c.lookupTemporary(ctx, text, name)
-}
-
-// lookupTemporary looks at a table that only this connection may see. One that
-// came to be just now, elsewhere, is in the catalog.
-func (c *conn) lookupTemporary(ctx context.Context, text string, name catalog.Name) (*insert.Table, error) {
-	rule, ok := c.connector.rule(c.schema, name)
-	if !ok {
-		return nil, nil
+	if own, err := c.askTemporary(ctx, text, name); own || err != nil { // the server's own error: 1146
+		return nil, err
 	}
-	if mayReadCounts(text) {
-		return nil, countsRefusal("temporary table", "")
-	}
-	columns, err := c.temporaryColumns(ctx, name)
-	if err != nil {
-		return nil, err // the server's own: 1146
-	}
-	if _, own := c.temporary[name]; !own {
-		if t, err := c.connector.lookup(ctx, c.schema, name); err != errUnseenTable {
-			return t, err
-		}
-	}
-	t, err := c.connector.describe(rule, name, columns, true)
-	if err == nil && t != nil {
-		c.setTemporary(name, t)
-	}
-	return t, err
-}
-
-// setTemporary notes a temporary table of this connection, nil for one that is
-// to be looked at.
-func (c *conn) setTemporary(name catalog.Name, t *insert.Table) {
-	if c.temporary == nil {
-		c.temporary = make(map[catalog.Name]*insert.Table)
-	}
-	c.temporary[name] = t
-	c.replan()
+	return c.connector.lookup(ctx, c.schema, name) // it came to be just now, elsewhere
 }
 
 // knowDatabase asks for the database in use where a text may have changed it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
 
 var (
@@ -28,6 +29,7 @@ type stmt struct {
 	db     string // in use when it was prepared, and so what its names mean
 	reads  string // how the session read texts then, where that matters
 	schema *schema
+	plans  *plancache.Cache[*statement]
 	st     *statement
 
 	inner    map[string]driver.Stmt
@@ -39,9 +41,9 @@ type stmt struct {
 
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
-	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, st: st, inner: make(map[string]driver.Stmt, 1)}
+	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]driver.Stmt, 1)}
 	first := text // prepared to see its errors now, where what runs is made anew each time
-	if st.apart() == nil {
+	if st.way == filled {
 		if likely := st.plan.Template(s.likely()); !likely.Literal {
 			first = likely.Text
 		}
@@ -130,38 +132,38 @@ func (s *stmt) sameMeaning(ctx context.Context) error {
 }
 
 func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
-	if s.c.dbUnknown && mayReadCounts(s.text) {
-		return false, countsRefusal("database in use, which a routine may have changed,", "write db.table")
+	if s.c.dbUnknown {
+		if err := s.c.mayAsk(s.text, "database in use", "write db.table"); err != nil {
+			return false, err
+		}
 	}
 	err := s.c.knowDatabase(ctx)
 	return s.c.db == s.db, err
 }
 
-// noteReading asks how the session reads texts, where this one could be read in
+// noteReading notes how the session reads texts, where this one could be read in
 // another way: the server keeps that for what is prepared now, and not for what
 // is prepared of the same text later.
-func (s *stmt) noteReading(ctx context.Context) (err error) {
+func (s *stmt) noteReading(ctx context.Context) error {
 	if readsOneWay(s.text) {
 		return nil
 	}
-	s.reads, err = s.c.reading(ctx)
+	err := s.c.knowSession(ctx)
+	s.reads = s.c.reading
 	return err
 }
 
 func (s *stmt) sameReading(ctx context.Context) (bool, error) {
-	switch {
-	case s.reads == "" || len(s.inner) == 0: // it is just being prepared
+	if s.reads == "" || len(s.inner) == 0 { // it is just being prepared
 		return true, nil
-	case mayReadCounts(s.text):
-		return false, countsRefusal("sql_mode,", "pass strings as arguments")
 	}
-	reads, err := s.c.reading(ctx)
-	return reads == s.reads, err
-}
-
-// reading is what of the session decides how it reads a text.
-func (c *conn) reading(ctx context.Context) (string, error) {
-	return value(ctx, c.innerConn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
+	if !s.c.settings.SessionKnown {
+		if err := s.c.mayAsk(s.text, "sql_mode", "pass strings as arguments"); err != nil {
+			return false, err
+		}
+	}
+	err := s.c.knowSession(ctx)
+	return s.c.reading == s.reads, err
 }
 
 // readsOneWay says whether a text means the same under every sql_mode and every
@@ -181,60 +183,49 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 }
 
 // ExecContext executes the statement, with keys for the rows it writes.
-func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (res driver.Result, err error) {
-	if err := s.refresh(ctx, args); err != nil {
-		return nil, err
-	}
-	if s.st.apart() != nil {
-		if err := s.sameMeaning(ctx); err != nil {
-			return nil, err
-		}
-		return s.c.execApart(ctx, s.st, s.text, args, true)
-	}
-	st, blocks, err := s.c.run(ctx, s.st, s.text, args, true, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
-		inner, args, err := s.bind(ctx, p, blocks, args)
-		if err == nil {
-			res, err = execStmt(ctx, inner, args)
-		}
-		s.c.unbindArgs()
-		s.closeOnce()
-		return err
-	})
+func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	e, err := s.execution(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	return s.c.result(ctx, st.plan, blocks, res)
+	return e.exec(ctx)
 }
 
 // QueryContext is ExecContext for statements that answer with rows.
-func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (rows driver.Rows, err error) {
-	if err := s.refresh(ctx, args); err != nil {
-		return nil, err
-	}
-	if s.st.apart() != nil {
-		if err := s.sameMeaning(ctx); err != nil {
-			return nil, err
-		}
-		return s.c.queryApart(ctx, s.st, s.text, args, true)
-	}
-	st, blocks, err := s.c.run(ctx, s.st, s.text, args, true, func(p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) error {
-		inner, args, err := s.bind(ctx, p, blocks, args)
-		if err == nil {
-			rows, err = queryStmt(ctx, inner, args)
-		}
-		s.c.unbindArgs()
-		if s.once != nil && err == nil { // the rows need it until they are read
-			s.spent = append(s.spent, s.once)
-			s.once = nil
-		}
-		s.closeOnce()
-		return err
-	})
+func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	e, err := s.execution(ctx, args)
 	if err != nil {
 		return nil, err
 	}
-	collect(ctx, st.plan, blocks)
-	return s.c.tellLate(ctx, st.plan, blocks, rows)
+	e.rows = true
+	return e.query(ctx)
+}
+
+// execution is one run of the statement.
+func (s *stmt) execution(ctx context.Context, args []driver.NamedValue) (e execution, err error) {
+	s.c.tellLate(ctx)
+	if err = s.refresh(ctx, args); err == nil && s.st.way != filled {
+		err = s.sameMeaning(ctx)
+	}
+	return execution{c: s.c, stmt: s, st: s.st, text: s.text, args: args}, err
+}
+
+// send sends the statement with the ids of blocks.
+func (s *stmt) send(ctx context.Context, e *execution, blocks []insert.Block) error {
+	inner, args, err := s.bind(ctx, e.st.plan, blocks, e.args)
+	switch {
+	case err != nil:
+	case e.rows:
+		e.answer, err = queryStmt(ctx, inner, args)
+		if s.once != nil && err == nil { // the rows need it until they are read
+			s.spent, s.once = append(s.spent, s.once), nil
+		}
+	default:
+		e.result, err = execStmt(ctx, inner, args)
+	}
+	s.c.unbindArgs()
+	s.closeOnce()
+	return err
 }
 
 // bind finds the inner statement for blocks of ids, and its arguments.
@@ -282,7 +273,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
 	}
 	schema := s.c.connector.schema.Load()
-	if schema == s.schema && !(s.c.unseen && s.st.positional()) && len(s.c.temporary) == 0 {
+	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() {
 		return nil
 	}
 	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {
@@ -297,10 +288,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	if err != nil {
 		return err
 	}
-	if len(st.plan.Inserts) == 0 {
-		st = s.st // no longer configured, as far as a new statement goes
-	}
-	s.st, s.schema = st, schema
+	s.st, s.schema, s.plans = st, schema, s.c.plans
 	return nil
 }
 

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -41,14 +39,14 @@ type table struct {
 	typ     string // its type
 	highest int64  // the highest id that the key column can hold
 	integer bool
-	alone   bool // the key is the whole primary key
+	indexed bool // an index begins with the key
 	rule    Rule
 	gen     idgen.Generator // nil: UUIDs
 	cycle   *segment.Cycle  // instead of gen, of a sequence that begins again; set once checked
 	counts  *tableCounts
 
-	programsCount bool // stored programs may call ROW_COUNT() or the like
-	triggered     bool // it has triggers
+	autoIncrement bool // the key still is
+	keyless       bool // it is a temporary table whose key nobody gives
 
 	checked  atomic.Bool   // the leaf_alloc row was held against the keys
 	checking chan struct{} // holds a token while that is done
@@ -66,22 +64,22 @@ type fit struct {
 	key     catalog.Column
 	highest int64 // the highest id that the key column can hold
 	integer bool
-	alone   bool // the key is the whole primary key
+	indexed bool // an index begins with the key
 	uuids   insert.UUIDForm
 }
 
 // fit holds a table's columns against a rule. It is nil where a rule that may
 // mean many tables does not mean this one.
-func (cfg *Config) fit(rule Rule, name catalog.Name, columns []catalog.Column) (*fit, error) {
+func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*fit, error) {
 	lenient := cfg.Auto || strings.Contains(rule.Table, "*")
-	key, err := keyColumn(rule, name, columns)
+	key, err := keyColumn(rule, name, t.Columns)
 	if err != nil {
 		if lenient && rule.Column == "" {
 			return nil, nil
 		}
 		return nil, err
 	}
-	f := &fit{key: key, alone: key.Primary && !slices.ContainsFunc(columns, func(o catalog.Column) bool { return o.Primary && o.Name != key.Name })}
+	f := &fit{key: key, indexed: t.Indexed(key.Name)}
 	f.highest, f.integer = key.Highest()
 	if rule.Kind == UUID7 && rule.Generator == nil {
 		if f.uuids, err = cfg.uuidForm(name, key); err != nil && !lenient {
@@ -100,8 +98,8 @@ func (cfg *Config) fit(rule Rule, name catalog.Name, columns []catalog.Column) (
 
 // describe says what plans need of a table, nil where a rule that may mean
 // many tables does not mean this one.
-func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Column, temporary bool) (*insert.Table, error) {
-	f, err := c.cfg.fit(rule, name, columns)
+func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
+	f, err := c.cfg.fit(rule, name, seen.Table)
 	if f == nil || err != nil {
 		return nil, err
 	}
@@ -110,8 +108,8 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		return nil, err
 	}
 	t := &table{
-		c: c, name: name, column: key.Name, typ: key.Type, highest: f.highest, integer: f.integer, alone: f.alone, rule: rule,
-		checking: make(chan struct{}, 1), programsCount: key.ProgramsCount || temporary, triggered: key.Triggered,
+		c: c, name: name, column: key.Name, typ: key.Type, highest: f.highest, integer: f.integer, indexed: f.indexed, rule: rule,
+		checking: make(chan struct{}, 1), autoIncrement: key.AutoIncrement,
 	}
 	kind, tag := Segment, ""
 	switch {
@@ -126,9 +124,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		t.gen = c.store.Generator(ids.Counter{Name: tag, Sequence: kind == Sequence})
 	}
 	t.counts = c.counts.of(name, kind, tag)
-	// A store of the caller's has no row to look at, and the keys of a
-	// temporary table are its own.
-	t.checked.Store(t.rows() == nil || temporary)
+	t.checked.Store(t.rows() == nil) // a store of the caller's has no row to look at
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
@@ -139,20 +135,26 @@ func (c *Connector) describe(rule Rule, name catalog.Name, columns []catalog.Col
 		Floors:       skips && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
-		ReadsID:      key.ReadsID, UpdatesReadID: key.UpdatesReadID,
-		// A temporary table is not in the catalog.
-		FunctionsReadID: key.FunctionsReadID || temporary,
-		Ref:             t,
+		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
+		Ref:          t,
 	}
-	for _, col := range columns {
+	for _, col := range seen.Columns {
 		if !col.Invisible {
 			desc.Columns = append(desc.Columns, col.Name)
 		}
 		desc.ReadsID = desc.ReadsID || col.ID
-		if col.Now {
-			desc.NowColumns = append(desc.NowColumns, col.Name)
+	}
+	for _, tr := range seen.Triggers {
+		if tr.Before && c.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
+			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
 		}
 	}
+	for event, e := range seen.triggers {
+		desc.ReadsID = desc.ReadsID || e.ReadsID
+		desc.UpdatesReadID = desc.UpdatesReadID || event == "UPDATE" && e.ReadsID
+		desc.Triggers.Add(e)
+	}
+	desc.Marker = desc.Marker && !desc.SetsKey
 	return desc, nil
 }
 
@@ -238,6 +240,10 @@ func (t *table) counter() idgen.Generator {
 // draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
 func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
+	if t.keyless {
+		return &RefusedError{t.name.String(), t.column, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
+			"give it one: " + modify(t.name, t.column, t.typ) + " AUTO_INCREMENT"}
+	}
 	if t.gen == nil {
 		var keys uuid7.Block
 		if keys, err = uuid7.New(b.N); err == nil {
@@ -296,29 +302,21 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	return err
 }
 
-// afterDuplicate moves the counter above all keys where an id of ours was in
-// use: keys came to the table that nobody told leafsql of.
-func (t *table) afterDuplicate(ctx context.Context, conn innerConn, b insert.Block, message string) {
+// afterDuplicate moves the counter above all keys where an id of ours was in use: keys
+// came to the table that nobody told leafsql of.
+func (t *table) afterDuplicate(ctx context.Context, b insert.Block) {
 	gen, ok := t.counter().(skipper)
-	m := duplicateEntry.FindStringSubmatch(message)
-	if !ok || m == nil || !t.integer {
+	if !ok || !t.integer {
 		return
 	}
-	if k, err := strconv.ParseInt(m[1], 10, 64); err != nil || k < b.First || k >= b.First+int64(b.N) {
+	if used, known, err := t.readBelow(ctx, t.name, b.First+int64(b.N)); err != nil || !known || used < b.First {
 		return
 	}
-	highest, known, err := t.readBelow(ctx, t.name, t.highest)
-	if err != nil || !known {
-		return
-	}
-	if gen.Skip(ctx, highest) == nil {
-		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "id", m[1], "highest key", highest)
+	highest, _, err := t.readBelow(ctx, t.name, t.highest)
+	if err == nil && gen.Skip(ctx, highest) == nil {
+		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "first id", b.First, "highest key", highest)
 	}
 }
-
-// duplicateEntry finds the key in the server's error 1062 for a primary key, in any
-// of its languages: 7 in "Duplicate entry '7' for key 'orders.PRIMARY'".
-var duplicateEntry = regexp.MustCompile(`'(\d+)'.*'(?:[^']*\.)?PRIMARY'`)
 
 // quoteString quotes for messages a person copies into a client.
 func quoteString(s string) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,6 @@ type schema struct {
 
 	mu     sync.Mutex
 	tables map[catalog.Name]*tableLookup
-	views  *viewsLookup // nil: not asked yet
 	plans  map[planKey]*plancache.Cache[*statement]
 }
 
@@ -45,10 +45,16 @@ type planKey struct {
 
 // A tableLookup is one look at a table, shared by all who need it meanwhile.
 type tableLookup struct {
-	done    chan struct{} // closed when the rest is set
-	columns []catalog.Column
-	table   *insert.Table // nil: nothing to fill, or no such table
-	err     error
+	done  chan struct{} // closed when the rest is set
+	seen  *seenTable    // nil: there is no such table
+	table *insert.Table // nil: nothing to fill, or no such table
+	err   error
+}
+
+// A seenTable is what a server shows of a table.
+type seenTable struct {
+	*catalog.Table
+	triggers map[string]insert.Effects // of those of each event, and of what they call
 }
 
 // over says whether the look has come to its end.
@@ -130,26 +136,12 @@ func (c *Connector) fold(db, table string) catalog.Name {
 	return catalog.Name{DB: db, Table: table}
 }
 
-// mayMeanNonASCII reports whether a rule could mean a table whose name is not
-// in ASCII letters.
-func (c *Connector) mayMeanNonASCII(s *schema) bool {
-	other := func(name string) bool {
-		return strings.ContainsFunc(name, func(r rune) bool { return r == '*' || r >= 0x80 })
-	}
-	for tag := range s.tags {
-		if other(tag) {
-			return true
-		}
-	}
-	return slices.ContainsFunc(c.rules, func(r Rule) bool { return other(r.Database + r.Table) })
-}
-
 // likes are the tables of a database whose names fit a pattern.
 func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
 	if !strings.Contains(pattern.Table, "*") {
 		return []catalog.Name{pattern}, nil
 	}
-	names, err := c.catalog.Tables(ctx, pattern.DB)
+	names, err := c.catalog.TableNames(ctx, pattern.DB)
 	if err != nil {
 		return nil, catalogError("the tables of "+pattern.DB, err)
 	}
@@ -182,7 +174,7 @@ func (c *Connector) lookup(ctx context.Context, s *schema, name catalog.Name) (*
 	case <-ctx.Done():
 		return nil, &catalogFailure{what: "table " + name.String(), err: ctx.Err()}
 	}
-	if l.err == nil && l.columns == nil {
+	if l.err == nil && l.seen == nil {
 		return nil, errUnseenTable
 	}
 	return l.table, l.err
@@ -197,21 +189,41 @@ var errUnseenTable = errors.New("leafsql: no such table in the catalog")
 func (c *Connector) look(s *schema, rule Rule, name catalog.Name, l *tableLookup) {
 	ctx, cancel := context.WithTimeout(c.ctx, lookupTimeout)
 	defer cancel()
-	columns, err := c.catalog.Columns(ctx, []catalog.Name{name})
+	seen, err := c.see(ctx, []catalog.Name{name})
 	if err != nil {
 		l.err = catalogError("the columns of table "+name.String(), err)
-	} else {
-		l.columns = columns[name]
+	} else if l.seen = seen[name]; l.seen != nil {
+		l.table, l.err = c.describe(rule, name, l.seen)
 	}
-	if l.columns != nil {
-		l.table, l.err = c.describe(rule, name, l.columns, false)
-	}
-	if l.err != nil || l.columns == nil {
+	if l.err != nil || l.seen == nil {
 		s.mu.Lock()
 		delete(s.tables, name)
 		s.mu.Unlock()
 	}
 	close(l.done)
+}
+
+// see looks at tables, at their triggers and at what these call.
+func (c *Connector) see(ctx context.Context, names []catalog.Name) (map[catalog.Name]*seenTable, error) {
+	tables, err := c.catalog.Tables(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[catalog.Name]*seenTable, len(tables))
+	for name, t := range tables {
+		s := &seenTable{t, make(map[string]insert.Effects)}
+		for _, tr := range t.Triggers {
+			e := c.program(name.DB, tr.Text, tr.SQLMode).Effects()
+			if err := c.follow(ctx, name.DB, &e); err != nil {
+				return nil, err
+			}
+			all := s.triggers[tr.Event]
+			all.Add(e)
+			s.triggers[tr.Event] = all
+		}
+		seen[name] = s
+	}
+	return seen, nil
 }
 
 // rule finds the rule that counts for a table.
@@ -272,13 +284,13 @@ func (c *Connector) refresh() error {
 	for name := range known {
 		names = append(names, name)
 	}
-	columns, err := c.catalog.Columns(ctx, names)
+	seen, err := c.see(ctx, names)
 	if err != nil {
 		return err
 	}
 	changed := func(name catalog.Name) bool {
 		l, ok := known[name]
-		return ok && !slices.Equal(l.columns, columns[name])
+		return ok && !reflect.DeepEqual(l.seen, seen[name])
 	}
 	c.schemaMu.Lock()
 	defer c.schemaMu.Unlock()

@@ -281,17 +281,6 @@ func TestAlterIsSeen(t *testing.T) {
 	insertID(t, leaf, "INSERT INTO t VALUES (NULL, 5)")
 }
 
-func TestTemporaryTable(t *testing.T) {
-	_, leaf := open(t, "leafTables=tmp", allocTable, row("tmp", 5, 10))
-	leaf.SetMaxOpenConns(1)
-	if _, err := leaf.Exec("CREATE TEMPORARY TABLE tmp (id BIGINT PRIMARY KEY, a INT)"); err != nil {
-		t.Fatal(err)
-	}
-	if id := insertID(t, leaf, "INSERT INTO tmp (a) VALUES (1)"); id != 5 {
-		t.Errorf("id %d", id)
-	}
-}
-
 // TestStartsAboveTheHighestKey: also where MAX compares as text, or lies above
 // the ids' range.
 func TestStartsAboveTheHighestKey(t *testing.T) {

@@ -67,7 +67,7 @@ func TestTwin(t *testing.T) {
 					cases = cases[n:]
 				}
 			}
-			t.Logf("%d cases, %d of them errors; other errors because of their order: %v; %d failures", w.played, w.errors, w.laterErrors, w.failures)
+			t.Logf("%d cases, %d of them errors; other errors because of their order: %v; %d refused; %d failures", w.played, w.errors, w.laterErrors, w.refused, w.failures)
 		})
 	}
 }
@@ -87,6 +87,13 @@ type twinCase struct {
 	sqlMode string
 	notNull bool // of the column v
 	auto    bool // with AUTO_INCREMENT on leafsql's side too
+}
+
+// refusable says that a case may be refused: the rows of a select are told by no
+// RETURNING, and a key that the server is asked for stands beside no call of a
+// function that leafsql does not know.
+func (c *twinCase) refusable() bool {
+	return c.verb == "returning" && (strings.Contains(c.text, "SELECT") || strings.Contains(c.text, "UNION")) || strings.Contains(c.text, "@none") && strings.Contains(c.text, "ST_")
 }
 
 func (c *twinCase) String() string {
@@ -271,10 +278,10 @@ func (s *side) stored(table string, column *twinColumn) map[int][]storedRow {
 
 // twins plays cases on both sides.
 type twins struct {
-	t                        *testing.T
-	native, leaf, leafAuto   *side
-	played, errors, failures int
-	laterErrors              map[string]int
+	t                                 *testing.T
+	native, leaf, leafAuto            *side
+	played, errors, refused, failures int
+	laterErrors                       map[string]int
 }
 
 func newTwins(t *testing.T, target mysqltest.Target) *twins {
@@ -315,7 +322,7 @@ func (w *twins) create(column *twinColumn) {
 			if auto != "" {
 				s.must(fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT=%d", table, int64(generatedFrom)), s.plain)
 			}
-			s.plain.Exec("INSERT IGNORE INTO " + table + " SELECT s.id, -2, s.id, s.c FROM s WHERE s.id < 3") // if the type takes it
+			s.plain.Exec("INSERT IGNORE INTO " + table + " SELECT -1000000 - s.id, -2, s.id, s.c FROM s WHERE s.id < 3 ORDER BY s.id DESC") // if the type takes it
 		}
 	}
 }
@@ -330,8 +337,12 @@ func (w *twins) play(column *twinColumn, cases []twinCase) {
 		if c.auto {
 			leaf = w.leafAuto
 		}
-		want[k], got[k] = w.native.play(c, c.table(column), k), leaf.play(c, c.table(column), k)
 		w.played++
+		if got[k] = leaf.play(c, c.table(column), k); c.refusable() && errors.Is(got[k].err, driver.ErrRefused) {
+			w.refused++
+			continue // and it stored nothing, which compareRows sees
+		}
+		want[k] = w.native.play(c, c.table(column), k)
 		if want[k].err != nil {
 			w.errors++
 		}

@@ -14,7 +14,7 @@ func TestAllocations(t *testing.T) {
 		most float64
 		f    func()
 	}{
-		{"a text of none of ours", 1, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, lookup) }},
+		{"a text of none of ours", 1, func() { Parse("SELECT * FROM orders WHERE id = ?", mariaDB, shop) }},
 		{"plan and shape of a text", 4, func() { mustParse(t, tenColumns).Template(fills1) }},
 		{"plan and text of a thousand rows", 5, func() { mustParse(t, thousand).Text([]Block{{First: 201, N: 1000}}) }},
 		{"Text", 1, func() { literal.Text(fills2) }},

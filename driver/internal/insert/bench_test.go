@@ -12,7 +12,7 @@ const tenColumns = "INSERT INTO orders (customer, total, created, updated, state
 func BenchmarkFirstSight(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		p, _, err := Parse(tenColumns, mariaDB, lookup)
+		p, _, err := Parse(tenColumns, mariaDB, shop)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func BenchmarkLiterals(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				p, _, err := Parse(text, mariaDB, lookup)
+				p, _, err := Parse(text, mariaDB, shop)
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -75,7 +75,7 @@ func BenchmarkNotOurs(b *testing.B) {
 			b.ReportAllocs()
 			b.SetBytes(int64(len(text)))
 			for b.Loop() {
-				Parse(text, mariaDB, lookup)
+				Parse(text, mariaDB, shop)
 			}
 		})
 	}

@@ -6,137 +6,72 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// What a text changes of tables (CREATE, ALTER, DROP, RENAME), and where the stored
-// programs that it defines end.
+// What a text changes of tables (CREATE, ALTER, DROP, RENAME, TRUNCATE), and where the
+// stored programs that it defines end.
 
-// create reads CREATE. CREATE TABLE … SELECT fills a table that did not exist
-// before: its rows keep the keys that the select gives them.
-func (r *reader) create() error {
-	temporary := false
+// ddl reads one of these statements. CREATE TABLE … SELECT fills a table that did not
+// exist before: its rows keep the keys that the select gives them.
+func (r *reader) ddl(verb string) error {
+	c := Change{Drop: verb == "drop", Truncate: verb == "truncate"}
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
 		case r.is("temporary"):
-			temporary = true
-		case r.isAny("table", "view"):
-			if r.is("view") {
-				r.programChanged()
-			}
+			c.Temporary = verb == "create"
+		case r.isAny("table", "tables"):
+			r.next()
+			r.changedTables(c, verb == "create")
+			return nil
+		case c.Truncate:
+			r.changedTables(c, false)
+			return nil
+		case r.isAny("database", "schema"):
 			r.next()
 			r.existence()
-			r.changed(Change{Temporary: temporary})
+			if c.Drop && r.atName() {
+				r.changes = append(r.changes, Change{TableName: TableName{DB: r.name()}, Database: true})
+			}
 			r.toEnd()
-		case r.is("trigger"):
-			r.triggered()
-			return r.programDefined()
-		case r.isAny("procedure", "function", "event", "package", "library"):
-			return r.programDefined()
-		case r.isAny("index", "database", "schema", "user", "role", "sequence", "server", "tablespace"):
+			return nil
+		case r.isAny("view", "trigger", "procedure", "function", "event", "package", "library"):
+			r.changes = append(r.changes, Change{Program: true})
+			if verb == "create" && !r.is("view") || verb == "alter" && r.is("event") {
+				return r.storedProgram()
+			}
 			r.toEnd()
-		}
-		if r.atEnd() {
+			return nil
+		case r.isAny("index", "user", "role", "sequence", "server", "tablespace"):
+			r.toEnd()
 			return nil
 		}
 	}
 	return nil
 }
 
-// programDefined notes that a text defines a routine or a trigger, and goes past it.
-func (r *reader) programDefined() error {
-	r.programChanged()
-	return r.storedProgram()
-}
-
-// programChanged notes that a stored program is made or altered.
-func (r *reader) programChanged() {
-	r.changes = append(r.changes, Change{Program: true})
-}
-
-// triggered notes the table that a trigger is made for, without going on.
-func (r *reader) triggered() {
-	at := r.cursor
-	for !r.atEnd() && !r.accept("on") {
+// changedTables notes the table at the place, and those that may follow: in the list of
+// DROP, behind RENAME TO and EXCHANGE PARTITION … WITH TABLE.
+func (r *reader) changedTables(c Change, create bool) {
+	r.existence()
+	if !r.changed(c) {
+		r.toEnd()
+		return
+	}
+	if r.tok.Kind == '(' && r.peekIs("like") {
 		r.next()
 	}
-	r.changed(Change{})
-	r.cursor = at
-}
-
-// alter reads ALTER. A table can get a new name, or another one's rows by EXCHANGE
-// PARTITION … WITH TABLE, an event a new body.
-func (r *reader) alter() error {
-	for r.next(); !r.atEnd(); r.next() {
-		switch {
-		case r.isAny("table", "view"):
-			if r.is("view") {
-				r.programChanged()
-			}
-			r.next()
-			r.existence()
-			r.changed(Change{})
-			for !r.atEnd() {
-				switch {
-				case r.accept("rename"):
-					if r.isAny("to", "as") || r.tok.Kind == '=' {
-						r.next()
-					}
-					r.changed(Change{})
-				case r.is("with") && r.peekIs("table"):
-					r.next()
-					r.next()
-					r.changed(Change{})
-				default:
-					r.next()
-				}
-			}
-			return nil
-		case r.is("event"):
-			return r.storedProgram()
-		case r.isAny("database", "schema", "user", "procedure", "function", "sequence", "server"):
-			r.toEnd()
-			return nil
-		}
-	}
-	return nil
-}
-
-// drop reads DROP.
-func (r *reader) drop() error {
-	r.next()
-	r.accept("temporary")
 	switch {
-	case r.isAny("table", "tables", "view"):
+	case create && r.accept("like") && r.atName():
+		r.changes[len(r.changes)-1].Like, _, _ = r.tableName()
+		fallthrough
+	case create:
+		r.toEnd()
+	}
+	for !r.atEnd() {
+		follows := r.tok.Kind == ',' || r.tok.Kind == '=' || r.isAny("to", "as", "rename", "table")
 		r.next()
-		r.existence()
-		for r.changed(Change{Drop: true}) && r.tok.Kind == ',' {
-			r.next()
-		}
-	case r.isAny("database", "schema"):
-		r.next()
-		r.existence()
-		if r.atName() {
-			r.changes = append(r.changes, Change{TableName: TableName{DB: r.name()}, Database: true})
+		if follows && !r.isAny("to", "as", "table") {
+			r.changed(c)
 		}
 	}
-	r.toEnd()
-	return nil
-}
-
-// rename reads RENAME TABLE.
-func (r *reader) rename() error {
-	r.next()
-	if r.isAny("table", "tables") {
-		r.next()
-		r.existence()
-		for r.changed(Change{Drop: true}) && !r.atEnd() {
-			if r.accept("wait") {
-				r.next() // so many seconds
-			}
-			r.accept("nowait")
-			r.next() // TO, a comma
-		}
-	}
-	r.toEnd()
-	return nil
 }
 
 // existence goes past IF [NOT] EXISTS.
@@ -165,6 +100,9 @@ func (r *reader) changedBefore(n TableName) bool {
 	for _, c := range r.changes {
 		if c.Program {
 			return true
+		}
+		if c.Truncate {
+			continue
 		}
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
 		if sameDB && (c.Database || strings.EqualFold(c.Table, n.Table)) {
@@ -195,8 +133,6 @@ func (r *reader) storedProgram() error {
 				}
 			case !lex.Is(before, "end") && r.opensBlock(prev, before):
 				open = append(open, r.text[r.tok.Pos]|0x20)
-			case r.text[r.tok.Pos] == '$' && lex.Is(before, "as"):
-				r.dollarQuoted()
 			}
 		}
 		prev = r.tok
@@ -295,13 +231,4 @@ func (r *reader) ifFunction() bool {
 		t = s.Next()
 	}
 	return false
-}
-
-// dollarQuoted goes to the end of a body in another language, which MySQL has
-// between equal tags, as in $$ … $$.
-func (r *reader) dollarQuoted() {
-	if end := strings.IndexByte(r.text[r.tok.Pos+1:r.tok.End], '$'); end >= 0 {
-		tag := r.text[r.tok.Pos : r.tok.Pos+end+2]
-		r.s.Past(r.tok.Pos+len(tag), tag)
-	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // modes are the settings a text is fuzzed under.
-var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknownmode", "result", "latin1", "gbk", "big5 ansi", "sjis"}
+var modes = []string{"", "mysql", "ansi", "nobackslash", "ansi nobackslash", "unknown", "unknown", "result", "latin1", "gbk", "big5 ansi", "sjis"}
 
 func FuzzParse(f *testing.F) {
 	for _, text := range inserttest.Corpus(f, "testdata") {
@@ -24,20 +24,17 @@ func FuzzParse(f *testing.F) {
 
 // checkText holds what is true of every text.
 func checkText(t *testing.T, text, set string) {
-	mode, lookup := settings(set)
-	p, need, err := Parse(text, mode, lookup)
+	mode, schema := settings(set)
+	p, unknown, err := Parse(text, mode, schema)
 	switch {
 	case err != nil:
-		if p != nil || need != 0 {
-			t.Fatalf("%s: %q: a plan or a need beside %v", set, text, err)
+		if p != nil || unknown {
+			t.Fatalf("%s: %q: a plan or a question beside %v", set, text, err)
 		}
 		return
-	case need != 0:
-		if p != nil {
-			t.Fatalf("%s: %q: a plan beside a need", set, text)
-		}
-		if need&MissingSQLMode != 0 && mode.SQLModeKnown || need&MissingVersion != 0 && mode.VersionKnown || need&MissingCharset != 0 && mode.CharsetKnown || need&MissingViews != 0 && mode.ViewsKnown {
-			t.Fatalf("%s: %q: asks for what is known", set, text)
+	case unknown:
+		if p != nil || mode.SessionKnown {
+			t.Fatalf("%s: %q: a plan beside a question, or a question for what is known", set, text)
 		}
 		return
 	}
@@ -50,14 +47,14 @@ func checkText(t *testing.T, text, set string) {
 	none := make([]Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Evaluation == nil && in.Floor == 0 {
+		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.KeyQuery == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
 		for j := range none[i].Explicit {
 			none[i].Explicit[j] = true
 		}
-		always = always || in.Positional
+		always = always || in.Positional || in.OwnMarker
 		if in.Alone() && len(p.Inserts) > 1 {
 			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
 		}
@@ -65,8 +62,8 @@ func checkText(t *testing.T, text, set string) {
 			checkStage(t, text, set, p)
 			return
 		}
-		if in.Evaluation != nil {
-			checkEvaluation(t, text, set, p)
+		if in.KeyQuery != nil {
+			checkKeyQuery(t, text, set, p)
 			return
 		}
 	}
@@ -84,9 +81,8 @@ func checkText(t *testing.T, text, set string) {
 		if len(args) != s.NumInput {
 			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
 		}
-		again := read(s.Text, mode, flags{mode.NoBackslashEscapes, mode.ANSIQuotes, false}, lookup)
-		if again.err == nil && again.plan.NumInput != s.NumInput {
-			t.Fatalf("%s: %q: %d placeholders counted, %d there: %q", set, text, s.NumInput, again.plan.NumInput, s.Text)
+		if again, _, err := Parse(s.Text, mode, schema); err == nil && again != nil && again.NumInput != s.NumInput {
+			t.Fatalf("%s: %q: %d placeholders counted, %d there: %q", set, text, s.NumInput, again.NumInput, s.Text)
 		}
 	}
 
@@ -97,25 +93,25 @@ func checkText(t *testing.T, text, set string) {
 			return
 		}
 	}
-	_, lookup = settings(set + " result") // a marker is an expression
-	if p, need, err = Parse(text, mode, lookup); need != 0 || err != nil {
+	_, schema = settings(set + " result") // a marker is an expression
+	if p, unknown, err = Parse(text, mode, schema); unknown || err != nil {
 		return // it reads differently now
 	}
 	filled := p.Text(fills)
-	q, need, err := Parse(filled, mode, lookup)
-	if need != 0 && strings.Contains(set, "unknown") {
+	q, unknown, err := Parse(filled, mode, schema)
+	if unknown && strings.Contains(set, "unknown") {
 		return // its values are looked at now
 	}
 	if r, ok := err.(*Refusal); ok && (strings.Contains(r.Reason, "version comment") || strings.HasPrefix(r.Reason, "the statement cannot be read")) {
 		return // its values are looked at now; what cannot be read no server can
 	}
-	if err != nil || need != 0 {
-		t.Fatalf("%s: %q: filled it comes to %d, %v: %q", set, text, need, err, filled)
+	if err != nil || unknown {
+		t.Fatalf("%s: %q: filled it comes to %v, %v: %q", set, text, unknown, err, filled)
 	}
 	conditional := slices.ContainsFunc(p.Inserts, func(in Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is for the server to refuse, and staged.
-		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional || in.Evaluation != nil {
+		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional || in.KeyQuery != nil {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}
@@ -138,26 +134,21 @@ func checkStage(t *testing.T, text, set string, p *Plan) {
 	s.Copy("`shop`.`stage`", "", Block{First: 201, N: 1})
 }
 
-// checkEvaluation holds what is true of every statement whose keys are
-// evaluated: its text with keys is one that needs none.
-func checkEvaluation(t *testing.T, text, set string, p *Plan) {
-	e := p.Inserts[0].Evaluation
-	fill, rest := SplitArgs(e, make([]int, p.NumInput))
-	if len(fill)+len(rest) != p.NumInput {
-		t.Fatalf("%s: %q: %d and %d of %d placeholders", set, text, len(fill), len(rest), p.NumInput)
+// checkKeyQuery holds what is true of every statement whose keys are asked for: its
+// text with keys is one that asks for none.
+func checkKeyQuery(t *testing.T, text, set string, p *Plan) {
+	q := p.Inserts[0].KeyQuery
+	mode, schema := settings(set)
+	known, unknown, err := Parse(q.Text(someKeys(q)), mode, schema)
+	if err != nil || unknown {
+		t.Fatalf("%s: %q: with keys it comes to %v, %v", set, text, unknown, err)
 	}
-	e.Fill("`shop`.`stage`", "")
-	mode, lookup := settings(set)
-	known, need, err := Parse(e.Text(someKeys(e), ""), mode, lookup)
-	if err != nil || need != 0 {
-		t.Fatalf("%s: %q: with keys it comes to %d, %v", set, text, need, err)
-	}
-	if known.NumInput != len(rest) {
-		t.Fatalf("%s: %q: with keys it has %d placeholders, not %d", set, text, known.NumInput, len(rest))
+	if known.NumInput != p.NumInput {
+		t.Fatalf("%s: %q: with keys it has %d placeholders, not %d", set, text, known.NumInput, p.NumInput)
 	}
 	for _, in := range known.Inserts {
-		if in.Staging != nil || in.Evaluation != nil {
-			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, e.Text(someKeys(e), ""))
+		if in.Staging != nil || in.KeyQuery != nil {
+			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, q.Text(someKeys(q)))
 		}
 	}
 }
@@ -197,8 +188,8 @@ func TestLongTexts(t *testing.T) {
 		rep("PREPARE s FROM 'x';"), rep("SET STATEMENT a=1 FOR "), rep("ANALYZE "), rep("USE a;"),
 	} {
 		for _, m := range []string{"", "unknown"} {
-			mode, lookup := settings(m)
-			if p, need, err := Parse(text, mode, lookup); err == nil && need == 0 {
+			mode, schema := settings(m)
+			if p, unknown, err := Parse(text, mode, schema); err == nil && !unknown {
 				fills := blocksFor(p, 1)
 				p.Text(fills)
 				p.Template(fills)

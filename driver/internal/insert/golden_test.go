@@ -29,7 +29,7 @@ var (
 //	/ the text up to where it is cut
 //	| what the plan says of each statement
 //	! the refusal
-//	~ what has to be asked first
+//	~ the session has to be asked first
 type goldenCase struct {
 	comment  []string
 	settings string
@@ -136,8 +136,9 @@ func TestOneCase(t *testing.T) {
 }
 
 // settings reads the settings of a case.
-func settings(s string) (Settings, Lookup) {
-	m := Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
+func settings(s string) (Settings, Schema) {
+	m := Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
+	var programs Effects
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -148,22 +149,20 @@ func settings(s string) (Settings, Lookup) {
 		case "nobackslash":
 			m.NoBackslashEscapes = true
 		case "unknown":
-			m.SQLModeKnown, m.CharsetKnown, m.VersionKnown, m.Charset = false, false, false, ""
+			m.SessionKnown, m.Charset = false, ""
+		case "old":
+			m.MariaDB, m.Version = false, 50614
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
-		case "unknownmode":
-			m.SQLModeKnown = false
-		case "views":
-			m.ViewsReadID = true
-		case "unknownviews":
-			m.ViewsKnown = false
+		case "readsid":
+			programs.ReadsID = true
 		case "result":
 			plain = true
 		default:
 			panic("unknown setting " + w)
 		}
 	}
-	return m, func(db, name string) (*Table, error) {
+	table := func(db, name string) (*Table, error) {
 		t, err := lookup(db, name)
 		if t != nil && plain {
 			p := *t
@@ -172,38 +171,30 @@ func settings(s string) (Settings, Lookup) {
 		}
 		return t, err
 	}
+	return m, Schema{
+		Table:    table,
+		Columns:  func(TableName) ([]string, error) { return []string{"id", "customer", "total"}, nil },
+		Programs: func(routines, views []TableName) (Effects, error) { return programs, nil },
+	}
 }
 
 // outcome is what testdata says of a text.
 func outcome(text, set string) []string {
-	mode, lookup := settings(set)
-	p, need, err := Parse(text, mode, lookup)
+	mode, schema := settings(set)
+	p, unknown, err := Parse(text, mode, schema)
 	switch {
 	case err != nil:
 		return []string{"! " + err.Error()}
-	case need != 0:
-		var asks []string
-		if need&MissingSQLMode != 0 {
-			asks = append(asks, "sql_mode")
-		}
-		if need&MissingVersion != 0 {
-			asks = append(asks, "version")
-		}
-		if need&MissingCharset != 0 {
-			asks = append(asks, "character set")
-		}
-		if need&MissingViews != 0 {
-			asks = append(asks, "views")
-		}
-		return []string{"~ " + strings.Join(asks, " ")}
+	case unknown:
+		return []string{"~"}
 	}
 	if p.Cut > 0 {
 		return []string{"/ " + quoteLine(text[:p.Cut])}
 	}
 	var lines []string
-	if len(p.Inserts) > 0 && p.Inserts[0].Evaluation != nil {
-		e := p.Inserts[0].Evaluation
-		lines = append(lines, "> "+quoteLine(e.Fill("stage", "")), "> "+quoteLine(e.Text(someKeys(e), "")))
+	if len(p.Inserts) > 0 && p.Inserts[0].KeyQuery != nil {
+		q := p.Inserts[0].KeyQuery
+		lines = append(lines, "> "+quoteLine(q.Select), "> "+quoteLine(q.Text(someKeys(q))))
 	} else if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
 		s := p.Inserts[0].Staging
 		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
@@ -226,17 +217,20 @@ func outcome(text, set string) []string {
 	for i := range p.Inserts {
 		lines = append(lines, "| "+describe(&p.Inserts[i]))
 	}
-	if p.Charset {
-		lines = append(lines, "| sets the character set")
+	if p.Session {
+		lines = append(lines, "| sets what the session reads texts by")
 	}
 	if p.Use != "" || p.Unseen {
 		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.Unseen]))
 	}
 	for _, c := range p.Changes {
 		line := "| changes " + c.DB + "." + c.Table
-		for on, word := range map[string]bool{" temporary": c.Temporary, " drop": c.Drop, " database": c.Database} {
-			if word {
-				line += on
+		for _, f := range []struct {
+			on   bool
+			name string
+		}{{c.Temporary, "temporary"}, {c.Drop, "drop"}, {c.Truncate, "truncate"}, {c.Database, "database"}, {c.Like.Table != "", "like " + c.Like.Table}} {
+			if f.on {
+				line += " " + f.name
 			}
 		}
 		lines = append(lines, line)
@@ -244,9 +238,9 @@ func outcome(text, set string) []string {
 	return lines
 }
 
-// someKeys are what might come of evaluated keys.
-func someKeys(e *Evaluation) []string {
-	keys := make([]string, len(e.exprs))
+// someKeys are what might come of keys that are asked for.
+func someKeys(q *KeyQuery) []string {
+	keys := make([]string, len(q.exprs))
 	for i := range keys {
 		keys[i] = [...]string{"NULL", "17", "0", "-5"}[i%4]
 	}
@@ -256,9 +250,8 @@ func someKeys(e *Evaluation) []string {
 func describe(in *Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
 	switch {
-	case in.Evaluation != nil:
-		fill, rest := SplitArgs(in.Evaluation, []string{"a", "b", "c", "d", "e", "f", "g", "h"})
-		s += fmt.Sprintf(" evaluated, args %v, then %v", fill, rest)
+	case in.KeyQuery != nil:
+		s += fmt.Sprint(" keys asked for: ", len(in.KeyQuery.exprs))
 	case in.Staging == nil:
 		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
 	default:
@@ -275,8 +268,8 @@ func describe(in *Insert) string {
 		name string
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.Positional, "positional"},
-		{in.Staging != nil && in.Staging.Clock || in.Evaluation != nil && in.Evaluation.Clock, "clock"},
+		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
+		{in.Staging != nil && in.Staging.Clock, "clock"}, {in.Staging != nil && in.Staging.Named, "names the source"},
 	} {
 		if f.on {
 			s += ", " + f.name

@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -13,7 +14,6 @@ type insertReader struct {
 	target    string // the table as the statement names it
 	lastName  string // its last part
 	verbEnd   int    // where INSERT or REPLACE ends
-	priority  int    // where LOW_PRIORITY and the like behind it end
 	targetEnd int    // where the target and PARTITION (…) end
 
 	form      form
@@ -21,22 +21,23 @@ type insertReader struct {
 	width     int    // columns listed or, without a list, the table's
 	keyColumn int    // which of them is the key, -1: none, it is appended
 
-	source      span // the bytes of VALUES …, SET …, the select or what follows LOAD DATA's table
-	sourceInput int  // placeholders up to its end
-	firstEdit   int  // index of its first edit
-	firstText   int  // index of its first text
-	listEdits   int  // edits made in the column list
-	tailEdit    int  // index of the first edit behind the source
+	queryAt     cursor // the first token of its select
+	source      span   // the bytes of VALUES …, SET …, the select or what follows LOAD DATA's table
+	sourceInput int    // placeholders up to its end
+	firstEdit   int    // index of its first edit
+	firstText   int    // index of its first text
+	listEdits   int    // edits made in the column list
+	tailEdit    int    // index of the first edit behind the source
 
 	rowCalls idCalls // in the rows; cursor.calls has those behind them then
 	firstKey int     // where the first key that may be filled in goes, -1 none
 	lastGap  int     // where that of the last row goes that lacks one whatever the arguments are, -1 none
 
-	nameErr error     // a name of the table's cannot be written
-	staged  bool      // only the server knows the rows
-	named   bool      // the update list may name columns other than in VALUES()
-	loaded  []string  // LOAD DATA: the columns it writes
-	exprs   []keyExpr // keys that only the server can tell
+	nameErr error    // a name of the table's cannot be written
+	staged  bool     // only the server knows the rows
+	named   bool     // the update list may name columns other than in VALUES()
+	loaded  []string // LOAD DATA: the columns it writes
+	exprs   []span   // keys that the server is asked for
 }
 
 type form uint8
@@ -50,7 +51,7 @@ const (
 
 func (r *reader) newInsert() insertReader {
 	r.forgetCalls()
-	r.functions, r.views = false, false
+	r.functions, r.selects = false, false
 	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls, firstKey: -1, lastGap: -1}
 }
 
@@ -59,14 +60,10 @@ func (r *reader) insert() error {
 	w := r.newInsert()
 	w.Replace = r.is("replace")
 	r.next()
-	w.verbEnd, w.priority = r.prevEnd, r.prevEnd
+	w.verbEnd = r.prevEnd
 	for r.isAny("low_priority", "delayed", "high_priority", "ignore") {
-		ignore := r.is("ignore")
-		w.Ignore = w.Ignore || ignore
+		w.Ignore = w.Ignore || r.is("ignore")
 		r.next()
-		if !ignore {
-			w.priority = r.prevEnd
-		}
 	}
 	r.accept("into")
 	if configured, err := w.readTarget(); err != nil || !configured {
@@ -82,9 +79,6 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
 	w.head = span{w.began.pos, w.tok.Pos}
-	if straddles(w.text[w.began.prevEnd:w.began.pos]) {
-		w.head.from = w.began.prevEnd
-	}
 	headParams := w.params
 	n, written, ok := w.tableName()
 	if !ok {
@@ -94,11 +88,13 @@ func (w *insertReader) readTarget() (bool, error) {
 	if w.changedBefore(n) {
 		return false, errCut
 	}
-	t, err := w.lookup(n.DB, n.Table)
+	t, err := w.schema.Table(n.DB, n.Table)
 	if err != nil {
 		return false, err
 	}
 	if t == nil {
+		w.decided = w.prevEnd
+		w.runs = w.runs || w.schema.Temporary != nil && !w.schema.Temporary(n)
 		w.toEnd()
 		return false, nil
 	}
@@ -113,7 +109,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	}
 	w.room()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
-	w.functions, w.views = t.FunctionsReadID, t.Marker
+	w.functions, w.selects = t.Marker, t.Marker
 	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
@@ -127,8 +123,8 @@ func (w *insertReader) needUTF8(names ...string) error {
 			continue
 		}
 		switch {
-		case !w.settings.CharsetKnown:
-			w.missing |= MissingCharset
+		case !w.settings.SessionKnown:
+			w.unknown = true
 			return errInvalid
 		case !strings.HasPrefix(w.settings.Charset, "utf8"):
 			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
@@ -140,7 +136,7 @@ func (w *insertReader) needUTF8(names ...string) error {
 
 // end takes what reading the statement came to.
 func (w *insertReader) end(err error) error {
-	w.views = false
+	w.selects = false
 	if err == nil {
 		err = w.nameErr
 	}
@@ -150,6 +146,9 @@ func (w *insertReader) end(err error) error {
 	if err != nil || w.invalid {
 		w.forget()
 		return nil
+	}
+	if w.s.Seen&lex.SeenCode != 0 { // what begins in one may end in another part of the statement
+		return refuse(w.Table, "a part of it stands in a version comment", "write it without that comment")
 	}
 	return w.finish()
 }
@@ -190,7 +189,7 @@ func (w *insertReader) tail() error {
 	w.endSource()
 	w.rowCalls = w.calls
 	w.forgetCalls()
-	w.views = w.Table.Marker
+	w.selects = w.Table.Marker
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
@@ -258,8 +257,8 @@ func (w *insertReader) duplicate() error {
 		}
 	}
 	w.Upsert = true
-	sets := false        // the list sets the key
-	var itself lex.Token // the value of key = key
+	sets, brought := false, false // the list sets the key, and as the last to what the row brought
+	var itself lex.Token          // the value of key = key
 	for {
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
@@ -268,14 +267,14 @@ func (w *insertReader) duplicate() error {
 		w.next()
 		value := w.cursor
 		w.expr(true, nil)
-		w.named = w.named || w.staged && w.namesColumns(value)
+		w.named = w.named || w.staged && w.namesOthers(value)
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
 			} else {
 				itself = lex.Token{}
 			}
-			sets = true
+			sets, brought = true, w.isBrought(value)
 		}
 		if w.tok.Kind != ',' {
 			break
@@ -285,8 +284,13 @@ func (w *insertReader) duplicate() error {
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.callsAtUpsertMarker() || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID {
+	keeps := !sets || itself.End > 0
+	w.KeepsKey = brought || keeps && !w.Table.OtherUnique
+	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID || w.Table.UpdatesSetKey {
 		return nil
+	}
+	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
+		return err
 	}
 	column := w.target + "." + quoteName(w.Table.Key)
 	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
@@ -298,33 +302,66 @@ func (w *insertReader) duplicate() error {
 	switch {
 	case !sets:
 		w.UpsertMarker = true
-		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
-	case itself.End > 0 && !straddles(w.text[itself.Pos:itself.End]):
+		w.insertText(updated, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
+	case itself.End > 0:
 		w.UpsertMarker = true
-		w.replaceText(filled, itself.Pos, itself.End, marker)
+		w.replaceText(updated, itself.Pos, itself.End, marker)
 	}
+	w.OwnMarker = w.UpsertMarker && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && !w.staged
 	return nil
+}
+
+// isBrought says whether the value of an assignment, from its first token to this one,
+// is VALUES() of the key.
+func (w *insertReader) isBrought(value cursor) bool {
+	v := reader{cursor: value, text: w.text}
+	if !v.accept("values") || v.tok.Kind != '(' {
+		return false
+	}
+	v.next()
+	name, ok := v.column()
+	return ok && w.isKey(name) && v.tok.Kind == ')' && v.tok.End == w.prevEnd
 }
 
 // callsAtUpsertMarker says whether some call would read the upsert's marker, or set
 // what that does. A select, and an only row, are evaluated before the update list.
-func (w *insertReader) callsAtUpsertMarker() bool {
-	return w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0
+func (w *insertReader) callsAtUpsertMarker() (bool, error) {
+	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
+		return true, nil
+	}
+	if w.calls.stored >= 0 || w.Rows > 1 && w.rowCalls.stored >= 0 {
+		return w.storedReadID()
+	}
+	return false, nil
 }
 
-// namesColumns says whether the value of an assignment, from its first token to
-// this one, may name a column other than in VALUES().
-func (w *insertReader) namesColumns(value cursor) bool {
+// storedReadID says whether a stored function that the statement calls, or a view that
+// it may name, reads LAST_INSERT_ID().
+func (w *insertReader) storedReadID() (bool, error) {
+	var e Effects
+	e.scan(w.s.Over(w.text[w.began.pos:]))
+	run, err := w.programs(&e)
+	return run.ReadsID || run.Hidden, err
+}
+
+// namesOthers says whether the value of an assignment, from its first token to this
+// one, names a column, other than in VALUES(), that may be none of the table's.
+func (w *insertReader) namesOthers(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.ended() {
-		call := v.peek().Kind == '('
+		first, call := v.tok, v.peek().Kind == '('
 		switch {
 		case call && v.isAny("values", "value"):
 			v.next()
 			v.parens()
 			continue
 		case v.atName() && !call:
-			return true
+			name, _ := v.column()
+			own := v.prevEnd-first.Pos == len(name) || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
+			if !own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) }) {
+				return true
+			}
+			continue
 		}
 		v.next()
 	}
@@ -358,38 +395,48 @@ func (w *insertReader) forget() {
 }
 
 // finish notes the statement in the plan.
-func (w *insertReader) finish() error {
+func (w *insertReader) finish() (err error) {
 	w.UserMarker = w.calls.sets >= 0
-	w.Returning = w.Returning || w.rows
 	switch {
 	case w.staged:
 		return w.finishStaged()
 	case len(w.exprs) > 0:
-		return w.finishEvaluated()
+		return w.finishKeyQuery()
 	}
 	if w.Rows != 1 {
 		w.OwnKey = 0
 	}
+	w.OwnMarker = w.OwnMarker && (w.OwnKey > 0 || len(w.ArgKeys) > 0)
 	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 {
 		w.forget()
 		return nil
 	}
 	w.Statement = w.results
-	w.Marker = w.Table.Marker && !w.Table.ReadsID && w.called() < w.markerPlace()
+	if w.Marker = w.Table.Marker && !w.Table.ReadsID; w.Marker {
+		if w.Marker, err = w.markerFits(); err != nil {
+			return err
+		}
+	}
 	w.Late = w.Table.Marker && !w.Marker && w.firstKey >= 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
 
-// called is where the last call began that the marker must not stand before:
-// one that would read it or, in a select without a table, one of a stored
-// function or one that sets LAST_INSERT_ID() itself.
-func (w *insertReader) called() int {
-	if w.Conditional {
-		return max(w.rowCalls.sets, w.rowCalls.stored, w.calls.stored)
+// markerFits says whether no call stands behind the marker that would read it or,
+// in a select without a table, is one of a stored function or sets LAST_INSERT_ID()
+// itself.
+func (w *insertReader) markerFits() (bool, error) {
+	place := w.markerPlace()
+	called := w.rowCalls.sets
+	if !w.Conditional {
+		called = max(called, w.rowCalls.reads, w.calls.reads)
 	}
-	return max(w.rowCalls.sets, w.rowCalls.reads, w.calls.reads)
+	if called >= place || max(w.rowCalls.stored, w.calls.stored) < place {
+		return called < place, nil
+	}
+	reads, err := w.storedReadID()
+	return !reads, err
 }
 
 // markerPlace is the first place in the text at which the marker may come to

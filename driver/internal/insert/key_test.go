@@ -34,7 +34,7 @@ func TestKeyMeaning(t *testing.T) {
 			table Table
 			want  Meaning
 		}{{Table{IntegerKey: true}, tt.fill}, {Table{IntegerKey: true, KeepZero: true}, tt.keep}, {Table{}, tt.text}} {
-			if got, _ := on.table.KeyMeaning(tt.v); got != on.want {
+			if got, _, _ := on.table.KeyMeaning(tt.v); got != on.want {
 				t.Errorf("meaning(%T %v) = %d with integer key %v, leafZero=keep %v; want %d", tt.v, tt.v, got, on.table.IntegerKey, on.table.KeepZero, on.want)
 			}
 		}
@@ -44,8 +44,8 @@ func TestKeyMeaning(t *testing.T) {
 // TestNegativeKeys: a column without negative values may make 0 of one.
 func TestNegativeKeys(t *testing.T) {
 	for _, v := range []any{int64(-1), int64(math.MinInt64), -1.5, -1e30, math.Inf(-1), "-1", []byte("-1.5"), " -7 ", "-9223372036854775809"} {
-		signed, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
-		unsigned, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
+		signed, _, _ := (&Table{IntegerKey: true}).KeyMeaning(v)
+		unsigned, _, _ := (&Table{IntegerKey: true, Unsigned: true}).KeyMeaning(v)
 		if signed != Given || unsigned != Unclear {
 			t.Errorf("%T %v: meaning %d, and %d without a sign", v, v, signed, unsigned)
 		}
@@ -63,10 +63,10 @@ func TestFloors(t *testing.T) {
 		{"9223372036854775807", math.MaxInt64}, {"9223372036854775807.5", math.MaxInt64}, {"99999999999999999999", math.MaxInt64},
 		{77.0, 77}, {77.2, 78}, {-77.2, 0}, {1e300, math.MaxInt64}, {"abc", 0},
 	} {
-		if _, got := integer.KeyMeaning(tt.v); got != tt.want {
+		if _, got, _ := integer.KeyMeaning(tt.v); got != tt.want {
 			t.Errorf("%T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
 		}
-		if _, got := text.KeyMeaning(tt.v); got != tt.want {
+		if _, got, _ := text.KeyMeaning(tt.v); got != tt.want {
 			t.Errorf("as text, %T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
 		}
 	}
@@ -76,12 +76,12 @@ func TestUUIDMeaning(t *testing.T) {
 	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
 		table := &Table{UUID: form}
 		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0, false} {
-			if m, _ := table.KeyMeaning(v); m != Wanted {
+			if m, _, _ := table.KeyMeaning(v); m != Wanted {
 				t.Errorf("%T %v is a key", v, v)
 			}
 		}
 		for _, v := range []any{"00000000-0000-0000-0000-000000000001", append(make([]byte, 15), 1), "x", int64(7), time.Now()} {
-			if m, _ := table.KeyMeaning(v); m != Given {
+			if m, _, _ := table.KeyMeaning(v); m != Given {
 				t.Errorf("%T %v is no key", v, v)
 			}
 		}

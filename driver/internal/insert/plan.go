@@ -1,7 +1,7 @@
 // Package insert plans what a SQL text needs so that every row it writes to a
 // configured table gets a key, and renders the text that gives it.
 //
-//	plan, missing, err := insert.Parse(text, settings, lookup)
+//	plan, unknown, err := insert.Parse(text, settings, schema)
 //	…
 //	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
 //	text = plan.Text(blocks)
@@ -9,89 +9,77 @@
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
 // it finds the places of the keys among the tokens, and refuses a statement
 // that would write a configured table in a form it cannot read. A statement
-// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Staging],
-// one of which it knows the keys alone (expressions) an [Evaluation]: texts that
-// put the rows, or the keys, into a temporary table first.
+// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Staging]:
+// texts that put the rows into a temporary table first. One whose keys are
+// expressions gets a [KeyQuery], which asks for them.
 //
 // The files, in the order in which a text goes through them:
 //
 //	plan.go                    what Parse takes and gives: Settings, Table, Plan, Insert, Block
-//	parse.go                   Parse: a text is read in each way that its session may read it
-//	reader.go                  the tokens of one such reading, names and expressions
+//	parse.go                   Parse, and when the session has to be asked how it reads texts
+//	reader.go                  its tokens, names and expressions
 //	statement.go, ddl.go       which statement begins; those that are not INSERTs
 //	insert.go                  one INSERT, REPLACE or LOAD DATA from its target to its end
 //	values.go, source.go       its rows: in the text, or from a query or a file
 //	key.go                     what a value in the key column means
-//	touches.go                 what an expression reads and changes beside its row
-//	staging.go, evaluation.go  the statements that run instead, where the server has to be asked
+//	effects.go                 what a piece of SQL reads and changes beside its row
+//	staging.go, sourcenames.go the statements that run instead of one whose rows only the server knows
+//	keyquery.go                keys that are expressions
 //	render.go, template.go     a plan and ids as a text, and as a text with arguments
-//	program.go                 what the stored programs of a server write, for those who look at one
+//	program.go                 what the text of a stored program does
 package insert
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // Settings are what of a session and its server decides the meaning of a text.
 type Settings struct {
-	// SQLModeKnown says that the two fields of sql_mode are true.
-	SQLModeKnown       bool
-	NoBackslashEscapes bool // \ is an ordinary character in strings
-	ANSIQuotes         bool // "x" is a name
+	MariaDB bool
+	Version int // as version comments write it: 101119, 90704
 
-	// CharsetKnown says that Charset is true.
-	CharsetKnown bool
-	Charset      string // character_set_client
-
-	// VersionKnown says that the two fields of the server's version are true.
-	VersionKnown bool
-	MariaDB      bool
-	Version      int // as version comments write it: 101119, 90704
-
-	// ViewsKnown says that ViewsReadID is true: some view on the server may read
-	// LAST_INSERT_ID().
-	ViewsKnown  bool
-	ViewsReadID bool
+	// SessionKnown says that the rest is true: it is asked for where a text depends
+	// on it, and the zero value is what most sessions have.
+	SessionKnown       bool
+	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
+	ANSIQuotes         bool   // sql_mode: "x" is a name
+	Charset            string // character_set_client
 }
 
-// SetSQLMode takes the two modes that matter from the value of sql_mode.
-func (s *Settings) SetSQLMode(mode string) {
-	for name := range strings.SplitSeq(mode, ",") {
-		switch name {
-		case "NO_BACKSLASH_ESCAPES":
-			s.NoBackslashEscapes = true
-		case "ANSI_QUOTES":
-			s.ANSIQuotes = true
-		}
-	}
-	s.SQLModeKnown = true
+// SetSession takes what matters from the values of sql_mode and character_set_client.
+func (s *Settings) SetSession(mode, charset string) {
+	modes := strings.Split(mode, ",")
+	s.NoBackslashEscapes, s.ANSIQuotes = slices.Contains(modes, "NO_BACKSLASH_ESCAPES"), slices.Contains(modes, "ANSI_QUOTES")
+	s.Charset, s.SessionKnown = charset, true
 }
 
-// Missing is a set of settings that Parse has to know for a text.
-type Missing uint8
+// A Schema says what names in a text mean. Names come unquoted, otherwise as written,
+// and the database of a bare one without a USE before it in the same text is "".
+// Errors are returned by Parse untouched.
+type Schema struct {
+	// Table returns the configured table that a name means, nil where that table is
+	// not configured.
+	Table func(db, name string) (*Table, error)
 
-const (
-	MissingSQLMode Missing = 1 << iota // SELECT @@sql_mode
-	MissingVersion                     // SELECT VERSION()
-	MissingCharset                     // SELECT @@character_set_client
-	MissingViews                       // whether some view may read LAST_INSERT_ID()
-)
+	// Temporary, unless nil, says that the session has temporary tables, and whether a
+	// name means one: Plan.Runs is wanted.
+	Temporary func(TableName) bool
 
-// A Lookup returns the configured table that a name in a text means, nil where
-// that table is not configured. The database is "" for a bare name without a
-// USE before it in the same text. Names come unquoted, otherwise as written.
-// Its error is returned by Parse untouched.
-type Lookup func(db, name string) (*Table, error)
+	// Columns returns the visible columns of any table, in their order.
+	Columns func(TableName) ([]string, error)
+
+	// Programs returns what the stored routines of some names do, those that are
+	// views of others' and what all of them call.
+	Programs func(routines, views []TableName) (Effects, error)
+}
 
 // A Table is what a plan has to know of a configured table.
 type Table struct {
 	DB, Name string
 	Key      string   // the key column, as the catalog spells it
 	Columns  []string // visible columns in ordinal order, for INSERTs without a column list
-
-	// NowColumns are the columns that are the statement's time by default.
-	NowColumns []string
 
 	IntegerKey bool // a key of another type gets no upsert marker
 	UUID       UUIDForm
@@ -101,15 +89,22 @@ type Table struct {
 	Marker     bool // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
-	ReadsID      bool // a trigger reads LAST_INSERT_ID(): no marker may stand before it
 
-	// UpdatesReadID says that a trigger of updates does: an update list may not
-	// set the marker.
-	UpdatesReadID bool
+	// ReadsID says that a trigger, or a column's default, reads LAST_INSERT_ID(): no
+	// marker may stand before it. UpdatesReadID says that a trigger of updates does: an
+	// update list may not set the marker.
+	ReadsID, UpdatesReadID bool
 
-	// FunctionsReadID says that a stored function may read LAST_INSERT_ID(): no
-	// marker may stand before its call.
-	FunctionsReadID bool
+	// SetsKey says that a trigger that runs before an INSERT may set the key, and
+	// UpdatesSetKey that one before an UPDATE may: which key the row has then is not
+	// known.
+	SetsKey, UpdatesSetKey bool
+
+	// OtherUnique says that a row may be a duplicate by another index than the key's, and
+	// the server does not say which row it was: the key is not AUTO_INCREMENT.
+	OtherUnique bool
+
+	Triggers Effects // of its triggers, and of what they call
 
 	Ref any // the caller's own
 }
@@ -151,8 +146,9 @@ type Plan struct {
 	// it as it was.
 	Use string
 
-	// Charset says that the text may change character_set_client.
-	Charset bool
+	// Session says that the text may change the settings of the session that decide
+	// how texts are read.
+	Session bool
 
 	// Changes are what the text does to tables, views and stored programs.
 	Changes []Change
@@ -161,20 +157,35 @@ type Plan struct {
 	// (CALL, EXECUTE): they may change tables and the database in use.
 	Unseen bool
 
+	// Runs says that the text may run stored programs, by a call or as triggers of
+	// tables that are not configured.
+	Runs bool
+
+	// Ages says that stored programs or other tables were looked at for the plan,
+	// which somebody may change unseen: it is to be made anew after a while.
+	Ages bool
+
 	text      string
 	edits     []edit
 	texts     []string // what the edits insert
 	templates templates
 }
 
+// HasEffects says whether the text does more than write rows.
+func (p *Plan) HasEffects() bool {
+	return p.Use != "" || p.Session || p.Unseen || p.Runs || len(p.Changes) > 0
+}
+
 // A Change is a table or view that a text creates, alters, renames or drops, or a
 // stored program that it defines.
 type Change struct {
 	TableName
-	Temporary bool // it creates a temporary table
-	Drop      bool // it drops the table, perhaps a temporary one
-	Database  bool // it drops the whole database TableName.DB
-	Program   bool // it names no table: it defines a routine, a trigger or a view, which any statement may run
+	Temporary bool      // it creates a temporary table
+	Like      TableName // as which it creates it, by LIKE
+	Drop      bool      // it drops or renames the table, perhaps a temporary one
+	Truncate  bool      // it empties the table
+	Database  bool      // it drops the whole database TableName.DB
+	Program   bool      // it names no table: it defines a routine, a trigger or a view, which any statement may run
 }
 
 // An Insert is one INSERT, REPLACE or LOAD DATA statement that writes a
@@ -216,6 +227,15 @@ type Insert struct {
 	// LAST_INSERT_ID() the key of a row that was updated.
 	UpsertMarker bool
 
+	// KeepsKey says that a row which the statement brings a key for has that key
+	// afterwards, also where an upsert found it there.
+	KeepsKey bool
+
+	// OwnMarker says that the text makes LAST_INSERT_ID() the key of a row that was
+	// updated also where the only row brought a key. What it was before is to be put
+	// back behind the statement. The text is this one statement.
+	OwnMarker bool
+
 	// UserMarker says that the statement itself calls LAST_INSERT_ID with an
 	// argument: the server's answer is what the user asked for.
 	UserMarker bool
@@ -230,11 +250,11 @@ type Insert struct {
 	// statement has run. The text is this one statement.
 	Late bool
 
-	// Staging is set where only the server knows the rows, Evaluation where it
-	// knows the rows' keys. The text then is this one statement, and the texts
-	// to run are the Staging's or the Evaluation's; nothing is said of rows.
-	Staging    *Staging
-	Evaluation *Evaluation
+	// Staging is set where only the server knows the rows, and KeyQuery where it
+	// knows the rows' keys. The text then is this one statement, and nothing is said
+	// of its rows.
+	Staging  *Staging
+	KeyQuery *KeyQuery
 
 	head span // the bytes up to the target
 
@@ -243,7 +263,7 @@ type Insert struct {
 
 // Alone says whether the statement takes more than its text to run, and so
 // needs a text of its own.
-func (in *Insert) Alone() bool { return in.Staging != nil || in.Evaluation != nil || in.Late }
+func (in *Insert) Alone() bool { return in.Staging != nil || in.KeyQuery != nil || in.Late }
 
 // An ArgKey is a row whose key is a placeholder.
 type ArgKey struct {
@@ -273,6 +293,8 @@ type Refusal struct {
 	DB, Table string // the table as the configuration knows it
 	Reason    string // what in the statement cannot be filled
 	Fix       string // what to write instead
+
+	Unreadable bool // it cannot be read: perhaps no server can
 }
 
 func (r *Refusal) Error() string {

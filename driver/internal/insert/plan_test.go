@@ -19,7 +19,8 @@ var tables = map[string]*Table{
 	"texts":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDText},
 	"bytes":  {Key: "id", Columns: []string{"id", "v"}, UUID: UUIDBytes},
 	"größe":  {Key: "schlüssel", Columns: []string{"schlüssel", "v"}, IntegerKey: true},
-	"called": {Key: "id", Columns: []string{"id", "a"}, IntegerKey: true, FunctionsReadID: true},
+	"users":  {Key: "id", Columns: []string{"id", "name", "age"}, IntegerKey: true, OtherUnique: true},
+	"called": {Key: "id", Columns: []string{"id", "a"}, IntegerKey: true},
 }
 
 func init() {
@@ -36,13 +37,16 @@ func lookup(db, name string) (*Table, error) {
 	return tables[name], nil
 }
 
-var mariaDB = Settings{SQLModeKnown: true, CharsetKnown: true, VersionKnown: true, ViewsKnown: true, MariaDB: true, Version: 101119}
+var (
+	mariaDB = Settings{SessionKnown: true, MariaDB: true, Version: 101119}
+	shop    = Schema{Table: lookup}
+)
 
 func mustParse(t testing.TB, text string) *Plan {
 	t.Helper()
-	p, need, err := Parse(text, mariaDB, lookup)
-	if err != nil || need != 0 {
-		t.Fatalf("%s: need %d, %v", text, need, err)
+	p, unknown, err := Parse(text, mariaDB, shop)
+	if err != nil || unknown {
+		t.Fatalf("%s: unknown %v, %v", text, unknown, err)
 	}
 	return p
 }

@@ -22,8 +22,8 @@ type cursor struct {
 // idCalls are the places where the last calls began that have to do with
 // LAST_INSERT_ID(), each of them -1 for none.
 type idCalls struct {
-	reads  int // of LAST_INSERT_ID(), or of what may read it
-	stored int // of what may: a stored function, or a select that may read a view
+	reads  int // of LAST_INSERT_ID()
+	stored int // of what may read it: a stored function, or a select that may name a view
 	sets   int // of LAST_INSERT_ID(…)
 }
 
@@ -35,8 +35,11 @@ type reader struct {
 	cursor
 	text     string
 	settings Settings
-	lookup   Lookup
-	missing  Missing
+	schema   Schema
+	unknown  bool // the session's settings have to be known
+	ages     bool // see Plan.Ages
+	runs     bool // see Plan.Runs
+	decided  int  // where it is known that the last statement so far writes no configured table and has no effects
 
 	// What becomes the plan.
 	roomy    *Plan
@@ -46,7 +49,8 @@ type reader struct {
 	results  int
 	changes  []Change
 	unseen   bool
-	charset  bool
+	session  bool
+	setsMode bool // it may set sql_mode to one that reads quotes in another way
 	cut      int
 	cutInput int
 
@@ -54,10 +58,9 @@ type reader struct {
 	compound  bool   // in a compound statement, up to the end of the text
 	program   bool   // a stored program was defined
 	invalid   bool   // no server runs the rest of the text
-	rows      bool   // the statement answers with rows, whatever it is
 	alias     string // a name that the text does not hold
-	functions bool   // calls of stored functions are noted: they may read LAST_INSERT_ID()
-	views     bool   // selects within expressions are noted: so may the views that they read
+	functions bool   // calls of stored functions are noted
+	selects   bool   // so are selects within expressions
 	began     start  // where the statement began
 }
 
@@ -70,21 +73,23 @@ type start struct {
 
 // next goes on to the next token.
 func (r *reader) next() {
-	r.prevEnd = r.tok.End
+	prev := r.tok
+	r.prevEnd = prev.End
 	r.tok = r.s.Next()
 	switch r.tok.Kind {
 	case lex.Param:
 		r.params++
-	case lex.Word, lex.Name:
+	case '(':
+		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !isBuiltIn(&r.s, prev, r.tok)) && r.call == 0 {
+			r.calls.stored, r.runs = prev.Pos, true
+		}
+	case lex.Word:
 		if r.is("last_insert_id") {
 			r.call, r.callPos = 1, r.tok.Pos
 			return
 		}
-		if r.functions {
-			r.functionCall()
-		}
-		if r.views && r.text[r.prevEnd-1] == '(' && r.isAny("select", "table", "with") {
-			r.selectWithin()
+		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
+			r.calls.stored = r.tok.Pos
 		}
 	case lex.Var:
 		if isIDVariable(systemVariable(r.s, r.tok)) {
@@ -108,23 +113,6 @@ func (r *reader) callNext() {
 		r.calls.sets = r.callPos
 	}
 	r.call = 0
-}
-
-// functionCall notes a call of what is not the server's own function.
-func (r *reader) functionCall() {
-	if open := r.peek(); open.Kind == '(' && (r.text[r.prevEnd-1] == '.' || !isBuiltIn(&r.s, r.tok, open)) {
-		r.calls.reads, r.calls.stored = r.tok.Pos, r.tok.Pos
-	}
-}
-
-// selectWithin notes a select within an expression, which may read a view.
-func (r *reader) selectWithin() {
-	switch {
-	case !r.settings.ViewsKnown:
-		r.missing |= MissingViews
-	case r.settings.ViewsReadID:
-		r.calls.reads, r.calls.stored = r.tok.Pos, r.tok.Pos
-	}
 }
 
 // forgetCalls forgets the calls read so far.
@@ -342,7 +330,7 @@ func (r *reader) unreadable(t *Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return refuse(t, "the statement cannot be read at "+r.near(), "write it in a simpler form, or with an explicit "+quoteName(t.Key))
+	return &Refusal{t.DB, t.Name, "the statement cannot be read at " + r.near(), "write it in a simpler form, or with an explicit " + quoteName(t.Key), true}
 }
 
 // near quotes the token at the place for a message, no string or number, which

@@ -11,7 +11,7 @@ import (
 // several may insert at one position.
 type edit struct {
 	pos, end int32
-	ref      int32 // always, filled: index in Plan.texts; argument: index in Insert.ArgKeys; key…: placeholders before it
+	ref      int32 // always, filled, updated: index in Plan.texts; argument: index in Insert.ArgKeys; key…: placeholders before it
 	kind     editKind
 }
 
@@ -20,9 +20,9 @@ type editKind uint8
 const (
 	always   editKind = iota // a fixed text
 	filled                   // a fixed text, where the statement is filled
+	updated                  // likewise, or where Insert.OwnMarker is set
 	key                      // a key
 	keyComma                 // a key after a comma
-	keySpace                 // a key after a space
 	argument                 // a placeholder that may be a key
 )
 
@@ -45,7 +45,7 @@ func (r *reader) replaceText(kind editKind, pos, end int, text string) {
 // without arguments.
 func (p *Plan) Text(blocks []Block) string {
 	for i := range p.Inserts {
-		if blocks[i].N > 0 || p.Inserts[i].Positional {
+		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].OwnMarker {
 			return p.render(blocks, literals, nil)
 		}
 	}
@@ -87,13 +87,11 @@ func (p *Plan) render(blocks []Block, style style, t *Template) string {
 			b = append(b, p.text[last:e.pos]...)
 			last = int(e.end)
 			switch e.kind {
-			case always, filled:
+			case always, filled, updated:
 				b = append(b, p.texts[e.ref]...)
 				continue
 			case keyComma:
 				b = append(b, ", "...)
-			case keySpace:
-				b = append(b, ' ')
 			}
 			switch {
 			case j == marked:
@@ -189,7 +187,7 @@ func (p *Plan) size() int {
 		in := &p.Inserts[i]
 		n += len(markerOpen) + 2*maxDigits
 		for _, e := range p.edits[in.editSpan.from:in.editSpan.to] {
-			if e.kind <= filled {
+			if e.kind <= updated {
 				n += len(p.texts[e.ref])
 			} else {
 				n += len(", ") + maxDigits
@@ -207,6 +205,8 @@ func (in *Insert) takes(e edit, b *Block) bool {
 	switch e.kind {
 	case always:
 		return true
+	case updated:
+		return b.N > 0 || in.OwnMarker
 	case argument:
 		return b.N > 0 && (b.Explicit == nil || !b.Explicit[e.ref])
 	}
@@ -221,14 +221,14 @@ func (p *Plan) marked(in *Insert, b *Block) int {
 	edits := p.edits[in.editSpan.from:in.editSpan.to]
 	if in.Upsert {
 		for j, e := range edits {
-			if e.kind > filled && in.takes(e, b) {
+			if e.kind > updated && in.takes(e, b) {
 				return j
 			}
 		}
 		return -1
 	}
 	for j := len(edits) - 1; j >= 0; j-- {
-		if e := edits[j]; e.kind > filled && in.takes(e, b) {
+		if e := edits[j]; e.kind > updated && in.takes(e, b) {
 			return j
 		}
 	}

@@ -14,10 +14,6 @@ import (
 // follows it. A select without a table gives one row at most, and gets the key
 // in its own list; what others give is staged.
 func (w *insertReader) query() error {
-	if !w.settings.VersionKnown {
-		w.missing |= MissingVersion
-		return errInvalid
-	}
 	start := w.cursor
 	w.source.from = w.tok.Pos
 	w.needColumns()
@@ -28,10 +24,7 @@ func (w *insertReader) query() error {
 		return w.tail()
 	}
 	w.restart(start)
-	w.staged, w.views = true, false
-	if v := w.settings.Version; v < 80000 || w.settings.MariaDB && v < 100200 {
-		return refuse(w.Table, "INSERT … SELECT needs MySQL 8.0 or MariaDB 10.2", "select the rows and insert them")
-	}
+	w.staged, w.selects, w.queryAt = true, false, start
 	depth := 0
 	for ; !w.atEnd(); w.next() {
 		switch w.tok.Kind {
@@ -171,10 +164,10 @@ func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 			return !w.Table.IntegerKey
 		}
 	}
-	return w.noteKey(tokens, n, params) || !w.Table.IntegerKey && (n > len(tokens) || n == 1 || !straddles(w.text[tokens[0].Pos:w.prevEnd]))
+	return w.noteKey(tokens, n, params) || !w.Table.IntegerKey
 }
 
-// load reads LOAD DATA and LOAD XML, whose rows only the server sees.
+// load reads LOAD DATA, whose rows only the server sees.
 func (r *reader) load() error {
 	w := r.newInsert()
 	w.staged = true
@@ -199,16 +192,18 @@ func (r *reader) load() error {
 	if configured, err := w.readTarget(); err != nil || !configured {
 		return err
 	}
-	return w.end(w.file(xml))
+	if xml {
+		return refuse(w.Table, "LOAD XML", intoOwnTable)
+	}
+	return w.end(w.file())
 }
 
-// file reads what follows LOAD DATA's table: how the file is written, the columns and
-// variables that its fields go to, and SET. The statement gets a list of all columns
-// where it has none, and names columns as the stage can have them.
-func (w *insertReader) file(xml bool) error {
+const intoOwnTable = "load the file into a table of its own, and insert from there"
+
+// file reads what follows LOAD DATA's table: how the file is written, and the columns
+// variables that its fields go to. The statement gets a list of all columns where it has none.
+func (w *insertReader) file() error {
 	w.source.from = w.targetEnd
-	names := []string{}
-	hasList := false
 	for !w.atEnd() && w.tok.Kind != '(' && !w.is("set") {
 		switch {
 		case w.accept("partition"):
@@ -222,90 +217,40 @@ func (w *insertReader) file(xml bool) error {
 			w.next()
 		}
 	}
-	listAt := w.prevEnd
 	if w.tok.Kind == '(' {
-		w.next()
-		for more := w.tok.Kind != ')'; more; {
-			hasList = true
-			start := w.tok.Pos
-			if w.tok.Kind == lex.Var {
-				w.next()
-				if w.atName() || w.tok.Kind == lex.String { // @`x`
+		for more := true; more; more = w.tok.Kind == ',' {
+			w.next()
+			switch {
+			case w.tok.Kind == lex.Var:
+				if w.next(); w.atName() { // @`x`
 					w.next()
 				}
-			} else if name, ok := w.column(); !ok {
+				continue
+			case w.peek().Kind == '.':
+				return refuse(w.Table, "LOAD DATA into columns with the table's name", "leave that out")
+			case !w.atName():
 				return w.unreadable(w.Table)
-			} else {
-				w.unqualify(start, name)
-				names = append(names, unquote(name))
 			}
-			if more = w.tok.Kind == ','; more {
-				w.next()
-			}
+			w.loaded = append(w.loaded, w.name())
+			w.next()
 		}
 		if w.tok.Kind != ')' {
 			return w.unreadable(w.Table)
 		}
 		w.next()
-		if !hasList {
-			listAt = w.prevEnd - len(")")
-		}
-	}
-	if !hasList {
+	} else {
 		w.allColumns()
-		names = append(names, w.Table.Columns...)
-		if !xml { // whose fields have names
-			list := quoteList(names)
-			if w.prevEnd == listAt {
-				list = " (" + list + ")"
-			}
-			w.insertText(always, listAt, list)
-		}
+		w.loaded = w.Table.Columns
+		w.insertText(always, w.prevEnd, " ("+quoteList(w.loaded)+")")
 	}
-	for more := w.accept("set"); more; {
-		start := w.tok.Pos
-		name, ok := w.column()
-		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
-			return w.unreadable(w.Table)
-		}
-		w.unqualify(start, name)
-		names = append(names, unquote(name))
-		w.next()
-		value := w.cursor
-		w.expr(true, nil)
-		w.keyReads(value)
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
+	if w.is("set") {
+		return refuse(w.Table, "LOAD DATA with SET", intoOwnTable)
 	}
 	if !w.atEnd() || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
 	w.endSource()
-	w.loaded = distinct(names)
 	return nil
-}
-
-// unqualify takes off what stands before the last part of a column's name,
-// which was read from start on: a stage has another name.
-func (w *insertReader) unqualify(start int, name string) {
-	if end := w.prevEnd - len(name); end > start {
-		w.replaceText(always, start, end, "")
-	}
-}
-
-// keyReads makes an expression, from its first token to this one, see 0 where it
-// reads the key and the file gives none. It is NULL in the stage, and would be 0 in
-// an AUTO_INCREMENT column.
-func (w *insertReader) keyReads(value cursor) {
-	v := reader{cursor: value, text: w.text}
-	for v.tok.Pos < w.tok.Pos && !v.atEnd() {
-		name := v.tok
-		v.next()
-		if (name.Kind == lex.Word || name.Kind == lex.Name) && w.isKey(w.text[name.Pos:name.End]) && v.tok.Kind != '(' {
-			w.replaceText(always, name.Pos, name.End, "COALESCE("+quoteName(w.Table.Key)+", 0)")
-		}
-	}
 }
 
 // distinct leaves out names that came before, in any case.

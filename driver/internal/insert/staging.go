@@ -29,16 +29,10 @@ type Staging struct {
 	Clock bool // the source calls the clock, or what may do so, and can be told the time
 	Load  bool // it is LOAD DATA
 
-	// Unclear says that the update list has names that may be the source's as well.
-	Unclear bool
-
-	// Effects says that the source does more than read tables: it assigns a
-	// variable, moves a sequence or calls what is not the server's own function.
-	// MariaDB may do so even where it only explains it.
-	Effects bool
-
-	// Variables says that the source names a user variable.
-	Variables bool
+	// Named says that the update list names columns that are none of the table's, but
+	// perhaps the source's. The copy is to run once while there are no rows, to learn
+	// whether the server finds them.
+	Named bool
 
 	// ReadsID says that the copy may read LAST_INSERT_ID(), in its update list,
 	// in RETURNING or in a trigger. It carries no marker then, and has to find
@@ -49,37 +43,40 @@ type Staging struct {
 	fill       [2]string // around the stage's name
 	head       string    // INSERT … INTO t PARTITION (…)
 	verb       int       // in head, and in fill[0], behind the INSERT
-	priority   int       // in head, behind LOW_PRIORITY and the like
+	alias      string    // the source's name for an update list
+	names      []string  // its columns' names there, as Columns; "" for one without
 	tail       string    // ON DUPLICATE KEY UPDATE … RETURNING …
 	markedTail string    // the same with the upsert's marker
 	upsert     bool
 	marker     bool
 }
 
-func (s *Staging) same(o *Staging) bool {
-	return slices.Equal(s.Columns, o.Columns) && s.Key == o.Key && s.FillArgs == o.FillArgs && s.fill == o.fill && s.head == o.head &&
-		s.tail == o.tail && s.markedTail == o.markedTail && s.marker == o.marker && s.ReadsID == o.ReadsID &&
-		s.Clock == o.Clock && s.Unclear == o.Unclear && s.Effects == o.Effects && s.Variables == o.Variables
-}
-
 // endSource notes that the source ends here.
 func (w *insertReader) endSource() {
-	w.source.to, w.sourceInput, w.tailEdit = w.pieceEnd(), w.params, len(w.edits)
+	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.edits)
 }
 
 // finishStaged notes a statement whose rows are staged.
 func (w *insertReader) finishStaged() error {
-	if w.rows {
-		return refuse(w.Table, "ANALYZE runs a statement whose rows only the server knows", "run it without ANALYZE")
+	if w.Returning {
+		return refuse(w.Table, "RETURNING beside rows that only the server knows", "read the rows and insert them with VALUES, or SELECT them afterwards")
 	}
-	s := &Staging{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert}
+	if v := w.settings.Version; v < 80000 && !w.settings.MariaDB || v < 100200 && w.settings.MariaDB {
+		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2", "read the rows and insert them with VALUES")
+	}
+	s := &Staging{table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, upsert: w.Upsert, Named: w.named}
 	if !s.Load {
 		s.Columns = w.columnNames()
+	}
+	if s.Named {
+		if err := w.nameSource(s); err != nil {
+			return err
+		}
 	}
 	s.Key = w.Table.keyIn(s.Columns)
 	head, source := w.text[w.head.from:w.head.to], w.text[w.source.from:w.source.to]
 	s.fill = [2]string{head, " (" + quoteList(s.Columns) + ") " + source}
-	s.head, s.verb, s.priority = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from, w.priority-w.head.from
+	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
 	if s.Load {
 		s.fill[1] = w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
 		verb := "INSERT"
@@ -96,11 +93,6 @@ func (w *insertReader) finishStaged() error {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
 		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
 	}
-	for _, piece := range []string{w.text[w.head.from:w.targetEnd], source, s.tail} {
-		if !whole(w.s.Over(piece)) {
-			return w.straddled()
-		}
-	}
 	if err := w.check(s); err != nil {
 		return err
 	}
@@ -112,6 +104,12 @@ func (w *insertReader) finishStaged() error {
 	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
+}
+
+// hasRoom says whether a statement can be told its time: nothing such as SET
+// STATEMENT … FOR stands before its verb, and no hint behind that.
+func hasRoom(head string, verb int) bool {
+	return verb <= len("REPLACE") && !strings.Contains(head, "/*+")
 }
 
 // edited is a piece of the text with edits of fixed texts.
@@ -126,22 +124,60 @@ func (w *insertReader) edited(from, to int, edits []edit) string {
 	return b.String()
 }
 
-// check looks at what the source touches, and what follows it. What another
-// statement would change before they run is refused.
+// check looks at what the source does and depends on, and at what runs with each row.
+// The source runs to its end before the first row is stored: where one could tell, the
+// statement is refused. Of what it calls that is judged coarsely. Triggers alone, which
+// are not refused for what they call, may tell: that is documented.
 func (w *insertReader) check(s *Staging) error {
-	var source, tail touches
-	source.touch(w.s.Over(w.text[w.source.from:w.source.to]))
-	tail.touch(w.s.Over(s.tail))
-	s.Clock, s.Unclear = source.clock || source.stored != "", w.named
-	s.Effects, s.Variables = source.stored != "" || source.assigns || source.sequences, source.variables
-	s.ReadsID = tail.readsID || tail.stored != "" || tail.selects && w.settings.ViewsReadID || w.Table.ReadsID
-	switch {
-	case s.upsert && source.assigns && tail.variables:
-		return refuse(w.Table, "the select assigns a variable, and the update list reads one row by row", "give the value a column of the insert and use VALUES()")
-	case source.setsID:
-		return w.setsIDApart("its source")
+	var source, tail Effects
+	source.scan(w.s.Over(w.text[w.source.from:w.source.to]))
+	tail.scan(w.s.Over(s.tail))
+	called, err := w.programs(&source)
+	if err != nil {
+		return err
 	}
-	return w.refuseBefore(cmp.Or(source.before, tail.before))
+	byRow, err := w.programs(&tail)
+	if err != nil {
+		return err
+	}
+	s.Clock = source.Clock || len(source.Calls) > 0
+	s.ReadsID = tail.ReadsID || byRow.ReadsID || byRow.Hidden || w.Table.ReadsID
+	hidden, before := called.Hidden || byRow.Hidden, called.Before+byRow.Before
+	byRow.Add(w.Table.Triggers)
+	byRow.Add(tail)
+	shared := called
+	shared.Assigns, shared.Vars = called.Assigns || source.Assigns, slices.Concat(called.Vars, source.Vars)
+	const early = ", and the source runs to its end before the first row is stored"
+	const instead = "insert the rows with VALUES"
+	switch {
+	case source.SetsID:
+		return w.setsIDApart("its source")
+	case hidden:
+		return refuse(w.Table, "it calls a stored function whose text this user may not see, and runs as several statements, which the function could notice",
+			"GRANT SHOW_ROUTINE (on MariaDB SELECT ON mysql.proc) to this user, or "+instead)
+	case called.SetsID:
+		return w.setsIDApart("a stored function that its source calls")
+	case called.names(w.Table.Name):
+		return refuse(w.Table, "a stored function that its source calls uses the table"+early, instead)
+	}
+	if name := shared.disturbs(&byRow); name != "" {
+		return refuse(w.Table, "its source, or a function that it calls, and what runs with each row use "+name+early, instead)
+	}
+	if call := cmp.Or(source.Before, tail.Before, before); call != "" {
+		return refuse(w.Table, call+" would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first")
+	}
+	return nil
+}
+
+// programs are the effects of what a piece of the statement runs without showing it:
+// stored functions, and views with their functions. That is looked up only if it may
+// run any.
+func (w *insertReader) programs(e *Effects) (Effects, error) {
+	if len(e.Calls) == 0 && len(e.Tables) == 0 || w.schema.Programs == nil {
+		return Effects{}, nil
+	}
+	w.ages = true
+	return w.schema.Programs(e.Calls, e.Tables)
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.
@@ -168,17 +204,6 @@ func (s *Staging) Fill(stage, hint string) string {
 		hint = ""
 	}
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
-}
-
-// Explain is a text by which the server says whether it would run the statement
-// as the user wrote it, and to which the key, which has no default, is no error.
-func (s *Staging) Explain(ignore bool) string {
-	hint := " IGNORE"
-	if ignore {
-		hint = ""
-	}
-	verb := s.verb - len("INSERT") // behind a SET STATEMENT … FOR
-	return s.head[:verb] + "EXPLAIN " + s.head[verb:s.priority] + hint + s.head[s.priority:] + s.fill[1] + s.tail
 }
 
 // Look is the query that says how many rows lack a key, and the highest key
@@ -242,6 +267,9 @@ func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 		values[i] = quoteName(c)
 		if s.upsert {
 			values[i] = "leafsql_" + strconv.Itoa(i+1)
+			if s.names != nil && s.names[i] != "" {
+				values[i] = quoteName(s.names[i])
+			}
 			inner[i] = quoteName(c) + " " + values[i]
 		}
 	}
@@ -272,7 +300,7 @@ func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 	}
 	from, tail := stage, s.tail
 	if s.upsert {
-		from = "(SELECT " + strings.Join(append(inner, "leafsql_n"), ", ") + " FROM " + stage + ") leafsql_s"
+		from = "(SELECT " + strings.Join(append(inner, "leafsql_n"), ", ") + " FROM " + stage + ") " + cmp.Or(s.alias, "leafsql_s")
 	}
 	if marked {
 		tail = s.markedTail

@@ -1,22 +1,26 @@
 package insert
 
 import (
+	"math"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
+
+// seenHere is what counts for one statement.
+const seenHere = lex.SeenComment | lex.SeenCode
 
 // statements reads all statements of the text.
 func (r *reader) statements() error {
 	r.next()
 	for !r.ended() && !r.invalid && r.cut == 0 {
 		if r.tok.Kind == ';' {
-			r.s.Seen &^= lex.SeenComment
+			r.s.Seen &^= seenHere
 			r.next()
 			continue
 		}
-		r.rows = false
 		r.began = start{r.tok.Pos, r.prevEnd, r.params}
+		r.decided = math.MaxInt
 		err := r.statement()
 		switch {
 		case err == errCut:
@@ -26,7 +30,7 @@ func (r *reader) statements() error {
 		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
 			r.isolate()
 		}
-		r.s.Seen &^= lex.SeenComment
+		r.s.Seen &^= seenHere
 		r.results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 {
@@ -64,7 +68,7 @@ func (r *reader) statement() error {
 	case r.tok.Kind != lex.Word:
 		return r.rest()
 	}
-	var lower [len("describe") + 1]byte // a longer word is none of these
+	var lower [len("truncate") + 1]byte // a longer word is none of these
 	word := lower[:copy(lower[:], r.str())]
 	for i := range word {
 		word[i] |= 0x20
@@ -78,16 +82,8 @@ func (r *reader) statement() error {
 		return r.use()
 	case "set":
 		return r.set()
-	case "analyze":
-		return r.analyze()
-	case "create":
-		return r.create()
-	case "alter":
-		return r.alter()
-	case "drop":
-		return r.drop()
-	case "rename":
-		return r.rename()
+	case "create", "alter", "drop", "rename", "truncate":
+		return r.ddl(string(word))
 	case "call":
 		r.unseen = true
 		return r.rest()
@@ -104,6 +100,8 @@ func (r *reader) statement() error {
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
 	}
+	r.decided = r.tok.End
+	r.runs = r.runs || r.isAny("update", "delete", "with")
 	return r.rest()
 }
 
@@ -119,7 +117,7 @@ func (r *reader) use() error {
 func (r *reader) set() error {
 	r.next()
 	if !r.accept("statement") {
-		r.charset = r.charset || r.setsCharset()
+		r.setsSession()
 		return r.rest()
 	}
 	for !r.atEnd() {
@@ -137,35 +135,24 @@ func (r *reader) set() error {
 	return nil
 }
 
-// setsCharset says whether a SET names what decides character_set_client.
-func (r *reader) setsCharset() bool {
+// setsSession notes whether a SET names what decides how texts are read, and whether it
+// may set a mode that reads quotes in another way: one that it names, or any that is not
+// written as a string.
+func (r *reader) setsSession() {
+	mode, literal := false, false
 	s, t := r.s, r.tok
+	from := t.Pos
 	for ; t.Kind != ';' && t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
-		if t.Kind != lex.Word && t.Kind != lex.Var && t.Kind != lex.Name {
-			continue
-		}
 		switch word := strings.ToLower(strings.Trim(r.text[t.Pos:t.End], "`@")); {
-		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"):
-			return true
+		case t.Kind == lex.String:
+			literal = true
+		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"), strings.HasSuffix(word, "collation_connection"):
+			r.session = true
+		case strings.HasSuffix(word, "sql_mode"):
+			r.session, mode = true, true
 		}
 	}
-	return false
-}
-
-// analyze reads MariaDB's ANALYZE [FORMAT = x] before a statement, which
-// answers with rows then.
-func (r *reader) analyze() error {
-	r.next()
-	if r.accept("format") {
-		if r.tok.Kind == '=' {
-			r.next()
-		}
-		r.next()
-	}
-	if r.rows = r.isAny("insert", "replace"); r.rows {
-		return r.insert()
-	}
-	return r.rest()
+	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
 }
 
 func (r *reader) begin() error {
@@ -190,9 +177,14 @@ const plainForm = "send it as a statement of its own, in a plain form"
 // rest goes past the rest of a statement, in which an INSERT would stand at a
 // place that is not known.
 func (r *reader) rest() error {
+	start := r.cursor
 	prev := lex.Token{}
 	for !r.atEnd() {
 		if r.tok.Kind == lex.Word && prev.Kind != '.' {
+			if r.is("portion") && prev.Kind == lex.Word && lex.Is(r.text[prev.Pos:prev.End], "for") {
+				r.cursor = start
+				return r.refuseNamed("FOR PORTION OF stores parts of rows as new rows, which get no keys", "change the rows by UPDATE and INSERT")
+			}
 			if r.writes() {
 				if r.compound {
 					return r.refuseNamed("it is written in a compound statement", "send the statement by itself")
@@ -239,7 +231,7 @@ func (r *reader) refuseNamed(reason, fix string) error {
 		if !ok {
 			continue
 		}
-		t, err := r.lookup(n.DB, n.Table)
+		t, err := r.schema.Table(n.DB, n.Table)
 		if err != nil {
 			return err
 		}
@@ -275,7 +267,7 @@ func (r *reader) stored() error {
 	if !whole {
 		return &Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
 	}
-	in := reader{text: text, settings: r.settings, lookup: r.lookup, db: r.db}
+	in := reader{text: text, settings: r.settings, schema: r.schema, db: r.db}
 	in.s = r.s.Over(text)
 	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {
@@ -290,7 +282,7 @@ func (r *reader) stored() error {
 			break
 		}
 	}
-	r.s.Seen |= in.s.Seen &^ lex.SeenComment
+	r.s.Seen |= in.s.Seen &^ seenHere
 	r.toEnd()
 	return nil
 }

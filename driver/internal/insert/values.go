@@ -282,11 +282,6 @@ func (w *insertReader) spaceBehind() {
 
 // gap notes a row without a key, which goes to text[pos:end].
 func (w *insertReader) gap(kind editKind, pos, end int) {
-	if kind == key && pos > 0 {
-		if c := w.text[pos-1]; c == '!' || '0' <= c && c <= '9' {
-			kind = keySpace // it would read as the version of a version comment
-		}
-	}
 	w.edit(kind, pos, end, w.params)
 	w.keyPlace(pos)
 	w.lastGap = pos

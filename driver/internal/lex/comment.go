@@ -9,7 +9,7 @@ func (s *Scanner) dashes() bool {
 	if len(rest) < 2 || rest[1] != '-' {
 		return false
 	}
-	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f || rest[2] >= 0x80 && rest[2] == s.Space
+	return len(rest) == 2 || rest[2] <= ' ' || rest[2] == 0x7f
 }
 
 // line skips a comment up to the end of its line.
@@ -50,11 +50,12 @@ func (s *Scanner) comment() bool {
 		version, digits = 0, 0
 	}
 	if !s.live(mariaOnly, version, digits) {
-		if mariaOnly && s.Flavour == MySQL {
+		if mariaOnly && !s.MariaDB {
 			return s.plain(2)
 		}
 		return s.discard(begin)
 	}
+	s.Seen |= SeenCode
 	s.pos += begin + digits
 	s.inside = true
 	return true
@@ -62,24 +63,14 @@ func (s *Scanner) comment() bool {
 
 // live says whether the content of a version comment is code.
 func (s *Scanner) live(mariaOnly bool, version, digits int) bool {
-	if !mariaOnly && version < 50700 {
+	switch {
+	case s.MariaDB:
+		return version <= s.Version && (mariaOnly || version < 50700 || version > 99999)
+	case digits == 6 && !mariaOnly:
+		s.Seen |= SeenSixDigits
 		return true
 	}
-	switch s.Flavour {
-	case MariaDB:
-		return version <= s.Version && (mariaOnly || version < 50700 || version > 99999)
-	case MySQL:
-		if mariaOnly {
-			return false
-		}
-		if digits == 6 {
-			s.Seen |= SeenSixDigits
-			return !s.Dead
-		}
-		return version <= s.Version
-	}
-	s.Seen |= SeenVersion
-	return true
+	return version <= s.Version && !mariaOnly
 }
 
 // plain skips a comment, in which comments do not nest.

@@ -1,6 +1,6 @@
 // Package lex cuts a SQL text of MySQL or MariaDB into tokens, by byte offset.
 //
-//	s := lex.Scanner{Text: text}
+//	s := lex.Scanner{Text: text, Version: 90704}
 //	for t := s.Next(); t.Kind != lex.EOF; t = s.Next() {
 //		fmt.Println(t.Kind, text[t.Pos:t.End])
 //	}
@@ -43,43 +43,30 @@ type Seen uint8
 const (
 	SeenBackslash   Seen = 1 << iota // a backslash in quotes: NO_BACKSLASH_ESCAPES
 	SeenDoubleQuote                  // a double quote: ANSI_QUOTES
-	SeenVersion                      // a version comment that some servers run, with Flavour Any
 	SeenSixDigits                    // one with six digits, which MySQL servers read in two ways
-	SeenSQLMode                      // the name sql_mode
 	SeenComment                      // any comment
+	SeenCode                         // a version comment that is code
 )
 
-// A Scanner reads tokens. The zero value with a Text reads it under the default
-// sql_mode, with every version comment taken for code.
+// A Scanner reads tokens. The zero value with a Text and a Version reads it under
+// the default sql_mode of MySQL.
 type Scanner struct {
 	Text string
 	Seen Seen // grows as the text is read
 
 	NoBackslashEscapes bool // \ is an ordinary character in strings
 	ANSIQuotes         bool // "x" is a name
-	Space              byte // a byte from 0x80 on that is white space; 0: there is none
 
-	// Version comments that not every server runs: Flavour Any takes them for
-	// code, the other two read them as the server would. Those of six digits
-	// MySQL servers read in two ways: Dead says that they are no code.
-	Flavour Flavour
-	Dead    bool
-	Version int
+	// The server, which decides what version comments are code. Those of six digits
+	// MySQL servers read in two ways: they are taken for code.
+	MariaDB bool
+	Version int // as version comments write it: 101119, 90704
 
 	pos    int
 	inside bool // a version comment that is code
 	dotted bool // the next token is a dot, and what follows it a name
 	named  bool // the next token is a name even if it begins with a digit
 }
-
-// A Flavour is a kind of server.
-type Flavour uint8
-
-const (
-	Any Flavour = iota
-	MySQL
-	MariaDB
-)
 
 type class uint8
 
@@ -122,16 +109,12 @@ var classes = func() (t [256]class) {
 }()
 
 // inName says whether a byte can be part of an unquoted name.
-func (s *Scanner) inName(c byte) bool {
-	return classes[c]-ident <= digit-ident && (c < 0x80 || c != s.Space)
-}
+func inName(c byte) bool { return classes[c]-ident <= digit-ident }
 
 // nameEnd returns the end of the unquoted name of which text[:i] was read.
 func (s *Scanner) nameEnd(i int) int {
-	for text := s.Text; i < len(text) && classes[text[i]]-ident <= digit-ident; i++ {
-		if c := text[i]; c >= 0x80 && c == s.Space {
-			break
-		}
+	for text := s.Text; i < len(text) && inName(text[i]); {
+		i++
 	}
 	return i
 }
@@ -147,10 +130,6 @@ func (s *Scanner) Next() Token {
 			s.pos++
 			continue
 		case ident:
-			if c >= 0x80 && c == s.Space {
-				s.pos++
-				continue
-			}
 			return s.word(start)
 		case digit:
 			if s.named {
@@ -226,21 +205,9 @@ func (s *Scanner) Over(text string) Scanner {
 		Text:               text,
 		NoBackslashEscapes: s.NoBackslashEscapes,
 		ANSIQuotes:         s.ANSIQuotes,
-		Space:              s.Space,
-		Flavour:            s.Flavour,
-		Dead:               s.Dead,
+		MariaDB:            s.MariaDB,
 		Version:            s.Version,
 	}
-}
-
-// Past goes on behind the next occurrence of a string from pos on, whatever
-// stands before it, and reports whether there is one.
-func (s *Scanner) Past(pos int, end string) bool {
-	i := strings.Index(s.Text[pos:], end)
-	if i >= 0 {
-		s.pos = pos + i + len(end)
-	}
-	return i >= 0
 }
 
 func (s *Scanner) bad(start int) Token {
@@ -266,14 +233,11 @@ func (s *Scanner) word(start int) Token {
 				}
 			}
 		case '.':
-			s.dotted = i+1 < len(text) && s.inName(text[i+1])
+			s.dotted = i+1 < len(text) && inName(text[i+1])
 		}
 	}
 	s.named = false
 	s.pos = i
-	if i-start == len("sql_mode") && Is(text[start:i], "sql_mode") {
-		s.Seen |= SeenSQLMode
-	}
 	return Token{Word, start, i}
 }
 
@@ -316,9 +280,6 @@ func (s *Scanner) name(start int, q byte) Token {
 		i += n
 		if i+1 == len(text) || text[i+1] != q {
 			s.pos = i + 1
-			if i-start == len("`sql_mode") && Is(text[start+1:i], "sql_mode") {
-				s.Seen |= SeenSQLMode
-			}
 			return Token{Name, start, i + 1}
 		}
 	}
@@ -336,9 +297,6 @@ func (s *Scanner) variable(start int) Token {
 		i = s.nameEnd(i + 1)
 	}
 	s.pos = i
-	if system && Is(text[start+2:i], "sql_mode") {
-		s.Seen |= SeenSQLMode
-	}
 	return Token{Var, start, i}
 }
 

@@ -62,7 +62,7 @@ func TestTokens(t *testing.T) {
 		{"a<=>b||c", "w[a] < = > w[b] | | w[c]"},
 		{"a -- b\x00c", "w[a] w[c]"},
 	} {
-		if got := tokens(Scanner{Text: c.text}); got != c.want {
+		if got := tokens(Scanner{Text: c.text, Version: 90704}); got != c.want {
 			t.Errorf("%q\ngot  %s\nwant %s", c.text, got, c.want)
 		}
 	}
@@ -79,11 +79,6 @@ func TestSQLMode(t *testing.T) {
 		{`"a" "b""c"`, Scanner{ANSIQuotes: true}, `n["a"] n["b""c"]`, SeenDoubleQuote},
 		{`"a\" b`, Scanner{ANSIQuotes: true}, `n["a\"] w[b]`, SeenDoubleQuote},
 		{`a \ b`, Scanner{}, `w[a] \ w[b]`, 0},
-		{`'a' sql_mode`, Scanner{}, `s['a'] w[sql_mode]`, SeenSQLMode},
-		{"`SQL_MODE`", Scanner{}, "n[`SQL_MODE`]", SeenSQLMode},
-		{"@@sql_mode", Scanner{}, "v[@@sql_mode]", SeenSQLMode},
-		{"@@session.sql_mode", Scanner{}, "v[@@session] . w[sql_mode]", SeenSQLMode},
-		{"'sql_mode' @sql_mode", Scanner{}, "s['sql_mode'] v[@sql_mode]", 0},
 	} {
 		s := c.settings.Over(c.text)
 		if got := tokens(s); got != c.want {
@@ -98,56 +93,52 @@ func TestSQLMode(t *testing.T) {
 }
 
 func TestVersionComments(t *testing.T) {
-	maria := Scanner{Flavour: MariaDB, Version: 101119}
-	my := Scanner{Flavour: MySQL, Version: 90704}
 	for _, c := range []struct {
-		text                  string
-		maria, mysql, unknown string
-		seen                  Seen
+		text         string
+		maria, mysql string
+		old          string // MySQL 5.6
 	}{
-		{"a /*! b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
-		{"a /*!50699 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", 0},
-		{"a /*!50700 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*!90705 b */ c", "w[a] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*!101119 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*!101120 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*M! b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*M!80000 b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[b] w[c]", SeenVersion},
-		{"a /*!99999 b /* c */ d */ e", "w[a] w[e]", "w[a] w[e]", "w[a] w[b] w[d] w[e]", SeenVersion},
-		{"a /*!99999 'b */ c' */", "w[a] w[c] ![' */]", "w[a] w[c] ![' */]", "w[a] s['b */ c']", SeenVersion},
-		{"/*!80000 a */ /*!80000 b */", "", "w[a] w[b]", "w[a] w[b]", SeenVersion},
-		{"/*!80000 a */ /*!80001 b */", "", "w[a] w[b]", "w[a] w[b]", SeenVersion},
-		{"a /*!99999 b", "w[a] ![/*!99999 b]", "w[a] ![/*!99999 b]", "w[a] w[b] ![]", SeenVersion},
+		{"a /*! b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]"},
+		{"a /*!50614 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[b] w[c]"},
+		{"a /*!50699 b */ c", "w[a] w[b] w[c]", "w[a] w[b] w[c]", "w[a] w[c]"},
+		{"a /*!50700 b */ c", "w[a] w[c]", "w[a] w[b] w[c]", "w[a] w[c]"},
+		{"a /*!90705 b */ c", "w[a] w[c]", "w[a] w[c]", "w[a] w[c]"},
+		{"a /*M! b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[c]"},
+		{"a /*M!80000 b */ c", "w[a] w[b] w[c]", "w[a] w[c]", "w[a] w[c]"},
+		{"a /*M!101120 b */ c", "w[a] w[c]", "w[a] w[c]", "w[a] w[c]"},
+		{"a /*!99999 b /* c */ d */ e", "w[a] w[e]", "w[a] w[e]", "w[a] w[e]"},
+		{"a /*!99999 'b */ c' */", "w[a] w[c] ![' */]", "w[a] w[c] ![' */]", "w[a] w[c] ![' */]"},
+		{"/*!80000 a */ /*!80000 b */", "", "w[a] w[b]", ""},
+		{"a /*!99999 b", "w[a] ![/*!99999 b]", "w[a] ![/*!99999 b]", "w[a] ![/*!99999 b]"},
 	} {
 		for _, r := range []struct {
 			name, want string
 			settings   Scanner
-		}{{"MariaDB", c.maria, maria}, {"MySQL", c.mysql, my}, {"unknown", c.unknown, Scanner{}}} {
+		}{
+			{"MariaDB", c.maria, Scanner{MariaDB: true, Version: 101119}},
+			{"MySQL", c.mysql, Scanner{Version: 90704}},
+			{"old MySQL", c.old, Scanner{Version: 50614}},
+		} {
 			if got := tokens(r.settings.Over(c.text)); got != r.want {
 				t.Errorf("%s: %q\ngot  %s\nwant %s", r.name, c.text, got, r.want)
 			}
 		}
-		s := Scanner{Text: c.text}
-		for s.Next().Kind != EOF {
-		}
-		if s.Seen&^SeenComment != c.seen {
-			t.Errorf("%q: seen %b, want %b", c.text, s.Seen, c.seen)
-		}
 	}
 }
 
-// MySQL servers read six digits in two ways.
+// MySQL servers read six digits in two ways, MariaDB's in one.
 func TestVersionCommentsOfSixDigits(t *testing.T) {
-	for dead, want := range map[bool]string{false: "w[a] w[b] w[c]", true: "w[a] w[c]"} {
-		s := Scanner{Text: "a /*!080000 b */ c", Flavour: MySQL, Version: 90704, Dead: dead}
-		if got := tokens(s); got != want || s.Seen&SeenSixDigits != 0 {
-			t.Errorf("dead %v: %s, want %s", dead, got, want)
+	for version, want := range map[string]string{"101119": "w[a] w[b] w[c]", "101120": "w[a] w[c]"} {
+		s := Scanner{Text: "a /*!" + version + " b */ c", MariaDB: true, Version: 101119}
+		if got := tokens(s); got != want {
+			t.Errorf("%s: %s, want %s", version, got, want)
 		}
-		for s.Next().Kind != EOF {
-		}
-		if s.Seen&SeenSixDigits == 0 {
-			t.Error("not seen")
-		}
+	}
+	s := Scanner{Text: "a /*!080000 b */ c", Version: 90704}
+	for s.Next().Kind != EOF {
+	}
+	if s.Seen&SeenSixDigits == 0 {
+		t.Error("not seen")
 	}
 }
 
@@ -158,7 +149,7 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, s := range []Scanner{
-			{}, {Dead: true}, {NoBackslashEscapes: true}, {ANSIQuotes: true}, {Flavour: MariaDB, Version: 101119}, {Flavour: MySQL, Version: 90704},
+			{}, {NoBackslashEscapes: true}, {ANSIQuotes: true}, {MariaDB: true, Version: 101119}, {Version: 90704},
 		} {
 			s = s.Over(text)
 			end := 0
@@ -185,21 +176,6 @@ func BenchmarkScanner(b *testing.B) {
 	for b.Loop() {
 		s := Scanner{Text: text}
 		for s.Next().Kind != EOF {
-		}
-	}
-}
-
-func TestSpaceOfACharset(t *testing.T) {
-	for _, c := range []struct {
-		space      byte
-		text, want string
-	}{
-		{0xa0, "a\xa0b @c\xa0d 1\xa0\xa02 --\xa0e", "w[a] w[b] v[@c] w[d] #[1] #[2]"},
-		{0xff, "a\xffb\xa0", "w[a] w[b\xa0]"},
-		{0, "a\xa0b", "w[a\xa0b]"},
-	} {
-		if got := tokens(Scanner{Text: c.text, Space: c.space}); got != c.want {
-			t.Errorf("%x: %q\ngot  %q\nwant %q", c.space, c.text, got, c.want)
 		}
 	}
 }

@@ -20,7 +20,7 @@ func (s *Scanner) number(start int) Token {
 		for j < len(text) && (text[i+1] == 'x' && isHex(text[j]) || text[j] == '0' || text[j] == '1') {
 			j++
 		}
-		if j == i+2 || s.inName(at(j)) {
+		if j == i+2 || inName(at(j)) {
 			return s.word(start)
 		}
 		s.pos = j
@@ -44,7 +44,7 @@ func (s *Scanner) number(start int) Token {
 			return Token{Number, start, i}
 		}
 	}
-	if !real && s.inName(at(i)) {
+	if !real && inName(at(i)) {
 		return s.word(start)
 	}
 	s.pos = i

@@ -1,0 +1,126 @@
+package insert
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTargets(t *testing.T) {
+	for _, tt := range []struct{ body, want string }{
+		{"INSERT INTO orders (a) VALUES (1)", "[{shop orders}]"},
+		{"BEGIN INSERT IGNORE `b`.`orders` SELECT * FROM items; REPLACE LOW_PRIORITY log SET a = 1; END", "[{b orders} {shop log}]"},
+		{"BEGIN IF NEW.a > 1 THEN INSERT INTO orders VALUES (NULL); END IF; END", "[{shop orders}]"},
+		{"UPDATE orders SET a = REPLACE(a, 'x', 'y'), b = INSERT(b, 1, 1, 'x')", "[]"},
+		{"CREATE OR REPLACE TABLE orders (a INT)", "[]"},
+		{"LOAD DATA INFILE 'x' IGNORE INTO TABLE orders", "[{shop orders}]"},
+		{"SELECT 'INSERT INTO orders VALUES (1)'", "[]"},
+		{"BEGIN PREPARE s FROM 'INSERT INTO orders VALUES (1)'; EXECUTE s; END", "[{shop orders}]"},
+		{"EXECUTE IMMEDIATE CONCAT('INSERT INTO orders', ' VALUES (1)')", "[{shop orders}]"},
+		{"SELECT t.insert FROM t -- INSERT INTO orders", "[]"},
+		{"INSERT", "[]"},
+		{"INSERT INTO orders VALUES ('it''s", "[{shop orders}]"},
+	} {
+		if got := fmt.Sprint(Program{Text: tt.body, DB: "shop"}.Targets()); got != tt.want {
+			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
+		}
+	}
+	if got := fmt.Sprint(Program{Text: `INSERT INTO "orders" VALUES (1)`, Settings: Settings{ANSIQuotes: true}}.Targets()); got != "[{ orders}]" {
+		t.Errorf("under ANSI_QUOTES: %s", got)
+	}
+}
+
+func TestSetsKey(t *testing.T) {
+	for body, want := range map[string]bool{
+		"SET NEW.id = 5": true,
+		"BEGIN SET @a = 1, NEW.`ID` = (SELECT 1); END":                 true,
+		"BEGIN IF NEW.id = 0 THEN SET NEW.a = NEW.id; END IF; END":     false,
+		"SET NEW.a = 5, @x = NEW.id":                                   false,
+		"BEGIN IF 1 THEN SET new . id := UUID_SHORT(); END IF; END":    true,
+		"UPDATE t SET a = NEW.id":                                      false,
+		"SET NEW.a = IF(1, 2, NEW.id), NEW.b = 3":                      false,
+		"BEGIN SELECT n INTO NEW.id FROM cnt; END":                     true,
+		"BEGIN SELECT NEW.id INTO @x; SELECT NEW.id FROM cnt; END":     false,
+		"BEGIN CALL p(1, NEW.id); END":                                 true,
+		"BEGIN :NEW.id := 5; END":                                      true,
+		"BEGIN UPDATE cnt SET n = n + 1; SET NEW.id = (SELECT 1); END": true,
+	} {
+		if got := (Program{Text: body}).SetsKey("id"); got != want {
+			t.Errorf("%s: %v", body, got)
+		}
+	}
+}
+
+// What a piece of SQL has to do with what is around it.
+func TestEffects(t *testing.T) {
+	for _, c := range []struct{ text, want string }{
+		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "selects calls [{ f} {shop g} { h} { COUNT}] tables [{ s}]"},
+		{"BEGIN UPDATE audit SET n = n + 1; RETURN 1; END", "writes tables [{ audit}]"},
+		{"UPDATE IGNORE audit SET n = 1", "writes tables [{ audit}]"},
+		{"UPDATE LOW_PRIORITY shop.audit a SET n = 1", "writes tables [{shop audit}]"},
+		{"INSERT/**/INTO audit (a, b) VALUES (1, 2)", "writes tables [{ audit}]"},
+		{"insert -- x\n into audit set a = b", "writes tables [{ audit}]"},
+		{"REPLACE DELAYED audit VALUES (1)", "writes tables [{ audit}]"},
+		{"UPDATE three t JOIN audit a ON a.id = t.id SET a.n = 1", "writes tables [{ three} { audit}]"},
+		{"UPDATE three, audit SET n = 1", "writes tables [{ three} { audit}]"},
+		{"DELETE a, b FROM audit a, log AS b WHERE a.c = b.d", "writes tables [{ a} { b} { audit} { log}]"},
+		{"DELETE QUICK FROM audit", "writes tables [{ audit}]"},
+		{"TRUNCATE audit", "writes tables [{ audit}]"},
+		{"TRUNCATE TABLE audit", "writes tables [{ audit}]"},
+		{"LOAD DATA INFILE 'x' INTO TABLE audit", "writes tables [{ audit}]"},
+		{"SELECT (SELECT a FROM (SELECT 1 FROM x WHERE y) d, audit)", "selects tables [{ x} { audit}]"},
+		{"SELECT 1 FROM ((a JOIN b USING (id)), c) LEFT JOIN d ON (d.x = a.x), log", "selects tables [{ a} { b} { c} { d} { log}]"},
+		{"CALL p", "writes calls [{ p}]"},
+		{"CALL shop.p(1, @x)", "writes assigns calls [{shop p}] vars [@x]"},
+		{"SELECT REPLACE(a, 'x', 'y'), INSERT(a, 1, 1, 'b'), TRUNCATE(1, 2)", "selects"},
+		{"SELECT a FROM s FOR UPDATE", "selects tables [{ s}]"},
+		{"SELECT @n := 1", "selects assigns vars [@n]"},
+		{"SELECT @`n m`:=1", "selects assigns vars [@n m]"},
+		{"SET @x = 1", "assigns vars [@x]"},
+		{"SELECT a INTO @x FROM s", "selects assigns tables [{ s}] vars [@x]"},
+		{"GET DIAGNOSTICS @n = ROW_COUNT", "before ROW_COUNT() assigns vars [@n]"},
+		{"SELECT @a, @B", "selects vars [@a @b]"},
+		{"RETURN ROW_COUNT()", "before ROW_COUNT()"},
+		{"RETURN `found_rows` ()", "before FOUND_ROWS()"},
+		{"SET a = sql%rowcount", "before SQL%ROWCOUNT"},
+		{"RETURN @@session.autocommit", "before @@autocommit"},
+		{"UPDATE stats SET row_count = row_count + 1", "writes tables [{ stats}]"},
+		{"RETURN LAST_INSERT_ID()", "reads id"},
+		{"RETURN LAST_INSERT_ID(5)", "reads id sets id"},
+		{"RETURN @@identity", "reads id"},
+		{"SELECT NOW()", "clock selects"},
+		{"SELECT NEXTVAL(q), NEXT VALUE FOR q", "selects sequences tables [{ q}]"},
+		{"CREATE TEMPORARY TABLE x (a INT)", "temporary tables [{ x}]"},
+		{"INSERT INTO audit (table_name, row_id) VALUES ('orders', NEW.id)", "writes tables [{ audit}]"},
+	} {
+		e := Program{Text: c.text, Settings: mariaDB}.Effects()
+		var got []string
+		if e.Before != "" {
+			got = append(got, "before "+e.Before)
+		}
+		for _, f := range []struct {
+			on   bool
+			name string
+		}{{e.ReadsID, "reads id"}, {e.SetsID, "sets id"}, {e.Clock, "clock"}, {e.Selects, "selects"}, {e.Writes, "writes"}, {e.Assigns, "assigns"}, {e.Sequences, "sequences"}, {e.Temporary, "temporary"}, {e.Hidden, "hidden"}} {
+			if f.on {
+				got = append(got, f.name)
+			}
+		}
+		if e.Calls != nil {
+			got = append(got, fmt.Sprint("calls ", e.Calls))
+		}
+		if e.Tables != nil {
+			got = append(got, fmt.Sprint("tables ", e.Tables))
+		}
+		if e.Vars != nil {
+			got = append(got, fmt.Sprint("vars ", e.Vars))
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s\ngot  %s\nwant %s", c.text, s, c.want)
+		}
+	}
+	e := Program{Text: "CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END", Header: true, Settings: mariaDB}.Effects()
+	if fmt.Sprint(e.Calls, e.Vars) != "[{ f} { g}] []" {
+		t.Error(e.Calls, e.Vars)
+	}
+}

@@ -1,0 +1,157 @@
+package driver
+
+import (
+	"context"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// Temporary tables belong to the server: one connection alone sees them, so that
+// nothing can collide. A name that is known to be one is left alone.
+
+// A temporaryTable is what a connection knows of one that it has.
+type temporaryTable struct {
+	// known is false once something may have dropped it unseen: it is asked for before
+	// a statement relies on it.
+	known      bool
+	like       catalog.Name // made LIKE that table, and not altered since; else zero
+	configured bool         // a rule means its name, or like: plans depend on it
+}
+
+// isTemporary says whether a name means a temporary table of this connection that a
+// text or a question has shown, and what is to be filled of it: mostly nothing.
+func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) (bool, *insert.Table, error) {
+	t, ok := c.temporary[name]
+	if !ok {
+		return false, nil, nil
+	}
+	if !t.known {
+		if is, err := c.askTemporary(ctx, text, name); !is || isServerError(err, errNoSuchTable) {
+			return false, nil, nil
+		} else if err != nil {
+			return false, nil, err
+		}
+	}
+	if t.like == (catalog.Name{}) {
+		return true, nil, nil
+	}
+	like, err := c.connector.lookup(ctx, c.schema, t.like)
+	if err == errUnseenTable || like == nil || like.Ref.(*table).autoIncrement {
+		return true, nil, nil
+	}
+	return true, keyless(like, name), err
+}
+
+// askTemporary asks whether a name means a temporary table on this connection. The error
+// is the server's own, 1146 where there is no such table.
+func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
+	if err := c.mayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
+		return false, err
+	}
+	rows, err := c.readAll(ctx, "SHOW CREATE TABLE "+name.Quoted())
+	if isServerError(err, errTableDenied) { // a temporary one may always be shown
+		rows, err = new(readRows), nil
+	}
+	if err != nil && !isServerError(err, errNoSuchTable) {
+		return false, err
+	}
+	// In some character_set_results a letter has several bytes.
+	is := err == nil && len(rows.rows) > 0 && strings.HasPrefix(strings.ReplaceAll(valueText(rows.rows[0][1]), "\x00", ""), "CREATE TEMPORARY")
+	t, ok := c.temporary[name]
+	switch t.known = true; {
+	case is:
+		c.setTemporary(name, t)
+	case ok:
+		delete(c.temporary, name)
+		c.replan()
+	}
+	return is, err
+}
+
+// setTemporary notes a temporary table.
+func (c *conn) setTemporary(name catalog.Name, t temporaryTable) {
+	if c.temporary == nil {
+		c.temporary = make(map[catalog.Name]temporaryTable)
+	}
+	t.configured = c.configured(name) || t.like != (catalog.Name{}) && c.configured(t.like)
+	c.temporary[name] = t
+	c.replan()
+}
+
+// ownPlans says whether plans depend on temporary tables.
+func (c *conn) ownPlans() bool {
+	for _, t := range c.temporary {
+		if t.configured {
+			return true
+		}
+	}
+	return false
+}
+
+// doubtTemporary notes that something ran which may have dropped or made temporary
+// tables unseen.
+func (c *conn) doubtTemporary() {
+	for name, t := range c.temporary {
+		t.known = false
+		c.temporary[name] = t
+	}
+	if len(c.temporary) > 0 {
+		c.replan()
+	}
+}
+
+// knowsTemporary says whether a name means a temporary table, as far as is known.
+func (c *conn) knowsTemporary(n insert.TableName) bool {
+	_, ok := c.temporary[c.nameOf(n)]
+	return ok
+}
+
+// changeTemporary notes what a change does to temporary tables, and says whether it
+// concerns nothing else. ofOwn says that the text changes a temporary table.
+func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool) bool {
+	t, own := c.temporary[name]
+	switch {
+	case change.Temporary:
+		t = temporaryTable{known: !failed}
+		if change.Like.Table != "" {
+			t.like = c.nameOf(change.Like)
+		}
+	case own && change.Drop && !failed:
+		delete(c.temporary, name)
+		c.replan()
+		return true
+	case own, ofOwn: // what it was renamed to, perhaps
+		t = temporaryTable{}
+	default:
+		return false
+	}
+	c.setTemporary(name, t)
+	return own || change.Temporary
+}
+
+// keyless is a temporary table that was made like a configured one: it has neither
+// AUTO_INCREMENT nor ids, so that a row without a key is refused.
+func keyless(like *insert.Table, name catalog.Name) *insert.Table {
+	t := like.Ref.(*table)
+	desc := *like
+	desc.DB, desc.Name = name.DB, name.Table
+	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers = false, false, false, insert.Effects{}
+	desc.Ref = &table{c: t.c, name: name, column: t.column, typ: t.typ, highest: t.highest, integer: t.integer, keyless: true}
+	return &desc
+}
+
+// configured says whether a rule means a table of that name.
+func (c *conn) configured(name catalog.Name) bool {
+	_, ok := c.connector.rule(c.connector.schema.Load(), name)
+	return ok
+}
+
+// nameOf is what a name in a text means, as far as the database in use is known.
+func (c *conn) nameOf(n insert.TableName) catalog.Name {
+	if n.DB == "" {
+		n.DB = c.db
+	}
+	return c.connector.fold(n.DB, n.Table)
+}
