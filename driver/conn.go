@@ -54,7 +54,7 @@ type conn struct {
 
 	stageRuns int    // that began a transaction or a savepoint
 	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
-	broken    bool   // its session is not what the application left
+	broken    bool   // its session is not what the application left, or lacks a right
 	lateID    int64  // what LAST_INSERT_ID() has to become before the next statement, 0 for nothing
 
 	blocks []insert.Block      // scratch

@@ -93,6 +93,8 @@ type Connector struct {
 
 	showsTransactions atomic.Bool // the server refuses onlyOutside where one is open
 
+	replaced atomic.Int64 // when a connection was last closed for want of a right, in Unix nanoseconds
+
 	wrapped bool // inner was given to Wrap
 
 	said sync.Map // what the log was told, and is told once: string -> struct{}

@@ -95,7 +95,7 @@ func catalogError(what string, err error) error {
 	switch {
 	case isServerError(err, errUnknownDatabase, errNoSuchTable):
 		way = "leafsql reads information_schema, which this server or the proxy before it does not have; connect to the server itself"
-	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
+	case isDenied(err):
 		way = "GRANT SELECT on what it names to this user"
 	}
 	return &catalogFailure{what, err, way}

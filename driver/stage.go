@@ -166,7 +166,7 @@ func (s *stageRun) create(ctx context.Context) error {
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
-	err := s.start(ctx, text)
+	err := s.c.withRights(ctx, func() error { return s.start(ctx, text) })
 	if isServerError(err, errInvalidDefault) { // of the target's columns, under this sql_mode
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
@@ -189,12 +189,12 @@ func (s *stageRun) create(ctx context.Context) error {
 // createError is the refusal of a statement whose stage cannot be
 // had. Nothing of it ran.
 func (s *stageRun) createError(err error) error {
-	var fix string
+	fix, counts := "", " to this user: it counts at once, but rights on *.* and roles only for new connections"
 	switch {
 	case isServerError(err, errDatabaseDenied):
-		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".* to this user"
+		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".*" + counts
 	case isServerError(err, errTableDenied, errColumnDenied):
-		fix = "GRANT SELECT ON " + s.t.name.Quoted() + " to this user"
+		fix = "GRANT SELECT ON " + s.t.name.Quoted() + counts
 	case isServerError(err, errXA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
 	case isServerError(err, errGTIDCreate, errGTIDCreateOld):
