@@ -100,18 +100,13 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 		}
 		return new(readRows), nil
 	}
-	in := &e.st.plan.Inserts[0]
-	if in.Late && (in.Ignore || in.Upsert) { // whether its id becomes the last one depends on rows that it does not count
-		return nil, e.c.connector.counts.note(&RefusedError{in.Table.Ref.(*table).name.String(), "", "it asks for the last id behind its key, may store other rows than it has, and answers with rows",
-			"write the key column behind LAST_INSERT_ID(), or run it with Exec"})
-	}
 	blocks, err := e.run(ctx)
 	if err != nil {
 		return nil, err
 	}
 	e.c.doubtUse(e.st)
 	collect(ctx, e.st.plan, blocks)
-	if in.Late && blocks[0].N > 0 {
+	if len(blocks) == 1 && blocks[0].N > 0 && e.st.plan.Inserts[0].Late {
 		e.c.lateID = blocks[0].First // until its rows are read the connection takes no other statement
 	}
 	return e.answer, nil
@@ -124,6 +119,11 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 	c := e.c
 	if e.st.way == keyed {
 		if err := e.askKeys(ctx); err != nil {
+			return nil, c.connector.counts.note(err)
+		}
+	}
+	if e.rows {
+		if err := e.tellsLate(); err != nil {
 			return nil, c.connector.counts.note(err)
 		}
 	}
@@ -149,6 +149,18 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 		}
 		e.st = again
 	}
+}
+
+// tellsLate refuses a statement that answers with rows where only its count tells
+// whether its id becomes the last one.
+func (e *execution) tellsLate() error {
+	for i := range e.st.plan.Inserts {
+		if in := &e.st.plan.Inserts[i]; in.Late && (in.Ignore || in.Upsert) {
+			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, may store other rows than it has, and answers with rows",
+				"write the key column behind LAST_INSERT_ID(), or run it with Exec"}
+		}
+	}
+	return nil
 }
 
 // askKeys asks for keys that only the server knows, and puts them in their place.
