@@ -21,7 +21,7 @@ var ofTheEngine = []string{"OwnSlotAgain"}
 // TestKitSees has registries that are none, each for one reason. The parts of
 // the kit that are there for it must fail.
 func TestKitSees(t *testing.T) {
-	seen := slices.Clone(ofTheEngine)
+	seen, parts := slices.Clone(ofTheEngine), append(rules, leases...)
 	for _, b := range breakages {
 		t.Run(b.is, func(t *testing.T) {
 			for _, name := range b.parts {
@@ -206,25 +206,25 @@ var breakages = []breakage{
 	}), []string{"Wiped"}},
 	{"a fail-over is not told", spoiled(func(m *Memory, f *Fixture) {
 		f.FailOver = f.Copy
-	}), []string{"FailedOver"}},
+	}), []string{"FailedOver", "TellsServers"}},
 	{"wiped, it shows free slots", spoiled(func(m *Memory, f *Fixture) {
 		f.Wipe = m.change(func() {
 			for slot := range m.slots {
 				m.free(slot)
 			}
 		})
-	}), []string{"Wiped"}},
+	}), []string{"Wiped", "Forgets"}},
 	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
 		f.Remove = func(slot int) error { return m.change(func() { m.free(slot) })() }
 	}), []string{"Removed"}},
 	{"it answers while it is away", spoiled(func(_ *Memory, f *Fixture) {
 		f.Stop = func() error { return nil }
-	}), []string{"DownAtStart", "DownDuringRun"}},
+	}), []string{"DownAtStart", "DownDuringRun", "Away"}},
 	{"it comes back with nothing", spoiled(func(_ *Memory, f *Fixture) {
 		start := f.Start
 		f.Start = func() error { return errors.Join(f.Wipe(), start()) }
-	}), []string{"DownAtStart", "DownDuringRun"}},
+	}), []string{"DownAtStart", "DownDuringRun", "Away"}},
 	{"it is set back to nothing", spoiled(func(_ *Memory, f *Fixture) {
 		f.Copy = func() (func() error, error) { return f.Wipe, nil }
-	}), []string{"Restored"}},
+	}), []string{"Restored", "SetBack"}},
 }

@@ -12,7 +12,8 @@
 //
 // First come the rules of Slots themselves, then leases on them: processes that
 // start at once, crash, lose touch, have wrong clocks, and a registry that goes
-// away, is wiped or set back. Memory is a registry for tests of other things.
+// away, is wiped or set back. RunRules leaves out the leases, which have to end
+// before others begin. Memory is a registry for tests of other things.
 //
 // The package does not search schedules, as worker's own simulation does, and
 // does not test what a registry's server does when its machine crashes.
@@ -20,6 +21,7 @@ package workertest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -59,7 +61,14 @@ type Fixture struct {
 // Run tests a registry that waits for something outside the process. open is
 // called for each part; parts that disturb the whole registry run first and
 // alone, the others at once.
-func Run(t *testing.T, open func(t testing.TB) Fixture) {
+func Run(t *testing.T, open func(t testing.TB) Fixture) { run(t, append(rules, leases...), open) }
+
+// RunRules is Run without what waits for leases: what is read and written, also
+// of a registry that was away or lost something, and processes that start at
+// once. It takes seconds, and nothing it says hangs on how fast the machine is.
+func RunRules(t *testing.T, open func(t testing.TB) Fixture) { run(t, rules, open) }
+
+func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	var others []part
 	for _, p := range parts {
 		if !p.alone {
@@ -73,7 +82,7 @@ func Run(t *testing.T, open func(t testing.TB) Fixture) {
 
 // RunApart is Run for registries that have nothing in common, such as one
 // server for each call of open. No part has to wait for another.
-func RunApart(t *testing.T, open func(t testing.TB) Fixture) { runAtOnce(t, parts, open) }
+func RunApart(t *testing.T, open func(t testing.TB) Fixture) { runAtOnce(t, append(rules, leases...), open) }
 
 // runAtOnce runs more parts at the same time than there are processors: most
 // of what they do is wait.
@@ -94,7 +103,7 @@ func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 // RunInBubble is Run for a registry that waits for nothing outside the
 // process: each part runs in virtual time, as testing/synctest gives it.
 func RunInBubble(t *testing.T, open func(t testing.TB) Fixture) {
-	for _, p := range parts {
+	for _, p := range append(rules, leases...) {
 		t.Run(p.name, func(t *testing.T) {
 			leftOut := false
 			synctest.Test(t, func(t *testing.T) {
@@ -118,7 +127,8 @@ type part struct {
 	can   func(*Fixture) bool // whether the registry can do what it takes; nil: always
 }
 
-var parts = []part{
+// rules wait for no lease.
+var rules = slices.Clip([]part{
 	{"Missing", missing, false, nil},
 	{"RoundTrip", roundTrip, false, nil},
 	{"WrongVersion", wrongVersion, false, nil},
@@ -128,8 +138,15 @@ var parts = []part{
 	{"NoUpdateIsLost", noUpdateIsLost, false, nil},
 	{"EndedContext", endedContext, false, nil},
 	{"Corrupt", corrupt, false, func(f *Fixture) bool { return f.Corrupt != nil }},
-
 	{"StartsAtOnce", startsAtOnce, false, several},
+
+	{"Away", away, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
+	{"Forgets", forgets, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
+	{"SetBack", setBack, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
+	{"TellsServers", tellsServers, true, func(f *Fixture) bool { return f.FailOver != nil && several(f) }},
+})
+
+var leases = []part{
 	{"StartsAtOnceOnNothing", startsAtOnceOnNothing, false, several},
 	{"Release", release, false, nil},
 	{"CrashTakesAnotherSlot", crashTakesAnother, false, several},

@@ -1,0 +1,70 @@
+package workertest
+
+import "github.com/leafsql/leafsql/idgen/worker"
+
+// The rules of a registry that goes away, is wiped, set back or taken over: what is read and written then, without leases. That
+// leases bear it, which takes as long as they last, is outage.go's and loss.go's.
+
+// away asks a registry that answers nobody, and again when it is back with what it had.
+func away(k *kit) {
+	s := k.open(0).slots
+	d := doc()
+	v := k.set(s, 0, d)
+	k.ok(k.Stop())
+	if got, v, err := s.Get(k.within(patience/30), 0); err == nil {
+		k.Errorf("from a registry that is away: %+v at %q", got, v)
+	}
+	k.ok(k.Start())
+	k.shows(s, 0, d, v)
+	k.next(s, 0, v)
+}
+
+// forgets reads what was wiped.
+func forgets(k *kit) {
+	s := k.open(0).slots
+	slots := []int{worker.RegistrySlot, 0, 1}
+	for _, slot := range slots {
+		k.set(s, slot, doc())
+	}
+	k.ok(k.Wipe())
+	for _, s := range []worker.Slots{s, k.open(0).slots} {
+		for _, slot := range slots {
+			k.eventually("nothing where all is lost", func() bool {
+				d, v, err := s.Get(k.within(patience/6), slot)
+				return err == nil && v == "" && d == worker.Doc{}
+			})
+		}
+	}
+	k.set(s, 0, doc())
+}
+
+// setBack reads what there was, and writes nothing upon what was later.
+func setBack(k *kit) {
+	s := k.open(0).slots
+	d := doc()
+	v := k.set(s, 0, d)
+	restore, err := k.Copy()
+	k.ok(err)
+	later := k.set(s, 0, doc())
+	k.ok(restore())
+	k.shows(s, 0, d, v)
+	k.refused(s, 0, later)
+	k.shows(k.open(0).slots, 0, d, v)
+}
+
+// tellsServers has another server answer that lacks the last writes, and tell that it is another one.
+func tellsServers(k *kit) {
+	over, err := k.FailOver()
+	k.ok(err)
+	p := k.open(0)
+	k.set(p.slots, 0, doc())
+	before, err := p.src.Identity(k.within(patience))
+	k.ok(err)
+	k.ok(over())
+	for _, p := range []*process{p, k.open(0)} {
+		k.eventually("the identity of another server", func() bool {
+			now, err := p.src.Identity(k.within(patience / 6))
+			return err == nil && now != before
+		})
+	}
+}
