@@ -17,19 +17,24 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
+// kit is workertest.RunRules, or with the tag storm workertest.Run.
+type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+
 // TestWorkerKit gives each part keys of its own on one server.
 func TestWorkerKit(t *testing.T) {
 	t.Parallel()
-	workertest.Run(t, startPair(t).fixture)
+	workertest.RunRules(t, startPair(t).fixture)
 }
 
 // TestWorkerKitOnACluster has three servers with TLS and a password, which two
 // of them leave.
-func TestWorkerKitOnACluster(t *testing.T) {
+func TestWorkerKitOnACluster(t *testing.T) { onCluster(t, workertest.RunRules) }
+
+func onCluster(t *testing.T, kit kit) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t, etcdtest.Config{TLS: true, Password: "secret"})
 	var parts atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	kit(t, func(t testing.TB) workertest.Fixture {
 		client := config(c.Nodes[:]...)
 		client.Username, client.Password, client.TLS = "root", "secret", c.ClientConfig().TLS
 		client.Prefix = fmt.Sprintf("kit%d", parts.Add(1))
@@ -167,18 +172,6 @@ func (h hand) copyTo(to clientv3.Config) (restore func() error, err error) {
 			return err
 		})
 	}, err
-}
-
-// TestStorm kills the server twice, and replaces it by one that lacks the last
-// seconds.
-func TestStorm(t *testing.T) {
-	t.Parallel()
-	f := startPair(t).fixture(t)
-	over := func() error { return nil }
-	workertest.Storm(t, f, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
-		over, err = f.FailOver()
-		return err
-	}, func() error { return over() })
 }
 
 func BenchmarkWorker(b *testing.B) { workertest.Bench(b, startPair(b).fixture) }

@@ -18,16 +18,14 @@ import (
 // TestWorkerKitOnGalera and the next have processes write to different nodes at
 // the same time. The nodes are one registry.
 func TestWorkerKitOnGalera(t *testing.T) {
-	t.Parallel()
-	onCluster(t, clustertest.Galera(t), "galera ")
+	onCluster(t, workertest.RunRules, clustertest.Galera(t), "galera ")
 }
 
 func TestWorkerKitOnGroupReplication(t *testing.T) {
-	t.Parallel()
-	onCluster(t, clustertest.GroupReplication(t), "group ")
+	onCluster(t, workertest.RunRules, clustertest.GroupReplication(t), "group ")
 }
 
-func onCluster(t *testing.T, c *clustertest.Cluster, identity string) {
+func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 	database := c.Database(t)
 	open := func(node int, table string) (*sql.DB, worker.Source, error) {
 		db, err := sql.Open("mysql", c.Nodes[node].DSN(database))
@@ -55,7 +53,7 @@ func onCluster(t *testing.T, c *clustertest.Cluster, identity string) {
 		t.Errorf("the nodes have different identities: %v", seen)
 	}
 	var parts, processes atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	kit(t, func(t testing.TB) workertest.Fixture {
 		table := fmt.Sprintf("kit%d", parts.Add(1))
 		if db, src, err := open(0, table); err != nil {
 			t.Fatal(err)

@@ -20,15 +20,27 @@ import (
 
 var kinds = []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
 
+func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
+
+// kit is workertest.RunRules, or with the tag storm workertest.Run.
+type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+
 // TestWorkerKit gives each part a table of its own on one server. Every second
 // one counts rows that were found and not changed.
-func TestWorkerKit(t *testing.T) {
+func TestWorkerKit(t *testing.T) { onServers(t, workertest.RunRules) }
+
+func onServers(t *testing.T, kit kit) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			servers := startPair(t, kind)
-			workertest.Run(t, servers.fixture)
+			kit(t, startPair(t, kind).fixture)
 		})
+	}
+}
+
+func BenchmarkWorker(b *testing.B) {
+	for _, kind := range kinds {
+		b.Run(string(kind), func(b *testing.B) { workertest.Bench(b, startPair(b, kind).fixture) })
 	}
 }
 

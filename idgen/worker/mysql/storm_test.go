@@ -1,15 +1,29 @@
+//go:build storm
+
 package mysql
 
 import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/clustertest"
 )
 
-func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
+func TestStormKit(t *testing.T) {
+	t.Parallel()
+	onServers(t, workertest.Run)
+}
+
+func TestStormKitOnGalera(t *testing.T) {
+	t.Parallel()
+	onCluster(t, workertest.Run, clustertest.Galera(t), "galera ")
+}
+
+func TestStormKitOnGroupReplication(t *testing.T) {
+	t.Parallel()
+	onCluster(t, workertest.Run, clustertest.GroupReplication(t), "group ")
+}
 
 // TestStorm kills the server twice, and replaces it by one that lacks the last
 // seconds.
@@ -24,11 +38,5 @@ func TestStorm(t *testing.T) {
 				return err
 			}, func() error { return over() })
 		})
-	}
-}
-
-func BenchmarkWorker(b *testing.B) {
-	for _, kind := range kinds {
-		b.Run(string(kind), func(b *testing.B) { workertest.Bench(b, startPair(b, kind).fixture) })
 	}
 }

@@ -33,12 +33,17 @@ func fixture(t testing.TB, o *redis.UniversalOptions, cfg Config) workertest.Fix
 	}
 }
 
+// kit is workertest.RunRules, or with the tag storm workertest.Run.
+type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+
 // TestKitOnAServer has the server away by freezing it: a restart is a fail-over, as far as anybody can tell.
-func TestKitOnAServer(t *testing.T) {
+func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.RunRules) }
+
+func kitOnAServer(t *testing.T, kit kit) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	var n atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	kit(t, func(t testing.TB) workertest.Fixture {
 		cfg := of(s.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, s.Options(), cfg)
@@ -63,11 +68,13 @@ func TestKitOnAServer(t *testing.T) {
 
 // TestKitOnSentinels loses a primary with what only that one had. Where its replicas are waited for nothing is lost, so one
 // registry waits for none.
-func TestKitOnSentinels(t *testing.T) {
+func TestKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.RunRules) }
+
+func kitOnSentinels(t *testing.T, kit kit) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
 	var n atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	kit(t, func(t testing.TB) workertest.Fixture {
 		cfg := of(r.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, r.Options(), cfg)
@@ -82,11 +89,13 @@ func TestKitOnSentinels(t *testing.T) {
 }
 
 // TestKitOnACluster has no replicas to fail over to.
-func TestKitOnACluster(t *testing.T) {
+func TestKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.RunRules) }
+
+func kitOnACluster(t *testing.T, kit kit) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Config{})
 	var n atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	kit(t, func(t testing.TB) workertest.Fixture {
 		cfg := of(c.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, c.Options(), cfg)

@@ -82,7 +82,9 @@ func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 
 // RunApart is Run for registries that have nothing in common, such as one
 // server for each call of open. No part has to wait for another.
-func RunApart(t *testing.T, open func(t testing.TB) Fixture) { runAtOnce(t, append(rules, leases...), open) }
+func RunApart(t *testing.T, open func(t testing.TB) Fixture) {
+	runAtOnce(t, append(rules, leases...), open)
+}
 
 // runAtOnce runs more parts at the same time than there are processors: most
 // of what they do is wait.

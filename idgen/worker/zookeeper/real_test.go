@@ -163,42 +163,6 @@ func TestLostReply(t *testing.T) {
 	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
-// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
-const storm = 110 * time.Second
-
-// TestStormOnAServer kills the server and starts it again, and has it lose all it knew.
-func TestStormOnAServer(t *testing.T) {
-	t.Parallel()
-	s := zktest.Start(t, zktest.Config{})
-	f := fixture(t, Config{Servers: []string{s.Addr}})
-	wipe := func() error {
-		if err := errors.Join(s.Kill9(), s.Wipe()); err != nil {
-			return err
-		}
-		return s.Start()
-	}
-	workertest.Storm(t, f, 8, storm, s.Restart, wipe, s.Restart)
-}
-
-// TestStormOnAnEnsemble kills who leads, time and again.
-func TestStormOnAnEnsemble(t *testing.T) {
-	t.Parallel()
-	e := zktest.StartEnsemble(t, zktest.Config{})
-	f := fixture(t, Config{Servers: e.Addrs()})
-	kill := func() error {
-		l, err := e.Leader()
-		if err != nil {
-			return err
-		}
-		if err := l.Kill9(); err != nil {
-			return err
-		}
-		_, err = e.Leader()
-		return errors.Join(err, l.Start())
-	}
-	workertest.Storm(t, f, 8, time.Minute, kill, kill, kill, kill)
-}
-
 // TestAccess has nodes that only their creator may touch.
 func TestAccess(t *testing.T) {
 	t.Parallel()

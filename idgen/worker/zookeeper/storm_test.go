@@ -1,0 +1,52 @@
+//go:build storm
+
+package zookeeper
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/testutil/zktest"
+)
+
+func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Run) }
+
+func TestStormKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Run) }
+
+// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+const storm = 110 * time.Second
+
+// TestStormOnAServer kills the server and starts it again, and has it lose all it knew.
+func TestStormOnAServer(t *testing.T) {
+	t.Parallel()
+	s := zktest.Start(t, zktest.Config{})
+	f := fixture(t, Config{Servers: []string{s.Addr}})
+	wipe := func() error {
+		if err := errors.Join(s.Kill9(), s.Wipe()); err != nil {
+			return err
+		}
+		return s.Start()
+	}
+	workertest.Storm(t, f, 8, storm, s.Restart, wipe, s.Restart)
+}
+
+// TestStormOnAnEnsemble kills who leads, time and again.
+func TestStormOnAnEnsemble(t *testing.T) {
+	t.Parallel()
+	e := zktest.StartEnsemble(t, zktest.Config{})
+	f := fixture(t, Config{Servers: e.Addrs()})
+	kill := func() error {
+		l, err := e.Leader()
+		if err != nil {
+			return err
+		}
+		if err := l.Kill9(); err != nil {
+			return err
+		}
+		_, err = e.Leader()
+		return errors.Join(err, l.Start())
+	}
+	workertest.Storm(t, f, 8, time.Minute, kill, kill, kill, kill)
+}
