@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/nacos/internal/api"
@@ -19,7 +16,7 @@ func TestLegacy(t *testing.T) {
 	t.Parallel()
 	s := nacostest.Start(t, nacostest.V1, nacostest.Options{})
 	for name, test := range map[string]func(*testing.T, *nacostest.Server){
-		"Lease": testLegacyLease, "AtOnce": testLegacyAtOnce, "Crash": testLegacyCrash,
+		"Lease": testLegacyLease, "Crash": testLegacyCrash,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -66,54 +63,6 @@ func instances(t *testing.T, s *nacostest.Server, method, path string, form url.
 		t.Fatal(err)
 	}
 	return r.Hosts
-}
-
-// rounds is how often the start of many at once is repeated: NACOS_ROUNDS, or
-// once.
-func rounds() int {
-	n, err := strconv.Atoi(os.Getenv("NACOS_ROUNDS"))
-	if err != nil {
-		return 1
-	}
-	return n
-}
-
-func testLegacyAtOnce(t *testing.T, s *nacostest.Server) {
-	for round := range rounds() {
-		service := "round" + strconv.Itoa(round)
-		began := time.Now()
-		var holders [16]*holder
-		for i := range holders {
-			holders[i] = startHolder(t, spec(s), service)
-		}
-		var mu sync.Mutex
-		seen := make(map[int]bool)
-		var wg sync.WaitGroup
-		for _, h := range holders {
-			wg.Go(func() {
-				id, err := h.worker()
-				mu.Lock()
-				defer mu.Unlock()
-				if err != nil || seen[id] {
-					t.Errorf("round %d: worker id %d, given twice: %v, error: %v", round, id, seen[id], err)
-				}
-				seen[id] = true
-			})
-		}
-		wg.Wait()
-		t.Logf("round %d: %d worker ids after %v", round, len(seen), time.Since(began).Round(100*time.Millisecond))
-		for _, h := range holders {
-			wg.Go(func() {
-				if err := h.leave(); err != nil {
-					t.Errorf("round %d: %v", round, err)
-				}
-			})
-		}
-		wg.Wait()
-		if t.Failed() {
-			return
-		}
-	}
 }
 
 // testLegacyCrash kills a holder; another on its host must not take over what

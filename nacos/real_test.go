@@ -4,17 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"net"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
-	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/nacostest"
-	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
 // modernServers are the versions whose compare-and-set is good.
@@ -100,28 +96,22 @@ func eventually(t testing.TB, what string, ok func() bool) {
 // patience is for a machine on which several servers boot meanwhile.
 const patience = time.Minute
 
-// TestServers has everything of one version be done on one server: first what
-// leaves the others alone, at the same time, then what disturbs them.
+// TestServers has what can be done on one server of each version: what
+// disturbs it comes with the tag storm.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	for _, v := range modernServers {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			s := nacostest.Start(t, v, nacostest.Options{})
-			t.Run("AtOnce", func(t *testing.T) { testAtOnce(t, s) })
-			t.Run("Undisturbed", func(t *testing.T) {
-				for name, test := range map[string]func(*testing.T, *nacostest.Server){
-					"Lease": testLease, "LeavesNothing": testLeavesNothing, "OwnClients": testOwnClients,
-					"Apart": testApart, "Paused": testPaused,
-				} {
-					t.Run(name, func(t *testing.T) {
-						t.Parallel()
-						test(t, s)
-					})
-				}
-			})
-			t.Run("Frozen", func(t *testing.T) { testFrozen(t, s) })
-			t.Run("Kit", func(t *testing.T) { testKit(t, s) })
+			for name, test := range map[string]func(*testing.T, *nacostest.Server){
+				"Lease": testLease, "LeavesNothing": testLeavesNothing, "OwnClients": testOwnClients, "Apart": testApart, "Kit": testRules,
+			} {
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					test(t, s)
+				})
+			}
 		})
 	}
 }
@@ -174,40 +164,6 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	})
 }
 
-// testAtOnce starts many processes' leases at the same time, on a registry in
-// use: some of it free, none of it unknown.
-func testAtOnce(t *testing.T, s *nacostest.Server) {
-	const n, workers = 64, 256
-	opts := worker.Options{"Service": "crowd"}
-	began := time.Now()
-	open, err := worker.Lookup(spec(s), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	leasetest.InUse(t, open, worker.Config{Workers: workers})
-	t.Logf("%d worker ids made in %v", workers, time.Since(began).Round(time.Millisecond))
-	var wg sync.WaitGroup
-	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
-		began := time.Now()
-		var leases [n]*worker.Keeper
-		for i := range leases {
-			wg.Go(func() { leases[i] = leasetest.Keep(t, open, worker.Config{Workers: workers}) })
-		}
-		wg.Wait()
-		t.Logf("%d leases at once, server %s: all after %v", n, wave, time.Since(began).Round(time.Millisecond))
-		seen := make(map[int]bool)
-		for _, k := range leases {
-			id := k.Status().Worker
-			if seen[id] {
-				t.Errorf("worker id %d given twice", id)
-			}
-			seen[id] = true
-			wg.Go(func() { k.Close() })
-		}
-		wg.Wait()
-	}
-}
-
 // testLeavesNothing looks for goroutines and files after a lease.
 func testLeavesNothing(t *testing.T, s *nacostest.Server) {
 	h := startHolder(t, spec(s), "tidy")
@@ -240,88 +196,5 @@ func testApart(t *testing.T, s *nacostest.Server) {
 		t.Log(err)
 		e, ok := errors.AsType[*worker.UnavailableError](err)
 		return ok && e.Reason == "taken"
-	})
-}
-
-// testFrozen stops the server for 1.7 leases under many holders: all have their
-// own worker ids again soon after its coming back.
-func testFrozen(t *testing.T, s *nacostest.Server) {
-	const holders, slots, lease = 12, 16, 12 * time.Second
-	opts := worker.Options{"Service": "frozen"}
-	var keepers [holders]*worker.Keeper
-	for i := range keepers {
-		keepers[i] = mustLease(t, spec(s), opts, worker.Config{Workers: slots, Lease: lease, Issued: time.Now})
-	}
-	time.Sleep(lease / 4)
-	var own [holders]worker.Status
-	for i, k := range keepers {
-		own[i] = *k.Status()
-	}
-	s.Freeze(t)
-	time.Sleep(lease * 17 / 10)
-	for _, k := range keepers {
-		if s := k.Status(); s.Phase == "holding" || s.Err == nil {
-			t.Errorf("while the server is frozen: %+v", s)
-		}
-	}
-	s.Thaw(t)
-	back := time.Now()
-	for i, k := range keepers {
-		eventually(t, "a worker id again", func() bool { return k.Status().Phase == "holding" })
-		st := k.Status()
-		if took := st.Since.Sub(back); st.Worker != own[i].Worker || took > lease { // 2 s on an idle machine
-			t.Errorf("holder %d has worker id %d %v after, its own is %d", i, st.Worker, took, own[i].Worker)
-		}
-	}
-	t.Logf("all %d back within %v", holders, time.Since(back).Round(time.Millisecond))
-}
-
-// testPaused cuts a holder off until another has its worker id, and then lets
-// it go on.
-func testPaused(t *testing.T, s *nacostest.Server) {
-	proxy := netfault.Start(t, s.GRPCAddr())
-	_, port, err := net.SplitHostPort(proxy.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := worker.Config{Workers: 1, Lease: 6 * time.Second}
-	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
-	proxy.Drop(netfault.Both)
-	limit := first.Status().Limit // no renewal is confirmed from here on
-	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == "searching" })
-	var second *worker.Keeper
-	eventually(t, "the worker id taken over", func() bool {
-		second, err = lease(t, spec(s), worker.Options{"Service": "paused"}, cfg)
-		if err != nil {
-			t.Log(err)
-		}
-		return err == nil
-	})
-	defer second.Close()
-	if start := second.Status().Start; !start.After(limit) {
-		t.Errorf("the second starts at %v, the first may have used %v", start, limit)
-	}
-	proxy.Heal()
-	eventually(t, "what the first finds", func() bool {
-		e, ok := errors.AsType[*worker.UnavailableError](first.Status().Err)
-		return ok && e.Reason == "taken"
-	})
-	if s := first.Status(); s.Phase != "searching" || !s.Limit.IsZero() {
-		t.Errorf("the first: %+v", s)
-	}
-}
-
-func TestLyingServerIsRefused(t *testing.T) {
-	t.Parallel()
-	s := nacostest.Start(t, nacostest.V2Lie, nacostest.Options{})
-	eventually(t, "that 2.0.4 can't be used, for its compare-and-set", func() bool {
-		k, err := lease(t, spec(s), nil, worker.Config{NewRegistry: true})
-		if err == nil {
-			k.Close()
-			t.Fatal("a worker id of 2.0.4")
-		}
-		t.Log(err)
-		e, ok := errors.AsType[*worker.UnusableError](err)
-		return ok && strings.Contains(e.Error(), "compare-and-set")
 	})
 }

@@ -7,10 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
@@ -18,29 +16,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// TestWorkerKitOnTheFake gives each part a server of its own, for two kinds of
-// server at a time: calls have half a second.
+// TestWorkerKitOnTheFake gives each part a server of its own.
 func TestWorkerKitOnTheFake(t *testing.T) {
-	const lag = 100 * time.Millisecond
-	var wg sync.WaitGroup
-	turn := make(chan struct{}, 2)
-	for name, faults := range map[string]fakenacos.Faults{
-		"Good":        {},
-		"Stale":       {ReadLag: lag, StaleReads: 4, AllCreators: true},
-		"Refusing":    {RefuseRight: 4},
-		"Losing":      {LoseReplies: 10},
-		"ShowingLies": {RefuseRight: 10, ServeRefused: true, ReadLag: lag},
-		"All":         {RefuseRight: 10, ServeRefused: true, ReadLag: lag, StaleReads: 10, LoseReplies: 20, AllCreators: true},
-	} {
-		wg.Go(func() {
-			turn <- struct{}{}
-			defer func() { <-turn }()
-			t.Run(name, func(t *testing.T) {
-				workertest.RunApart(t, func(t testing.TB) workertest.Fixture { return onFake(t, faults) })
-			})
-		})
-	}
-	wg.Wait()
+	workertest.RunRules(t, func(t testing.TB) workertest.Fixture { return onFake(t, fakenacos.Faults{}) })
 }
 
 func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
@@ -67,44 +45,24 @@ func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
 	}
 }
 
-// testKit gives each part a service, and so documents, of its own.
-func testKit(t *testing.T, s *nacostest.Server) {
+// testRules gives each part a service, and so documents, of its own.
+func testRules(t *testing.T, s *nacostest.Server) {
 	var services atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
-		return onServer(t, s, fmt.Sprintf("kit%d", services.Add(1)))
+	workertest.RunRules(t, func(testing.TB) workertest.Fixture {
+		return onServer(s, fmt.Sprintf("rules%d", services.Add(1)))
 	})
 }
 
-func onServer(t testing.TB, s *nacostest.Server, service string) workertest.Fixture {
+// onServer leaves the server alone, which others use too.
+func onServer(s *nacostest.Server, service string) workertest.Fixture {
 	hand := hand{addr: s.Addr(), service: service}
-	stop := func() error { s.Kill9(); return nil }
-	start := func() error { return s.Relaunch(t.Context()) }
-	f := workertest.Fixture{
+	return workertest.Fixture{
 		Open: func(ctx context.Context) (worker.Source, error) {
 			return openDSN(ctx, s.Addr(), worker.Options{"Service": service})
-		},
-		Outage: time.Minute,
-		Stop:   stop,
-		Start:  start,
-		Wipe: func() error {
-			s.Kill9()
-			s.Wipe(t)
-			return start()
 		},
 		Remove:  hand.remove,
 		Corrupt: hand.corrupt,
 	}
-	if s.Version == nacostest.V3 { // how a server's files are set back is the same on both
-		f.Copy = func() (func() error, error) {
-			dir := s.Snapshot(t)
-			return func() error {
-				s.Kill9()
-				s.Restore(t, dir)
-				return start()
-			}, nil
-		}
-	}
-	return f
 }
 
 // hand changes a service's documents as people do, over the HTTP API, and

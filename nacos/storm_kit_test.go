@@ -1,16 +1,78 @@
+//go:build storm
+
 package nacos
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+	"github.com/leafsql/leafsql/testutil/nacostest"
 )
+
+// TestStormKitOnTheFake gives each part a server of its own, for two kinds of
+// server at a time: calls have half a second.
+func TestStormKitOnTheFake(t *testing.T) {
+	const lag = 100 * time.Millisecond
+	var wg sync.WaitGroup
+	turn := make(chan struct{}, 2)
+	for name, faults := range map[string]fakenacos.Faults{
+		"Good":        {},
+		"Stale":       {ReadLag: lag, StaleReads: 4, AllCreators: true},
+		"Refusing":    {RefuseRight: 4},
+		"Losing":      {LoseReplies: 10},
+		"ShowingLies": {RefuseRight: 10, ServeRefused: true, ReadLag: lag},
+		"All":         {RefuseRight: 10, ServeRefused: true, ReadLag: lag, StaleReads: 10, LoseReplies: 20, AllCreators: true},
+	} {
+		wg.Go(func() {
+			turn <- struct{}{}
+			defer func() { <-turn }()
+			t.Run(name, func(t *testing.T) {
+				workertest.RunApart(t, func(t testing.TB) workertest.Fixture { return onFake(t, faults) })
+			})
+		})
+	}
+	wg.Wait()
+}
+
+// testKit gives each part a service, and so documents, of its own.
+func testKit(t *testing.T, s *nacostest.Server) {
+	var services atomic.Int64
+	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+		return disturbed(t, s, fmt.Sprintf("kit%d", services.Add(1)))
+	})
+}
+
+// disturbed has a hand on the server itself.
+func disturbed(t testing.TB, s *nacostest.Server, service string) workertest.Fixture {
+	f := onServer(s, service)
+	stop := func() error { s.Kill9(); return nil }
+	start := func() error { return s.Relaunch(t.Context()) }
+	f.Outage, f.Stop, f.Start = time.Minute, stop, start
+	f.Wipe = func() error {
+		s.Kill9()
+		s.Wipe(t)
+		return start()
+	}
+	if s.Version == nacostest.V3 { // how a server's files are set back is the same on both
+		f.Copy = func() (func() error, error) {
+			dir := s.Snapshot(t)
+			return func() error {
+				s.Kill9()
+				s.Restore(t, dir)
+				return start()
+			}, nil
+		}
+	}
+	return f
+}
 
 // ids counts timestamps that were issued twice under one worker id.
 type ids struct {
@@ -69,8 +131,8 @@ func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config) *fakeKeeper 
 	return nil
 }
 
-// TestChurn has processes come, go and crash while everything goes wrong.
-func TestChurn(t *testing.T) {
+// TestStormChurn has processes come, go and crash while everything goes wrong.
+func TestStormChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
 	leasetest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, fakeConfig(s)) }, cfg)
