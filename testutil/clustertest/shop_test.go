@@ -27,6 +27,8 @@ type shop struct {
 	params  string
 	clock   func() time.Duration // stands still with the machine
 
+	patience time.Duration // the context of each INSERT of insertSome
+
 	apps         atomic.Int64
 	acknowledged atomic.Int64
 	failures     failures
@@ -40,11 +42,17 @@ var shopTables = []string{
 
 func newShop(t *testing.T, c *clustertest.Cluster) *shop {
 	t.Helper()
-	return &shop{cluster: c, clock: stopwatch.Start(t), name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
+	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, append(shopTables, leafAlloc, row("t", 5))...)}
 }
 
-// patience is the context of each INSERT, and what comes on top of it on a busy machine.
-const patience, late = 8 * time.Second, 2 * time.Second
+// newShopWithoutAlloc has its applications make leaf_alloc.
+func newShopWithoutAlloc(t *testing.T, c *clustertest.Cluster) *shop {
+	t.Helper()
+	return &shop{cluster: c, clock: stopwatch.Start(t), patience: time.Minute, name: c.Database(t, shopTables...), params: "&leafCreate=true"}
+}
+
+// late is what comes on top of an INSERT's context on a busy machine.
+const late = 2 * time.Second
 
 // open opens an application on a node.
 func (s *shop) open(t testing.TB, node int) *sql.DB {
@@ -94,33 +102,15 @@ func (s *shop) closes(t testing.TB, db *sql.DB) {
 	t.Error("Close has not returned after 5 s")
 }
 
-// insertFor runs so many applications at a time on each of the nodes, each of which inserts up to 50 rows and is followed by
-// another one.
-func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) {
-	var wg sync.WaitGroup
-	end := time.Now().Add(d)
-	for _, node := range nodes {
-		for range apps {
-			wg.Go(func() {
-				s.insertSome(t, node, end)
-				for time.Now().Before(end) {
-					s.insertSome(t, node, end)
-				}
-			})
-		}
-	}
-	wg.Wait()
-}
-
 // insertSome is the life of one application.
 func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 	db := s.open(t, node)
 	defer s.closes(t, db)
 	for i := 0; i == 0 || i < 50 && time.Now().Before(end); i++ {
-		err := s.insert(t, db, node, patience)
+		err := s.insert(t, db, node, s.patience)
 		for again := 0; again < 5 && isBehind(err); again++ {
 			t.Logf("once more on node %d: %v", node, err)
-			err = s.insert(t, db, node, patience)
+			err = s.insert(t, db, node, s.patience)
 		}
 		if err != nil {
 			s.failures.add(fmt.Errorf("on node %d: %w", node, err))
@@ -133,46 +123,6 @@ func (s *shop) insertSome(t testing.TB, node int, end time.Time) {
 func isBehind(err error) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && (e.Number == 3101 || e.Number == 1213)
-}
-
-// insertsGoOn waits until an application on a node that is back can insert.
-func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
-	t.Helper()
-	begin := time.Now()
-	for err := s.insert(t, db, node, patience); err != nil; err = s.insert(t, db, node, patience) {
-		if time.Since(begin) > time.Minute {
-			t.Fatalf("node %d is back, an INSERT there still fails: %v", node, err)
-		}
-	}
-}
-
-// noMajority kills two nodes under applications on the third: one that has ids in memory, and one that has to fetch some.
-func (s *shop) noMajority(t *testing.T) {
-	busy, idle := s.open(t, 2), s.open(t, 2)
-	if err := s.insert(t, busy, 2, patience); err != nil {
-		t.Fatal(err)
-	}
-	for _, n := range s.cluster.Nodes[:2] {
-		if err := n.Kill9(); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// The third node may need a moment to notice.
-	var wg sync.WaitGroup
-	for _, db := range []*sql.DB{busy, idle} {
-		wg.Go(func() {
-			var err error
-			for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); {
-				err = s.insert(t, db, 2, patience)
-			}
-			if err == nil {
-				t.Error("INSERTs go through without a majority")
-			}
-			t.Log(err)
-			s.closes(t, db)
-		})
-	}
-	wg.Wait()
 }
 
 // verify compares what the tables hold with what was acknowledged.
@@ -205,4 +155,36 @@ func (s *shop) verify(t testing.TB) {
 		t.Errorf("%d rows have %d ids", rows, ids)
 	}
 	s.failures.report(t)
+}
+
+// failures are errors that should not have reached a caller.
+type failures struct {
+	mu  sync.Mutex
+	all map[string]int
+}
+
+func (f *failures) add(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.all == nil {
+		f.all = make(map[string]int)
+	}
+	f.all[err.Error()]++
+}
+
+func (f *failures) count() (n int) {
+	for _, times := range f.all {
+		n += times
+	}
+	return n
+}
+
+func (f *failures) report(t testing.TB) {
+	t.Helper()
+	shown := 0
+	for text, times := range f.all {
+		if shown++; shown <= 10 {
+			t.Errorf("%d times: %s", times, text)
+		}
+	}
 }

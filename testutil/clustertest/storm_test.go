@@ -1,4 +1,4 @@
-//go:build unix
+//go:build unix && storm
 
 package clustertest_test
 
@@ -6,13 +6,8 @@ import (
 	"context"
 	"database/sql"
 	"flag"
-	"fmt"
-	"io"
-	"log"
-	"log/slog"
 	"math/rand/v2"
 	"net"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,7 +21,6 @@ import (
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
-	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 var (
@@ -35,20 +29,13 @@ var (
 	kills  = flag.Int("storm.kills", 1, "how often a node is frozen, and how often one is killed, each time another one")
 )
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	slog.SetDefault(slog.New(slog.DiscardHandler))
-	mysql.SetLogger(log.New(io.Discard, "", 0)) // nodes are killed
-	os.Exit(m.Run())
-}
-
-func TestGalera(t *testing.T) {
+func TestStormGalera(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Galera(t)
 	storms(t, c)
 	nodesLeave(t, c)
 	t.Run("no majority", func(t *testing.T) {
-		s := newShop(t, c)
+		s := newStormShop(t, c)
 		s.noMajority(t)
 		c.Rejoin(t)
 		for node := range c.Nodes {
@@ -60,13 +47,13 @@ func TestGalera(t *testing.T) {
 	})
 }
 
-func TestGroupReplication(t *testing.T) {
+func TestStormGroupReplication(t *testing.T) {
 	t.Parallel()
 	c := clustertest.GroupReplication(t)
 	storms(t, c)
 	t.Run("switch-over", func(t *testing.T) { switchOver(t, c) })
 	nodesLeave(t, c)
-	t.Run("no majority", func(t *testing.T) { newShop(t, c).noMajority(t) })
+	t.Run("no majority", func(t *testing.T) { newStormShop(t, c).noMajority(t) })
 }
 
 func storms(t *testing.T, c *clustertest.Cluster) {
@@ -88,13 +75,6 @@ func nodesLeave(t *testing.T, c *clustertest.Cluster) {
 		t.Run("node frozen", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Freeze, thaw) })
 		t.Run("node killed", func(t *testing.T) { nodeAway(t, c, i%3, (*mysqltest.Server).Kill9, rejoin) })
 	}
-}
-
-const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +
-	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
-
-func row(tag string, step int) string {
-	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, %d)", tag, step)
 }
 
 // fetches: four callers on each node, and two whose every connection goes to another node.
@@ -189,7 +169,7 @@ func generatorsStart(t *testing.T, c *clustertest.Cluster) {
 
 // inserts: four applications on each node fill the node's own table from one tag, so no primary key shows a duplicate.
 func inserts(t *testing.T, c *clustertest.Cluster) {
-	s := newShop(t, c)
+	s := newStormShop(t, c)
 	s.insertFor(t, *storm/2, 4, 0, 1, 2)
 	s.verify(t)
 }
@@ -197,7 +177,8 @@ func inserts(t *testing.T, c *clustertest.Cluster) {
 // creates: twelve applications start where there is no leaf_alloc yet.
 func creates(t *testing.T, c *clustertest.Cluster) {
 	for range 3 {
-		s := &shop{cluster: c, clock: stopwatch.Start(t), name: c.Database(t, shopTables...), params: "&leafCreate=true"}
+		s := newShopWithoutAlloc(t, c)
+		s.patience = patience
 		s.insertFor(t, 0, 4, 0, 1, 2)
 		s.verify(t)
 	}
@@ -206,7 +187,7 @@ func creates(t *testing.T, c *clustertest.Cluster) {
 // switchOver: behind a balancer that keeps sessions, the primary becomes read-only and another one takes over. leafsql's own
 // connections must leave the old one; the application's have a lifetime.
 func switchOver(t *testing.T, c *clustertest.Cluster) {
-	s := newShop(t, c)
+	s := newStormShop(t, c)
 	c.SinglePrimary(t, 0)
 	defer c.MultiPrimary(t)
 	proxy := netfault.Start(t, c.Nodes[0].Addr())
@@ -238,7 +219,7 @@ func switchOver(t *testing.T, c *clustertest.Cluster) {
 
 // nodeAway: applications on two nodes go on while the other one is away, and those on that one when it is back.
 func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqltest.Server) error, back func(testing.TB, *mysqltest.Server)) {
-	s := newShop(t, c)
+	s := newStormShop(t, c)
 	var wg sync.WaitGroup
 	wg.Go(func() { s.insertFor(t, 4*time.Second, 2, (node+1)%3, (node+2)%3) })
 	there := s.open(t, node)
@@ -260,38 +241,6 @@ func nodeAway(t *testing.T, c *clustertest.Cluster, node int, away func(*mysqlte
 	back(t, c.Nodes[node])
 	s.insertsGoOn(t, there, node)
 	s.verify(t)
-}
-
-// failures are errors that should not have reached a caller.
-type failures struct {
-	mu  sync.Mutex
-	all map[string]int
-}
-
-func (f *failures) add(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.all == nil {
-		f.all = make(map[string]int)
-	}
-	f.all[err.Error()]++
-}
-
-func (f *failures) count() (n int) {
-	for _, times := range f.all {
-		n += times
-	}
-	return n
-}
-
-func (f *failures) report(t testing.TB) {
-	t.Helper()
-	shown := 0
-	for text, times := range f.all {
-		if shown++; shown <= 10 {
-			t.Errorf("%d times: %s", times, text)
-		}
-	}
 }
 
 // pool opens a pool as small as the driver's own for leaf_alloc.

@@ -54,6 +54,7 @@ func setBack(k *kit) {
 
 // tellsServers has another server answer that lacks the last writes, and tell that it is another one.
 func tellsServers(k *kit) {
+	k.inUse(among(1))
 	over, err := k.FailOver()
 	k.ok(err)
 	p := k.open(0)

@@ -1,0 +1,53 @@
+//go:build unix
+
+package clustertest_test
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"log/slog"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/clustertest"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	mysql.SetLogger(log.New(io.Discard, "", 0)) // nodes are killed
+	os.Exit(m.Run())
+}
+
+// TestGalera and the next have one application on each node of a cluster that nobody disturbs. Storms on both come with the
+// tag storm.
+func TestGalera(t *testing.T) { play(t, clustertest.Galera(t)) }
+
+func TestGroupReplication(t *testing.T) { play(t, clustertest.GroupReplication(t)) }
+
+func play(t *testing.T, c *clustertest.Cluster) {
+	t.Run("inserts", func(t *testing.T) { newShop(t, c).onEachNode(t) })
+	t.Run("create", func(t *testing.T) { newShopWithoutAlloc(t, c).onEachNode(t) })
+}
+
+// onEachNode has an application on each node insert at the same time.
+func (s *shop) onEachNode(t *testing.T) {
+	var wg sync.WaitGroup
+	never := time.Now().Add(time.Hour)
+	for node := range s.cluster.Nodes {
+		wg.Go(func() { s.insertSome(t, node, never) })
+	}
+	wg.Wait()
+	s.verify(t)
+}
+
+const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +
+	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
+
+func row(tag string, step int) string {
+	return fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, %d)", tag, step)
+}

@@ -1,0 +1,80 @@
+//go:build unix && storm
+
+package clustertest_test
+
+import (
+	"database/sql"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/clustertest"
+)
+
+// patience is the context of each INSERT beside nodes that are killed.
+const patience = 8 * time.Second
+
+func newStormShop(t *testing.T, c *clustertest.Cluster) *shop {
+	t.Helper()
+	s := newShop(t, c)
+	s.patience = patience
+	return s
+}
+
+// insertFor runs so many applications at a time on each of the nodes, each of which inserts up to 50 rows and is followed by
+// another one.
+func (s *shop) insertFor(t testing.TB, d time.Duration, apps int, nodes ...int) {
+	var wg sync.WaitGroup
+	end := time.Now().Add(d)
+	for _, node := range nodes {
+		for range apps {
+			wg.Go(func() {
+				s.insertSome(t, node, end)
+				for time.Now().Before(end) {
+					s.insertSome(t, node, end)
+				}
+			})
+		}
+	}
+	wg.Wait()
+}
+
+// insertsGoOn waits until an application on a node that is back can insert.
+func (s *shop) insertsGoOn(t testing.TB, db *sql.DB, node int) {
+	t.Helper()
+	begin := time.Now()
+	for err := s.insert(t, db, node, patience); err != nil; err = s.insert(t, db, node, patience) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("node %d is back, an INSERT there still fails: %v", node, err)
+		}
+	}
+}
+
+// noMajority kills two nodes under applications on the third: one that has ids in memory, and one that has to fetch some.
+func (s *shop) noMajority(t *testing.T) {
+	busy, idle := s.open(t, 2), s.open(t, 2)
+	if err := s.insert(t, busy, 2, patience); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range s.cluster.Nodes[:2] {
+		if err := n.Kill9(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The third node may need a moment to notice.
+	var wg sync.WaitGroup
+	for _, db := range []*sql.DB{busy, idle} {
+		wg.Go(func() {
+			var err error
+			for end := time.Now().Add(20 * time.Second); err == nil && time.Now().Before(end); {
+				err = s.insert(t, db, 2, patience)
+			}
+			if err == nil {
+				t.Error("INSERTs go through without a majority")
+			}
+			t.Log(err)
+			s.closes(t, db)
+		})
+	}
+	wg.Wait()
+}
