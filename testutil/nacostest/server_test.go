@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,86 +13,6 @@ import (
 
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
-
-// config reads or writes a config document over the HTTP API that the server
-// speaks.
-func config(t *testing.T, s *Server, method, content string) string {
-	t.Helper()
-	path, form := "/nacos/v1/cs/configs", url.Values{"dataId": {"d"}, "group": {"g"}}
-	if content != "" {
-		form.Set("content", content)
-	}
-	resp, err := request(s, method, path, form)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp
-}
-
-func request(s *Server, method, path string, form url.Values) (string, error) {
-	req, err := http.NewRequest(method, "http://"+s.Addr()+path+"?"+form.Encode(), nil)
-	if err != nil {
-		return "", err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return "", err
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	return fmt.Sprint(resp.StatusCode, " ", strings.TrimSpace(string(b))), err
-}
-
-// await reads until the document is as wanted: reads lag behind writes.
-func await(t *testing.T, s *Server, want string) {
-	t.Helper()
-	var got string
-	for range 50 {
-		if got = config(t, s, http.MethodGet, ""); got == want || want == "404" && strings.HasPrefix(got, "404") {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
-	t.Fatalf("the document is %q, want %q", got, want)
-}
-
-// TestSnapshots is for the version that boots fastest. The others' servers are
-// held against what they are for by those who use them.
-func TestSnapshots(t *testing.T) {
-	s := Start(t, V1, Options{})
-	if got := config(t, s, http.MethodPost, "one"); got != "200 true" {
-		t.Fatalf("publishing: %s", got)
-	}
-	await(t, s, "200 one")
-	running := s.Snapshot(t)
-	config(t, s, http.MethodPost, "two")
-	await(t, s, "200 two")
-	s.Kill9()
-	stopped := s.Snapshot(t)
-	s.Restore(t, running)
-	s.Restart(t)
-	await(t, s, "200 one")
-	s.Kill9()
-	s.Restore(t, stopped)
-	s.Restart(t)
-	await(t, s, "200 two")
-	s.Kill9()
-	s.Wipe(t)
-	s.Restart(t)
-	await(t, s, "404")
-}
-
-func TestAuth(t *testing.T) {
-	s := Start(t, V3, Options{Auth: true})
-	if got := config(t, s, http.MethodGet, ""); !strings.HasPrefix(got, "403") {
-		t.Errorf("without credentials: %s, want 403", got)
-	}
-	form := url.Values{"username": {User}, "password": {Password}}
-	got, err := request(s, http.MethodPost, "/nacos/v1/auth/users/login", form)
-	if err != nil || !strings.Contains(got, "accessToken") {
-		t.Errorf("login: %s, %v", got, err)
-	}
-}
 
 func TestStopLeavesNothing(t *testing.T) {
 	s, err := Launch(t.Context(), V1, Options{})

@@ -42,14 +42,18 @@ func forgets(k *kit) {
 func setBack(k *kit) {
 	s := k.open(0).slots
 	d := doc()
-	v := k.set(s, 0, d)
+	k.set(s, 0, d)
 	restore, err := k.Copy()
 	k.ok(err)
 	later := k.set(s, 0, doc())
 	k.ok(restore())
-	k.shows(s, 0, d, v)
-	k.refused(s, 0, later)
-	k.shows(k.open(0).slots, 0, d, v)
+	for _, s := range []worker.Slots{s, k.open(0).slots} {
+		k.eventually("what there was", func() bool {
+			got, _, err := s.Get(k.within(patience/6), 0)
+			return err == nil && got == d
+		})
+		k.refused(s, 0, later)
+	}
 }
 
 // tellsServers has another server answer that lacks the last writes, and tell that it is another one.
