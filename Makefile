@@ -7,7 +7,7 @@ BENCH       = .
 TEST        = .
 SCHEDULES   = 1000000
 STATES      = 100000
-STORM       = 60s
+STORM       = ^TestStorm
 PKG         = ./...
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
@@ -32,7 +32,7 @@ demo-nacos: ## three services on a real Nacos: one is killed, one has its clock 
 	@cd examples && go build -buildvcs=false -o ../$(BIN)/nacos-service ./nacos-service
 	@$(BIN)/nacos-service
 
-test: serve ## every test of every module, with the race detector, on real MariaDB and MySQL
+test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/test '$(TEST)'
@@ -50,11 +50,10 @@ model: ## search all interleavings of processes on one row of leaf_alloc (STATES
 mutations: ## break leases and segments in each way they must not be broken, and see a duplicate found
 	@go test -count=1 -timeout=0 -v -run='TestMutations' ./idgen/worker ./idgen/segment
 
-storm: serve ## fetches and inserts on Galera and Group Replication of three (STORM=60s each), and on three stores, killed and wiped
+storm: serve ## what decides by time: clusters, registries and stores are killed, cut off, frozen and wiped (STORM=TestStormCluster for some alone)
 	@.ci/install mariadb mysql
-	@testutil/clustertest/install.sh
-	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/clustertest -storm=$(STORM) -storm.starts=200 -storm.kills=6
-	@$(SERVE) -- go test -count=1 -timeout=0 -v -run=TestStoresKilled ./driver -stores.kills=30
+	@for script in testutil/*/install.sh; do $$script || exit 1; done
+	@$(SERVE) -mysql -- .ci/storm '$(STORM)'
 
 chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
 	@.ci/install mariadb

@@ -9,25 +9,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
+// roles are what the test binary is instead where the environment names a DSN for it.
+var roles = map[string]func() error{envWriter: write, envInserter: inserter}
+
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // the tests make tables that leafsql warns of
 	mysql.SetLogger(&mysql.NopLogger{})            // and cut connections
-	if os.Getenv(envWriter) != "" {
-		if err := write(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+	for env, process := range roles {
+		if os.Getenv(env) == "" {
+			continue
 		}
-		return
-	}
-	if os.Getenv(envStoresWriter) != "" {
-		if err := writeOn(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if os.Getenv(envInserter) != "" {
-		if err := inserter(); err != nil {
+		if err := process(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}

@@ -1,3 +1,5 @@
+//go:build storm
+
 package driver_test
 
 import (
@@ -19,11 +21,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// storeKills is how often TestStoresKilled kills a store; a longer run takes more.
-var storeKills = flag.Int("stores.kills", 3, "how often a store is killed and wiped")
+// storeKills is how often TestStormStores kills a store.
+var storeKills = flag.Int("stores.kills", 30, "how often a store is killed and wiped")
 
-// envStoresWriter makes the test binary a writer of TestStoresKilled: its DSN.
+// envStoresWriter makes the test binary a writer of TestStormStores: its DSN.
 const envStoresWriter = "LEAFSQL_TEST_STORES_WRITER"
+
+func init() { roles[envStoresWriter] = writeOn }
 
 const (
 	storesRows  = 10                    // of an INSERT
@@ -82,10 +86,10 @@ func writeOn() error {
 	}
 }
 
-// TestStoresKilled: 16 processes insert while one of three MariaDB servers that give them
+// TestStormStores: 16 processes insert while one of three MariaDB servers that give them
 // ids is killed at a time and comes back empty. No id is there twice, no statement fails,
 // and none waits for ids, but for a process' first ones.
-func TestStoresKilled(t *testing.T) {
+func TestStormStores(t *testing.T) {
 	const processes = 16
 	var servers []*mysqltest.Server
 	var dsns []string

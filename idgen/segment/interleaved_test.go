@@ -307,7 +307,7 @@ func TestInterleavedRowsMadeElsewhere(t *testing.T) {
 
 // Stores lose their tables one at a time, while processes draw from them, come and go:
 // no id comes twice.
-func TestInterleavedStorm(t *testing.T) {
+func TestInterleavedLosses(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
 	const size = 20_000

@@ -2,6 +2,7 @@ package segment_test
 
 import (
 	"errors"
+	"flag"
 	"log/slog"
 	"os"
 	"testing"
@@ -15,6 +16,7 @@ func TestMain(m *testing.M) {
 		writer()
 		return
 	}
+	flag.Set("test.parallel", "8") // most of the time goes by waiting
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	mysql.SetLogger(&mysql.NopLogger{})
 	goleak.VerifyTestMain(m)

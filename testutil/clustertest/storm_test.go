@@ -24,9 +24,9 @@ import (
 )
 
 var (
-	storm  = flag.Duration("storm", 8*time.Second, "how long the storm of fetches blows, and that of inserts half as long")
-	starts = flag.Int("storm.starts", 14, "how often 18 generators start at once")
-	kills  = flag.Int("storm.kills", 1, "how often a node is frozen, and how often one is killed, each time another one")
+	storm  = flag.Duration("storm", time.Minute, "how long the storm of fetches blows, and that of inserts half as long")
+	starts = flag.Int("storm.starts", 200, "how often 18 generators start at once")
+	kills  = flag.Int("storm.kills", 6, "how often a node is frozen, and how often one is killed, each time another one")
 )
 
 func TestStormGalera(t *testing.T) {

@@ -5,7 +5,6 @@ package redistest
 import (
 	"testing"
 	"time"
-
 )
 
 func TestStormFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
