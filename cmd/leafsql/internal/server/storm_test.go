@@ -1,0 +1,68 @@
+//go:build storm
+
+package server
+
+import (
+	"context"
+	"flag"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+var away = flag.Duration("away", 20*time.Second, "how long the database is away in TestStormDatabaseAway")
+
+// TestStormDatabaseAway has 64 clients go on asking in an outage: none gets more than a 503, and each in time; and ids come soon
+// after it.
+func TestStormDatabaseAway(t *testing.T) {
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			_, dsn := database(t, 200, "orders", "other")
+			proxy, dsn := proxied(t, dsn)
+			const limit = time.Second
+			s, server := start(t, Config{DSN: dsn, Timeout: limit})
+			orders := server + "/api/segment/get/orders"
+			s.serveFromMemory(t, server, func() error { return outage.begin(proxy) })
+			clock := stopwatch.Start(t)
+			var longest atomic.Int64
+			var refused atomic.Int64
+			var over atomic.Bool // the outage
+			ctx, stop := context.WithCancel(t.Context())
+			var wg sync.WaitGroup
+			for range 64 {
+				wg.Go(func() {
+					for ctx.Err() == nil {
+						asked := clock()
+						a, err := ask(t.Context(), "GET", orders)
+						if took := clock() - asked; took.Nanoseconds() > longest.Load() {
+							longest.Store(took.Nanoseconds())
+						}
+						if err != nil || a.code == 200 && !over.Load() {
+							t.Errorf("%v, %d %s", err, a.code, a.body)
+						}
+						if a.code == 503 {
+							refused.Add(1)
+						}
+					}
+				})
+			}
+			time.Sleep(*away)
+			over.Store(true)
+			back := clock()
+			if err := outage.end(proxy); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "ids again", func() bool { return get(t, orders).code == 200 })
+			again := clock() - back
+			stop()
+			wg.Wait()
+			t.Logf("away for %v: %d answers 503, the longest after %v (limit %v); ids again after %v", *away, refused.Load(), time.Duration(longest.Load()), limit, again)
+			if refused.Load() == 0 || time.Duration(longest.Load()) > limit+5*time.Second || again > 8*time.Second {
+				t.Error("that is not in time")
+			}
+		})
+	}
+}
