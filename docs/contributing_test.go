@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -18,14 +19,15 @@ func TestContributing(t *testing.T) {
 				t.Errorf("%s: %s: there is no %s", page, row[0], file)
 			}
 		}
-		for _, m := range regexp.MustCompile("((?:`Test\\w+`(?:, )?)+) in `([^`]+)`").FindAllStringSubmatch(row[2], -1) {
-			for _, name := range quoted(m[1]) {
-				if !slices.Contains(tests(t, m[2]), name) {
-					t.Errorf("%s: %s: there is no %s in %s", page, row[0], name, m[2])
-				}
-			}
-		}
+		namesTests(t, page, row[2])
 	}
+	var storms string
+	for _, row := range table(t, page, "## Storms") {
+		namesTests(t, page, row[0])
+		namesTests(t, page, row[2])
+		storms += row[0]
+	}
+	namesEveryStorm(t, page, storms)
 	for _, row := range table(t, page, "## What the tests need") {
 		for _, folder := range quoted(row[0]) {
 			if _, err := os.Stat(filepath.Join("..", folder)); err != nil && !strings.HasPrefix(folder, "make ") {
@@ -46,6 +48,41 @@ func TestContributing(t *testing.T) {
 			t.Errorf("%s: there is no make %s", page, m[1])
 		}
 	}
+}
+
+// namesTests wants the tests that a cell of a table names in the packages it says.
+func namesTests(t *testing.T, page, cell string) {
+	t.Helper()
+	for _, m := range regexp.MustCompile("((?:`Test\\w+`(?:, )?)+) in `([^`]+)`").FindAllStringSubmatch(cell, -1) {
+		for _, name := range quoted(m[1]) {
+			if !slices.Contains(tests(t, m[2]), name) {
+				t.Errorf("%s: there is no %s in %s", page, name, m[2])
+			}
+		}
+	}
+}
+
+// namesEveryStorm wants every test of a storm to be named, and to be built with the tag alone.
+func namesEveryStorm(t *testing.T, page, named string) {
+	t.Helper()
+	filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		tagged := regexp.MustCompile(`(?m)^//go:build .*\bstorm\b`).Match(source)
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(source), -1) {
+			if storm := strings.HasPrefix(m[1], "TestStorm"); storm != tagged {
+				t.Errorf("%s: %s is a storm by its name: %v; has the tag: %v", path, m[1], storm, tagged)
+			} else if storm && !slices.Contains(quoted(named), m[1]) {
+				t.Errorf("%s: the storm %s of %s is not named", page, m[1], path)
+			}
+		}
+		return nil
+	})
 }
 
 // tests lists the tests of a package.

@@ -53,59 +53,56 @@ func certificate(t *testing.T) (cert, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", pkcs8)
 }
 
-// TestAccess has servers that want a user and, over gRPC, TLS.
-func TestAccess(t *testing.T) {
+// TestAccess has a server that wants a user and, over gRPC, TLS.
+func TestAccess(t *testing.T) { testAccess(t, nacostest.V3) }
+
+func testAccess(t *testing.T, v nacostest.Version) {
 	t.Parallel()
-	for _, v := range modernServers {
-		t.Run(string(v), func(t *testing.T) {
-			t.Parallel()
-			cert, key := certificate(t)
-			s := nacostest.Start(t, v, nacostest.Options{Auth: true, Properties: []string{
-				"nacos.remote.server.rpc.tls.enableTls=true",
-				"nacos.remote.server.rpc.tls.compatibility=false",
-				"nacos.remote.server.rpc.tls.certChainFile=file:" + cert,
-				"nacos.remote.server.rpc.tls.certPrivateKey=file:" + key,
-			}})
-			with := func(more worker.Options) worker.Options {
-				o := worker.Options{
-					"Username": nacostest.User, "Password": nacostest.Password,
-					"TLS": "true", "CA": cert, "PlainHTTP": "true",
-				}
-				for k, v := range more {
-					o[k] = v
-				}
-				return o
-			}
-			open := func(opts worker.Options) error {
-				k, err := lease(t, spec(s), opts, worker.Config{NewRegistry: true, Workers: 4})
-				if err != nil {
-					return err
-				}
-				return k.Close()
-			}
-			if err := open(with(nil)); err != nil {
-				t.Errorf("all as it should be: %v", err)
-			}
-			if err := open(with(worker.Options{"CA": "", "TLS": "skip-verify"})); err != nil {
-				t.Errorf("without verification: %v", err)
-			}
-			err := open(with(worker.Options{"Password": "wr0ng!"}))
-			if _, login := errors.AsType[*api.LoginError](err); !login || strings.Contains(err.Error(), "wr0ng") {
-				t.Errorf("a wrong password: %v, want a LoginError that does not show it", err)
-			}
-			err = open(with(worker.Options{"Username": "", "Password": ""}))
-			if e, login := errors.AsType[*api.LoginError](err); !login || e.User != "" || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
-				t.Errorf("no user: %v, want a LoginError that says which server wants one", err)
-			}
-			c := look(t, s, with(worker.Options{"CA": ""}))
-			if _, _, err := c.query(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "certificate") {
-				t.Errorf("a certificate of no known authority: %v", err)
-			}
-			c = look(t, s, with(worker.Options{"CA": "", "TLS": "false"}))
-			if _, _, err := c.query(t.Context(), "any"); err == nil {
-				t.Error("no TLS, but the server wants it: no error")
-			}
-			look(t, s, with(nil))
-		})
+	cert, key := certificate(t)
+	s := nacostest.Start(t, v, nacostest.Options{Auth: true, Properties: []string{
+		"nacos.remote.server.rpc.tls.enableTls=true",
+		"nacos.remote.server.rpc.tls.compatibility=false",
+		"nacos.remote.server.rpc.tls.certChainFile=file:" + cert,
+		"nacos.remote.server.rpc.tls.certPrivateKey=file:" + key,
+	}})
+	with := func(more worker.Options) worker.Options {
+		o := worker.Options{
+			"Username": nacostest.User, "Password": nacostest.Password,
+			"TLS": "true", "CA": cert, "PlainHTTP": "true",
+		}
+		for k, v := range more {
+			o[k] = v
+		}
+		return o
 	}
+	open := func(opts worker.Options) error {
+		k, err := lease(t, spec(s), opts, worker.Config{NewRegistry: true, Workers: 4})
+		if err != nil {
+			return err
+		}
+		return k.Close()
+	}
+	if err := open(with(nil)); err != nil {
+		t.Errorf("all as it should be: %v", err)
+	}
+	if err := open(with(worker.Options{"CA": "", "TLS": "skip-verify"})); err != nil {
+		t.Errorf("without verification: %v", err)
+	}
+	err := open(with(worker.Options{"Password": "wr0ng!"}))
+	if _, login := errors.AsType[*api.LoginError](err); !login || strings.Contains(err.Error(), "wr0ng") {
+		t.Errorf("a wrong password: %v, want a LoginError that does not show it", err)
+	}
+	err = open(with(worker.Options{"Username": "", "Password": ""}))
+	if e, login := errors.AsType[*api.LoginError](err); !login || e.User != "" || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
+		t.Errorf("no user: %v, want a LoginError that says which server wants one", err)
+	}
+	c := look(t, s, with(worker.Options{"CA": ""}))
+	if _, _, err := c.query(t.Context(), "any"); err == nil || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("a certificate of no known authority: %v", err)
+	}
+	c = look(t, s, with(worker.Options{"CA": "", "TLS": "false"}))
+	if _, _, err := c.query(t.Context(), "any"); err == nil {
+		t.Error("no TLS, but the server wants it: no error")
+	}
+	look(t, s, with(nil))
 }

@@ -34,6 +34,8 @@ func TestStormServers(t *testing.T) {
 	}
 }
 
+func TestStormAccess(t *testing.T) { testAccess(t, nacostest.V2) }
+
 func TestStormLegacy(t *testing.T) {
 	t.Parallel()
 	testLegacyAtOnce(t, nacostest.Start(t, nacostest.V1, nacostest.Options{}))
