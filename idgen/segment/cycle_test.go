@@ -111,37 +111,34 @@ func TestCycleNot(t *testing.T) {
 	}
 }
 
-// Many draw from one sequence, round after round, and put back what they drew.
+// Many draw from one sequence at the same time, round after round, and put back what they drew: of what is held at a time no id is
+// there twice.
 func TestCycleTogether(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	sequences(t, dsn, 0, 1, "1, 60, 1")
-	ids := &vacant{used: map[int64]bool{}}
-	var taken sync.Map
-	var wg sync.WaitGroup
-	for range 3 { // processes
-		g := segment.NewSequenceStore(pool(t, dsn, ""), "t_sequence").Cycle("a", ids.ask)
-		for range 3 {
+	var processes []*segment.Cycle
+	for range 3 {
+		processes = append(processes, segment.NewSequenceStore(pool(t, dsn, ""), "t_sequence").Cycle("a", (&vacant{}).ask))
+	}
+	for range 25 {
+		var held sync.Map
+		var wg sync.WaitGroup
+		for i := range 9 {
 			wg.Go(func() {
-				for range 25 {
-					first, err := g.Next(t.Context(), 2)
-					if err != nil {
-						t.Error(err)
-						return
+				first, err := processes[i%3].Next(t.Context(), 2)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				for id := first; id < first+2; id++ {
+					if _, dup := held.LoadOrStore(id, true); dup {
+						t.Errorf("%d is held twice", id)
 					}
-					for id := first; id < first+2; id++ {
-						if _, dup := taken.LoadOrStore(id, true); dup {
-							t.Errorf("%d is held twice", id)
-						}
-					}
-					ids.set(true, first, first+1)
-					ids.set(false, first, first+1)
-					taken.Delete(first)
-					taken.Delete(first + 1)
 				}
 			})
 		}
+		wg.Wait()
 	}
-	wg.Wait()
 }
 
 // A call whose context ends, and one without a limit that never gets through.

