@@ -105,7 +105,7 @@ func TestServers(t *testing.T) {
 			t.Parallel()
 			s := nacostest.Start(t, v, nacostest.Options{})
 			for name, test := range map[string]func(*testing.T, *nacostest.Server){
-				"Lease": testLease, "LeavesNothing": testLeavesNothing, "OwnClients": testOwnClients, "Apart": testApart, "Kit": testRules,
+				"Lease": testLease, "LeavesNothing": testLeavesNothing, "Apart": testApart, "Kit": testRules,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()

@@ -26,6 +26,7 @@ func TestStormServers(t *testing.T) {
 		t.Run(string(v), func(t *testing.T) {
 			t.Parallel()
 			s := nacostest.Start(t, v, nacostest.Options{})
+			t.Run("OwnClients", func(t *testing.T) { testOwnClients(t, s) })
 			t.Run("AtOnce", func(t *testing.T) { testAtOnce(t, s) })
 			t.Run("Paused", func(t *testing.T) { testPaused(t, s) })
 			t.Run("Frozen", func(t *testing.T) { testFrozen(t, s) })

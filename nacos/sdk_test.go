@@ -1,0 +1,87 @@
+package nacos
+
+import (
+	"context"
+	"maps"
+	"strconv"
+	"testing"
+
+	"github.com/nacos-group/nacos-sdk-go/v2/model"
+	"github.com/nacos-group/nacos-sdk-go/v2/vo"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/nacos/internal/api"
+	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
+)
+
+// ownClients stand for the SDK's clients of an application.
+type ownClients struct{ c *cluster }
+
+func (o ownClients) GetConfig(p vo.ConfigParam) (string, error) {
+	text, _, err := o.c.query(context.Background(), p.DataId)
+	return text, err
+}
+
+func (o ownClients) PublishConfig(p vo.ConfigParam) (bool, error) {
+	err := o.c.publish(context.Background(), p.DataId, p.Content, p.CasMd5)
+	return err == nil, err
+}
+
+func (o ownClients) RegisterInstance(p vo.RegisterInstanceParam) (bool, error) {
+	err := o.c.register(context.Background(), api.Instance{IP: p.Ip, Port: int(p.Port), ClusterName: p.ClusterName, Metadata: p.Metadata})
+	return err == nil, err
+}
+
+func (o ownClients) DeregisterInstance(p vo.DeregisterInstanceParam) (bool, error) {
+	err := o.c.deregister(context.Background(), api.Instance{IP: p.Ip, Port: int(p.Port), ClusterName: p.Cluster})
+	return err == nil, err
+}
+
+func (o ownClients) SelectAllInstances(vo.SelectAllInstancesParam) (hosts []model.Instance, err error) {
+	list, err := o.c.list(context.Background())
+	for _, in := range list {
+		hosts = append(hosts, model.Instance{InstanceId: in.InstanceID, Ip: in.IP, Port: uint64(in.Port), ClusterName: in.ClusterName, Metadata: in.Metadata})
+	}
+	return hosts, err
+}
+
+func (ownClients) Unsubscribe(*vo.SubscribeParam) error { return nil }
+
+// TestOwnClients leases through the clients of an application, which stay open.
+func TestOwnClients(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
+	cfg := Config{ConfigClient: own, NamingClient: own, Instance: Instance{IP: "10.1.2.3", Port: 8080, Metadata: map[string]string{"zone": "a"}}}
+	k, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true, Workers: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := k.Status().Worker
+	eventually(t, "the application's instance", func() bool {
+		list := s.Instances(fakeService)
+		return len(list) == 1 && list[0].IP == "10.1.2.3" && list[0].Port == 8080 &&
+			list[0].Metadata["zone"] == "a" && list[0].Metadata[metaWorker] == strconv.Itoa(held)
+	})
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if list := s.Instances(fakeService); len(list) != 0 {
+		t.Errorf("after Close there is %v", list)
+	}
+	if !maps.Equal(cfg.Instance.Metadata, map[string]string{"zone": "a"}) {
+		t.Errorf("the application's metadata is %v", cfg.Instance.Metadata)
+	}
+	if _, _, err := own.c.query(t.Context(), "any"); err != nil {
+		t.Errorf("the application's client was closed: %v", err)
+	}
+}
+
+// TestOwnClientOfAServerThatLies is seen when the source is opened, or a slot taken.
+func TestOwnClientOfAServerThatLies(t *testing.T) {
+	s := fakenacos.Start(t, fakenacos.Modern)
+	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
+	s.Fault(func(f *fakenacos.Faults) { f.NoCompare = true })
+	if _, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, Config{ConfigClient: own}) }, worker.Config{NewRegistry: true}); err == nil {
+		t.Error("a worker id where nothing is compared")
+	}
+}
