@@ -2,8 +2,10 @@ package nacos
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/nacos-group/nacos-sdk-go/v2/model"
@@ -81,7 +83,8 @@ func TestOwnClientOfAServerThatLies(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
 	s.Fault(func(f *fakenacos.Faults) { f.NoCompare = true })
-	if _, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, Config{ConfigClient: own}) }, worker.Config{NewRegistry: true}); err == nil {
-		t.Error("a worker id where nothing is compared")
+	_, err := keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, Config{ConfigClient: own}) }, worker.Config{NewRegistry: true})
+	if e, unusable := errors.AsType[*worker.UnusableError](err); !unusable || !strings.Contains(e.Error(), "compare-and-set") {
+		t.Errorf("a server that compares nothing: %v", err)
 	}
 }
