@@ -58,7 +58,7 @@ storm: serve ## what decides by time: clusters, registries and stores are killed
 chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
 	@.ci/install mariadb
 	@for kind in nacos redis zk etcd; do testutil/$${kind}test/install.sh || exit 1; done
-	@$(SERVE) -- go test -count=1 -timeout=0 -v ./testutil/chaos -chaos.servers='$(CHAOS)'
+	@$(SERVE) -- go test -tags storm -count=1 -timeout=0 -v ./testutil/chaos -chaos.servers='$(CHAOS)'
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb

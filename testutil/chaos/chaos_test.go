@@ -1,3 +1,5 @@
+//go:build storm
+
 package chaos
 
 import (
@@ -282,7 +284,7 @@ func (r *run) report(f figures) {
 // layout has few worker ids, and otherwise Leaf's bits.
 const layout = "41-5-12@1288834974657"
 
-func TestChaos(t *testing.T) {
+func TestStormChaos(t *testing.T) {
 	if *full == "" {
 		quick(t)
 		return
