@@ -74,7 +74,7 @@ func namesEveryStorm(t *testing.T, page, named string) {
 			return err
 		}
 		tagged := regexp.MustCompile(`(?m)^//go:build .*\bstorm\b`).Match(source)
-		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllStringSubmatch(string(source), -1) {
+		for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(t `).FindAllStringSubmatch(string(source), -1) {
 			if storm := strings.HasPrefix(m[1], "TestStorm"); storm != tagged {
 				t.Errorf("%s: %s is a storm by its name: %v; has the tag: %v", path, m[1], storm, tagged)
 			} else if storm && !slices.Contains(quoted(named), m[1]) {
