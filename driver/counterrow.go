@@ -73,11 +73,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	case err != nil:
 		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
 	}
-	if row.Cycle {
-		// It may stand below keys of the round before; which ids are in use is asked
-		// each time.
-		t.cycle = t.c.store.Cycle(tag, t.vacant)
-	} else if max(row.MaxID, 1) <= highest { // 0 is never issued
+	if max(row.MaxID, 1) <= highest { // 0 is never issued
 		if err := t.raiseRow(ctx, row, highest, created); err != nil {
 			return err
 		}
@@ -88,7 +84,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
 	// name has other ones, and other pools of this process have drawn on the row before.
-	if t.cycle == nil && known {
+	if known {
 		below := func(limit int64) (int64, error) {
 			highest, _, err := t.highestBelow(ctx, conn, t.name, limit)
 			return highest, err
@@ -256,54 +252,4 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	return &RefusedError{t.name.String(), t.column,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: " + update}
-}
-
-// vacant refuses ids first … last of a sequence that begins again at its end while a
-// table that it feeds has keys among them.
-func (t *table) vacant(ctx context.Context, first, last int64) error {
-	refused := func(table, column, reason, way string) error {
-		return &RefusedError{table, column, fmt.Sprintf("sequence %q, which cycles, would give out ids from %d to %d again, and %s", t.tag(), first, last, reason), way}
-	}
-	if t.c.otherStore() {
-		return refused(t.name.String(), t.column, "other shards, which cannot be seen from here, may have rows with them", "set cycle = 0 for tables on several shards")
-	}
-	for _, rule := range t.c.rules {
-		if rule.Exclude || rule.Kind != Sequence {
-			continue
-		}
-		if strings.Contains(rule.Database, "*") {
-			return refused(t.name.String(), t.column, "its tables are in databases that no rule names", "name the databases in leafTables")
-		}
-		pattern := catalog.Name{DB: rule.Database, Table: rule.Table}
-		if pattern.DB == "" {
-			pattern.DB = t.c.defaultDB
-		}
-		names, err := t.c.likes(ctx, pattern)
-		if err != nil {
-			return err
-		}
-		for _, name := range names {
-			desc, err := t.c.lookup(ctx, t.c.schema.Load(), name)
-			if errors.Is(err, errUnseenTable) || err == nil && desc == nil {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			other := desc.Ref.(*table)
-			if other.rule.Kind != Sequence || other.tag() != t.tag() {
-				continue
-			}
-			highest, known, err := other.readBelow(ctx, name, last+1)
-			switch {
-			case err != nil:
-				return catalogError("the keys of table "+name.String(), err)
-			case !known:
-				return refused(name.String(), other.column, "no index tells whether its rows have them", "add an index that begins with the column, or set cycle = 0")
-			case highest >= first:
-				return refused(name.String(), other.column, fmt.Sprintf("its row %d has one", highest), "delete the rows that are in the way, or raise max_value")
-			}
-		}
-	}
-	return nil
 }

@@ -40,8 +40,7 @@ type TableStats struct {
 	LastRefused time.Time // when that was
 }
 
-// TagStats are of one row of leaf_alloc, or of t_sequence. One that cycles counts
-// nothing: its ids are not kept in memory.
+// TagStats are of one row of leaf_alloc, or of t_sequence.
 type TagStats struct {
 	Tag      string // or the sequence's name
 	Sequence bool

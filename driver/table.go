@@ -42,7 +42,6 @@ type table struct {
 	indexed bool // an index begins with the key
 	rule    Rule
 	gen     idgen.Generator // nil: UUIDs
-	cycle   *segment.Cycle  // instead of gen, of a sequence that begins again; set once checked
 	counts  *tableCounts
 
 	autoIncrement bool // the key still is
@@ -229,14 +228,6 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 // tag is the biz_tag, or the sequence, that feeds the table.
 func (t *table) tag() string { return t.rule.tag(t.name.Table) }
 
-// counter is what ids are drawn from once the row was looked at.
-func (t *table) counter() idgen.Generator {
-	if t.cycle != nil {
-		return t.cycle
-	}
-	return t.gen
-}
-
 // draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
 func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
@@ -255,7 +246,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 				return err
 			}
 		}
-		b.First, err = t.counter().Next(ctx, b.N)
+		b.First, err = t.gen.Next(ctx, b.N)
 	}
 	if err != nil {
 		if errors.Is(err, ErrRefused) {
@@ -285,7 +276,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 		err = t.check(ctx, conn)
 	}
 	if err == nil {
-		err = t.counter().(skipper).Skip(ctx, k)
+		err = t.gen.(skipper).Skip(ctx, k)
 	}
 	if errors.Is(err, idgen.ErrExhausted) {
 		return nil // no id is left above it that could be issued
@@ -305,7 +296,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 // afterDuplicate moves the counter above all keys where an id of ours was in use: keys
 // came to the table that nobody told leafsql of.
 func (t *table) afterDuplicate(ctx context.Context, b insert.Block) {
-	gen, ok := t.counter().(skipper)
+	gen, ok := t.gen.(skipper)
 	if !ok || !t.integer {
 		return
 	}

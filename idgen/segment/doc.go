@@ -7,8 +7,7 @@
 //	defer orders.Close()
 //	id, err := orders.Next(ctx, 1)
 //
-// [SequenceStore] is the same on a plain table of sequences, t_sequence, and [Cycle] draws
-// from those that begin again at their end.
+// [SequenceStore] is the same on a plain table of sequences, t_sequence.
 //
 // [Interleaved] is several leaf_alloc at once, of which any may be away.
 //

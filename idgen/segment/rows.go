@@ -14,7 +14,6 @@ type Row struct {
 	Tag   string `db:"biz_tag"`
 	MaxID int64  `db:"max_id"` // the next id that nobody has
 	Step  int64  `db:"step"`   // ids per fetch
-	Cycle bool   `db:"-"`      // of a sequence: it begins again at its end
 }
 
 // Create creates the table where it does not exist. It looks first: the right to create

@@ -20,7 +20,7 @@ import (
 //	increment      how many ids a fetch takes; the ids in between are used too
 //	min_value      the lowest id       (this column and those below may be missing)
 //	max_value      the highest id
-//	cycle          1: after max_value comes min_value again, see [Cycle]; 0: never
+//	cycle          0: a sequence that begins again at its end is refused
 //
 // A function nextval that sets current_value = current_value + increment and returns it
 // may draw from the same rows. MyCAT may not: it uses ids above current_value. Where the
@@ -33,20 +33,14 @@ type SequenceStore struct{ counter }
 // unquoted. The pool is as for [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
 	s := &SequenceStore{counter{db: db, table: schema.Quote(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
-	s.read = func(ctx context.Context, c *sql.Conn, name string) (row, bool, error) {
-		r, cycle, autocommit, err := s.readSequence(ctx, c, name)
-		if err == nil && cycle {
-			err = &RowError{name, s.table, "cycle is 1, and ids that are kept in memory could be given out again before they are used", "set cycle = 0, or have it drawn from through segment.Cycle, as processes do that start from now on"}
-		}
-		return r, autocommit, err
-	}
+	s.read = s.readSequence
 	return s
 }
 
-func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, cycle, autocommit bool, err error) {
+func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, autocommit bool, err error) {
 	all, err := s.cells(ctx, c, name, "*")
 	if err != nil {
-		return r, false, false, err
+		return r, false, err
 	}
 	odd := func(column, reason, fix string) error {
 		return &RowError{name, s.table, column + " is " + null(all[column]) + ", " + reason, fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.table, column, fix, s.tag, quote(name))}
@@ -62,6 +56,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 			return byDefault
 		case c.typ == "BIT":
 			c.String = strconv.Itoa(int(c.String[len(c.String)-1]))
+			all[column] = c
 		}
 		v, perr := strconv.ParseInt(c.String, 10, 64)
 		if perr != nil && !errors.Is(perr, strconv.ErrRange) && err == nil {
@@ -71,7 +66,9 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		return v
 	}
 	least, most := number("min_value", 0), number("max_value", maxEnd-1)
-	cycle = number("cycle", 0) != 0
+	if number("cycle", 0) != 0 && err == nil {
+		err = odd("cycle", "and ids that begin again may be those of rows", "0")
+	}
 	r.least, r.end = max(least, 0), min(most, maxEnd-1)+1
 	if err == nil && r.least >= r.end {
 		err = odd("max_value", fmt.Sprintf("not above min_value, %d", least), strconv.FormatInt(maxEnd-1, 10))
@@ -85,7 +82,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 	if err == nil {
 		r.next, err = s.readNext(name, all["current_value"])
 	}
-	return r, cycle, all.autocommit(), err
+	return r, all.autocommit(), err
 }
 
 // Create creates the table where it does not exist, looking first as
@@ -104,8 +101,8 @@ func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment
 // current_value + 1, or min_value if that is higher.
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
 	err = s.retry(ctx, func(c *sql.Conn) error {
-		found, cycle, autocommit, err := s.readSequence(ctx, c, name)
-		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step, Cycle: cycle}
+		found, autocommit, err := s.readSequence(ctx, c, name)
+		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step}
 		return s.unlock(ctx, c, autocommit, err)
 	})
 	return r, err

@@ -147,11 +147,6 @@ func (s *Store) Generator(c Counter) *segment.Generator {
 	return g
 }
 
-// Cycle is Generator for a sequence that begins again at its end.
-func (s *Store) Cycle(name string, vacant func(ctx context.Context, first, last int64) error) *segment.Cycle {
-	return s.sequences.Cycle(name, vacant)
-}
-
 // Stats are those of all generators.
 func (s *Store) Stats() map[Counter]segment.Stats {
 	s.mu.Lock()
