@@ -103,6 +103,7 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.fit()
 			for _, text := range []string{
 				"Error 1213 (40001): Deadlock found when trying to get lock; try restarting transaction",
+				"Error 1020 (HY000): Record has changed since last read in table 'leaf_alloc'; try restarting transaction",
 				"Error 1205 (HY000): Lock wait timeout exceeded; try restarting transaction",
 				"Error 1180 (HY000): Got error 149 during COMMIT",
 				"Error 3101 (40000): Plugin instructed the server to rollback the current transaction.",

@@ -108,6 +108,7 @@ func patience(err error) time.Duration {
 
 // conflicts with other sessions or nodes, after which nothing was done.
 var conflicts = map[int]bool{
+	1020: true, // a record changed since it was read (MariaDB's innodb_snapshot_isolation)
 	1180: true, // an error during COMMIT
 	1205: true, // lock wait timeout
 	1213: true, // deadlock

@@ -55,9 +55,9 @@ func allocStore(t testing.TB, db *sqlx.DB, table string) *segment.AllocStore {
 // TestAllocStore: the store passes under every setting that a DSN can bring along.
 func TestAllocStore(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
-		isolation := "transaction_isolation"
+		isolation, snapshots := "transaction_isolation", ""
 		if server.Name == "mariadb" {
-			isolation = "tx_isolation"
+			isolation, snapshots = "tx_isolation", "&innodb_snapshot_isolation=1" // as from 11.6 on
 		}
 		for name, params := range map[string]string{
 			"default":         "",
@@ -66,6 +66,7 @@ func TestAllocStore(t *testing.T) {
 			"no autocommit":   isolation + "=%27REPEATABLE-READ%27&autocommit=0",
 			"serializable":    isolation + "=%27SERIALIZABLE%27&sql_mode=%27ANSI_QUOTES,STRICT_ALL_TABLES,NO_BACKSLASH_ESCAPES%27",
 			"no serializable": isolation + "=%27SERIALIZABLE%27&autocommit=0",
+			"snapshots":       isolation + "=%27SERIALIZABLE%27" + snapshots,
 			"safe updates":    "sql_safe_updates=1&charset=latin1",
 		} {
 			t.Run(server.Name+"/"+name, func(t *testing.T) {

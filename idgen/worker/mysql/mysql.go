@@ -93,6 +93,7 @@ func (e *tableError) Unwrap() error { return e.Err }
 
 // Errors of servers.
 const (
+	errRecordChanged   = 1020 // somebody else's write was first
 	errDatabaseDenied  = 1044
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049

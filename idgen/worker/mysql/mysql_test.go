@@ -121,6 +121,29 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
+// Errors after which nothing was written are a refusal, so that who writes looks again.
+func TestConflicts(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := openPool(t, server.Database(t), "")
+		slots := Open(db, Config{Create: true}).Slots
+		v, res, err := slots.Put(t.Context(), 0, doc("first"), "")
+		if res != worker.OK {
+			t.Fatal(res, err)
+		}
+		for number, want := range map[int]worker.Result{1020: worker.Refused, 1213: worker.Refused, 3101: worker.Refused, 1205: worker.Unknown} {
+			if _, err := db.Exec(fmt.Sprintf("CREATE TRIGGER fails BEFORE UPDATE ON leaf_worker FOR EACH ROW SIGNAL SQLSTATE 'HY000' SET MYSQL_ERRNO = %d", number)); err != nil {
+				t.Fatal(err)
+			}
+			if _, res, err := slots.Put(t.Context(), 0, doc("second"), v); res != want || (err == nil) != (res == worker.Refused) {
+				t.Errorf("%s: error %d: %v, %v", server.Name, number, res, err)
+			}
+			if _, err := db.Exec("DROP TRIGGER fails"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
 // A write whose reply is lost is Unknown, and is there, once.
 func TestLostReply(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

@@ -97,7 +97,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 		return err
 	})
 	switch {
-	case expected == "" && isServerError(err, errDuplicate), isServerError(err, errDeadlock, errPluginRollback):
+	case expected == "" && isServerError(err, errDuplicate), isServerError(err, errDeadlock, errRecordChanged, errPluginRollback):
 		return "", worker.Refused, nil
 	case err != nil:
 		return "", worker.Unknown, err
