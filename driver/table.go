@@ -120,7 +120,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		kind = UUID7
 	default:
 		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
-		t.gen = c.store.Generator(ids.Counter{Name: tag, Sequence: kind == Sequence})
+		t.gen = c.store.GeneratorFor(ids.Counter{Name: tag, Sequence: kind == Sequence}, f.highest)
 	}
 	t.counts = c.counts.of(name, kind, tag)
 	t.checked.Store(t.rows() == nil) // a store of the caller's has no row to look at
@@ -247,6 +247,9 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 			}
 		}
 		b.First, err = t.gen.Next(ctx, b.N)
+		if full, ok := errors.AsType[*segment.FullError](err); ok {
+			b.First, err = full.Next, nil // which is refused below
+		}
 	}
 	if err != nil {
 		if errors.Is(err, ErrRefused) {

@@ -214,6 +214,27 @@ func TestCheckRate(t *testing.T) {
 	}
 }
 
+// TestCheckStep: what takes more of a small column than it should is named.
+func TestCheckStep(t *testing.T) {
+	dsn, a, b := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
+	db := open(t, dsn, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
+	leaf := dsn + "?leafTables=small,large"
+	r := jsonOf[check.Report](t, fine, "check", "-dsn", leaf)
+	if got := found(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
+		t.Fatalf("%+v", r.Findings)
+	}
+	exec(t, db, r.Findings[0].SQL...)
+	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+		t.Error(got)
+	}
+	several := onStores(leaf, a, b)
+	mustRun(t, fine, "init", "-dsn", several)
+	if r := jsonOf[check.Report](t, mend, "check", "-dsn", several); !slices.Contains(found(r), "step-large small") || r.Findings[0].Severity != check.Warning {
+		t.Errorf("%+v", r.Findings)
+	}
+}
+
 // TestCheckOnCleanSchema: nothing is found on 200 tables.
 func TestCheckOnCleanSchema(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {

@@ -18,7 +18,8 @@
 // runs for a second wastes little. The second, which is also fetched when ids are still
 // wanted after 5 seconds, holds the row's step; each later one twice as many as the one
 // before if that lasted less than 15 minutes (up to 1,000,000 or the row's step), half as
-// many after more than 30 minutes (down to the row's step).
+// many after more than 30 minutes (down to the row's step). Where ids go to a small column
+// all of them are smaller: see [Generator.Fit].
 //
 // Rows that bring their own key are announced with [Generator.Skip]: no id up to that
 // key is issued afterwards, by this generator or by any range fetched later. Rows that were

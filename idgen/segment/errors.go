@@ -61,6 +61,18 @@ func (e *RolledBackError) Error() string {
 		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
 }
 
+// FullError means that the columns that the ids go to hold no N more: see [Generator.Fit].
+type FullError struct {
+	Tag     string
+	N       int64 // ids wanted
+	Next    int64 // where they would begin, or above
+	Highest int64 // what the largest of the columns holds
+}
+
+func (e *FullError) Error() string {
+	return fmt.Sprintf("leafsql: tag %q: %d ids from %d on do not fit the key column, which ends at %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
+}
+
 // storesError is the RowError of stores that do not belong together as they are named:
 // see [Interleaved]. Its table is that of one of them.
 type storesError struct{ RowError }

@@ -83,8 +83,11 @@ func (g *Generator) fetch() {
 	if g.fetching || g.retry != nil || g.closed {
 		return
 	}
-	g.fetching = true
 	q, step := g.request(time.Now())
+	if q.N == 0 && step > 0 {
+		return // nothing is wanted that the columns do not need themselves
+	}
+	g.fetching = true
 	g.tasks.Go(func() {
 		began := time.Now()
 		r, err := g.load(g.ctx, q)
@@ -123,6 +126,7 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 	if !g.pace.known(now) {
 		return q, 0
 	}
+	g.refuse()
 	q.Step = g.pace.row
 	var wanted, key int64
 	for _, w := range g.waiters {
@@ -139,11 +143,13 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 		}
 		q.Raise, q.Floor = true, key+1
 		q.N = min(max(n, wanted), math.MaxInt64-q.Floor)
+		g.fit(&q, wanted)
 		return q, 0
 	}
 	g.pace.measure(g.stats.IDs+g.cur.Load().issued(), now)
 	step = g.pace.next(now)
 	q.N = max(step, wanted)
+	g.fit(&q, wanted)
 	return q, step
 }
 
@@ -161,7 +167,7 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:
 		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
 	case r.Step < 1 || r.Step > maxRowStep:
-	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor):
+	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor || q.MaxStart > 0 && r.Start > q.MaxStart):
 		return r, nil
 	case q.N > 0 && r.Start >= q.Floor && r.Start <= r.End-q.N:
 		return r, nil
@@ -286,6 +292,7 @@ func isAnswer(err error) bool {
 		row     *RowError
 		back    *RolledBackError
 		count   *idgen.CountError
+		full    *FullError
 	)
-	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &count)
+	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &count) || errors.As(err, &full)
 }

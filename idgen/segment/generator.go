@@ -32,11 +32,12 @@ type Generator struct {
 	mu       sync.Mutex
 	queue    []span // fetched, to be used after cur's, none adjoining the one before it
 	pace     pace
-	seen     int64 // the end of the highest range fetched
-	top      int64 // the row stands here or above: seen, or what a look at it told
-	raised   bool  // a range was asked for because of a key
-	floor    int64 // the lowest id that may still be issued
-	least    int64 // the lowest id to be kept of what the fetch under way brings, else 0
+	seen     int64   // the end of the highest range fetched
+	top      int64   // the row stands here or above: seen, or what a look at it told
+	raised   bool    // a range was asked for because of a key
+	floor    int64   // the lowest id that may still be issued
+	least    int64   // the lowest id to be kept of what the fetch under way brings, else 0
+	columns  []int64 // the highest ids that the columns hold, ascending: see Fit
 	waiters  []*waiter
 	fetching bool
 	retry    *time.Timer   // the next attempt while the store is away, else nil

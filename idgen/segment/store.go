@@ -27,6 +27,10 @@ type Request struct {
 	// above, gives none.
 	Raise bool
 
+	// MaxStart is the last id that the range may begin with, 0 where any will do. A row that
+	// stands above gives no ids. A store of several rows need not keep it.
+	MaxStart int64
+
 	// Seen is the end of the highest range that the caller fetched, 0 before the first.
 	// The range begins there or above as well, but no row is moved up to it: one that
 	// stands below has gone back. A store of several rows keeps for itself what was

@@ -99,6 +99,9 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 	if floor > row.end-q.N {
 		return Range{}, t.exhausted(q, row, floor)
 	}
+	if q.MaxStart > 0 && floor > q.MaxStart {
+		return Range{Start: floor, End: floor, Step: row.step}, nil
+	}
 	rows, id, err := t.take(ctx, c, q.Tag, t.updateText(q, row, floor))
 	if err != nil {
 		return Range{}, err
@@ -129,11 +132,19 @@ func (t *counter) updateText(q Request, row row, floor int64) string {
 		}
 		where = " AND " + t.step + " BETWEEN 1 AND " + decimal(step)
 	}
-	where += " AND " + t.next + " >= " + decimal(q.Seen-t.last) + " AND " + t.next + " <= " + decimal(row.end-q.N-t.last)
+	where += " AND " + t.next + " >= " + decimal(q.Seen-t.last) + " AND " + t.next + " <= " + decimal(latest(q, row)-t.last)
 	if q.Raise {
 		where += " AND " + t.next + " < " + decimal(q.Floor-t.last)
 	}
 	return t.text(q.Tag, "GREATEST("+t.nextID()+", "+decimal(floor)+") + "+decimal(q.N), where+row.as)
+}
+
+// latest is where a row may stand that gives q's ids.
+func latest(q Request, row row) int64 {
+	if q.MaxStart > 0 {
+		return min(row.end-q.N, q.MaxStart)
+	}
+	return row.end - q.N
 }
 
 func decimal(n int64) string { return strconv.FormatInt(n, 10) }
@@ -218,7 +229,7 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 	switch {
 	case row.next < q.Seen:
 		return Range{}, false, soonError{&RolledBackError{Tag: q.Tag, Table: t.table, Start: row.next, Seen: q.Seen, columns: t.columns}}
-	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor:
+	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
 		return r, false, nil
 	case row.next > row.end-q.N:
 		return Range{}, false, t.exhausted(q, row, row.next)

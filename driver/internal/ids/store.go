@@ -147,6 +147,16 @@ func (s *Store) Generator(c Counter) *segment.Generator {
 	return g
 }
 
+// GeneratorFor is Generator for a column that holds no id above highest. Several stores,
+// and replacements, may give any.
+func (s *Store) GeneratorFor(c Counter, highest int64) *segment.Generator {
+	g := s.Generator(c)
+	if c.Sequence || s.alloc != nil && !s.Several() {
+		g.Fit(highest)
+	}
+	return g
+}
+
 // Stats are those of all generators.
 func (s *Store) Stats() map[Counter]segment.Stats {
 	s.mu.Lock()

@@ -106,7 +106,7 @@ func (m *Memory) Fetch(ctx context.Context, q segment.Request) (segment.Range, e
 		return segment.Range{}, &segment.RowError{Tag: q.Tag, Reason: fmt.Sprintf("max_id is %d", row.MaxID), Fix: "put another row"}
 	case row.MaxID < q.Seen:
 		return segment.Range{}, &segment.RolledBackError{Tag: q.Tag, Start: row.MaxID, Seen: q.Seen}
-	case q.N == 0 || q.Step > 0 && row.Step > q.Step || q.Raise && row.MaxID >= q.Floor:
+	case q.N == 0 || q.Step > 0 && row.Step > q.Step || q.Raise && row.MaxID >= q.Floor || q.MaxStart > 0 && row.MaxID > q.MaxStart:
 		return segment.Range{Start: row.MaxID, End: row.MaxID, Step: row.Step}, nil
 	case start > math.MaxInt64-q.N:
 		return segment.Range{}, fmt.Errorf("%w: tag %q", idgen.ErrExhausted, q.Tag)

@@ -33,7 +33,7 @@ type Fixture struct {
 }
 
 // oneRow are the parts of the test that are about a tag's only row.
-var oneRow = []string{"Step", "BadStep", "RolledBack", "Zero", "Negative", "Exhausted"}
+var oneRow = []string{"Step", "BadStep", "RolledBack", "Zero", "Negative", "Exhausted", "MaxStart"}
 
 // Run tests the store; open is called for each part of the test.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
@@ -43,6 +43,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 		"Step":       step,
 		"Floor":      floor,
 		"Raise":      raise,
+		"MaxStart":   maxStart,
 		"BadStep":    badStep,
 		"UnknownTag": unknownTag,
 		"RolledBack": rolledBack,
@@ -192,6 +193,15 @@ func raise(k *kit) {
 	k.put("a", 16, 50)
 	k.want(segment.Request{Tag: "a", N: 10, Step: 10, Floor: 20, Raise: true}, 16, 16, 50)
 	k.want(segment.Request{Tag: "a", N: 10, Step: 50, Floor: 20, Raise: true}, 20, 30, 50)
+}
+
+func maxStart(k *kit) {
+	k.put("a", 10, 10)
+	k.want(segment.Request{Tag: "a", N: 5, MaxStart: 10}, 10, 15, 10)
+	k.want(segment.Request{Tag: "a", N: 1, MaxStart: 14}, 15, 15, 10)
+	k.want(segment.Request{Tag: "a", N: 5, Floor: 20, MaxStart: 20}, 20, 25, 10)
+	k.want(segment.Request{Tag: "a", N: 1, Floor: 24, MaxStart: 24, Raise: true}, 25, 25, 10)
+	k.stands("a", 25, 10)
 }
 
 func badStep(k *kit) {

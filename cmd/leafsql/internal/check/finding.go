@@ -63,6 +63,7 @@ var codes = []string{
 	"key-unfit",          // the key cannot be filled
 	"key-small",          // the key column cannot hold the ids
 	"key-filling",        // the ids of a key column run out
+	"step-large",         // a fetch takes much of what a key column has left
 	"rule-without-table", // a rule means no table
 	"shards-differ",      // a table is not the same on all shards
 	"auto-increment",     // a key still has AUTO_INCREMENT

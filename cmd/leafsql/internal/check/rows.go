@@ -52,6 +52,7 @@ func (c *checker) rows(context.Context) error {
 		if !c.Set.Several() { // whose rows no SQL mends
 			c.broken(row, tag)
 		}
+		c.large(row, tag)
 		if highest, t := tag.Highest(); tag.TooLow() {
 			f := here("row-too-low", Error, sprint("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
 			if start, err := tag.Start(survey.Margin); err != nil {
@@ -64,6 +65,24 @@ func (c *checker) rows(context.Context) error {
 		}
 	}
 	return nil
+}
+
+// large judges a step against what the smallest key column has left. The driver takes less
+// by itself, from a store that is alone.
+func (c *checker) large(row *survey.Row, tag *survey.Tag) {
+	left := tag.Room() - max(row.MaxID, 1) + 1
+	if left < 1 || row.Step <= max(left/16, 1) {
+		return
+	}
+	f := Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
+		Message: sprint("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left)}
+	if c.Set.Several() {
+		f.Severity, f.Fix = Warning, "make the column BIGINT: leafsql migrate -do widen"
+		f.Message = sprint("A fetch from several stores takes %d ids, and the smallest key column has %d left.", row.Step, left)
+	} else {
+		f.SQL = []string{sprint("UPDATE %s SET step = %d WHERE biz_tag = %s", c.Set.Store.Name(), max(left/100, 1), databases.QuoteString(row.Tag))}
+	}
+	c.add(f)
 }
 
 // createsRows reports whether the driver adds missing rows itself.

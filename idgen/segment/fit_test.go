@@ -1,0 +1,139 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+)
+
+// thrifty refuses to give more than wanted ids, or a sixteenth of what a column has left.
+type thrifty struct {
+	*segmenttest.Memory
+	t               *testing.T
+	highest, wanted int64
+}
+
+func (s thrifty) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
+	r, err := s.Memory.Fetch(ctx, q)
+	if n := r.End - r.Start; n > max(s.wanted, (s.highest+1-r.Start)/16) {
+		s.t.Errorf("%+v gave [%d, %d)", q, r.Start, r.End)
+	}
+	return r, err
+}
+
+// Processes that end after a few ids each, and last ones that do not, take most of a small
+// column, and no id beyond it.
+func TestFitRestarts(t *testing.T) {
+	m := thrifty{segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
+	ids, processes := 0, 0
+	for last := int64(0); last < 255; processes++ {
+		g := segment.New(m, "a", nil)
+		g.Fit(255)
+		for range 12 {
+			id, err := g.Next(t.Context(), 1)
+			if err != nil || id <= last || id > 255 {
+				t.Fatal(id, err)
+			}
+			ids++
+			if last = id; id == 255 {
+				break
+			}
+		}
+		g.Close()
+	}
+	if ids < 150 || processes < 13 {
+		t.Errorf("%d ids in %d processes", ids, processes)
+	}
+}
+
+// Processes together use the column to its last id; of blocks the short ends of ranges
+// are lost, as everywhere.
+func TestFitTogether(t *testing.T) {
+	for _, n := range []int{1, 2, 3} {
+		m := thrifty{segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
+		var (
+			wg   sync.WaitGroup
+			mu   sync.Mutex
+			used []int64
+		)
+		for range 4 {
+			g := segment.New(m, "a", nil)
+			defer g.Close()
+			g.Fit(255)
+			for range 8 {
+				wg.Go(func() {
+					for n := n; n > 0; { // whoever does not fit any more takes less
+						id, err := g.Next(t.Context(), n)
+						var full *segment.FullError
+						switch {
+						case errors.As(err, &full):
+							if n--; full.Highest != 255 || full.Tag != "a" || full.N != int64(n)+1 || full.Next+full.N <= 256 {
+								t.Errorf("%+v", full)
+							}
+							continue
+						case err != nil:
+							t.Error(err)
+							return
+						}
+						mu.Lock()
+						for k := range int64(n) {
+							used = append(used, id+k)
+						}
+						mu.Unlock()
+					}
+				})
+			}
+		}
+		wg.Wait()
+		slices.Sort(used)
+		if n == 1 && len(used) != 255 || used[len(used)-1] != 255 || len(slices.Compact(used)) != len(used) {
+			t.Errorf("blocks of %d: %d ids up to %d", n, len(used), used[len(used)-1])
+		}
+	}
+}
+
+// Of several columns the smallest that has room counts, and calls fail where the largest
+// has none.
+func TestFitSeveral(t *testing.T) {
+	m := segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
+	g := segment.New(m, "a", nil)
+	defer g.Close()
+	for _, highest := range []int64{65535, 255, 65535} {
+		g.Fit(highest)
+	}
+	if id, err := g.Next(t.Context(), 10); id != 250 || err != nil {
+		t.Fatal(id, err)
+	}
+	if q := m.Requests()[1]; q.N != 10 || q.MaxStart != 65526 {
+		t.Errorf("%+v", q)
+	}
+	if id, err := g.Next(t.Context(), 1); id != 260 || err != nil {
+		t.Fatal(id, err)
+	}
+	if err := g.Skip(t.Context(), 65530); err != nil {
+		t.Fatal(err)
+	}
+	var full *segment.FullError
+	if _, err := g.Next(t.Context(), 6); !errors.As(err, &full) || *full != (segment.FullError{Tag: "a", N: 6, Next: 65532, Highest: 65535}) {
+		t.Errorf("%+v, %v", full, err)
+	}
+	for want := int64(65531); want <= 65535; want++ {
+		if id, err := g.Next(t.Context(), 1); id != want || err != nil {
+			t.Fatal(id, err, want)
+		}
+	}
+	for range 3 {
+		if _, err := g.Next(t.Context(), 1); !errors.As(err, &full) || full.Next != 65536 {
+			t.Error(err)
+		}
+	}
+	g.Fit(1<<63 - 1) // the column was widened
+	if id, err := g.Next(t.Context(), 2000); id != 65536 || err != nil {
+		t.Error(id, err)
+	}
+}
