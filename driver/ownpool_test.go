@@ -98,10 +98,8 @@ func TestCloseBehindASilentServer(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	plain, _ := openOn(t, dsn, "leafTables=none", setup...)
 	_ = plain
-	at := strings.Index(dsn, "tcp(") + len("tcp(")
-	end := at + strings.IndexByte(dsn[at:], ')')
-	proxy := netfault.Start(t, dsn[at:end])
-	leaf, err := sql.Open(driver.Name, dsn+"?leafTables="+strings.Join(rules, ",")+"&leafStore="+strings.ReplaceAll(dsn[:at]+proxy.Addr()+dsn[end:], "/", "%2F"))
+	proxy, through := proxied(t, dsn)
+	leaf, err := sql.Open(driver.Name, dsn+"?leafTables="+strings.Join(rules, ",")+"&leafStore="+strings.ReplaceAll(through, "/", "%2F"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,5 +128,46 @@ func TestCloseBehindASilentServer(t *testing.T) {
 	}
 	if took() > 5*time.Second {
 		t.Error("Close took", took())
+	}
+}
+
+// proxied is a DSN that leads through a proxy to where dsn does.
+func proxied(t *testing.T, dsn string) (*netfault.Proxy, string) {
+	at := strings.Index(dsn, "tcp(") + len("tcp(")
+	end := at + strings.IndexByte(dsn[at:], ')')
+	proxy := netfault.Start(t, dsn[at:end])
+	return proxy, dsn[:at] + proxy.Addr() + dsn[end:]
+}
+
+// TestSlowServer: a server that takes two seconds for each reply gives ids, also where no
+// statement waits as long as a new connection takes.
+func TestSlowServer(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, limit := range []time.Duration{time.Hour, 5 * time.Second} {
+			t.Run(fmt.Sprint(server.Name, " ", limit), func(t *testing.T) {
+				t.Parallel()
+				dsn := server.Database(t)
+				proxy, through := proxied(t, dsn)
+				proxy.Delay(netfault.ToClient, 2*time.Second)
+				_, leaf := openOn(t, dsn, "leafTables=t&leafStore="+strings.ReplaceAll(through, "/", "%2F"), allocTable, row("t", 1, 20), tableT)
+				took := stopwatch.Start(t)
+				for i := 0; i < 60; {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					_, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (?)", i)
+					cancel()
+					if i == 0 && err == nil {
+						t.Log("the first id after", took())
+					}
+					if err == nil {
+						i++
+					} else if limit == time.Hour || took() > time.Minute {
+						t.Fatal(i, err)
+					}
+				}
+				if t.Log("60 ids after", took()); took() > time.Minute {
+					t.Error("too long")
+				}
+			})
+		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 const (
 	refreshEvery  = 45 * time.Second // what is known of a table is younger than a minute
 	refreshAgain  = 5 * time.Second  // after a failure
-	lookupTimeout = 10 * time.Second
+	lookupTimeout = time.Minute      // a slow server needs seconds for each reply
 
 	planEntries = 4096    // texts in one plan cache
 	planBytes   = 8 << 20 // their bytes

@@ -53,10 +53,12 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	g.fetch()
 	g.mu.Unlock()
 
+	limit, cancel := g.limit(ctx)
+	defer cancel()
 	select {
 	case <-w.done:
 		return w.err
-	case <-ctx.Done():
+	case <-limit.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -69,8 +71,11 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	return g.gaveUp(ctx.Err())
 }
 
-// gaveUp is the error of a call whose context ended with err.
+// gaveUp is the error of a call whose context ended with err; nil: it had no deadline.
 func (g *Generator) gaveUp(err error) error {
+	if err == nil {
+		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
+	}
 	if g.failure != nil {
 		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
 	}
@@ -155,13 +160,8 @@ func (g *Generator) request(now time.Time) (q Request, step int64) {
 
 // load sends a request to the store and judges the answer.
 func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
-	defer cancel()
-	r, err := g.store.Fetch(ctx, q)
+	r, err := g.try(ctx, q)
 	switch {
-	case err != nil && errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
-		// Not to be taken for the end of the caller's own context.
-		return r, fmt.Errorf("no answer within %v", g.timeout)
 	case err != nil:
 		return r, err
 	case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:
@@ -178,14 +178,15 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 // arrived notes what the store gave, a range or only where the row stands, and serves
 // who waits.
 func (g *Generator) arrived(q Request, r Range, now time.Time) {
-	if g.warned {
-		g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
-	}
-	g.failure, g.pause, g.warned = nil, 0, false
+	g.failure, g.pause = nil, 0
 	if r.Start == r.End {
 		g.stands(r, now)
 	} else {
 		g.top = max(g.top, cmp.Or(r.Top, r.End))
+		if g.warned { // a look at the row would not say it
+			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
+		}
+		g.warned = false
 		g.stats.Fetches++
 		g.seen = r.End
 		g.pace.begun = true
@@ -256,11 +257,17 @@ func (g *Generator) failed(err error, step int64) {
 	g.failure = err
 	if len(g.waiters) == 0 && !g.warned {
 		g.warned = true
-		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "err", err)
+		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "wanted", max(step, 1), "err", err)
 	}
 	if isAnswer(err) {
 		g.pace.row = 0 // who mends a row may give it another step
 		g.fail(err)
+		return
+	}
+	if silent(err) { // who waits has a limit
+		if step > 0 || g.awaited() {
+			g.fetch()
+		}
 		return
 	}
 	g.fail(&UnavailableError{Tag: g.tag, Cause: err})
@@ -269,10 +276,15 @@ func (g *Generator) failed(err error, step int64) {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.retry = nil
-		if step > 0 || slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone }) {
+		if step > 0 || g.awaited() {
 			g.fetch()
 		}
 	})
+}
+
+// awaited reports whether anybody waits.
+func (g *Generator) awaited() bool {
+	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone })
 }
 
 // fail gives err to who waits.

@@ -101,19 +101,72 @@ func TestWaitersHaveTheirOwnContexts(t *testing.T) {
 	})
 }
 
+// Each try has more time than the one before, until the caller gives up.
 func TestFetchHasATimeLimit(t *testing.T) {
 	m := memory(1, 1000)
 	m.Delay(time.Hour)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
 		_, err := g.Next(t.Context(), 1)
-		if !is[*segment.UnavailableError](err) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 5s") {
+		if !is[*segment.UnavailableError](err) || errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 1m0s") {
 			t.Fatal(err)
 		}
-		if took := time.Since(begin); took != 5*time.Second {
+		if took := time.Since(begin); took != time.Minute {
 			t.Fatal(took)
 		}
+		if n := len(m.Requests()); n != 4 { // of 5, 10, 20 and 40 s, the last of which goes on
+			t.Fatal(n, "tries")
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
+		defer cancel()
+		if _, err := g.Next(ctx, 1); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the last fetch failed: no answer within 1m0s") {
+			t.Fatal(err)
+		}
+		if n := len(m.Requests()); n != 4+20 {
+			t.Fatal(n, "tries")
+		}
 	})
+}
+
+// A store that is slow gives ids, to a look as well, and later tries have the time that
+// it takes from the start.
+func TestSlowStore(t *testing.T) {
+	for name, first := range map[string]func(g *segment.Generator) error{
+		"next": func(g *segment.Generator) error { _, err := g.Next(context.Background(), 1); return err },
+		"look": func(g *segment.Generator) error { _, err := g.Look(context.Background()); return err },
+		"skip": func(g *segment.Generator) error { return g.Skip(context.Background(), 5) },
+	} {
+		m := memory(1, 1000)
+		m.Delay(17 * time.Second)
+		bubble(t, m, func(t *testing.T, g *segment.Generator) {
+			begin := time.Now()
+			if err := first(g); err != nil {
+				t.Fatal(name, err)
+			}
+			want := 5 + 10 + 17 + 17 // the row, then ids
+			if name == "look" {
+				want -= 17
+			}
+			if took := time.Since(begin); took != time.Duration(want)*time.Second {
+				t.Fatal(name, took)
+			}
+			begin = time.Now()
+			if _, err := g.Next(t.Context(), 3000); err != nil || time.Since(begin) > 35*time.Second {
+				t.Fatal(name, err, time.Since(begin))
+			}
+			time.Sleep(time.Minute) // for what is under way
+			m.Delay(0)
+			if _, err := g.Look(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			m.Delay(time.Hour) // a quick answer lets the next try be short again
+			ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
+			defer cancel()
+			if _, err := g.Next(ctx, 100_000); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no answer within 5s") {
+				t.Error(err)
+			}
+		})
+	}
 }
 
 func TestOutage(t *testing.T) {
@@ -381,7 +434,7 @@ func TestLog(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		text := out.String()
-		if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"leafsql: ids cannot be fetched" tag=a err="the database is down"`) ||
+		if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"leafsql: ids cannot be fetched" tag=a wanted=10 err="the database is down"`) ||
 			!strings.Contains(text, `"leafsql: ids can be fetched again" tag=a`) {
 			t.Fatal(text)
 		}

@@ -12,7 +12,7 @@ import (
 
 // Options of a Generator. The zero value of a field means its default.
 type Options struct {
-	Timeout time.Duration // the longest one fetch may take; 5 s
+	Timeout time.Duration // how long the store has to answer; 5 s, and after a try that it did not, more: up to 12 times as long
 	Logger  *slog.Logger  // told when the store is away while ids are in memory, and back; slog.Default()
 }
 
@@ -23,14 +23,15 @@ type Generator struct {
 
 	store   Store
 	tag     string
-	timeout time.Duration
+	timeout time.Duration // of the first try
 	log     *slog.Logger
 	ctx     context.Context // of the fetches; ends with Close
 	cancel  context.CancelFunc
 	tasks   sync.WaitGroup // the fetch under way
 
 	mu       sync.Mutex
-	queue    []span // fetched, to be used after cur's, none adjoining the one before it
+	queue    []span        // fetched, to be used after cur's, none adjoining the one before it
+	within   time.Duration // how long the next try may take
 	pace     pace
 	seen     int64   // the end of the highest range fetched
 	top      int64   // the row stands here or above: seen, or what a look at it told
@@ -70,6 +71,7 @@ func New(store Store, tag string, opts *Options) *Generator {
 	if opts != nil && opts.Timeout > 0 {
 		g.timeout = opts.Timeout
 	}
+	g.within = g.timeout
 	if opts != nil && opts.Logger != nil {
 		g.log = opts.Logger
 	}

@@ -172,7 +172,9 @@ func (s *Interleaved) Fetch(ctx context.Context, q Request) (Range, error) {
 }
 
 func (s *Interleaved) try(ctx context.Context, q Request) (Range, error) {
-	if q.Raise {
+	if q.Raise { // by all stores: after a while without the one that does not answer
+		ctx, cancel := context.WithTimeout(ctx, retryTime)
+		defer cancel()
 		return s.raise(ctx, q)
 	}
 	return s.any(ctx, q.Tag, func(ctx context.Context, k int) (Range, error) { return s.from(ctx, k, q) })

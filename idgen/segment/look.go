@@ -11,7 +11,12 @@ import (
 // is asked anew each time. A generator that was looked at a moment ago does not look by
 // itself before its first fetch. Look fails as Next does.
 func (g *Generator) Look(ctx context.Context) (Range, error) {
-	r, err := g.load(ctx, Request{Tag: g.tag})
+	limit, cancel := g.limit(ctx)
+	defer cancel()
+	r, err := g.load(limit, Request{Tag: g.tag})
+	for silent(err) {
+		r, err = g.load(limit, Request{Tag: g.tag})
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
@@ -20,7 +25,7 @@ func (g *Generator) Look(ctx context.Context) (Range, error) {
 	case err == nil:
 		g.stands(r, time.Now())
 		return r, nil
-	case ctx.Err() != nil:
+	case limit.Err() != nil:
 		return Range{}, g.gaveUp(ctx.Err())
 	case isAnswer(err):
 		return Range{}, err

@@ -51,7 +51,8 @@ func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 	since := began // when the soonErrors began that came one after another
 	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
 		err := attempt(ctx, t.db.DB, do)
-		if _, soon := errors.AsType[soonError](err); !soon {
+		_, soon := errors.AsType[soonError](err)
+		if !soon {
 			since = time.Now()
 		}
 		switch {
@@ -62,7 +63,9 @@ func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
 			return err
 		}
-		last = err
+		if number, _ := serverError(err); soon || number != 0 { // a connection that broke says less than that the time is up
+			last = err
+		}
 		select {
 		case <-time.After(pause/2 + rand.N(pause/2)):
 		case <-ctx.Done():

@@ -48,13 +48,16 @@ type Stmt interface {
 // sessions, one that was made long ago may lead to a server that was replaced.
 const lifetime = time.Minute
 
+// idleTime is how long one is kept for which there is no use.
+const idleTime = 30 * time.Second
+
 // Open opens a pool of at most conns connections that inner makes. Nothing connects
 // yet.
 func Open(inner driver.Connector, conns int) *sql.DB {
-	db := sql.OpenDB(connector{inner})
+	db := sql.OpenDB(newConnector(inner))
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns) // fewer would be made again and again while all are wanted
-	db.SetConnMaxIdleTime(30 * time.Second)
+	db.SetConnMaxIdleTime(idleTime)
 	db.SetConnMaxLifetime(lifetime)
 	return db
 }
@@ -75,31 +78,101 @@ func Config(cfg *mysql.Config) *mysql.Config {
 // that the application's own connection has locked.
 const session = "SET NAMES utf8mb4, autocommit = 1, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1"
 
-// connectTime bounds how long a connection may take that database/sql makes in the background, for whoever waits: it makes one
-// after the other, and sets no limit. A server that takes connections and says nothing, as one that stands still, would leave
-// the pool without any for good.
-const connectTime = 3 * time.Second
+const (
+	// connectTime bounds how long a connection may take: a slow server needs seconds for
+	// each of its replies.
+	connectTime = time.Minute
+
+	// againAfter is when another one is begun beside it, and each next one after twice as
+	// long: a server that stood still does not go on with those that it had taken.
+	againAfter, againMost = 3 * time.Second, 24 * time.Second
+
+	maxDials = 16 // connections that are being made, or kept
+)
 
 // errSilent is no context.DeadlineExceeded, which would be the end of the caller's own context.
 var errSilent = fmt.Errorf("leafsql: the server gave no connection within %v; see that it answers others", connectTime)
 
-// connector makes connections for pools of our own.
-type connector struct{ driver.Connector }
+// connector makes connections for pools of our own. One that comes when whoever asked for
+// it has gone is kept for who asks next: begun anew each time, no connection to a slow
+// server would ever be there in time.
+type connector struct {
+	driver.Connector
+	ctx    context.Context // ends with the pool
+	cancel context.CancelFunc
+	dials  chan struct{} // holds a token for each of them
+	late   chan driver.Conn
+}
 
-func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, connectTime, errSilent)
-		defer cancel()
+func newConnector(inner driver.Connector) *connector {
+	c := &connector{Connector: inner, dials: make(chan struct{}, maxDials), late: make(chan driver.Conn)}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	return c
+}
+
+// Close is called by the pool's.
+func (c *connector) Close() error {
+	c.cancel()
+	return nil
+}
+
+type dialed struct {
+	driver.Conn
+	err error
+}
+
+func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
+	gone, own := make(chan struct{}), make(chan dialed)
+	defer close(gone)
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for after := againAfter; ; {
+		select {
+		case dc := <-c.late:
+			return dc, nil
+		case d := <-own:
+			return d.Conn, d.err
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-again.C:
+			select {
+			case c.dials <- struct{}{}:
+				go c.dial(own, gone)
+			default:
+			}
+			again.Reset(after)
+			after = min(2*after, againMost)
+		}
 	}
+}
+
+// dial makes a connection for whoever asked for it, or for who asks while it is new.
+func (c *connector) dial(own chan<- dialed, gone <-chan struct{}) {
+	defer func() { <-c.dials }()
+	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilent)
+	defer cancel()
 	dc, err := c.connect(ctx)
 	if err != nil && context.Cause(ctx) == errSilent {
 		err = errSilent
 	}
-	return dc, err
+	select {
+	case own <- dialed{dc, err}:
+		return
+	case <-gone:
+	}
+	if err != nil {
+		return
+	}
+	select {
+	case c.late <- dc:
+	case <-time.After(idleTime):
+		dc.Close()
+	case <-c.ctx.Done():
+		dc.Close()
+	}
 }
 
-func (c connector) connect(ctx context.Context) (driver.Conn, error) {
+func (c *connector) connect(ctx context.Context) (driver.Conn, error) {
 	dc, err := c.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,56 @@
+package segment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// A store may be slow and not away: a reply can take seconds, and a new connection several
+// of them. A try that is not answered is followed by one with twice the time, and a call
+// without a deadline waits as long as the longest may take.
+
+// noAnswerError means that a store has not answered in time.
+type noAnswerError time.Duration
+
+func (e noAnswerError) Error() string { return fmt.Sprintf("no answer within %v", time.Duration(e)) }
+
+func silent(err error) bool {
+	_, ok := errors.AsType[noAnswerError](err)
+	return ok
+}
+
+// patience is the time that the longest try has.
+func (g *Generator) patience() time.Duration { return 12 * g.timeout }
+
+// limit is ctx, with patience where it has no deadline.
+func (g *Generator) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if _, limited := ctx.Deadline(); limited {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, g.patience())
+}
+
+// try sends a request to the store. It fails with noAnswerError, which is not to be taken
+// for the end of a caller's own context, where the time of this try was too short; the next
+// one has more. After an answer the next has a few times what that took.
+func (g *Generator) try(ctx context.Context, q Request) (Range, error) {
+	g.mu.Lock()
+	within := g.within
+	g.mu.Unlock()
+	one, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	began := time.Now()
+	r, err := g.store.Fetch(one, q)
+	next := 4 * time.Since(began)
+	if err != nil && errors.Is(err, context.DeadlineExceeded) && one.Err() != nil && ctx.Err() == nil {
+		next, err = 2*within, noAnswerError(within)
+	}
+	if err == nil || silent(err) {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		g.within = min(max(next, g.timeout), g.patience())
+	}
+	return r, err
+}
