@@ -28,8 +28,9 @@
 // When the store is away, ids in memory are issued as ever while attempts go on in the
 // background, at most a second apart. A call that finds none left waits for the
 // outcome of one attempt, the one under way or the next one, and fails with its cause:
-// after the longest pause and the fetch's time limit at the latest, sooner if its
-// context ends. Errors that are the table's answer, such as *UnknownTagError, come at
+// after the longest pause and what the store takes to fail, sooner if its context ends.
+// A store that has not answered within 5 seconds may be slow: it is asked again with twice
+// the time, up to a minute, which is how long a call without a deadline waits. Errors that are the table's answer, such as *UnknownTagError, come at
 // once and are asked for anew by each call.
 //
 // A generator remembers the highest id it fetched and refuses ranges below, so that a
