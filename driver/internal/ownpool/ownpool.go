@@ -54,7 +54,8 @@ const idleTime = 30 * time.Second
 // Open opens a pool of at most conns connections that inner makes. Nothing connects
 // yet.
 func Open(inner driver.Connector, conns int) *sql.DB {
-	db := sql.OpenDB(newConnector(inner))
+	ctx, cancel := context.WithCancel(context.Background())
+	db := sql.OpenDB(&connector{inner, ctx, cancel, make(chan struct{}, maxDials), make(chan driver.Conn)})
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns) // fewer would be made again and again while all are wanted
 	db.SetConnMaxIdleTime(idleTime)
@@ -83,9 +84,9 @@ const (
 	// each of its replies.
 	connectTime = time.Minute
 
-	// againAfter is when another one is begun beside it, and each next one after twice as
-	// long: a server that stood still does not go on with those that it had taken.
-	againAfter, againMost = 3 * time.Second, 24 * time.Second
+	// again is how often another one is begun beside it: a server that stood still may not go
+	// on with those that it had taken.
+	again = 5 * time.Second
 
 	maxDials = 16 // connections that are being made, or kept
 )
@@ -104,50 +105,38 @@ type connector struct {
 	late   chan driver.Conn
 }
 
-func newConnector(inner driver.Connector) *connector {
-	c := &connector{Connector: inner, dials: make(chan struct{}, maxDials), late: make(chan driver.Conn)}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	return c
-}
-
 // Close is called by the pool's.
 func (c *connector) Close() error {
 	c.cancel()
 	return nil
 }
 
-type dialed struct {
-	driver.Conn
-	err error
-}
-
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
-	gone, own := make(chan struct{}), make(chan dialed)
+	gone, own := make(chan struct{}), make(chan func() (driver.Conn, error))
 	defer close(gone)
-	again := time.NewTimer(0)
-	defer again.Stop()
-	for after := againAfter; ; {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	for {
 		select {
 		case dc := <-c.late:
 			return dc, nil
 		case d := <-own:
-			return d.Conn, d.err
+			return d()
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
-		case <-again.C:
+		case <-next.C:
+			next.Reset(again)
 			select {
 			case c.dials <- struct{}{}:
 				go c.dial(own, gone)
 			default:
 			}
-			again.Reset(after)
-			after = min(2*after, againMost)
 		}
 	}
 }
 
 // dial makes a connection for whoever asked for it, or for who asks while it is new.
-func (c *connector) dial(own chan<- dialed, gone <-chan struct{}) {
+func (c *connector) dial(own chan<- func() (driver.Conn, error), gone <-chan struct{}) {
 	defer func() { <-c.dials }()
 	ctx, cancel := context.WithTimeoutCause(c.ctx, connectTime, errSilent)
 	defer cancel()
@@ -156,18 +145,18 @@ func (c *connector) dial(own chan<- dialed, gone <-chan struct{}) {
 		err = errSilent
 	}
 	select {
-	case own <- dialed{dc, err}:
+	case own <- func() (driver.Conn, error) { return dc, err }:
 		return
 	case <-gone:
 	}
 	if err != nil {
 		return
 	}
+	idle, over := context.WithTimeout(c.ctx, idleTime)
+	defer over()
 	select {
 	case c.late <- dc:
-	case <-time.After(idleTime):
-		dc.Close()
-	case <-c.ctx.Done():
+	case <-idle.Done():
 		dc.Close()
 	}
 }
