@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen"
@@ -18,6 +19,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // three are the databases of three stores.
@@ -283,6 +286,42 @@ func TestInterleavedKeyOfAStoreAway(t *testing.T) {
 		if r, err := other.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start <= 100 {
 			t.Fatal(r, err)
 		}
+	}
+}
+
+// Where a store falls silent the next one is asked at once, and keys pass within the 5 s that
+// any of them has.
+func TestInterleavedSilentStore(t *testing.T) {
+	dsns := three(t)
+	var proxies []*netfault.Proxy
+	for k, dsn := range dsns {
+		cfg, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proxies = append(proxies, netfault.Start(t, cfg.Addr))
+		cfg.Addr = proxies[k].Addr()
+		dsns[k] = cfg.FormatDSN()
+	}
+	s := interleave(t, 100_000, dsns...)
+	ensure(t, s, "a", 1, 10)
+	g := segment.New(s, "a", nil)
+	defer g.Close()
+	id, err := g.Next(t.Context(), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, proxy := range proxies {
+		proxy.Drop(netfault.Both)
+		took := stopwatch.Start(t)
+		if id, err = g.Next(t.Context(), 100); err != nil || took() > 5*time.Second {
+			t.Error(k, id, err, took())
+		}
+		took = stopwatch.Start(t)
+		if err := g.Skip(t.Context(), id+1_000_000); err != nil || took() > 6*time.Second {
+			t.Error(k, err, took())
+		}
+		proxy.Heal()
 	}
 }
 
