@@ -90,7 +90,7 @@ func (g *Generator) fetch() {
 	}
 	q, step := g.request(time.Now())
 	if q.N == 0 && step > 0 {
-		return // nothing is wanted that the columns do not need themselves
+		return // nobody waits, and the columns have none to spare: see Fit
 	}
 	g.fetching = true
 	g.tasks.Go(func() {
@@ -257,7 +257,7 @@ func (g *Generator) failed(err error, step int64) {
 	g.failure = err
 	if len(g.waiters) == 0 && !g.warned {
 		g.warned = true
-		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "wanted", max(step, 1), "err", err)
+		g.log.Warn("leafsql: ids cannot be fetched", "tag", g.tag, "wanted", step, "err", err)
 	}
 	if isAnswer(err) {
 		g.pace.row = 0 // who mends a row may give it another step

@@ -175,6 +175,22 @@ func TestSequenceStoreBesideNextval(t *testing.T) {
 	ids.Verify(t)
 }
 
+// A sequence that begins high in a small column, whose row does not show it.
+func TestSequenceFits(t *testing.T) {
+	_, s := sequences(t, mysqltest.Database(t), 0, 1000, "250, 1000, 0")
+	g := segment.New(s, "a", nil)
+	defer g.Close()
+	g.Fit(255)
+	for want := int64(250); want <= 255; want++ {
+		if id, err := g.Next(t.Context(), 1); err != nil || id != want {
+			t.Fatal(id, err)
+		}
+	}
+	if id, err := g.Next(t.Context(), 1); !is[*segment.FullError](err) {
+		t.Error(id, err)
+	}
+}
+
 // min_value, max_value and an increment of 1: the ids of one call are consecutive, and
 // the end is an error.
 func TestSequenceLimits(t *testing.T) {
