@@ -307,14 +307,14 @@ func TestInterleavedSilentStore(t *testing.T) {
 	ensure(t, s, "a", 1, 10)
 	g := segment.New(s, "a", nil)
 	defer g.Close()
-	id, err := g.Next(t.Context(), 1)
-	if err != nil {
+	if _, err := g.Next(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
 	for k, proxy := range proxies {
 		proxy.Drop(netfault.Both)
 		took := stopwatch.Start(t)
-		if id, err = g.Next(t.Context(), 100); err != nil || took() > 5*time.Second {
+		id, err := g.Next(t.Context(), 100)
+		if err != nil || took() > 5*time.Second {
 			t.Error(k, id, err, took())
 		}
 		took = stopwatch.Start(t)
