@@ -83,6 +83,7 @@ type Connector struct {
 	schema   atomic.Pointer[schema]
 	schemaMu sync.Mutex  // held while schema is replaced
 	used     atomic.Bool // a statement used it since it was refreshed
+	creates  atomic.Bool // the last row of leaf_alloc that was looked for was not there
 
 	// What is learned before the first connection is used.
 	ready     atomic.Bool

@@ -44,25 +44,18 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	if t.checked.Load() {
 		return nil
 	}
-	highest, known, err := t.highestKey(ctx, conn, t.name)
+	highest, known, err := t.highestKey(ctx, conn, t.name, t.indexed)
 	if err != nil {
 		return err
 	}
-	tag, rows := t.tag(), t.rows()
+	tag := t.tag()
 	counter := ids.Counter{Name: tag, Sequence: t.rule.Kind == Sequence}
-	row, err := t.c.store.Look(ctx, counter, highest)
-	if isServerError(err, errNoSuchTable) && t.c.cfg.Create {
-		if err := rows.Create(ctx); err != nil {
-			return t.c.allocError(t.rowTable(), "creating it", err)
-		}
+	var row segment.Row
+	created := false
+	if t.c.cfg.Create {
+		row, highest, created, err = t.lookOrCreate(ctx, conn, counter, highest, known)
+	} else {
 		row, err = t.c.store.Look(ctx, counter, highest)
-	}
-	var unknown *segment.UnknownTagError
-	created := errors.As(err, &unknown) && t.c.cfg.Create
-	if created {
-		if highest, err = t.createRow(ctx, conn, tag, highest, known); err == nil {
-			row, err = t.c.store.Look(ctx, counter, highest)
-		}
 	}
 	switch {
 	case errors.Is(err, ErrRefused):
@@ -86,7 +79,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	// name has other ones, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
-			highest, _, err := t.highestBelow(ctx, conn, t.name, limit)
+			highest, _, err := t.highestBelow(ctx, conn, t.name, true, limit)
 			return highest, err
 		}
 		if err := t.c.store.Generator(counter).DropInUse(highest, below); err != nil {
@@ -97,12 +90,40 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	return nil
 }
 
+// lookOrCreate is Store.Look under leafCreate: one connection of the process at a time looks
+// for a row, and adds it where there is none. highest is that of all tables of the tag then.
+func (t *table) lookOrCreate(ctx context.Context, conn innerConn, counter ids.Counter, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
+	first, release, err := t.c.store.Create(ctx, counter)
+	if err != nil {
+		return row, highest, false, err
+	}
+	defer release()
+	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
+	if created = first && t.c.creates.Load() && known && !t.c.otherStore(); !created {
+		row, err = t.c.store.Look(ctx, counter, highest)
+		if isServerError(err, errNoSuchTable) {
+			if err := t.rows().Create(ctx); err != nil {
+				return row, highest, false, t.c.allocError(t.rowTable(), "creating it", err)
+			}
+			row, err = t.c.store.Look(ctx, counter, highest)
+		}
+		_, created = errors.AsType[*segment.UnknownTagError](err)
+	}
+	t.c.creates.Store(created)
+	if created {
+		if highest, err = t.createRow(ctx, conn, counter.Name, highest, known); err == nil {
+			row, err = t.c.store.Look(ctx, counter, highest)
+		}
+	}
+	return row, highest, created, err
+}
+
 // highestKey is the highest key of a table as far as an index tells it. known
 // is false where none does: that is said once, in the log.
-func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name) (highest int64, known bool, err error) {
+func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name, indexed bool) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.integer {
-		highest, known, err = t.highestBelow(ctx, conn, name, t.highest)
+		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.highest)
 		switch {
 		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
 			why, known, err = serverMessage(err), false, nil
@@ -120,8 +141,8 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 
 // highestBelow is readBelow, also where the application's own connection, conn, has locked
 // the table.
-func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.Name, limit int64) (highest int64, known bool, err error) {
-	highest, known, err = t.readBelow(ctx, name, limit)
+func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
+	highest, known, err = t.readBelow(ctx, name, indexed, limit)
 	if isServerError(err, errLockWait) {
 		var s string
 		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.column, limit)+")")
@@ -132,15 +153,8 @@ func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.N
 }
 
 // readBelow is the highest key below a limit, where an index tells it.
-func (t *table) readBelow(ctx context.Context, name catalog.Name, limit int64) (highest int64, known bool, err error) {
-	if known = t.indexed; name != t.name {
-		tables, err := t.c.catalog.Tables(ctx, []catalog.Name{name})
-		if err != nil {
-			return 0, false, err
-		}
-		known = tables[name] != nil && tables[name].Indexed(t.column)
-	}
-	if !known {
+func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
+	if !indexed {
 		return 0, false, nil
 	}
 	highest, err = t.c.catalog.Highest(ctx, name, t.column, limit)
@@ -164,25 +178,29 @@ func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highe
 			return 0, err
 		}
 	}
-	before := highest
-	for _, name := range tables[1:] {
-		other, _, err := t.highestKey(ctx, conn, name)
-		if err != nil {
-			return 0, err
-		}
-		before = max(before, other)
+	others, err := t.c.catalog.Tables(ctx, tables[1:])
+	if err != nil {
+		return 0, catalogError("the columns of tables", err)
 	}
-	if err := t.rows().Ensure(ctx, tag, before+1, createdStep); err != nil {
+	highestOf := func(tables []catalog.Name) (highest int64, err error) {
+		for _, name := range tables {
+			indexed := name == t.name && t.indexed || others[name] != nil && others[name].Indexed(t.column)
+			one, _, err := t.highestKey(ctx, conn, name, indexed)
+			if err != nil {
+				return 0, err
+			}
+			highest = max(highest, one)
+		}
+		return highest, nil
+	}
+	before, err := highestOf(tables[1:])
+	if err != nil {
 		return 0, err
 	}
-	for _, name := range tables {
-		after, _, err := t.highestKey(ctx, conn, name)
-		if err != nil {
-			return 0, err
-		}
-		highest = max(highest, after)
+	if err := t.rows().Ensure(ctx, tag, max(before, highest)+1, createdStep); err != nil {
+		return 0, err
 	}
-	return highest, nil
+	return highestOf(tables)
 }
 
 // mayStart refuses to begin a tag for a table whose keys are not all known:

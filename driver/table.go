@@ -303,10 +303,10 @@ func (t *table) afterDuplicate(ctx context.Context, b insert.Block) {
 	if !ok || !t.integer {
 		return
 	}
-	if used, known, err := t.readBelow(ctx, t.name, b.First+int64(b.N)); err != nil || !known || used < b.First {
+	if used, known, err := t.readBelow(ctx, t.name, t.indexed, b.First+int64(b.N)); err != nil || !known || used < b.First {
 		return
 	}
-	highest, _, err := t.readBelow(ctx, t.name, t.highest)
+	highest, _, err := t.readBelow(ctx, t.name, t.indexed, t.highest)
 	if err == nil && gen.Skip(ctx, highest) == nil {
 		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "first id", b.First, "highest key", highest)
 	}

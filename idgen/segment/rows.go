@@ -48,7 +48,27 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step int64) erro
 		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
 	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
-	return t.failed("add a row to", t.insert(ctx, text))
+	return t.failed("add a row to", t.retry(ctx, func(c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			return err
+		}
+		// Reading it tells whether the INSERT was in autocommit, and spares the first look.
+		row, autocommit, err := t.read(ctx, c, tag)
+		if !autocommit {
+			if _, err := c.ExecContext(ctx, "COMMIT"); err != nil {
+				discard(c)
+				return err
+			}
+		}
+		if err == nil {
+			t.transactions.Store(t.transactions.Load() || !autocommit)
+			row.added = true
+			t.known.Store(tag, row)
+		} else if _, odd := errors.AsType[*RowError](err); odd { // for who draws from it
+			err = nil
+		}
+		return err
+	}))
 }
 
 func (t *counter) insert(ctx context.Context, text string) error {

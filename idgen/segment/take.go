@@ -70,6 +70,7 @@ type row struct {
 	least int64  // no id is below
 	end   int64  // and none is here or above
 	as    string // conditions under which all of this but next still holds
+	added bool   // a moment ago: the first look is spared
 }
 
 // Fetch implements Store. What passes by itself is tried again until ctx ends, or for
@@ -88,7 +89,12 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 
 // fetch is one attempt.
 func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
-	if _, known := t.known.Load(q.Tag); q.N == 0 || !known {
+	if v, known := t.known.Load(q.Tag); known && q.N == 0 && v.(row).added {
+		row := v.(row)
+		row.added = false
+		t.known.Store(q.Tag, row)
+		return Range{Start: row.next, End: row.next, Step: row.step}, nil
+	} else if q.N == 0 || !known {
 		if r, fit, err := t.look(ctx, c, q); !fit {
 			return r, err
 		}

@@ -70,6 +70,7 @@ type Store struct {
 
 	mu         sync.Mutex
 	generators map[Counter]*segment.Generator
+	creating   map[Counter]chan struct{} // holds a token while the row is looked for and added
 }
 
 // storeKey is equal for configurations that mean the same counters.
@@ -110,7 +111,8 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Table: cfg.Databases[0].table(), key: key, name: cfg.Name, log: cfg.Logger, generators: make(map[Counter]*segment.Generator)}
+	s := &Store{Table: cfg.Databases[0].table(), key: key, name: cfg.Name, log: cfg.Logger,
+		generators: make(map[Counter]*segment.Generator), creating: make(map[Counter]chan struct{})}
 	var allocs []*segment.AllocStore
 	for _, d := range cfg.Databases {
 		db := ownpool.Open(d.Connector, storeConns)
@@ -203,6 +205,24 @@ func (s *Store) Look(ctx context.Context, c Counter, highest int64) (segment.Row
 	}
 	r, err := s.Generator(c).Look(ctx)
 	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
+}
+
+// Create lets one at a time look for a counter's row and add it, until release is called.
+// first is true for the first who does.
+func (s *Store) Create(ctx context.Context, c Counter) (first bool, release func(), err error) {
+	s.mu.Lock()
+	turn, ok := s.creating[c]
+	if !ok {
+		turn = make(chan struct{}, 1)
+		s.creating[c] = turn
+	}
+	s.mu.Unlock()
+	select {
+	case turn <- struct{}{}:
+		return !ok, func() { <-turn }, nil
+	case <-ctx.Done():
+		return false, nil, ctx.Err()
+	}
 }
 
 // workers opens the source of worker ids in the table beside leaf_alloc.

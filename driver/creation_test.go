@@ -1,0 +1,215 @@
+package driver
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"flag"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+var (
+	creationTime  = flag.Duration("creation", 0, "have TestCreationCosts play as long as this, with 32 connections on 300 tables")
+	creationPause = flag.Duration("creation.pause", 0, "how long each connection waits between two INSERTs")
+)
+
+// recording makes connections that count the statements they send, by how they begin.
+type recording struct {
+	driver.Connector
+	texts *texts
+}
+
+type texts struct {
+	mu     sync.Mutex
+	counts map[string]int
+	before func(ctx context.Context, text string) error // may hold up a text, or fail it
+}
+
+func (s *texts) note(ctx context.Context, text string) error {
+	s.mu.Lock()
+	s.counts[text[:min(len(text), 22)]]++
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		return before(ctx, text)
+	}
+	return nil
+}
+
+// ours counts the statements that are not the application's.
+func (s *texts) ours() (n int, list string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var lines []string
+	for text, k := range s.counts {
+		if !strings.HasPrefix(text, "INSERT INTO t") {
+			n += k
+			lines = append(lines, fmt.Sprintf("%6d %s …", k, text))
+		}
+	}
+	slices.Sort(lines)
+	return n, strings.Join(lines, "\n")
+}
+
+type recordingConn struct {
+	innerConn
+	texts *texts
+}
+
+func (c recording) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &recordingConn{dc.(innerConn), c.texts}, nil
+}
+
+func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	if err := c.texts.note(ctx, text); err != nil {
+		return nil, err
+	}
+	return c.innerConn.ExecContext(ctx, text, args)
+}
+
+func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	if err := c.texts.note(ctx, text); err != nil {
+		return nil, err
+	}
+	return c.innerConn.QueryContext(ctx, text, args)
+}
+
+// openRecording opens a pool on tables t0, t1, … of a database without leaf_alloc, whose
+// statements are counted, those of its own pools included.
+func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, conns int) (*sql.DB, *texts) {
+	t.Helper()
+	dsn := target.Database(t)
+	cfg, err := ParseDSN(dsn + "?leafCreate=true&leafTables=" + rules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	for i := range tables {
+		if _, err := plain.Exec(fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT)", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent := &texts{counts: make(map[string]int)}
+	c, err := Wrap(recording{inner, sent}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(conns)
+	db.SetMaxIdleConns(conns)
+	return db, sent
+}
+
+// TestCreationCosts: of a process one connection at a time creates a tag, however many
+// want it, and it asks each table that shares the tag for its highest key before and
+// after. leafsql's own statements for a table are its columns, that key, the row, the
+// INSERT of a row of its own, and what fetches ids.
+func TestCreationCosts(t *testing.T) {
+	tables, conns := 40, 16
+	if *creationTime > 0 {
+		tables, conns = 300, 32
+	}
+	for _, target := range mysqltest.Targets(t) {
+		for _, rules := range []string{"t*", "*"} {
+			db, sent := openRecording(t, target, rules, tables, conns)
+			began, first := time.Now(), time.Duration(0)
+			var wg sync.WaitGroup
+			for k := range conns {
+				wg.Go(func() {
+					for round := 0; round == 0 || time.Since(began) < *creationTime; round++ {
+						for i := range tables {
+							if _, err := db.Exec(fmt.Sprintf("INSERT INTO t%d (a) VALUES (1)", (i+k*tables/conns)%tables)); err != nil {
+								t.Error(err)
+								return
+							}
+							time.Sleep(*creationPause)
+						}
+						if k == 0 && round == 0 {
+							first = time.Since(began)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			n, list := sent.ours()
+			t.Logf("%s, leafTables=%s: %.2f statements of ours a table; the first round took %v\n%s", target.Name, rules, float64(n)/float64(tables), first, list)
+			// A connection comes with two statements or three, and may be the one that finds
+			// that a row is missing before that is known.
+			if limit := 8*tables + 5*conns; *creationTime == 0 && n > limit {
+				t.Errorf("%s, leafTables=%s: %d statements of ours, more than %d", target.Name, rules, n, limit)
+			}
+		}
+	}
+}
+
+// TestCreationGoesOn: where the context of the connection that creates a tag ends, one of
+// those that wait for it creates the tag.
+func TestCreationGoesOn(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		db, sent := openRecording(t, target, "t*", 2, 2)
+		held, cancelled := make(chan struct{}), make(chan error)
+		sent.before = func(ctx context.Context, text string) error {
+			if !strings.HasPrefix(text, "INSERT INTO `leaf_alloc`") {
+				return nil
+			}
+			sent.mu.Lock()
+			sent.before = nil
+			sent.mu.Unlock()
+			close(held)
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			_, err := db.ExecContext(ctx, "INSERT INTO t0 (a) VALUES (1)")
+			cancelled <- err
+		}()
+		<-held
+		short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		if _, err := db.ExecContext(short, "INSERT INTO t1 (a) VALUES (1)"); err == nil {
+			t.Error("a second connection did not wait for the first one")
+		}
+		stop()
+		waits := make(chan int64)
+		go func() {
+			res, err := db.Exec("INSERT INTO t1 (a) VALUES (1)")
+			if err != nil {
+				t.Error(err)
+				close(waits)
+				return
+			}
+			id, _ := res.LastInsertId()
+			waits <- id
+		}()
+		cancel()
+		if err := <-cancelled; err == nil {
+			t.Error("the INSERT whose context ended worked")
+		}
+		if id := <-waits; id != 1 {
+			t.Errorf("%s: id %d", target.Name, id)
+		}
+	}
+}
