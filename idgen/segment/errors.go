@@ -105,7 +105,7 @@ func (e *UnavailableError) Error() string {
 	case 1049:
 		way = "create the database, or correct the DSN"
 	case errNoTable:
-		way = "create it with leafCreate=true or leafsql init"
+		way = "leafsql init creates it, and so does a process that starts with leafCreate=true"
 	}
 	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, part.Text(e.Cause), way)
 }

@@ -93,6 +93,7 @@ func (g *Generator) fetch() {
 		return // nobody waits, and the columns have none to spare: see Fit
 	}
 	g.fetching = true
+	life := g.life
 	g.tasks.Go(func() {
 		began := time.Now()
 		r, err := g.load(g.ctx, q)
@@ -100,6 +101,12 @@ func (g *Generator) fetch() {
 
 		g.mu.Lock()
 		defer g.mu.Unlock()
+		if g.life != life {
+			if g.fetching = false; len(g.waiters) > 0 {
+				g.fetch()
+			}
+			return
+		}
 		if !g.closed && err == nil {
 			if step > 0 && r.Start < r.End {
 				g.pace.arrived(step, now.Sub(began), now)

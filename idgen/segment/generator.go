@@ -39,6 +39,7 @@ type Generator struct {
 	floor    int64   // the lowest id that may still be issued
 	least    int64   // the lowest id to be kept of what the fetch under way brings, else 0
 	columns  []int64 // the highest ids that the columns hold, ascending: see Fit
+	life     int     // how often Restart was called: what was asked for before counts no more
 	waiters  []*waiter
 	fetching bool
 	retry    *time.Timer   // the next attempt while the store is away, else nil
@@ -215,15 +216,7 @@ func (g *Generator) Close() error {
 	if g.retry != nil {
 		g.retry.Stop()
 	}
-	s := g.cur.Load()
-	left := s.drain()
-	g.retire(s, left)
-	g.stats.Dropped += left
-	for _, d := range g.queue {
-		g.stats.Dropped += d.size()
-	}
-	g.queue = nil
-	g.cur.Store(new(segment))
+	g.empty()
 	g.fail(idgen.ErrClosed)
 	g.mu.Unlock()
 	g.cancel()

@@ -93,13 +93,14 @@ func patience(err error) time.Duration {
 		soon    soonError
 		unknown *UnknownTagError
 		row     *RowError
+		back    *RolledBackError
 		noConn  noConnError
 	)
 	number, state := serverError(err)
 	switch {
 	case errors.As(err, &soon):
 		return soonTime
-	case errors.As(err, &unknown), errors.As(err, &row), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
+	case errors.As(err, &unknown), errors.As(err, &row), errors.As(err, &back), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
 		return 0
 	case number != 0 && !conflicts[number] && !readsOnly[number] && !strings.HasPrefix(state, "40"):
 		return 0

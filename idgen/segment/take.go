@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -33,6 +34,7 @@ type counter struct {
 	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
 
 	known        sync.Map    // tag -> row, as it was last read
+	fetched      sync.Map    // tag -> when a range was last taken
 	transactions atomic.Bool // one statement is not enough here: see takeInTransaction
 }
 
@@ -125,6 +127,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 		return Range{}, &RowError{q.Tag, t.table, fmt.Sprintf("%s was to grow by %d from %d or more, and the server says it is %d", t.name(), q.N, max(q.Seen, floor)-t.last, id-t.last),
 			"look for triggers on the table and for a proxy that changes insert ids"}
 	}
+	t.fetched.Store(q.Tag, time.Now())
 	return Range{Start: id - q.N, End: id, Step: row.step}, nil
 }
 
@@ -234,7 +237,11 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 	r = Range{Start: row.next, End: row.next, Step: row.step}
 	switch {
 	case row.next < q.Seen:
-		return Range{}, false, soonError{&RolledBackError{Tag: q.Tag, Table: t.table, Start: row.next, Seen: q.Seen, columns: t.columns}}
+		back := &RolledBackError{Tag: q.Tag, Table: t.table, Start: row.next, Seen: q.Seen, columns: t.columns}
+		if at, ok := t.fetched.Load(q.Tag); ok && time.Since(at.(time.Time)) > soonTime {
+			return Range{}, false, back // every node had the time to apply what was fetched
+		}
+		return Range{}, false, soonError{back}
 	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
 		return r, false, nil
 	case row.next > row.end-q.N:

@@ -1,0 +1,101 @@
+package segment_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// After Restart a generator is as a new one, and what was under way does not count.
+func TestRestart(t *testing.T) {
+	m := memory(1, 20)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 10, 1)
+		synctest.Wait() // up to 37 in memory
+		if err := g.Skip(t.Context(), 100); err != nil {
+			t.Fatal(err)
+		}
+		m.Delay(time.Second)
+		for range 25 { // a fetch begins
+			if _, err := g.Next(t.Context(), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		looked := make(chan error)
+		go func() {
+			_, err := g.Look(t.Context())
+			looked <- err
+		}()
+		synctest.Wait()
+		m.Delete("a")
+		g.Restart()
+		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
+		if err := <-looked; !is[*segment.UnavailableError](err) {
+			t.Error(err)
+		}
+		next(t, g, 3, 1)
+		if err := g.Skip(t.Context(), 50); err != nil { // is not taken for passed
+			t.Fatal(err)
+		}
+		next(t, g, 1, 51)
+		if s := g.Stats(); s.IDs+s.Dropped+s.Remaining == 0 || s.Err != nil {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Above counts the range that a fetch under way brings.
+func TestAbove(t *testing.T) {
+	m := memory(1, 20)
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		above := func(want int64) {
+			t.Helper()
+			if k, err := g.Above(t.Context()); k != want || err != nil {
+				t.Fatal(k, err)
+			}
+		}
+		above(1)
+		next(t, g, 1, 1)
+		above(17)
+		m.Delay(time.Second)
+		next(t, g, 8, 2)
+		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		if _, err := g.Above(short); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+		above(37)
+		if err := g.Skip(t.Context(), 500); err != nil {
+			t.Fatal(err)
+		}
+		above(517)
+	})
+}
+
+// A row that is behind is waited for only as long as another node may lack the last fetch.
+func TestBehindForLong(t *testing.T) {
+	for _, dsn := range mysqltest.Targets(t) {
+		db := pool(t, dsn.Database(t), "")
+		s := allocStore(t, db, "leaf_alloc")
+		if err := errors.Join(s.Create(t.Context()), s.Ensure(t.Context(), "a", 1, 10)); err != nil {
+			t.Fatal(err)
+		}
+		g := segment.New(s, "a", nil)
+		defer g.Close()
+		if _, err := g.Next(t.Context(), 10); err != nil {
+			t.Fatal(err)
+		}
+		for i, most := range []time.Duration{10 * time.Second, time.Second} {
+			db.MustExec("UPDATE leaf_alloc SET max_id = 1")
+			began := time.Now()
+			if _, err := g.Next(t.Context(), 100); !is[*segment.RolledBackError](err) || time.Since(began) > most {
+				t.Errorf("%s: attempt %d: %v after %v", dsn.Name, i, err, time.Since(began))
+			}
+		}
+	}
+}
