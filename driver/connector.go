@@ -250,6 +250,7 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 		}
 	}
 	c.defaultDB = c.fold(database, "").DB
+	c.store.SetDatabase(c.defaultDB)
 	return nil
 }
 

@@ -30,6 +30,9 @@ func (t *table) rowTable() string {
 	return t.c.cfg.AllocTable
 }
 
+// isChecked says whether the row was held against the table since it may have gone.
+func (t *table) isChecked() bool { return t.checked.Load() == t.c.store.Epoch() }
+
 // check holds the row against the table, once: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between lie below the row by then:
@@ -41,7 +44,12 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	case <-ctx.Done():
 		return &FillError{Table: t.name.String(), Rows: 1, Err: ctx.Err()}
 	}
-	if t.checked.Load() {
+	epoch := t.c.store.Epoch()
+	if t.checked.Load() == epoch {
+		return nil
+	}
+	if t.rows() == nil { // a store of the caller's has none
+		t.checked.Store(epoch)
 		return nil
 	}
 	highest, known, err := t.highestKey(ctx, conn, t.name, t.indexed)
@@ -60,7 +68,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	switch {
 	case errors.Is(err, ErrRefused):
 		return err
-	case isServerError(err, errNoSuchTable):
+	case isServerError(err, errNoSuchTable) && !t.c.cfg.Create:
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.rowTable(), t.name, serverMessage(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case err != nil:
@@ -86,7 +94,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			return catalogError("the keys of table "+t.name.String(), err)
 		}
 	}
-	t.checked.Store(true)
+	t.checked.Store(epoch)
 	return nil
 }
 
@@ -111,7 +119,7 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, counter ids.Co
 	}
 	t.c.creates.Store(created)
 	if created {
-		if highest, err = t.createRow(ctx, conn, counter.Name, highest, known); err == nil {
+		if highest, err = t.createRow(ctx, conn, counter, highest, known); err == nil {
 			row, err = t.c.store.Look(ctx, counter, highest)
 		}
 	}
@@ -162,9 +170,10 @@ func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, 
 }
 
 // createRow adds the row of a tag, starting above the keys of every table
-// that the rule feeds in this database, and returns the highest of them as it
-// is afterwards: keys written meanwhile found no row to raise.
-func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highest int64, known bool) (int64, error) {
+// that the rule feeds in this database and above all that this process fetched
+// before a row was lost, and returns the highest key as it is afterwards: keys
+// written meanwhile found no row to raise.
+func (t *table) createRow(ctx context.Context, conn innerConn, counter ids.Counter, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.name}
 	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
 		likes, err := t.c.likes(ctx, catalog.Name{DB: t.name.DB, Table: t.rule.Table})
@@ -197,7 +206,11 @@ func (t *table) createRow(ctx context.Context, conn innerConn, tag string, highe
 	if err != nil {
 		return 0, err
 	}
-	if err := t.rows().Ensure(ctx, tag, max(before, highest)+1, createdStep); err != nil {
+	above, err := t.c.store.Above(ctx, counter)
+	if err != nil {
+		return 0, err
+	}
+	if err := t.rows().Ensure(ctx, counter.Name, max(before+1, highest+1, above), createdStep); err != nil {
 		return 0, err
 	}
 	return highestOf(tables)
@@ -262,6 +275,8 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.store.Table, floor+1, quoteString(row.Tag))
 	switch {
+	case t.c.store.Several() && t.c.cfg.Create: // it would be above half of what the column holds
+		update = "call Skip of Connector.Segment(" + strconv.Quote(row.Tag) + ")"
 	case t.c.store.Several():
 		update = "set leafCreate=true, which raises it in all stores"
 	case t.rule.Kind == Sequence:

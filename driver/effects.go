@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
@@ -63,6 +64,7 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 	ofOwn := slices.ContainsFunc(p.Changes, func(change insert.Change) bool { return c.knowsTemporary(change.TableName) })
 	for _, change := range p.Changes {
 		name := c.nameOf(change.TableName)
+		c.noteCounters(change, name, failed)
 		switch {
 		case change.Program: // which any statement may run
 			c.connector.forget(func(catalog.Name) bool { return true })
@@ -77,6 +79,18 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 	if c.dbUnknown {
 		c.doubtTemporary()
 	}
+}
+
+// noteCounters notes a change that may have hit the rows that ids come from.
+func (c *conn) noteCounters(change insert.Change, name catalog.Name, failed bool) {
+	if change.Program {
+		return
+	}
+	db := name.DB
+	if change.DB == "" && c.dbUnknown {
+		db = ""
+	}
+	ids.Gone(server(c.connector.cfg.MySQL), db, name.Table, change.Database && !failed)
 }
 
 // verify looks again at the tables of a statement, after a routine ran that may have

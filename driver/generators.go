@@ -36,12 +36,15 @@ func storeKey(cfg *mysql.Config) string {
 func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error) {
 	store := ids.StoreConfig{
 		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Key: key, Name: describe(cfg.MySQL), Create: cfg.Create,
-		Replacement: cfg.SegmentStore, Logger: cfg.logger(),
+		Home: ids.Home{Server: server(cfg.MySQL), Table: cfg.AllocTable}, Replacement: cfg.SegmentStore, Logger: cfg.logger(),
+	}
+	if cfg.MySQL != nil {
+		store.Home.DB = cfg.MySQL.DBName
 	}
 	switch {
 	case cfg.SegmentStore != nil:
 	case cfg.Store != "":
-		store.Databases, store.Key = nil, ""
+		store.Databases, store.Key, store.Home = nil, "", ids.Home{Table: cfg.AllocTable, Named: true}
 		for i, dsn := range cfg.stores() {
 			of, err := ParseDSN(dsn)
 			if err != nil {
@@ -53,10 +56,15 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			}
 			store.Databases = append(store.Databases, ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable})
 			store.Key += storeKey(of.MySQL)
+			store.Home.Server += server(of.MySQL)
+			store.Home.DB += of.MySQL.DBName
 			if i == 0 {
 				store.Name = describe(of.MySQL)
 			}
 		}
+	}
+	if db, table, ok := strings.Cut(cfg.AllocTable, "."); ok {
+		store.Home.DB, store.Home.Table = db, table
 	}
 	if store.Key != "" {
 		store.Key += cfg.AllocTable
@@ -64,12 +72,20 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	return ids.OpenStore(context.Background(), store)
 }
 
+// server is where connections lead to, "" where that is not known.
+func server(cfg *mysql.Config) string {
+	if cfg == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s(%s)", cfg.Net, cfg.Addr)
+}
+
 // describe names a database for people, without secrets.
 func describe(cfg *mysql.Config) string {
 	if cfg == nil {
 		return "MySQL"
 	}
-	return fmt.Sprintf("MySQL %s(%s)/%s", cfg.Net, cfg.Addr, cfg.DBName)
+	return "MySQL " + server(cfg) + "/" + cfg.DBName
 }
 
 // defaultWorker is the source of worker ids where leafWorker names none.
@@ -187,8 +203,11 @@ func (c *Connector) allocError(table, what string, err error) error {
 	what = table + ": " + what
 	switch {
 	case isServerError(err, errNoSuchTable, errNoDatabase):
-		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err),
-			"add leafCreate=true to have it created, name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"}
+		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
+		if !c.cfg.Create {
+			way = "add leafCreate=true to have it created, " + way
+		}
+		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), way}
 	case isServerError(err, errUnknownDatabase):
 		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
 	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):

@@ -47,7 +47,7 @@ type table struct {
 	autoIncrement bool // the key still is
 	keyless       bool // it is a temporary table whose key nobody gives
 
-	checked  atomic.Bool   // the leaf_alloc row was held against the keys
+	checked  atomic.Int64  // the store's epoch in which the row was held against the keys
 	checking chan struct{} // holds a token while that is done
 	rowless  atomic.Int64  // until when the tag is taken to have no row, in Unix ms
 }
@@ -120,10 +120,11 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		kind = UUID7
 	default:
 		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
-		t.gen = c.store.GeneratorFor(ids.Counter{Name: tag, Sequence: kind == Sequence}, f.highest)
+		counter := ids.Counter{Name: tag, Sequence: kind == Sequence}
+		t.gen = c.store.GeneratorFor(counter, f.highest)
+		c.store.Feeds(counter, server(c.cfg.MySQL), name.DB)
 	}
 	t.counts = c.counts.of(name, kind, tag)
-	t.checked.Store(t.rows() == nil) // a store of the caller's has no row to look at
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
@@ -241,7 +242,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 			b.UUID = keys.At(0)
 		}
 	} else {
-		if !t.checked.Load() {
+		if !t.isChecked() {
 			if err := t.check(ctx, conn); err != nil {
 				return err
 			}
@@ -275,7 +276,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 		return nil
 	}
 	err := error(nil)
-	if !t.checked.Load() {
+	if !t.isChecked() {
 		err = t.check(ctx, conn)
 	}
 	if err == nil {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/jmoiron/sqlx"
 
@@ -46,7 +47,8 @@ type StoreConfig struct {
 	Databases []Database // several share the id space; the first also holds t_sequence and leaf_worker
 	Key       string     // equal for configurations with the same Databases; "": nobody shares this one
 	Name      string     // of the first database, for people
-	Create    bool       // one of several that has lost its rows gets them again
+	Home      Home
+	Create    bool // one of several that has lost its rows gets them again
 
 	Replacement segment.Store // instead of leaf_alloc and t_sequence
 	Logger      *slog.Logger
@@ -67,8 +69,11 @@ type Store struct {
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc, or a replacement
 	segments  segment.Store          // alloc, or the replacement
 	log       *slog.Logger
+	epoch     atomic.Int64
 
 	mu         sync.Mutex
+	home       Home
+	feeds      map[Counter]map[string]bool // the databases of their tables
 	generators map[Counter]*segment.Generator
 	creating   map[Counter]chan struct{} // holds a token while the row is looked for and added
 }
@@ -111,8 +116,10 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Table: cfg.Databases[0].table(), key: key, name: cfg.Name, log: cfg.Logger,
+	s := &Store{Table: cfg.Databases[0].table(), key: key, name: cfg.Name, log: cfg.Logger, home: cfg.Home, feeds: make(map[Counter]map[string]bool),
 		generators: make(map[Counter]*segment.Generator), creating: make(map[Counter]chan struct{})}
+	s.epoch.Store(1)
+	alive.Store(s, nil)
 	var allocs []*segment.AllocStore
 	for _, d := range cfg.Databases {
 		db := ownpool.Open(d.Connector, storeConns)
@@ -249,6 +256,7 @@ func (s *Store) end() error {
 		closing.Go(func() { g.Close() })
 	}
 	closing.Wait()
+	alive.Delete(s)
 	var errs []error
 	if c, ok := s.alloc.(io.Closer); ok {
 		errs = append(errs, c.Close())
