@@ -43,6 +43,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	}
 	switch {
 	case cfg.SegmentStore != nil:
+		store.Home = ids.Home{}
 	case cfg.Store != "":
 		store.Databases, store.Key, store.Home = nil, "", ids.Home{Table: cfg.AllocTable, Named: true}
 		for i, dsn := range cfg.stores() {

@@ -31,6 +31,33 @@ func living() (all []*Store) {
 	return all
 }
 
+// telling is held while a store looks for others with an equal tag.
+var telling sync.Mutex
+
+// warnOther says, once a store, that another pool of the process draws ids for an equal tag
+// from another place, as it does where a database was cloned, leaf_alloc with it. Whoever
+// names both places has chosen them.
+func (s *Store) warnOther(c Counter) {
+	telling.Lock()
+	defer telling.Unlock()
+	home := s.Home()
+	for _, o := range living() {
+		there := o.Home()
+		if s.warned || home.DB == "" || there.DB == "" || home.same(there) || home.Named && there.Named {
+			continue
+		}
+		o.mu.Lock()
+		_, both := o.generators[c]
+		o.mu.Unlock()
+		if both {
+			s.warned, o.warned = true, true
+			s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
+				"tag", c.Name, "store", o.name, "other store", s.name,
+				"way out", "name one store for both: leafStore=DSN; or, where equal ids do no harm, each pool's own")
+		}
+	}
+}
+
 // Gone notes that a statement on a server may have dropped or emptied a table, or with an
 // empty name a whole database; an empty db may be any. All stores of the process whose rows
 // it may have taken have them looked at again. dropped says that the database is gone for

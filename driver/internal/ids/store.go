@@ -70,6 +70,7 @@ type Store struct {
 	segments  segment.Store          // alloc, or the replacement
 	log       *slog.Logger
 	epoch     atomic.Int64
+	warned    bool // guarded by telling
 
 	mu         sync.Mutex
 	home       Home
@@ -142,6 +143,14 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 
 // Generator returns the one generator of a counter.
 func (s *Store) Generator(c Counter) *segment.Generator {
+	g, made := s.generator(c)
+	if made {
+		s.warnOther(c)
+	}
+	return g
+}
+
+func (s *Store) generator(c Counter) (g *segment.Generator, made bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g, ok := s.generators[c]
@@ -153,7 +162,7 @@ func (s *Store) Generator(c Counter) *segment.Generator {
 		g = segment.New(store, c.Name, &segment.Options{Logger: s.log})
 		s.generators[c] = g
 	}
-	return g
+	return g, !ok
 }
 
 // GeneratorFor is Generator for a column that holds no id above highest. Several stores,
