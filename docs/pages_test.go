@@ -140,7 +140,7 @@ func anchors(t *testing.T, file string) []string {
 	return all
 }
 
-// TestExamples: the packages' first examples stand in the pages too.
+// TestExamples: the packages' examples of whole pools stand in the pages too.
 func TestExamples(t *testing.T) {
 	flat := func(code string) string { return regexp.MustCompile(`(?m)^\t+`).ReplaceAllString(code, "") }
 	for file, shown := range map[string]string{"../driver/example_test.go": "../README.md", "../nacos/example_test.go": "operations.md"} {
@@ -148,10 +148,10 @@ func TestExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, body, _ := strings.Cut(string(source), "func Example() {\n")
-		body, _, _ = strings.Cut(body, "\n}\n")
-		if !slices.ContainsFunc(readPage(t, shown).blocks, func(b block) bool { return body != "" && strings.Contains(flat(b.code), flat(body)) }) {
-			t.Errorf("%s lacks the example of %s:\n%s", shown, file, body)
+		for _, m := range regexp.MustCompile(`(?s)func Example(?:_shards)?\(\) \{\n(.*?)\n\}\n`).FindAllStringSubmatch(string(source), -1) {
+			if !slices.ContainsFunc(readPage(t, shown).blocks, func(b block) bool { return strings.Contains(flat(b.code), flat(m[1])) }) {
+				t.Errorf("%s lacks the example of %s:\n%s", shown, file, m[1])
+			}
 		}
 	}
 }
