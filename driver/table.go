@@ -258,7 +258,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 		}
 		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
 	}
-	if last := b.First + int64(b.N) - 1; t.gen != nil && last > t.highest {
+	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.highest { // the sum may be above all numbers
 		return &RefusedError{t.name.String(), t.column,
 			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
 			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}

@@ -19,9 +19,10 @@ func (g *Generator) Fit(highest int64) {
 	}
 }
 
-// refuse fails the calls that want more than the largest column has left.
+// refuse fails the calls that want more than the largest column has left. Where ids end the
+// store says.
 func (g *Generator) refuse() {
-	if len(g.columns) == 0 {
+	if len(g.columns) == 0 || g.columns[len(g.columns)-1] == maxEnd {
 		return
 	}
 	next, highest := max(g.top, g.floor), g.columns[len(g.columns)-1]

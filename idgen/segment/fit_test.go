@@ -3,10 +3,12 @@ package segment_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"testing"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
@@ -135,5 +137,21 @@ func TestFitSeveral(t *testing.T) {
 	g.Fit(1<<63 - 1) // the column was widened
 	if id, err := g.Next(t.Context(), 2000); id != 65536 || err != nil {
 		t.Error(id, err)
+	}
+}
+
+// Where ids end, the store says, and a row far above a small column is no trap.
+func TestFitEnd(t *testing.T) {
+	m := segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
+	for _, highest := range []int64{255, math.MaxInt64} {
+		g := segment.New(m, "a", nil)
+		defer g.Close()
+		g.Fit(highest)
+		var full *segment.FullError
+		for _, n := range []int{math.MaxInt32, 4} {
+			if id, err := g.Next(t.Context(), n); errors.As(err, &full) != (highest == 255) || errors.Is(err, idgen.ErrExhausted) == (highest == 255) {
+				t.Error(highest, id, err)
+			}
+		}
 	}
 }
