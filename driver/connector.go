@@ -202,6 +202,7 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	if err := c.learnServer(ctx, ic); err != nil {
 		return err
 	}
+	c.store.SetDatabase(c.defaultDB)
 	if c.cfg.Auto {
 		if err := c.learnTags(ctx); err != nil {
 			return err
@@ -250,7 +251,6 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 		}
 	}
 	c.defaultDB = c.fold(database, "").DB
-	c.store.SetDatabase(c.defaultDB)
 	return nil
 }
 

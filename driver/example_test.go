@@ -31,14 +31,14 @@ func Example() {
 // Two shards that share their ids.
 func Example_shards() {
 	const ids = "&leafStore=app:secret@tcp(ids:3306)%2Fleaf" // the one leaf_alloc of all shards
-	var shards []*sql.DB
-	for _, host := range []string{"db0", "db1"} {
+	var shards [2]*sql.DB
+	for i, host := range []string{"db0", "db1"} {
 		db, err := sql.Open("mysql-leaf", "app:secret@tcp("+host+":3306)/shop?leafTables=orders"+ids)
 		if err != nil {
 			log.Fatal(err)
 		}
 		defer db.Close()
-		shards = append(shards, db)
+		shards[i] = db
 	}
 }
 

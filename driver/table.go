@@ -123,6 +123,11 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		counter := ids.Counter{Name: tag, Sequence: kind == Sequence}
 		t.gen = c.store.GeneratorFor(counter, f.highest)
 		c.store.Feeds(counter, server(c.cfg.MySQL), name.DB)
+		for _, r := range c.rules { // that may mean tables of the tag elsewhere
+			if !r.Exclude && r.tag(tag) == tag {
+				c.store.Feeds(counter, server(c.cfg.MySQL), cmp.Or(r.Database, c.defaultDB))
+			}
+		}
 	}
 	t.counts = c.counts.of(name, kind, tag)
 	_, skips := t.gen.(skipper)
