@@ -1,0 +1,74 @@
+package ids
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+)
+
+// TestGone: which stores look at their rows again, and which counters begin again.
+func TestGone(t *testing.T) {
+	const one, both = "one", "both"
+	for _, tt := range []struct {
+		server, db, table string
+		dropped           bool
+		seen, again       bool
+	}{
+		{"s", "shop", "leaf_alloc", false, true, false},
+		{"s", "SHOP", "Leaf_Alloc", false, true, false}, // perhaps the same
+		{"s", "", "leaf_alloc", false, true, false},
+		{"s", "shop", SequenceTable, false, true, false},
+		{"s", "shop", "orders", false, false, false},
+		{"s", "crm", "leaf_alloc", false, false, false},
+		{"other", "shop", "leaf_alloc", false, false, false},
+		{"s", "shop", "", false, true, false},
+		{"s", "shop", "", true, true, true},
+		{"s", "crm", "", true, false, false},
+	} {
+		memory := segmenttest.NewMemory(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
+		s := open(t, StoreConfig{Replacement: memory, Home: Home{Server: "s", DB: "shop", Table: "leaf_alloc"}})
+		s.Feeds(Counter{Name: one}, "s", "shop")
+		s.Feeds(Counter{Name: both}, "s", "shop")
+		s.Feeds(Counter{Name: both}, "s", "crm")
+		for _, tag := range []string{one, both} {
+			if _, err := s.Generator(Counter{Name: tag}).Next(t.Context(), 7); err != nil {
+				t.Fatal(err)
+			}
+			memory.Put(segment.Row{Tag: tag, MaxID: 1000, Step: 10})
+		}
+		before := s.Epoch()
+		Gone(tt.server, tt.db, tt.table, tt.dropped)
+		if seen := s.Epoch() != before; seen != tt.seen {
+			t.Errorf("%+v: seen %v", tt, seen)
+		}
+		for tag, again := range map[string]bool{one: tt.again, both: false} {
+			id, err := s.Generator(Counter{Name: tag}).Next(t.Context(), 1)
+			if err != nil || (id != 8) != again {
+				t.Errorf("%+v, tag %s: id %d, %v", tt, tag, id, err)
+			}
+		}
+		s.Close()
+	}
+}
+
+// TestAboveAllPools: what other stores on the same table have fetched counts.
+func TestAboveAllPools(t *testing.T) {
+	home := Home{Server: "s", DB: "shop", Table: "leaf_alloc"}
+	away := home
+	away.Server = "other"
+	var all []*Store
+	for i, h := range []Home{home, home, away, {}} {
+		s := open(t, StoreConfig{Replacement: segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
+		defer s.Close()
+		if _, err := s.Generator(Counter{Name: "t"}).Next(t.Context(), 1); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, s)
+	}
+	for i, want := range []int64{2010, 2010, 3010, 4010} {
+		if above, err := all[i].Above(t.Context(), Counter{Name: "t"}); above != want || err != nil {
+			t.Errorf("store %d: %d, %v", i, above, err)
+		}
+	}
+}
