@@ -202,7 +202,6 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	if err := c.learnServer(ctx, ic); err != nil {
 		return err
 	}
-	c.store.SetDatabase(c.defaultDB)
 	if c.cfg.Auto {
 		if err := c.learnTags(ctx); err != nil {
 			return err

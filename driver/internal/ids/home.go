@@ -38,12 +38,19 @@ var telling sync.Mutex
 // from another place, as it does where a database was cloned, leaf_alloc with it. Whoever
 // names both places has chosen them.
 func (s *Store) warnOther(c Counter) {
+	if o := s.other(c); o != nil {
+		s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
+			"tag", c.Name, "store", o.name, "other store", s.name,
+			"way out", "name one store for both: leafStore=DSN; or, where equal ids do no harm, each pool's own")
+	}
+}
+
+// other is a store of another place with an equal tag; nil where there is none, or s was told.
+func (s *Store) other(c Counter) *Store {
 	telling.Lock()
 	defer telling.Unlock()
-	home := s.Home()
 	for _, o := range living() {
-		there := o.Home()
-		if s.warned || home.DB == "" || there.DB == "" || home.same(there) || home.Named && there.Named {
+		if s.warned || s.home.Server == "" || o.home.Server == "" || s.home.same(o.home) || s.home.Named && o.home.Named {
 			continue
 		}
 		o.mu.Lock()
@@ -51,11 +58,10 @@ func (s *Store) warnOther(c Counter) {
 		o.mu.Unlock()
 		if both {
 			s.warned, o.warned = true, true
-			s.log.Warn("leafsql: two pools of this process take ids for an equal tag from different stores, which give out the same ids",
-				"tag", c.Name, "store", o.name, "other store", s.name,
-				"way out", "name one store for both: leafStore=DSN; or, where equal ids do no harm, each pool's own")
+			return o
 		}
 	}
+	return nil
 }
 
 // Gone notes that a statement on a server may have dropped or emptied a table, or with an
@@ -64,7 +70,7 @@ func (s *Store) warnOther(c Counter) {
 // sure: counters that fed tables in there alone begin again.
 func Gone(server, db, table string, dropped bool) {
 	for _, s := range living() {
-		h := s.Home()
+		h := s.home
 		if h.Server != server || db != "" && !strings.EqualFold(h.DB, db) ||
 			table != "" && !strings.EqualFold(table, h.Table) && !strings.EqualFold(table, SequenceTable) {
 			continue
@@ -97,7 +103,7 @@ func (s *Store) Feeds(c Counter, server, db string) {
 // process knows to be taken.
 func (s *Store) Above(ctx context.Context, c Counter) (above int64, err error) {
 	for _, o := range living() {
-		if o != s && !o.Home().same(s.Home()) {
+		if o != s && !o.home.same(s.home) {
 			continue
 		}
 		o.mu.Lock()
@@ -113,20 +119,4 @@ func (s *Store) Above(ctx context.Context, c Counter) (above int64, err error) {
 		above = max(above, k)
 	}
 	return above, nil
-}
-
-// Home is where the store is.
-func (s *Store) Home() Home {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.home
-}
-
-// SetDatabase tells which database the home is in, where the configuration does not.
-func (s *Store) SetDatabase(db string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.home.DB == "" {
-		s.home.DB = db
-	}
 }

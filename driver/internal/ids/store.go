@@ -63,6 +63,7 @@ type Store struct {
 
 	key  storeKey
 	name string
+	home Home
 
 	dbs       []*sql.DB              // of Databases
 	alloc     Alloc                  // nil for a replacement
@@ -73,7 +74,6 @@ type Store struct {
 	warned    bool // guarded by telling
 
 	mu         sync.Mutex
-	home       Home
 	feeds      map[Counter]map[string]bool // the databases of their tables
 	generators map[Counter]*segment.Generator
 	creating   map[Counter]chan struct{} // holds a token while the row is looked for and added
