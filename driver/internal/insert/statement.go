@@ -52,7 +52,7 @@ func (r *reader) isolate() {
 	for r.tok.Kind == ';' {
 		r.next()
 	}
-	if !r.ended() {
+	if r.tok.Kind != lex.EOF {
 		r.cutAt(end+1, params)
 	}
 }
