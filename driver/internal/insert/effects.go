@@ -87,6 +87,11 @@ func (e *Effects) scan(s lex.Scanner) {
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 		before := word
 		word = ""
+		if prev.Kind == lex.Var && prev.End-prev.Pos == 1 && (t.Kind == lex.Name || t.Kind == lex.String) { // @`x`, @'x'
+			e.Vars = append(e.Vars, "@"+strings.ToLower(strings.Trim(s.Text[t.Pos:t.End], "`'\"")))
+			prev.End = t.End
+			continue
+		}
 		at := tables && (prev.Kind == ',' || prev.Kind == '(' || prev.Kind == lex.Word && (beforeTables[before] || modifiers[before]))
 		switch t.Kind {
 		case lex.Assign, '=':
@@ -118,13 +123,11 @@ func (e *Effects) scan(s lex.Scanner) {
 			}
 			name.Table = text
 			switch {
-			case prev.Kind == lex.Var && prev.End-prev.Pos == 1: // @`x`
-				e.Vars = append(e.Vars, "@"+word)
 			case open.Kind == '.' && prev.Kind != '.':
 				word = before
 			case prev.Kind == '%' && word == "rowcount":
 				e.Before = "SQL%ROWCOUNT"
-			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || isBuiltIn(&s, t, open))) && e.keyword(s.MariaDB, word, before, call, call && peek.Next().Kind != ')', results):
+			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || isBuiltIn(&s, t, open))) && e.keyword(s.MariaDB, word, before, call, call && peek.Next().Kind != ')', results):
 			case before == "call", call && !first && (prev.Kind == '.' || !isBuiltIn(&s, t, open)):
 				e.Calls = append(e.Calls, name)
 			case first && (prev.Kind == '.' || t.Kind == lex.Name || !keywords[word] && !beforeTables[word] && !(modifiers[word] && (writing[before] || modifiers[before]))):
@@ -167,7 +170,10 @@ func (e *Effects) keyword(mariaDB bool, word, before string, call, argument, cou
 
 // writes says whether one of the writing words is a verb.
 func writes(word, before string, call bool) bool {
-	return !call && !(word == "update" && (before == "key" || before == "for"))
+	if word == "update" { // no function
+		return before != "key" && before != "for"
+	}
+	return !call
 }
 
 // variable notes a variable, of the user's or of the system's.
