@@ -1,0 +1,148 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// recording makes connections that note the texts they send.
+type recording struct {
+	driver.Connector
+	log *textLog
+}
+
+type textLog struct {
+	mu    sync.Mutex
+	texts []string
+}
+
+func (l *textLog) add(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.texts = append(l.texts, text)
+}
+
+// since are the texts from one on, and how many there are.
+func (l *textLog) since(n int) ([]string, int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.texts[n:], len(l.texts)
+}
+
+func (r recording) Connect(ctx context.Context) (driver.Conn, error) {
+	dc, err := r.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &recordingConn{dc.(innerConn), r.log}, nil
+}
+
+type recordingConn struct {
+	innerConn
+	log *textLog
+}
+
+func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	c.log.add(text)
+	return c.innerConn.ExecContext(ctx, text, args)
+}
+
+func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	c.log.add(text)
+	return c.innerConn.QueryContext(ctx, text, args)
+}
+
+func (c *recordingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	c.log.add(text)
+	return c.innerConn.PrepareContext(ctx, text)
+}
+
+// TestProgramsAreAskedByName: looks at a server's tables and programs name them. Whose
+// text is read is what a statement or a trigger leads to, and nothing else.
+func TestProgramsAreAskedByName(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		var log textLog
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{inner, &log} },
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)", "CREATE TABLE log (a INT)",
+			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()", "CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
+		leaf.SetMaxOpenConns(1)
+		at := 0
+		for _, step := range []struct{ text, reads string }{
+			{"INSERT INTO t (a) VALUES (1)", ""},
+			{"INSERT INTO t (a) VALUES (2) ON DUPLICATE KEY UPDATE b = b + 1", ""},
+			{"INSERT INTO t (a) SELECT a + 10 FROM s", ""},
+			{"INSERT INTO t (a, b) SELECT a + 20, LENGTH(NOW()) FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)", ""},
+			{"SELECT other() FROM v", ""},
+			{"CALL p()", ""},
+			{"INSERT INTO log SELECT other()", ""},
+			{"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)", ""},
+			{"INSERT INTO t (a) VALUES (30)", ""},
+			{"INSERT INTO t (a) SELECT a + 40 FROM s", ""},
+			{"INSERT INTO t (a, b) SELECT a + 50, g() FROM s", "f g"},
+			{"DROP TRIGGER tr", ""},
+			{"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW SET @x = f()", ""},
+			{"INSERT INTO t (a) VALUES (60)", "f"},
+		} {
+			if _, err := leaf.Exec(step.text); err != nil {
+				t.Fatalf("%s: %s: %v", target.Name, step.text, err)
+			}
+			var texts []string
+			texts, at = log.since(at)
+			for _, text := range texts {
+				lower := strings.ToLower(text)
+				_, name, shown := strings.Cut(text, "SHOW CREATE ")
+				_, name, _ = strings.Cut(name, ".`")
+				name, _, _ = strings.Cut(name, "`")
+				switch {
+				case strings.Contains(lower, "routine") || strings.Contains(lower, "mysql.proc") || strings.Contains(lower, "parameters") || strings.Contains(lower, "event_def"):
+					t.Errorf("%s: %s asks %s", target.Name, step.text, text)
+				case strings.Count(lower, "information_schema.") > strings.Count(lower, "table = ?")+strings.Count(lower, "table_name = ?")+strings.Count(lower, "table_name in (?"):
+					t.Errorf("%s: %s asks without a table's name: %s", target.Name, step.text, text)
+				case shown && !strings.Contains(text, "SHOW CREATE TABLE") && !strings.Contains(" "+step.reads+" ", " "+name+" "):
+					t.Errorf("%s: %s reads %s", target.Name, step.text, text)
+				}
+			}
+		}
+	}
+}
+
+// TestTemporaryTablesInUse: an application that works with temporary tables sends
+// hardly a statement more than through the plain driver.
+func TestTemporaryTablesInUse(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		var sent atomic.Int64
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return counting{inner, &sent} }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (0)")
+		conn, err := leaf.Conn(t.Context()) // where it is returned to the pool, what is wrapped may reset it
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, inserts, own := sent.Load(), 0, 0
+		for i := range 60 {
+			x := []string{"x", "t"}[i%2] // t is hidden then
+			texts := []string{"CREATE TEMPORARY TABLE " + x + " (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)"}
+			for range 10 {
+				texts = append(texts, "INSERT INTO "+x+" (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (1)")
+			}
+			for _, text := range append(texts, "DROP TEMPORARY TABLE "+x) {
+				if _, err := conn.ExecContext(t.Context(), text); err != nil {
+					t.Fatal(err)
+				}
+				if own++; strings.HasPrefix(text, "INSERT") {
+					inserts++
+				}
+			}
+		}
+		conn.Close()
+		plain, through := float64(own)/float64(inserts), float64(sent.Load()-before)/float64(inserts)
+		t.Logf("%s: %.3f statements an INSERT, %.3f without leafsql", target.Name, through, plain)
+		if through > plain+0.01 {
+			t.Errorf("%s: %.3f statements an INSERT, the application's are %.3f", target.Name, through, plain)
+		}
+	}
+}
