@@ -83,7 +83,7 @@ func (c *conn) IsValid() bool { return !c.broken && c.innerConn.IsValid() }
 
 // ResetSession is called before the connection is used again.
 func (c *conn) ResetSession(ctx context.Context) error {
-	if c.broken {
+	if c.broken || c.connector.closed.Load() {
 		return driver.ErrBadConn
 	}
 	if err := c.innerConn.ResetSession(ctx); err != nil {

@@ -64,7 +64,7 @@ func (sqlDriver) OpenConnector(dsn string) (driver.Connector, error) {
 }
 
 // A Connector makes connections that share tables, plans and generators. Use
-// it with sql.OpenDB, whose DB.Close closes it too.
+// it with sql.OpenDB, whose DB.Close closes it too; the next sql.OpenDB begins anew.
 type Connector struct {
 	cfg     *Config
 	inner   driver.Connector
@@ -79,6 +79,10 @@ type Connector struct {
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
 	closed atomic.Bool
+
+	again  func() (*Connector, error) // makes another
+	nextMu sync.Mutex
+	next   *Connector // that connections are made by since Close
 
 	schema   atomic.Pointer[schema]
 	schemaMu sync.Mutex  // held while schema is replaced
@@ -152,6 +156,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	c.catalog = catalog.New(ownpool.Open(own, 2))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.schema.Store(newSchema(nil))
+	c.again = func() (*Connector, error) { return wrap(inner, own, cfg, key) }
 	return c, nil
 }
 
@@ -170,7 +175,10 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
-	if err := c.learn(ctx, ic); err != nil {
+	if c, err = c.open(); err == nil {
+		err = c.learn(ctx, ic)
+	}
+	if err != nil {
 		dc.Close()
 		return nil, err
 	}
@@ -303,11 +311,40 @@ func (c *Connector) warnMissing(ctx context.Context) {
 	}
 }
 
+// open is the Connector that makes connections: c, or since Close another.
+func (c *Connector) open() (_ *Connector, err error) {
+	if !c.closed.Load() {
+		return c, nil
+	}
+	c.nextMu.Lock()
+	defer c.nextMu.Unlock()
+	if c.next == nil {
+		if c.next, err = c.again(); err == nil {
+			c.next.wrapped = c.wrapped
+		}
+	}
+	return c.next, err
+}
+
+// current is the Connector that open made, without making one.
+func (c *Connector) current() *Connector {
+	c.nextMu.Lock()
+	defer c.nextMu.Unlock()
+	return cmp.Or(c.next, c)
+}
+
 // Close ends prefetching and gives the worker's lease back, where no other
 // Connector shares them. sql.DB's Close calls it; a second call does nothing.
 func (c *Connector) Close() error {
 	if c.closed.Swap(true) {
-		return nil
+		c.nextMu.Lock()
+		next := c.next
+		c.next = nil
+		c.nextMu.Unlock()
+		if next == nil {
+			return nil
+		}
+		return next.Close()
 	}
 	c.cancel()
 	c.catalog.Close()

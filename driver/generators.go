@@ -143,7 +143,7 @@ func sourceKey(cfg *Config) string {
 
 // Tags reads all rows of leaf_alloc, ordered by tag.
 func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
-	if c.store.Alloc() == nil {
+	if c = c.current(); c.store.Alloc() == nil {
 		return nil, errNoAlloc
 	}
 	rows, err := c.store.Alloc().Tags(ctx)
@@ -158,7 +158,7 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 // row's own name may be written in another case. Of several leaf_alloc it is that
 // of the first.
 func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
-	if c.store.Alloc() == nil {
+	if c = c.current(); c.store.Alloc() == nil {
 		return segment.Row{}, errNoAlloc
 	}
 	return ids.ReadRow(ctx, c.store.Alloc(), tag, 0)
@@ -172,7 +172,7 @@ var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, wh
 // ever asked for is kept in memory: ask [Connector.Tag] first where names come
 // from outside.
 func (c *Connector) Segment(tag string) idgen.Generator {
-	return c.store.Generator(ids.Counter{Name: tag})
+	return c.current().store.Generator(ids.Counter{Name: tag})
 }
 
 // Snowflake returns the generator of snowflakes, for ids without an INSERT: the
@@ -180,7 +180,7 @@ func (c *Connector) Segment(tag string) idgen.Generator {
 // source of worker ids is configured. A worker id is leased when the first id is
 // drawn.
 func (c *Connector) Snowflake() idgen.Generator {
-	if c.snowflakes == nil {
+	if c = c.current(); c.snowflakes == nil {
 		return nil
 	}
 	return c.snowflakes
@@ -190,7 +190,7 @@ func (c *Connector) Snowflake() idgen.Generator {
 // are made with: its Phase is "idle" and its Worker -1 as long as no id
 // was needed, or none can be.
 func (c *Connector) Worker() worker.Status {
-	if c.snowflakes == nil {
+	if c = c.current(); c.snowflakes == nil {
 		return worker.Status{Phase: "idle", Worker: -1}
 	}
 	return c.snowflakes.Worker()

@@ -123,6 +123,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 
 // Stats returns the Connector's.
 func (c *Connector) Stats() Stats {
+	c = c.current()
 	return Stats{Tables: c.counts.stats(), Tags: c.tagStats(), Worker: c.workerStats()}
 }
 
