@@ -241,7 +241,7 @@ func (s *stageRun) fill(ctx context.Context) (rows int64, err error) {
 func (s *stageRun) number(ctx context.Context, rows int64) (b insert.Block, highest int64, err error) {
 	b.N = int(rows)
 	if rows > 0 && s.in.Staging.Key >= 0 {
-		if b.N, highest, err = s.look(ctx); err != nil || b.N == 0 {
+		if b.N, highest, err = s.look(ctx, b.N); err != nil || b.N == 0 {
 			return b, highest, err
 		}
 		if err = s.t.skip(ctx, s.c.innerConn, highest); err != nil {
@@ -256,7 +256,7 @@ func (s *stageRun) number(ctx context.Context, rows int64) (b insert.Block, high
 
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
-func (s *stageRun) look(ctx context.Context) (lacking int, highest int64, err error) {
+func (s *stageRun) look(ctx context.Context, all int) (lacking int, highest int64, err error) {
 	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest))
 	if err != nil {
 		return 0, 0, err
@@ -267,6 +267,9 @@ func (s *stageRun) look(ctx context.Context) (lacking int, highest int64, err er
 	row := rows.rows[0]
 	if lacking, err = strconv.Atoi(valueText(row[0])); err != nil {
 		return 0, 0, err
+	}
+	if given, _ := strconv.Atoi(valueText(row[2])); lacking+given > all && s.in.Table.Zero != nil {
+		s.in.Table.Zero()
 	}
 	highest, _ = strconv.ParseInt(valueText(row[1]), 10, 64) // NULL: none to follow
 	return lacking, highest, nil

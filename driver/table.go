@@ -8,6 +8,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -143,6 +144,9 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
 		Ref:          t,
 	}
+	if strings.Contains(rule.Table, "*") && !key.AutoIncrement {
+		desc.Zero = sync.OnceFunc(t.warnZero)
+	}
 	for _, col := range seen.Columns {
 		if !col.Invisible {
 			desc.Columns = append(desc.Columns, col.Name)
@@ -229,6 +233,15 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
 	return nil
+}
+
+// warnZero says, once a table, that a 0 was replaced in a table that no rule names: 0 may
+// be a key like others there.
+func (t *table) warnZero() {
+	if t.c.first("zero " + t.name.String()) {
+		t.c.cfg.logger().Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.column,
+			"way out", "where 0 is a key of its own: !"+t.name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
+	}
 }
 
 // tag is the biz_tag, or the sequence, that feeds the table.

@@ -84,6 +84,9 @@ func (t *Table) zero() (Meaning, int64, bool) {
 	if t.KeepZero {
 		return Given, 0, false
 	}
+	if t.Zero != nil {
+		t.Zero()
+	}
 	return Wanted, 0, false
 }
 

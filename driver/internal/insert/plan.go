@@ -83,10 +83,11 @@ type Table struct {
 
 	IntegerKey bool // a key of another type gets no upsert marker
 	UUID       UUIDForm
-	Unsigned   bool // the key's type has no negative values
-	KeepZero   bool // 0 in the key column is a value, not "please generate"
-	Floors     bool // explicit keys move the counter
-	Marker     bool // the statement carries LAST_INSERT_ID(first)
+	Unsigned   bool   // the key's type has no negative values
+	KeepZero   bool   // 0 in the key column is a value, not "please generate"
+	Zero       func() // told of each 0 that wants a key; may be nil
+	Floors     bool   // explicit keys move the counter
+	Marker     bool   // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
 

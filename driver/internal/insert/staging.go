@@ -206,8 +206,8 @@ func (s *Staging) Fill(stage, hint string) string {
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
 }
 
-// Look is the query that says how many rows lack a key, and the highest key
-// below a limit that rows bring along.
+// Look is the query that says how many rows lack a key, the highest key below
+// a limit that rows bring along, and how many rows have another key than NULL.
 func (s *Staging) Look(stage string, below int64) string {
 	key := quoteName(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
@@ -218,7 +218,7 @@ func (s *Staging) Look(stage string, below int64) string {
 	case !s.table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
-	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + ") FROM " + stage + " LIMIT 1 FOR UPDATE"
+	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + "), COUNT(" + key + ") FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
 // lacks is the condition of a row without a key. A comparison of a text key
