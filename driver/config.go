@@ -127,8 +127,6 @@ func check(cfg *Config) error {
 			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
 		case r.Kind == Sequence && len(cfg.stores()) > 1:
 			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
-		case r.Database == "" && cfg.MySQL != nil && cfg.MySQL.DBName == "":
-			return ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
 		}
 	}
 	return nil

@@ -144,6 +144,9 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
+	if cfg.Auto && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
+		cfg.Auto, cfg.Tables = false, []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
+	}
 	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
 	var err error
 	if c.store, err = openStore(cfg, own, key); err != nil {
@@ -251,7 +254,7 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 	if c.catalog.FoldsCase = c.foldsCase; c.foldsCase {
 		for i := range c.rules {
 			r := &c.rules[i]
-			if r.Tag == "" && r.Table != "*" {
+			if r.Tag == "" && r.Table != "*" && r.Database+database != "" {
 				r.Tag = r.Table // as it was written
 			}
 			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
@@ -263,10 +266,6 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 
 // learnTags reads which tables leafTables=auto means.
 func (c *Connector) learnTags(ctx context.Context) error {
-	if c.cfg.MySQL != nil && c.cfg.MySQL.DBName == "" && c.cfg.Store == "" && !strings.Contains(c.cfg.AllocTable, ".") {
-		return &ConfigError{"leafTables=auto", "the DSN names no database that could hold " + c.cfg.AllocTable,
-			"name it: leafAllocTable=db." + c.cfg.AllocTable + ", or leafStore, or fill nothing with leafTables=none"}
-	}
 	tags, err := c.readTags(ctx)
 	if c.cfg.Create && isServerError(err, errNoSuchTable) {
 		if err := c.store.Alloc().Create(ctx); err != nil {
@@ -297,7 +296,9 @@ func (c *Connector) warnMissing(ctx context.Context) {
 		if name.DB == "" {
 			name.DB = c.defaultDB
 		}
-		names = append(names, name)
+		if name.DB != "" {
+			names = append(names, name)
+		}
 	}
 	if len(names) == 0 {
 		return

@@ -71,6 +71,9 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	case isServerError(err, errNoSuchTable) && !t.c.cfg.Create:
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.rowTable(), t.name, serverMessage(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
+	case isServerError(err, errNoDatabase):
+		return &RefusedError{t.name.String(), "", "the DSN names no database that could hold " + t.rowTable() + " to take ids from",
+			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables"}
 	case err != nil:
 		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
 	}

@@ -89,7 +89,7 @@ func TestDSNErrors(t *testing.T) {
 
 func TestNewConnectorErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
-		"app@tcp(127.0.0.1:3306)/?leafTables=a,b": "the DSN has no database that a bare table name could mean; write db.a",
+		"app@tcp(127.0.0.1:3306)/shop?leafTables=a::sequence(s)&leafStore=app@tcp(ids1)%2Fids|app@tcp(ids2)%2Fids": "a sequence is a row in one database, and leafStore names several; name one",
 	} {
 		_, err := sqlDriver{}.OpenConnector(dsn)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -57,6 +57,11 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
+	for _, r := range cfg.Tables {
+		if r.Database == "" && cfg.MySQL.DBName == "" {
+			return nil, ruleError(r.String(), "the DSN has no database that a bare table name could mean", "write db."+r.Table)
+		}
+	}
 	own, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
 	if err != nil {
 		return nil, err

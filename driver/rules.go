@@ -23,11 +23,11 @@ const (
 // Table leaves out tables that have no single-column integer key, unless it
 // names the Column.
 type Rule struct {
-	Database string // may hold *; "" means the DSN's database
+	Database string // may hold *; "" means the DSN's database, or where that names none each
 	Table    string // may hold *
 	Column   string // "" means the table's single-column primary key
 	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
-	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or under * each table's name
+	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or under * each table's name; behind "db." where the DSN names no database
 	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
 
 	// Generator, when set, makes the ids instead of Kind and Tag. It has no

@@ -236,11 +236,14 @@ func (c *Connector) rule(s *schema, name catalog.Name) (Rule, bool) {
 		return Rule{Table: name.Table, Kind: Segment, Tag: tag}, ok
 	}
 	for _, r := range c.rules {
-		inDB := name.DB == c.defaultDB
+		inDB := name.DB == c.defaultDB || c.defaultDB == ""
 		if r.Database != "" {
 			inDB = wildcard(r.Database, name.DB)
 		}
 		if inDB && wildcard(r.Table, name.Table) {
+			if r.Database+c.defaultDB+r.Tag == "" { // tables of other databases have counters of their own
+				r.Tag = name.DB + "." + r.tag(name.Table)
+			}
 			return r, !r.Exclude
 		}
 	}

@@ -116,7 +116,9 @@ func (s *slots) explained(err error) error {
 	switch {
 	case isServerError(err, errUnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
-	case isServerError(err, errNoTable, errNoDatabase):
+	case isServerError(err, errNoDatabase):
+		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc, or name another source as leafWorker", err}
+	case isServerError(err, errNoTable):
 		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
