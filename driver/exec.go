@@ -248,6 +248,10 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			floor = max(floor, f)
 		}
 		t := in.Table.Ref.(*table)
+		if in.KeyArg > 0 && b.OwnKey > 0 && len(args) > 0 {
+			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
+			b.Moved = !exact || key != b.OwnKey
+		}
 		if b.OwnKey > t.highest {
 			b.OwnKey = 0 // the row has another, or there is none
 		}

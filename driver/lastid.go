@@ -190,7 +190,7 @@ func ownID(in *insert.Insert, b insert.Block, affected, server int64, foundRows 
 	case in.OwnMarker && server != 0 && affected != 2:
 		return 0 // the row was there, and stayed as it was
 	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey:
-	case !in.Upsert, in.KeepsKey, in.OwnMarker, affected == 1 && (!foundRows || in.UserMarker):
+	case !in.Upsert, in.KeepsKey && !b.Moved, in.OwnMarker, affected == 1 && (!foundRows || in.UserMarker):
 		return b.OwnKey
 	}
 	return server

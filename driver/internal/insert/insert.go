@@ -2,6 +2,7 @@ package insert
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -13,6 +14,7 @@ type insertReader struct {
 	Insert
 	target    string // the table as the statement names it
 	lastName  string // its last part
+	rowName   string // the row's alias as written, where it names no columns
 	verbEnd   int    // where INSERT or REPLACE ends
 	targetEnd int    // where the target and PARTITION (…) end
 
@@ -217,6 +219,9 @@ func (w *insertReader) rowAlias() error {
 	if !w.atName() {
 		return w.unreadable(w.Table)
 	}
+	if w.rowName = w.str(); w.peek().Kind == '(' {
+		w.rowName = ""
+	}
 	w.next()
 	if w.keyColumn >= 0 || w.form == empty {
 		if w.tok.Kind == '(' && !w.parens() {
@@ -265,7 +270,7 @@ func (w *insertReader) duplicate() error {
 			return w.unreadable(w.Table)
 		}
 		w.next()
-		value := w.cursor
+		value, params := w.cursor, w.paramsBefore()
 		w.expr(true, nil)
 		w.named = w.named || w.staged && w.namesOthers(value)
 		if w.isKey(name) {
@@ -274,7 +279,10 @@ func (w *insertReader) duplicate() error {
 			} else {
 				itself = lex.Token{}
 			}
-			sets, brought = true, w.isBrought(value)
+			sets, brought, w.KeyArg = true, w.isBrought(value), 0
+			if value.tok.Kind == lex.Param && value.tok.End == w.prevEnd {
+				brought, w.KeyArg = true, params+1
+			}
 		}
 		if w.tok.Kind != ',' {
 			break
@@ -312,15 +320,24 @@ func (w *insertReader) duplicate() error {
 }
 
 // isBrought says whether the value of an assignment, from its first token to this one,
-// is VALUES() of the key.
+// is VALUES() of the key, the key of the row's alias, or the row's key once more.
 func (w *insertReader) isBrought(value cursor) bool {
 	v := reader{cursor: value, text: w.text}
-	if !v.accept("values") || v.tok.Kind != '(' {
+	if v.tok.Kind == lex.Number {
+		return w.OwnKey > 0 && v.str() == strconv.FormatInt(w.OwnKey, 10) && v.tok.End == w.prevEnd
+	}
+	call := v.accept("values")
+	switch {
+	case call && v.tok.Kind == '(':
+		v.next()
+	case call, w.rowName == "", v.str() != w.rowName:
 		return false
 	}
-	v.next()
 	name, ok := v.column()
-	return ok && w.isKey(name) && v.tok.Kind == ')' && v.tok.End == w.prevEnd
+	if call && v.tok.Kind == ')' {
+		v.next()
+	}
+	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
 }
 
 // callsAtUpsertMarker says whether some call would read the upsert's marker, or set

@@ -232,6 +232,10 @@ type Insert struct {
 	// afterwards, also where an upsert found it there.
 	KeepsKey bool
 
+	// KeyArg is the placeholder, counted from 1, whose argument the update list makes the
+	// key: KeepsKey holds where the row brought the same. 0: none.
+	KeyArg int
+
 	// OwnMarker says that the text makes LAST_INSERT_ID() the key of a row that was
 	// updated also where the only row brought a key. What it was before is to be put
 	// back behind the statement. The text is this one statement.
@@ -282,6 +286,9 @@ type Block struct {
 	// OwnKey is the key that the only row brought, where it is known to be a
 	// whole number above 0 that the column holds; else 0.
 	OwnKey int64
+
+	// Moved says that the update list gives the row another key than that, by KeyArg.
+	Moved bool
 
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.
