@@ -11,21 +11,16 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// recording makes connections that note the texts they send.
-type recording struct {
-	driver.Connector
-	log *textLog
-}
-
 type textLog struct {
 	mu    sync.Mutex
 	texts []string
 }
 
-func (l *textLog) add(text string) {
+func (l *textLog) note(_ context.Context, text string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.texts = append(l.texts, text)
+	return nil
 }
 
 // since are the texts from one on, and how many there are.
@@ -35,40 +30,12 @@ func (l *textLog) since(n int) ([]string, int) {
 	return l.texts[n:], len(l.texts)
 }
 
-func (r recording) Connect(ctx context.Context) (driver.Conn, error) {
-	dc, err := r.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &recordingConn{dc.(innerConn), r.log}, nil
-}
-
-type recordingConn struct {
-	innerConn
-	log *textLog
-}
-
-func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	c.log.add(text)
-	return c.innerConn.ExecContext(ctx, text, args)
-}
-
-func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	c.log.add(text)
-	return c.innerConn.QueryContext(ctx, text, args)
-}
-
-func (c *recordingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	c.log.add(text)
-	return c.innerConn.PrepareContext(ctx, text)
-}
-
 // TestProgramsAreAskedByName: looks at a server's tables and programs name them. Whose
 // text is read is what a statement or a trigger leads to, and nothing else.
 func TestProgramsAreAskedByName(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var log textLog
-		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{inner, &log} },
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{inner, log.note} },
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)", "CREATE TABLE log (a INT)",
 			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()", "CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
 		leaf.SetMaxOpenConns(1)

@@ -3,7 +3,6 @@ package driver
 import (
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"flag"
 	"fmt"
 	"slices"
@@ -23,12 +22,7 @@ var (
 	creationPause = flag.Duration("creation.pause", 0, "how long each connection waits between two INSERTs")
 )
 
-// recording makes connections that count the statements they send, by how they begin.
-type recording struct {
-	driver.Connector
-	texts *texts
-}
-
+// texts counts the statements that connections send, by how they begin.
 type texts struct {
 	mu     sync.Mutex
 	counts map[string]int
@@ -61,33 +55,6 @@ func (s *texts) ours() (n int, list string) {
 	return n, strings.Join(lines, "\n")
 }
 
-type recordingConn struct {
-	innerConn
-	texts *texts
-}
-
-func (c recording) Connect(ctx context.Context) (driver.Conn, error) {
-	dc, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &recordingConn{dc.(innerConn), c.texts}, nil
-}
-
-func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.texts.note(ctx, text); err != nil {
-		return nil, err
-	}
-	return c.innerConn.ExecContext(ctx, text, args)
-}
-
-func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.texts.note(ctx, text); err != nil {
-		return nil, err
-	}
-	return c.innerConn.QueryContext(ctx, text, args)
-}
-
 // openRecording opens a pool on tables t0, t1, … of a database without leaf_alloc, whose
 // statements are counted, those of its own pools included.
 func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, conns int) (*sql.DB, *texts) {
@@ -112,7 +79,7 @@ func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, 
 		t.Fatal(err)
 	}
 	sent := &texts{counts: make(map[string]int)}
-	c, err := Wrap(recording{inner, sent}, cfg)
+	c, err := Wrap(recording{inner, sent.note}, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
