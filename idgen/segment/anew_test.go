@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -45,6 +46,46 @@ func TestRestart(t *testing.T) {
 		next(t, g, 1, 51)
 		if s := g.Stats(); s.IDs+s.Dropped+s.Remaining == 0 || s.Err != nil {
 			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// holding is a store whose answers may be held up.
+type holding struct {
+	*segmenttest.Memory
+	up chan struct{}
+}
+
+func (h *holding) Fetch(ctx context.Context, q segment.Request) (segment.Range, error) {
+	r, err := h.Memory.Fetch(ctx, q)
+	if h.up != nil {
+		<-h.up
+	}
+	return r, err
+}
+
+// A range of the row that is gone is not used, and who waits for it gets one of the new row.
+func TestRestartWhileFetching(t *testing.T) {
+	m := &holding{Memory: memory(1, 20)}
+	bubble(t, m, func(t *testing.T, g *segment.Generator) {
+		next(t, g, 10, 1)
+		synctest.Wait()
+		m.up = make(chan struct{})
+		got := make(chan int64)
+		go func() {
+			id, err := g.Next(t.Context(), 100)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- id
+		}()
+		synctest.Wait()
+		m.Delete("a")
+		g.Restart()
+		m.Put(segment.Row{Tag: "a", MaxID: 1, Step: 20})
+		close(m.up)
+		if id := <-got; id != 1 {
+			t.Error(id)
 		}
 	})
 }
