@@ -90,13 +90,13 @@ func TestTemporaryTablesInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		before, inserts, own := sent.Load(), 0, 0
-		for i := range 60 {
-			x := []string{"x", "t"}[i%2] // t is hidden then
-			texts := []string{"CREATE TEMPORARY TABLE " + x + " (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)"}
-			for range 10 {
-				texts = append(texts, "INSERT INTO "+x+" (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (1)")
+		for range 30 {
+			texts := []string{"CREATE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT, b DATETIME(6), KEY k (a))", // it hides t
+				"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)"}
+			for range 15 {
+				texts = append(texts, "INSERT INTO x (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (1)", "INSERT INTO t SET a = 2", "SELECT COUNT(*), NOW(6) FROM t")
 			}
-			for _, text := range append(texts, "DROP TEMPORARY TABLE "+x) {
+			for _, text := range append(texts, "DROP TEMPORARY TABLE x", "DROP TEMPORARY TABLE t", "INSERT INTO t (a) VALUES (1)") {
 				if _, err := conn.ExecContext(t.Context(), text); err != nil {
 					t.Fatal(err)
 				}

@@ -1,7 +1,9 @@
 package driver
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -26,7 +28,7 @@ func (c *conn) after(st *statement, err error) {
 	if p.Session {
 		c.forgetSession()
 	}
-	if p.Runs || slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Table.Triggers.Temporary || in.Table.Triggers.Hidden }) {
+	if p.Runs {
 		c.doubtTemporary()
 	}
 	if len(p.Changes) > 0 {
@@ -47,6 +49,17 @@ func (c *conn) doubtUse(st *statement) {
 	}
 }
 
+// errUnread stands for what the answers may tell that are still to be read.
+var errUnread = errors.New("leafsql: answers are still to be read")
+
+// unread is the error to be noted of a statement that answers with rows.
+func (st *statement) unread(err error) error {
+	if err == nil && st.plan.Results > 1 {
+		return errUnread
+	}
+	return err
+}
+
 // afterUnseen notes that statements ran whose texts were not seen: in a routine, or
 // prepared by SQL. They can change the database in use on MariaDB alone, since
 // 10.6.2, where EXECUTE may run a USE.
@@ -61,7 +74,12 @@ func (c *conn) afterUnseen() {
 // noteChanges forgets what is known of tables that a text changes. A temporary
 // table is this connection's alone.
 func (c *conn) noteChanges(p *insert.Plan, failed bool) {
-	ofOwn := slices.ContainsFunc(p.Changes, func(change insert.Change) bool { return c.knowsTemporary(change.TableName) })
+	ofOwn, like := false, catalog.Name{}
+	for _, change := range p.Changes {
+		if t, ok := c.temporary[c.nameOf(change.TableName)]; ok {
+			ofOwn, like = true, cmp.Or(like, t.like)
+		}
+	}
 	for _, change := range p.Changes {
 		name := c.nameOf(change.TableName)
 		c.noteCounters(change, name, failed)
@@ -71,7 +89,7 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 		case change.Database:
 			c.connector.forget(func(n catalog.Name) bool { return n.DB == name.DB })
 		case change.Truncate:
-		case c.changeTemporary(change, name, failed, ofOwn):
+		case c.changeTemporary(change, name, failed, ofOwn, like):
 		default:
 			c.connector.forget(func(n catalog.Name) bool { return n == name || change.DB == "" && c.dbUnknown && n.Table == name.Table })
 		}

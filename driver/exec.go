@@ -49,8 +49,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case st.way == passedThrough:
 		rows, err := c.innerConn.QueryContext(ctx, text, args)
 		if st.effects && err != driver.ErrSkip {
-			c.after(st, err)
-			c.doubtUse(st)
+			c.after(st, st.unread(err))
 		}
 		return rows, err
 	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
@@ -104,7 +103,6 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.c.doubtUse(e.st)
 	collect(ctx, e.st.plan, blocks)
 	if len(blocks) == 1 && blocks[0].N > 0 && e.st.plan.Inserts[0].Late {
 		e.c.lateID = blocks[0].First // until its rows are read the connection takes no other statement
@@ -137,8 +135,11 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 			}
 		}
 		err := e.send(ctx, blocks)
-		if err != nil || e.st.effects {
-			c.after(e.st, err)
+		if told := err; told != nil || e.st.effects {
+			if e.rows {
+				told = e.st.unread(err)
+			}
+			c.after(e.st, told)
 		}
 		if err == nil {
 			return blocks, nil

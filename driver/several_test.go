@@ -279,3 +279,20 @@ func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 	}
 	return told
 }
+
+// TestFormsThatAreRefusedUnderAStar: where every name may be a configured table's, words
+// that are none do not keep the refusal from being told.
+func TestFormsThatAreRefusedUnderAStar(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, target.Database(t), "leafTables=*&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		for _, text := range []string{"WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (1)", "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END", "UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a = 1", "DELETE FROM t FOR PORTION OF p FROM 1 TO 2"} {
+			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v", target.Name, text, err)
+			}
+		}
+		var n int
+		if err := plain.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+	}
+}

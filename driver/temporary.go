@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -16,7 +17,7 @@ type temporaryTable struct {
 	// known is false once something may have dropped it unseen: it is asked for before
 	// a statement relies on it.
 	known      bool
-	like       catalog.Name // made LIKE that table, and not altered since; else zero
+	like       catalog.Name // made LIKE that table, and not given AUTO_INCREMENT since; else zero
 	configured bool         // a rule means its name, or like: plans depend on it
 }
 
@@ -33,6 +34,7 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		} else if err != nil {
 			return false, nil, err
 		}
+		t = c.temporary[name]
 	}
 	if t.like == (catalog.Name{}) {
 		return true, nil, nil
@@ -57,9 +59,15 @@ func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name)
 	if err != nil && !isServerError(err, errNoSuchTable) {
 		return false, err
 	}
-	// In some character_set_results a letter has several bytes.
-	is := err == nil && len(rows.rows) > 0 && strings.HasPrefix(strings.ReplaceAll(valueText(rows.rows[0][1]), "\x00", ""), "CREATE TEMPORARY")
+	made := ""
+	if err == nil && len(rows.rows) > 0 {
+		made = strings.ReplaceAll(valueText(rows.rows[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
+	}
+	is := strings.HasPrefix(made, "CREATE TEMPORARY")
 	t, ok := c.temporary[name]
+	if strings.Contains(made, "AUTO_INCREMENT") {
+		t.like = catalog.Name{}
+	}
 	switch t.known = true; {
 	case is:
 		c.setTemporary(name, t)
@@ -109,21 +117,25 @@ func (c *conn) knowsTemporary(n insert.TableName) bool {
 }
 
 // changeTemporary notes what a change does to temporary tables, and says whether it
-// concerns nothing else. ofOwn says that the text changes a temporary table.
-func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool) bool {
+// concerns nothing else. ofOwn says that the text changes a temporary table, which was
+// made LIKE like.
+func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
 	t, own := c.temporary[name]
 	switch {
 	case change.Temporary:
 		t = temporaryTable{known: !failed}
 		if change.Like.Table != "" {
 			t.like = c.nameOf(change.Like)
+			if of, ok := c.temporary[t.like]; ok {
+				t.like = of.like
+			}
 		}
 	case own && change.Drop && !failed:
 		delete(c.temporary, name)
 		c.replan()
 		return true
 	case own, ofOwn: // what it was renamed to, perhaps
-		t = temporaryTable{}
+		t = temporaryTable{like: cmp.Or(t.like, like)}
 	default:
 		return false
 	}

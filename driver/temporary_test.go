@@ -31,11 +31,11 @@ var temporaryScripts = []script{
 	{name: "altered", lines: []string{makeT, "ALTER TABLE t ADD b INT", "INSERT INTO t (a, b) VALUES (1, 2)", "ALTER TABLE t AUTO_INCREMENT = 50", intoT, idsOfT}},
 	{name: "renamed", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x RENAME TO t", intoT, idsOfT, "ALTER TABLE t RENAME y", intoT, idsOfT, "INSERT INTO y (a) VALUES (3)", "SELECT id FROM y"}},
 	{name: "renamed by RENAME", only: "mariadb", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "RENAME TABLE x TO t", intoT, idsOfT, "RENAME TABLE t TO y", intoT, idsOfT}},
-	{name: "made and dropped by procedures", setup: []string{"CREATE PROCEDURE make() " + makeT, "CREATE PROCEDURE remove() " + dropT},
-		lines: []string{intoT, "CALL make()", intoT, idsOfT, "CALL remove()", intoT, idsOfT, makeT, intoT, "CALL remove()", "INSERT INTO t (a) SELECT a FROM s", idsOfT}},
+	{name: "made and dropped by procedures", setup: []string{"CREATE PROCEDURE make() " + makeT, "CREATE PROCEDURE gone() " + dropT},
+		lines: []string{intoT, "CALL make()", intoT, idsOfT, "CALL gone()", intoT, idsOfT, makeT, intoT, "CALL gone()", "INSERT INTO t (a) SELECT a FROM s", idsOfT}},
 	{name: "made by a stored text", lines: []string{"PREPARE p FROM '" + makeT + "'", "EXECUTE p", intoT, idsOfT, "PREPARE p FROM '" + dropT + "'", "EXECUTE p", intoT, idsOfT}},
-	{name: "dropped by a function", setup: []string{"CREATE FUNCTION remove() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "DO remove()", intoT, idsOfT}},
-	{name: "dropped by a function in a select", setup: []string{"CREATE FUNCTION remove() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "SELECT remove()", intoT, idsOfT}},
+	{name: "dropped by a function", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "DO gone()", intoT, idsOfT}},
+	{name: "dropped by a function in a select", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "SELECT gone()", intoT, idsOfT}},
 	{name: "dropped by a trigger", setup: []string{"CREATE TABLE other (a INT)", "CREATE TRIGGER tr BEFORE INSERT ON other FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO other VALUES (1)", intoT, idsOfT}},
 	{name: "dropped by a trigger of updates", setup: []string{"CREATE TRIGGER tr BEFORE UPDATE ON log FOR EACH ROW " + dropT}, lines: []string{"INSERT INTO log VALUES (1)", makeT, intoT, "UPDATE log SET a = 2", intoT, idsOfT}},
 	{name: "dropped by a configured table's trigger", rules: "leafTables=*&leafCreate=true", setup: []string{"CREATE TABLE u (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TRIGGER tr BEFORE INSERT ON u FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO u (a) VALUES (1)", intoT, "SELECT COUNT(*) FROM t"}},
@@ -43,6 +43,17 @@ var temporaryScripts = []script{
 	{name: "made in the same text", params: "&multiStatements=true", lines: []string{makeT + "; " + intoT, idsOfT, dropT + "; " + intoT, idsOfT}},
 	{name: "in another database", lines: []string{makeT, "USE mysql", "USE {DB}", intoT, idsOfT, "SELECT COUNT(*) FROM {DB}.t", "INSERT INTO {DB}.t (a) VALUES (9)", idsOfT}},
 	{name: "other connections", lines: []string{makeT, "2:" + intoT, intoT, idsOfT, "2:SELECT a FROM t", "2:" + dropT, "2:" + intoT, dropT, intoT, "SELECT COUNT(*) FROM t"}},
+	{name: "dropped with one that is not there", lines: []string{makeT, intoT, "DROP TABLE nosuch, t", intoT, idsOfT, makeT, intoT, "DROP TEMPORARY TABLE IF EXISTS nosuch, t", intoT, "SELECT COUNT(*) FROM t"}},
+	{name: "an answer with rows that fails before it is made", params: "&multiStatements=true", lines: []string{"SELECT 1; SELECT nosuch; " + makeT, intoT, idsOfT, makeT, "SELECT 1; SELECT nosuch; " + dropT, intoT, idsOfT}},
+	{name: "an answer with rows", params: "&multiStatements=true", lines: []string{"SELECT 1; " + makeT, intoT, idsOfT, "SELECT 1; " + dropT, intoT, idsOfT}},
+	{name: "made in other spellings", lines: []string{"CREATE /*!40000 TEMPORARY */ TABLE {DB} . `t` (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", intoT, idsOfT, "DROP /* t */ TABLE IF EXISTS `t` RESTRICT", intoT, "/*!" + makeT + " */", intoT, idsOfT, "TRUNCATE t", intoT, idsOfT, "DROP TABLES t", intoT}},
+	{name: "made by MariaDB's forms", only: "mariadb", lines: []string{makeT, "CREATE OR REPLACE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", intoT, idsOfT, "DROP TABLE t", "SET STATEMENT max_statement_time = 60 FOR " + makeT, intoT, idsOfT, "SET STATEMENT max_statement_time = 60 FOR " + dropT, intoT, "SELECT COUNT(*) FROM t",
+		"BEGIN NOT ATOMIC " + makeT + "; END", intoT, idsOfT, "BEGIN NOT ATOMIC " + dropT + "; END", intoT, "SELECT COUNT(*) FROM t"}},
+	{name: "renamed among other changes", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x ADD b INT, RENAME TO {DB}.t", intoT, idsOfT, "ALTER TABLE t DROP b, RENAME AS y, AUTO_INCREMENT = 40", intoT, idsOfT}},
+	{name: "the table it hides is renamed", only: "mysql", lines: []string{makeT, "RENAME TABLE t TO y", intoT, idsOfT, dropT, intoT, "RENAME TABLE y TO t", intoT, idsOfT}},
+	{name: "rolled back", lines: []string{"BEGIN", makeT, intoT, "ROLLBACK", intoT, "SELECT a FROM t ORDER BY id", "BEGIN", dropT, "ROLLBACK", intoT, idsOfT, "START TRANSACTION READ ONLY", makeT, intoT, "COMMIT", "SELECT a FROM t ORDER BY id"}},
+	{name: "dropped by a function in an update", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{"INSERT INTO log VALUES (1)", makeT, intoT, "UPDATE log SET a = gone()", intoT, idsOfT, makeT, "INSERT INTO log VALUES (gone())", intoT, "SELECT COUNT(*) FROM t", makeT, "SET @x = gone()", intoT, "SELECT COUNT(*) FROM t",
+		makeT, "DELETE FROM log WHERE a = gone()", intoT, "SELECT COUNT(*) FROM t"}},
 	{name: "upserts", lines: []string{"CREATE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT)", "INSERT INTO t (a, b) VALUES (1, 1) ON DUPLICATE KEY UPDATE b = 2", "INSERT INTO t (a, b) VALUES (1, 1) ON DUPLICATE KEY UPDATE b = 2", "SELECT LAST_INSERT_ID()", "SELECT id, a, b FROM t"}},
 }
 
@@ -85,6 +96,26 @@ func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
 			if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x").Scan(&n); err != nil || n != 0 {
 				t.Errorf("%s, %s: %d rows, %v", target.Name, rules, n, err)
 			}
+		}
+	}
+}
+
+// TestTemporaryTableLikeOneByDetours: likewise where it was renamed, altered, or made
+// like another one.
+func TestTemporaryTableLikeOneByDetours(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		for name, texts := range map[string][]string{
+			"renamed": {"CREATE TEMPORARY TABLE x LIKE t", "ALTER TABLE x RENAME TO y"},
+			"altered": {"CREATE TEMPORARY TABLE y LIKE t", "ALTER TABLE y ADD b INT"},
+			"like it": {"CREATE TEMPORARY TABLE x LIKE t", "CREATE TEMPORARY TABLE y LIKE x"},
+		} {
+			c := onOne(t, leaf)
+			mustExec(t, c, append([]string{"DROP TEMPORARY TABLE IF EXISTS x, y"}, texts...)...)
+			if _, err := c.ExecContext(t.Context(), "INSERT IGNORE INTO y (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v", target.Name, name, err)
+			}
+			c.Close()
 		}
 	}
 }

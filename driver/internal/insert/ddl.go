@@ -50,6 +50,7 @@ func (r *reader) ddl(verb string) error {
 // changedTables notes the table at the place, and those that may follow: in the list of
 // DROP, behind RENAME TO and EXCHANGE PARTITION … WITH TABLE.
 func (r *reader) changedTables(c Change, create bool) {
+	runs := r.runs
 	r.existence()
 	if !r.changed(c) {
 		r.toEnd()
@@ -64,6 +65,9 @@ func (r *reader) changedTables(c Change, create bool) {
 		fallthrough
 	case create:
 		r.toEnd()
+		if !mentions(r.text[r.began.pos:r.prevEnd], "select", "values") {
+			r.runs = runs // its lists are no calls
+		}
 	}
 	for !r.atEnd() {
 		follows := r.tok.Kind == ',' || r.tok.Kind == '=' || r.isAny("to", "as", "rename", "table")

@@ -4,8 +4,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // modes are the settings a text is fuzzed under.
@@ -155,7 +157,8 @@ func checkKeyQuery(t *testing.T, text, set string, p *Plan) {
 
 // Time and stack must grow no faster than the text.
 func TestLongTexts(t *testing.T) {
-	const n = 1 << 20
+	const n, longest = 1 << 20, 5 * time.Second
+	took := stopwatch.Start(t)
 	rep := func(s string) string { return strings.Repeat(s, n/len(s)) }
 	for _, text := range []string{
 		rep("("), rep(")"), rep("'"), rep("`"), rep("\""), rep("/*"), rep("/*!"), rep("/*!80000 "), rep("*/"), rep("--"), rep("-- \n"), rep("#"),
@@ -189,10 +192,14 @@ func TestLongTexts(t *testing.T) {
 	} {
 		for _, m := range []string{"", "unknown"} {
 			mode, schema := settings(m)
+			before := took()
 			if p, unknown, err := Parse(text, mode, schema); err == nil && !unknown {
 				fills := blocksFor(p, 1)
 				p.Text(fills)
 				p.Template(fills)
+			}
+			if d := took() - before; d > longest { // were it to grow as the square, it would take minutes
+				t.Errorf("%.40s… of %d bytes takes %v", text, len(text), d)
 			}
 		}
 	}

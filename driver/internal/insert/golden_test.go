@@ -13,11 +13,7 @@ import (
 	"testing"
 )
 
-var (
-	update  = flag.Bool("update", false, "write what the plans come to into testdata")
-	onecase = flag.String("onecase", "", "a text to plan and print, under the settings of -onemode")
-	onemode = flag.String("onemode", "", "settings as in testdata: mysql ansi nobackslash unknown …")
-)
+var update = flag.Bool("update", false, "write what the plans come to into testdata")
 
 // A goldenCase is a text and what becomes of it. In testdata:
 //
@@ -126,12 +122,6 @@ func TestGolden(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestOneCase(t *testing.T) {
-	if *onecase != "" {
-		t.Log(strings.Join(outcome(*onecase, *onemode), "\n"))
 	}
 }
 

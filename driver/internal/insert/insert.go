@@ -81,8 +81,9 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
 	w.head = span{w.began.pos, w.tok.Pos}
-	headParams := w.params
+	headParams, runs := w.params, w.runs
 	n, written, ok := w.tableName()
+	w.runs = runs // a list of columns behind it is no call
 	if !ok {
 		w.toEnd()
 		return false, nil
@@ -109,6 +110,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	if headParams != w.began.params {
 		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
 	}
+	w.runs = w.runs || t.Triggers.Temporary || t.Triggers.Hidden
 	w.room()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
 	w.functions, w.selects = t.Marker, t.Marker

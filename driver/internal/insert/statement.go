@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"cmp"
 	"math"
 	"strings"
 
@@ -222,6 +223,7 @@ func (r *reader) writes() bool {
 // refuseNamed refuses a statement for a reason if the rest of it names a
 // configured table.
 func (r *reader) refuseNamed(reason, fix string) error {
+	var failed error // of a word that is no table, perhaps
 	for !r.atEnd() {
 		if !r.atName() {
 			r.next()
@@ -232,14 +234,12 @@ func (r *reader) refuseNamed(reason, fix string) error {
 			continue
 		}
 		t, err := r.schema.Table(n.DB, n.Table)
-		if err != nil {
-			return err
-		}
 		if t != nil {
 			return refuse(t, reason, fix)
 		}
+		failed = cmp.Or(failed, err)
 	}
-	return nil
+	return failed
 }
 
 // stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from its first word, and

@@ -51,9 +51,6 @@ func (d Definition) Add(table string) string {
 	return "ALTER TABLE " + table + " ADD COLUMN " + d.name + " " + d.text
 }
 
-// Type is the column's type, as it is written.
-func (d Definition) Type() string { return integer.FindString(d.text) }
-
 // AutoIncrement reports whether the column has the attribute.
 func (d Definition) AutoIncrement() bool {
 	found := false
