@@ -134,7 +134,7 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 		output = column
 	case name(last) && column != "" && (last == n || last == n+1 && lex.Is(text(n), "as")):
 		output = unquote(text(last))
-	case name(last) && name(last-1) && lex.Is(text(last-1), "as"):
+	case name(last) && last > 0 && (t[last-1].Kind == ')' || name(last-1) && lex.Is(text(last-1), "as")):
 		column, output = "", unquote(text(last))
 	default:
 		column = ""
