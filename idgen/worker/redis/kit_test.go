@@ -82,7 +82,15 @@ func kitOnSentinels(t *testing.T, kit kit) {
 		f.Open = func(context.Context) (worker.Source, error) { return Open(cfg) }
 		f.FailOver = func() (func() error, error) {
 			cfg.Replicas = -1
-			return func() error { _, err := r.FailOver(); return err }, r.CutReplication()
+			return func() error {
+				t.Cleanup(func() { // for what comes next
+					if err := r.Start(); err != nil {
+						t.Error(err)
+					}
+				})
+				_, err := r.FailOver()
+				return err
+			}, r.CutReplication()
 		}
 		return f
 	})

@@ -170,7 +170,7 @@ var breakages = []breakage{
 			return seen{}
 		}
 		return s
-	}), []string{"Corrupt"}},
+	}), []string{"Corrupt", "CorruptIsLeft"}},
 	{"every slot is shown as free", getting(func(s seen) seen {
 		s.d.Free = true
 		return s

@@ -149,6 +149,7 @@ var rules = slices.Clip([]part{
 })
 
 var leases = []part{
+	{"CorruptIsLeft", corruptIsLeft, false, func(f *Fixture) bool { return f.Corrupt != nil }},
 	{"StartsAtOnceOnNothing", startsAtOnceOnNothing, false, several},
 	{"Release", release, false, nil},
 	{"CrashTakesAnotherSlot", crashTakesAnother, false, several},

@@ -357,8 +357,12 @@ func endedContext(k *kit) {
 	}
 }
 
-// corrupt looks for a free slot in a text that says nothing.
-func corrupt(k *kit) {
+// corrupt reads a text that says nothing.
+func corrupt(k *kit) { k.unreadable() }
+
+// unreadable gives a process that has seen the slot as one that can't be read.
+func (k *kit) unreadable() *process {
+	k.Helper()
 	p := k.open(0)
 	k.set(p.slots, 0, doc())
 	if k.Exclusive {
@@ -373,6 +377,12 @@ func corrupt(k *kit) {
 		}
 		return err != nil
 	})
+	return p
+}
+
+// corruptIsLeft looks for a free slot in such a text.
+func corruptIsLeft(k *kit) {
+	p := k.unreadable()
 	if err := p.acquire(k.within(2*time.Second), worker.Config{NewRegistry: true}); err == nil {
 		k.Error("a worker id whose document can't be read")
 	}
