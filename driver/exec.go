@@ -253,8 +253,8 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
 		}
-		if b.OwnKey > t.highest {
-			b.OwnKey = 0 // the row has another, or there is none
+		if b.OwnKey > t.highest || t.autoIncrement {
+			b.OwnKey = 0 // the row has another, or there is none; or the server says it
 		}
 		if floor > 0 {
 			if err := t.skip(ctx, c.innerConn, floor); err != nil {

@@ -122,9 +122,11 @@ func TestKeysThatAreNotStored(t *testing.T) {
 		if id, _ := broughtID(t, triggered, "INSERT INTO t (id, v) VALUES (50, 1)", false, nil); id != 0 {
 			t.Errorf("%s: LastInsertId %d of row 51", server.Name, id)
 		}
-		found := openBrought(t, driver.Name, server.Database(t), "BIGINT NOT NULL", "&leafTables=t&leafCreate=true&clientFoundRows=true")
-		if id, _ := broughtID(t, found, "INSERT INTO t (id, v) VALUES (60, 10) ON DUPLICATE KEY UPDATE v = v", false, nil); id != 0 {
-			t.Errorf("%s: LastInsertId %d of row 1", server.Name, id)
+		for _, key := range []string{"BIGINT NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
+			found := openBrought(t, driver.Name, server.Database(t), key, "&leafTables=t&leafCreate=true&clientFoundRows=true")
+			if id, _ := broughtID(t, found, "INSERT INTO t (id, v) VALUES (60, 10) ON DUPLICATE KEY UPDATE v = v", false, nil); id != 0 {
+				t.Errorf("%s, %s: LastInsertId %d of row 1", server.Name, key, id)
+			}
 		}
 	}
 }
