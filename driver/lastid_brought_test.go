@@ -101,6 +101,33 @@ func TestKeysThatRowsBring(t *testing.T) {
 	}
 }
 
+// TestKeysUnderClientFoundRows: under clientFoundRows a row that an upsert left as it was
+// counts like one that was inserted. LastInsertId is AUTO_INCREMENT's then, too, or where
+// that says nothing the key of a row that is there.
+func TestKeysUnderClientFoundRows(t *testing.T) {
+	const found = "&clientFoundRows=true"
+	for _, server := range mysqltest.Targets(t) {
+		native := openBrought(t, "mysql", server.Database(t), "BIGINT NOT NULL AUTO_INCREMENT", found)
+		for _, key := range []string{"BIGINT NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
+			leaf := openBrought(t, driver.Name, server.Database(t), key, "&leafTables=t&leafCreate=true"+found)
+			for _, tt := range broughtKeys {
+				if tt.only != "" && tt.only != server.Name || strings.Contains(tt.text, ";") {
+					continue
+				}
+				want, _ := broughtID(t, native, tt.text, false, tt.args)
+				id, _ := broughtID(t, leaf, tt.text, false, tt.args)
+				var there bool
+				if err := leaf.QueryRow("SELECT COUNT(*) FROM t WHERE id = ?", id).Scan(&there); err != nil {
+					t.Fatal(err)
+				}
+				if id != want && (id != 0 || !tt.zero && !tt.mark) && (want != 0 || !there) {
+					t.Errorf("%s, %s: %s %v: LastInsertId %d, want %d", server.Name, key, tt.text, tt.args, id, want)
+				}
+			}
+		}
+	}
+}
+
 // TestKeysThatAreNotStored: no id is said that the server may have changed.
 func TestKeysThatAreNotStored(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
