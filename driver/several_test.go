@@ -64,7 +64,6 @@ var severalModes = []string{"", "&sql_mode=ANSI_QUOTES", "&sql_mode=NO_BACKSLASH
 type severalSide struct {
 	t    *testing.T
 	dsn  string
-	conn *sql.Conn
 	base *sql.DB
 }
 
