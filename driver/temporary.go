@@ -29,12 +29,16 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		return false, nil, nil
 	}
 	if !t.known {
-		if is, err := c.askTemporary(ctx, text, name); !is || isServerError(err, errNoSuchTable) {
-			return false, nil, nil
-		} else if err != nil {
-			return false, nil, err
+		// Where it hides no table that is to be filled, the server has an error for one that is gone.
+		hidden, err := c.connector.lookup(ctx, c.schema, name)
+		if hidden != nil || err != nil && err != errUnseenTable || t.like != (catalog.Name{}) {
+			if is, err := c.askTemporary(ctx, text, name); !is || isServerError(err, errNoSuchTable) {
+				return false, nil, nil
+			} else if err != nil {
+				return false, nil, err
+			}
+			t = c.temporary[name]
 		}
-		t = c.temporary[name]
 	}
 	if t.like == (catalog.Name{}) {
 		return true, nil, nil
@@ -101,11 +105,13 @@ func (c *conn) ownPlans() bool {
 // doubtTemporary notes that something ran which may have dropped or made temporary
 // tables unseen.
 func (c *conn) doubtTemporary() {
+	doubt := false
 	for name, t := range c.temporary {
+		doubt = doubt || t.known
 		t.known = false
 		c.temporary[name] = t
 	}
-	if len(c.temporary) > 0 {
+	if doubt {
 		c.replan()
 	}
 }

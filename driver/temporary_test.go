@@ -36,6 +36,8 @@ var temporaryScripts = []script{
 	{name: "made by a stored text", lines: []string{"PREPARE p FROM '" + makeT + "'", "EXECUTE p", intoT, idsOfT, "PREPARE p FROM '" + dropT + "'", "EXECUTE p", intoT, idsOfT}},
 	{name: "dropped by a function", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "DO gone()", intoT, idsOfT}},
 	{name: "dropped by a function in a select", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "SELECT gone()", intoT, idsOfT}},
+	{name: "dropped by a view's function", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END", "CREATE VIEW v AS SELECT gone() a"},
+		lines: []string{makeT, intoT, "SELECT a FROM v", intoT, idsOfT, makeT, intoT, "INSERT INTO log SELECT a FROM v", intoT, idsOfT}},
 	{name: "dropped by a trigger", setup: []string{"CREATE TABLE other (a INT)", "CREATE TRIGGER tr BEFORE INSERT ON other FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO other VALUES (1)", intoT, idsOfT}},
 	{name: "dropped by a trigger of updates", setup: []string{"CREATE TRIGGER tr BEFORE UPDATE ON log FOR EACH ROW " + dropT}, lines: []string{"INSERT INTO log VALUES (1)", makeT, intoT, "UPDATE log SET a = 2", intoT, idsOfT}},
 	{name: "dropped by a configured table's trigger", rules: "leafTables=*&leafCreate=true", setup: []string{"CREATE TABLE u (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TRIGGER tr BEFORE INSERT ON u FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO u (a) VALUES (1)", intoT, "SELECT COUNT(*) FROM t"}},

@@ -158,8 +158,8 @@ type Plan struct {
 	// (CALL, EXECUTE): they may change tables and the database in use.
 	Unseen bool
 
-	// Runs says that the text may run stored programs, by a call or as triggers of
-	// tables that are not configured.
+	// Runs says that the text may run stored programs: by a call, by a view that it
+	// selects from, or as triggers of tables that are not configured.
 	Runs bool
 
 	// Ages says that stored programs or other tables were looked at for the plan,

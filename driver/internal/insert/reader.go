@@ -91,6 +91,7 @@ func (r *reader) next() {
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
 			r.calls.stored = r.tok.Pos
 		}
+		r.runs = r.runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
 	case lex.Var:
 		if isIDVariable(systemVariable(r.s, r.tok)) {
 			r.calls.reads = r.tok.Pos

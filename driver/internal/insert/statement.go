@@ -102,7 +102,7 @@ func (r *reader) statement() error {
 		return r.compoundStatement()
 	}
 	r.decided = r.tok.End
-	r.runs = r.runs || r.isAny("update", "delete", "with")
+	r.runs = r.runs || r.isAny("update", "delete", "with", "table")
 	return r.rest()
 }
 
