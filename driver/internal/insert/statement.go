@@ -253,11 +253,12 @@ func (r *reader) stored() error {
 		r.unseen = true
 	}
 	r.next()
-	text, whole := "", true
+	var b strings.Builder
+	whole := true
 	for ; !r.atEnd() && !r.is("using"); r.next() {
 		switch s := r.str(); r.tok.Kind {
 		case lex.String:
-			text += stringContent(s)
+			b.WriteString(stringContent(s))
 		case lex.HexString:
 			whole = false
 		case lex.Number:
@@ -267,6 +268,7 @@ func (r *reader) stored() error {
 	if !whole {
 		return &Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
 	}
+	text := b.String()
 	in := reader{text: text, settings: r.settings, schema: r.schema, db: r.db}
 	in.s = r.s.Over(text)
 	for in.next(); !in.ended(); in.next() {
