@@ -32,9 +32,11 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		// Where it hides no table that is to be filled, the server has an error for one that is gone.
 		hidden, err := c.connector.lookup(ctx, c.schema, name)
 		if hidden != nil || err != nil && err != errUnseenTable || t.like != (catalog.Name{}) {
-			if is, err := c.askTemporary(ctx, text, name); !is || isServerError(err, errNoSuchTable) {
+			is, err := c.askTemporary(ctx, text, name)
+			switch {
+			case isServerError(err, errNoSuchTable):
 				return false, nil, nil
-			} else if err != nil {
+			case err != nil || !is:
 				return false, nil, err
 			}
 			t = c.temporary[name]
