@@ -17,10 +17,11 @@ import (
 // after notes what a text did to the session and to the tables.
 func (c *conn) after(st *statement, err error) {
 	p := st.plan
-	switch {
-	case p.Unseen:
+	if p.Unseen {
 		c.afterUnseen()
-	case p.Use != "" && err != nil:
+	}
+	switch {
+	case p.Use != "" && (err != nil || p.Unseen):
 		c.doubtUse(st)
 	case p.Use != "":
 		c.use(p.Use)

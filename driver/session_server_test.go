@@ -113,3 +113,28 @@ func TestCollationOfTheDSN(t *testing.T) {
 		t.Errorf("id %d", id)
 	}
 }
+
+// TestUseBesideACall: a text that changes the database in use does so also where it runs
+// a routine, or a statement that SQL prepared.
+func TestUseBesideACall(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		dsn, other := target.Database(t), target.Database(t)
+		openOn(t, other, "leafTables=none", "CREATE TABLE t (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)")
+		_, leaf := openOn(t, dsn, "leafTables=t&multiStatements=true", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE PROCEDURE p() DO 1")
+		home, away := databaseOf(t, dsn), databaseOf(t, other)
+		for i, run := range []string{"CALL " + home + ".p()", "PREPARE x FROM 'DO 1'; EXECUTE x"} {
+			for _, text := range []string{"USE " + away + "; " + run, run + "; USE " + away} {
+				c := onOne(t, leaf)
+				mustExec(t, c, "USE "+home, text)
+				res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
+				if err != nil {
+					t.Fatalf("%s: %s: %v", target.Name, text, err)
+				}
+				if id, _ := res.LastInsertId(); id >= 1000 {
+					t.Errorf("%s: %s, %d: the id %d is that of the other database's table", target.Name, text, i, id)
+				}
+				c.Close()
+			}
+		}
+	}
+}

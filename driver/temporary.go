@@ -131,13 +131,15 @@ func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, 
 	t, own := c.temporary[name]
 	switch {
 	case change.Temporary:
-		t = temporaryTable{known: !failed}
+		before := t.like // it is as it was, if the text failed or says IF NOT EXISTS
+		t = temporaryTable{known: !failed && !own}
 		if change.Like.Table != "" {
 			t.like = c.nameOf(change.Like)
 			if of, ok := c.temporary[t.like]; ok {
 				t.like = of.like
 			}
 		}
+		t.like = cmp.Or(before, t.like)
 	case own && change.Drop && !failed:
 		delete(c.temporary, name)
 		c.replan()

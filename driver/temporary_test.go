@@ -108,9 +108,10 @@ func TestTemporaryTableLikeOneByDetours(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		_, leaf := openOn(t, target.Database(t), "leafTables=t&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		for name, texts := range map[string][]string{
-			"renamed": {"CREATE TEMPORARY TABLE x LIKE t", "ALTER TABLE x RENAME TO y"},
-			"altered": {"CREATE TEMPORARY TABLE y LIKE t", "ALTER TABLE y ADD b INT"},
-			"like it": {"CREATE TEMPORARY TABLE x LIKE t", "CREATE TEMPORARY TABLE y LIKE x"},
+			"renamed":    {"CREATE TEMPORARY TABLE x LIKE t", "ALTER TABLE x RENAME TO y"},
+			"altered":    {"CREATE TEMPORARY TABLE y LIKE t", "ALTER TABLE y ADD b INT"},
+			"made twice": {"CREATE TEMPORARY TABLE y LIKE t", "CREATE TEMPORARY TABLE IF NOT EXISTS y (id INT AUTO_INCREMENT PRIMARY KEY, a INT)"},
+			"like it":    {"CREATE TEMPORARY TABLE x LIKE t", "CREATE TEMPORARY TABLE y LIKE x"},
 		} {
 			c := onOne(t, leaf)
 			mustExec(t, c, append([]string{"DROP TEMPORARY TABLE IF EXISTS x, y"}, texts...)...)
