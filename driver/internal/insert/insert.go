@@ -273,7 +273,7 @@ func (w *insertReader) duplicate() error {
 		}
 		w.next()
 		value, params := w.cursor, w.paramsBefore()
-		w.expr(true, nil)
+		w.expr(w.closesList, nil)
 		w.named = w.named || w.staged && w.namesOthers(value)
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {

@@ -154,10 +154,10 @@ func (t *Table) decimalMeaning(s string) (m Meaning, floor int64, exact bool) {
 const maxKeyTokens = 12
 
 // keyValue reads the key's value in a row and notes what it needs.
-func (w *insertReader) keyValue(open bool) error {
+func (w *insertReader) keyValue(follows func() bool) error {
 	var tokens [maxKeyTokens]lex.Token
 	start, params := w.tok.Pos, w.paramsBefore()
-	n := w.expr(open, tokens[:])
+	n := w.expr(follows, tokens[:])
 	switch {
 	case n == 0:
 		return w.unreadable(w.Table)

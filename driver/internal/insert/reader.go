@@ -265,10 +265,10 @@ func (r *reader) parens() bool {
 }
 
 // expr goes past an expression, up to the comma, the parenthesis or the end
-// that closes it. In an open list, one without parentheses, the words that
-// follow such a list end it too. An expression without a token makes the text
-// invalid. It returns how many tokens it has, and notes the first of them.
-func (r *reader) expr(open bool, first []lex.Token) (n int) {
+// that closes it. Where no parentheses are around it, follows says which words
+// end it too. An expression without a token makes the text invalid. It returns
+// how many tokens it has, and notes the first of them.
+func (r *reader) expr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true
 	}
@@ -286,7 +286,7 @@ func (r *reader) expr(open bool, first []lex.Token) (n int) {
 				return n
 			}
 		case lex.Word:
-			if open && depth == 0 && n > 0 && r.closesList() {
+			if depth == 0 && n > 0 && follows != nil && follows() {
 				return n
 			}
 		case ';', lex.EOF, lex.Bad:

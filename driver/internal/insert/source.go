@@ -25,23 +25,8 @@ func (w *insertReader) query() error {
 	}
 	w.restart(start)
 	w.staged, w.selects, w.queryAt = true, false, start
-	depth := 0
-	for ; !w.atEnd(); w.next() {
-		switch w.tok.Kind {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth < 0 {
-				return w.unreadable(w.Table)
-			}
-		case lex.Word:
-			if depth == 0 && w.endsQuery() {
-				return w.tail()
-			}
-		}
-	}
-	if w.tok.Kind == lex.Bad || depth > 0 || w.prevEnd <= w.source.from {
-		return errInvalid
+	for w.expr(w.endsQuery, nil); w.tok.Kind == ','; w.expr(w.endsQuery, nil) {
+		w.next()
 	}
 	return w.tail()
 }
@@ -82,7 +67,7 @@ func (w *insertReader) tablelessSelect() bool {
 	columns := 0
 	for ; ; columns++ {
 		params := w.paramsBefore()
-		n := w.item(tokens[:])
+		n := w.expr(w.endsItem, tokens[:])
 		if n == 0 {
 			return false
 		}
@@ -107,7 +92,7 @@ func (w *insertReader) tablelessSelect() bool {
 	}
 	for _, clause := range []string{"where", "order"} {
 		if w.accept(clause) {
-			for w.item(nil); w.tok.Kind == ','; w.item(nil) {
+			for w.expr(w.endsItem, nil); w.tok.Kind == ','; w.expr(w.endsItem, nil) {
 				w.next()
 			}
 		}
@@ -124,33 +109,8 @@ func (w *insertReader) tablelessSelect() bool {
 	return true
 }
 
-// item goes past an expression of a select, up to a comma, a clause or the end.
-// It returns how many tokens it has, and notes the first of them.
-func (w *insertReader) item(first []lex.Token) (n int) {
-	for depth := 0; !w.atEnd(); n++ {
-		switch w.tok.Kind {
-		case '(':
-			depth++
-		case ')':
-			if depth--; depth < 0 {
-				return n
-			}
-		case ',':
-			if depth == 0 {
-				return n
-			}
-		case lex.Word:
-			if depth == 0 && (w.isAny(clauses...) || w.endsQuery()) {
-				return n
-			}
-		}
-		if n < len(first) {
-			first[n] = w.tok
-		}
-		w.next()
-	}
-	return n
-}
+// endsItem says whether a word follows an expression of a select.
+func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQuery() }
 
 // clauses are the words that follow an expression of a select.
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}

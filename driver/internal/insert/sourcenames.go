@@ -76,7 +76,7 @@ func (w *insertReader) selection() *selection {
 	s := &selection{}
 	for more := true; more; {
 		var tokens [32]lex.Token
-		s.list(w, tokens[:min(w.item(tokens[:]), len(tokens))])
+		s.list(w, tokens[:min(w.expr(w.endsItem, tokens[:]), len(tokens))])
 		if more = w.tok.Kind == ','; more {
 			w.next()
 		}

@@ -84,7 +84,7 @@ func (w *insertReader) columnNames() []string {
 		name, _ := list.column()
 		names = append(names, unquote(name))
 		if list.tok.Kind != ',' {
-			list.expr(true, nil) // the value, in SET
+			list.expr(list.closesList, nil) // the value, in SET
 		}
 	}
 	return names
@@ -169,28 +169,18 @@ func (w *insertReader) row() error {
 	if w.form == empty {
 		return errInvalid
 	}
-	if w.keyColumn < 0 && w.form == listed {
-		if !w.closing() {
-			return w.unreadable(w.Table)
-		}
-		w.gap(keyComma, w.tok.Pos, w.tok.Pos)
-		w.next()
-		return nil
-	}
 	n := 0
-	for ; ; n++ {
+	for more := true; more; n++ {
 		if n == w.keyColumn {
-			if err := w.keyValue(false); err != nil {
+			if err := w.keyValue(nil); err != nil {
 				return err
 			}
 		} else {
-			w.expr(false, nil)
+			w.expr(nil, nil)
 		}
-		if w.tok.Kind != ',' {
-			n++
-			break
+		if more = w.tok.Kind == ','; more {
+			w.next()
 		}
-		w.next()
 	}
 	if w.tok.Kind != ')' {
 		return w.unreadable(w.Table)
@@ -203,35 +193,6 @@ func (w *insertReader) row() error {
 	}
 	w.next()
 	return nil
-}
-
-// closing goes to the parenthesis that closes a row.
-func (w *insertReader) closing() bool {
-	depth := 0
-	value := false // since the last comma
-	for {
-		switch w.tok.Kind {
-		case '(':
-			depth++
-		case ')':
-			if depth == 0 {
-				w.invalid = w.invalid || !value
-				return true
-			}
-			depth--
-		case ',':
-			if depth == 0 {
-				w.invalid = w.invalid || !value
-				value = false
-				w.next()
-				continue
-			}
-		case ';', lex.EOF, lex.Bad:
-			return false
-		}
-		value = true
-		w.next()
-	}
 }
 
 // assignments reads INSERT … SET and what follows it.
@@ -248,11 +209,11 @@ func (w *insertReader) assignments() error {
 		w.next()
 		if w.isKey(name) {
 			w.keyColumn = w.width
-			if err := w.keyValue(true); err != nil {
+			if err := w.keyValue(w.closesList); err != nil {
 				return err
 			}
 		} else {
-			w.expr(true, nil)
+			w.expr(w.closesList, nil)
 		}
 		w.width++
 		if w.tok.Kind != ',' {
