@@ -33,6 +33,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Settings are what of a session and its server decides the meaning of a text.
@@ -168,8 +169,8 @@ type Plan struct {
 
 	text      string
 	edits     []edit
-	texts     []string // what the edits insert
-	templates templates
+	texts     []string                 // what the edits insert
+	templates atomic.Pointer[Template] // the last of those it keeps
 }
 
 // HasEffects says whether the text does more than write rows.

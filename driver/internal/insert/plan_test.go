@@ -192,8 +192,8 @@ func TestTemplatesAreBounded(t *testing.T) {
 			t.Fatalf("the mark is not in row %d: %s", last, s.Text)
 		}
 	}
-	if len(kept) != keptTemplates+1 {
-		t.Errorf("%d shapes kept, want %d", len(kept), keptTemplates+1)
+	if len(kept) != keptTemplates {
+		t.Errorf("%d shapes kept, want %d", len(kept), keptTemplates)
 	}
 }
 

@@ -219,15 +219,11 @@ func (p *Plan) marked(in *Insert, b *Block) int {
 		return -1
 	}
 	edits := p.edits[in.editSpan.from:in.editSpan.to]
-	if in.Upsert {
-		for j, e := range edits {
-			if e.kind > updated && in.takes(e, b) {
-				return j
-			}
+	for i := range edits {
+		j := i
+		if !in.Upsert {
+			j = len(edits) - 1 - i
 		}
-		return -1
-	}
-	for j := len(edits) - 1; j >= 0; j-- {
 		if e := edits[j]; e.kind > updated && in.takes(e, b) {
 			return j
 		}

@@ -2,7 +2,6 @@ package insert
 
 import (
 	"slices"
-	"sync/atomic"
 )
 
 // maxParams is the most placeholders a statement may have.
@@ -23,6 +22,9 @@ type Template struct {
 
 	places []place
 	marked []int // for each of Plan.Inserts which edit carries the marker, -1 none, -2 not filled
+
+	older  *Template // that the plan keeps
+	before int       // how many these are
 }
 
 // A place is where one of the user's arguments is joined by another, or
@@ -51,40 +53,28 @@ func (t *Template) place(at, insert int, ref int32, kind placeKind) {
 	}
 }
 
-// templates are those that a plan keeps.
-type templates struct {
-	likely atomic.Pointer[Template]    // everything filled
-	others atomic.Pointer[[]*Template] // copied when one is added
-}
-
-// keptTemplates is how many templates a plan keeps beside the likely one.
+// keptTemplates is how many templates a plan keeps.
 const keptTemplates = 16
 
 const notFilled = -2
 
 // Template returns the text and the arguments' places for an execution with
-// arguments.
+// arguments, and keeps them if there is room.
 func (p *Plan) Template(blocks []Block) *Template {
-	if t := p.templates.likely.Load(); t != nil && isLikely(blocks) {
-		return t
-	}
-	if others := p.templates.others.Load(); others != nil {
-		for _, t := range *others {
-			if p.fits(t, blocks) {
-				return t
-			}
+	kept := p.templates.Load()
+	for t := kept; t != nil; t = t.older {
+		if p.fits(t, blocks) {
+			return t
 		}
 	}
-	return p.newTemplate(blocks)
-}
-
-func isLikely(blocks []Block) bool {
-	for i := range blocks {
-		if blocks[i].N == 0 || slices.Contains(blocks[i].Explicit, true) {
-			return false
-		}
+	t := p.makeTemplate(blocks)
+	if kept != nil {
+		t.older, t.before = kept, kept.before+1
 	}
-	return true
+	if !t.Literal && t.before < keptTemplates {
+		p.templates.CompareAndSwap(kept, t) // where another was kept meanwhile, this one is made again
+	}
+	return t
 }
 
 // fits says whether a template has its markers where the blocks want them.
@@ -102,39 +92,6 @@ func (p *Plan) markedOrNot(i int, b *Block) int {
 		return notFilled
 	}
 	return p.marked(&p.Inserts[i], b)
-}
-
-// newTemplate makes a template, and keeps it if there is room.
-func (p *Plan) newTemplate(blocks []Block) *Template {
-	t := p.makeTemplate(blocks)
-	if t.Literal {
-		return t
-	}
-	if isLikely(blocks) {
-		if !p.templates.likely.CompareAndSwap(nil, t) {
-			return p.templates.likely.Load()
-		}
-		return t
-	}
-	for {
-		old := p.templates.others.Load()
-		var list []*Template
-		if old != nil {
-			list = *old
-		}
-		for _, o := range list {
-			if p.fits(o, blocks) {
-				return o
-			}
-		}
-		if len(list) >= keptTemplates {
-			return t
-		}
-		list = append(slices.Clip(list), t)
-		if p.templates.others.CompareAndSwap(old, &list) {
-			return t
-		}
-	}
 }
 
 func (p *Plan) makeTemplate(blocks []Block) *Template {
