@@ -139,30 +139,12 @@ func (c *Config) logger() *slog.Logger {
 	return slog.Default()
 }
 
-var registered struct {
-	sync.RWMutex
-	configs map[string]*Config
-}
+var registered sync.Map // name -> *Config
 
 // RegisterConfig gives cfg a name that DSNs use as leafConfig=name, for what
 // a string cannot carry: generators, a store, a source of worker ids, a logger. A parameter
 // that stands in the DSN as well counts there. Its MySQL part is not used. A second
 // call with the same name counts for pools that are opened afterwards.
 func RegisterConfig(name string, cfg *Config) {
-	registered.Lock()
-	defer registered.Unlock()
-	if registered.configs == nil {
-		registered.configs = make(map[string]*Config)
-	}
-	registered.configs[name] = cfg.Clone()
-}
-
-func registeredConfig(name string) (*Config, bool) {
-	registered.RLock()
-	defer registered.RUnlock()
-	c, ok := registered.configs[name]
-	if !ok {
-		return nil, false
-	}
-	return c.Clone(), true
+	registered.Store(name, cfg.Clone())
 }

@@ -289,19 +289,10 @@ func (c *Connector) learnTags(ctx context.Context) error {
 func (c *Connector) warnMissing(ctx context.Context) {
 	var names []catalog.Name
 	for _, r := range c.rules {
-		if r.Exclude || strings.Contains(r.Database+r.Table, "*") {
-			continue
-		}
-		name := catalog.Name{DB: r.Database, Table: r.Table}
-		if name.DB == "" {
-			name.DB = c.defaultDB
-		}
-		if name.DB != "" {
+		name := catalog.Name{DB: cmp.Or(r.Database, c.defaultDB), Table: r.Table}
+		if !r.Exclude && name.DB != "" && !strings.Contains(name.String(), "*") {
 			names = append(names, name)
 		}
-	}
-	if len(names) == 0 {
-		return
 	}
 	found, err := c.catalog.Tables(ctx, names)
 	for _, name := range names {

@@ -180,11 +180,11 @@ func (c *Config) String() string {
 func (c *Config) GoString() string { return c.String() }
 
 func readConfigName(c *Config, v string) error {
-	reg, ok := registeredConfig(v)
+	reg, ok := registered.Load(v)
 	if !ok {
 		return &ConfigError{"leafConfig", fmt.Sprintf("no Config is registered as %q", v), "call driver.RegisterConfig before sql.Open"}
 	}
-	*c = *reg
+	*c = *reg.(*Config).Clone()
 	c.name = v
 	return nil
 }

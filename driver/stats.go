@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/internal/spec"
@@ -129,42 +128,27 @@ func (c *Connector) Stats() Stats {
 
 // counters are a Connector's, a table each: they outlive what is known of it.
 type counters struct {
-	mu     sync.Mutex
-	tables map[string]*tableCounts
+	tables sync.Map // name -> *tableCounts
 }
 
 type tableCounts struct {
 	statements, ids, refused atomic.Int64
-	generator, tag           string // guarded by counters.mu
+	source                   atomic.Pointer[source]
 	last                     atomic.Pointer[refusal]
 }
+
+// A source is what a table draws from.
+type source struct{ generator, tag string }
 
 type refusal struct {
 	why string
 	at  time.Time
 }
 
-// of finds the counts of a configured table, which draws from a generator.
-func (c *counters) of(name catalog.Name, generator, tag string) *tableCounts {
-	t := c.named(name.String())
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t.generator, t.tag = generator, tag
-	return t
-}
-
-func (c *counters) named(name string) *tableCounts {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	t, ok := c.tables[name]
-	if !ok {
-		if c.tables == nil {
-			c.tables = make(map[string]*tableCounts)
-		}
-		t = new(tableCounts)
-		c.tables[name] = t
-	}
-	return t
+// of finds the counts of a table.
+func (c *counters) of(name string) *tableCounts {
+	t, _ := c.tables.LoadOrStore(name, new(tableCounts))
+	return t.(*tableCounts)
 }
 
 // note counts a statement that was not run because of err.
@@ -180,18 +164,19 @@ func (c *counters) note(err error) error {
 	default:
 		return err
 	}
-	t := c.named(name)
+	t := c.of(name)
 	t.refused.Add(1)
 	t.last.Store(&refusal{why, time.Now()})
 	return err
 }
 
-func (c *counters) stats() []TableStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := make([]TableStats, 0, len(c.tables))
-	for name, t := range c.tables {
-		s := TableStats{Name: name, Generator: t.generator, Tag: t.tag, Statements: t.statements.Load(), IDs: t.ids.Load(), Refused: t.refused.Load()}
+func (c *counters) stats() (list []TableStats) {
+	for name, v := range c.tables.Range {
+		t := v.(*tableCounts)
+		s := TableStats{Name: name.(string), Statements: t.statements.Load(), IDs: t.ids.Load(), Refused: t.refused.Load()}
+		if from := t.source.Load(); from != nil {
+			s.Generator, s.Tag = from.generator, from.tag
+		}
 		if last := t.last.Load(); last != nil {
 			s.LastRefusal, s.LastRefused = last.why, last.at
 		}

@@ -130,7 +130,8 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 			}
 		}
 	}
-	t.counts = c.counts.of(name, kind, tag)
+	t.counts = c.counts.of(name.String())
+	t.counts.source.Store(&source{kind, tag})
 	_, skips := t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,

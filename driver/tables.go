@@ -283,11 +283,7 @@ func (c *Connector) refresh() error {
 		}
 	}
 	old.mu.Unlock()
-	names := make([]catalog.Name, 0, len(known))
-	for name := range known {
-		names = append(names, name)
-	}
-	seen, err := c.see(ctx, names)
+	seen, err := c.see(ctx, slices.Collect(maps.Keys(known)))
 	if err != nil {
 		return err
 	}

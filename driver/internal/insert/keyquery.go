@@ -37,9 +37,7 @@ func (w *insertReader) finishKeyQuery() error {
 	if len(all.Calls) > 0 || all.SetsID || all.Assigns || all.Before != "" || w.Rows > 1 && w.Table.Triggers.Assigns {
 		return refuse(w.Table, "its key is asked for before it runs, and it may change that, or tell of the query", "SELECT the key before, and pass it as an argument")
 	}
-	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
-	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
-	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey = 0, 0, nil, 0, 0
+	w.forgetRows()
 	q := &KeyQuery{"SELECT ", w.text, w.exprs}
 	for _, e := range w.exprs {
 		q.Select += "CAST(" + w.text[e.from:e.to] + " AS BINARY), "

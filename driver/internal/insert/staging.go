@@ -98,12 +98,17 @@ func (w *insertReader) finishStaged() error {
 	}
 	s.marker = w.Table.Marker && !s.ReadsID
 	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
-	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
-	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
-	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
+	w.forgetRows()
 	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
+}
+
+// forgetRows undoes what was noted of the rows: they go another way than by edits.
+func (w *insertReader) forgetRows() {
+	w.edits, w.texts = w.edits[:w.firstEdit], w.texts[:w.firstText]
+	w.Insert.editSpan = span{w.firstEdit, w.firstEdit}
+	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
 }
 
 // hasRoom says whether a statement can be told its time: nothing such as SET
