@@ -35,7 +35,6 @@ var broughtKeys = []struct {
 	{text: "INSERT INTO t (id, v) VALUES (50, ?), (?, ?)", args: []any{1, 40, 3}, zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (9223372036854775807, 1)"},
 	{text: "INSERT INTO t (id, v) VALUES (-5, 1)", zero: true},
-	{text: "INSERT INTO t (id, v) VALUES (50.4, 1)", zero: true},
 	{text: "INSERT INTO t (id, v) VALUES (50, LAST_INSERT_ID(7))"},
 	{text: "INSERT INTO t (id, v) SELECT 50, 3 WHERE 1"},
 	{text: "INSERT INTO t (id, v) SELECT 50, 3 WHERE 0"},
