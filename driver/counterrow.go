@@ -82,9 +82,9 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			return err
 		}
 	} else if row.MaxID > t.highest {
-		return &RefusedError{t.name.String(), t.column,
+		return &RefusedError{t.name.String(), t.key.Name,
 			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
-			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
+			"make it BIGINT: " + modify(t.name, t.key.Name, "BIGINT")}
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
 	// name has other ones, and other pools of this process have drawn on the row before.
@@ -145,7 +145,7 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 		}
 	}
 	if !known && t.c.first("highest "+name.String()) {
-		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.column, "why", why)
+		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
 	}
 	return max(highest, 0), known, nil
 }
@@ -156,7 +156,7 @@ func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.N
 	highest, known, err = t.readBelow(ctx, name, indexed, limit)
 	if isServerError(err, errLockWait) {
 		var s string
-		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.column, limit)+")")
+		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
 		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
 		known = err == nil
 	}
@@ -168,7 +168,7 @@ func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, 
 	if !indexed {
 		return 0, false, nil
 	}
-	highest, err = t.c.catalog.Highest(ctx, name, t.column, limit)
+	highest, err = t.c.catalog.Highest(ctx, name, t.key.Name, limit)
 	return highest, err == nil, err
 }
 
@@ -196,7 +196,7 @@ func (t *table) createRow(ctx context.Context, conn innerConn, counter ids.Count
 	}
 	highestOf := func(tables []catalog.Name) (highest int64, err error) {
 		for _, name := range tables {
-			indexed := name == t.name && t.indexed || others[name] != nil && others[name].Indexed(t.column)
+			indexed := name == t.name && t.indexed || others[name] != nil && others[name].Indexed(t.key.Name)
 			one, _, err := t.highestKey(ctx, conn, name, indexed)
 			if err != nil {
 				return 0, err
@@ -228,17 +228,17 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 	empty, err := t.c.catalog.Empty(ctx, name)
 	switch {
 	case isServerError(err, errTableDenied, errColumnDenied):
-		return &RefusedError{t.name.String(), t.column, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
+		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
 			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
 	case err != nil:
 		return catalogError("whether table "+name.String()+" is empty", err)
 	case empty:
 		return nil
 	case t.c.otherStore():
-		return &RefusedError{t.name.String(), t.column, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+		return &RefusedError{t.name.String(), t.key.Name, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
 	}
-	return &RefusedError{t.name.String(), t.column, "it has rows, and its highest key cannot be found by an index",
+	return &RefusedError{t.name.String(), t.key.Name, "it has rows, and its highest key cannot be found by an index",
 		"add the row of " + t.rowTable() + " by hand: " + t.insertRow()}
 }
 
@@ -285,7 +285,7 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	case t.rule.Kind == Sequence:
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", ids.SequenceTable, floor, quoteString(row.Tag))
 	}
-	return &RefusedError{t.name.String(), t.column,
+	return &RefusedError{t.name.String(), t.key.Name,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: " + update}
 }

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,8 +35,8 @@ var params = []param{
 		}
 		return c.AllocTable
 	}},
-	boolParam("leafCreate", func(c *Config) *bool { return &c.Create }),
-	boolParam("leafNewRegistry", func(c *Config) *bool { return &c.NewRegistry }),
+	choiceParam("leafCreate", "false", "true", func(c *Config) *bool { return &c.Create }),
+	choiceParam("leafNewRegistry", "false", "true", func(c *Config) *bool { return &c.NewRegistry }),
 	{"leafWorker", readWorker, func(c *Config) string { return c.Worker }},
 	stringParam("leafSnowflake", func(c *Config) *string { return &c.Snowflake }),
 	stringParam("leafState", func(c *Config) *string { return &c.State }),
@@ -261,24 +260,6 @@ func readLease(c *Config, v string) error {
 	}
 	c.Lease = d
 	return nil
-}
-
-func boolParam(name string, field func(*Config) *bool) param {
-	return param{name,
-		func(c *Config, v string) error {
-			b, err := strconv.ParseBool(v)
-			if err != nil {
-				return &ConfigError{name, "neither true nor false", ""}
-			}
-			*field(c) = b
-			return nil
-		},
-		func(c *Config) string {
-			if *field(c) {
-				return "true"
-			}
-			return ""
-		}}
 }
 
 func stringParam(name string, field func(*Config) *string) param {

@@ -57,7 +57,7 @@ func TestDSNErrors(t *testing.T) {
 		base + "?leafNacosGroup=G":                         "leafNacosGroup: no such parameter",
 		base + "?leafWorker=static(7)&leafNacosGroup=G":    "leafNacosGroup: no such parameter",
 		base + "?leafTables=a:b:c":                         `unknown generator "c"`,
-		base + "?leafCreate=maybe":                         "leafCreate: neither true nor false",
+		base + "?leafCreate=maybe":                         "leafCreate: \"maybe\" is not one of its values; write false (the default) or true",
 		base + "?leafZero=drop":                            `leafZero: "drop" is not one of its values; write fill (the default) or keep`,
 		base + "?leafLastInsertID=x":                       "write session (the default) or result",
 		base + "?leafAutoIncrement=x":                      "write allow (the default) or refuse",

@@ -253,7 +253,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
 		}
-		if b.OwnKey > t.highest || t.autoIncrement {
+		if b.OwnKey > t.highest || t.key.AutoIncrement {
 			b.OwnKey = 0 // the row has another, or there is none; or the server says it
 		}
 		if floor > 0 {
@@ -278,7 +278,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 // unclearKey refuses a value for a key that only the server could judge.
 func unclearKey(in *insert.Insert, v driver.Value) error {
 	t := in.Table.Ref.(*table)
-	return &RefusedError{t.name.String(), t.column, fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
+	return &RefusedError{t.name.String(), t.key.Name, fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
 		"give a whole number, or nil for a generated one"}
 }
 

@@ -161,7 +161,7 @@ func (s *stageRun) create(ctx context.Context) error {
 	if s.in.Staging.Load {
 		source = target
 		if s.in.Staging.Key >= 0 {
-			key = ", " + catalog.Quote(s.t.column) + " " + s.t.typ + " NULL"
+			key = ", " + catalog.Quote(s.t.key.Name) + " " + s.t.key.Type + " NULL"
 		}
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +

@@ -34,19 +34,13 @@ const (
 
 // A table is a configured table that was found fit to be filled.
 type table struct {
+	*fit
 	c       *Connector
 	name    catalog.Name
-	column  string // the key
-	typ     string // its type
-	highest int64  // the highest id that the key column can hold
-	integer bool
-	indexed bool // an index begins with the key
 	rule    Rule
 	gen     idgen.Generator // nil: UUIDs
 	counts  *tableCounts
-
-	autoIncrement bool // the key still is
-	keyless       bool // it is a temporary table whose key nobody gives
+	keyless bool // it is a temporary table whose key nobody gives
 
 	checked  atomic.Int64  // the store's epoch in which the row was held against the keys
 	checking chan struct{} // holds a token while that is done
@@ -107,10 +101,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 	if err := c.checkAutoIncrement(name, key); err != nil {
 		return nil, err
 	}
-	t := &table{
-		c: c, name: name, column: key.Name, typ: key.Type, highest: f.highest, integer: f.integer, indexed: f.indexed, rule: rule,
-		checking: make(chan struct{}, 1), autoIncrement: key.AutoIncrement,
-	}
+	t := &table{fit: f, c: c, name: name, rule: rule, checking: make(chan struct{}, 1)}
 	kind, tag := Segment, ""
 	switch {
 	case rule.Generator != nil:
@@ -240,7 +231,7 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 // be a key like others there.
 func (t *table) warnZero() {
 	if t.c.first("zero " + t.name.String()) {
-		t.c.cfg.logger().Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.column,
+		t.c.cfg.logger().Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.key.Name,
 			"way out", "where 0 is a key of its own: !"+t.name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 	}
 }
@@ -252,8 +243,8 @@ func (t *table) tag() string { return t.rule.tag(t.name.Table) }
 // server would store a larger one clipped, and report the one that was sent.
 func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
 	if t.keyless {
-		return &RefusedError{t.name.String(), t.column, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
-			"give it one: " + modify(t.name, t.column, t.typ) + " AUTO_INCREMENT"}
+		return &RefusedError{t.name.String(), t.key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
+			"give it one: " + modify(t.name, t.key.Name, t.key.Type) + " AUTO_INCREMENT"}
 	}
 	if t.gen == nil {
 		var keys uuid7.Block
@@ -278,9 +269,9 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 		return &FillError{Table: t.name.String(), Rows: b.N, Err: err}
 	}
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.highest { // the sum may be above all numbers
-		return &RefusedError{t.name.String(), t.column,
+		return &RefusedError{t.name.String(), t.key.Name,
 			"id " + strconv.FormatInt(last, 10) + " is above the highest that the column holds, " + strconv.FormatInt(t.highest, 10),
-			"make it BIGINT: " + modify(t.name, t.column, "BIGINT")}
+			"make it BIGINT: " + modify(t.name, t.key.Name, "BIGINT")}
 	}
 	t.counts.statements.Add(1)
 	t.counts.ids.Add(int64(b.N))

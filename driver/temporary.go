@@ -46,7 +46,7 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		return true, nil, nil
 	}
 	like, err := c.connector.lookup(ctx, c.schema, t.like)
-	if err == errUnseenTable || like == nil || like.Ref.(*table).autoIncrement {
+	if err == errUnseenTable || like == nil || like.Ref.(*table).key.AutoIncrement {
 		return true, nil, nil
 	}
 	return true, keyless(like, name), err
@@ -160,7 +160,7 @@ func keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like
 	desc.DB, desc.Name = name.DB, name.Table
 	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers = false, false, false, insert.Effects{}
-	desc.Ref = &table{c: t.c, name: name, column: t.column, typ: t.typ, highest: t.highest, integer: t.integer, keyless: true}
+	desc.Ref = &table{fit: t.fit, c: t.c, name: name, keyless: true}
 	return &desc
 }
 
