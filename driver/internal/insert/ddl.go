@@ -196,13 +196,10 @@ func isOperand(prev lex.Token, before string) bool {
 	if prev.Kind != lex.Word {
 		return strings.IndexByte(",=<>+-*/%&|^!~(", byte(prev.Kind)) >= 0
 	}
-	for _, w := range []string{"select", "distinct", "where", "and", "or", "not", "by", "on", "set", "when", "between", "having", "in", "return"} {
-		if lex.Is(before, w) {
-			return true
-		}
-	}
-	return false
+	return beforeOperands[strings.ToLower(before)]
 }
+
+var beforeOperands = wordSet("select distinct where and or not by on set when between having in return")
 
 // maxCondition is how many tokens of a condition are looked at.
 const maxCondition = 64

@@ -16,8 +16,6 @@ type Effects struct {
 	SetsID    bool   // it calls LAST_INSERT_ID(…)
 	Clock     bool   // it says the statement's time
 	Assigns   bool   // it may set a user variable
-	Selects   bool   // it has a select within
-	Sequences bool   // it reads or moves one
 	Writes    bool   // it may write a table
 	Temporary bool   // it may make or drop a temporary table
 	Hidden    bool   // this user may not see it
@@ -33,8 +31,7 @@ func (e *Effects) Add(o Effects) {
 		e.Before = o.Before
 	}
 	e.ReadsID, e.SetsID, e.Clock = e.ReadsID || o.ReadsID, e.SetsID || o.SetsID, e.Clock || o.Clock
-	e.Assigns, e.Selects, e.Sequences = e.Assigns || o.Assigns, e.Selects || o.Selects, e.Sequences || o.Sequences
-	e.Writes, e.Temporary, e.Hidden = e.Writes || o.Writes, e.Temporary || o.Temporary, e.Hidden || o.Hidden
+	e.Assigns, e.Writes, e.Temporary, e.Hidden = e.Assigns || o.Assigns, e.Writes || o.Writes, e.Temporary || o.Temporary, e.Hidden || o.Hidden
 	e.Calls, e.Tables, e.Vars = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...), append(e.Vars, o.Vars...)
 }
 
@@ -127,7 +124,7 @@ func (e *Effects) scan(s lex.Scanner) {
 				word = before
 			case prev.Kind == '%' && word == "rowcount":
 				e.Before = "SQL%ROWCOUNT"
-			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || isBuiltIn(&s, t, open))) && e.keyword(s.MariaDB, word, before, call, call && peek.Next().Kind != ')', results):
+			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || isBuiltIn(&s, t, open))) && e.keyword(word, before, call, call && peek.Next().Kind != ')', results):
 			case before == "call", call && !first && (prev.Kind == '.' || !isBuiltIn(&s, t, open)):
 				e.Calls = append(e.Calls, name)
 			case first && (prev.Kind == '.' || t.Kind == lex.Name || !keywords[word] && !beforeTables[word] && !(modifiers[word] && (writing[before] || modifiers[before]))):
@@ -146,12 +143,8 @@ func (e *Effects) scan(s lex.Scanner) {
 // keyword notes what a word or a call says that is no name, and whether it is one.
 // before is the word before it, argument says that it is called with one, and counts
 // that a number of rows may be meant.
-func (e *Effects) keyword(mariaDB bool, word, before string, call, argument, counts bool) bool {
+func (e *Effects) keyword(word, before string, call, argument, counts bool) bool {
 	switch {
-	case mariaDB && (word == "nextval" || word == "lastval" || word == "setval" || word == "currval" || word == "value" && (before == "next" || before == "previous")):
-		e.Sequences = true
-	case word == "select":
-		e.Selects = true
 	case call && word == "last_insert_id":
 		e.ReadsID, e.SetsID = true, e.SetsID || argument
 	case (call || counts) && (word == "row_count" || word == "found_rows"):

@@ -16,7 +16,10 @@ import (
 func (w *insertReader) query() error {
 	start := w.cursor
 	w.source.from = w.tok.Pos
-	w.needColumns()
+	if w.form != listed {
+		w.listColumns(w.tok.Pos, false)
+		w.listEdits = 1
+	}
 	if names := w.columnNames(); len(distinct(names)) < len(names) {
 		return errInvalid
 	}
@@ -34,22 +37,6 @@ func (w *insertReader) query() error {
 // endsQuery says whether a word outside parentheses follows the query.
 func (w *insertReader) endsQuery() bool {
 	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
-}
-
-// needColumns makes a statement without a column list one that lists the
-// table's columns.
-func (w *insertReader) needColumns() {
-	if w.form == listed {
-		return
-	}
-	list := w.allColumns()
-	if w.listEdits > 0 { // ()
-		w.texts[w.firstText], w.edits[w.firstEdit].kind = list, always
-	} else {
-		w.insertText(always, w.tok.Pos, "("+list+") ")
-		w.listEdits = 1
-	}
-	w.form, w.Positional = positional, true
 }
 
 // tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …]

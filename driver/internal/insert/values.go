@@ -102,7 +102,7 @@ func (w *insertReader) values() error {
 		}
 		w.next()
 		if w.Rows == 0 && w.form != listed {
-			w.firstRow(start.tok.Pos)
+			w.listColumns(start.tok.Pos, w.tok.Kind == ')')
 		}
 		if err := w.row(); err != nil {
 			return err
@@ -131,27 +131,23 @@ func (w *insertReader) restart(at cursor) {
 	w.firstKey, w.lastGap = -1, -1
 }
 
-// firstRow decides what a statement without columns means: rows without values
-// name none, others name all. All are written out even where every row has its
-// key: after an ALTER TABLE that moved the columns another value would be the
-// key, perhaps one that asks the server for its own. verb is where VALUES
-// stands.
-func (w *insertReader) firstRow(verb int) {
+// listColumns makes a statement without columns one that lists the key alone, for rows
+// without values, or else all. All are written out even where every row has its key:
+// after an ALTER TABLE that moved the columns another value would be the key, perhaps
+// one that asks the server for its own. at is where the rows begin.
+func (w *insertReader) listColumns(at int, noValues bool) {
 	list, kind := quoteName(w.Table.Key), filled
-	if w.tok.Kind != ')' {
+	if !noValues {
 		list, kind = w.allColumns(), always
 		w.Positional = true
 	}
-	if w.form == empty {
-		w.texts[w.firstText] = list
-		w.edits[w.firstEdit].kind = kind
-		if w.tok.Kind != ')' {
-			w.form = positional
-		}
-		return
+	if w.listEdits > 0 { // ()
+		w.texts[w.firstText], w.edits[w.firstEdit].kind = list, kind
+	} else {
+		w.insertText(kind, at, "("+list+") ")
 	}
-	w.insertText(kind, verb, "("+list+") ")
-	if w.tok.Kind == ')' {
+	w.form = positional
+	if noValues {
 		w.form = empty
 	}
 }
