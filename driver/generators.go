@@ -48,10 +48,10 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 		store.Databases, store.Key, store.Home = nil, "", ids.Home{Table: cfg.AllocTable, Named: true}
 		for i, dsn := range cfg.stores() {
 			of, err := ParseDSN(dsn)
-			if err != nil {
-				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+			var connector driver.Connector
+			if err == nil {
+				connector, err = mysql.NewConnector(ownpool.Config(of.MySQL))
 			}
-			connector, err := mysql.NewConnector(ownpool.Config(of.MySQL))
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}

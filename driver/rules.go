@@ -153,19 +153,15 @@ func bySpecificity(rules []Rule) []Rule {
 		}
 		return len(strings.ReplaceAll(pattern, "*", ""))
 	}
-	sorted := slices.Clone(rules)
-	slices.SortStableFunc(sorted, func(a, b Rule) int {
-		if a.Exclude != b.Exclude {
-			if a.Exclude {
-				return -1
-			}
-			return 1
+	rank := func(r Rule) []int {
+		excludes := 0
+		if r.Exclude {
+			excludes = 1
 		}
-		return cmp.Or(
-			cmp.Compare(weight(b.Table), weight(a.Table)),
-			cmp.Compare(weight(b.Database), weight(a.Database)),
-		)
-	})
+		return []int{excludes, weight(r.Table), weight(r.Database)}
+	}
+	sorted := slices.Clone(rules)
+	slices.SortStableFunc(sorted, func(a, b Rule) int { return slices.Compare(rank(b), rank(a)) })
 	return sorted
 }
 

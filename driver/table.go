@@ -161,7 +161,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 
 // uuidForm is how a key column holds UUIDs.
 func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
-	switch typ, length := key.Sized(); {
+	switch typ, length, _ := key.Sized(); {
 	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
 		return insert.UUIDText, nil
 	case (typ == "binary" || typ == "varbinary") && length == 16:
@@ -179,7 +179,7 @@ func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDF
 // keyColumn finds the column that a rule means.
 func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.Column, error) {
 	var keys []catalog.Column
-	counted := ""
+	counted := "COLUMN"
 	for _, col := range columns {
 		if rule.Column != "" && strings.EqualFold(col.Name, rule.Column) {
 			return col, nil
@@ -196,10 +196,8 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 		return catalog.Column{}, &RefusedError{name.String(), rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column"}
 	case len(keys) == 0:
 		return catalog.Column{}, &RefusedError{name.String(), "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables=" + name.String() + ":COLUMN, GRANT INSERT on it, or leave the table out of leafTables"}
-	case len(keys) > 1 && counted != "":
-		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
 	case len(keys) > 1:
-		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":COLUMN"}
+		return catalog.Column{}, &RefusedError{name.String(), "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables=" + name.String() + ":" + counted}
 	}
 	return keys[0], nil
 }

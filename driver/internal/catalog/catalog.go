@@ -95,7 +95,7 @@ var integers = map[string]int64{
 // Highest is the highest id that the column can hold, 0 if it can hold none,
 // and whether it is of an integer type.
 func (c *Column) Highest() (highest int64, integer bool) {
-	name, length, scale := c.sized()
+	name, length, scale := c.Sized()
 	if top, ok := integers[name]; ok {
 		if c.Unsigned() && top != math.MaxInt64 {
 			top = top*2 + 1
@@ -116,13 +116,8 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	return top - 1, false
 }
 
-// Sized is the name of the column's type, and its length where it has one.
-func (c *Column) Sized() (name string, length int) {
-	name, length, _ = c.sized()
-	return name, length
-}
-
-func (c *Column) sized() (name string, length, scale int) {
+// Sized is the name of the column's type, with its length and its scale where it has them.
+func (c *Column) Sized() (name string, length, scale int) {
 	name, more, _ := strings.Cut(strings.ToLower(c.Type), "(")
 	name, _, _ = strings.Cut(name, " ") // "bigint unsigned"
 	more, _, _ = strings.Cut(more, ")")

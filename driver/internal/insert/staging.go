@@ -205,9 +205,6 @@ func quoteList(names []string) string {
 // Fill is the text that puts the rows into a stage, which is named as SQL
 // writes it. hint stands behind the verb.
 func (s *Staging) Fill(stage, hint string) string {
-	if s.Load {
-		hint = ""
-	}
 	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
 }
 
