@@ -49,7 +49,9 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 	if err == errUnseenTable || like == nil || like.Ref.(*table).key.AutoIncrement {
 		return true, nil, nil
 	}
-	return true, keyless(like, name), err
+	desc := keyless(like, name)
+	desc.Columns, err = c.visibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
+	return true, desc, err
 }
 
 // askTemporary asks whether a name means a temporary table on this connection. The error

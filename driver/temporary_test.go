@@ -123,6 +123,22 @@ func TestTemporaryTableLikeOneByDetours(t *testing.T) {
 	}
 }
 
+// TestTemporaryTableLikeOneAltered: values without a list go to its own columns.
+func TestTemporaryTableLikeOneAltered(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)")
+		c := onOne(t, leaf)
+		mustExec(t, c, "CREATE TEMPORARY TABLE x LIKE t", "INSERT INTO x VALUES (4, 1, 2)", "ALTER TABLE x MODIFY b INT AFTER id", "INSERT INTO x VALUES (5, 2, 1)")
+		var n int
+		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x WHERE a = 1 AND b = 2").Scan(&n); err != nil || n != 2 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO x VALUES (0, 2, 1)"); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+	}
+}
+
 // TestTemporaryTableBehindAPreparedStatement: which table a prepared statement writes is
 // decided when it runs.
 func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
