@@ -27,6 +27,7 @@ const (
 	Param          // ?
 	Var            // @x, @@x; of @'x' and @`x` only the @
 	Assign         // :=
+	NullN          // \N, MariaDB's NULL
 	Bad            // the rest of the text: a quote or a comment that does not end
 )
 
@@ -83,6 +84,7 @@ const (
 	param
 	at
 	colon
+	backslash
 	star
 )
 
@@ -102,7 +104,7 @@ var classes = func() (t [256]class) {
 	t['_'], t['$'] = ident, ident
 	t['\''], t['"'], t['`'] = quote, quote, backtick
 	t['/'], t['-'], t['#'], t['*'] = slash, dash, hash, star
-	t['.'], t['?'], t['@'], t[':'] = dot, param, at, colon
+	t['.'], t['?'], t['@'], t[':'], t['\\'] = dot, param, at, colon, backslash
 	return t
 }()
 
@@ -180,6 +182,11 @@ func (s *Scanner) Next() Token {
 			if strings.HasPrefix(text[start:], ":=") {
 				s.pos += 2
 				return Token{Assign, start, s.pos}
+			}
+		case backslash:
+			if strings.HasPrefix(text[start:], `\N`) {
+				s.pos += 2
+				return Token{NullN, start, s.pos}
 			}
 		}
 		s.pos++

@@ -7,7 +7,7 @@ import (
 )
 
 var kindNames = map[Kind]string{
-	Word: "w", Name: "n", String: "s", HexString: "x", BitString: "b", Number: "#", Param: "p", Var: "v", Assign: ":", Bad: "!",
+	Word: "w", Name: "n", String: "s", HexString: "x", BitString: "b", Number: "#", Param: "p", Var: "v", Assign: ":", NullN: "N", Bad: "!",
 }
 
 // tokens writes the tokens of a text as kind and text.
@@ -58,7 +58,7 @@ func TestTokens(t *testing.T) {
 		{"a /*! /* b */ c */ d", "w[a] w[c] w[d]"},
 		{"@a @@b @`c d` @'e' @a.b @", "v[@a] v[@@b] v[@] n[`c d`] v[@] s['e'] v[@a.b] v[@]"},
 		{"@a:=1 a:b :=", "v[@a] :[:=] #[1] w[a] : w[b] :[:=]"},
-		{`\N \n`, `\ w[N] \ w[n]`},
+		{`\N \n`, `N[\N] \ w[n]`},
 		{"a<=>b||c", "w[a] < = > w[b] | | w[c]"},
 		{"a -- b\x00c", "w[a] w[c]"},
 	} {
