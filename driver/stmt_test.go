@@ -176,7 +176,7 @@ func TestCountsOfTheStatementBefore(t *testing.T) {
 			{"INSERT INTO " + db + ".t (a) VALUES (ROW_COUNT())", false},
 			{"INSERT INTO x (i) VALUES (ROW_COUNT())", false},
 			{"INSERT INTO " + db + ".t VALUES (NULL, ROW_COUNT())", true}, // they may move columns
-			{"INSERT INTO temp (a) VALUES (ROW_COUNT())", true}, // they may drop what hides it
+			{"INSERT INTO temp (a) VALUES (ROW_COUNT())", true},           // they may drop what hides it
 		} {
 			if _, err := leaf.Exec("DROP TEMPORARY TABLE IF EXISTS temp"); err != nil {
 				t.Fatal(err)
