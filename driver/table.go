@@ -255,9 +255,10 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 				return err
 			}
 		}
-		b.First, err = t.gen.Next(ctx, b.N)
-		if full, ok := errors.AsType[*segment.FullError](err); ok {
-			b.First, err = full.Next, nil // which is refused below
+		if b.First, err = t.gen.Next(ctx, b.N); err != nil {
+			if full, ok := errors.AsType[*segment.FullError](err); ok {
+				b.First, err = full.Next, nil // which is refused below
+			}
 		}
 	}
 	if err != nil {
