@@ -35,7 +35,7 @@ func (l *textLog) since(n int) ([]string, int) {
 func TestProgramsAreAskedByName(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var log textLog
-		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{inner, log.note} },
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{Connector: inner, before: log.note} },
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)", "CREATE TABLE log (a INT)",
 			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()", "CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
 		leaf.SetMaxOpenConns(1)
@@ -84,7 +84,7 @@ func TestProgramsAreAskedByName(t *testing.T) {
 func TestTemporaryTablesInUse(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		var sent atomic.Int64
-		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return counting{inner, &sent} }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (0)")
+		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return counting(inner, &sent) }, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO t (a) VALUES (0)")
 		conn, err := leaf.Conn(t.Context()) // where it is returned to the pool, what is wrapped may reset it
 		if err != nil {
 			t.Fatal(err)

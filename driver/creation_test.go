@@ -3,6 +3,7 @@ package driver
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"flag"
 	"fmt"
 	"slices"
@@ -11,9 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -59,32 +57,12 @@ func (s *texts) ours() (n int, list string) {
 // statements are counted, those of its own pools included.
 func openRecording(t *testing.T, target mysqltest.Target, rules string, tables, conns int) (*sql.DB, *texts) {
 	t.Helper()
-	dsn := target.Database(t)
-	cfg, err := ParseDSN(dsn + "?leafCreate=true&leafTables=" + rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
+	var setup []string
 	for i := range tables {
-		if _, err := plain.Exec(fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT)", i)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
-	if err != nil {
-		t.Fatal(err)
+		setup = append(setup, fmt.Sprintf("CREATE TABLE t%d (id BIGINT PRIMARY KEY, a INT)", i))
 	}
 	sent := &texts{counts: make(map[string]int)}
-	c, err := Wrap(recording{inner, sent.note}, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := sql.OpenDB(c)
-	t.Cleanup(func() { db.Close() })
+	db, _ := openRecorded(t, target.Database(t), "leafCreate=true&leafTables="+rules, setup, func(inner driver.Connector) recording { return recording{Connector: inner, before: sent.note} })
 	db.SetMaxOpenConns(conns)
 	db.SetMaxIdleConns(conns)
 	return db, sent

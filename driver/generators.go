@@ -211,7 +211,7 @@ func (c *Connector) allocError(table, what string, err error) error {
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), way}
 	case isServerError(err, errUnknownDatabase):
 		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
-	case isServerError(err, errTableDenied, errColumnDenied, errDatabaseDenied):
+	case isDenied(err):
 		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
 	}
 	return &catalogFailure{what: what, err: err}

@@ -2,14 +2,27 @@ package driver
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
+	"sync/atomic"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
-// recording makes connections that tell of the texts they send, which an error keeps
-// from the server.
+// recording makes connections that tell of the texts they send: before, where an error
+// keeps them from the server, and once they were sent. Either may be nil.
 type recording struct {
 	driver.Connector
-	note func(ctx context.Context, text string) error
+	before func(ctx context.Context, text string) error
+	sent   func(text string)
+}
+
+// counting is a recording that counts.
+func counting(inner driver.Connector, n *atomic.Int64) recording {
+	return recording{Connector: inner, sent: func(string) { n.Add(1) }}
 }
 
 func (r recording) Connect(ctx context.Context) (driver.Conn, error) {
@@ -17,31 +30,79 @@ func (r recording) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordingConn{dc.(innerConn), r.note}, nil
+	return &recordingConn{dc.(innerConn), r}, nil
 }
 
 type recordingConn struct {
 	innerConn
-	note func(ctx context.Context, text string) error
+	to recording
 }
 
-func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	if err := c.note(ctx, text); err != nil {
-		return nil, err
+// tell calls the server. What it answers with ErrSkip was not sent.
+func (c *recordingConn) tell(ctx context.Context, text string, call func() error) error {
+	if c.to.before != nil {
+		if err := c.to.before(ctx, text); err != nil {
+			return err
+		}
 	}
-	return c.innerConn.ExecContext(ctx, text, args)
+	err := call()
+	if c.to.sent != nil && err != driver.ErrSkip {
+		c.to.sent(text)
+	}
+	return err
 }
 
-func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.note(ctx, text); err != nil {
-		return nil, err
-	}
-	return c.innerConn.QueryContext(ctx, text, args)
+func (c *recordingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (res driver.Result, err error) {
+	err = c.tell(ctx, text, func() error {
+		res, err = c.innerConn.ExecContext(ctx, text, args)
+		return err
+	})
+	return res, err
 }
 
-func (c *recordingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	if err := c.note(ctx, text); err != nil {
-		return nil, err
+func (c *recordingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (rows driver.Rows, err error) {
+	err = c.tell(ctx, text, func() error {
+		rows, err = c.innerConn.QueryContext(ctx, text, args)
+		return err
+	})
+	return rows, err
+}
+
+func (c *recordingConn) PrepareContext(ctx context.Context, text string) (st driver.Stmt, err error) {
+	err = c.tell(ctx, text, func() error {
+		st, err = c.innerConn.PrepareContext(ctx, text)
+		return err
+	})
+	return st, err
+}
+
+// openRecorded opens a pool on a database, in which setup has run, whose texts are
+// recorded, those of its own pools included.
+func openRecorded(t *testing.T, dsn, params string, setup []string, record func(driver.Connector) recording) (*sql.DB, *Connector) {
+	t.Helper()
+	cfg, err := ParseDSN(dsn + "?" + params)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return c.innerConn.PrepareContext(ctx, text)
+	plain, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	for _, text := range setup {
+		if _, err := plain.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := Wrap(record(inner), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := sql.OpenDB(c)
+	t.Cleanup(func() { db.Close() })
+	return db, c
 }

@@ -1,96 +1,32 @@
 package driver
 
 import (
-	"context"
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-sql-driver/mysql"
-
 	"github.com/leafsql/leafsql/driver/internal/catalog"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
-
-// counting makes connections that count the statements they send.
-type counting struct {
-	driver.Connector
-	sent *atomic.Int64
-}
-
-func (c counting) Connect(ctx context.Context) (driver.Conn, error) {
-	dc, err := c.Connector.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &countingConn{dc.(innerConn), c.sent}, nil
-}
-
-type countingConn struct {
-	innerConn
-	sent *atomic.Int64
-}
-
-func (c *countingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	res, err := c.innerConn.ExecContext(ctx, text, args)
-	if err != driver.ErrSkip {
-		c.sent.Add(1)
-	}
-	return res, err
-}
-
-func (c *countingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := c.innerConn.QueryContext(ctx, text, args)
-	if err != driver.ErrSkip {
-		c.sent.Add(1)
-	}
-	return rows, err
-}
-
-func (c *countingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	c.sent.Add(1)
-	return c.innerConn.PrepareContext(ctx, text)
-}
 
 // openCounting opens a pool whose statements are counted, those of its own
 // pools included.
 func openCounting(t *testing.T, rules string, setup ...string) (db *sql.DB, c *Connector, sent *atomic.Int64) {
 	t.Helper()
-	dsn := mysqltest.Database(t)
-	cfg, err := ParseDSN(dsn + "?leafTables=" + rules)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer plain.Close()
 	setup = append(setup, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL)")
-	for _, s := range setup {
+	for _, s := range slices.Clone(setup) {
 		if name, ok := strings.CutPrefix(s, "CREATE TABLE "); ok {
 			name, _, _ = strings.Cut(name, " ")
-			defer plain.Exec("INSERT INTO leaf_alloc VALUES (?, 1, 1000)", name)
+			setup = append(setup, "INSERT INTO leaf_alloc VALUES ('"+name+"', 1, 1000)")
 		}
-		if _, err := plain.Exec(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	inner, err := mysql.NewConnector(ownpool.Config(cfg.MySQL))
-	if err != nil {
-		t.Fatal(err)
 	}
 	sent = new(atomic.Int64)
-	if c, err = Wrap(counting{inner, sent}, cfg); err != nil {
-		t.Fatal(err)
-	}
-	db = sql.OpenDB(c)
-	t.Cleanup(func() { db.Close() })
+	db, c = openRecorded(t, mysqltest.Database(t), "leafTables="+rules, setup, func(inner driver.Connector) recording { return counting(inner, sent) })
 	return db, c, sent
 }
 
