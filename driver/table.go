@@ -114,10 +114,11 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
 		counter := ids.Counter{Name: tag, Sequence: kind == Sequence}
 		t.gen = c.store.GeneratorFor(counter, f.highest)
-		c.store.Feeds(counter, server(c.cfg.MySQL), name.DB)
+		server := server(c.cfg.MySQL)
+		c.store.Feeds(counter, server, name.DB)
 		for _, r := range c.rules { // that may mean tables of the tag elsewhere
 			if !r.Exclude && r.tag(tag) == tag {
-				c.store.Feeds(counter, server(c.cfg.MySQL), cmp.Or(r.Database, c.defaultDB))
+				c.store.Feeds(counter, server, cmp.Or(r.Database, c.defaultDB))
 			}
 		}
 	}

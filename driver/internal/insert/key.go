@@ -16,13 +16,13 @@ type Meaning uint8
 const (
 	Given   Meaning = iota // it is a key
 	Wanted                 // please generate one
-	Unclear                // what the server makes of it depends on its settings and the column: ask it
+	Unclear                // what the server makes of it depends on its settings and the column: it is refused
 )
 
 // KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
 // would: NULL wants a key and so does, unless zeros are values, what is stored
 // as 0. It is the only judge, of literals and of arguments alike; what is not
-// certain is left to the server. floor is the lowest whole number that is not
+// certain is refused. floor is the lowest whole number that is not
 // below a given key; 0: the counter need not pass it. exact says that the key of an
 // integer column is floor itself.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
