@@ -96,22 +96,17 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	return nil
 }
 
-// PrepareContext prepares a text; one that may need keys gets a statement of
-// ours.
+// PrepareContext prepares a text; one that may need keys, or that has effects, gets a
+// statement of ours.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	st, err := c.statement(ctx, text)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, err
-	}
-	if st.way == inParts {
+	case st.way == inParts:
 		return nil, c.prepareError(ctx, text)
-	}
-	if st.way == passedThrough {
-		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err == nil && st.effects {
-			return c.noteEach(st, s)
-		}
-		return s, err
+	case st.way == passedThrough && !st.effects:
+		return c.innerConn.PrepareContext(ctx, text)
 	}
 	return c.prepare(ctx, st, text)
 }

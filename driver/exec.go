@@ -55,7 +55,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
 		return nil, driver.ErrSkip
 	case st.way == inParts:
-		return c.queryInParts(ctx, st.plan, text, args)
+		return nil, c.refuseParts(ctx, text)
 	}
 	e := execution{c: c, st: st, text: text, args: args, rows: true}
 	return e.query(ctx)
@@ -140,6 +140,9 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 				told = e.st.unread(err)
 			}
 			c.after(e.st, told)
+			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
+				c.doubtUse(e.st)
+			}
 		}
 		if err == nil {
 			return blocks, nil

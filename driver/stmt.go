@@ -9,7 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 )
 
@@ -20,65 +19,77 @@ var (
 	_ driver.NamedValueChecker = (*stmt)(nil)
 )
 
-// stmt is a prepared statement whose rows may need keys. Where the marker goes
-// depends on which arguments are keys already, so it keeps one statement of
-// the inner driver's for each text that came up; the likely one is made first.
+// stmt is a prepared statement whose rows may need keys, or that has effects to be
+// noted each time. Where the marker goes depends on which arguments are keys already, so
+// it keeps one statement of the inner driver's for each text that came up; the likely one
+// is made first.
 type stmt struct {
-	c      *conn
-	text   string
-	db     string // in use when it was prepared, and so what its names mean
-	reads  string // how the session read texts then, where that matters
-	schema *schema
-	plans  *plancache.Cache[*statement]
-	st     *statement
+	c       *conn
+	text    string
+	table   string  // the configured table that it writes, db.table; "": none, and what it runs never changes
+	reads   bool    // sql_mode or the character set decide what its text means
+	meaning meaning // when it was prepared
+	schema  *schema
+	plans   *plancache.Cache[*statement]
+	st      *statement
 
 	inner    map[string]driver.Stmt
 	template *insert.Template // of the last execution, and its inner statement
 	last     driver.Stmt
-	once     driver.Stmt   // has its ids in its text and serves one execution only
-	spent    []driver.Stmt // done with, but perhaps still read from
 }
+
+// A meaning is what a session's texts mean: the database in use and, where a text could
+// be read in several ways, how the session reads it.
+type meaning struct{ db, reading string }
 
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
-	s := &stmt{c: c, text: text, db: c.db, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]driver.Stmt, 1)}
-	first := text // prepared to see its errors now, where what runs is made anew each time
-	if st.way == filled {
-		if likely := st.plan.Template(s.likely()); !likely.Literal {
-			first = likely.Text
-		}
+	s := &stmt{c: c, text: text, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]driver.Stmt, 1)}
+	var err error
+	if len(st.plan.Inserts) > 0 {
+		// The server keeps the meaning of what is prepared now, and not of what is
+		// prepared of the same text later.
+		s.table, s.reads = st.plan.Inserts[0].Table.Ref.(*table).name.String(), !readsOneWay(text)
+		s.meaning, err = c.meaning(ctx, s.reads)
 	}
-	err := s.noteReading(ctx)
 	if err == nil {
-		_, err = s.variant(ctx, first)
+		_, err = s.variant(ctx, s.likely())
 	}
-	if err != nil {
-		c.after(st, err)
+	if err == nil {
+		return s, nil
 	}
+	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}
-	if err != nil {
-		return nil, c.explain(ctx, st, text, nil, err)
-	}
-	return s, nil
+	return nil, c.explain(ctx, st, text, nil, err)
 }
 
-// likely are blocks for every row that can be filled.
-func (s *stmt) likely() []insert.Block {
+// likely is the text that is wanted first: with every row filled that can be. What runs
+// in several steps, or with its ids in its text, is prepared to see its errors now.
+func (s *stmt) likely() string {
+	if s.st.way != filled {
+		return s.text
+	}
 	blocks := make([]insert.Block, len(s.st.plan.Inserts))
 	for i, in := range s.st.plan.Inserts {
 		blocks[i] = insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
 	}
-	return blocks
+	if t := s.st.plan.Template(blocks); !t.Literal {
+		return t.Text
+	}
+	return s.text
 }
 
-// variant returns the inner statement of a text.
+// variant returns the inner statement of a text, which has to mean what the user's did.
 func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 	if inner, ok := s.inner[text]; ok {
 		return inner, nil
 	}
-	inner, err := s.make(ctx, text)
+	if err := s.keepsMeaning(ctx); err != nil {
+		return nil, err
+	}
+	inner, err := s.c.innerConn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -98,72 +109,41 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 // server, which has a limit for all clients together.
 const maxVariants = 16
 
-// make prepares a text, which has to mean what the user's did.
-func (s *stmt) make(ctx context.Context, text string) (driver.Stmt, error) {
-	if err := s.sameMeaning(ctx); err != nil {
-		return nil, err
+// meaning asks for the meaning of texts where it is not known.
+func (c *conn) meaning(ctx context.Context, reads bool) (m meaning, err error) {
+	if err = c.knowDatabase(ctx); err == nil && reads {
+		err = c.knowSession(ctx)
+		m.reading = c.reading
 	}
-	return s.c.innerConn.PrepareContext(ctx, text)
+	m.db = c.db
+	return m, err
 }
 
-// sameMeaning refuses a text that would not mean now what the user's meant when
-// it was prepared.
-func (s *stmt) sameMeaning(ctx context.Context) error {
-	reason, fix := "", "prepare it again"
-	same, err := s.sameDatabase(ctx)
-	if err != nil {
-		return err
+// sameMeaning says whether the text still means what it did when it was prepared.
+func (s *stmt) sameMeaning(ctx context.Context) (bool, error) {
+	if s.c.dbUnknown || s.reads && !s.c.settings.SessionKnown {
+		if err := s.c.mayAsk(s.text, "database in use, sql_mode or character set", "write db.table, pass strings as arguments"); err != nil {
+			return false, err
+		}
 	}
-	if !same {
-		reason, fix = "database in use", "write db.table in it, or prepare it again after USE"
-	} else if same, err = s.sameReading(ctx); err != nil {
-		return err
-	} else if !same {
-		reason = "sql_mode or character set"
-	}
-	if same {
+	now, err := s.c.meaning(ctx, s.reads)
+	return now == s.meaning, err
+}
+
+// keepsMeaning refuses a text that would not mean now what the user's meant when it was
+// prepared.
+func (s *stmt) keepsMeaning(ctx context.Context) error {
+	if s.table == "" {
 		return nil
+	}
+	if same, err := s.sameMeaning(ctx); same || err != nil {
+		return err
 	}
 	return &RefusedError{
-		Table:  s.st.plan.Inserts[0].Table.Ref.(*table).name.String(),
-		Reason: "the statement was prepared under another " + reason + ", and these arguments need a text that was not prepared then",
-		Fix:    fix,
+		Table:  s.table,
+		Reason: "the statement was prepared under another database in use, sql_mode or character set, and these arguments need a text that was not prepared then",
+		Fix:    "prepare it again after such a change; db.table in it does without the database in use",
 	}
-}
-
-func (s *stmt) sameDatabase(ctx context.Context) (bool, error) {
-	if s.c.dbUnknown {
-		if err := s.c.mayAsk(s.text, "database in use", "write db.table"); err != nil {
-			return false, err
-		}
-	}
-	err := s.c.knowDatabase(ctx)
-	return s.c.db == s.db, err
-}
-
-// noteReading notes how the session reads texts, where this one could be read in
-// another way: the server keeps that for what is prepared now, and not for what
-// is prepared of the same text later.
-func (s *stmt) noteReading(ctx context.Context) error {
-	if readsOneWay(s.text) {
-		return nil
-	}
-	err := s.c.knowSession(ctx)
-	s.reads = s.c.reading
-	return err
-}
-
-func (s *stmt) sameReading(ctx context.Context) (bool, error) {
-	if s.reads == "" || len(s.inner) == 0 { // it is just being prepared
-		return true, nil
-	}
-	if !s.c.settings.SessionKnown {
-		if err := s.c.mayAsk(s.text, "sql_mode", "pass strings as arguments"); err != nil {
-			return false, err
-		}
-	}
-	err := s.c.knowSession(ctx)
-	return s.c.reading == s.reads, err
 }
 
 // readsOneWay says whether a text means the same under every sql_mode and every
@@ -204,67 +184,49 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 // execution is one run of the statement.
 func (s *stmt) execution(ctx context.Context, args []driver.NamedValue) (e execution, err error) {
 	s.c.tellLate(ctx)
-	if err = s.refresh(ctx, args); err == nil && s.st.way != filled {
-		err = s.sameMeaning(ctx)
+	if err = s.refresh(ctx, args); err == nil && s.st.way == staged {
+		err = s.keepsMeaning(ctx)
 	}
 	return execution{c: s.c, stmt: s, st: s.st, text: s.text, args: args}, err
 }
 
 // send sends the statement with the ids of blocks.
-func (s *stmt) send(ctx context.Context, e *execution, blocks []insert.Block) error {
-	inner, args, err := s.bind(ctx, e.st.plan, blocks, e.args)
-	switch {
-	case err != nil:
-	case e.rows:
-		e.answer, err = queryStmt(ctx, inner, args)
-		if s.once != nil && err == nil { // the rows need it until they are read
-			s.spent, s.once = append(s.spent, s.once), nil
+func (s *stmt) send(ctx context.Context, e *execution, blocks []insert.Block) (err error) {
+	p := e.st.plan
+	t := p.Template(blocks)
+	if t.Literal {
+		return s.sendOnce(ctx, e, t, blocks)
+	}
+	if t != s.template {
+		inner, err := s.variant(ctx, t.Text)
+		if err != nil {
+			s.template = nil
+			return err
 		}
-	default:
-		e.result, err = execStmt(ctx, inner, args)
+		s.template, s.last = t, inner
+	}
+	args := s.c.bindArgs(p, t, blocks, e.args)
+	if e.rows {
+		e.answer, err = queryStmt(ctx, s.last, args)
+	} else {
+		e.result, err = execStmt(ctx, s.last, args)
 	}
 	s.c.unbindArgs()
-	s.closeOnce()
 	return err
 }
 
-// bind finds the inner statement for blocks of ids, and its arguments.
-func (s *stmt) bind(ctx context.Context, p *insert.Plan, blocks []insert.Block, args []driver.NamedValue) (driver.Stmt, []driver.NamedValue, error) {
-	s.closeSpent()
-	t := p.Template(blocks)
-	inner := s.last
-	var err error
-	switch {
-	case t.Literal:
-		inner, err = s.make(ctx, t.Text)
-		s.once = inner
-	case t != s.template:
-		inner, err = s.variant(ctx, t.Text)
-		s.template, s.last = t, inner
+// sendOnce sends a text that has its ids in it and serves this execution only.
+func (s *stmt) sendOnce(ctx context.Context, e *execution, t *insert.Template, blocks []insert.Block) (err error) {
+	if err = s.keepsMeaning(ctx); err != nil {
+		return err
 	}
-	if err != nil {
-		s.template, s.once = nil, nil
-		return nil, nil, err
+	in := &e.st.plan.Inserts[0]
+	if e.rows {
+		return &RefusedError{in.Table.Ref.(*table).name.String(), "", "with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec"}
 	}
-	return inner, s.c.bindArgs(p, t, blocks, args), nil
-}
-
-func (s *stmt) closeOnce() {
-	if s.once != nil {
-		s.once.Close()
-		s.once = nil
-	}
-}
-
-// closeSpent closes what the rows of earlier executions needed. The next
-// execution on a connection begins when they have been read.
-func (s *stmt) closeSpent() error {
-	var errs []error
-	for _, inner := range s.spent {
-		errs = append(errs, inner.Close())
-	}
-	s.spent = nil
-	return errors.Join(errs...)
+	e.result, err = s.c.execArgs(ctx, t.Text, s.c.bindArgs(e.st.plan, t, blocks, e.args), true)
+	s.c.unbindArgs()
+	return err
 }
 
 // refresh plans the text again when what was known of the tables has changed.
@@ -273,16 +235,14 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
 	}
 	schema := s.c.connector.schema.Load()
-	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() {
+	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() || s.table == "" {
 		return nil
 	}
 	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {
 		return nil // asking would change what it stores
 	}
-	for _, same := range []func(context.Context) (bool, error){s.sameDatabase, s.sameReading} {
-		if ok, err := same(ctx); err != nil || !ok {
-			return err // it means what it meant when it was prepared
-		}
+	if same, err := s.sameMeaning(ctx); err != nil || !same {
+		return err // it means what it meant when it was prepared
 	}
 	st, err := s.c.statement(ctx, s.text)
 	if err != nil {
@@ -299,7 +259,7 @@ func (s *stmt) Close() error {
 		errs = append(errs, inner.Close())
 	}
 	s.inner = nil
-	return errors.Join(append(errs, s.closeSpent())...)
+	return errors.Join(errs...)
 }
 
 // Exec and Query are for those who go around database/sql.
@@ -328,49 +288,4 @@ func queryStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (dr
 		return nil, errStmt
 	}
 	return x.QueryContext(ctx, args)
-}
-
-// A notedStmt is a prepared statement that needs no keys, and whose effects on
-// the session or on tables are noted each time it is executed.
-type notedStmt struct {
-	ownpool.Stmt
-	c  *conn
-	st *statement
-}
-
-// noteEach notes the effects of a statement of the inner driver's.
-func (c *conn) noteEach(st *statement, s driver.Stmt) (driver.Stmt, error) {
-	inner, ok := s.(ownpool.Stmt)
-	if !ok {
-		s.Close()
-		return nil, errStmt
-	}
-	return &notedStmt{inner, c, st}, nil
-}
-
-func (s *notedStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	res, err := s.Stmt.ExecContext(ctx, args)
-	s.note(err)
-	return res, err
-}
-
-func (s *notedStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := s.Stmt.QueryContext(ctx, args)
-	s.note(err)
-	return rows, err
-}
-
-// note is after. To which database a prepared USE leads is asked: MariaDB runs it
-// in the one that was in use when it was prepared, and may go back from there.
-func (s *notedStmt) note(err error) {
-	s.c.after(s.st, err)
-	s.c.doubtUse(s.st)
-}
-
-func (s *notedStmt) Exec(args []driver.Value) (driver.Result, error) {
-	return s.ExecContext(context.Background(), named(args))
-}
-
-func (s *notedStmt) Query(args []driver.Value) (driver.Rows, error) {
-	return s.QueryContext(context.Background(), named(args))
 }
