@@ -368,16 +368,16 @@ func TestQueryInParts(t *testing.T) {
 		leaf.SetMaxOpenConns(1)
 		var id, n int64
 		for i, text := range []string{
-			"INSERT INTO t (id, a) VALUES (@none, ?); SELECT LAST_INSERT_ID(), ?",
+			"INSERT INTO t (id, a) SELECT 0, ? FROM (SELECT 1) s; SELECT LAST_INSERT_ID(), ?",
 			"INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID()); SELECT LAST_INSERT_ID() + ? - ?, 2",
 			"INSERT INTO t (id, a) SELECT 0, ? FROM t LIMIT 1; SELECT LAST_INSERT_ID(), ?",
-			"INSERT INTO t (id, a) VALUES (@none, ?); INSERT INTO t (id, a) VALUES (@none, ?); SELECT LAST_INSERT_ID() - 1, 2",
+			"INSERT INTO t (id, a) SELECT 0, ? FROM t LIMIT 1; INSERT INTO t (id, a) SELECT 0, ? FROM t LIMIT 1; SELECT LAST_INSERT_ID() - 1, 2",
 		} {
 			if err := leaf.QueryRow(text, 1, 2).Scan(&id, &n); err != nil || id != 100+int64(i) && i != 1 || n != 2 {
 				t.Errorf("%s: %s: %d, %d, %v", server.Name, text, id, n, err)
 			}
 		}
-		for _, text := range []string{"SELECT 1; INSERT INTO t (id, a) VALUES (@none, 1)", "SELECT 1; CREATE TABLE u (id INT); INSERT INTO t (id, a) SELECT 0, 1 FROM t"} {
+		for _, text := range []string{"SELECT 1; INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID())", "SELECT 1; CREATE TABLE u (id INT); INSERT INTO t (id, a) SELECT 0, 1 FROM t"} {
 			if rows, err := leaf.Query(text); !errors.Is(err, driver.ErrRefused) {
 				t.Errorf("%s: %s: %v, not refused", server.Name, text, err)
 				if err == nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
@@ -115,11 +114,6 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 // blocks are valid until the next run.
 func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) {
 	c := e.c
-	if e.st.way == keyed {
-		if err := e.askKeys(ctx); err != nil {
-			return nil, c.connector.counts.note(err)
-		}
-	}
 	if e.rows {
 		if err := e.tellsLate(); err != nil {
 			return nil, c.connector.counts.note(err)
@@ -165,30 +159,6 @@ func (e *execution) tellsLate() error {
 		}
 	}
 	return nil
-}
-
-// askKeys asks for keys that only the server knows, and puts them in their place.
-func (e *execution) askKeys(ctx context.Context) error {
-	in := &e.st.plan.Inserts[0]
-	rows, err := e.c.readAll(ctx, in.KeyQuery.Select)
-	if err != nil {
-		return err
-	}
-	keys := make([]string, len(rows.columns))
-	for i, v := range rows.rows[0] {
-		keys[i] = "NULL"
-		if m, _, _ := in.Table.KeyMeaning(v); m != insert.Wanted {
-			if _, err := strconv.ParseInt(valueText(v), 10, 64); m == insert.Unclear || err != nil {
-				return unclearKey(in, v)
-			}
-			keys[i] = quoteString(valueText(v))
-		}
-	}
-	e.text = in.KeyQuery.Text(keys)
-	if e.st, _, err = e.c.plan(ctx, e.text); err == nil && e.st.refusal != nil {
-		err = e.st.refusal
-	}
-	return err
 }
 
 // send sends the text with the ids of blocks in it.

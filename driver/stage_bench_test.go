@@ -18,7 +18,6 @@ func BenchmarkStaged(b *testing.B) {
 		for _, bench := range []struct{ name, text string }{
 			{"select", "INSERT INTO t (a, b, c, d) SELECT a, b, c, d FROM s"},
 			{"upsert", "INSERT INTO t (a, b, c, d) SELECT a, b, c, d FROM s ON DUPLICATE KEY UPDATE b = VALUES(b)"},
-			{"expression", "INSERT INTO t (id, a, b, c, d) VALUES (@none, 1, 'x', 2, NULL)"},
 			{"call behind the key", "INSERT INTO t (id, a, b, c, d) VALUES (NULL, LAST_INSERT_ID(), 'x', 2, NULL)"},
 			{"no table", "INSERT INTO t (a, b, c, d) SELECT 1, 'x', 2, NULL"},
 		} {

@@ -23,12 +23,11 @@ var idScripts = []script{
 		before, "INSERT INTO t (id, a, b) SELECT NULLIF(id, 12), a, 'new' FROM s ON DUPLICATE KEY UPDATE b = @@identity + 2", last, show}},
 	{name: "in the update list, the row is not there", lines: []string{before, "INSERT INTO t (a, b) SELECT a, b FROM s WHERE a = 2 ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 10, b FROM s WHERE a = 2 ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}},
-	{name: "in the source", lines: []string{before, "INSERT INTO t (a, b) SELECT a, @@last_insert_id FROM s", show, before, "INSERT INTO t (a, b) SELECT a + 10, @@session.identity FROM s", show, before, "INSERT INTO t (id, a, b) VALUES (@none, 20, @@identity)", show,
-		before, "INSERT INTO t (id, a, b) VALUES (@@last_insert_id, 30, @@identity)", show, last}},
+	{name: "in the source", lines: []string{before, "INSERT INTO t (a, b) SELECT a, @@last_insert_id FROM s", show, before, "INSERT INTO t (a, b) SELECT a + 10, @@session.identity FROM s", show, before, "INSERT INTO t (id, a, b) VALUES (NULL, 20, @@identity)", show, last}},
 	{name: "variables in the row", lines: []string{before, "INSERT INTO t VALUES (NULL, 1, @@identity, DEFAULT)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t VALUES (NULL, 2, @@session.last_insert_id, DEFAULT)", "SELECT a, b FROM t WHERE id = LAST_INSERT_ID()"}},
 	{name: "in a function of the update list", setup: []string{"CREATE FUNCTION id_now() RETURNS BIGINT READS SQL DATA RETURN LAST_INSERT_ID()"},
 		lines: []string{copyS, before, "INSERT INTO t (a, b) SELECT a, 'new' FROM s ON DUPLICATE KEY UPDATE b = id_now()", "SELECT a, b FROM t ORDER BY a"}},
-	{name: "in RETURNING", only: "mariadb", lines: []string{before, "INSERT INTO t (id, a) VALUES (@none, 20) RETURNING a, LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
+	{name: "in RETURNING", only: "mariadb", lines: []string{before, "INSERT INTO t (id, a) VALUES (NULL, 20) RETURNING a, LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
 	on("mariadb", refusedScript("RETURNING beside rows", copyS, "INSERT INTO t (a, b) SELECT a + 10, b FROM s ORDER BY a RETURNING a")),
 	{name: "in a trigger before", setup: []string{"CREATE TRIGGER notes BEFORE INSERT " + readsID}, lines: idInTrigger},
 	{name: "in a trigger after", setup: []string{"CREATE TRIGGER notes AFTER INSERT " + readsID}, lines: idInTrigger},
@@ -57,17 +56,17 @@ var idScripts = []script{
 
 var idInTrigger = []string{before, copyS, "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (id, a) SELECT id, a + 10 FROM s", "SELECT * FROM log", last,
 	before, "INSERT INTO t (id, a) SELECT IF(a = 2, id + 10, NULL), a + 20 FROM s ORDER BY a", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-	before, "INSERT INTO t (id, a) VALUES (@none, 31)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) VALUES (32), (33)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+	before, "INSERT INTO t (id, a) VALUES (NULL, 31)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) VALUES (32), (33)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 	before, "INSERT INTO t (id, a) VALUES (NULL, 34)", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", before, "INSERT INTO t (a) SELECT 35", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 	"BEGIN", before, "INSERT INTO t (a, b) SELECT a + 40, b FROM s ORDER BY a", "SELECT * FROM log", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "COMMIT"}
 
 // plainScripts are about errors and settings that statements which run as
 // several share with those that run as one.
 var plainScripts = []script{
-	{name: "read only, twice", lines: []string{"SET TRANSACTION READ ONLY", copyS, copyS, copyID, "SELECT COUNT(*) FROM t", copyS, show, "SET TRANSACTION READ ONLY", "INSERT INTO t (id, a) VALUES (@none, 50)", "INSERT INTO t (id, a) VALUES (@none, 50)", "SELECT COUNT(*) FROM t"}},
-	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (@none, 31), (@none, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s",
+	{name: "read only, twice", lines: []string{"SET TRANSACTION READ ONLY", copyS, copyS, copyID, "SELECT COUNT(*) FROM t", copyS, show, "SET TRANSACTION READ ONLY", "INSERT INTO t (id, a) VALUES (NULL, 50)", "INSERT INTO t (id, a) VALUES (NULL, 50)", "SELECT COUNT(*) FROM t"}},
+	{name: "a limit of 0 on selects", lines: []string{"SET sql_select_limit = 0", copyS, copyID, "INSERT INTO t (id, a) VALUES (NULL, 31), (NULL, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s",
 		"SET sql_mode = 'NO_BACKSLASH_ESCAPES'", `INSERT INTO t (a, b) VALUES (61, 'x\'), (62, '\')`, "SET sql_select_limit = DEFAULT", show}},
-	{name: "a limit of 1 on selects", lines: []string{"SET sql_select_limit = 1", "INSERT INTO t (id, a) VALUES (@none, 31), (@none, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
+	{name: "a limit of 1 on selects", lines: []string{"SET sql_select_limit = 1", "INSERT INTO t (id, a) VALUES (NULL, 31), (NULL, 32), (33, 33)", "INSERT INTO t (id, a) SELECT IF(a = 2, id, NULL), a + 40 FROM s", "SET sql_select_limit = DEFAULT", show}},
 	{name: "the target as the source", lines: []string{copyS, "INSERT INTO t (a, b) SELECT q.a, q.b FROM t q ON DUPLICATE KEY UPDATE t.b = CONCAT(t.b, VALUES(b))", show}},
 	{name: "words before INTO", lines: []string{"INSERT LOW_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = t.b", "INSERT HIGH_PRIORITY INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = CONCAT(t.b, 'h')",
 		"INSERT LOW_PRIORITY IGNORE INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = CONCAT(t.b, 'l')", show}},
@@ -82,7 +81,7 @@ var plainScripts = []script{
 		"INSERT INTO t (id, x, y) SELECT IF(a = 2, 50, NULL), a + 1, b FROM s ORDER BY a ON DUPLICATE KEY UPDATE y = CONCAT(y, VALUES(y))", "SELECT id, x, y FROM t ORDER BY id"}},
 	{name: "rows exchanged with a partition", setup: []string{"DROP TABLE t", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TABLE x (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT) PARTITION BY RANGE (id) (PARTITION p VALUES LESS THAN MAXVALUE)",
 		"INSERT INTO x VALUES (1000000000004, 99)"}, lines: []string{"INSERT INTO t (a) VALUES (1)", "ALTER TABLE x EXCHANGE PARTITION p WITH TABLE t", "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)", "SELECT a FROM t ORDER BY id"}},
-	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (@none, 2, 3)"}},
+	{name: "a column twice", lines: []string{"INSERT INTO t (a, a) SELECT a, a FROM s", "INSERT INTO t (a, b, A) SELECT a, b, a FROM s ON DUPLICATE KEY UPDATE b = 'x'", "INSERT INTO t (id, a, id) VALUES (NULL, 2, 3)"}},
 }
 
 // keysThatFail are runs that bring a huge key, each of which fails.

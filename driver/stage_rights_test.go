@@ -72,7 +72,7 @@ func TestStagedWithFewRights(t *testing.T) {
 				if _, err := plain.Exec("INSERT INTO want (a, d, n) VALUES (30, 2, DEFAULT)"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (@none, 30, 2, DEFAULT)"); err != nil {
+				if _, err := leaf.Exec("INSERT INTO t (id, a, d, n) VALUES (NULL, 30, 2, DEFAULT)"); err != nil {
 					t.Error(err)
 				}
 				same()

@@ -59,16 +59,16 @@ var scripts = []script{
 	{name: "the id before, in a transaction", lines: []string{"DO LAST_INSERT_ID(777)", "BEGIN", copyID, last, "INSERT IGNORE INTO t (a) SELECT 1 FROM s WHERE FALSE", last, "INSERT INTO t (a) SELECT a + 10 FROM s WHERE a > 3", last, "COMMIT", show}},
 	{name: "the id in the select", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (a, b) SELECT a, LAST_INSERT_ID() FROM s ORDER BY a", show, last,
 		"INSERT INTO t (id, a, b) SELECT NULL, 7, LAST_INSERT_ID()", "SELECT b > 1000000 FROM t WHERE a = 7", "INSERT INTO t (b, a) SELECT LAST_INSERT_ID(), 8 WHERE LAST_INSERT_ID() > 0 ORDER BY LAST_INSERT_ID()", "SELECT b > 1000000 FROM t WHERE a = 8"}},
-	{name: "the id before, in the row behind the key", lines: []string{"DO LAST_INSERT_ID(777)", "SET @thirty = 30", "INSERT INTO t VALUES (NULL, 1, LAST_INSERT_ID(), DEFAULT)", last, "SELECT b FROM t WHERE a = 1",
+	{name: "the id before, in the row behind the key", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t VALUES (NULL, 1, LAST_INSERT_ID(), DEFAULT)", last, "SELECT b FROM t WHERE a = 1",
 		"INSERT INTO t (id, a, b) VALUES (0, 2, LAST_INSERT_ID()), (DEFAULT, 3, LAST_INSERT_ID())", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "SELECT COUNT(DISTINCT b) FROM t WHERE a > 1",
 		"INSERT INTO t SET id = NULL, a = 4, b = LAST_INSERT_ID()", last, "REPLACE INTO t (id, a, b) VALUES (NULL, 4, LAST_INSERT_ID()), (500, 5, LAST_INSERT_ID())", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"INSERT INTO t (id, a, b) VALUES (NULL, 4, LAST_INSERT_ID()) ON DUPLICATE KEY UPDATE b = VALUES(b)", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"INSERT INTO t (id, a, b) VALUES (NULL, 6, LAST_INSERT_ID()) ON DUPLICATE KEY UPDATE b = VALUES(b)", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"INSERT INTO t (a) VALUES (7) ON DUPLICATE KEY UPDATE b = LAST_INSERT_ID()", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 8, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 8, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-		"INSERT INTO t (id, a, b) VALUES (@thirty, 9, LAST_INSERT_ID())", show, "INSERT INTO t (id, a, b) VALUES (NULL, 10, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
+		"INSERT INTO t (id, a, b) VALUES (30, 9, LAST_INSERT_ID())", show, "INSERT INTO t (id, a, b) VALUES (NULL, 10, LAST_INSERT_ID())", "SELECT a FROM t WHERE id = LAST_INSERT_ID()"}},
 	{name: "the id before, in an answer with rows", only: "mariadb", lines: []string{"DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a, b) VALUES (NULL, 1, LAST_INSERT_ID()) RETURNING a, b", last, "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
-		"INSERT INTO t (a, b) VALUES (2, 'x'), (3, 'y') RETURNING a, LAST_INSERT_ID() > 0", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (@none, 4) RETURNING id, a, b", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
+		"INSERT INTO t (a, b) VALUES (2, 'x'), (3, 'y') RETURNING a, LAST_INSERT_ID() > 0", "SELECT a FROM t WHERE id = LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (NULL, 4) RETURNING id, a, b", "SELECT a FROM t WHERE id = LAST_INSERT_ID()",
 		"INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 5, 'z'), (NULL, 1, LAST_INSERT_ID() > 0) RETURNING a"},
 		refused: map[string]string{"INSERT IGNORE INTO t (id, a, b) VALUES (NULL, 5, 'z'), (NULL, 1, LAST_INSERT_ID() > 0) RETURNING a": "or run it with Exec"}},
 	{name: "autocommit off", lines: []string{"SET autocommit = 0", copyS, "2:" + show, auto, fails, auto, show, "ROLLBACK", show, copyS, "COMMIT", "2:" + show, breaks, auto, "SET autocommit = 1", "SELECT COUNT(*) FROM log"}},
@@ -91,7 +91,7 @@ var scripts = []script{
 		"SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED", "BEGIN", "INSERT INTO t (a) SELECT a + 10 FROM s", "2:BEGIN", "2:INSERT INTO s VALUES (20, 20, '')", "SELECT COUNT(*) FROM log", "ROLLBACK", "2:ROLLBACK"}},
 	{name: "the snapshot", lines: []string{"BEGIN", copyS, "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "COMMIT",
 		"BEGIN", "INSERT INTO t (id, a) SELECT id + 10, a + 10 FROM s", "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "COMMIT",
-		"BEGIN", "INSERT INTO t (id, a, b) VALUES (@none, 100, LAST_INSERT_ID())", fails, "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "COMMIT"}},
+		"BEGIN", "INSERT INTO t (id, a, b) VALUES (NULL, 100, LAST_INSERT_ID())", fails, "2:INSERT INTO log VALUES (1)", "SELECT COUNT(*) FROM log", "COMMIT"}},
 	{name: "tables locked", lines: []string{"LOCK TABLES t WRITE, s READ", copyS, "SELECT COUNT(*) FROM log", fails, "SELECT COUNT(*) FROM log", show, auto, "UNLOCK TABLES", show}},
 	{name: "tables locked, autocommit off", lines: []string{"SET autocommit = 0", "LOCK TABLES t WRITE, s READ", copyS, "SELECT COUNT(*) FROM log", fails, "SELECT COUNT(*) FROM log", "COMMIT", "UNLOCK TABLES", "2:" + show}},
 	{name: "the target is not locked", lines: []string{"LOCK TABLES s READ", copyS, "UNLOCK TABLES", "LOCK TABLES t READ, s READ", copyS, "UNLOCK TABLES", show, auto}},
@@ -114,7 +114,7 @@ var scripts = []script{
 	{name: "a view as the target", setup: []string{"RENAME TABLE t TO base", "CREATE VIEW t AS SELECT id, a, b FROM base WHERE a < 100 WITH CHECK OPTION"}, lines: []string{copyS, show, "INSERT INTO t (a) SELECT a + 99 FROM s", show, copyID, "INSERT INTO t SELECT NULL, a + 10, b FROM s ORDER BY a", show}},
 	{name: "a partitioned target", setup: []string{"DROP TABLE t", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT, b VARCHAR(40)) PARTITION BY HASH (id) PARTITIONS 4"}, lines: []string{copyS, show, "INSERT INTO t PARTITION (p0, p1, p2, p3) (a) SELECT a + 10 FROM s", show}},
 	{name: "triggers", setup: []string{"ALTER TABLE t MODIFY b VARCHAR(40) NOT NULL", "CREATE TRIGGER mends BEFORE INSERT ON t FOR EACH ROW SET NEW.b = COALESCE(NEW.b, 'mended')", "CREATE TRIGGER tells AFTER INSERT ON t FOR EACH ROW INSERT INTO log VALUES (NEW.a)"},
-		lines: []string{"INSERT INTO t (a, b) SELECT a, NULL FROM s ORDER BY a", show, last, "SELECT * FROM log", fails, "SELECT * FROM log", "INSERT INTO t (id, a, b) VALUES (@none, 100, NULL)", show}},
+		lines: []string{"INSERT INTO t (a, b) SELECT a, NULL FROM s ORDER BY a", show, last, "SELECT * FROM log", fails, "SELECT * FROM log", "INSERT INTO t (id, a, b) VALUES (NULL, 100, NULL)", show}},
 	{name: "constraints", lines: []string{"INSERT INTO t (a) SELECT a + 998 FROM s", show, "INSERT IGNORE INTO t (a) SELECT a + 998 FROM s ORDER BY a", show}},
 	{name: "no rows", lines: []string{"INSERT INTO t (a) SELECT a FROM s WHERE a > 9", last, "SELECT ROW_COUNT() <= 0", "INSERT INTO t (a, nosuch) SELECT a, 1 FROM s WHERE a > 9", "INSERT INTO t (a) SELECT a, 1 FROM s WHERE a > 9", "REPLACE INTO t (a) SELECT nosuch FROM s", "INSERT INTO t (a) SELECT a FROM nosuch"}},
 	{name: "a default that the mode forbids", setup: []string{"SET sql_mode = ''", "DROP TABLE t", "CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT, b DATETIME NOT NULL DEFAULT '0000-00-00 00:00:00', c INT DEFAULT 5)"}, params: "&sql_mode='STRICT_TRANS_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE'",
@@ -275,7 +275,7 @@ func TestStagedEscapes(t *testing.T) {
 			_, leaf := openOn(t, target.Database(t), "leafTables=t:id&interpolateParams=true&sql_mode="+url.QueryEscape("'"+mode+"'"), allocTable, row("t", generatedFrom, 1000), "SET SESSION sql_mode = ''",
 				"CREATE TABLE t (id BIGINT PRIMARY KEY, a VARCHAR(100), d DATETIME NOT NULL DEFAULT '0000-00-00 00:00:00')", "CREATE TABLE s (n INT)", "INSERT INTO s VALUES (1)")
 			leaf.SetMaxOpenConns(1)
-			for _, text := range []string{"INSERT INTO t (a, d) SELECT ?, NOW() FROM s", "INSERT INTO t (id, a, d) VALUES (@none, ?, NOW())", "INSERT INTO t (a, d) VALUES (?, NOW())"} {
+			for _, text := range []string{"INSERT INTO t (a, d) SELECT ?, NOW() FROM s", "INSERT INTO t (id, a, d) VALUES (NULL, ?, NOW())", "INSERT INTO t (a, d) VALUES (?, NOW())"} {
 				if _, err := leaf.Exec(text, value); err != nil {
 					t.Errorf("%s, %s: %s: %v", target.Name, mode, text, err)
 				}

@@ -34,7 +34,6 @@ const (
 	passedThrough way = iota // to the inner driver as it is
 	filled                   // with keys in its text or among its arguments
 	staged                   // through a temporary table
-	keyed                    // with keys that the server is asked for first
 	inParts                  // as two texts
 )
 
@@ -50,8 +49,6 @@ func newStatement(p *insert.Plan) *statement {
 		st.way = passedThrough
 	case p.Inserts[0].Staging != nil:
 		st.way = staged
-	case p.Inserts[0].KeyQuery != nil:
-		st.way = keyed
 	}
 	return st
 }

@@ -79,7 +79,6 @@ func TestPreparedUnderAnotherMode(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, tt := range []struct{ before, text, after string }{
 			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, "id")`, "sql_mode = 'ANSI_QUOTES'"},
-			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, "id"), (@none, 'x')`, "sql_mode = 'ANSI_QUOTES'"},
 			{"sql_mode = 'NO_BACKSLASH_ESCAPES'", `INSERT INTO t (id, b) VALUES (?, 'x\n')`, "sql_mode = ''"},
 			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, '1' || '0')`, "sql_mode = 'PIPES_AS_CONCAT'"},
 			{"sql_mode = ''", `INSERT INTO t (id, b) VALUES (?, NOT 1 BETWEEN -5 AND 5)`, "sql_mode = 'HIGH_NOT_PRECEDENCE'"},
@@ -128,7 +127,7 @@ func TestPreparedBeforeACall(t *testing.T) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b INT)", "CREATE PROCEDURE nothing() DO 1", "CREATE PROCEDURE swap() ALTER TABLE t MODIFY a INT AFTER b")
 		leaf.SetMaxOpenConns(1)
-		asked, err := leaf.Prepare("INSERT INTO t (id, a) VALUES (@none, ?)")
+		asked, err := leaf.Prepare("INSERT INTO t (id, a) VALUES (NULL, ?)")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -140,7 +140,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				{"INSERT INTO t (a) VALUES (9) ON DUPLICATE KEY UPDATE a = 10", nil},
 				{"INSERT INTO t (a) SELECT 11", nil},
 				{"INSERT INTO t (a) SELECT a FROM src", nil},
-				{"INSERT INTO t (id, a) VALUES (@none, 12)", nil},
+				{"INSERT INTO t (id, a) VALUES (NULL, 12)", nil},
 				{"DO LAST_INSERT_ID(777); INSERT INTO t (a) VALUES (13)", nil},
 				{"INSERT IGNORE INTO t (a) SELECT a - 87 FROM src", nil}, // 13 is there
 			} {
@@ -203,7 +203,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 10) ON DUPLICATE KEY UPDATE a = 11", nil},
 				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), 14", nil},
 				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), a FROM src", nil},
-				{"INSERT INTO t (id, parent, a) VALUES (@none, 777, 15)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, 777, 15)", nil},
 				{"DO LAST_INSERT_ID(777); INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 16)", nil},
 				{"INSERT INTO tt VALUES (NULL, f(1))", nil},
 			} {

@@ -90,10 +90,9 @@ type twinCase struct {
 }
 
 // refusable says that a case may be refused: the rows of a select are told by no
-// RETURNING, and a key that the server is asked for stands beside no call of a
-// function that leafsql does not know.
+// RETURNING.
 func (c *twinCase) refusable() bool {
-	return c.verb == "returning" && (strings.Contains(c.text, "SELECT") || strings.Contains(c.text, "UNION")) || strings.Contains(c.text, "@none") && strings.Contains(c.text, "ST_")
+	return c.verb == "returning" && (strings.Contains(c.text, "SELECT") || strings.Contains(c.text, "UNION"))
 }
 
 func (c *twinCase) String() string {

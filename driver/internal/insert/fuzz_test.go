@@ -49,7 +49,7 @@ func checkText(t *testing.T, text, set string) {
 	none := make([]Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
-		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.KeyQuery == nil && in.Floor == 0 {
+		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Floor == 0 {
 			t.Fatalf("%s: %q: nothing to do in statement %d", set, text, i)
 		}
 		none[i].Explicit = make([]bool, len(in.ArgKeys))
@@ -62,10 +62,6 @@ func checkText(t *testing.T, text, set string) {
 		}
 		if in.Staging != nil {
 			checkStage(t, text, set, p)
-			return
-		}
-		if in.KeyQuery != nil {
-			checkKeyQuery(t, text, set, p)
 			return
 		}
 	}
@@ -113,7 +109,7 @@ func checkText(t *testing.T, text, set string) {
 	conditional := slices.ContainsFunc(p.Inserts, func(in Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is for the server to refuse, and staged.
-		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional || in.KeyQuery != nil {
+		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
 			t.Fatalf("%s: %q: filled it lacks a key still: %q", set, text, filled)
 		}
 	}
@@ -134,25 +130,6 @@ func checkStage(t *testing.T, text, set string, p *Plan) {
 	}
 	s.Copy("`shop`.`stage`", "", Block{})
 	s.Copy("`shop`.`stage`", "", Block{First: 201, N: 1})
-}
-
-// checkKeyQuery holds what is true of every statement whose keys are asked for: its
-// text with keys is one that asks for none.
-func checkKeyQuery(t *testing.T, text, set string, p *Plan) {
-	q := p.Inserts[0].KeyQuery
-	mode, schema := settings(set)
-	known, unknown, err := Parse(q.Text(someKeys(q)), mode, schema)
-	if err != nil || unknown {
-		t.Fatalf("%s: %q: with keys it comes to %v, %v", set, text, unknown, err)
-	}
-	if known.NumInput != p.NumInput {
-		t.Fatalf("%s: %q: with keys it has %d placeholders, not %d", set, text, known.NumInput, p.NumInput)
-	}
-	for _, in := range known.Inserts {
-		if in.Staging != nil || in.KeyQuery != nil {
-			t.Fatalf("%s: %q: with keys it still asks for some: %q", set, text, q.Text(someKeys(q)))
-		}
-	}
 }
 
 // Time and stack must grow no faster than the text.

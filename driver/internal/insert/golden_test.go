@@ -21,7 +21,6 @@ var update = flag.Bool("update", false, "write what the plans come to into testd
 //	< the text, a Go string where it begins with "
 //	> the text with ids from 201, with ? where it has arguments; = for no change;
 //	  the texts of a stage: what fills it, looks at it and copies two rows of it;
-//	  those of an evaluation: what fills its stage, and the text with keys
 //	/ the text up to where it is cut
 //	| what the plan says of each statement
 //	! the refusal
@@ -182,10 +181,7 @@ func outcome(text, set string) []string {
 		return []string{"/ " + quoteLine(text[:p.Cut])}
 	}
 	var lines []string
-	if len(p.Inserts) > 0 && p.Inserts[0].KeyQuery != nil {
-		q := p.Inserts[0].KeyQuery
-		lines = append(lines, "> "+quoteLine(q.Select), "> "+quoteLine(q.Text(someKeys(q))))
-	} else if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
+	if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
 		s := p.Inserts[0].Staging
 		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
 		if s.Key >= 0 {
@@ -228,20 +224,9 @@ func outcome(text, set string) []string {
 	return lines
 }
 
-// someKeys are what might come of keys that are asked for.
-func someKeys(q *KeyQuery) []string {
-	keys := make([]string, len(q.exprs))
-	for i := range keys {
-		keys[i] = [...]string{"NULL", "17", "0", "-5"}[i%4]
-	}
-	return keys
-}
-
 func describe(in *Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
 	switch {
-	case in.KeyQuery != nil:
-		s += fmt.Sprint(" keys asked for: ", len(in.KeyQuery.exprs))
 	case in.Staging == nil:
 		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)
 	default:

@@ -39,7 +39,6 @@ type insertReader struct {
 	staged  bool     // only the server knows the rows
 	named   bool     // the update list may name columns other than in VALUES()
 	loaded  []string // LOAD DATA: the columns it writes
-	exprs   []span   // keys that the server is asked for
 }
 
 type form uint8
@@ -416,11 +415,8 @@ func (w *insertReader) forget() {
 // finish notes the statement in the plan.
 func (w *insertReader) finish() (err error) {
 	w.UserMarker = w.calls.sets >= 0
-	switch {
-	case w.staged:
+	if w.staged {
 		return w.finishStaged()
-	case len(w.exprs) > 0:
-		return w.finishKeyQuery()
 	}
 	if w.Rows != 1 {
 		w.OwnKey = 0

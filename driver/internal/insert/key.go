@@ -156,17 +156,14 @@ const maxKeyTokens = 12
 // keyValue reads the key's value in a row and notes what it needs.
 func (w *insertReader) keyValue(follows func() bool) error {
 	var tokens [maxKeyTokens]lex.Token
-	start, params := w.tok.Pos, w.paramsBefore()
+	params := w.paramsBefore()
 	n := w.expr(follows, tokens[:])
 	switch {
 	case n == 0:
 		return w.unreadable(w.Table)
 	case !w.noteKey(tokens[:], n, params) && w.Table.IntegerKey:
-		if err := w.asksKey(tokens[:min(n, maxKeyTokens)], start); err != nil {
-			return err
-		}
-	}
-	if w.invalid {
+		return refuse(w.Table, "only the server could tell what its key is", "write a whole number or DEFAULT, or SELECT the value before and pass it as an argument; or, where the table always gets its key from another one, leave it out of leafTables (!table)")
+	case w.invalid:
 		return errInvalid
 	}
 	return nil

@@ -10,8 +10,7 @@
 // it finds the places of the keys among the tokens, and refuses a statement
 // that would write a configured table in a form it cannot read. A statement
 // whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Staging]:
-// texts that put the rows into a temporary table first. One whose keys are
-// expressions gets a [KeyQuery], which asks for them.
+// texts that put the rows into a temporary table first.
 //
 // The files, in the order in which a text goes through them:
 //
@@ -24,7 +23,6 @@
 //	key.go                     what a value in the key column means
 //	effects.go                 what a piece of SQL reads and changes beside its row
 //	staging.go, sourcenames.go the statements that run instead of one whose rows only the server knows
-//	keyquery.go                keys that are expressions
 //	render.go, template.go     a plan and ids as a text, and as a text with arguments
 //	program.go                 what the text of a stored program does
 package insert
@@ -256,11 +254,9 @@ type Insert struct {
 	// statement has run. The text is this one statement.
 	Late bool
 
-	// Staging is set where only the server knows the rows, and KeyQuery where it
-	// knows the rows' keys. The text then is this one statement, and nothing is said
-	// of its rows.
-	Staging  *Staging
-	KeyQuery *KeyQuery
+	// Staging is set where only the server knows the rows. The text then is this one
+	// statement, and nothing is said of its rows.
+	Staging *Staging
 
 	head span // the bytes up to the target
 
@@ -269,7 +265,7 @@ type Insert struct {
 
 // Alone says whether the statement takes more than its text to run, and so
 // needs a text of its own.
-func (in *Insert) Alone() bool { return in.Staging != nil || in.KeyQuery != nil || in.Late }
+func (in *Insert) Alone() bool { return in.Staging != nil || in.Late }
 
 // An ArgKey is a row whose key is a placeholder.
 type ArgKey struct {

@@ -312,8 +312,8 @@ func checkInParts(t *testing.T, file, text string, p *Plan, auto, plain *twin, a
 		return
 	}
 	// Of several errors another may come first. An update list that names a
-	// column of the source is refused, and so is a key that names one of the row.
-	column := p.Cut == 0 && (p.Inserts[0].Upsert || p.Inserts[0].KeyQuery != nil)
+	// column of the source is refused.
+	column := p.Cut == 0 && p.Inserts[0].Upsert
 	if a, b := number(errAuto), number(errPlain); (a == 0) != (b == 0) && !((a == 1054 || b == 1054) && column) {
 		t.Errorf("%s: %s\nerror %v, in parts %v", file, text, errAuto, errPlain)
 	}
@@ -345,24 +345,6 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 		if p, _, err = Parse(text[p.Cut:], settings, shop); err != nil {
 			w.t.Fatalf("%s: %v", text, err)
 		}
-	}
-	if len(p.Inserts) > 0 && p.Inserts[0].KeyQuery != nil {
-		q := p.Inserts[0].KeyQuery
-		keys := strings.Split(strings.Trim(w.query(q.Select)[0], "[]"), "} {")
-		for i, k := range keys {
-			k, known := strings.CutSuffix(strings.Trim(k, "{}"), " true")
-			if keys[i] = "'" + k + "'"; !known {
-				keys[i] = "NULL"
-			} else if m, _, _ := p.Inserts[0].Table.KeyMeaning(k); m == Unclear {
-				return errUnclear
-			}
-		}
-		known := q.Text(keys)
-		p, _, err := Parse(known, settings, shop)
-		if err != nil {
-			w.t.Fatalf("%s: %v", text, err)
-		}
-		return w.inParts(p, known, dsn, next)
 	}
 	if len(p.Inserts) == 0 || p.Inserts[0].Staging == nil {
 		blocks := blocksFor(p, *next)

@@ -127,7 +127,7 @@ func (w *insertReader) values() error {
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.edits = w.edits[:w.firstEdit+w.listEdits]
-	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey, w.exprs = 0, 0, nil, false, 0, 0, nil
+	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey = 0, 0, nil, false, 0, 0
 	w.firstKey, w.lastGap = -1, -1
 }
 
