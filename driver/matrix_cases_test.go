@@ -30,7 +30,7 @@ var matrixCases = []matrixCase{
 	{name: "key listed and empty", steps: []step{
 		ex("INSERT INTO t (id, k) VALUES (NULL, ?)", "a"),
 		ex("INSERT INTO t (k, id) VALUES (?, DEFAULT)", "b"),
-		ex("INSERT INTO t (id, k) VALUES (0, ?), ('0', ?), (0.0, ?)", "c", "d", "e"),
+		ex("INSERT INTO t (id, k) VALUES (0, ?), ('0', ?), (+0, ?)", "c", "d", "e"),
 		ex("INSERT INTO t (`ID`, k) VALUES (NULL, ?), (DEFAULT, ?)", "f", "g"),
 		ex("INSERT INTO t (id, k) VALUES ((0), ?), (-0, ?), ('00', ?)", "h", "i", "j"),
 	}},

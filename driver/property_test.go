@@ -83,11 +83,11 @@ func (g *grammar) key(st *statement, made *int64) (own, byHand string) {
 	id := g.first + *made
 	*made++
 	if g.useArgs && g.IntN(2) == 0 {
-		st.args = append(st.args, []any{nil, 0, "0", []byte("0"), 0.0, false}[g.IntN(6)])
+		st.args = append(st.args, []any{nil, 0, "0", []byte("0"), 0.0}[g.IntN(5)])
 		st.handed = append(st.handed, id)
 		return "?", "?"
 	}
-	return g.pick("NULL", "DEFAULT", "0", "'0'", "(0)", "0.0", "-0", "(NULL)", "false"), fmt.Sprint(id)
+	return g.pick("NULL", "DEFAULT", "0", "'0'", "(0)", "-0", "(NULL)"), fmt.Sprint(id)
 }
 
 func (g *grammar) statement() statement {

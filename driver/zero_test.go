@@ -23,7 +23,7 @@ func TestZeroUnderPattern(t *testing.T) {
 				quiet        bool
 			}{
 				{name: "text", texts: []string{"INSERT INTO chunk_ref VALUES (0, 1), (0, 2)"}},
-				{name: "string", texts: []string{"INSERT INTO chunk_ref (a, chunkid) VALUES (1, '0'), (2, FALSE)"}},
+				{name: "string", texts: []string{"INSERT INTO chunk_ref (a, chunkid) VALUES (1, '0'), (2, '0')"}},
 				{name: "arguments", texts: []string{"INSERT INTO chunk_ref (chunkid, a) VALUES (?, 1), (?, 2)"}, args: []any{0, uint64(0)}},
 				{name: "select", texts: []string{"INSERT INTO chunk_ref SELECT 0, 1 UNION ALL SELECT 0, 2"}},
 				{name: "pattern", params: "leafTables=chunk_*&leafCreate=true", texts: []string{"INSERT INTO chunk_ref VALUES (0, 1), (0, 2)"}},
