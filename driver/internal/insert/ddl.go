@@ -125,9 +125,13 @@ func (r *reader) changedBefore(n TableName) bool {
 func (r *reader) storedProgram() error {
 	start := r.cursor
 	var open []byte // the first letters of the words that opened the blocks
+	conditions := 0 // WHEN and ELSEIF whose THEN is still to come
 	for prev := (lex.Token{}); !r.ended(); r.next() {
-		if r.tok.Kind == ';' && len(open) == 0 {
-			break
+		if r.tok.Kind == ';' {
+			if len(open) == 0 {
+				break
+			}
+			conditions = 0
 		}
 		if r.tok.Kind == lex.Word && prev.Kind != '.' {
 			switch before := r.text[prev.Pos:prev.End]; {
@@ -135,7 +139,11 @@ func (r *reader) storedProgram() error {
 				if len(open) > 0 && endsBlock(open[len(open)-1], prev, before) {
 					open = open[:len(open)-1]
 				}
-			case !lex.Is(before, "end") && r.opensBlock(prev, before):
+			case r.isAny("when", "elseif", "elsif"):
+				conditions++
+			case r.is("then") && conditions > 0:
+				conditions--
+			case r.is("then"), !lex.Is(before, "end") && r.opensBlock(prev, before):
 				open = append(open, r.text[r.tok.Pos]|0x20)
 			}
 		}
@@ -157,28 +165,21 @@ func (r *reader) storedProgram() error {
 	return nil
 }
 
-// opensBlock says whether the word begins what an END ends.
+// opensBlock says whether the word begins what an END ends, but for IF: a function has
+// that name as well, so that the THEN behind it counts.
 func (r *reader) opensBlock(prev lex.Token, before string) bool {
-	switch r.text[r.tok.Pos] | 0x20 {
-	case 'b':
-		return r.is("begin") && !isOperand(prev, before)
-	case 'c':
-		return r.is("case")
-	case 'l':
-		return r.is("loop")
-	case 'w':
-		return r.is("while")
-	case 'r':
-		return r.is("repeat") && r.peek().Kind != '('
-	case 'i':
-		return r.is("if") && !r.ifFunction()
-	case 'f': // MariaDB's FOR x IN …
+	switch {
+	case r.is("begin"):
+		return !isOperand(prev, before)
+	case r.is("repeat"):
+		return r.peek().Kind != '('
+	case r.is("for"): // MariaDB's FOR x IN …
 		s := r.s
 		s.Next()
 		t := s.Next()
-		return r.is("for") && lex.Is(r.text[t.Pos:t.End], "in")
+		return lex.Is(r.text[t.Pos:t.End], "in")
 	}
-	return false
+	return r.isAny("case", "loop", "while")
 }
 
 // endsBlock says whether END behind a token ends a block: it begins a statement
@@ -200,36 +201,3 @@ func isOperand(prev lex.Token, before string) bool {
 }
 
 var beforeOperands = wordSet("select distinct where and or not by on set when between having in return")
-
-// maxCondition is how many tokens of a condition are looked at.
-const maxCondition = 64
-
-// ifFunction says whether IF is the function, or part of IF [NOT] EXISTS before
-// a name: no statement.
-func (r *reader) ifFunction() bool {
-	s := r.s
-	t := s.Next()
-	if t.Kind == lex.Word && lex.Is(r.text[t.Pos:t.End], "not") {
-		t = s.Next()
-	}
-	if t.Kind == lex.Word && lex.Is(r.text[t.Pos:t.End], "exists") {
-		return s.Next().Kind != '('
-	}
-	for depth, n := 0, 0; n < maxCondition; n++ {
-		switch t.Kind {
-		case '(':
-			depth++
-		case ')':
-			depth--
-		case ',':
-			if depth == 1 {
-				return true
-			}
-		}
-		if depth <= 0 {
-			return false
-		}
-		t = s.Next()
-	}
-	return false
-}
