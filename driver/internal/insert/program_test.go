@@ -19,6 +19,7 @@ func TestTargets(t *testing.T) {
 		{"EXECUTE IMMEDIATE CONCAT('INSERT INTO orders', ' VALUES (1)')", "[{shop orders}]"},
 		{"SELECT t.insert FROM t -- INSERT INTO orders", "[]"},
 		{"INSERT", "[]"},
+		{"BEGIN INSERT INTO log VALUES ('INSERT INTO orders VALUES (1)'); EXECUTE IMMEDIATE @x; END", "[{shop log} {shop orders}]"},
 		{"INSERT INTO orders VALUES ('it''s", "[{shop orders}]"},
 	} {
 		if got := fmt.Sprint(Program{Text: tt.body, DB: "shop"}.Targets()); got != tt.want {
@@ -43,6 +44,7 @@ func TestSetsKey(t *testing.T) {
 		"BEGIN SELECT NEW.id INTO @x; SELECT NEW.id FROM cnt; END":     false,
 		"BEGIN CALL p(1, NEW.id); END":                                 true,
 		"BEGIN :NEW.id := 5; END":                                      true,
+		"SET NEW.a = CASE WHEN 1 THEN 2 ELSE 3 END, NEW.id = 5":        true,
 		"BEGIN UPDATE cnt SET n = n + 1; SET NEW.id = (SELECT 1); END": true,
 	} {
 		if got := (Program{Text: body}).SetsKey("id"); got != want {
