@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -27,9 +28,7 @@ type Effects struct {
 
 // Add notes that something else runs as well.
 func (e *Effects) Add(o Effects) {
-	if e.Before == "" {
-		e.Before = o.Before
-	}
+	e.Before = cmp.Or(e.Before, o.Before)
 	e.ReadsID, e.SetsID, e.Clock = e.ReadsID || o.ReadsID, e.SetsID || o.SetsID, e.Clock || o.Clock
 	e.Assigns, e.Writes, e.Temporary, e.Hidden = e.Assigns || o.Assigns, e.Writes || o.Writes, e.Temporary || o.Temporary, e.Hidden || o.Hidden
 	e.Calls, e.Tables, e.Vars = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...), append(e.Vars, o.Vars...)
@@ -171,14 +170,11 @@ func writes(word, before string, call bool) bool {
 
 // variable notes a variable, of the user's or of the system's.
 func (e *Effects) variable(s lex.Scanner, t lex.Token) {
-	text := strings.ToLower(s.Text[t.Pos:t.End])
-	if !strings.HasPrefix(text, "@@") {
-		if len(text) > 1 {
-			e.Vars = append(e.Vars, text)
+	switch name := systemVariable(s, t); name {
+	case "":
+		if t.End-t.Pos > len("@") {
+			e.Vars = append(e.Vars, strings.ToLower(s.Text[t.Pos:t.End]))
 		}
-		return
-	}
-	switch name := strings.ToLower(systemVariable(s, t)); name {
 	case "warning_count", "error_count", "autocommit", "in_transaction":
 		e.Before = "@@" + name
 	case "identity", "last_insert_id":
@@ -186,17 +182,17 @@ func (e *Effects) variable(s lex.Scanner, t lex.Token) {
 	}
 }
 
-// systemVariable is the name of the system variable that a token names, or
-// begins to name, as in @@session.identity; "" for a variable of the user's.
-// s goes on behind the token.
+// systemVariable is the name, in lower case, of the system variable that a token names,
+// or begins to name, as in @@session.identity; "" for a variable of the user's. s goes
+// on behind the token.
 func systemVariable(s lex.Scanner, t lex.Token) string {
-	name, ok := strings.CutPrefix(s.Text[t.Pos:t.End], "@@")
+	name, ok := strings.CutPrefix(strings.ToLower(s.Text[t.Pos:t.End]), "@@")
 	switch {
 	case !ok:
 		return ""
-	case (lex.Is(name, "session") || lex.Is(name, "local")) && s.Next().Kind == '.':
+	case (name == "session" || name == "local") && s.Next().Kind == '.':
 		t = s.Next()
-		return s.Text[t.Pos:t.End]
+		return strings.ToLower(s.Text[t.Pos:t.End])
 	}
 	return name
 }
@@ -204,7 +200,7 @@ func systemVariable(s lex.Scanner, t lex.Token) string {
 // isIDVariable says whether a system variable is LAST_INSERT_ID() under another
 // name.
 func isIDVariable(name string) bool {
-	return lex.Is(name, "identity") || lex.Is(name, "last_insert_id")
+	return name == "identity" || name == "last_insert_id"
 }
 
 // keywordList are words that name nothing where they are not quoted.

@@ -119,6 +119,7 @@ func (r *reader) load() error {
 	w := r.newInsert()
 	w.staged = true
 	w.next()
+	w.verbEnd = w.prevEnd
 	xml := w.is("xml")
 	if !xml && !w.is("data") {
 		w.toEnd()

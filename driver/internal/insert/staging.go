@@ -40,9 +40,8 @@ type Staging struct {
 	ReadsID bool
 
 	table      *Table
-	fill       [2]string // around the stage's name
-	head       string    // INSERT … INTO t PARTITION (…)
-	verb       int       // in head, and in fill[0], behind the INSERT
+	fill       [3]string // the verb of what fills the stage, up to its name, and what follows that
+	head       [2]string // likewise of the copy: INSERT, … INTO t PARTITION (…)
 	alias      string    // the source's name for an update list
 	names      []string  // its columns' names there, as Columns; "" for one without
 	tail       string    // ON DUPLICATE KEY UPDATE … RETURNING …
@@ -74,20 +73,19 @@ func (w *insertReader) finishStaged() error {
 		}
 	}
 	s.Key = w.Table.keyIn(s.Columns)
-	head, source := w.text[w.head.from:w.head.to], w.text[w.source.from:w.source.to]
-	s.fill = [2]string{head, " (" + quoteList(s.Columns) + ") " + source}
-	s.head, s.verb = head+w.text[w.head.to:w.targetEnd], w.verbEnd-w.head.from
+	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
+	s.fill = [3]string{verb, into, " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]}
 	if s.Load {
-		s.fill[1] = w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])
-		verb := "INSERT"
+		s.fill = [3]string{verb, into, w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])}
+		verb, into = "INSERT", " INTO "
 		switch {
 		case w.Replace:
 			verb = "REPLACE"
 		case w.Ignore:
-			verb = "INSERT IGNORE"
+			into = " IGNORE INTO "
 		}
-		s.head, s.verb = verb+" INTO "+w.text[w.head.to:w.targetEnd], len(verb)
 	}
+	s.head = [2]string{verb, into + target}
 	end := max(w.prevEnd, w.source.to)
 	if end > w.source.to {
 		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
@@ -97,7 +95,7 @@ func (w *insertReader) finishStaged() error {
 		return err
 	}
 	s.marker = w.Table.Marker && !s.ReadsID
-	s.Clock = s.Clock && !s.Load && hasRoom(s.head, s.verb)
+	s.Clock = s.Clock && !s.Load && hasRoom(s.head)
 	w.forgetRows()
 	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
@@ -113,8 +111,8 @@ func (w *insertReader) forgetRows() {
 
 // hasRoom says whether a statement can be told its time: nothing such as SET
 // STATEMENT … FOR stands before its verb, and no hint behind that.
-func hasRoom(head string, verb int) bool {
-	return verb <= len("REPLACE") && !strings.Contains(head, "/*+")
+func hasRoom(head [2]string) bool {
+	return len(head[0]) <= len("REPLACE") && !strings.Contains(head[1], "/*+")
 }
 
 // edited is a piece of the text with edits of fixed texts.
@@ -205,7 +203,7 @@ func quoteList(names []string) string {
 // Fill is the text that puts the rows into a stage, which is named as SQL
 // writes it. hint stands behind the verb.
 func (s *Staging) Fill(stage, hint string) string {
-	return s.fill[0][:s.verb] + hint + s.fill[0][s.verb:] + stage + s.fill[1]
+	return s.fill[0] + hint + s.fill[1] + stage + s.fill[2]
 }
 
 // Look is the query that says how many rows lack a key, the highest key below
@@ -307,5 +305,5 @@ func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 	if marked {
 		tail = s.markedTail
 	}
-	return s.head[:s.verb] + hint + s.head[s.verb:] + " (" + columns + ") SELECT " + strings.Join(values, ", ") + " FROM " + from + " ORDER BY leafsql_n" + tail, marked
+	return s.head[0] + hint + s.head[1] + " (" + columns + ") SELECT " + strings.Join(values, ", ") + " FROM " + from + " ORDER BY leafsql_n" + tail, marked
 }
