@@ -84,10 +84,9 @@ type Connector struct {
 	nextMu sync.Mutex
 	next   *Connector // that connections are made by since Close
 
-	schema   atomic.Pointer[schema]
-	schemaMu sync.Mutex  // held while schema is replaced
-	used     atomic.Bool // a statement used it since it was refreshed
-	creates  atomic.Bool // the last row of leaf_alloc that was looked for was not there
+	schema  atomic.Pointer[schema]
+	used    atomic.Bool // a statement used it since it was refreshed
+	creates atomic.Bool // the last row of leaf_alloc that was looked for was not there
 
 	// What is learned before the first connection is used.
 	ready     atomic.Bool

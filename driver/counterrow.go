@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -179,11 +178,15 @@ func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, 
 func (t *table) createRow(ctx context.Context, conn innerConn, counter ids.Counter, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.name}
 	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
-		likes, err := t.c.likes(ctx, catalog.Name{DB: t.name.DB, Table: t.rule.Table})
+		names, err := t.c.catalog.TableNames(ctx, t.name.DB)
 		if err != nil {
-			return 0, err
+			return 0, catalogError("the tables of "+t.name.DB, err)
 		}
-		tables = append(tables, slices.DeleteFunc(likes, func(n catalog.Name) bool { return n == t.name })...)
+		for _, name := range names {
+			if name != t.name.Table && wildcard(t.rule.Table, name) {
+				tables = append(tables, catalog.Name{DB: t.name.DB, Table: name})
+			}
+		}
 	}
 	for _, name := range tables {
 		if err := t.mayStart(ctx, name, known || name != t.name); err != nil {

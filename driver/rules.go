@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/idgen"
 )
 
@@ -58,15 +60,13 @@ func parseRule(s string) (Rule, error) {
 	name, rest, more := strings.Cut(bare, ":")
 	column, generator, named := strings.Cut(rest, ":")
 	r.Column = column
+	r.Table = name
 	if db, table, ok := strings.Cut(name, "."); ok {
 		r.Database, r.Table = db, table
-		if db == "" {
-			return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
-		}
-	} else {
-		r.Table = name
 	}
 	switch {
+	case strings.HasPrefix(name, "."):
+		return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
 	case r.Table == "":
 		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
 	case strings.ContainsAny(s, ";"):
@@ -78,15 +78,10 @@ func parseRule(s string) (Rule, error) {
 	case r.Table == "auto" || r.Table == "none":
 		return r, ruleError(s, r.Table+" stands alone", "write leafTables="+r.Table+", or rules only")
 	}
-	if r.Exclude {
-		return r, nil
-	}
-	r.Kind = Segment
-	if !named {
-		return r, nil
-	}
 	switch kind, arg, ok := strings.Cut(generator, "("); {
-	case generator == Segment:
+	case r.Exclude:
+	case !named, generator == Segment:
+		r.Kind = Segment
 	case generator == Snowflake, generator == UUID7:
 		r.Kind = generator
 	case ok && (kind == Segment || kind == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
@@ -154,11 +149,7 @@ func bySpecificity(rules []Rule) []Rule {
 		return len(strings.ReplaceAll(pattern, "*", ""))
 	}
 	rank := func(r Rule) []int {
-		excludes := 0
-		if r.Exclude {
-			excludes = 1
-		}
-		return []int{excludes, weight(r.Table), weight(r.Database)}
+		return []int{lo.Ternary(r.Exclude, 1, 0), weight(r.Table), weight(r.Database)}
 	}
 	sorted := slices.Clone(rules)
 	slices.SortStableFunc(sorted, func(a, b Rule) int { return slices.Compare(rank(b), rank(a)) })
@@ -166,26 +157,19 @@ func bySpecificity(rules []Rule) []Rule {
 }
 
 // wildcard reports whether name fits pattern, in which * stands for any run
-// of characters. It never backtracks further than the last star.
+// of characters.
 func wildcard(pattern, name string) bool {
-	p, n, star, mark := 0, 0, -1, 0
-	for n < len(name) {
-		switch {
-		case p < len(pattern) && pattern[p] == '*':
-			star, mark = p, n
-			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
-			n++
-		case star >= 0:
-			mark++
-			p, n = star+1, mark
-		default:
-			return false
+	first, others, many := strings.Cut(pattern, "*")
+	rest, ok := strings.CutPrefix(name, first)
+	if !many {
+		return ok && rest == ""
+	}
+	parts := strings.Split(others, "*")
+	last := len(parts) - 1
+	for _, part := range parts[:last] { // each as early as it can be, which leaves most to those behind it
+		if ok {
+			_, rest, ok = strings.Cut(rest, part)
 		}
 	}
-	for p < len(pattern) && pattern[p] == '*' {
-		p++
-	}
-	return p == len(pattern)
+	return ok && strings.HasSuffix(rest, parts[last])
 }

@@ -46,6 +46,7 @@ type planKey struct {
 // A tableLookup is one look at a table, shared by all who need it meanwhile.
 type tableLookup struct {
 	done  chan struct{} // closed when the rest is set
+	over  bool          // it is; guarded by the mu of the schema that it was begun in
 	seen  *seenTable    // nil: there is no such table
 	table *insert.Table // nil: nothing to fill, or no such table
 	err   error
@@ -55,16 +56,6 @@ type tableLookup struct {
 type seenTable struct {
 	*catalog.Table
 	triggers map[string]insert.Effects // of those of each event, and of what they call
-}
-
-// over says whether the look has come to its end.
-func (l *tableLookup) over() bool {
-	select {
-	case <-l.done:
-		return true
-	default:
-		return false
-	}
 }
 
 func newSchema(tags map[string]string) *schema {
@@ -93,38 +84,30 @@ func (s *schema) cache(key planKey) *plancache.Cache[*statement] {
 	return p
 }
 
-// without returns the schema without what is known of some tables, and
-// without any plan.
-func (s *schema) without(stale func(catalog.Name) bool) *schema {
-	n := newSchema(s.tags)
+// without returns the schema without what is known of some tables, and without
+// any plan. It says too whether something was known of them.
+func (s *schema) without(stale func(catalog.Name) bool) (n *schema, known bool) {
+	n = newSchema(s.tags)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for name, l := range s.tables {
-		if !stale(name) && l.over() { // one that is under way removes itself from s alone if it fails
+		switch {
+		case stale(name):
+			known = true
+		case l.over: // one that is under way removes itself from s alone if it fails
 			n.tables[name] = l
 		}
 	}
-	return n
-}
-
-// knows reports whether something is known of such a table.
-func (s *schema) knows(stale func(catalog.Name) bool) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for name := range s.tables {
-		if stale(name) {
-			return true
-		}
-	}
-	return false
+	return n, known
 }
 
 // forget makes the next statements that name some tables look at them again.
 func (c *Connector) forget(stale func(catalog.Name) bool) {
-	c.schemaMu.Lock()
-	defer c.schemaMu.Unlock()
-	if s := c.schema.Load(); s.knows(stale) {
-		c.schema.Store(s.without(stale))
+	for {
+		s := c.schema.Load()
+		if n, known := s.without(stale); !known || c.schema.CompareAndSwap(s, n) {
+			return
+		}
 	}
 }
 
@@ -134,23 +117,6 @@ func (c *Connector) fold(db, table string) catalog.Name {
 		db, table = strings.ToLower(db), strings.ToLower(table)
 	}
 	return catalog.Name{DB: db, Table: table}
-}
-
-// likes are the tables of a database whose names fit a pattern.
-func (c *Connector) likes(ctx context.Context, pattern catalog.Name) (likes []catalog.Name, err error) {
-	if !strings.Contains(pattern.Table, "*") {
-		return []catalog.Name{pattern}, nil
-	}
-	names, err := c.catalog.TableNames(ctx, pattern.DB)
-	if err != nil {
-		return nil, catalogError("the tables of "+pattern.DB, err)
-	}
-	for _, name := range names {
-		if wildcard(pattern.Table, name) {
-			likes = append(likes, catalog.Name{DB: pattern.DB, Table: name})
-		}
-	}
-	return likes, nil
 }
 
 // lookup says what a name means: the configured table, nil where nothing is to
@@ -195,10 +161,10 @@ func (c *Connector) look(s *schema, rule Rule, name catalog.Name, l *tableLookup
 	} else if l.seen = seen[name]; l.seen != nil {
 		l.table, l.err = c.describe(rule, name, l.seen)
 	}
-	if l.err != nil || l.seen == nil {
-		s.mu.Lock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.over = true; l.err != nil || l.seen == nil {
 		delete(s.tables, name)
-		s.mu.Unlock()
 	}
 	close(l.done)
 }
@@ -275,30 +241,22 @@ func (c *Connector) refresh() error {
 			return err
 		}
 	}
-	known := make(map[catalog.Name]*tableLookup)
 	old.mu.Lock()
-	for name, l := range old.tables {
-		if l.over() {
-			known[name] = l
-		}
-	}
+	known := maps.Clone(old.tables)
+	maps.DeleteFunc(known, func(_ catalog.Name, l *tableLookup) bool { return !l.over })
 	old.mu.Unlock()
 	seen, err := c.see(ctx, slices.Collect(maps.Keys(known)))
 	if err != nil {
 		return err
 	}
-	changed := func(name catalog.Name) bool {
+	if !maps.Equal(old.tags, tags) {
+		c.schema.Store(newSchema(tags))
+		return nil
+	}
+	c.forget(func(name catalog.Name) bool {
 		l, ok := known[name]
 		return ok && !reflect.DeepEqual(l.seen, seen[name])
-	}
-	c.schemaMu.Lock()
-	defer c.schemaMu.Unlock()
-	now := c.schema.Load()
-	if !maps.Equal(now.tags, tags) {
-		c.schema.Store(newSchema(tags))
-	} else if now.knows(changed) {
-		c.schema.Store(now.without(changed))
-	}
+	})
 	return nil
 }
 

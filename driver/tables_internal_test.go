@@ -208,13 +208,14 @@ func TestRefreshFindsChanges(t *testing.T) {
 // forgotten is not kept, because what comes of it is told to the old schema.
 func TestForgetWhileLooking(t *testing.T) {
 	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
-	over := make(chan struct{})
-	close(over)
 	s := newSchema(nil)
-	s.tables[looking] = &tableLookup{done: make(chan struct{})}
-	s.tables[known] = &tableLookup{done: over}
-	n := s.without(func(catalog.Name) bool { return false })
-	if n.tables[looking] != nil || n.tables[known] == nil {
-		t.Errorf("kept: %v", n.tables)
+	s.tables[looking] = &tableLookup{}
+	s.tables[known] = &tableLookup{over: true}
+	n, forgot := s.without(func(catalog.Name) bool { return false })
+	if n.tables[looking] != nil || n.tables[known] == nil || forgot {
+		t.Errorf("kept: %v, forgot %v", n.tables, forgot)
+	}
+	if _, forgot = s.without(func(name catalog.Name) bool { return name == looking }); !forgot {
+		t.Error("nothing was known of a table that is looked at")
 	}
 }
