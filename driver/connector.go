@@ -267,13 +267,13 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
 func (c *Connector) learnTags(ctx context.Context) error {
 	tags, err := c.readTags(ctx)
 	if c.cfg.Create && isServerError(err, errNoSuchTable) {
-		if err := c.store.Alloc().Create(ctx); err != nil {
-			return c.allocError(c.cfg.AllocTable, "creating it", err)
+		if err := c.store.Alloc.Create(ctx); err != nil {
+			return c.allocError(c.store.Table, "creating it", err)
 		}
 		tags, err = c.readTags(ctx)
 	}
 	if err != nil {
-		return c.allocError(c.cfg.AllocTable, "reading its tags", err)
+		return c.allocError(c.store.Table, "reading its tags", err)
 	}
 	if len(tags) == 0 && c.cfg.Create {
 		c.cfg.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",

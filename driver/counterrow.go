@@ -9,25 +9,8 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
-	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/idgen/segment"
 )
-
-// rows is where the table's row is, nil where it has none.
-func (t *table) rows() ids.Rows {
-	if t.rule.Generator != nil || t.rule.Kind == Snowflake || t.rule.Kind == UUID7 {
-		return nil
-	}
-	return t.c.store.Rows(t.rule.Kind == Sequence)
-}
-
-// rowTable is the name of the table that the row is in.
-func (t *table) rowTable() string {
-	if t.rule.Kind == Sequence {
-		return ids.SequenceTable
-	}
-	return t.c.cfg.AllocTable
-}
 
 // isChecked says whether the row was held against the table since it may have gone.
 func (t *table) isChecked() bool { return t.checked.Load() == t.c.store.Epoch() }
@@ -47,7 +30,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	if t.checked.Load() == epoch {
 		return nil
 	}
-	if t.rows() == nil { // a store of the caller's has none
+	if t.counter == nil || t.counter.Rows == nil { // a store of the caller's has none
 		t.checked.Store(epoch)
 		return nil
 	}
@@ -55,23 +38,21 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	if err != nil {
 		return err
 	}
-	tag := t.tag()
-	counter := ids.Counter{Name: tag, Sequence: t.rule.Kind == Sequence}
 	var row segment.Row
 	created := false
 	if t.c.cfg.Create {
-		row, highest, created, err = t.lookOrCreate(ctx, conn, counter, highest, known)
+		row, highest, created, err = t.lookOrCreate(ctx, conn, highest, known)
 	} else {
-		row, err = t.c.store.Look(ctx, counter, highest)
+		row, err = t.counter.Row(ctx, highest)
 	}
 	switch {
 	case errors.Is(err, ErrRefused):
 		return err
 	case isServerError(err, errNoSuchTable) && !t.c.cfg.Create:
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.rowTable(), t.name, serverMessage(err)),
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.name, serverMessage(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case isServerError(err, errNoDatabase):
-		return &RefusedError{t.name.String(), "", "the DSN names no database that could hold " + t.rowTable() + " to take ids from",
+		return &RefusedError{t.name.String(), "", "the DSN names no database that could hold " + t.counter.Table() + " to take ids from",
 			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables"}
 	case err != nil:
 		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
@@ -82,7 +63,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 		}
 	} else if row.MaxID > t.highest {
 		return &RefusedError{t.name.String(), t.key.Name,
-			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), tag, row.MaxID),
+			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), t.counter.Name, row.MaxID),
 			"make it BIGINT: " + modify(t.name, t.key.Name, "BIGINT")}
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
@@ -92,7 +73,7 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 			highest, _, err := t.highestBelow(ctx, conn, t.name, true, limit)
 			return highest, err
 		}
-		if err := t.c.store.Generator(counter).DropInUse(highest, below); err != nil {
+		if err := t.counter.DropInUse(highest, below); err != nil {
 			return catalogError("the keys of table "+t.name.String(), err)
 		}
 	}
@@ -100,29 +81,30 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	return nil
 }
 
-// lookOrCreate is Store.Look under leafCreate: one connection of the process at a time looks
+// lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
 // for a row, and adds it where there is none. highest is that of all tables of the tag then.
-func (t *table) lookOrCreate(ctx context.Context, conn innerConn, counter ids.Counter, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
-	first, release, err := t.c.store.Create(ctx, counter)
+func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
+	release, err := t.counter.Turn(ctx)
 	if err != nil {
 		return row, highest, false, err
 	}
 	defer release()
 	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
-	if created = first && t.c.creates.Load() && known && !t.c.otherStore(); !created {
-		row, err = t.c.store.Look(ctx, counter, highest)
+	if created = !t.counter.Sought && t.c.creates.Load() && known && !t.c.otherStore(); !created {
+		row, err = t.counter.Row(ctx, highest)
 		if isServerError(err, errNoSuchTable) {
-			if err := t.rows().Create(ctx); err != nil {
-				return row, highest, false, t.c.allocError(t.rowTable(), "creating it", err)
+			if err := t.counter.Rows.Create(ctx); err != nil {
+				return row, highest, false, t.c.allocError(t.counter.Table(), "creating it", err)
 			}
-			row, err = t.c.store.Look(ctx, counter, highest)
+			row, err = t.counter.Row(ctx, highest)
 		}
 		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
+	t.counter.Sought = true
 	t.c.creates.Store(created)
 	if created {
-		if highest, err = t.createRow(ctx, conn, counter, highest, known); err == nil {
-			row, err = t.c.store.Look(ctx, counter, highest)
+		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
+			row, err = t.counter.Row(ctx, highest)
 		}
 	}
 	return row, highest, created, err
@@ -149,25 +131,18 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 	return max(highest, 0), known, nil
 }
 
-// highestBelow is readBelow, also where the application's own connection, conn, has locked
-// the table.
+// highestBelow is the highest key below a limit, where an index tells it; also where the
+// application's own connection, conn, has locked the table. A conn of nil is not asked.
 func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
-	highest, known, err = t.readBelow(ctx, name, indexed, limit)
-	if isServerError(err, errLockWait) {
-		var s string
-		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
-		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
-		known = err == nil
-	}
-	return highest, known, err
-}
-
-// readBelow is the highest key below a limit, where an index tells it.
-func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
 	if !indexed {
 		return 0, false, nil
 	}
 	highest, err = t.c.catalog.Highest(ctx, name, t.key.Name, limit)
+	if conn != nil && isServerError(err, errLockWait) {
+		var s string
+		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
+		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
+	}
 	return highest, err == nil, err
 }
 
@@ -175,7 +150,7 @@ func (t *table) readBelow(ctx context.Context, name catalog.Name, indexed bool, 
 // that the rule feeds in this database and above all that this process fetched
 // before a row was lost, and returns the highest key as it is afterwards: keys
 // written meanwhile found no row to raise.
-func (t *table) createRow(ctx context.Context, conn innerConn, counter ids.Counter, highest int64, known bool) (int64, error) {
+func (t *table) createRow(ctx context.Context, conn innerConn, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.name}
 	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
 		names, err := t.c.catalog.TableNames(ctx, t.name.DB)
@@ -212,11 +187,11 @@ func (t *table) createRow(ctx context.Context, conn innerConn, counter ids.Count
 	if err != nil {
 		return 0, err
 	}
-	above, err := t.c.store.Above(ctx, counter)
+	above, err := t.counter.AboveAll(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := t.rows().Ensure(ctx, counter.Name, max(before+1, highest+1, above), createdStep); err != nil {
+	if err := t.counter.Rows.Ensure(ctx, t.counter.Name, max(before+1, highest+1, above), createdStep); err != nil {
 		return 0, err
 	}
 	return highestOf(tables)
@@ -231,7 +206,7 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 	empty, err := t.c.catalog.Empty(ctx, name)
 	switch {
 	case isServerError(err, errTableDenied, errColumnDenied):
-		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.rowTable() + " can be created for it",
+		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.counter.Table() + " can be created for it",
 			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
 	case err != nil:
 		return catalogError("whether table "+name.String()+" is empty", err)
@@ -242,26 +217,26 @@ func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) err
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
 	}
 	return &RefusedError{t.name.String(), t.key.Name, "it has rows, and its highest key cannot be found by an index",
-		"add the row of " + t.rowTable() + " by hand: " + t.insertRow()}
+		"add the row of " + t.counter.Table() + " by hand: " + t.insertRow()}
 }
 
 // rowKind is what a message calls the row.
 func (t *table) rowKind() string {
-	if t.rule.Kind == Sequence {
+	if t.counter.Sequence {
 		return "sequence"
 	}
 	return "tag"
 }
 
 func (t *table) insertRow() string {
-	tag := quoteString(t.tag())
+	tag := quoteString(t.counter.Name)
 	switch {
 	case t.c.store.Several():
-		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.tag(), createdStep)
-	case t.rule.Kind == Sequence:
-		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", ids.SequenceTable, tag, createdStep)
+		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
+	case t.counter.Sequence:
+		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
 	}
-	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.c.store.Table, tag, createdStep)
+	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
 // raiseRow puts a row that is too low above the keys in use: with leafCreate by
@@ -272,21 +247,20 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 	if row.MaxID > 1 && !created {
 		floor += min(raiseMargin, math.MaxInt64-1-highest)
 	}
-	gen, ok := t.gen.(skipper)
-	if t.c.cfg.Create && ok && (floor == highest || floor < t.highest/2) {
-		if err := gen.Skip(ctx, floor); err != nil {
+	if t.c.cfg.Create && (floor == highest || floor < t.highest/2) {
+		if err := t.counter.Skip(ctx, floor); err != nil {
 			return &FillError{Table: t.name.String(), Key: floor, Err: err}
 		}
 		return nil
 	}
-	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.c.store.Table, floor+1, quoteString(row.Tag))
+	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quoteString(row.Tag))
 	switch {
 	case t.c.store.Several() && t.c.cfg.Create: // it would be above half of what the column holds
 		update = "call Skip of Connector.Segment(" + strconv.Quote(row.Tag) + ")"
 	case t.c.store.Several():
 		update = "set leafCreate=true, which raises it in all stores"
-	case t.rule.Kind == Sequence:
-		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", ids.SequenceTable, floor, quoteString(row.Tag))
+	case t.counter.Sequence:
+		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quoteString(row.Tag))
 	}
 	return &RefusedError{t.name.String(), t.key.Name,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),

@@ -143,12 +143,12 @@ func sourceKey(cfg *Config) string {
 
 // Tags reads all rows of leaf_alloc, ordered by tag.
 func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
-	if c = c.current(); c.store.Alloc() == nil {
+	if c = c.current(); c.store.Alloc == nil {
 		return nil, errNoAlloc
 	}
-	rows, err := c.store.Alloc().Tags(ctx)
+	rows, err := c.store.Alloc.Tags(ctx)
 	if err != nil {
-		return nil, c.allocError(c.cfg.AllocTable, "reading its tags", err)
+		return nil, c.allocError(c.store.Table, "reading its tags", err)
 	}
 	return rows, nil
 }
@@ -158,10 +158,10 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 // row's own name may be written in another case. Of several leaf_alloc it is that
 // of the first.
 func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
-	if c = c.current(); c.store.Alloc() == nil {
+	if c = c.current(); c.store.Alloc == nil {
 		return segment.Row{}, errNoAlloc
 	}
-	return ids.ReadRow(ctx, c.store.Alloc(), tag, 0)
+	return ids.ReadRow(ctx, c.store.Alloc, tag, 0)
 }
 
 var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself"}
@@ -172,7 +172,7 @@ var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, wh
 // ever asked for is kept in memory: ask [Connector.Tag] first where names come
 // from outside.
 func (c *Connector) Segment(tag string) idgen.Generator {
-	return c.current().store.Generator(ids.Counter{Name: tag})
+	return c.current().store.Counter(ids.Tag{Name: tag}).Generator
 }
 
 // Snowflake returns the generator of snowflakes, for ids without an INSERT: the
@@ -220,12 +220,5 @@ func (c *Connector) allocError(table, what string, err error) error {
 // otherStore reports whether leaf_alloc is in another database than the tables:
 // other databases may have tables on the same tags then.
 func (c *Connector) otherStore() bool {
-	if c.cfg.Store == "" || c.cfg.MySQL == nil {
-		return c.cfg.Store != ""
-	}
-	if len(c.cfg.stores()) > 1 {
-		return true
-	}
-	store, err := mysql.ParseDSN(c.cfg.Store)
-	return err != nil || store.Net != c.cfg.MySQL.Net || store.Addr != c.cfg.MySQL.Addr || store.DBName != c.cfg.MySQL.DBName
+	return c.cfg.Store != "" && (c.cfg.MySQL == nil || c.store.Several() || c.store.Name != describe(c.cfg.MySQL))
 }

@@ -187,10 +187,9 @@ func (c *counters) stats() (list []TableStats) {
 }
 
 func (c *Connector) tagStats() []TagStats {
-	stats := c.store.Stats()
-	list := make([]TagStats, 0, len(stats))
-	for counter, s := range stats {
-		list = append(list, TagStats{counter.Name, counter.Sequence, s})
+	list := make([]TagStats, 0)
+	for _, counter := range c.store.Counters() {
+		list = append(list, TagStats{counter.Name, counter.Sequence, counter.Stats()})
 	}
 	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list

@@ -39,6 +39,8 @@ type table struct {
 	name    catalog.Name
 	rule    Rule
 	gen     idgen.Generator // nil: UUIDs
+	skips   skipper         // gen, where it is one
+	counter *ids.Counter    // of gen, where that is leafsql's own
 	counts  *tableCounts
 	keyless bool // it is a temporary table whose key nobody gives
 
@@ -111,27 +113,28 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 	case rule.Kind == UUID7:
 		kind = UUID7
 	default:
-		kind, tag = cmp.Or(rule.Kind, Segment), t.tag()
-		counter := ids.Counter{Name: tag, Sequence: kind == Sequence}
-		t.gen = c.store.GeneratorFor(counter, f.highest)
+		kind, tag = cmp.Or(rule.Kind, Segment), rule.tag(name.Table)
+		t.counter = c.store.Counter(ids.Tag{Name: tag, Sequence: kind == Sequence})
+		t.counter.Fit(f.highest)
+		t.gen = t.counter.Generator
 		server := server(c.cfg.MySQL)
-		c.store.Feeds(counter, server, name.DB)
+		t.counter.Feeds(server, name.DB)
 		for _, r := range c.rules { // that may mean tables of the tag elsewhere
 			if !r.Exclude && r.tag(tag) == tag {
-				c.store.Feeds(counter, server, cmp.Or(r.Database, c.defaultDB))
+				t.counter.Feeds(server, cmp.Or(r.Database, c.defaultDB))
 			}
 		}
 	}
 	t.counts = c.counts.of(name.String())
 	t.counts.source.Store(&source{kind, tag})
-	_, skips := t.gen.(skipper)
+	t.skips, _ = t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
 		IntegerKey:   f.integer,
 		UUID:         f.uuids,
 		Unsigned:     key.Unsigned(),
 		KeepZero:     c.cfg.KeepZero,
-		Floors:       skips && !c.cfg.KeepExplicit,
+		Floors:       t.skips != nil && !c.cfg.KeepExplicit,
 		Marker:       !c.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !c.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
 		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
@@ -235,9 +238,6 @@ func (t *table) warnZero() {
 	}
 }
 
-// tag is the biz_tag, or the sequence, that feeds the table.
-func (t *table) tag() string { return t.rule.tag(t.name.Table) }
-
 // draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
 func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err error) {
@@ -282,7 +282,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 // column's highest value is not followed, here and where the highest key is
 // looked for: no id is above it.
 func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
-	if _, ok := t.gen.(skipper); k <= 0 || k >= t.highest || !ok || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
+	if t.skips == nil || k <= 0 || k >= t.highest || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	err := error(nil)
@@ -290,7 +290,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 		err = t.check(ctx, conn)
 	}
 	if err == nil {
-		err = t.gen.(skipper).Skip(ctx, k)
+		err = t.skips.Skip(ctx, k)
 	}
 	if errors.Is(err, idgen.ErrExhausted) {
 		return nil // no id is left above it that could be issued
@@ -310,15 +310,14 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 // afterDuplicate moves the counter above all keys where an id of ours was in use: keys
 // came to the table that nobody told leafsql of.
 func (t *table) afterDuplicate(ctx context.Context, b insert.Block) {
-	gen, ok := t.gen.(skipper)
-	if !ok || !t.integer {
+	if t.skips == nil || !t.integer {
 		return
 	}
-	if used, known, err := t.readBelow(ctx, t.name, t.indexed, b.First+int64(b.N)); err != nil || !known || used < b.First {
+	if used, known, err := t.highestBelow(ctx, nil, t.name, t.indexed, b.First+int64(b.N)); err != nil || !known || used < b.First {
 		return
 	}
-	highest, _, err := t.readBelow(ctx, t.name, t.indexed, t.highest)
-	if err == nil && gen.Skip(ctx, highest) == nil {
+	highest, _, err := t.highestBelow(ctx, nil, t.name, t.indexed, t.highest)
+	if err == nil && t.skips.Skip(ctx, highest) == nil {
 		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "first id", b.First, "highest key", highest)
 	}
 }

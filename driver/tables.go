@@ -282,7 +282,7 @@ func (c *Connector) keepFresh() {
 
 // readTags reads leaf_alloc's tags, by the names of tables they may mean.
 func (c *Connector) readTags(ctx context.Context) (map[string]string, error) {
-	rows, err := c.store.Alloc().Tags(ctx)
+	rows, err := c.store.Alloc.Tags(ctx)
 	if err != nil {
 		return nil, err
 	}

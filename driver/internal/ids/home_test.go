@@ -28,11 +28,11 @@ func TestGone(t *testing.T) {
 	} {
 		memory := segmenttest.NewMemory(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
 		s := open(t, StoreConfig{Replacement: memory, Home: Home{Server: "s", DB: "shop", Table: "leaf_alloc"}})
-		s.Feeds(Counter{Name: one}, "s", "shop")
-		s.Feeds(Counter{Name: both}, "s", "shop")
-		s.Feeds(Counter{Name: both}, "s", "crm")
+		s.Counter(Tag{Name: one}).Feeds("s", "shop")
+		s.Counter(Tag{Name: both}).Feeds("s", "shop")
+		s.Counter(Tag{Name: both}).Feeds("s", "crm")
 		for _, tag := range []string{one, both} {
-			if _, err := s.Generator(Counter{Name: tag}).Next(t.Context(), 7); err != nil {
+			if _, err := s.Counter(Tag{Name: tag}).Next(t.Context(), 7); err != nil {
 				t.Fatal(err)
 			}
 			memory.Put(segment.Row{Tag: tag, MaxID: 1000, Step: 10})
@@ -43,7 +43,7 @@ func TestGone(t *testing.T) {
 			t.Errorf("%+v: seen %v", tt, seen)
 		}
 		for tag, again := range map[string]bool{one: tt.again, both: false} {
-			id, err := s.Generator(Counter{Name: tag}).Next(t.Context(), 1)
+			id, err := s.Counter(Tag{Name: tag}).Next(t.Context(), 1)
 			if err != nil || (id != 8) != again {
 				t.Errorf("%+v, tag %s: id %d, %v", tt, tag, id, err)
 			}
@@ -61,13 +61,13 @@ func TestAboveAllPools(t *testing.T) {
 	for i, h := range []Home{home, home, away, {}} {
 		s := open(t, StoreConfig{Replacement: segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
 		defer s.Close()
-		if _, err := s.Generator(Counter{Name: "t"}).Next(t.Context(), 1); err != nil {
+		if _, err := s.Counter(Tag{Name: "t"}).Next(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 		all = append(all, s)
 	}
 	for i, want := range []int64{2010, 2010, 3010, 4010} {
-		if above, err := all[i].Above(t.Context(), Counter{Name: "t"}); above != want || err != nil {
+		if above, err := all[i].Counter(Tag{Name: "t"}).AboveAll(t.Context()); above != want || err != nil {
 			t.Errorf("store %d: %d, %v", i, above, err)
 		}
 	}

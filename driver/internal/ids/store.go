@@ -59,24 +59,21 @@ type StoreConfig struct {
 // not each draw ranges that one of them would waste. Leases of worker ids that
 // are kept beside it share its connections.
 type Store struct {
-	Table string // of the first database, as SQL on any connection names it
+	Name  string // of the first database, for people
+	Table string // there, as SQL on any connection names it
+	Alloc Alloc  // nil where something else replaces it
 
-	key  storeKey
-	name string
-	home Home
-
+	key       storeKey
+	home      Home
 	dbs       []*sql.DB              // of Databases
-	alloc     Alloc                  // nil for a replacement
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc, or a replacement
-	segments  segment.Store          // alloc, or the replacement
+	segments  segment.Store          // Alloc, or the replacement
 	log       *slog.Logger
 	epoch     atomic.Int64
 	warned    bool // guarded by telling
 
-	mu         sync.Mutex
-	feeds      map[Counter]map[string]bool // the databases of their tables
-	generators map[Counter]*segment.Generator
-	creating   map[Counter]chan struct{} // holds a token while the row is looked for and added
+	mu       sync.Mutex
+	counters map[Tag]*Counter
 }
 
 // storeKey is equal for configurations that mean the same counters.
@@ -84,12 +81,6 @@ type storeKey struct {
 	databases string
 	restores  bool         // of several stores: what is lost is restored by who may
 	own       *StoreConfig // of a store that nobody shares
-}
-
-// A Counter names a row that ids are drawn from: of leaf_alloc, or of t_sequence.
-type Counter struct {
-	Name     string // biz_tag, or the sequence's name
-	Sequence bool
 }
 
 // Rows are the rows of leaf_alloc or of t_sequence.
@@ -117,8 +108,7 @@ func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Table: cfg.Databases[0].table(), key: key, name: cfg.Name, log: cfg.Logger, home: cfg.Home, feeds: make(map[Counter]map[string]bool),
-		generators: make(map[Counter]*segment.Generator), creating: make(map[Counter]chan struct{})}
+	s := &Store{Name: cfg.Name, Table: cfg.Databases[0].table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.epoch.Store(1)
 	alive.Store(s, nil)
 	var allocs []*segment.AllocStore
@@ -132,114 +122,17 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 		s.segments = cfg.Replacement
 		return s
 	case len(allocs) > 1:
-		s.alloc = segment.NewInterleaved(allocs, cfg.Create, s.log)
+		s.Alloc = segment.NewInterleaved(allocs, cfg.Create, s.log)
 	default:
-		s.alloc = allocs[0]
+		s.Alloc = allocs[0]
 		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), SequenceTable)
 	}
-	s.segments = s.alloc
+	s.segments = s.Alloc
 	return s
 }
 
-// Generator returns the one generator of a counter.
-func (s *Store) Generator(c Counter) *segment.Generator {
-	g, made := s.generator(c)
-	if made {
-		s.warnOther(c)
-	}
-	return g
-}
-
-func (s *Store) generator(c Counter) (g *segment.Generator, made bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	g, ok := s.generators[c]
-	if !ok {
-		store := s.segments
-		if c.Sequence {
-			store = s.sequences
-		}
-		g = segment.New(store, c.Name, &segment.Options{Logger: s.log})
-		s.generators[c] = g
-	}
-	return g, !ok
-}
-
-// GeneratorFor is Generator for a column that holds no id above highest. Several stores,
-// and replacements, may give any.
-func (s *Store) GeneratorFor(c Counter, highest int64) *segment.Generator {
-	g := s.Generator(c)
-	if c.Sequence || s.alloc != nil && !s.Several() {
-		g.Fit(highest)
-	}
-	return g
-}
-
-// Stats are those of all generators.
-func (s *Store) Stats() map[Counter]segment.Stats {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	stats := make(map[Counter]segment.Stats, len(s.generators))
-	for c, g := range s.generators {
-		stats[c] = g.Stats()
-	}
-	return stats
-}
-
-// Alloc is leaf_alloc, nil where something else replaces it.
-func (s *Store) Alloc() Alloc { return s.alloc }
-
 // Several reports whether several leaf_alloc share the id space.
 func (s *Store) Several() bool { return len(s.dbs) > 1 }
-
-// Rows are where a counter's row is, nil where it has none.
-func (s *Store) Rows(sequence bool) Rows {
-	switch {
-	case sequence && s.sequences != nil:
-		return s.sequences
-	case !sequence && s.alloc != nil:
-		return s.alloc
-	}
-	return nil
-}
-
-// ReadRow reads a counter's row, of several stores as it stands at the highest key.
-func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segment.Row, error) {
-	if s, ok := rows.(*segment.Interleaved); ok {
-		return s.RowAt(ctx, name, highest)
-	}
-	return rows.(interface {
-		Row(ctx context.Context, name string) (segment.Row, error)
-	}).Row(ctx, name)
-}
-
-// Look is ReadRow for who is about to draw from the row. Of leaf_alloc alone it is the
-// generator's own look, which it needs before its first fetch.
-func (s *Store) Look(ctx context.Context, c Counter, highest int64) (segment.Row, error) {
-	if c.Sequence || s.Several() {
-		return ReadRow(ctx, s.Rows(c.Sequence), c.Name, highest)
-	}
-	r, err := s.Generator(c).Look(ctx)
-	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
-}
-
-// Create lets one at a time look for a counter's row and add it, until release is called.
-// first is true for the first who does.
-func (s *Store) Create(ctx context.Context, c Counter) (first bool, release func(), err error) {
-	s.mu.Lock()
-	turn, ok := s.creating[c]
-	if !ok {
-		turn = make(chan struct{}, 1)
-		s.creating[c] = turn
-	}
-	s.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-		return !ok, func() { <-turn }, nil
-	case <-ctx.Done():
-		return false, nil, ctx.Err()
-	}
-}
 
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
@@ -248,7 +141,7 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {
-		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: create, Name: s.name}), nil
+		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: create, Name: s.Name}), nil
 	}
 }
 
@@ -261,13 +154,13 @@ func (s *Store) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var closing sync.WaitGroup
-	for _, g := range s.generators {
-		closing.Go(func() { g.Close() })
+	for _, c := range s.counters {
+		closing.Go(func() { c.Close() })
 	}
 	closing.Wait()
 	alive.Delete(s)
 	var errs []error
-	if c, ok := s.alloc.(io.Closer); ok {
+	if c, ok := s.Alloc.(io.Closer); ok {
 		errs = append(errs, c.Close())
 	}
 	for _, db := range s.dbs {

@@ -58,9 +58,9 @@ func TestStoresAreShared(t *testing.T) {
 		if (a == b) != tt.shared {
 			t.Errorf("%s: shared is %v", name, a == b)
 		}
-		several, replaced := len(tt.a.Databases) > 1, tt.a.Replacement != nil
-		if a.Several() != several || (a.Rows(false) == nil) != replaced || (a.Rows(true) == nil) != (several || replaced) {
-			t.Errorf("%s: several %v, rows %v and %v", name, a.Several(), a.Rows(false), a.Rows(true))
+		several, rows := len(tt.a.Databases) > 1, a.Counter(Tag{Name: "t"}).Rows
+		if a.Several() != several || (rows == nil) != (tt.a.Replacement != nil) {
+			t.Errorf("%s: several %v, rows %v", name, a.Several(), rows)
 		}
 		a.Close()
 		b.Close()
@@ -74,20 +74,20 @@ func TestStoresAreShared(t *testing.T) {
 func TestStoreEnds(t *testing.T) {
 	memory := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
-	if s.Alloc() != nil || s.Rows(false) != nil || s.Several() {
+	c := s.Counter(Tag{Name: "t"})
+	if s.Alloc != nil || c.Rows != nil || s.Several() {
 		t.Error("a replacement has rows")
 	}
-	g := s.Generator(Counter{Name: "t"})
-	if first, err := g.Next(t.Context(), 3); first != 100 || err != nil || s.Generator(Counter{Name: "t"}) != g {
+	if first, err := c.Next(t.Context(), 3); first != 100 || err != nil || s.Counter(Tag{Name: "t"}) != c {
 		t.Error(first, err)
 	}
-	if stats := s.Stats(); len(stats) != 1 || stats[Counter{Name: "t"}] != g.Stats() {
-		t.Errorf("%+v", stats)
+	if all := s.Counters(); len(all) != 1 || all[0] != c {
+		t.Errorf("%+v", all)
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	if _, err := g.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
+	if _, err := c.Next(t.Context(), 1); !errors.Is(err, idgen.ErrClosed) {
 		t.Error(err)
 	}
 }

@@ -1,0 +1,137 @@
+package ids
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+)
+
+// A Tag names a counter: a row of leaf_alloc, or of t_sequence.
+type Tag struct {
+	Name     string // biz_tag, or the sequence's name
+	Sequence bool
+}
+
+// A Counter is what ids of a tag are drawn from, with the one generator of its store.
+type Counter struct {
+	Tag
+	*segment.Generator
+	Rows   Rows // where its row is, nil where it has none
+	Sought bool // for who has the turn: the row was looked for
+
+	store *Store
+	turn  chan struct{}   // holds a token while the row is looked for and added
+	feeds map[string]bool // the databases of its tables; guarded by store.mu
+}
+
+// Counter returns the one counter of a tag.
+func (s *Store) Counter(tag Tag) *Counter {
+	c, made := s.counter(tag)
+	if made {
+		s.warnOther(tag)
+	}
+	return c
+}
+
+func (s *Store) counter(tag Tag) (c *Counter, made bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.counters[tag]; c != nil {
+		return c, false
+	}
+	c = &Counter{Tag: tag, Rows: s.Alloc, store: s, turn: make(chan struct{}, 1), feeds: make(map[string]bool)}
+	from := s.segments
+	if tag.Sequence {
+		from, c.Rows = s.sequences, s.sequences
+	}
+	c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
+	s.counters[tag] = c
+	return c, true
+}
+
+// known is the counter of a tag, nil as long as nobody wanted it.
+func (s *Store) known(tag Tag) *Counter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.counters[tag]
+}
+
+// Counters are those that somebody wanted.
+func (s *Store) Counters() []*Counter {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.counters))
+}
+
+// Table is the table that the row is in.
+func (c *Counter) Table() string {
+	if c.Sequence {
+		return SequenceTable
+	}
+	return c.store.Table
+}
+
+// Fit notes that a column of its tables holds no id above highest. Several stores, and
+// replacements, may give any.
+func (c *Counter) Fit(highest int64) {
+	if c.Rows != nil && !c.store.Several() {
+		c.Generator.Fit(highest)
+	}
+}
+
+// ReadRow reads a row, of several stores as it stands at the highest key.
+func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segment.Row, error) {
+	if s, ok := rows.(*segment.Interleaved); ok {
+		return s.RowAt(ctx, name, highest)
+	}
+	return rows.(interface {
+		Row(ctx context.Context, name string) (segment.Row, error)
+	}).Row(ctx, name)
+}
+
+// Row is ReadRow for who is about to draw from it. Of leaf_alloc alone it is the
+// generator's own look, which it needs before its first fetch.
+func (c *Counter) Row(ctx context.Context, highest int64) (segment.Row, error) {
+	if c.Sequence || c.store.Several() {
+		return ReadRow(ctx, c.Rows, c.Name, highest)
+	}
+	r, err := c.Look(ctx)
+	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
+}
+
+// Turn lets one at a time look for the row and add it, until release is called.
+func (c *Counter) Turn(ctx context.Context) (release func(), err error) {
+	select {
+	case c.turn <- struct{}{}:
+		return func() { <-c.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Feeds notes that it feeds a table in a database of a server.
+func (c *Counter) Feeds(server, db string) {
+	c.store.mu.Lock()
+	defer c.store.mu.Unlock()
+	c.feeds[server+"/"+strings.ToLower(db)] = true
+}
+
+// AboveAll is where the row may begin when it is added: above all that any pool of this
+// process knows to be taken.
+func (c *Counter) AboveAll(ctx context.Context) (above int64, err error) {
+	for s := range living {
+		same := s.known(c.Tag)
+		if same == nil || s != c.store && !s.home.same(c.store.home) {
+			continue
+		}
+		k, err := same.Above(ctx)
+		if err != nil {
+			return 0, err
+		}
+		above = max(above, k)
+	}
+	return above, nil
+}
