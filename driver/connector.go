@@ -127,15 +127,11 @@ func NewConnector(cfg *Config) (*Connector, error) {
 // not known, so it shares its segments, and its worker id of mysql(), with no
 // other Connector unless cfg.Store names where they are.
 func Wrap(inner driver.Connector, cfg *Config) (*Connector, error) {
-	c, err := wrap(inner, inner, cfg, "")
-	if err == nil {
-		c.wrapped = true
-	}
-	return c, err
+	return wrap(inner, nil, cfg, "")
 }
 
-// wrap is Wrap with another connector for connections of ours. key is equal for
-// those that lead to the same database, "" where that is not known.
+// wrap is Wrap with another connector for connections of ours, unless that is nil. key
+// is equal for those that lead to the same database, "" where that is not known.
 func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, error) {
 	cfg = cfg.Clone()
 	cfg.AllocTable = cmp.Or(cfg.AllocTable, "leaf_alloc")
@@ -146,16 +142,17 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	if cfg.Auto && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
 		cfg.Auto, cfg.Tables = false, []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
 	}
-	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1)}
+	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1), wrapped: own == nil}
 	var err error
-	if c.store, err = openStore(cfg, own, key); err != nil {
+	ours := cmp.Or(own, inner)
+	if c.store, err = openStore(cfg, ours, key); err != nil {
 		return nil, err
 	}
 	if c.snowflakes, err = openSnowflakes(cfg, c.store); err != nil {
 		c.store.Close()
 		return nil, err
 	}
-	c.catalog = catalog.New(ownpool.Open(own, 2))
+	c.catalog = catalog.New(ownpool.Open(ours, 2))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.schema.Store(newSchema(nil))
 	c.again = func() (*Connector, error) { return wrap(inner, own, cfg, key) }
@@ -177,14 +174,13 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
+	var db string
 	if c, err = c.open(); err == nil {
-		err = c.learn(ctx, ic)
+		db, err = c.database(ctx, ic)
 	}
-	if err != nil {
-		dc.Close()
-		return nil, err
+	if err == nil {
+		err = c.learn(ctx, ic, db)
 	}
-	db, err := c.database(ctx, ic)
 	if err != nil {
 		dc.Close()
 		return nil, err
@@ -196,7 +192,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // learn reads, before the first connection is used, what no statement can do
 // without. It runs again until it has worked once. Who comes meanwhile waits as
 // long as its own context lets it.
-func (c *Connector) learn(ctx context.Context, ic innerConn) error {
+func (c *Connector) learn(ctx context.Context, ic innerConn, database string) error {
 	if c.idle || c.ready.Load() {
 		return nil
 	}
@@ -209,7 +205,7 @@ func (c *Connector) learn(ctx context.Context, ic innerConn) error {
 	if c.ready.Load() {
 		return nil
 	}
-	if err := c.learnServer(ctx, ic); err != nil {
+	if err := c.learnServer(ctx, ic, database); err != nil {
 		return err
 	}
 	if c.cfg.Auto {
@@ -235,11 +231,7 @@ func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) 
 }
 
 // learnServer reads the server's version and how it compares names.
-func (c *Connector) learnServer(ctx context.Context, ic innerConn) error {
-	database, err := c.database(ctx, ic)
-	if err != nil {
-		return err
-	}
+func (c *Connector) learnServer(ctx context.Context, ic innerConn, database string) error {
 	version, err := value(ctx, ic, "VERSION()")
 	if err != nil {
 		return catalogError("the server's version", err)
@@ -310,9 +302,7 @@ func (c *Connector) open() (_ *Connector, err error) {
 	c.nextMu.Lock()
 	defer c.nextMu.Unlock()
 	if c.next == nil {
-		if c.next, err = c.again(); err == nil {
-			c.next.wrapped = c.wrapped
-		}
+		c.next, err = c.again()
 	}
 	return c.next, err
 }
@@ -346,10 +336,11 @@ func (c *Connector) Close() error {
 	return errors.Join(c.store.Close(), err)
 }
 
-// first reports, once for each key, that it was not asked before.
-func (c *Connector) first(key string) bool {
-	_, seen := c.said.LoadOrStore(key, struct{}{})
-	return !seen
+// warnOnce logs a warning, once for each key.
+func (c *Connector) warnOnce(key, text string, args ...any) {
+	if _, said := c.said.LoadOrStore(key, struct{}{}); !said {
+		c.cfg.logger().Warn("leafsql: "+text, args...)
+	}
 }
 
 // lackedMethods names the methods of innerConn that a connection lacks.

@@ -125,8 +125,8 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 			why = "no index begins with the column"
 		}
 	}
-	if !known && t.c.first("highest "+name.String()) {
-		t.c.cfg.logger().Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
+	if !known {
+		t.c.warnOnce("highest "+name.String(), "whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
 	}
 	return max(highest, 0), known, nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // param is one DSN parameter of ours: how it is read into a Config and
-// written from one. write gives "" where the value is the default.
+// written from one.
 type param struct {
 	name  string
 	read  func(c *Config, value string) error
@@ -28,28 +28,18 @@ type param struct {
 var params = []param{
 	{"leafConfig", readConfigName, func(c *Config) string { return c.name }},
 	{"leafTables", readTables, writeTables},
-	{"leafStore", readStore, func(c *Config) string { return c.Store }},
-	{"leafAllocTable", readAllocTable, func(c *Config) string {
-		if c.AllocTable == "leaf_alloc" {
-			return ""
-		}
-		return c.AllocTable
-	}},
+	textParam("leafStore", checkStore, func(c *Config) *string { return &c.Store }),
+	textParam("leafAllocTable", checkAllocTable, func(c *Config) *string { return &c.AllocTable }),
 	choiceParam("leafCreate", "false", "true", func(c *Config) *bool { return &c.Create }),
 	choiceParam("leafNewRegistry", "false", "true", func(c *Config) *bool { return &c.NewRegistry }),
-	{"leafWorker", readWorker, func(c *Config) string { return c.Worker }},
-	stringParam("leafSnowflake", func(c *Config) *string { return &c.Snowflake }),
-	stringParam("leafState", func(c *Config) *string { return &c.State }),
-	{"leafLease", readLease, func(c *Config) string {
-		if c.Lease == defaultLease || c.Lease == 0 {
-			return ""
-		}
-		return c.Lease.String()
-	}},
+	textParam("leafWorker", checkWorker, func(c *Config) *string { return &c.Worker }),
+	textParam("leafSnowflake", anyText, func(c *Config) *string { return &c.Snowflake }),
+	textParam("leafState", anyText, func(c *Config) *string { return &c.State }),
+	{"leafLease", readLease, func(c *Config) string { return cmp.Or(c.Lease, defaultLease).String() }},
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
 	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
-	{"leafUUID", readUUID, func(c *Config) string { return c.UUID }},
+	textParam("leafUUID", checkUUID, func(c *Config) *string { return &c.UUID }),
 	choiceParam("leafZero", "fill", "keep", func(c *Config) *bool { return &c.KeepZero }),
 }
 
@@ -73,14 +63,12 @@ func ParseDSN(dsn string) (*Config, error) {
 		}
 	}
 	for _, p := range params {
-		v, ok := own[p.name]
-		if !ok {
-			continue
+		if v, ok := own[p.name]; ok {
+			if err := p.read(cfg, v); err != nil {
+				return nil, err
+			}
 		}
 		delete(own, p.name)
-		if err := p.read(cfg, v); err != nil {
-			return nil, err
-		}
 	}
 	cfg.MySQL = inner
 	if len(inner.Params) == 0 {
@@ -97,19 +85,10 @@ var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
 // unescaped slash in a value moves everything before it to the left.
 func swallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
-	left := dsn[:max(slash, 0)]
-	if q := strings.IndexByte(dsn[slash+1:], '?'); q >= 0 {
-		left += "/" + dsn[slash+1:slash+1+q]
-	} else {
-		left = dsn
-	}
-	if m := leafParam.FindString(left); m != "" {
-		m = strings.TrimSuffix(m, "=")
-		return &ConfigError{
-			Param:  m,
-			Reason: "it became part of the user, password, address or database, because a DSN is cut at its last slash",
-			Fix:    "write / as %2F in the value of every parameter, and put parameters after the database and a ?",
-		}
+	database, _, _ := strings.Cut(dsn[slash+1:], "?")
+	if m := leafParam.FindString(dsn[:slash+1] + database); m != "" {
+		return &ConfigError{strings.TrimSuffix(m, "="), "it became part of the user, password, address or database, because a DSN is cut at its last slash",
+			"write / as %2F in the value of every parameter, and put parameters after the database and a ?"}
 	}
 	return nil
 }
@@ -117,13 +96,10 @@ func swallowed(dsn string) error {
 // readWorkerOptions takes the parameters that belong to the worker source,
 // such as leafNacosGroup with leafWorker=nacos(…). What is left is unknown.
 func (c *Config) readWorkerOptions(own map[string]string) error {
-	prefix := ""
-	if c.Worker != "" {
-		name, _, _ := strings.Cut(c.Worker, "(")
-		prefix = "leaf" + name
-	}
+	name, _, _ := strings.Cut(c.Worker, "(")
+	prefix := "leaf" + name
 	for _, k := range slices.Sorted(maps.Keys(own)) {
-		if prefix == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
+		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
 			return unknownParam(k)
 		}
 		if c.WorkerOptions == nil {
@@ -136,11 +112,8 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 
 func unknownParam(name string) error {
 	known := lo.Map(params, func(p param, _ int) string { return p.name })
-	return &ConfigError{
-		Param:  name,
-		Reason: "no such parameter",
-		Fix:    "known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)",
-	}
+	return &ConfigError{name, "no such parameter",
+		"known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)"}
 }
 
 // FormatDSN writes c as a DSN that ParseDSN reads back as an equal Config,
@@ -153,8 +126,9 @@ func (c *Config) FormatDSN() string {
 	if inner.Params == nil {
 		inner.Params = make(map[string]string)
 	}
+	standard := NewConfig()
 	for _, p := range params {
-		if v := p.write(c); v != "" {
+		if v := p.write(c); v != "" && v != p.write(standard) {
 			inner.Params[p.name] = v
 		}
 	}
@@ -210,16 +184,16 @@ func writeTables(c *Config) string {
 	return strings.Join(lo.Map(c.Tables, func(r Rule, _ int) string { return r.String() }), ",")
 }
 
-func readStore(c *Config, v string) error {
-	c.Store = v
-	for i, dsn := range c.stores() {
+func checkStore(v string) error {
+	dsns := strings.Split(v, "|")
+	for i, dsn := range dsns {
 		if err := swallowed(dsn); err != nil {
 			return err
 		}
 		if _, err := mysql.ParseDSN(dsn); err != nil {
 			return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, or several with a | between them, with every / written as %2F"}
 		}
-		if dsn == "" && v != "" || slices.Contains(c.stores()[:i], dsn) {
+		if dsn == "" && v != "" || slices.Contains(dsns[:i], dsn) {
 			return &ConfigError{"leafStore", "of its stores one is empty, or the same store twice", "name each of them once, with a | between them"}
 		}
 	}
@@ -229,27 +203,24 @@ func readStore(c *Config, v string) error {
 // stores are the DSNs in Store.
 func (c *Config) stores() []string { return strings.Split(c.Store, "|") }
 
-func readAllocTable(c *Config, v string) error {
+func checkAllocTable(v string) error {
 	if v == "" || strings.Count(v, ".") > 1 || strings.HasPrefix(v, ".") || strings.HasSuffix(v, ".") {
 		return &ConfigError{"leafAllocTable", "not a table's name", "write [db.]table"}
 	}
-	c.AllocTable = v
 	return nil
 }
 
-func readWorker(c *Config, v string) error {
+func checkWorker(v string) error {
 	if _, _, err := spec.Parse(v); err != nil {
 		return &ConfigError{"leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)"}
 	}
-	c.Worker = v
 	return nil
 }
 
-func readUUID(c *Config, v string) error {
+func checkUUID(v string) error {
 	if v != "text" && v != "binary" {
 		return &ConfigError{"leafUUID", fmt.Sprintf("%q is not one of its values", v), "write text or binary"}
 	}
-	c.UUID = v
 	return nil
 }
 
@@ -262,9 +233,14 @@ func readLease(c *Config, v string) error {
 	return nil
 }
 
-func stringParam(name string, field func(*Config) *string) param {
+func anyText(string) error { return nil }
+
+func textParam(name string, check func(value string) error, field func(*Config) *string) param {
 	return param{name,
-		func(c *Config, v string) error { *field(c) = v; return nil },
+		func(c *Config, v string) error {
+			*field(c) = v
+			return check(v)
+		},
 		func(c *Config) string { return *field(c) }}
 }
 
@@ -278,10 +254,5 @@ func choiceParam(name, off, on string, field func(*Config) *bool) param {
 			*field(c) = v == on
 			return nil
 		},
-		func(c *Config) string {
-			if *field(c) {
-				return on
-			}
-			return ""
-		}}
+		func(c *Config) string { return lo.Ternary(*field(c), on, off) }}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -45,8 +44,8 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	case cfg.SegmentStore != nil:
 		store.Home = ids.Home{}
 	case cfg.Store != "":
-		store.Databases, store.Key, store.Home = nil, "", ids.Home{Table: cfg.AllocTable, Named: true}
-		for i, dsn := range cfg.stores() {
+		store.Databases, store.Key, store.Name, store.Home = nil, "", "", ids.Home{Table: cfg.AllocTable, Named: true}
+		for _, dsn := range cfg.stores() {
 			of, err := ParseDSN(dsn)
 			var connector driver.Connector
 			if err == nil {
@@ -55,13 +54,11 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			if err != nil {
 				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 			}
+			store.Name = cmp.Or(store.Name, describe(of.MySQL))
 			store.Databases = append(store.Databases, ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable})
 			store.Key += storeKey(of.MySQL)
 			store.Home.Server += server(of.MySQL)
 			store.Home.DB += of.MySQL.DBName
-			if i == 0 {
-				store.Name = describe(of.MySQL)
-			}
 		}
 	}
 	if db, table, ok := strings.Cut(cfg.AllocTable, "."); ok {
@@ -95,19 +92,16 @@ const defaultWorker = "mysql()"
 // openSnowflakes opens or shares the generator on the source that cfg names, or on
 // the database that store is in; nil where nothing takes snowflakes.
 func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
-	named := cfg.Worker != "" || cfg.WorkerSource != nil
-	if !named && !slices.ContainsFunc(cfg.Tables, Rule.takesSnowflakes) {
+	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, Rule.takesSnowflakes) {
 		return nil, nil
 	}
-	flakes := ids.SnowflakesConfig{
-		Layout: snowflake.Leaf, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
-		Worker: worker.Config{Lease: cfg.Lease, NewRegistry: cfg.NewRegistry, State: cfg.State, Logger: cfg.logger()},
+	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
+	if err != nil {
+		return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
 	}
-	var err error
-	if cfg.Snowflake != "" {
-		if flakes.Layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
-			return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
-		}
+	flakes := ids.SnowflakesConfig{
+		Layout: layout, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
+		Worker: worker.Config{Lease: cfg.Lease, NewRegistry: cfg.NewRegistry, State: cfg.State, Logger: cfg.logger()},
 	}
 	switch name, address, _ := spec.Parse(cmp.Or(cfg.Worker, defaultWorker)); {
 	case cfg.WorkerSource != nil:
@@ -116,7 +110,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			return nil, &ConfigError{"leafWorker", part.Text(err),
 				"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
 		}
-		flakes.Source = sourceKey(cfg)
+		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // a map in the order of its keys
 	case address != "" || len(cfg.WorkerOptions) > 0:
 		return nil, &ConfigError{"leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore"}
 	}
@@ -130,15 +124,6 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 			"give all pools the same leafLease"}
 	}
 	return s, nil
-}
-
-// sourceKey is equal for configurations whose leafWorker means the same.
-func sourceKey(cfg *Config) string {
-	parts := []string{cfg.Worker, cfg.State}
-	for _, k := range slices.Sorted(maps.Keys(cfg.WorkerOptions)) {
-		parts = append(parts, k, cfg.WorkerOptions[k])
-	}
-	return strings.Join(parts, "\x00")
 }
 
 // Tags reads all rows of leaf_alloc, ordered by tag.

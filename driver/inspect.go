@@ -3,7 +3,6 @@ package driver
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"errors"
 	"slices"
 	"strings"
@@ -20,11 +19,11 @@ import (
 // Connectors come to, without a statement, an id or a worker id.
 type Inspection struct {
 	MariaDB bool
-	Version int         // as version comments write it: 101119, 90704
-	Tables  []TableInfo // that the Config means, by name
-	Missing []string    // rules that name a table which this user does not see, and under auto tags that mean none
-	fold    func(db, table string) catalog.Name
+	Version int                   // as version comments write it: 101119, 90704
+	Tables  []TableInfo           // that the Config means, by name
+	Missing []string              // rules that name a table which this user does not see, and under auto tags that mean none
 	known   map[catalog.Name]bool // the tables of Tables
+	c       *Connector            // without generators and connections
 }
 
 // TableInfo is how a Config fills one table.
@@ -68,8 +67,13 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 	}
 	db := ownpool.Open(own, 2)
 	defer db.Close()
+	dc, err := own.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer dc.Close()
 	c := &Connector{cfg: cfg, rules: bySpecificity(cfg.Tables), catalog: catalog.New(db)}
-	if err := c.inspectServer(ctx, db); err != nil {
+	if err := c.learnServer(ctx, dc.(innerConn), cfg.MySQL.DBName); err != nil {
 		return nil, err
 	}
 	s := newSchema(make(map[string]string))
@@ -78,29 +82,22 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 			s.tags[c.fold("", tag).Table] = tag
 		}
 	}
-	i := &Inspection{MariaDB: c.settings.MariaDB, Version: c.settings.Version, fold: c.fold, known: make(map[catalog.Name]bool)}
+	i := &Inspection{MariaDB: c.settings.MariaDB, Version: c.settings.Version, known: make(map[catalog.Name]bool), c: c}
 	return i, c.inspect(ctx, s, i)
-}
-
-// inspectServer is learnServer without a connection of the application's.
-func (c *Connector) inspectServer(ctx context.Context, db *sql.DB) error {
-	sc, err := db.Conn(ctx)
-	if err != nil {
-		return err
-	}
-	defer sc.Close()
-	return sc.Raw(func(dc any) error { return c.learnServer(ctx, dc.(innerConn)) })
 }
 
 // inspect finds the tables that the rules, or the tags, mean.
 func (c *Connector) inspect(ctx context.Context, s *schema, i *Inspection) error {
-	databases, err := c.inspectedDatabases(ctx, s)
+	databases, err := c.catalog.Databases(ctx)
 	if err != nil {
 		return catalogError("the databases", err)
 	}
 	var names []catalog.Name
 	means := make(map[catalog.Name]Rule)
 	for _, db := range databases {
+		if !c.mayHold(s, c.fold(db, "").DB) {
+			continue
+		}
 		tables, err := c.catalog.TableNames(ctx, db)
 		if err != nil {
 			return catalogError("the tables of "+db, err)
@@ -133,43 +130,20 @@ func (c *Connector) inspect(ctx context.Context, s *schema, i *Inspection) error
 	return nil
 }
 
-// inspectedDatabases are those in which a rule or a tag could mean a table.
-func (c *Connector) inspectedDatabases(ctx context.Context, s *schema) ([]string, error) {
-	var databases []string
-	var all []string
-	add := func(db string) {
-		if db != "" && !slices.Contains(databases, db) {
-			databases = append(databases, db)
-		}
-	}
+// serverDatabases are the server's own, which no pattern means.
+var serverDatabases = []string{"information_schema", "performance_schema", "mysql", "sys"}
+
+// mayHold says whether a rule or a tag could mean a table of a database.
+func (c *Connector) mayHold(s *schema, db string) bool {
 	for tag := range s.tags {
-		if db, _, ok := strings.Cut(tag, "."); ok {
-			add(db)
+		if strings.HasPrefix(tag, db+".") {
+			return true
 		}
 	}
-	for _, r := range c.rules {
-		switch {
-		case r.Exclude:
-		case strings.Contains(r.Database, "*"):
-			if all == nil {
-				var err error
-				if all, err = c.catalog.Databases(ctx); err != nil {
-					return nil, err
-				}
-			}
-			for _, db := range all {
-				if db = c.fold(db, "").DB; wildcard(r.Database, db) {
-					add(db)
-				}
-			}
-		default:
-			add(cmp.Or(r.Database, c.defaultDB))
-		}
-	}
-	if c.cfg.Auto {
-		add(c.defaultDB)
-	}
-	return databases, nil
+	return c.cfg.Auto && db == c.defaultDB || slices.ContainsFunc(c.rules, func(r Rule) bool {
+		in := cmp.Or(r.Database, c.defaultDB)
+		return !r.Exclude && (in == db || wildcard(in, db) && !slices.Contains(serverDatabases, db))
+	})
 }
 
 // inspectTable is describe without a generator; nil where the rule, which may
@@ -242,15 +216,13 @@ func (i *Inspection) Assigns(p StoredProgram, column string) bool {
 }
 
 func (i *Inspection) program(p StoredProgram) insert.Program {
-	settings := insert.Settings{MariaDB: i.MariaDB, Version: i.Version}
-	settings.SetSession(p.SQLMode, "")
-	return insert.Program{Text: p.Body, Settings: settings, DB: p.Database}
+	return i.c.program(p.Database, p.Body, p.SQLMode)
 }
 
 func (i *Inspection) found(names []insert.TableName) []string {
 	var tables []string
 	for _, n := range names {
-		name := i.fold(n.DB, n.Table)
+		name := i.c.fold(n.DB, n.Table)
 		if i.known[name] && !slices.Contains(tables, name.String()) {
 			tables = append(tables, name.String())
 		}

@@ -132,22 +132,21 @@ type counters struct {
 }
 
 type tableCounts struct {
-	statements, ids, refused atomic.Int64
-	source                   atomic.Pointer[source]
-	last                     atomic.Pointer[refusal]
+	statements, ids atomic.Int64
+
+	mu    sync.Mutex
+	other TableStats // all but these two
 }
 
-// A source is what a table draws from.
-type source struct{ generator, tag string }
-
-type refusal struct {
-	why string
-	at  time.Time
+func (t *tableCounts) change(how func(other *TableStats)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	how(&t.other)
 }
 
 // of finds the counts of a table.
 func (c *counters) of(name string) *tableCounts {
-	t, _ := c.tables.LoadOrStore(name, new(tableCounts))
+	t, _ := c.tables.LoadOrStore(name, &tableCounts{other: TableStats{Name: name}})
 	return t.(*tableCounts)
 }
 
@@ -164,23 +163,20 @@ func (c *counters) note(err error) error {
 	default:
 		return err
 	}
-	t := c.of(name)
-	t.refused.Add(1)
-	t.last.Store(&refusal{why, time.Now()})
+	c.of(name).change(func(s *TableStats) {
+		s.Refused++
+		s.LastRefusal, s.LastRefused = why, time.Now()
+	})
 	return err
 }
 
 func (c *counters) stats() (list []TableStats) {
-	for name, v := range c.tables.Range {
+	for _, v := range c.tables.Range {
 		t := v.(*tableCounts)
-		s := TableStats{Name: name.(string), Statements: t.statements.Load(), IDs: t.ids.Load(), Refused: t.refused.Load()}
-		if from := t.source.Load(); from != nil {
-			s.Generator, s.Tag = from.generator, from.tag
-		}
-		if last := t.last.Load(); last != nil {
-			s.LastRefusal, s.LastRefused = last.why, last.at
-		}
-		list = append(list, s)
+		t.change(func(s *TableStats) {
+			s.Statements, s.IDs = t.statements.Load(), t.ids.Load()
+			list = append(list, *s)
+		})
 	}
 	slices.SortFunc(list, func(a, b TableStats) int { return cmp.Compare(a.Name, b.Name) })
 	return list

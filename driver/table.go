@@ -126,7 +126,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 		}
 	}
 	t.counts = c.counts.of(name.String())
-	t.counts.source.Store(&source{kind, tag})
+	t.counts.change(func(s *TableStats) { s.Generator, s.Tag = kind, tag })
 	t.skips, _ = t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
@@ -223,19 +223,16 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 		return &RefusedError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "drop it: " + drop}
 	case c.cfg.RefuseAutoIncrement:
 		return &RefusedError{name.String(), key.Name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
-	case c.first("auto_increment " + name.String()):
-		c.cfg.logger().Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	}
+	c.warnOnce("auto_increment "+name.String(), reason, "table", name.String(), "column", key.Name, "drop it with", drop)
 	return nil
 }
 
 // warnZero says, once a table, that a 0 was replaced in a table that no rule names: 0 may
 // be a key like others there.
 func (t *table) warnZero() {
-	if t.c.first("zero " + t.name.String()) {
-		t.c.cfg.logger().Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.key.Name,
-			"way out", "where 0 is a key of its own: !"+t.name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
-	}
+	t.c.warnOnce("zero "+t.name.String(), "a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.key.Name,
+		"way out", "where 0 is a key of its own: !"+t.name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 }
 
 // draw takes the ids of a block. They fit into the key column: outside strict mode a
@@ -292,19 +289,18 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	if err == nil {
 		err = t.skips.Skip(ctx, k)
 	}
-	if errors.Is(err, idgen.ErrExhausted) {
+	_, rowless := errors.AsType[*segment.UnknownTagError](err)
+	_, told := errors.AsType[*FillError](err)
+	switch {
+	case errors.Is(err, idgen.ErrExhausted):
 		return nil // no id is left above it that could be issued
-	}
-	var unknown *segment.UnknownTagError
-	if errors.As(err, &unknown) && !t.c.cfg.Create {
+	case rowless && !t.c.cfg.Create:
 		t.rowless.Store(time.Now().Add(rowlessWait).UnixMilli()) // nothing to move
 		return nil
+	case err == nil || told || errors.Is(err, ErrRefused):
+		return err
 	}
-	var fill *FillError
-	if err != nil && !errors.As(err, &fill) && !errors.Is(err, ErrRefused) {
-		err = &FillError{Table: t.name.String(), Key: k, Err: err}
-	}
-	return err
+	return &FillError{Table: t.name.String(), Key: k, Err: err}
 }
 
 // afterDuplicate moves the counter above all keys where an id of ours was in use: keys

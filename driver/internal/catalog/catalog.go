@@ -109,11 +109,7 @@ func (c *Column) Highest() (highest int64, integer bool) {
 	case digits >= 19:
 		return math.MaxInt64, false
 	}
-	top := int64(1)
-	for range digits {
-		top *= 10
-	}
-	return top - 1, false
+	return int64(math.Pow10(digits)) - 1, false
 }
 
 // Sized is the name of the column's type, with its length and its scale where it has them.
@@ -288,9 +284,9 @@ func (c *Catalog) Views(ctx context.Context, db string, tables []string) (found 
 	return found, rows.Err()
 }
 
-// Databases lists the databases that this user sees, without the server's own.
+// Databases lists the databases that this user sees.
 func (c *Catalog) Databases(ctx context.Context) ([]string, error) {
-	return c.names(ctx, "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('information_schema', 'performance_schema', 'mysql', 'sys')")
+	return c.names(ctx, "SELECT schema_name FROM information_schema.schemata")
 }
 
 // TableNames lists the base tables of a database.
