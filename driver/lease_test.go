@@ -60,6 +60,17 @@ func TestConnectorClosedTwice(t *testing.T) {
 	}
 }
 
+// A Connector of Wrap that serves the next sql.OpenDB still is one.
+func TestConnectorServesAgain(t *testing.T) {
+	c := wrapNoop(t, leased("static(903)"))
+	sql.OpenDB(c).Close()
+	db := sql.OpenDB(c)
+	defer db.Close()
+	if _, err := db.Exec(insertT); err != nil || c.current() == c || !c.current().wrapped {
+		t.Errorf("%v, wrapped %v", err, c.current().wrapped)
+	}
+}
+
 // counted opens a source on slots and counts how often.
 func counted(slots worker.Slots, opened *atomic.Int32) func(context.Context) (worker.Source, error) {
 	return func(context.Context) (worker.Source, error) {
