@@ -3,7 +3,7 @@
 // with one worker id ([Snowflakes]).
 //
 //	store, err := ids.OpenStore(ctx, ids.StoreConfig{Key: dsn, Databases: []ids.Database{{connector, "leaf_alloc"}}})
-//	first, err := store.Generator(ids.Counter{Name: "orders"}).Next(ctx, 3)
+//	first, err := store.Counter(ids.Tag{Name: "orders"}).Next(ctx, 3)
 //	err = store.Close()
 //
 // Who opens the same thing twice gets the same one, and it ends with its last user.
