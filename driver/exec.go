@@ -54,7 +54,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
 		return nil, driver.ErrSkip
 	case st.way == inParts:
-		return nil, c.refuseParts(ctx, text)
+		return c.queryInParts(ctx, st.plan, text, args)
 	}
 	e := execution{c: c, st: st, text: text, args: args, rows: true}
 	return e.query(ctx)
@@ -193,10 +193,10 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 	if !c.connector.used.Load() { // a store at each statement would slow down all connections
 		c.connector.used.Store(true)
 	}
-	c.blocks = c.blocks[:0]
+	c.blocks = append(c.blocks[:0], make([]insert.Block, len(p.Inserts))...)
 	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		b := insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
+		in, b := &p.Inserts[i], &c.blocks[i]
+		b.N, b.OwnKey = in.Lacking, in.OwnKey
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
@@ -234,7 +234,6 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 				return nil, err
 			}
 		}
-		c.blocks = append(c.blocks, b)
 	}
 	for i := range c.blocks {
 		b := &c.blocks[i]

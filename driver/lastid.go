@@ -3,47 +3,34 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-var _ mysql.Result = (*result)(nil)
+var (
+	_ mysql.Result = (*result)(nil)
+	_ mysql.Result = (*results)(nil)
+)
 
-// result is the inner driver's with the ids that leafsql gave. It stays a
+// result is the inner driver's with the id that leafsql gave. It stays a
 // mysql.Result, whose AllLastInsertIds programs read for multi-statement
 // texts.
 type result struct {
 	driver.Result
-	id       int64
-	ids      []int64 // nil: one statement, whose id is id
-	affected []int64 // of a text that ran in parts; nil: the inner driver's
+	id int64
 }
 
 func (r *result) LastInsertId() (int64, error) { return r.id, nil }
-
-func (r *result) RowsAffected() (int64, error) {
-	if n := len(r.affected); n > 0 {
-		return r.affected[n-1], nil
-	}
-	return r.Result.RowsAffected()
-}
-
-func (r *result) AllLastInsertIds() []int64 {
-	if r.ids == nil {
-		return []int64{r.id}
-	}
-	return append([]int64(nil), r.ids...)
-}
+func (r *result) AllLastInsertIds() []int64    { return []int64{r.id} }
 
 func (r *result) AllRowsAffected() []int64 {
-	if r.affected != nil {
-		return append([]int64(nil), r.affected...)
-	}
 	if m, ok := r.Result.(mysql.Result); ok {
 		return m.AllRowsAffected()
 	}
@@ -51,14 +38,25 @@ func (r *result) AllRowsAffected() []int64 {
 	return []int64{n}
 }
 
+// results are those of a text of several statements; the last counts, as with the
+// inner driver.
+type results struct{ ids, affected []int64 }
+
+func (r *results) LastInsertId() (int64, error) { return lo.LastOrEmpty(r.ids), nil }
+func (r *results) RowsAffected() (int64, error) { return lo.LastOrEmpty(r.affected), nil }
+func (r *results) AllLastInsertIds() []int64    { return slices.Clone(r.ids) }
+func (r *results) AllRowsAffected() []int64     { return slices.Clone(r.affected) }
+
 // joined is the result of a text that ran in two parts.
 func joined(first, second driver.Result) driver.Result {
-	r := &result{Result: second}
-	r.id, _ = second.LastInsertId()
+	r := new(results)
 	for _, part := range []driver.Result{first, second} {
 		if m, ok := part.(mysql.Result); ok {
 			r.ids = append(r.ids, m.AllLastInsertIds()...)
 			r.affected = append(r.affected, m.AllRowsAffected()...)
+		} else {
+			affected, id := counts(part)
+			r.ids, r.affected = append(r.ids, id), append(r.affected, affected)
 		}
 	}
 	return r
@@ -75,7 +73,7 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 		collect(ctx, p, blocks)
 		return c.results(ctx, p, blocks, res), nil
 	}
-	in, b := &p.Inserts[0], blocks[0]
+	in, b := &p.Inserts[0], &blocks[0]
 	affected, server := counts(res)
 	if b.N == 0 {
 		if in.OwnMarker && server != 0 {
@@ -111,13 +109,13 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = ownID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
+			ids[s] = ownID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows())
 		default:
-			id, ask := lastInsertID(in, blocks[i], affected[s], ids[s], c.connector.foundRows())
-			ids[s] = c.tellID(ctx, in, blocks[i], affected[s], id, ask && s == len(ids)-1)
+			id, ask := lastInsertID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows())
+			ids[s] = c.tellID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}
-	return &result{Result: res, id: ids[len(ids)-1], ids: ids}
+	return &results{ids, affected}
 }
 
 func counts(res driver.Result) (affected, id int64) {
@@ -130,7 +128,7 @@ func counts(res driver.Result) (affected, id int64) {
 // the session for the id where a trigger set the answer's to 0, if it is the last
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
-func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, affected, id int64, ask bool) int64 {
+func (c *conn) tellID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
 	if late := lateID(in, b, affected, id); in.Late && late != 0 {
 		c.setLastID(ctx, late)
 	}
@@ -151,7 +149,7 @@ func (c *conn) tellID(ctx context.Context, in *insert.Insert, b insert.Block, af
 // lateID is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
 // not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
 // stored some of its rows. 0 leaves it as it is.
-func lateID(in *insert.Insert, b insert.Block, affected, id int64) int64 {
+func lateID(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
 	if id == 0 && in.Ignore && !in.Upsert && affected > 0 {
 		return b.First
 	}
@@ -185,7 +183,7 @@ func (c *conn) setLastID(ctx context.Context, id int64) {
 //
 // Of several rows it is the server's answer, because libraries count on from it, and so
 // it is where a trigger may set the key, and where an upsert left the row as it was.
-func ownID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) int64 {
+func ownID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) int64 {
 	switch {
 	case in.OwnMarker && server != 0 && affected != 2:
 		return 0 // the row was there, and stayed as it was
@@ -208,7 +206,7 @@ func ownID(in *insert.Insert, b insert.Block, affected, server int64, foundRows 
 //	upsert of several rows without our marker       0
 //	keys that are UUIDs, or that a trigger may set  what the server says
 //	select without a table that gave no row         what the server says; 0 under IGNORE
-func lastInsertID(in *insert.Insert, b insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
+func lastInsertID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
 	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
@@ -280,7 +278,8 @@ func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
 	}
 	to.mu.Lock()
 	defer to.mu.Unlock()
-	for i, b := range blocks {
+	for i := range blocks {
+		b := &blocks[i]
 		if b.N == 0 {
 			continue
 		}

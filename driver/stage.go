@@ -138,8 +138,8 @@ func (s *stageRun) lastID(ran *stageResult) (id, late int64) {
 	in.Rows, in.Marker = int(ran.rows), ran.marked
 	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
 	affected, server := counts(s.result)
-	id, _ = lastInsertID(&in, ran.block, affected, server, s.c.connector.foundRows())
-	return id, lateID(&in, ran.block, affected, id)
+	id, _ = lastInsertID(&in, &ran.block, affected, server, s.c.connector.foundRows())
+	return id, lateID(&in, &ran.block, affected, id)
 }
 
 func (s *stageRun) execText(ctx context.Context, text string) error {
