@@ -32,8 +32,6 @@ type insertReader struct {
 	tailEdit    int    // index of the first edit behind the source
 
 	rowCalls idCalls // in the rows; cursor.calls has those behind them then
-	firstKey int     // where the first key that may be filled in goes, -1 none
-	lastGap  int     // where that of the last row goes that lacks one whatever the arguments are, -1 none
 
 	nameErr error    // a name of the table's cannot be written
 	staged  bool     // only the server knows the rows
@@ -53,7 +51,7 @@ const (
 func (r *reader) newInsert() insertReader {
 	r.forgetCalls()
 	r.functions, r.selects = false, false
-	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls, firstKey: -1, lastGap: -1}
+	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls}
 }
 
 // insert reads INSERT or REPLACE, up to the end of the statement.
@@ -432,7 +430,7 @@ func (w *insertReader) finish() (err error) {
 			return err
 		}
 	}
-	w.Late = w.Table.Marker && !w.Marker && w.firstKey >= 0
+	w.Late = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
@@ -457,8 +455,11 @@ func (w *insertReader) markerFits() (bool, error) {
 // markerPlace is the first place in the text at which the marker may come to
 // stand. Which row is the last one filled may depend on arguments.
 func (w *insertReader) markerPlace() int {
-	if !w.Upsert && w.lastGap >= 0 {
-		return w.lastGap
+	place := -1
+	for _, e := range w.edits[w.firstEdit:] {
+		if e.kind == argument && place < 0 || (e.kind == key || e.kind == keyComma) && (place < 0 || !w.Upsert) {
+			place = int(e.pos)
+		}
 	}
-	return w.firstKey
+	return place
 }

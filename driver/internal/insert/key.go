@@ -143,7 +143,6 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
 		w.edit(argument, t.Pos, t.End, len(w.ArgKeys))
-		w.keyPlace(t.Pos)
 		w.ArgKeys = append(w.ArgKeys, ArgKey{Row: w.Rows, Arg: params})
 		return true
 	}

@@ -14,9 +14,7 @@ type cursor struct {
 	prevEnd int       // end of the token before it
 	params  int       // placeholders up to and with it
 
-	calls   idCalls // read so far, since they were forgotten
-	call    uint8   // tokens of a call of LAST_INSERT_ID read so far
-	callPos int     // where it began
+	calls idCalls // read so far, since they were forgotten
 }
 
 // idCalls are the places where the last calls began that have to do with
@@ -80,13 +78,12 @@ func (r *reader) next() {
 	case lex.Param:
 		r.params++
 	case '(':
-		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !isBuiltIn(&r.s, prev, r.tok)) && r.call == 0 {
+		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !isBuiltIn(&r.s, prev, r.tok)) {
 			r.calls.stored, r.runs = prev.Pos, true
 		}
 	case lex.Word:
 		if r.is("last_insert_id") {
-			r.call, r.callPos = 1, r.tok.Pos
-			return
+			r.noteIDCall()
 		}
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
 			r.calls.stored = r.tok.Pos
@@ -97,27 +94,22 @@ func (r *reader) next() {
 			r.calls.reads = r.tok.Pos
 		}
 	}
-	if r.call != 0 {
-		r.callNext()
-	}
 }
 
-// callNext notes a call of LAST_INSERT_ID.
-func (r *reader) callNext() {
+// noteIDCall notes a call of LAST_INSERT_ID, if the name is one's here.
+func (r *reader) noteIDCall() {
+	s := r.s
 	switch {
-	case r.call == 1 && r.tok.Kind == '(':
-		r.call = 2
-		return
-	case r.call == 2 && r.tok.Kind == ')':
-		r.calls.reads = r.callPos
-	case r.call == 2:
-		r.calls.sets = r.callPos
+	case s.Next().Kind != '(':
+	case s.Next().Kind == ')':
+		r.calls.reads = r.tok.Pos
+	default:
+		r.calls.sets = r.tok.Pos
 	}
-	r.call = 0
 }
 
 // forgetCalls forgets the calls read so far.
-func (r *reader) forgetCalls() { r.calls, r.call = noIDCalls, 0 }
+func (r *reader) forgetCalls() { r.calls = noIDCalls }
 
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 

@@ -46,7 +46,7 @@ func (r *reader) replaceText(kind editKind, pos, end int, text string) {
 func (p *Plan) Text(blocks []Block) string {
 	for i := range p.Inserts {
 		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].OwnMarker {
-			return p.render(blocks, literals, nil)
+			return p.render(blocks, true, nil)
 		}
 	}
 	return p.text
@@ -57,17 +57,10 @@ const (
 	markerOpen = "LAST_INSERT_ID("
 )
 
-// A style says how render writes ids.
-type style uint8
-
-const (
-	literals     style = iota // as numbers, but ? where one takes the place of an argument
-	placeholders              // as ?
-)
-
 // render writes the text with its keys, and notes in t, if there is one, where
-// its arguments come from.
-func (p *Plan) render(blocks []Block, style style, t *Template) string {
+// its arguments come from. Ids are literals, but ? where one takes the place of an
+// argument, or all of them are ?.
+func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 	b := make([]byte, 0, p.size())
 	last := 0
 	for i := range p.Inserts {
@@ -95,8 +88,8 @@ func (p *Plan) render(blocks []Block, style style, t *Template) string {
 			}
 			switch {
 			case j == marked:
-				b = p.marker(b, in, i, e, block, style, t)
-			case style == literals:
+				b = p.marker(b, in, i, e, block, literals, t)
+			case literals:
 				b = in.Table.appendID(b, block, k)
 				t.place(int(e.ref), i, 0, placeNothing)
 			default:
@@ -145,7 +138,7 @@ func (b *Block) UUIDAt(k int) [16]byte {
 }
 
 // marker writes LAST_INSERT_ID(first), and how far the last id is from it.
-func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, style style, t *Template) []byte {
+func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, literals bool, t *Template) []byte {
 	b = append(b, markerOpen...)
 	at := int(e.ref)
 	switch {
@@ -154,7 +147,7 @@ func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, style s
 		b = append(b, '?')
 		t.place(at, i, e.ref, placeMarker)
 		at++ // what follows stands behind the argument that the marker took
-	case style == literals:
+	case literals:
 		b = strconv.AppendInt(b, block.First, 10)
 		t.place(at, i, 0, placeNothing)
 	default:
@@ -164,7 +157,7 @@ func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, style s
 	b = append(b, ')')
 	switch {
 	case in.Upsert:
-	case style == placeholders && in.variableDistance():
+	case !literals && in.variableDistance():
 		b = append(b, "+?"...)
 		t.place(at, i, 0, placeDistance)
 	case block.N > 1:
@@ -183,19 +176,16 @@ func (in *Insert) variableDistance() bool {
 // size is about how long the text gets.
 func (p *Plan) size() int {
 	n := len(p.text)
+	for _, text := range p.texts {
+		n += len(text)
+	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		n += len(markerOpen) + 2*maxDigits
-		for _, e := range p.edits[in.editSpan.from:in.editSpan.to] {
-			if e.kind <= updated {
-				n += len(p.texts[e.ref])
-			} else {
-				n += len(", ") + maxDigits
-				if in.Table.UUID != NoUUID {
-					n += 20
-				}
-			}
+		key := len(", ") + maxDigits
+		if in.Table.UUID != NoUUID {
+			key += 20
 		}
+		n += len(markerOpen) + 2*maxDigits + key*(in.Lacking+len(in.ArgKeys))
 	}
 	return n
 }
@@ -213,9 +203,16 @@ func (in *Insert) takes(e edit, b *Block) bool {
 	return b.N > 0
 }
 
-// marked returns which of a statement's edits carries the marker, -1 for none.
+// notFilled is no edit either.
+const notFilled = -2
+
+// marked returns which of a statement's edits carries the marker, -1 for none,
+// notFilled where the statement gets no ids.
 func (p *Plan) marked(in *Insert, b *Block) int {
-	if !in.Marker || b.N == 0 {
+	switch {
+	case b.N == 0:
+		return notFilled
+	case !in.Marker:
 		return -1
 	}
 	edits := p.edits[in.editSpan.from:in.editSpan.to]

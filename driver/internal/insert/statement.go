@@ -209,15 +209,7 @@ func (r *reader) rest() error {
 // writes says whether the word is one that begins a statement we care for, not
 // the name of a function.
 func (r *reader) writes() bool {
-	switch r.tok.End - r.tok.Pos {
-	case len("load"):
-		return r.is("load")
-	case len("insert"):
-		return r.is("insert") && r.peek().Kind != '('
-	case len("replace"):
-		return r.is("replace") && r.peek().Kind != '('
-	}
-	return false
+	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
 }
 
 // refuseNamed refuses a statement for a reason if the rest of it names a

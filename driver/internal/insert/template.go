@@ -56,8 +56,6 @@ func (t *Template) place(at, insert int, ref int32, kind placeKind) {
 // keptTemplates is how many templates a plan keeps.
 const keptTemplates = 16
 
-const notFilled = -2
-
 // Template returns the text and the arguments' places for an execution with
 // arguments, and keeps them if there is room.
 func (p *Plan) Template(blocks []Block) *Template {
@@ -80,18 +78,11 @@ func (p *Plan) Template(blocks []Block) *Template {
 // fits says whether a template has its markers where the blocks want them.
 func (p *Plan) fits(t *Template, blocks []Block) bool {
 	for i := range blocks {
-		if t.marked[i] != p.markedOrNot(i, &blocks[i]) {
+		if t.marked[i] != p.marked(&p.Inserts[i], &blocks[i]) {
 			return false
 		}
 	}
 	return true
-}
-
-func (p *Plan) markedOrNot(i int, b *Block) int {
-	if b.N == 0 {
-		return notFilled
-	}
-	return p.marked(&p.Inserts[i], b)
 }
 
 func (p *Plan) makeTemplate(blocks []Block) *Template {
@@ -106,7 +97,7 @@ func (p *Plan) makeTemplate(blocks []Block) *Template {
 	places := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		t.marked[i] = p.markedOrNot(i, b)
+		t.marked[i] = p.marked(in, b)
 		if b.N > 0 {
 			t.NumInput += in.Lacking
 		}
@@ -115,12 +106,11 @@ func (p *Plan) makeTemplate(blocks []Block) *Template {
 		}
 		places += in.Lacking + len(in.ArgKeys) + 1
 	}
-	style := placeholders
 	if t.NumInput > maxParams {
-		t.Literal, t.NumInput, style = true, p.NumInput, literals
+		t.Literal, t.NumInput = true, p.NumInput
 	}
 	t.places = slices.Grow(roomy.places[:0], places)
-	t.Text = p.render(blocks, style, t)
+	t.Text = p.render(blocks, t.Literal, t)
 	return t
 }
 

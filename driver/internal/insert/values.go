@@ -128,7 +128,6 @@ func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.edits = w.edits[:w.firstEdit+w.listEdits]
 	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey = 0, 0, nil, false, 0, 0
-	w.firstKey, w.lastGap = -1, -1
 }
 
 // listColumns makes a statement without columns one that lists the key alone, for rows
@@ -224,7 +223,6 @@ func (w *insertReader) assignments() error {
 	if w.keyColumn < 0 {
 		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = ")
 		w.gap(key, w.prevEnd, w.prevEnd)
-		w.edits[len(w.edits)-1].kind = key // it follows our own text
 		w.spaceBehind()
 	}
 	return w.tail()
@@ -240,14 +238,5 @@ func (w *insertReader) spaceBehind() {
 // gap notes a row without a key, which goes to text[pos:end].
 func (w *insertReader) gap(kind editKind, pos, end int) {
 	w.edit(kind, pos, end, w.params)
-	w.keyPlace(pos)
-	w.lastGap = pos
 	w.Lacking++
-}
-
-// keyPlace notes where a key may be filled in.
-func (w *insertReader) keyPlace(pos int) {
-	if w.firstKey < 0 {
-		w.firstKey = pos
-	}
 }
