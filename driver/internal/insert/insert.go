@@ -49,8 +49,7 @@ const (
 )
 
 func (r *reader) newInsert() insertReader {
-	r.forgetCalls()
-	r.functions, r.selects = false, false
+	r.calls, r.functions, r.selects = noIDCalls, false, false
 	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls}
 }
 
@@ -188,14 +187,13 @@ func (w *insertReader) statement() error {
 // tail reads what follows the rows.
 func (w *insertReader) tail() error {
 	w.endSource()
-	w.rowCalls = w.calls
-	w.forgetCalls()
+	w.rowCalls, w.calls = w.calls, noIDCalls
 	w.selects = w.Table.Marker
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
 		}
-		w.forgetCalls() // an alias with columns is no call
+		w.calls = noIDCalls // an alias with columns is no call
 	}
 	if w.is("on") {
 		if err := w.duplicate(); err != nil {
@@ -314,7 +312,6 @@ func (w *insertReader) duplicate() error {
 		w.UpsertMarker = true
 		w.replaceText(updated, itself.Pos, itself.End, marker)
 	}
-	w.OwnMarker = w.UpsertMarker && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && !w.staged
 	return nil
 }
 
@@ -419,7 +416,7 @@ func (w *insertReader) finish() (err error) {
 	if w.Rows != 1 {
 		w.OwnKey = 0
 	}
-	w.OwnMarker = w.OwnMarker && (w.OwnKey > 0 || len(w.ArgKeys) > 0)
+	w.OwnMarker = w.UpsertMarker && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && (w.OwnKey > 0 || len(w.ArgKeys) > 0)
 	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 {
 		w.forget()
 		return nil

@@ -25,9 +25,6 @@ const (
 // below a given key; 0: the counter need not pass it. exact says that the key of an
 // integer column is floor itself.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
-	if b, ok := v.([]byte); ok && t.UUID != NoUUID && len(b) == 16 && strings.Trim(string(b), "\x00") == "" {
-		return t.zero()
-	}
 	switch v := v.(type) {
 	case nil:
 		return Wanted, 0, false
@@ -56,8 +53,11 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 	case string:
 		return t.stringMeaning(v)
 	case []byte:
-		if v == nil {
+		switch {
+		case v == nil:
 			return Wanted, 0, false
+		case t.UUID != NoUUID && len(v) == 16 && strings.Trim(string(v), "\x00") == "":
+			return t.zero()
 		}
 		return t.stringMeaning(string(v))
 	}

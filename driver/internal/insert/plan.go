@@ -200,7 +200,7 @@ type Insert struct {
 	// whether they have one.
 	ArgKeys []ArgKey
 
-	// Floor is the highest key that the text itself gives, rounded up; 0: none
+	// Floor is the highest key that the text itself gives; 0: none
 	// that the counter has to pass.
 	Floor int64
 

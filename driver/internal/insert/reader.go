@@ -108,9 +108,6 @@ func (r *reader) noteIDCall() {
 	}
 }
 
-// forgetCalls forgets the calls read so far.
-func (r *reader) forgetCalls() { r.calls = noIDCalls }
-
 func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 
 // is says whether the token is the unquoted word given in lower case.
