@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,17 +138,14 @@ func (w *insertReader) needUTF8(names ...string) error {
 // end takes what reading the statement came to.
 func (w *insertReader) end(err error) error {
 	w.selects = false
-	if err == nil {
-		err = w.nameErr
-	}
-	if err != nil && err != errInvalid {
+	err = cmp.Or(err, w.nameErr)
+	switch {
+	case err != nil && err != errInvalid:
 		return err
-	}
-	if err != nil || w.invalid {
+	case err != nil || w.invalid:
 		w.forget()
 		return nil
-	}
-	if w.s.Seen&lex.SeenCode != 0 { // what begins in one may end in another part of the statement
+	case w.s.Seen&lex.SeenCode != 0: // what begins in one may end in another part of the statement
 		return refuse(w.Table, "a part of it stands in a version comment", "write it without that comment")
 	}
 	return w.finish()
@@ -216,26 +214,24 @@ func (w *insertReader) rowAlias() error {
 	if !w.atName() {
 		return w.unreadable(w.Table)
 	}
-	if w.rowName = w.str(); w.peek().Kind == '(' {
-		w.rowName = ""
-	}
+	name := w.str()
 	w.next()
-	if w.keyColumn >= 0 || w.form == empty {
-		if w.tok.Kind == '(' && !w.parens() {
-			return w.unreadable(w.Table)
-		}
-		return nil
+	columns := w.tok.Kind == '('
+	if columns && !w.parens() {
+		return w.unreadable(w.Table)
 	}
-	if w.tok.Kind == '(' {
-		if !w.parens() {
-			return w.unreadable(w.Table)
-		}
+	if !columns {
+		w.rowName = name
+	}
+	switch {
+	case w.keyColumn >= 0 || w.form == empty:
+	case columns:
 		w.insertText(filled, w.prevEnd-len(")"), ", "+w.newName())
-		return nil
+	default:
+		// The alias would get a column named as the key, and a bare mention of the
+		// key in the update list a second meaning.
+		w.insertText(filled, w.prevEnd, "("+quoteList(w.columnNames())+", "+w.newName()+")")
 	}
-	// The alias would get a column named as the key, and a bare mention of the
-	// key in the update list a second meaning.
-	w.insertText(filled, w.prevEnd, "("+quoteList(w.columnNames())+", "+w.newName()+")")
 	return nil
 }
 

@@ -136,33 +136,27 @@ func (w *insertReader) restart(at cursor) {
 // one that asks the server for its own. at is where the rows begin.
 func (w *insertReader) listColumns(at int, noValues bool) {
 	list, kind := quoteName(w.Table.Key), filled
+	w.form = empty
 	if !noValues {
 		list, kind = w.allColumns(), always
-		w.Positional = true
+		w.form, w.Positional = positional, true
 	}
 	if w.listEdits > 0 { // ()
 		w.texts[w.firstText], w.edits[w.firstEdit].kind = list, kind
 	} else {
 		w.insertText(kind, at, "("+list+") ")
 	}
-	w.form = positional
-	if noValues {
-		w.form = empty
-	}
 }
 
 // row reads a row, whose first parenthesis was read.
 func (w *insertReader) row() error {
-	if w.tok.Kind == ')' {
-		if w.form != empty {
-			return errInvalid // a row of another length
-		}
+	switch noValues := w.tok.Kind == ')'; {
+	case noValues != (w.form == empty):
+		return errInvalid // a row of another length
+	case noValues:
 		w.gap(key, w.tok.Pos, w.tok.Pos)
 		w.next()
 		return nil
-	}
-	if w.form == empty {
-		return errInvalid
 	}
 	n := 0
 	for more := true; more; n++ {
