@@ -21,7 +21,7 @@ func (c *conn) after(st *statement, err error) {
 		c.afterUnseen()
 	}
 	switch {
-	case p.Use != "" && (err != nil || p.Unseen):
+	case err != nil || p.Unseen:
 		c.doubtUse(st)
 	case p.Use != "":
 		c.use(p.Use)
@@ -75,41 +75,33 @@ func (c *conn) afterUnseen() {
 // noteChanges forgets what is known of tables that a text changes. A temporary
 // table is this connection's alone.
 func (c *conn) noteChanges(p *insert.Plan, failed bool) {
-	ofOwn, like := false, catalog.Name{}
+	ofOwn, like := false, catalog.Name{} // the text has named a temporary table, made LIKE that one
 	for _, change := range p.Changes {
-		if t, ok := c.temporary[c.nameOf(change.TableName)]; ok {
+		if change.Program { // which any statement may run
+			c.connector.forget(func(catalog.Name) bool { return true })
+			continue
+		}
+		name, anyDB := c.nameOf(change.TableName), change.DB == "" && c.dbUnknown
+		counters := name // the rows that ids come from may be among what it hit
+		if anyDB {
+			counters.DB = ""
+		}
+		ids.Gone(server(c.connector.cfg.MySQL), counters.DB, counters.Table, change.Database && !failed)
+		if t, own := c.temporary[name]; own {
 			ofOwn, like = true, cmp.Or(like, t.like)
 		}
-	}
-	for _, change := range p.Changes {
-		name := c.nameOf(change.TableName)
-		c.noteCounters(change, name, failed)
 		switch {
-		case change.Program: // which any statement may run
-			c.connector.forget(func(catalog.Name) bool { return true })
 		case change.Database:
 			c.connector.forget(func(n catalog.Name) bool { return n.DB == name.DB })
 		case change.Truncate:
 		case c.changeTemporary(change, name, failed, ofOwn, like):
 		default:
-			c.connector.forget(func(n catalog.Name) bool { return n == name || change.DB == "" && c.dbUnknown && n.Table == name.Table })
+			c.connector.forget(func(n catalog.Name) bool { return n == name || anyDB && n.Table == name.Table })
 		}
 	}
 	if c.dbUnknown {
 		c.doubtTemporary()
 	}
-}
-
-// noteCounters notes a change that may have hit the rows that ids come from.
-func (c *conn) noteCounters(change insert.Change, name catalog.Name, failed bool) {
-	if change.Program {
-		return
-	}
-	db := name.DB
-	if change.DB == "" && c.dbUnknown {
-		db = ""
-	}
-	ids.Gone(server(c.connector.cfg.MySQL), db, name.Table, change.Database && !failed)
 }
 
 // verify looks again at the tables of a statement, after a routine ran that may have

@@ -125,7 +125,6 @@ const (
 	errDatabaseDenied  = 1044
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049
-	errTableExists     = 1050
 	errAmbiguous       = 1052
 	errUnknownColumn   = 1054
 	errDuplicateKey    = 1062

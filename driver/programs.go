@@ -17,19 +17,16 @@ import (
 func (c *Connector) programs(ctx context.Context, db string, routines, views []insert.TableName) (insert.Effects, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	ofViews := insert.Effects{Tables: views}
+	var all insert.Effects
+	all.Add(insert.Effects{Calls: routines, Tables: views})
 	had := make(map[catalog.Name]bool)
-	for len(ofViews.Tables) > 0 {
-		tables := ofViews.Tables
-		ofViews.Tables = nil
-		if err := c.addViews(ctx, unseen(tables, db, had), &ofViews); err != nil {
-			return insert.Effects{}, err
+	for names := unseen(all.Tables, db, had); len(names) > 0; names = unseen(all.Tables, db, had) {
+		if err := c.addViews(ctx, names, &all); err != nil {
+			return all, err
 		}
 	}
-	all := insert.Effects{Calls: append(ofViews.Calls, routines...)}
+	all.Tables = nil
 	err := c.follow(ctx, db, &all)
-	ofViews.Calls = nil
-	all.Add(ofViews)
 	return all, err
 }
 
@@ -37,17 +34,19 @@ func (c *Connector) programs(ctx context.Context, db string, routines, views []i
 // of views that it reads, of the triggers of tables that it may write, and of what
 // these lead to. A routine whose text this user may not see is Hidden.
 func (c *Connector) follow(ctx context.Context, db string, all *insert.Effects) error {
-	calls, tables := all.Calls, all.Tables
-	had, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
+	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
 	var written []catalog.Name // perhaps, once something is
-	for len(calls)+len(tables) > 0 {
-		var found insert.Effects
-		for _, call := range calls {
+	for {
+		for _, call := range all.Calls {
 			if call.DB != "" && c.settings.MariaDB { // of a package, perhaps
-				calls = append(calls, insert.TableName{Table: call.DB})
+				all.Calls = append(all.Calls, insert.TableName{Table: call.DB})
 			}
 		}
-		for _, name := range unseen(calls, db, had) {
+		calls, tables := unseen(all.Calls, db, hadCalls), unseen(all.Tables, db, hadTables)
+		if len(calls)+len(tables) == 0 {
+			return nil
+		}
+		for _, name := range calls {
 			programs, err := c.catalog.Routines(ctx, name, c.settings.MariaDB)
 			if err != nil {
 				return catalogError("the stored routine "+name.String(), err)
@@ -55,31 +54,27 @@ func (c *Connector) follow(ctx context.Context, db string, all *insert.Effects) 
 			for _, p := range programs {
 				program := c.program(name.DB, p.Text, p.SQLMode)
 				program.Header = true
-				found.Add(program.Effects())
-				found.Hidden = found.Hidden || p.Text == ""
+				all.Add(program.Effects())
+				all.Hidden = all.Hidden || p.Text == ""
 			}
 		}
-		names := unseen(tables, db, hadTables)
-		if err := c.addViews(ctx, names, &found); err != nil {
+		if err := c.addViews(ctx, tables, all); err != nil {
 			return err
 		}
-		written = append(written, names...)
-		if all.Add(found); all.Writes {
-			seen, err := c.catalog.Tables(ctx, written)
-			if err != nil {
-				return catalogError("the triggers that a statement runs", err)
-			}
-			for name, t := range seen {
-				for _, tr := range t.Triggers {
-					found.Add(c.program(name.DB, tr.Text, tr.SQLMode).Effects())
-				}
-			}
-			all.Add(found)
-			written = nil
+		if written = append(written, tables...); !all.Writes {
+			continue
 		}
-		calls, tables = found.Calls, found.Tables
+		seen, err := c.catalog.Tables(ctx, written)
+		if err != nil {
+			return catalogError("the triggers that a statement runs", err)
+		}
+		for name, t := range seen {
+			for _, tr := range t.Triggers {
+				all.Add(c.program(name.DB, tr.Text, tr.SQLMode).Effects())
+			}
+		}
+		written = nil
 	}
-	return nil
 }
 
 // addViews adds the effects of those of some tables that are views.

@@ -24,7 +24,7 @@ import (
 // All of it is one transaction: the application's, from a savepoint on, or one of
 // its own that ends with the copy.
 type stageRun struct {
-	*execution
+	execution
 	in     *insert.Insert
 	t      *table
 	name   string // the stage, as SQL writes it
@@ -33,6 +33,13 @@ type stageRun struct {
 	note   string // assignments for the SET that opens it
 	hint   string // behind each verb, on MySQL: makes all statements say one time
 	prefix string // before each statement, on MariaDB: likewise
+
+	rows    int64        // that the source had
+	block   insert.Block // the ids it gave
+	highest int64        // the key that the counter is to be above once the rows are there
+	marked  bool         // the copy carried the marker
+	id      int64        // LastInsertId
+	setID   string       // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" where it is
 }
 
 // stageTable is the stage's name, in the target's database.
@@ -40,106 +47,92 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// A stageResult is what a stageRun came to.
-type stageResult struct {
-	block  insert.Block // the ids it gave
-	rows   int64        // that the source had
-	marked bool         // the copy carried the marker
-	id     int64        // LastInsertId
-	late   int64        // what LAST_INSERT_ID() becomes where the copy did not carry it
-}
-
 // runStaged runs a staged statement, once more where its table has changed.
-func (e *execution) runStaged(ctx context.Context) (ran stageResult, err error) {
-	c, own := e.c, *e // only such statements are to allocate one
-	defer func() { *e = own }()
+func (e *execution) runStaged(ctx context.Context) (*stageRun, error) {
+	c := e.c
 	for tried := false; ; tried = true {
-		in := &own.st.plan.Inserts[0]
-		s := &stageRun{execution: &own, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()}
-		ran, err = s.run(ctx)
-		c.after(own.st, err)
+		in := &e.st.plan.Inserts[0]
+		// A copy of the execution: only such statements are to allocate one.
+		s := &stageRun{execution: *e, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()}
+		err := s.run(ctx)
+		c.after(e.st, err)
+		blocks := []insert.Block{s.block}
 		if err == nil {
-			collect(ctx, own.st.plan, []insert.Block{ran.block})
-			return ran, nil
+			e.result = s.result
+			collect(ctx, e.st.plan, blocks)
+			return s, nil
 		}
-		again := c.again(ctx, own.st, own.text, err)
+		again := c.again(ctx, e.st, e.text, err)
 		if tried || again == nil || again.way != staged {
-			return ran, c.connector.counts.note(c.explain(ctx, own.st, own.text, []insert.Block{ran.block}, err))
+			return nil, c.connector.counts.note(c.explain(ctx, e.st, e.text, blocks, err))
 		}
-		own.st = again
+		e.st = again
 	}
 }
 
 // run runs the statement once.
-func (s *stageRun) run(ctx context.Context) (ran stageResult, err error) {
-	in := s.in
+func (s *stageRun) run(ctx context.Context) error {
 	s.c.dropLeftStage(ctx)
-	if in.Staging.Clock {
-		err = s.clock(ctx)
-	}
-	if err == nil {
-		err = s.create(ctx)
-	}
-	if err == nil && in.Staging.Named && !s.st.accepted.Load() {
-		if err = s.copy(ctx, insert.Block{First: 1, N: 2}, &ran); err == nil {
-			s.st.accepted.Store(true)
+	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkNames, s.fill, s.number, s.store} {
+		if err := step(ctx); err != nil {
+			s.undo(ctx, err)
+			return s.named(err)
 		}
 	}
-	if err == nil {
-		ran.rows, err = s.fill(ctx)
-	}
-	highest := int64(0)
-	if err == nil {
-		ran.block, highest, err = s.number(ctx, ran.rows)
-	}
-	if err == nil && ran.rows > 0 && in.Staging.ReadsID { // filling the stage set it to a row's number there
-		err = s.execText(ctx, "SET "+idBefore)
-	}
-	s.result = driver.RowsAffected(0)
-	// Without a row as well: the target may have an error for a select's none.
-	if err == nil && (ran.rows > 0 || !in.Staging.Load) {
-		if err = s.copy(ctx, ran.block, &ran); err == nil {
-			ran.id, ran.late = s.lastID(&ran)
-			err = s.t.skip(ctx, s.c.innerConn, highest)
-		}
-	}
-	if err != nil {
-		s.undo(ctx, err)
-		return ran, s.named(err)
-	}
-	switch {
-	case ran.marked || ran.rows == 0:
-		return ran, s.end(ctx, "")
-	case in.Late && ran.late > 0:
-		return ran, s.end(ctx, "last_insert_id = "+strconv.FormatInt(ran.late, 10))
-	}
-	return ran, s.end(ctx, idBefore)
+	return s.end(ctx)
 }
 
-// copy writes the stage's rows to the target. Before there are any it tells whether the
-// server knows the names in the update list.
-func (s *stageRun) copy(ctx context.Context, b insert.Block, ran *stageResult) error {
+// checkNames copies while there are no rows, once for a plan, where only the server
+// knows the names in the update list.
+func (s *stageRun) checkNames(ctx context.Context) error {
+	if !s.in.Staging.Named || s.st.accepted.Load() {
+		return nil
+	}
+	err := s.copy(ctx, insert.Block{First: 1, N: 2})
+	s.st.accepted.Store(err == nil)
+	return err
+}
+
+// store writes the rows to the target, also where there are none: it may have an error
+// for a select's none.
+func (s *stageRun) store(ctx context.Context) error {
+	s.result = driver.RowsAffected(0)
+	if s.rows == 0 && s.in.Staging.Load {
+		return nil
+	}
+	if s.rows > 0 && s.in.Staging.ReadsID { // filling the stage set it to a row's number there
+		if err := s.execText(ctx, "SET "+idBefore); err != nil {
+			return err
+		}
+	}
+	if err := s.copy(ctx, s.block); err != nil {
+		return err
+	}
+	in := *s.in
+	in.Rows, in.Marker = int(s.rows), s.marked
+	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
+	affected, server := counts(s.result)
+	s.id, _ = lastInsertID(&in, &s.block, affected, server, s.c.connector.foundRows())
+	if !s.marked && s.rows > 0 {
+		s.setID = idBefore
+		if late := lateID(&in, &s.block, affected, s.id); in.Late && late > 0 {
+			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
+		}
+	}
+	return s.t.skip(ctx, s.c.innerConn, s.highest)
+}
+
+// copy writes the stage's rows to the target.
+func (s *stageRun) copy(ctx context.Context, b insert.Block) (err error) {
 	var text string
-	text, ran.marked = s.in.Staging.Copy(s.name, s.hint, b)
+	text, s.marked = s.in.Staging.Copy(s.name, s.hint, b)
 	args := renumber(s.args[min(s.in.Staging.FillArgs, len(s.args)):])
-	var err error
 	s.result, err = s.c.execArgs(ctx, s.prefix+text, args, s.stmt != nil)
 	if s.in.Upsert && isServerError(err, errUnknownColumn) {
 		return s.refusal("its update list names a column that only the source knows ("+serverMessage(err)+")",
 			"select from one table, or from a derived one that has the column, or give the value a column of the insert")
 	}
 	return err
-}
-
-// lastID is the LastInsertId of what was copied, and what SQL's becomes where the
-// copy did not carry it.
-func (s *stageRun) lastID(ran *stageResult) (id, late int64) {
-	in := *s.in
-	in.Rows, in.Marker = int(ran.rows), ran.marked
-	in.UpsertMarker = in.UpsertMarker && ran.marked && ran.rows == 1 // each row sets the marker anew
-	affected, server := counts(s.result)
-	id, _ = lastInsertID(&in, &ran.block, affected, server, s.c.connector.foundRows())
-	return id, lateID(&in, &ran.block, affected, id)
 }
 
 func (s *stageRun) execText(ctx context.Context, text string) error {
@@ -177,11 +170,6 @@ func (s *stageRun) create(ctx context.Context) error {
 			}
 		}
 	}
-	if isServerError(err, errTableExists) { // left by a run that was cut off
-		if err = s.execText(ctx, dropStage+s.name); err == nil {
-			err = s.execText(ctx, text)
-		}
-	}
 	s.c.stageLeft = s.name
 	return s.createError(err)
 }
@@ -213,9 +201,12 @@ func (s *stageRun) refusal(reason, fix string) error {
 	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
 }
 
-// clock makes the statements that a statement runs as say one time.
+// clock makes the statements that a statement runs as say one time, if it asks for it.
 func (s *stageRun) clock(ctx context.Context) error {
-	if s.c.settings.MariaDB {
+	switch {
+	case !s.in.Staging.Clock:
+		return nil
+	case s.c.settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
@@ -226,53 +217,50 @@ func (s *stageRun) clock(ctx context.Context) error {
 }
 
 // fill runs the user's source.
-func (s *stageRun) fill(ctx context.Context) (rows int64, err error) {
+func (s *stageRun) fill(ctx context.Context) error {
 	args := s.args[:min(s.in.Staging.FillArgs, len(s.args))]
 	res, err := s.c.execArgs(ctx, s.prefix+s.in.Staging.Fill(s.name, s.hint), args, s.stmt != nil)
-	if err != nil {
-		return 0, err
+	if err == nil {
+		s.rows, err = res.RowsAffected()
 	}
-	return res.RowsAffected()
+	return err
 }
 
-// number draws ids for the rows that lack a key. highest is the highest key
-// that others bring: the ids are above it, and where none are drawn the counter
-// is moved above it once the rows are there.
-func (s *stageRun) number(ctx context.Context, rows int64) (b insert.Block, highest int64, err error) {
-	b.N = int(rows)
-	if rows > 0 && s.in.Staging.Key >= 0 {
-		if b.N, highest, err = s.look(ctx, b.N); err != nil || b.N == 0 {
-			return b, highest, err
-		}
-		if err = s.t.skip(ctx, s.c.innerConn, highest); err != nil {
-			return b, 0, err
+// number draws ids for the rows that lack a key, above the highest key that others
+// bring. Where none lacks one the counter is moved above that once the rows are there.
+func (s *stageRun) number(ctx context.Context) (err error) {
+	s.block.N = int(s.rows)
+	if s.rows > 0 && s.in.Staging.Key >= 0 {
+		if err = s.look(ctx); err == nil && s.block.N > 0 {
+			err = s.t.skip(ctx, s.c.innerConn, s.highest)
+			s.highest = 0
 		}
 	}
-	if b.N > 0 {
-		err = s.t.draw(ctx, s.c.innerConn, &b)
+	if err == nil && s.block.N > 0 {
+		err = s.t.draw(ctx, s.c.innerConn, &s.block)
 	}
-	return b, 0, err
+	return err
 }
 
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
-func (s *stageRun) look(ctx context.Context, all int) (lacking int, highest int64, err error) {
+func (s *stageRun) look(ctx context.Context) error {
 	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest))
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	if len(rows.rows) != 1 {
-		return 0, 0, io.ErrUnexpectedEOF
+		return io.ErrUnexpectedEOF
 	}
 	row := rows.rows[0]
-	if lacking, err = strconv.Atoi(valueText(row[0])); err != nil {
-		return 0, 0, err
+	if s.block.N, err = strconv.Atoi(valueText(row[0])); err != nil {
+		return err
 	}
-	if given, _ := strconv.Atoi(valueText(row[2])); lacking+given > all && s.in.Table.Zero != nil {
+	s.highest, _ = strconv.ParseInt(valueText(row[1]), 10, 64) // NULL: none to follow
+	if given, _ := strconv.Atoi(valueText(row[2])); s.block.N+given > int(s.rows) && s.in.Table.Zero != nil {
 		s.in.Table.Zero()
 	}
-	highest, _ = strconv.ParseInt(valueText(row[1]), 10, 64) // NULL: none to follow
-	return lacking, highest, nil
+	return nil
 }
 
 // named makes an error of the stage, which the application does not know, one of the

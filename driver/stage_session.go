@@ -109,23 +109,23 @@ const savepoint = "leafsql_savepoint"
 // idBefore is the assignment that puts LAST_INSERT_ID() back to what start noted.
 const idBefore = "last_insert_id = @leafsql_l"
 
-// end commits, where the transaction is this run's own, makes an assignment to
-// last_insert_id, "" for none, and drops the stage.
+// end commits, where the transaction is this run's own, sets LAST_INSERT_ID() and drops
+// the stage.
 //
 // SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that
 // tells, behind an error, whether the rows are stored. It does not end what SET
 // TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
 // would be one more round trip, setting the session's own once more.
-func (s *stageRun) end(ctx context.Context, setID string) error {
+func (s *stageRun) end(ctx context.Context) error {
 	if !s.own {
-		if setID != "" {
-			s.putBack(ctx, "SET "+setID)
+		if s.setID != "" {
+			s.putBack(ctx, "SET "+s.setID)
 		}
 		return nil // the stage stays: dropping it would change what ROW_COUNT() says
 	}
 	commit := "SET autocommit = 1"
-	if setID != "" {
-		commit += ", " + setID
+	if s.setID != "" {
+		commit += ", " + s.setID
 	}
 	texts, drop := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}, []string(nil)
 	if s.c.settings.MariaDB {

@@ -16,9 +16,8 @@ import (
 type temporaryTable struct {
 	// known is false once something may have dropped it unseen: it is asked for before
 	// a statement relies on it.
-	known      bool
-	like       catalog.Name // made LIKE that table, and not given AUTO_INCREMENT since; else zero
-	configured bool         // a rule means its name, or like: plans depend on it
+	known bool
+	like  catalog.Name // made LIKE that table, and not given AUTO_INCREMENT since; else zero
 }
 
 // isTemporary says whether a name means a temporary table of this connection that a
@@ -33,10 +32,10 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		hidden, err := c.connector.lookup(ctx, c.schema, name)
 		if hidden != nil || err != nil && err != errUnseenTable || t.like != (catalog.Name{}) {
 			is, err := c.askTemporary(ctx, text, name)
-			switch {
-			case isServerError(err, errNoSuchTable):
-				return false, nil, nil
-			case err != nil || !is:
+			if isServerError(err, errNoSuchTable) {
+				err = nil
+			}
+			if err != nil || !is {
 				return false, nil, err
 			}
 			t = c.temporary[name]
@@ -61,15 +60,14 @@ func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name)
 		return false, err
 	}
 	rows, err := c.readAll(ctx, "SHOW CREATE TABLE "+name.Quoted())
-	if isServerError(err, errTableDenied) { // a temporary one may always be shown
-		rows, err = new(readRows), nil
-	}
-	if err != nil && !isServerError(err, errNoSuchTable) {
-		return false, err
-	}
 	made := ""
-	if err == nil && len(rows.rows) > 0 {
+	switch {
+	case err == nil && len(rows.rows) > 0:
 		made = strings.ReplaceAll(valueText(rows.rows[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
+	case isServerError(err, errTableDenied): // a temporary one may always be shown
+		err = nil
+	case !isServerError(err, errNoSuchTable):
+		return false, err
 	}
 	is := strings.HasPrefix(made, "CREATE TEMPORARY")
 	t, ok := c.temporary[name]
@@ -91,15 +89,14 @@ func (c *conn) setTemporary(name catalog.Name, t temporaryTable) {
 	if c.temporary == nil {
 		c.temporary = make(map[catalog.Name]temporaryTable)
 	}
-	t.configured = c.configured(name) || t.like != (catalog.Name{}) && c.configured(t.like)
 	c.temporary[name] = t
 	c.replan()
 }
 
 // ownPlans says whether plans depend on temporary tables.
 func (c *conn) ownPlans() bool {
-	for _, t := range c.temporary {
-		if t.configured {
+	for name, t := range c.temporary {
+		if c.configured(name) || c.configured(t.like) {
 			return true
 		}
 	}
@@ -109,14 +106,11 @@ func (c *conn) ownPlans() bool {
 // doubtTemporary notes that something ran which may have dropped or made temporary
 // tables unseen.
 func (c *conn) doubtTemporary() {
-	doubt := false
 	for name, t := range c.temporary {
-		doubt = doubt || t.known
-		t.known = false
-		c.temporary[name] = t
-	}
-	if doubt {
-		c.replan()
+		if t.known {
+			c.temporary[name] = temporaryTable{like: t.like}
+			c.replan()
+		}
 	}
 }
 
