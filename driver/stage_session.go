@@ -43,8 +43,7 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 	if !s.own {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
-	s.open = err == nil
-	if err != nil { // perhaps of what ran behind it, or of the connection
+	if s.open = err == nil; !s.open { // perhaps of what ran behind it, or of the connection
 		s.open, _ = s.holds(ctx, ours)
 	}
 	return err

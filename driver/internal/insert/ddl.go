@@ -1,6 +1,7 @@
 package insert
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -101,19 +102,10 @@ func (r *reader) changed(c Change) bool {
 // changedBefore says whether the text changes a table before this statement:
 // what is known of it is out of date when the statement runs.
 func (r *reader) changedBefore(n TableName) bool {
-	for _, c := range r.changes {
-		if c.Program {
-			return true
-		}
-		if c.Truncate {
-			continue
-		}
+	return slices.ContainsFunc(r.changes, func(c Change) bool {
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
-		if sameDB && (c.Database || strings.EqualFold(c.Table, n.Table)) {
-			return true
-		}
-	}
-	return false
+		return c.Program || !c.Truncate && sameDB && (c.Database || strings.EqualFold(c.Table, n.Table))
+	})
 }
 
 // storedProgram goes past CREATE PROCEDURE and the like, in whose body
@@ -185,10 +177,7 @@ func (r *reader) opensBlock(prev lex.Token, before string) bool {
 // endsBlock says whether END behind a token ends a block: it begins a statement
 // then, but for that of an expression's CASE and that of REPEAT … UNTIL.
 func endsBlock(block byte, prev lex.Token, before string) bool {
-	if prev.Kind == ';' || prev.Kind == lex.Word && lex.Is(before, "begin") {
-		return true
-	}
-	return (block == 'c' || block == 'r') && !isOperand(prev, before)
+	return prev.Kind == ';' || lex.Is(before, "begin") || (block == 'c' || block == 'r') && !isOperand(prev, before)
 }
 
 // isOperand says whether what follows a token is a name in an expression: BEGIN

@@ -20,8 +20,11 @@ func (w *insertReader) query() error {
 		w.listColumns(w.tok.Pos, false)
 		w.listEdits = 1
 	}
-	if names := w.columnNames(); len(distinct(names)) < len(names) {
-		return errInvalid
+	names := w.columnNames()
+	for i := range names {
+		if repeats(names, i) {
+			return errInvalid
+		}
 	}
 	if w.tablelessSelect() {
 		return w.tail()
@@ -52,7 +55,7 @@ func (w *insertReader) tablelessSelect() bool {
 	}
 	var tokens [maxKeyTokens]lex.Token
 	columns := 0
-	for ; ; columns++ {
+	for more := true; more; columns++ {
 		params := w.paramsBefore()
 		n := w.expr(w.endsItem, tokens[:])
 		if n == 0 {
@@ -61,11 +64,9 @@ func (w *insertReader) tablelessSelect() bool {
 		if columns == w.keyColumn && !w.keyItem(tokens[:], n, params) {
 			return false
 		}
-		if w.tok.Kind != ',' {
-			columns++
-			break
+		if more = w.tok.Kind == ','; more {
+			w.next()
 		}
-		w.next()
 	}
 	if columns != w.width { // the server has an error for it
 		return false
@@ -201,13 +202,7 @@ func (w *insertReader) file() error {
 	return nil
 }
 
-// distinct leaves out names that came before, in any case.
-func distinct(names []string) []string {
-	var kept []string
-	for _, n := range names {
-		if !slices.ContainsFunc(kept, func(k string) bool { return strings.EqualFold(k, n) }) {
-			kept = append(kept, n)
-		}
-	}
-	return kept
+// repeats says whether a name came before, in any case.
+func repeats(names []string, i int) bool {
+	return slices.ContainsFunc(names[:i], func(n string) bool { return strings.EqualFold(n, names[i]) })
 }

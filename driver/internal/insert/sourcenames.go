@@ -1,7 +1,6 @@
 package insert
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -40,7 +39,7 @@ func (w *insertReader) nameSource(s *Staging) error {
 	}
 	s.alias, s.names = sel.alias, make([]string, len(names))
 	for i, name := range names {
-		if !slices.ContainsFunc(names[:i], func(o string) bool { return strings.EqualFold(o, name) }) { // which has the same value
+		if !repeats(names, i) { // which has the same value
 			s.names[i] = name
 		}
 	}

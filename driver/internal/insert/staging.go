@@ -190,14 +190,11 @@ func (w *insertReader) setsIDApart(where string) error {
 
 // quoteList writes names as a list.
 func quoteList(names []string) string {
-	var b strings.Builder
+	quoted := make([]string, len(names))
 	for i, n := range names {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(quoteName(n))
+		quoted[i] = quoteName(n)
 	}
-	return b.String()
+	return strings.Join(quoted, ", ")
 }
 
 // Fill is the text that puts the rows into a stage, which is named as SQL
