@@ -127,15 +127,13 @@ func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, 
 	t, own := c.temporary[name]
 	switch {
 	case change.Temporary:
-		before := t.like // it is as it was, if the text failed or says IF NOT EXISTS
-		t = temporaryTable{known: !failed && !own}
-		if change.Like.Table != "" {
+		t.known = !failed && !own // else it may be as it was: the text says IF NOT EXISTS, perhaps
+		if t.like == (catalog.Name{}) && change.Like.Table != "" {
 			t.like = c.nameOf(change.Like)
 			if of, ok := c.temporary[t.like]; ok {
 				t.like = of.like
 			}
 		}
-		t.like = cmp.Or(before, t.like)
 	case own && change.Drop && !failed:
 		delete(c.temporary, name)
 		c.replan()

@@ -86,10 +86,9 @@ func (w *insertReader) finishStaged() error {
 		}
 	}
 	s.head = [2]string{verb, into + target}
-	end := max(w.prevEnd, w.source.to)
-	if end > w.source.to {
-		s.tail = " " + strings.TrimLeft(w.edited(w.source.to, end, nil), " ")
-		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, end, w.edits[w.tailEdit:]), " ")
+	if w.prevEnd > w.source.to {
+		s.tail = " " + strings.TrimLeft(w.text[w.source.to:w.prevEnd], " ")
+		s.markedTail = " " + strings.TrimLeft(w.edited(w.source.to, w.prevEnd, w.edits[w.tailEdit:]), " ")
 	}
 	if err := w.check(s); err != nil {
 		return err
