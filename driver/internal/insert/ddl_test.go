@@ -1,0 +1,51 @@
+package insert
+
+import (
+	"math/rand"
+	"strings"
+	"testing"
+)
+
+// programs makes bodies of stored programs.
+type programs struct{ *rand.Rand }
+
+func (p programs) one(of ...string) string { return of[p.Intn(len(of))] }
+
+func (p programs) expr(depth int) string {
+	if depth == 0 {
+		return p.one("1", "a", "@x", "'then'", "t.end", "NEW.begin", "`if`", "t.then")
+	}
+	e := func() string { return p.expr(depth - 1) }
+	return p.one(
+		"CASE WHEN "+e()+" THEN "+e()+" ELSE "+e()+" END", "CASE "+e()+" WHEN "+e()+" THEN "+e()+" WHEN 2 THEN "+e()+" END",
+		"IF("+e()+", "+e()+", "+e()+")", "("+e()+") + "+e(), "REPEAT("+e()+", 2)", "EXISTS (SELECT "+e()+" FROM y FOR UPDATE)")
+}
+
+func (p programs) statements(depth int) string {
+	return strings.Repeat(p.statement(depth)+"; ", 1+p.Intn(2))
+}
+
+func (p programs) statement(depth int) string {
+	e := p.expr(2)
+	if depth == 0 {
+		return p.one("SET @x = "+e, "SELECT "+e+" INTO z", "DROP TABLE IF EXISTS y", "RETURN IF(1,2,3)", "LEAVE l", "EXIT WHEN "+e)
+	}
+	s := p.statements(depth - 1)
+	return p.one(
+		"BEGIN "+s+"END", "IF "+e+" THEN "+s+"END IF", "IF "+e+" THEN "+s+"ELSEIF "+e+" THEN "+s+"ELSE "+s+"END IF", "IF "+e+" THEN "+s+"ELSIF "+e+" THEN "+s+"END IF",
+		"CASE "+e+" WHEN "+e+" THEN "+s+"WHEN 3 THEN "+s+"ELSE "+s+"END CASE", "CASE WHEN "+e+" THEN "+s+"END CASE", "l: LOOP "+s+"END LOOP l",
+		"WHILE "+e+" DO "+s+"END WHILE", "REPEAT "+s+"UNTIL "+e+" END REPEAT", "FOR i IN 1..3 DO "+s+"END FOR", "DECLARE EXIT HANDLER FOR NOT FOUND BEGIN "+s+"END")
+}
+
+// The end of a stored program is found, whatever its blocks are.
+func TestProgramsEnd(t *testing.T) {
+	for seed := range int64(3000) {
+		p := programs{rand.New(rand.NewSource(seed))}
+		text := "CREATE PROCEDURE p(a INT) " + p.statement(p.Intn(4))
+		r := Program{Text: text + "; SELECT 1", Settings: mariaDB}.reader()
+		r.next()
+		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
+			t.Fatalf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)
+		}
+	}
+}
