@@ -67,7 +67,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	if store.Key != "" {
 		store.Key += cfg.AllocTable
 	}
-	return ids.OpenStore(context.Background(), store)
+	return ids.OpenStore(store)
 }
 
 // server is where connections lead to, "" where that is not known.
@@ -114,7 +114,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	case address != "" || len(cfg.WorkerOptions) > 0:
 		return nil, &ConfigError{"leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore"}
 	}
-	s, err := ids.OpenSnowflakes(context.Background(), flakes)
+	s, err := ids.OpenSnowflakes(flakes)
 	if err != nil {
 		return nil, &ConfigError{"leafLease", part.Text(err), "write for example 60s"}
 	}

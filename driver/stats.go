@@ -202,7 +202,7 @@ func (c *Connector) workerStats() *WorkerStats {
 	}
 	s := g.Worker()
 	return &WorkerStats{
-		Phase: s.Phase, Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout,
+		Phase: s.Phase, Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout(),
 		Since: s.Since, Start: s.Start, Limit: s.Limit, ClockOffset: s.ClockOffset, Err: s.Err, Next: s.Next,
 	}
 }

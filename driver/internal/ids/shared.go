@@ -1,9 +1,6 @@
 package ids
 
-import (
-	"context"
-	"sync"
-)
+import "sync"
 
 // A shared holds values that all who name the same key have in common: one is built
 // when its first user comes, and closed when its last user leaves.
@@ -17,52 +14,30 @@ type shared[K comparable, V any] struct {
 
 // A use is one value with its users.
 type use[V any] struct {
-	users    int           // also those who wait for it; guarded by shared.mu
-	building chan struct{} // holds a token while the value is looked at or built
-	built    bool
-	value    V
+	users int // guarded by shared.mu
+	value V
 }
 
 // get returns the value of a key, for a user who releases it. If there is none it is
-// built, with no lock held; who comes meanwhile waits for that, as long as ctx lets
-// it. A failure is the builder's alone: who waited builds it then. before is closed
-// when earlier values of the key were closed, and nil where there are none: get does
-// not wait for that.
-func (s *shared[K, V]) get(ctx context.Context, key K, build func(before <-chan struct{}) (V, error)) (V, error) {
+// built, which must not wait for anything. before is closed when earlier values of the
+// key were closed, and nil where there are none.
+func (s *shared[K, V]) get(key K, build func(before <-chan struct{}) (V, error)) (V, error) {
 	s.mu.Lock()
-	u, ok := s.inUse[key]
-	if !ok {
-		if s.inUse == nil {
-			s.inUse, s.closing = make(map[K]*use[V]), make(map[K]chan struct{})
+	defer s.mu.Unlock()
+	if s.inUse == nil {
+		s.inUse, s.closing = make(map[K]*use[V]), make(map[K]chan struct{})
+	}
+	u := s.inUse[key]
+	if u == nil {
+		value, err := build(s.closing[key])
+		if err != nil {
+			return value, err
 		}
-		u = &use[V]{building: make(chan struct{}, 1)}
+		u = &use[V]{value: value}
 		s.inUse[key] = u
 	}
 	u.users++
-	before := s.closing[key]
-	s.mu.Unlock()
-	err := s.build(ctx, u, before, build)
-	if err != nil {
-		s.release(key)
-		var none V
-		return none, err
-	}
 	return u.value, nil
-}
-
-// build builds the value of a use if nobody has.
-func (s *shared[K, V]) build(ctx context.Context, u *use[V], before <-chan struct{}, build func(<-chan struct{}) (V, error)) (err error) {
-	select {
-	case u.building <- struct{}{}:
-		defer func() { <-u.building }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-	if !u.built {
-		u.value, err = build(before)
-		u.built = err == nil
-	}
-	return err
 }
 
 // release lets go of a key's value. The last user closes it, and waits until those
@@ -75,10 +50,6 @@ func (s *shared[K, V]) release(key K) error {
 		return nil
 	}
 	delete(s.inUse, key)
-	if !u.built {
-		s.mu.Unlock()
-		return nil
-	}
 	before, closed := s.closing[key], make(chan struct{})
 	s.closing[key] = closed
 	s.mu.Unlock()

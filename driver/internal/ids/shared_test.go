@@ -1,7 +1,6 @@
 package ids
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,7 +28,7 @@ func counting() *shared[string, *value] {
 
 func get(t *testing.T, s *shared[string, *value], key string, v *value) *value {
 	t.Helper()
-	got, err := s.get(t.Context(), key, build(v))
+	got, err := s.get(key, build(v))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,18 +56,22 @@ func TestSharedByMany(t *testing.T) {
 		users.Go(func() {
 			key := fmt.Sprint(g % 2)
 			for range 500 {
-				v, err := s.get(t.Context(), key, func(before <-chan struct{}) (*value, error) {
-					if before != nil {
-						<-before
-					}
-					builds.Add(1)
-					if n := alive.Add(1); n > 2 {
-						t.Errorf("%d values of 2 keys", n)
-					}
+				built, earlier := false, (<-chan struct{})(nil)
+				v, err := s.get(key, func(before <-chan struct{}) (*value, error) {
+					built, earlier = true, before
 					return new(value), nil
 				})
 				if err != nil || v == nil {
 					t.Error(v, err)
+				}
+				if built {
+					builds.Add(1)
+					if earlier != nil {
+						<-earlier
+					}
+					if n := alive.Add(1); n > 2 {
+						t.Errorf("%d values of 2 keys", n)
+					}
 				}
 				s.release(key)
 			}
@@ -101,65 +104,19 @@ func TestSharedUsers(t *testing.T) {
 	}
 }
 
-// TestSharedWhileBuilding: others build other keys meanwhile; who wants the same waits
-// as long as its context lets it; a failure is the builder's alone.
-func TestSharedWhileBuilding(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := counting()
-		gate, failed := make(chan struct{}), errors.New("no")
-		first := make(chan error)
-		go func() {
-			_, err := s.get(t.Context(), "a", func(<-chan struct{}) (*value, error) {
-				<-gate
-				return nil, failed
-			})
-			first <- err
-		}()
-		synctest.Wait()
-		get(t, s, "b", new(value))
-		s.release("b")
-
-		ctx, cancel := context.WithCancelCause(t.Context())
-		gone := make(chan error)
-		go func() {
-			_, err := s.get(ctx, "a", build(new(value)))
-			gone <- err
-		}()
-		v, waited := new(value), make(chan *value)
-		go func() { waited <- get(t, s, "a", v) }()
-		synctest.Wait()
-		why := errors.New("enough")
-		cancel(why)
-		if err := <-gone; err != why {
-			t.Error(err)
-		}
-		synctest.Wait()
-		if v.built.Load() != 0 {
-			t.Error("two build at a time")
-		}
-		close(gate)
-		if err := <-first; err != failed {
-			t.Error(err)
-		}
-		if <-waited != v {
-			t.Error("another value")
-		}
-		s.release("a")
-		if v.built.Load() != 1 || v.closed.Load() != 1 || !s.empty() {
-			t.Error(v, s.inUse, s.closing)
-		}
-	})
-}
-
-// TestSharedFailure: nothing is kept or closed of what could not be built.
+// TestSharedFailure: nothing is kept or closed of what could not be built, and the next
+// user builds it.
 func TestSharedFailure(t *testing.T) {
 	s := counting()
 	failed := errors.New("no")
-	if v, err := s.get(t.Context(), "a", func(<-chan struct{}) (*value, error) { return new(value), failed }); v != nil || err != failed {
+	if v, err := s.get("a", func(<-chan struct{}) (*value, error) { return nil, failed }); v != nil || err != failed {
 		t.Error(v, err)
 	}
 	if !s.empty() {
 		t.Error(s.inUse, s.closing)
+	}
+	if v := new(value); get(t, s, "a", v) != v {
+		t.Error("another value")
 	}
 }
 
@@ -179,7 +136,7 @@ func TestSharedWhileClosing(t *testing.T) {
 					close(gates[values[order[0]]])
 					synctest.Wait()
 				}
-				if _, err := s.get(t.Context(), "a", func(b <-chan struct{}) (*value, error) { before[i] = b; return v, nil }); err != nil {
+				if _, err := s.get("a", func(b <-chan struct{}) (*value, error) { before[i] = b; return v, nil }); err != nil {
 					t.Fatal(err)
 				}
 				if i < 2 {

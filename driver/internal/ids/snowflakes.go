@@ -27,9 +27,8 @@ type SnowflakesConfig struct {
 // before the first id is drawn.
 type Snowflakes struct {
 	*snowflake.Generator
-	Layout snowflake.Layout
-	Lease  time.Duration // of who opened it first
-	key    snowflakesKey
+	Lease time.Duration // of who opened it first
+	key   snowflakesKey
 }
 
 // snowflakesKey is equal for configurations that mean the same worker id.
@@ -45,7 +44,7 @@ var snowflakes = shared[snowflakesKey, *Snowflakes]{close: func(s *Snowflakes) e
 
 // OpenSnowflakes opens or shares a generator. Who passes a Store closes it after the
 // generator. The error is about the Worker part of cfg.
-func OpenSnowflakes(ctx context.Context, cfg SnowflakesConfig) (*Snowflakes, error) {
+func OpenSnowflakes(cfg SnowflakesConfig) (*Snowflakes, error) {
 	key := snowflakesKey{layout: cfg.Layout, source: cfg.Source}
 	open := cfg.Open
 	switch {
@@ -55,9 +54,9 @@ func OpenSnowflakes(ctx context.Context, cfg SnowflakesConfig) (*Snowflakes, err
 	case cfg.Source == "":
 		key.own = &cfg
 	}
-	return snowflakes.get(ctx, key, func(before <-chan struct{}) (*Snowflakes, error) {
+	return snowflakes.get(key, func(before <-chan struct{}) (*Snowflakes, error) {
 		g, err := snowflake.New(cfg.Layout, after(before, open), cfg.Worker)
-		return &Snowflakes{g, cfg.Layout, cfg.Worker.Lease, key}, err
+		return &Snowflakes{g, cfg.Worker.Lease, key}, err
 	})
 }
 

@@ -29,7 +29,7 @@ func TestSnowflakesAreShared(t *testing.T) {
 		t.Helper()
 		c := cfg
 		change(&c)
-		s, err := OpenSnowflakes(t.Context(), c)
+		s, err := OpenSnowflakes(c)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -75,7 +75,7 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 	for _, key := range []string{"a", "a", "b", "", ""} {
 		store := open(t, StoreConfig{Key: key})
 		defer store.Close()
-		s, err := OpenSnowflakes(t.Context(), SnowflakesConfig{Layout: snowflake.Leaf, Store: store, Worker: worker.Config{Lease: time.Minute}})
+		s, err := OpenSnowflakes(SnowflakesConfig{Layout: snowflake.Leaf, Store: store, Worker: worker.Config{Lease: time.Minute}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestSnowflakesBesideAStore(t *testing.T) {
 
 // TestSnowflakesConfig: a bad lease is an error, and nothing is kept of it.
 func TestSnowflakesConfig(t *testing.T) {
-	_, err := OpenSnowflakes(t.Context(), SnowflakesConfig{
+	_, err := OpenSnowflakes(SnowflakesConfig{
 		Layout: snowflake.Leaf, Source: "c", Worker: worker.Config{Lease: time.Second},
 		Open: func(context.Context) (worker.Source, error) { return worker.Source{}, nil },
 	})

@@ -99,12 +99,12 @@ type Alloc interface {
 var stores = shared[storeKey, *Store]{close: (*Store).end}
 
 // OpenStore opens or shares a store. Nothing connects yet.
-func OpenStore(ctx context.Context, cfg StoreConfig) (*Store, error) {
+func OpenStore(cfg StoreConfig) (*Store, error) {
 	key := storeKey{databases: cfg.Key, restores: cfg.Create && len(cfg.Databases) > 1}
 	if cfg.Key == "" || cfg.Replacement != nil {
 		key.own = &cfg
 	}
-	return stores.get(ctx, key, func(<-chan struct{}) (*Store, error) { return newStore(key, cfg), nil })
+	return stores.get(key, func(<-chan struct{}) (*Store, error) { return newStore(key, cfg), nil })
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {

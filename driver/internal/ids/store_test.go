@@ -32,7 +32,7 @@ func open(t *testing.T, cfg StoreConfig) *Store {
 		cfg.Databases = at("leaf_alloc")
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	s, err := OpenStore(t.Context(), cfg)
+	s, err := OpenStore(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
