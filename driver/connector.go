@@ -7,6 +7,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"strings"
 	"sync"
@@ -336,11 +337,12 @@ func (c *Connector) Close() error {
 	return errors.Join(c.store.Close(), err)
 }
 
-// warnOnce logs a warning, once for each key.
-func (c *Connector) warnOnce(key, text string, args ...any) {
-	if _, said := c.said.LoadOrStore(key, struct{}{}); !said {
-		c.cfg.logger().Warn("leafsql: "+text, args...)
+// once is the logger for what is said once for each key.
+func (c *Connector) once(key string) *slog.Logger {
+	if _, said := c.said.LoadOrStore(key, struct{}{}); said {
+		return slog.New(slog.DiscardHandler)
 	}
+	return c.cfg.logger()
 }
 
 // lackedMethods names the methods of innerConn that a connection lacks.

@@ -126,7 +126,7 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 		}
 	}
 	if !known {
-		t.c.warnOnce("highest "+name.String(), "whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
+		t.c.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
 	}
 	return max(highest, 0), known, nil
 }
