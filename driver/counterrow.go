@@ -90,7 +90,9 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 	}
 	defer release()
 	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
-	if created = !t.counter.Sought && t.c.creates.Load() && known && !t.c.otherStore(); !created {
+	created = !t.counter.Sought && t.c.creates.Load() && known && !t.c.otherStore()
+	t.counter.Sought = true
+	if !created {
 		row, err = t.counter.Row(ctx, highest)
 		if isServerError(err, errNoSuchTable) {
 			if err := t.counter.Rows.Create(ctx); err != nil {
@@ -100,7 +102,6 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 		}
 		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
-	t.counter.Sought = true
 	t.c.creates.Store(created)
 	if created {
 		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
