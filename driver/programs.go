@@ -3,6 +3,8 @@ package driver
 import (
 	"cmp"
 	"context"
+	"maps"
+	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -19,30 +21,26 @@ func (c *Connector) programs(ctx context.Context, db string, routines, views []i
 	defer cancel()
 	var all insert.Effects
 	all.Add(insert.Effects{Calls: routines, Tables: views})
+	c.resolve(&all, db)
 	had := make(map[catalog.Name]bool)
-	for names := unseen(all.Tables, db, had); len(names) > 0; names = unseen(all.Tables, db, had) {
+	for names := unseen(all.Tables, had); len(names) > 0; names = unseen(all.Tables, had) {
 		if err := c.addViews(ctx, names, &all); err != nil {
 			return all, err
 		}
 	}
 	all.Tables = nil
-	err := c.follow(ctx, db, &all)
+	err := c.follow(ctx, &all)
 	return all, err
 }
 
 // follow adds to the effects of a stored program those of the routines that it calls,
 // of views that it reads, of the triggers of tables that it may write, and of what
 // these lead to. A routine whose text this user may not see is Hidden.
-func (c *Connector) follow(ctx context.Context, db string, all *insert.Effects) error {
+func (c *Connector) follow(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
 	var written []catalog.Name // perhaps, once something is
 	for {
-		for _, call := range all.Calls {
-			if call.DB != "" && c.settings.MariaDB { // of a package, perhaps
-				all.Calls = append(all.Calls, insert.TableName{Table: call.DB})
-			}
-		}
-		calls, tables := unseen(all.Calls, db, hadCalls), unseen(all.Tables, db, hadTables)
+		calls, tables := unseen(all.Calls, hadCalls), unseen(all.Tables, hadTables)
 		if len(calls)+len(tables) == 0 {
 			return nil
 		}
@@ -54,7 +52,7 @@ func (c *Connector) follow(ctx context.Context, db string, all *insert.Effects) 
 			for _, p := range programs {
 				program := c.program(name.DB, p.Text, p.SQLMode)
 				program.Header = true
-				all.Add(program.Effects())
+				all.Add(c.effects(program))
 				all.Hidden = all.Hidden || p.Text == ""
 			}
 		}
@@ -68,9 +66,11 @@ func (c *Connector) follow(ctx context.Context, db string, all *insert.Effects) 
 		if err != nil {
 			return catalogError("the triggers that a statement runs", err)
 		}
-		for name, t := range seen {
-			for _, tr := range t.Triggers {
-				all.Add(c.program(name.DB, tr.Text, tr.SQLMode).Effects())
+		for _, name := range written {
+			if t := seen[name]; t != nil {
+				for _, tr := range t.Triggers {
+					all.Add(c.effects(c.program(name.DB, tr.Text, tr.SQLMode)))
+				}
 			}
 		}
 		written = nil
@@ -83,27 +83,47 @@ func (c *Connector) addViews(ctx context.Context, names []catalog.Name, all *ins
 	for _, n := range names {
 		byDB[n.DB] = append(byDB[n.DB], n.Table)
 	}
-	for db, tables := range byDB {
-		views, err := c.catalog.Views(ctx, db, tables)
+	for _, db := range slices.Sorted(maps.Keys(byDB)) {
+		views, err := c.catalog.Views(ctx, db, byDB[db])
 		if err != nil {
 			return catalogError("the views that a statement names", err)
 		}
 		for _, v := range views {
-			all.Add(c.program(db, v.Text, "").Effects())
+			all.Add(c.effects(c.program(db, v.Text, "")))
 		}
 	}
 	return nil
 }
 
 // unseen are the names that were not looked at; from now on they are.
-func unseen(names []insert.TableName, db string, had map[catalog.Name]bool) (list []catalog.Name) {
+func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog.Name) {
 	for _, n := range names {
-		if name := (catalog.Name{DB: cmp.Or(n.DB, db), Table: n.Table}); name.DB != "" && !had[name] {
+		if name := catalog.Name(n); name.DB != "" && !had[name] {
 			had[name] = true
 			list = append(list, name)
 		}
 	}
 	return list
+}
+
+// effects are those of a stored program, whose bare names are of its database.
+func (c *Connector) effects(p insert.Program) insert.Effects {
+	e := p.Effects()
+	c.resolve(&e, p.DB)
+	return e
+}
+
+// resolve gives bare names a database. On MariaDB what stands before the dot of a call
+// may be a package.
+func (c *Connector) resolve(e *insert.Effects, db string) {
+	for i, call := range e.Calls {
+		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && c.settings.MariaDB {
+			e.Calls = append(e.Calls, insert.TableName{DB: db, Table: call.DB})
+		}
+	}
+	for i, t := range e.Tables {
+		e.Tables[i].DB = cmp.Or(t.DB, db)
+	}
 }
 
 // program is the text of a stored program as it was made.

@@ -123,3 +123,24 @@ func TestProgramsMadeLater(t *testing.T) {
 		}
 	}
 }
+
+// TestProgramsOfOtherDatabases: bare names in a routine are of its own database.
+func TestProgramsOfOtherDatabases(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		other := target.Database(t)
+		makes, _ := openOn(t, other, "leafTables=none", "CREATE TABLE log (a INT)", "INSERT INTO log VALUES (0)",
+			"CREATE FUNCTION g() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE log SET a = a + 1; RETURN 1; END", returns("f()", "g()"), "CREATE VIEW v AS SELECT f() c")
+		name := databaseOf(t, other)
+		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
+			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = (SELECT MAX(a) FROM "+name+".log)")
+		for _, source := range []string{name + ".f() FROM s", "c FROM s, " + name + ".v"} {
+			if _, err := leaf.Exec("INSERT INTO t (a) SELECT " + source); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v, not refused", target.Name, source, err)
+			}
+		}
+		var n int
+		if err := makes.QueryRow("SELECT a FROM log").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s: %d, %v: it ran", target.Name, n, err)
+		}
+	}
+}

@@ -179,8 +179,8 @@ func (c *Connector) see(ctx context.Context, names []catalog.Name) (map[catalog.
 	for name, t := range tables {
 		s := &seenTable{t, make(map[string]insert.Effects)}
 		for _, tr := range t.Triggers {
-			e := c.program(name.DB, tr.Text, tr.SQLMode).Effects()
-			if err := c.follow(ctx, name.DB, &e); err != nil {
+			e := c.effects(c.program(name.DB, tr.Text, tr.SQLMode))
+			if err := c.follow(ctx, &e); err != nil {
 				return nil, err
 			}
 			all := s.triggers[tr.Event]
