@@ -100,7 +100,9 @@ type Connector struct {
 
 	replaced atomic.Int64 // when a connection was last closed for want of a right, in Unix nanoseconds
 
-	wrapped bool // inner was given to Wrap
+	wrapped      bool // inner was given to Wrap
+	interpolates bool // the inner driver puts arguments into texts
+	foundRows    bool // affected counts are of rows found
 
 	said sync.Map // what the log was told, and is told once: string -> struct{}
 }
@@ -152,6 +154,9 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	if c.snowflakes, err = openSnowflakes(cfg, c.store); err != nil {
 		c.store.Close()
 		return nil, err
+	}
+	if cfg.MySQL != nil {
+		c.interpolates, c.foundRows = cfg.MySQL.InterpolateParams, cfg.MySQL.ClientFoundRows
 	}
 	c.catalog = catalog.New(ownpool.Open(ours, 2))
 	c.ctx, c.cancel = context.WithCancel(context.Background())

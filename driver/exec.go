@@ -51,7 +51,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 			c.after(st, st.unread(err))
 		}
 		return rows, err
-	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates()):
+	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates):
 		return nil, driver.ErrSkip
 	case st.way == inParts:
 		return c.queryInParts(ctx, st.plan, text, args)
@@ -163,26 +163,23 @@ func (e *execution) tellsLate() error {
 
 // send sends the text with the ids of blocks in it.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
-	p := e.st.plan
-	switch {
-	case e.stmt != nil:
+	if e.stmt != nil {
 		return e.stmt.send(ctx, e, blocks)
-	case len(e.args) == 0:
-		return e.sendText(ctx, p.Text(blocks), nil)
 	}
-	t := p.Template(blocks)
-	err = e.sendText(ctx, t.Text, e.c.bindArgs(p, t, blocks, e.args))
-	e.c.unbindArgs()
-	return err
-}
-
-// sendText executes or queries a text.
-func (e *execution) sendText(ctx context.Context, text string, args []driver.NamedValue) (err error) {
+	var text string
+	var args []driver.NamedValue
+	if p := e.st.plan; len(e.args) == 0 {
+		text = p.Text(blocks)
+	} else {
+		t := p.Template(blocks)
+		text, args = t.Text, e.c.bindArgs(p, t, blocks, e.args)
+	}
 	if e.rows {
 		e.answer, err = e.c.innerConn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
-		return err
+	} else {
+		e.result, err = e.c.execArgs(ctx, text, args, false)
 	}
-	e.result, err = e.c.execArgs(ctx, text, args, false)
+	e.c.unbindArgs()
 	return err
 }
 
@@ -193,10 +190,10 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 	if !c.connector.used.Load() { // a store at each statement would slow down all connections
 		c.connector.used.Store(true)
 	}
-	c.blocks = append(c.blocks[:0], make([]insert.Block, len(p.Inserts))...)
+	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
-		b.N, b.OwnKey = in.Lacking, in.OwnKey
+		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
@@ -222,12 +219,13 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			floor = max(floor, f)
 		}
 		t := in.Table.Ref.(*table)
-		if in.KeyArg > 0 && b.OwnKey > 0 && len(args) > 0 {
+		switch {
+		case b.OwnKey == 0:
+		case b.OwnKey > t.highest || t.key.AutoIncrement:
+			b.OwnKey = 0 // the row has another, or there is none; or the server says it
+		case in.KeyArg > 0 && len(args) > 0:
 			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
-		}
-		if b.OwnKey > t.highest || t.key.AutoIncrement {
-			b.OwnKey = 0 // the row has another, or there is none; or the server says it
 		}
 		if floor > 0 {
 			if err := t.skip(ctx, c.innerConn, floor); err != nil {
@@ -353,14 +351,4 @@ func (c *conn) explain(ctx context.Context, st *statement, text string, blocks [
 		}
 	}
 	return err
-}
-
-// interpolates reports whether the inner driver puts arguments into texts.
-func (c *Connector) interpolates() bool {
-	return c.cfg.MySQL != nil && c.cfg.MySQL.InterpolateParams
-}
-
-// foundRows reports whether affected counts are of rows found.
-func (c *Connector) foundRows() bool {
-	return c.cfg.MySQL != nil && c.cfg.MySQL.ClientFoundRows
 }

@@ -79,7 +79,7 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 		if in.OwnMarker && server != 0 {
 			c.always(ctx, "SET last_insert_id = @leafsql_l")
 		}
-		id := ownID(in, b, affected, server, c.connector.foundRows())
+		id := ownID(in, b, affected, server, c.connector.foundRows)
 		if id == server {
 			return res, nil
 		}
@@ -89,7 +89,7 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 		return res, nil // its WHERE said no
 	}
 	collect(ctx, p, blocks)
-	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows())
+	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows)
 	if ask || in.Late {
 		id = c.tellID(ctx, in, b, affected, id, ask)
 	}
@@ -109,9 +109,9 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = ownID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows())
+			ids[s] = ownID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
 		default:
-			id, ask := lastInsertID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows())
+			id, ask := lastInsertID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
 			ids[s] = c.tellID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}

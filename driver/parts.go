@@ -12,7 +12,7 @@ import (
 // execInParts executes a text that has to be cut: what is behind the cut can
 // be planned only when what is before it has run.
 func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Result, error) {
-	if len(args) > 0 && !c.connector.interpolates() {
+	if len(args) > 0 && !c.connector.interpolates {
 		return nil, driver.ErrSkip // the server has an error for it
 	}
 	if err := c.mayCut(ctx, text); err != nil {

@@ -112,7 +112,7 @@ func (s *stageRun) store(ctx context.Context) error {
 	in.Rows, in.Marker = int(s.rows), s.marked
 	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
 	affected, server := counts(s.result)
-	s.id, _ = lastInsertID(&in, &s.block, affected, server, s.c.connector.foundRows())
+	s.id, _ = lastInsertID(&in, &s.block, affected, server, s.c.connector.foundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = idBefore
 		if late := lateID(&in, &s.block, affected, s.id); in.Late && late > 0 {

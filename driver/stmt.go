@@ -164,30 +164,30 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 
 // ExecContext executes the statement, with keys for the rows it writes.
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	e, err := s.execution(ctx, args)
-	if err != nil {
+	if err := s.begin(ctx, args); err != nil {
 		return nil, err
 	}
+	e := execution{c: s.c, stmt: s, st: s.st, text: s.text, args: args}
 	return e.exec(ctx)
 }
 
 // QueryContext is ExecContext for statements that answer with rows.
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	e, err := s.execution(ctx, args)
-	if err != nil {
+	if err := s.begin(ctx, args); err != nil {
 		return nil, err
 	}
-	e.rows = true
+	e := execution{c: s.c, stmt: s, st: s.st, text: s.text, args: args, rows: true}
 	return e.query(ctx)
 }
 
-// execution is one run of the statement.
-func (s *stmt) execution(ctx context.Context, args []driver.NamedValue) (e execution, err error) {
+// begin is what comes before each execution.
+func (s *stmt) begin(ctx context.Context, args []driver.NamedValue) error {
 	s.c.tellLate(ctx)
-	if err = s.refresh(ctx, args); err == nil && s.st.way == staged {
+	err := s.refresh(ctx, args)
+	if err == nil && s.st.way == staged {
 		err = s.keepsMeaning(ctx)
 	}
-	return execution{c: s.c, stmt: s, st: s.st, text: s.text, args: args}, err
+	return err
 }
 
 // send sends the statement with the ids of blocks.

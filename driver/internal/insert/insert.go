@@ -425,6 +425,7 @@ func (w *insertReader) finish() (err error) {
 	}
 	w.Late = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
+	w.allMarked = w.markedAmong(w.edits, &Block{N: 1})
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }

@@ -260,7 +260,8 @@ type Insert struct {
 
 	head span // the bytes up to the target
 
-	editSpan span // its edits in Plan.edits
+	editSpan  span // its edits in Plan.edits
+	allMarked int  // which of them carries the marker where every row gets a key that can, -1 none
 }
 
 // Alone says whether the statement takes more than its text to run, and so

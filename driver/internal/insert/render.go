@@ -65,7 +65,7 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, block := &p.Inserts[i], &blocks[i]
-		k, marked := 0, p.marked(in, block) // k ids were used
+		k, marked := 0, in.marked(p.edits, block) // k ids were used
 		for j, e := range p.edits[in.editSpan.from:in.editSpan.to] {
 			if e.kind == argument && block.N > 0 && j != marked {
 				t.place(in.ArgKeys[e.ref].Arg, i, e.ref, placeArgument)
@@ -208,14 +208,22 @@ const notFilled = -2
 
 // marked returns which of a statement's edits carries the marker, -1 for none,
 // notFilled where the statement gets no ids.
-func (p *Plan) marked(in *Insert, b *Block) int {
+func (in *Insert) marked(edits []edit, b *Block) int {
 	switch {
 	case b.N == 0:
 		return notFilled
-	case !in.Marker:
+	case b.Explicit == nil:
+		return in.allMarked
+	}
+	return in.markedAmong(edits, b)
+}
+
+// markedAmong is marked where some rows may have a key already.
+func (in *Insert) markedAmong(edits []edit, b *Block) int {
+	if !in.Marker {
 		return -1
 	}
-	edits := p.edits[in.editSpan.from:in.editSpan.to]
+	edits = edits[in.editSpan.from:in.editSpan.to]
 	for i := range edits {
 		j := i
 		if !in.Upsert {

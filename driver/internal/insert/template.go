@@ -78,7 +78,7 @@ func (p *Plan) Template(blocks []Block) *Template {
 // fits says whether a template has its markers where the blocks want them.
 func (p *Plan) fits(t *Template, blocks []Block) bool {
 	for i := range blocks {
-		if t.marked[i] != p.marked(&p.Inserts[i], &blocks[i]) {
+		if t.marked[i] != p.Inserts[i].marked(p.edits, &blocks[i]) {
 			return false
 		}
 	}
@@ -97,7 +97,7 @@ func (p *Plan) makeTemplate(blocks []Block) *Template {
 	places := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		t.marked[i] = p.marked(in, b)
+		t.marked[i] = in.marked(p.edits, b)
 		if b.N > 0 {
 			t.NumInput += in.Lacking
 		}
