@@ -125,13 +125,10 @@ const (
 	errDatabaseDenied  = 1044
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049
-	errAmbiguous       = 1052
 	errUnknownColumn   = 1054
 	errDuplicateKey    = 1062
 	errParse           = 1064
 	errInvalidDefault  = 1067
-	errOwnTable        = 1093
-	errNotLocked       = 1100
 	errTooManyColumns  = 1117
 	errRowTooLarge     = 1118
 	errColumnCount     = 1136
