@@ -222,7 +222,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		switch {
 		case b.OwnKey == 0:
 		case b.OwnKey > t.highest || t.key.AutoIncrement:
-			b.OwnKey = 0 // the row has another, or there is none; or the server says it
+			b.OwnKey = 0 // it is clipped or refused; or, of AUTO_INCREMENT, the server says it
 		case in.KeyArg > 0 && len(args) > 0:
 			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey

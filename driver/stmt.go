@@ -142,7 +142,7 @@ func (s *stmt) keepsMeaning(ctx context.Context) error {
 	return &RefusedError{
 		Table:  s.table,
 		Reason: "the statement was prepared under another database in use, sql_mode or character set, and these arguments need a text that was not prepared then",
-		Fix:    "prepare it again after such a change; db.table in it does without the database in use",
+		Fix:    "prepare it again after such a change",
 	}
 }
 

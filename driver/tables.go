@@ -46,7 +46,7 @@ type planKey struct {
 // A tableLookup is one look at a table, shared by all who need it meanwhile.
 type tableLookup struct {
 	done  chan struct{} // closed when the rest is set
-	over  bool          // it is; guarded by the mu of the schema that it was begun in
+	over  bool          // done is closed; guarded by the mu of the schema that it was begun in
 	seen  *seenTable    // nil: there is no such table
 	table *insert.Table // nil: nothing to fill, or no such table
 	err   error

@@ -20,7 +20,7 @@ type Counter struct {
 	Tag
 	*segment.Generator
 	Rows   Rows // where its row is, nil where it has none
-	Sought bool // for who has the turn: the row was looked for
+	Sought bool // the row was looked for once; read and set by who has the turn
 
 	store *Store
 	turn  chan struct{}   // holds a token while the row is looked for and added
@@ -74,8 +74,8 @@ func (c *Counter) Table() string {
 	return c.store.Table
 }
 
-// Fit notes that a column of its tables holds no id above highest. Several stores, and
-// replacements, may give any.
+// Fit notes that a key column of its tables holds no id above highest. It does nothing
+// where ids are of several stores or of a replacement: their ranges fit no column.
 func (c *Counter) Fit(highest int64) {
 	if c.Rows != nil && !c.store.Several() {
 		c.Generator.Fit(highest)

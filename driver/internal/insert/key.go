@@ -20,10 +20,10 @@ const (
 
 // KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
 // would: NULL wants a key and so does, unless zeros are values, what is stored
-// as 0. It is the only judge, of literals and of arguments alike; what is not
-// certain is refused. floor is the lowest whole number that is not
-// below a given key; 0: the counter need not pass it. exact says that the key of an
-// integer column is floor itself.
+// as 0. It is the only judge, of literals and of arguments alike; what is not certain
+// is refused. floor is a given key that is a whole number above 0, as far as an int64
+// goes; 0: the counter does not follow it. exact says that it is the key of an integer
+// column.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 	switch v := v.(type) {
 	case nil:

@@ -203,11 +203,11 @@ func (in *Insert) takes(e edit, b *Block) bool {
 	return b.N > 0
 }
 
-// notFilled is no edit either.
+// notFilled is no edit either: the statement gets no ids.
 const notFilled = -2
 
-// marked returns which of a statement's edits carries the marker, -1 for none,
-// notFilled where the statement gets no ids.
+// marked returns which of a statement's edits carries the marker, -1 for none, or
+// notFilled.
 func (in *Insert) marked(edits []edit, b *Block) int {
 	switch {
 	case b.N == 0:
@@ -218,7 +218,7 @@ func (in *Insert) marked(edits []edit, b *Block) int {
 	return in.markedAmong(edits, b)
 }
 
-// markedAmong is marked where some rows may have a key already.
+// markedAmong looks for the edit that carries the marker where ids are given, -1 for none.
 func (in *Insert) markedAmong(edits []edit, b *Block) int {
 	if !in.Marker {
 		return -1

@@ -104,8 +104,8 @@ func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQue
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
 
 // keyItem notes the key's value in a select and says whether its meaning is
-// known. Names and DEFAULT have none there; what is no number anyway is a key
-// whatever it is.
+// known. That of a name, or of DEFAULT, is not. Where the key is no integer, what is
+// not known is taken for a key.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	for _, t := range tokens[:min(n, len(tokens))] {
 		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {

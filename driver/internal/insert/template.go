@@ -21,7 +21,7 @@ type Template struct {
 	Literal bool
 
 	places []place
-	marked []int // for each of Plan.Inserts which edit carries the marker, -1 none, -2 not filled
+	marked []int // for each of Plan.Inserts which edit carries the marker, -1 none, or notFilled
 
 	older  *Template // that the plan keeps
 	before int       // how many these are
