@@ -232,7 +232,6 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 
 // A Program is the text of a stored routine, or of a view's select.
 type Program struct {
-	Name    Name
 	Text    string // "" where this user may not see it
 	SQLMode string // of a routine, as of when it was made
 }
@@ -245,7 +244,7 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 		kinds = append(kinds, "PACKAGE BODY")
 	}
 	for _, kind := range kinds {
-		p := Program{Name: name}
+		var p Program
 		var text sql.NullString
 		var none any
 		// SHOW finds it by its name; information_schema reads through all there are.
@@ -268,18 +267,17 @@ func (c *Catalog) Views(ctx context.Context, db string, tables []string) (found 
 	for _, t := range tables {
 		args = append(args, t)
 	}
-	rows, err := c.db.QueryContext(ctx, "SELECT table_name, view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?"+strings.Repeat(", ?", len(tables)-1)+")", args...)
+	rows, err := c.db.QueryContext(ctx, "SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?"+strings.Repeat(", ?", len(tables)-1)+")", args...)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		var name string
 		var text sql.NullString
-		if err := rows.Scan(&name, &text); err != nil {
+		if err := rows.Scan(&text); err != nil {
 			return nil, err
 		}
-		found = append(found, Program{Name: Name{db, name}, Text: text.String})
+		found = append(found, Program{Text: text.String})
 	}
 	return found, rows.Err()
 }

@@ -36,8 +36,8 @@ type Conn interface {
 	driver.Validator
 }
 
-// Stmt is what database/sql uses of go-sql-driver's statement.
-type Stmt interface {
+// innerStmt is what database/sql uses of go-sql-driver's statement.
+type innerStmt interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
@@ -212,23 +212,23 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	s, err := c.Conn.PrepareContext(ctx, text)
-	if inner, ok := s.(Stmt); ok && err == nil {
+	if inner, ok := s.(innerStmt); ok && err == nil {
 		s = &stmt{inner, c}
 	}
 	return s, c.note(err)
 }
 
 type stmt struct {
-	Stmt
+	innerStmt
 	c *conn
 }
 
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	res, err := s.Stmt.ExecContext(ctx, args)
+	res, err := s.innerStmt.ExecContext(ctx, args)
 	return res, s.c.note(err)
 }
 
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	rows, err := s.Stmt.QueryContext(ctx, args)
+	rows, err := s.innerStmt.QueryContext(ctx, args)
 	return rows, s.c.note(err)
 }
