@@ -82,11 +82,11 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 			continue
 		}
 		name, anyDB := c.nameOf(change.TableName), change.DB == "" && c.dbUnknown
-		counters := name // the rows that ids come from may be among what it hit
+		gone := name // perhaps, and with it rows that ids come from
 		if anyDB {
-			counters.DB = ""
+			gone.DB = ""
 		}
-		ids.Gone(server(c.connector.cfg.MySQL), counters.DB, counters.Table, change.Database && !failed)
+		ids.Gone(server(c.connector.cfg.MySQL), gone.DB, gone.Table, change.Database && !failed)
 		if t, own := c.temporary[name]; own {
 			ofOwn, like = true, cmp.Or(like, t.like)
 		}

@@ -60,8 +60,9 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	return e.query(ctx)
 }
 
-// An execution is one run of a statement that writes a configured table: by text or
-// prepared, for its result or for the rows that it answers with.
+// An execution is one run of a statement that writes a configured table, by text or
+// prepared, or of any that is prepared and has effects: for its result or for the rows
+// that it answers with.
 type execution struct {
 	c    *conn
 	stmt *stmt // nil: by text
