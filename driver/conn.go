@@ -55,7 +55,6 @@ type conn struct {
 	stageRuns int    // that began a transaction or a savepoint
 	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
 	broken    bool   // its session is not what the application left, or lacks a right
-	lateID    int64  // what LAST_INSERT_ID() has to become before the next statement, 0 for nothing
 
 	blocks []insert.Block      // scratch
 	args   []driver.NamedValue // scratch
@@ -105,7 +104,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 		return nil, err
 	case st.way == inParts:
 		return nil, c.prepareError(ctx, text)
-	case st.way == passedThrough && !st.effects:
+	case st.way == passedThrough && !st.effects && !st.mayFill:
 		return c.innerConn.PrepareContext(ctx, text)
 	}
 	return c.prepare(ctx, st, text)

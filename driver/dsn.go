@@ -126,9 +126,12 @@ func (c *Config) FormatDSN() string {
 	if inner.Params == nil {
 		inner.Params = make(map[string]string)
 	}
-	standard := NewConfig()
+	standard := NewConfig() // what a DSN that says nothing means
+	if registered, ok := registered.Load(c.name); ok {
+		standard = registered.(*Config)
+	}
 	for _, p := range params {
-		if v := p.write(c); v != "" && v != p.write(standard) {
+		if v := p.write(c); v != p.write(standard) && (v != "" || c.name != "") {
 			inner.Params[p.name] = v
 		}
 	}
@@ -146,7 +149,7 @@ func (c *Config) String() string {
 	if c.MySQL != nil {
 		s += fmt.Sprintf(" %s(%s)/%s", c.MySQL.Net, c.MySQL.Addr, c.MySQL.DBName)
 	}
-	return s + " leafTables=" + cmp.Or(writeTables(c), "auto")
+	return s + " leafTables=" + writeTables(c)
 }
 
 // GoString keeps secrets out of %#v as String does out of %v.
@@ -177,7 +180,7 @@ func readTables(c *Config, v string) (err error) {
 func writeTables(c *Config) string {
 	switch {
 	case c.Auto:
-		return ""
+		return "auto"
 	case len(c.Tables) == 0:
 		return "none"
 	}

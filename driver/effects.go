@@ -20,6 +20,9 @@ func (c *conn) after(st *statement, err error) {
 	if p.Unseen {
 		c.afterUnseen()
 	}
+	if len(p.Changes) > 0 { // whose bare names are of the database before a USE in the text
+		c.noteChanges(p, err != nil)
+	}
 	switch {
 	case err != nil || p.Unseen:
 		c.doubtUse(st)
@@ -31,9 +34,6 @@ func (c *conn) after(st *statement, err error) {
 	}
 	if p.Runs {
 		c.doubtTemporary()
-	}
-	if len(p.Changes) > 0 {
-		c.noteChanges(p, err != nil)
 	}
 	if err != nil && isServerError(err, errUnknownColumn, errColumnCount, errNoSuchTable) {
 		c.connector.forget(func(name catalog.Name) bool {

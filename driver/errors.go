@@ -125,6 +125,7 @@ const (
 	errDatabaseDenied  = 1044
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049
+	errTableExists     = 1050
 	errUnknownColumn   = 1054
 	errDuplicateKey    = 1062
 	errParse           = 1064

@@ -104,9 +104,6 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 		return nil, err
 	}
 	collect(ctx, e.st.plan, blocks)
-	if len(blocks) == 1 && blocks[0].N > 0 && e.st.plan.Inserts[0].Late {
-		e.c.lateID = blocks[0].First // until its rows are read the connection takes no other statement
-	}
 	return e.answer, nil
 }
 
@@ -150,12 +147,12 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 	}
 }
 
-// tellsLate refuses a statement that answers with rows where only its count tells
-// whether its id becomes the last one.
+// tellsLate refuses a statement that answers with rows and would have to tell the session
+// its id once they are read: whoever reads them may ask first.
 func (e *execution) tellsLate() error {
 	for i := range e.st.plan.Inserts {
-		if in := &e.st.plan.Inserts[i]; in.Late && (in.Ignore || in.Upsert) {
-			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, may store other rows than it has, and answers with rows",
+		if in := &e.st.plan.Inserts[i]; in.Late {
+			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, and answers with rows",
 				"write the key column behind LAST_INSERT_ID(), or run it with Exec"}
 		}
 	}

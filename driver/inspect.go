@@ -67,13 +67,13 @@ func Inspect(ctx context.Context, cfg *Config, tags []string) (*Inspection, erro
 	}
 	db := ownpool.Open(own, 2)
 	defer db.Close()
-	dc, err := own.Connect(ctx)
+	c := &Connector{cfg: cfg, rules: bySpecificity(cfg.Tables), catalog: catalog.New(db)}
+	sc, err := db.Conn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer dc.Close()
-	c := &Connector{cfg: cfg, rules: bySpecificity(cfg.Tables), catalog: catalog.New(db)}
-	if err := c.learnServer(ctx, dc.(innerConn), cfg.MySQL.DBName); err != nil {
+	defer sc.Close()
+	if err := sc.Raw(func(dc any) error { return c.learnServer(ctx, dc.(innerConn), cfg.MySQL.DBName) }); err != nil {
 		return nil, err
 	}
 	s := newSchema(make(map[string]string))
@@ -208,7 +208,9 @@ type StoredProgram struct {
 func (i *Inspection) Writes(p StoredProgram) []string { return i.found(i.program(p).Targets()) }
 
 // Reads lists the tables that the Config means and that a view's select names.
-func (i *Inspection) Reads(p StoredProgram) []string { return i.found(i.program(p).Effects().Tables) }
+func (i *Inspection) Reads(p StoredProgram) []string {
+	return i.found(i.c.effects(i.program(p)).Tables)
+}
 
 // Assigns reports whether a trigger sets a column of the row that is written.
 func (i *Inspection) Assigns(p StoredProgram, column string) bool {

@@ -156,14 +156,6 @@ func lateID(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
 	return id
 }
 
-// tellLate is setLastID for a statement that answered with rows, once they are read.
-func (c *conn) tellLate(ctx context.Context) {
-	if c.lateID != 0 {
-		c.setLastID(ctx, c.lateID)
-		c.lateID = 0
-	}
-}
-
 // setLastID makes SQL's LAST_INSERT_ID() an id that no place in the statement
 // could carry. The rows are written: that it fails is no error of theirs.
 func (c *conn) setLastID(ctx context.Context, id int64) {

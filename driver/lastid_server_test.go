@@ -1,10 +1,11 @@
 package driver_test
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"testing"
 
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -51,30 +52,24 @@ func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
 	}
 }
 
-// TestReturningUnderAContext: a connection on which the id was told behind the
-// rows is still there, with its transaction.
-func TestReturningUnderAContext(t *testing.T) {
+// TestReturningThatReadsTheID: while rows are read the session cannot be told the id, so
+// that a statement which could not carry it is refused, and runs with Exec.
+func TestReturningThatReadsTheID(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		if server.Name != "mariadb" {
 			continue
 		}
 		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		tx, err := leaf.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		var id, said int64
-		if err := tx.QueryRowContext(ctx, "INSERT INTO t (a) VALUES (1) RETURNING id, LAST_INSERT_ID()").Scan(&id, &said); err != nil || said != 0 {
-			t.Errorf("RETURNING says %d, %v", said, err)
-		}
-		if err := tx.QueryRowContext(ctx, "SELECT LAST_INSERT_ID()").Scan(&said); err != nil || said != id {
-			t.Errorf("LAST_INSERT_ID() is %d after id %d, %v", said, id, err)
-		}
-		if err := tx.Commit(); err != nil {
-			t.Error(err)
+		leaf.SetMaxOpenConns(1)
+		for _, text := range []string{"INSERT INTO t (a) VALUES (1) RETURNING id, LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID()) RETURNING id"} {
+			var id, said int64
+			if err := leaf.QueryRow(text).Scan(&id, &said); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v, not refused", text, err)
+			}
+			id = insertID(t, leaf, text)
+			if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&said); err != nil || said != id {
+				t.Errorf("LAST_INSERT_ID() is %d after id %d, %v", said, id, err)
+			}
 		}
 	}
 }

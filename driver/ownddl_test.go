@@ -193,3 +193,20 @@ func TestOwnDDLWithoutCreate(t *testing.T) {
 		}
 	}
 }
+
+// TestOwnIndex: an index that makes another column unique counts at once.
+func TestOwnIndex(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=n", allocTable, row("n", 100, 10), "CREATE TABLE n (id BIGINT NOT NULL PRIMARY KEY, a INT, b VARCHAR(9))")
+		leaf.SetMaxOpenConns(1)
+		upsert := "INSERT INTO n (id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE b = CONCAT(COALESCE(b, ''), 'y')"
+		mustExec(t, leaf, "INSERT INTO n (id, a) VALUES (3, 1)")
+		if id := insertID(t, leaf, upsert, 4, 2); id != 4 {
+			t.Errorf("%s: id %d, want 4", target.Name, id)
+		}
+		mustExec(t, leaf, "CREATE UNIQUE INDEX i ON n (a)")
+		if id := insertID(t, leaf, upsert, 5, 1); id != 3 {
+			t.Errorf("%s: id %d, want 3: the row that was updated", target.Name, id)
+		}
+	}
+}

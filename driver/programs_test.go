@@ -131,11 +131,17 @@ func TestProgramsOfOtherDatabases(t *testing.T) {
 		makes, _ := openOn(t, other, "leafTables=none", "CREATE TABLE log (a INT)", "INSERT INTO log VALUES (0)",
 			"CREATE FUNCTION g() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE log SET a = a + 1; RETURN 1; END", returns("f()", "g()"), "CREATE VIEW v AS SELECT f() c")
 		name := databaseOf(t, other)
-		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
+		own := target.Database(t)
+		_, leaf := openOn(t, own, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
 			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = (SELECT MAX(a) FROM "+name+".log)")
-		for _, source := range []string{name + ".f() FROM s", "c FROM s, " + name + ".v"} {
-			if _, err := leaf.Exec("INSERT INTO t (a) SELECT " + source); !errors.Is(err, driver.ErrRefused) {
-				t.Errorf("%s: %s: %v, not refused", target.Name, source, err)
+		leaf.SetMaxOpenConns(1)
+		t1, s := databaseOf(t, own)+".t", databaseOf(t, own)+".s"
+		for _, text := range []string{
+			"INSERT INTO t (a) SELECT " + name + ".f() FROM s", "INSERT INTO t (a) SELECT c FROM s, " + name + ".v",
+			"USE " + name + "; INSERT INTO " + t1 + " (a) SELECT f() FROM " + s,
+		} {
+			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v, not refused", target.Name, text, err)
 			}
 		}
 		var n int

@@ -18,10 +18,14 @@ import (
 // What is asked on the application's own connection, because only its session
 // knows the answer, and rows that were read whole.
 
-// knowSession asks for what decides how the session reads texts, where it is not known.
-func (c *conn) knowSession(ctx context.Context) error {
+// knowSession asks for what decides how the session reads texts, where it is not known,
+// for a text to be read.
+func (c *conn) knowSession(ctx context.Context, text string) error {
 	if c.settings.SessionKnown {
 		return nil
+	}
+	if err := c.mayAsk(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
+		return err
 	}
 	answer, err := value(ctx, c.innerConn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
 	if err != nil {
@@ -105,7 +109,7 @@ func (c *conn) visibleColumns(ctx context.Context, text string, table insert.Tab
 	if err := c.mayAsk(text, "columns", "list them"); err != nil {
 		return nil, err
 	}
-	if err := c.knowDatabase(ctx); err != nil {
+	if err := c.knowDatabase(ctx, text); err != nil {
 		return nil, err
 	}
 	if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+

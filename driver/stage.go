@@ -170,6 +170,11 @@ func (s *stageRun) create(ctx context.Context) error {
 			}
 		}
 	}
+	if isServerError(err, errTableExists) { // one that could not be dropped then
+		if err = s.execText(ctx, dropStage+s.name); err == nil {
+			err = s.execText(ctx, text)
+		}
+	}
 	s.c.stageLeft = s.name
 	return s.createError(err)
 }

@@ -22,6 +22,7 @@ type statement struct {
 	refusal *RefusedError
 
 	unreadable bool // it is refused because it cannot be read
+	mayFill    bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
 
 	until    time.Time   // when it is to be planned anew; zero: it holds as long as the schema
 	accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
@@ -70,7 +71,6 @@ const maxMemo = 4096
 
 // statement finds what a text comes to.
 func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
-	c.tellLate(ctx)
 	if c.last != nil && text == c.lastText && c.schema == c.connector.schema.Load() {
 		return c.last, nil
 	}
@@ -82,6 +82,9 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text)
+	if err == nil && c.dbUnknown && slices.ContainsFunc(st.plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
+		err = c.knowDatabase(ctx, text) // to know whose tables it changes
+	}
 	if err == nil && c.unseen && len(st.plan.Inserts) > 0 && (st.positional() || !mayReadCounts(text)) {
 		planned := st
 		st, err = c.verify(ctx, text, st)
@@ -118,10 +121,7 @@ func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool,
 		if !st.unknown {
 			return st, st.until.IsZero() && !c.dbUnknown, nil
 		}
-		if err = c.mayAsk(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
-			return nil, false, err
-		}
-		if err = c.knowSession(ctx); err != nil {
+		if err = c.knowSession(ctx, text); err != nil {
 			return nil, false, err
 		}
 	}
@@ -177,10 +177,18 @@ const maxOwnPlans = 64
 // parse plans a text. Errors come from looking tables up, and are not kept. A refusal
 // may be for what was found of stored programs.
 func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
+	mayFill := false
 	schema := insert.Schema{
-		Table:   func(db, name string) (*insert.Table, error) { return c.lookup(ctx, text, db, name) },
+		Table: func(db, name string) (*insert.Table, error) {
+			t, err := c.lookup(ctx, text, db, name)
+			mayFill = mayFill || t == nil && c.configured(c.nameOf(insert.TableName{DB: db, Table: name}))
+			return t, err
+		},
 		Columns: func(t insert.TableName) ([]string, error) { return c.visibleColumns(ctx, text, t) },
 		Programs: func(routines, views []insert.TableName) (insert.Effects, error) {
+			if err := c.knowDatabase(ctx, text); err != nil {
+				return insert.Effects{}, err
+			}
 			return c.connector.programs(ctx, c.db, routines, views)
 		},
 	}
@@ -202,7 +210,9 @@ func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
 	case unknown:
 		return &statement{unknown: true}, nil
 	}
-	return newStatement(plan), nil
+	st := newStatement(plan)
+	st.mayFill = mayFill
+	return st, nil
 }
 
 // lookup says which configured table a name in a text means on this connection.
@@ -212,15 +222,10 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 			Fix: "connect with charset=utf8mb4"}
 	}
 	if db == "" {
-		if c.dbUnknown {
-			if !c.connector.mayMean(c.schema, table) {
-				return nil, nil
-			}
-			if err := c.mayAsk(text, "database in use", "write db.table"); err != nil {
-				return nil, err
-			}
+		if c.dbUnknown && !c.connector.mayMean(c.schema, table) {
+			return nil, nil
 		}
-		if err := c.knowDatabase(ctx); err != nil {
+		if err := c.knowDatabase(ctx, text); err != nil {
 			return nil, err
 		}
 		if db = c.db; db == "" {
@@ -241,10 +246,14 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 	return c.connector.lookup(ctx, c.schema, name) // it came to be just now, elsewhere
 }
 
-// knowDatabase asks for the database in use where a text may have changed it.
-func (c *conn) knowDatabase(ctx context.Context) error {
+// knowDatabase asks for the database in use where a text may have changed it, for
+// another text to be read.
+func (c *conn) knowDatabase(ctx context.Context, text string) error {
 	if !c.dbUnknown {
 		return nil
+	}
+	if err := c.mayAsk(text, "database in use", "write db.table"); err != nil {
+		return err
 	}
 	db, err := currentDatabase(ctx, c.innerConn)
 	if err != nil {

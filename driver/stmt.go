@@ -26,13 +26,15 @@ var (
 type stmt struct {
 	c       *conn
 	text    string
-	table   string  // the configured table that it writes, db.table; "": none, and what it runs never changes
+	fixed   bool    // it writes no table that a rule means: what it runs never changes
+	table   string  // the configured table that it writes, db.table; "": none
 	reads   bool    // sql_mode or the character set decide what its text means
 	meaning meaning // when it was prepared
 	schema  *schema
 	plans   *plancache.Cache[*statement]
 	st      *statement
 
+	numInput int // the user's own placeholders
 	inner    map[string]driver.Stmt
 	template *insert.Template // of the last execution, and its inner statement
 	last     driver.Stmt
@@ -45,18 +47,29 @@ type meaning struct{ db, reading string }
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
 	s := &stmt{c: c, text: text, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]driver.Stmt, 1)}
-	var err error
 	if len(st.plan.Inserts) > 0 {
+		s.table = st.plan.Inserts[0].Table.Ref.(*table).name.String()
+	}
+	var err error
+	if s.fixed = s.table == "" && !st.mayFill; !s.fixed {
 		// The server keeps the meaning of what is prepared now, and not of what is
 		// prepared of the same text later.
-		s.table, s.reads = st.plan.Inserts[0].Table.Ref.(*table).name.String(), !readsOneWay(text)
-		s.meaning, err = c.meaning(ctx, s.reads)
+		s.reads = !readsOneWay(text)
+		s.meaning, err = s.now(ctx)
 	}
+	var inner driver.Stmt
 	if err == nil {
-		_, err = s.variant(ctx, s.likely())
+		inner, err = s.variant(ctx, s.likely())
 	}
-	if err == nil {
+	switch {
+	case err == nil && s.table == "":
+		s.numInput = inner.NumInput()
 		return s, nil
+	case err == nil:
+		s.numInput = st.plan.NumInput
+		return s, nil
+	case s.fixed:
+		return nil, err
 	}
 	c.after(st, err)
 	if again := c.again(ctx, st, text, err); again != nil {
@@ -109,31 +122,27 @@ func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
 // server, which has a limit for all clients together.
 const maxVariants = 16
 
-// meaning asks for the meaning of texts where it is not known.
-func (c *conn) meaning(ctx context.Context, reads bool) (m meaning, err error) {
-	if err = c.knowDatabase(ctx); err == nil && reads {
-		err = c.knowSession(ctx)
-		m.reading = c.reading
+// now is what the text would mean if it was prepared now. What is not known of that is
+// asked for.
+func (s *stmt) now(ctx context.Context) (m meaning, err error) {
+	if err = s.c.knowDatabase(ctx, s.text); err == nil && s.reads {
+		err = s.c.knowSession(ctx, s.text)
+		m.reading = s.c.reading
 	}
-	m.db = c.db
+	m.db = s.c.db
 	return m, err
 }
 
 // sameMeaning says whether the text still means what it did when it was prepared.
 func (s *stmt) sameMeaning(ctx context.Context) (bool, error) {
-	if s.c.dbUnknown || s.reads && !s.c.settings.SessionKnown {
-		if err := s.c.mayAsk(s.text, "database in use, sql_mode or character set", "write db.table, pass strings as arguments"); err != nil {
-			return false, err
-		}
-	}
-	now, err := s.c.meaning(ctx, s.reads)
+	now, err := s.now(ctx)
 	return now == s.meaning, err
 }
 
 // keepsMeaning refuses a text that would not mean now what the user's meant when it was
 // prepared.
 func (s *stmt) keepsMeaning(ctx context.Context) error {
-	if s.table == "" {
+	if s.fixed {
 		return nil
 	}
 	if same, err := s.sameMeaning(ctx); same || err != nil {
@@ -155,7 +164,7 @@ func readsOneWay(text string) bool {
 }
 
 // NumInput is the count of the user's own placeholders.
-func (s *stmt) NumInput() int { return s.st.plan.NumInput }
+func (s *stmt) NumInput() int { return s.numInput }
 
 // CheckNamedValue converts as the inner driver does.
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
@@ -182,7 +191,6 @@ func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driv
 
 // begin is what comes before each execution.
 func (s *stmt) begin(ctx context.Context, args []driver.NamedValue) error {
-	s.c.tellLate(ctx)
 	err := s.refresh(ctx, args)
 	if err == nil && s.st.way == staged {
 		err = s.keepsMeaning(ctx)
@@ -222,7 +230,7 @@ func (s *stmt) sendOnce(ctx context.Context, e *execution, t *insert.Template, b
 	}
 	in := &e.st.plan.Inserts[0]
 	if e.rows {
-		return &RefusedError{in.Table.Ref.(*table).name.String(), "", "with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec"}
+		return s.c.connector.counts.note(&RefusedError{in.Table.Ref.(*table).name.String(), "", "with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec"})
 	}
 	e.result, err = s.c.execArgs(ctx, t.Text, s.c.bindArgs(e.st.plan, t, blocks, e.args), true)
 	s.c.unbindArgs()
@@ -231,11 +239,11 @@ func (s *stmt) sendOnce(ctx context.Context, e *execution, t *insert.Template, b
 
 // refresh plans the text again when what was known of the tables has changed.
 func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
-	if len(args) != s.NumInput() { // database/sql sees to it, others may not
-		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.NumInput(), len(args))
+	if len(args) != s.numInput { // database/sql sees to it, others may not
+		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.numInput, len(args))
 	}
 	schema := s.c.connector.schema.Load()
-	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() || s.table == "" {
+	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() || s.fixed {
 		return nil
 	}
 	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {

@@ -256,3 +256,87 @@ func TestPreparedEffects(t *testing.T) {
 		}
 	}
 }
+
+// TestPreparedStatementsThatOnlyHaveEffects take the arguments that the server counts, and
+// their effects are noted each time.
+func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10), tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)", "CREATE FUNCTION f() RETURNS INT NO SQL RETURN 1")
+		leaf.SetMaxOpenConns(1)
+		mustExec(t, leaf, "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "CREATE TEMPORARY TABLE tmp (a INT)")
+		update, err := leaf.Prepare(`UPDATE s SET a = f() + LENGTH('C:\') WHERE a = ?`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := update.Exec(1); err != nil {
+			t.Errorf("%s: %v", server.Name, err)
+		}
+		truncate, err := leaf.Prepare("TRUNCATE TABLE leaf_alloc")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, next := range []string{"1000", "2000"} {
+			mustExec(t, leaf, "REPLACE INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', "+next+", 10)")
+			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (?)", next); err != nil {
+				t.Errorf("%s: %v", server.Name, err)
+			}
+			if _, err := truncate.Exec(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (3)"); err == nil {
+				t.Errorf("%s: TRUNCATE of leaf_alloc was not seen", server.Name)
+			}
+		}
+	}
+}
+
+// TestPreparedWithACount: nothing is asked before a statement that stores ROW_COUNT().
+func TestPreparedWithACount(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn := server.Database(t)
+		_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 100, 10), tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)", "CREATE PROCEDURE p() DO 1")
+		c := onOne(t, leaf)
+		mustExec(t, c, "CALL p()", "UPDATE s SET a = a + 1")
+		st, err := c.PrepareContext(t.Context(), "INSERT INTO "+databaseOf(t, dsn)+".t (a) VALUES (ROW_COUNT())")
+		if err == nil {
+			_, err = st.Exec()
+			st.Close()
+		}
+		var n int
+		if err == nil {
+			if err := c.QueryRowContext(t.Context(), "SELECT a FROM t").Scan(&n); err != nil || n != 3 {
+				t.Errorf("%s: %d, %v", server.Name, n, err)
+			}
+		} else if !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v", server.Name, err)
+		}
+	}
+}
+
+// TestPreparedBehindATemporaryTable: an INSERT that had nothing to fill when it was prepared
+// is planned anew when the temporary table is gone that hid its table.
+func TestPreparedBehindATemporaryTable(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		c := onOne(t, leaf)
+		mustExec(t, c, makeT)
+		st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer st.Close()
+		for i, tt := range []struct {
+			before string
+			id     int64
+		}{{"DO 1", 1}, {dropT, 1000}, {makeT, 1}, {dropT, 1001}} {
+			mustExec(t, c, tt.before)
+			res, err := st.Exec(i)
+			if err != nil {
+				t.Fatalf("%s, %d: %v", server.Name, i, err)
+			}
+			if id, _ := res.LastInsertId(); id != tt.id {
+				t.Errorf("%s, %d: id %d, want %d", server.Name, i, id, tt.id)
+			}
+		}
+	}
+}

@@ -165,3 +165,37 @@ func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 		}
 	}
 }
+
+// TestTemporaryTablesByOtherWays: one that a list of changes renames, and one that is made
+// while the database in use is not known.
+func TestTemporaryTablesByOtherWays(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		other := target.Database(t)
+		openOn(t, other, "leafTables=none", "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT)")
+		name := databaseOf(t, other)
+		_, leaf := openOn(t, target.Database(t), "leafTables=t,"+name+".t&multiStatements=true&leafCreate=true", allocTable, row("t", 3_000_000_000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		c := onOne(t, leaf)
+		for i, texts := range [][]string{
+			{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x ADD b INT, RENAME t"},
+			{dropT, "CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "USE " + name, makeT},
+		} {
+			mustExec(t, c, texts...)
+			res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
+			if err != nil {
+				t.Errorf("%s, %d: %v", target.Name, i, err)
+			} else if id, _ := res.LastInsertId(); id != 1 {
+				t.Errorf("%s, %d: id %d", target.Name, i, id)
+			}
+		}
+		mustExec(t, c, dropT, "USE "+databaseOf(t, target.Database(t)))
+		if _, err := c.ExecContext(t.Context(), "USE "+name+"; SELECT nosuch"); err == nil {
+			t.Error("no error")
+		}
+		mustExec(t, c, makeT)
+		if res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Errorf("%s: %v", target.Name, err)
+		} else if id, _ := res.LastInsertId(); id != 1 {
+			t.Errorf("%s: id %d", target.Name, id)
+		}
+	}
+}

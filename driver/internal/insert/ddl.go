@@ -16,6 +16,9 @@ func (r *reader) ddl(verb string) error {
 	c := Change{Drop: verb == "drop", Truncate: verb == "truncate"}
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
+		case r.is("definer"): // = NAME, which may be any word
+			r.next()
+			r.next()
 		case r.is("temporary"):
 			c.Temporary = verb == "create"
 		case r.isAny("table", "tables"):
@@ -40,7 +43,14 @@ func (r *reader) ddl(verb string) error {
 			}
 			r.toEnd()
 			return nil
-		case r.isAny("index", "user", "role", "sequence", "server", "tablespace"):
+		case r.is("index"): // ON a table: it may make another column unique
+			for !r.atEnd() && !r.accept("on") {
+				r.next()
+			}
+			r.changed(Change{})
+			r.toEnd()
+			return nil
+		case r.isAny("user", "role", "sequence", "server", "tablespace"):
 			r.toEnd()
 			return nil
 		}
@@ -73,7 +83,7 @@ func (r *reader) changedTables(c Change, create bool) {
 	for !r.atEnd() {
 		follows := r.tok.Kind == ',' || r.tok.Kind == '=' || r.isAny("to", "as", "rename", "table")
 		r.next()
-		if follows && !r.isAny("to", "as", "table") {
+		if follows && !r.isAny("to", "as", "table", "rename") {
 			r.changed(c)
 		}
 	}
@@ -131,7 +141,7 @@ func (r *reader) storedProgram() error {
 				if len(open) > 0 && endsBlock(open[len(open)-1], prev, before) {
 					open = open[:len(open)-1]
 				}
-			case r.isAny("when", "elseif", "elsif"):
+			case r.isAny("when", "elseif") || r.is("elsif") && prev.Kind == ';':
 				conditions++
 			case r.is("then") && conditions > 0:
 				conditions--

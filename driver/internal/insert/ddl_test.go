@@ -49,3 +49,33 @@ func TestProgramsEnd(t *testing.T) {
 		}
 	}
 }
+
+// ELSIF is a word of sql_mode ORACLE, and a name elsewhere.
+func TestProgramsWithNames(t *testing.T) {
+	for _, text := range []string{
+		"CREATE PROCEDURE p(elsif INT) BEGIN IF elsif = 1 THEN SET @x = elsif; END IF; SET @y = 2; END",
+		"CREATE PROCEDURE p() BEGIN IF @a THEN SET @x = 1; ELSIF @b THEN SET @x = 3; END IF; SET @y = 2; END",
+	} {
+		r := Program{Text: text + "; SELECT 1", Settings: mariaDB}.reader()
+		r.next()
+		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
+			t.Errorf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)
+		}
+	}
+}
+
+// The name of a definer may be any word, and an index is one of its table.
+func TestNamesBeforeTheKind(t *testing.T) {
+	for text, want := range map[string]Change{
+		"CREATE DEFINER=server@localhost PROCEDURE p() SQL SECURITY INVOKER BEGIN DO 1; INSERT INTO orders (customer) VALUES (1); END": {Program: true},
+		"CREATE DEFINER = view@'%' TRIGGER tr BEFORE INSERT ON orders FOR EACH ROW BEGIN DO 1; INSERT INTO orders () VALUES (); END":   {Program: true},
+		"CREATE DEFINER=CURRENT_USER() VIEW v AS SELECT 1":                                                                             {Program: true},
+		"CREATE UNIQUE INDEX i ON shop.orders (customer)":                                                                              {TableName: TableName{"shop", "orders"}},
+		"DROP INDEX `on` ON orders": {TableName: TableName{"", "orders"}},
+	} {
+		plan, _, err := Parse(text, mariaDB, shop)
+		if err != nil || len(plan.Inserts) > 0 || len(plan.Changes) != 1 || plan.Changes[0] != want {
+			t.Errorf("%s: %+v, %v", text, plan, err)
+		}
+	}
+}

@@ -21,7 +21,7 @@ const (
 // KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
 // would: NULL wants a key and so does, unless zeros are values, what is stored
 // as 0. It is the only judge, of literals and of arguments alike; what is not certain
-// is refused. floor is a given key that is a whole number above 0, as far as an int64
+// is refused. floor is a given key above 0, rounded up, as far as an int64
 // goes; 0: the counter does not follow it. exact says that it is the key of an integer
 // column.
 func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
@@ -48,7 +48,7 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 			return t.KeyMeaning(int64(v))
 		}
 		if !t.IntegerKey {
-			return Given, 0, false
+			return Given, ceil(v), false
 		}
 	case string:
 		return t.stringMeaning(v)
@@ -85,8 +85,24 @@ func (t *Table) stringMeaning(s string) (Meaning, int64, bool) {
 	case t.UUID != NoUUID:
 		return Given, 0, false
 	}
-	_, floor, _ := t.numberMeaning(strings.Trim(s, " "))
+	s = strings.Trim(s, " ")
+	_, floor, _ := t.numberMeaning(s)
+	if f, err := strconv.ParseFloat(s, 64); floor == 0 && err == nil { // in a DECIMAL it is one
+		floor = ceil(f)
+	}
 	return Given, floor, false
+}
+
+// ceil is the lowest whole number above 0 that is not below f, as far as an int64 goes; 0
+// where f is not above 0.
+func ceil(f float64) int64 {
+	switch {
+	case !(f > 0):
+		return 0
+	case f >= math.MaxInt64:
+		return math.MaxInt64
+	}
+	return int64(math.Ceil(f))
 }
 
 // numberMeaning judges digits, perhaps with a sign. What a fraction is rounded to the
@@ -100,6 +116,15 @@ func (t *Table) numberMeaning(s string) (m Meaning, floor int64, exact bool) {
 		return Given, math.MaxInt64, false
 	}
 	return Unclear, 0, false
+}
+
+// literalMeaning judges a number in the text.
+func (t *Table) literalMeaning(s string) (m Meaning, floor int64, exact bool) {
+	m, floor, exact = t.numberMeaning(s)
+	if f, err := strconv.ParseFloat(s, 64); m == Unclear && !t.IntegerKey && err == nil {
+		return t.KeyMeaning(f)
+	}
+	return m, floor, exact
 }
 
 // maxKeyTokens is the most tokens a key's value may have that is looked at
@@ -149,10 +174,8 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	start := tokens[0].Pos
 	m, floor, exact := w.tokensMeaning(value)
 	switch m {
-	case Unclear: // what is computed, or no number, is a key of another type than an integer
-		kind := value[0].Kind
-		word := len(value) == 1 && (kind == lex.Word || kind == lex.Name || kind == lex.NullN)
-		return !w.Table.IntegerKey && !word
+	case Unclear:
+		return !w.Table.IntegerKey && w.isComputed(value)
 	case Wanted:
 		w.gap(key, start, w.prevEnd)
 		return true
@@ -171,14 +194,34 @@ func (w *insertReader) tokensMeaning(t []lex.Token) (m Meaning, floor int64, exa
 	first := w.text[t[0].Pos:t[0].End]
 	switch kind := t[0].Kind; {
 	case len(t) == 2 && (kind == '-' || kind == '+') && t[1].Kind == lex.Number:
-		return w.Table.numberMeaning(first + w.text[t[1].Pos:t[1].End])
+		return w.Table.literalMeaning(first + w.text[t[1].Pos:t[1].End])
 	case len(t) > 1:
 	case kind == lex.Number:
-		return w.Table.numberMeaning(first)
+		return w.Table.literalMeaning(first)
 	case kind == lex.String:
 		return w.Table.stringMeaning(stringContent(first))
 	case kind == lex.Word && (lex.Is(first, "null") || lex.Is(first, "default")):
 		return Wanted, 0, false
 	}
 	return Unclear, 0, false
+}
+
+// isComputed says whether a value is bytes, or is computed: a key of another type than
+// an integer is what it comes to. A name, DEFAULT(…) and a string in parts may ask for
+// one.
+func (w *insertReader) isComputed(t []lex.Token) bool {
+	first := w.text[t[0].Pos:t[0].End]
+	switch t[0].Kind {
+	case lex.HexString, lex.BitString, lex.Var:
+		return true
+	case lex.Number:
+		return len(first) > 1 && (first[1] == 'x' || first[1] == 'b')
+	case lex.Word, lex.Name:
+		for i, x := range t {
+			if (i%2 == 1) != (x.Kind == '.') {
+				return !lex.Is(first, "default")
+			}
+		}
+	}
+	return false
 }

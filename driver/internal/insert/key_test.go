@@ -68,6 +68,11 @@ func TestFloors(t *testing.T) {
 			t.Errorf("as text, %T %v: floor %d, want %d", tt.v, tt.v, got, tt.want)
 		}
 	}
+	for v, want := range map[any]int64{"101.00": 101, "100.5": 101, "1e3": 1000, " 7.2": 8, "-7.5": 0, "nan": 0, "inf": math.MaxInt64, 7.5: 8, -7.5: 0, 1e300: math.MaxInt64} {
+		if _, got, _ := text.KeyMeaning(v); got != want {
+			t.Errorf("as a DECIMAL, %T %v: floor %d, want %d", v, v, got, want)
+		}
+	}
 }
 
 func TestUUIDMeaning(t *testing.T) {

@@ -104,15 +104,14 @@ func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQue
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
 
 // keyItem notes the key's value in a select and says whether its meaning is
-// known. That of a name, or of DEFAULT, is not. Where the key is no integer, what is
-// not known is taken for a key.
+// known. That of an expression is not; where the key is no integer, it is a key.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	for _, t := range tokens[:min(n, len(tokens))] {
 		if t.Kind == lex.Name || t.Kind == lex.Word && !lex.Is(w.text[t.Pos:t.End], "null") {
 			return !w.Table.IntegerKey
 		}
 	}
-	return w.noteKey(tokens, n, params) || !w.Table.IntegerKey
+	return w.noteKey(tokens, n, params)
 }
 
 // load reads LOAD DATA, whose rows only the server sees.

@@ -179,6 +179,11 @@ func (w *insertReader) programs(e *Effects) (Effects, error) {
 		return Effects{}, nil
 	}
 	w.ages = true
+	for _, names := range [][]TableName{e.Calls, e.Tables} {
+		for i, n := range names {
+			names[i].DB = cmp.Or(n.DB, w.db)
+		}
+	}
 	return w.schema.Programs(e.Calls, e.Tables)
 }
 
