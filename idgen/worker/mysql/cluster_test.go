@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -70,17 +71,16 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 				return err
 			}
 			defer db.Close()
-			for ctx.Err() == nil { // until the node has applied the row
-				res, err := db.ExecContext(ctx, text)
-				if err != nil {
-					return err
-				}
-				if n, err := res.RowsAffected(); n == 1 || err != nil {
-					return err
+			for ctx.Err() == nil { // until the node has applied the row, and no renewal conflicts
+				var res sql.Result
+				if res, err = db.ExecContext(ctx, text); err == nil {
+					if n, err := res.RowsAffected(); n == 1 || err != nil {
+						return err
+					}
 				}
 				time.Sleep(20 * time.Millisecond)
 			}
-			return context.Cause(ctx)
+			return cmp.Or(err, context.Cause(ctx))
 		}
 		return workertest.Fixture{
 			Open: func(context.Context) (worker.Source, error) {
