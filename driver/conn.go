@@ -88,7 +88,7 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if err := c.innerConn.ResetSession(ctx); err != nil {
 		return err
 	}
-	if c.connector.wrapped { // by what may do more than go-sql-driver does
+	if c.connector.wrapped && len(c.temporary) > 0 { // by what may do more than go-sql-driver does
 		c.doubtTemporary()
 	}
 	c.dropLeftStage(ctx)
