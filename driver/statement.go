@@ -185,11 +185,14 @@ func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
 			return t, err
 		},
 		Columns: func(t insert.TableName) ([]string, error) { return c.visibleColumns(ctx, text, t) },
-		Programs: func(routines, views []insert.TableName) (insert.Effects, error) {
-			if err := c.knowDatabase(ctx, text); err != nil {
-				return insert.Effects{}, err
+		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) {
+			if db == "" {
+				if err := c.knowDatabase(ctx, text); err != nil {
+					return insert.Effects{}, err
+				}
+				db = c.db
 			}
-			return c.connector.programs(ctx, c.db, routines, views)
+			return c.connector.programs(ctx, db, routines, views)
 		},
 	}
 	if len(c.temporary) > 0 {

@@ -177,8 +177,8 @@ func (e *Effects) variable(s lex.Scanner, t lex.Token) {
 		}
 	case "warning_count", "error_count", "autocommit", "in_transaction":
 		e.Before = "@@" + name
-	case "identity", "last_insert_id":
-		e.ReadsID = true
+	default:
+		e.ReadsID = e.ReadsID || isIDVariable(name)
 	}
 }
 
@@ -186,8 +186,8 @@ func (e *Effects) variable(s lex.Scanner, t lex.Token) {
 // or begins to name, as in @@session.identity; "" for a variable of the user's. s goes
 // on behind the token.
 func systemVariable(s lex.Scanner, t lex.Token) string {
-	name, ok := strings.CutPrefix(strings.ToLower(s.Text[t.Pos:t.End]), "@@")
-	switch {
+	name, ok := strings.CutPrefix(s.Text[t.Pos:t.End], "@@")
+	switch name = strings.ToLower(name); {
 	case !ok:
 		return ""
 	case (name == "session" || name == "local") && s.Next().Kind == '.':

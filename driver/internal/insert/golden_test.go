@@ -163,7 +163,7 @@ func settings(s string) (Settings, Schema) {
 	return m, Schema{
 		Table:    table,
 		Columns:  func(TableName) ([]string, error) { return []string{"id", "customer", "total"}, nil },
-		Programs: func(routines, views []TableName) (Effects, error) { return programs, nil },
+		Programs: func(db string, routines, views []TableName) (Effects, error) { return programs, nil },
 	}
 }
 

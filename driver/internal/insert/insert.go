@@ -2,8 +2,6 @@ package insert
 
 import (
 	"cmp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -246,104 +244,6 @@ func (r *reader) newName() string {
 	return r.alias
 }
 
-// duplicate reads ON DUPLICATE KEY UPDATE and its list.
-func (w *insertReader) duplicate() error {
-	w.next()
-	for _, word := range []string{"duplicate", "key", "update"} {
-		if !w.accept(word) {
-			return w.unreadable(w.Table)
-		}
-	}
-	w.Upsert = true
-	sets, brought := false, false // the list sets the key, and as the last to what the row brought
-	var itself lex.Token          // the value of key = key
-	for {
-		name, ok := w.column()
-		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
-			return w.unreadable(w.Table)
-		}
-		w.next()
-		value, params := w.cursor, w.paramsBefore()
-		w.expr(w.closesList, nil)
-		w.named = w.named || w.staged && w.namesOthers(value)
-		if w.isKey(name) {
-			if !sets && w.isItself(value) {
-				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
-			} else {
-				itself = lex.Token{}
-			}
-			sets, brought, w.KeyArg = true, w.isBrought(value), 0
-			if value.tok.Kind == lex.Param && value.tok.End == w.prevEnd {
-				brought, w.KeyArg = true, params+1
-			}
-		}
-		if w.tok.Kind != ',' {
-			break
-		}
-		w.next()
-	}
-	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
-		return w.unreadable(w.Table)
-	}
-	keeps := !sets || itself.End > 0
-	w.KeepsKey = brought || keeps && !w.Table.OtherUnique
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID || w.Table.UpdatesSetKey {
-		return nil
-	}
-	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
-		return err
-	}
-	column := w.target + "." + quoteName(w.Table.Key)
-	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
-	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
-		// A row of the batch that names its own key and finds it says nothing
-		// of the rows that are filled.
-		marker = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
-	}
-	switch {
-	case !sets:
-		w.UpsertMarker = true
-		w.insertText(updated, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
-	case itself.End > 0:
-		w.UpsertMarker = true
-		w.replaceText(updated, itself.Pos, itself.End, marker)
-	}
-	return nil
-}
-
-// isBrought says whether the value of an assignment, from its first token to this one,
-// is VALUES() of the key, the key of the row's alias, or the row's key once more.
-func (w *insertReader) isBrought(value cursor) bool {
-	v := reader{cursor: value, text: w.text}
-	if v.tok.Kind == lex.Number {
-		return w.OwnKey > 0 && v.str() == strconv.FormatInt(w.OwnKey, 10) && v.tok.End == w.prevEnd
-	}
-	call := v.accept("values")
-	switch {
-	case call && v.tok.Kind == '(':
-		v.next()
-	case call, w.rowName == "", v.str() != w.rowName:
-		return false
-	}
-	name, ok := v.column()
-	if call && v.tok.Kind == ')' {
-		v.next()
-	}
-	return ok && w.isKey(name) && v.prevEnd == w.prevEnd
-}
-
-// callsAtUpsertMarker says whether some call would read the upsert's marker, or set
-// what that does. A select, and an only row, are evaluated before the update list.
-func (w *insertReader) callsAtUpsertMarker() (bool, error) {
-	if w.calls.reads >= 0 || w.calls.sets >= 0 || w.rowCalls.sets >= 0 || w.Rows > 1 && w.rowCalls.reads >= 0 {
-		return true, nil
-	}
-	if w.calls.stored >= 0 || w.Rows > 1 && w.rowCalls.stored >= 0 {
-		return w.storedReadID()
-	}
-	return false, nil
-}
-
 // storedReadID says whether a stored function that the statement calls, or a view that
 // it may name, reads LAST_INSERT_ID().
 func (w *insertReader) storedReadID() (bool, error) {
@@ -351,49 +251,6 @@ func (w *insertReader) storedReadID() (bool, error) {
 	e.scan(w.s.Over(w.text[w.began.pos:]))
 	run, err := w.programs(&e)
 	return run.ReadsID || run.Hidden, err
-}
-
-// namesOthers says whether the value of an assignment, from its first token to this
-// one, names a column, other than in VALUES(), that may be none of the table's.
-func (w *insertReader) namesOthers(value cursor) bool {
-	v := reader{cursor: value, text: w.text}
-	for v.tok.Pos < w.tok.Pos && !v.ended() {
-		first, call := v.tok, v.peek().Kind == '('
-		switch {
-		case call && v.isAny("values", "value"):
-			v.next()
-			v.parens()
-			continue
-		case v.atName() && !call:
-			name, _ := v.column()
-			own := v.prevEnd-first.Pos == len(name) || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
-			if !own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) }) {
-				return true
-			}
-			continue
-		}
-		v.next()
-	}
-	return false
-}
-
-// isItself says whether the value of an assignment, from its first token to
-// this one, is the key of the row there already: not that of the row alias.
-func (w *insertReader) isItself(value cursor) bool {
-	v := reader{cursor: value, text: w.text}
-	if !v.atName() {
-		return false
-	}
-	first := v.str()
-	name, ok := v.column()
-	if !ok || v.prevEnd != w.prevEnd || !w.isKey(name) {
-		return false
-	}
-	written := w.target
-	if first == w.lastName {
-		written = w.lastName
-	}
-	return v.prevEnd-value.tok.Pos == len(name) || strings.HasPrefix(written+".", first+".")
 }
 
 // forget undoes what was noted of a statement.

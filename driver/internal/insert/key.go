@@ -87,8 +87,10 @@ func (t *Table) stringMeaning(s string) (Meaning, int64, bool) {
 	}
 	s = strings.Trim(s, " ")
 	_, floor, _ := t.numberMeaning(s)
-	if f, err := strconv.ParseFloat(s, 64); floor == 0 && err == nil { // in a DECIMAL it is one
-		floor = ceil(f)
+	if floor == 0 {
+		if f, err := strconv.ParseFloat(s, 64); err == nil { // in a DECIMAL it is a number
+			floor = ceil(f)
+		}
 	}
 	return Given, floor, false
 }
@@ -121,8 +123,10 @@ func (t *Table) numberMeaning(s string) (m Meaning, floor int64, exact bool) {
 // literalMeaning judges a number in the text.
 func (t *Table) literalMeaning(s string) (m Meaning, floor int64, exact bool) {
 	m, floor, exact = t.numberMeaning(s)
-	if f, err := strconv.ParseFloat(s, 64); m == Unclear && !t.IntegerKey && err == nil {
-		return t.KeyMeaning(f)
+	if m == Unclear && !t.IntegerKey {
+		if f, err := strconv.ParseFloat(s, 64); err == nil {
+			return t.KeyMeaning(f)
+		}
 	}
 	return m, floor, exact
 }

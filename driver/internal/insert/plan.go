@@ -18,7 +18,7 @@
 //	parse.go                   Parse, and when the session has to be asked how it reads texts
 //	reader.go                  its tokens, names and expressions
 //	statement.go, ddl.go       which statement begins; those that are not INSERTs
-//	insert.go                  one INSERT, REPLACE or LOAD DATA from its target to its end
+//	insert.go, upsert.go       one INSERT, REPLACE or LOAD DATA from its target to its end; its update list
 //	values.go, source.go       its rows: in the text, or from a query or a file
 //	key.go                     what a value in the key column means
 //	effects.go                 what a piece of SQL reads and changes beside its row
@@ -70,8 +70,8 @@ type Schema struct {
 	Columns func(TableName) ([]string, error)
 
 	// Programs returns what the stored routines of some names do, those that are
-	// views of others' and what all of them call.
-	Programs func(routines, views []TableName) (Effects, error)
+	// views of others' and what all of them call. Bare names are of db; "" is the database in use.
+	Programs func(db string, routines, views []TableName) (Effects, error)
 }
 
 // A Table is what a plan has to know of a configured table.

@@ -179,12 +179,7 @@ func (w *insertReader) programs(e *Effects) (Effects, error) {
 		return Effects{}, nil
 	}
 	w.ages = true
-	for _, names := range [][]TableName{e.Calls, e.Tables} {
-		for i, n := range names {
-			names[i].DB = cmp.Or(n.DB, w.db)
-		}
-	}
-	return w.schema.Programs(e.Calls, e.Tables)
+	return w.schema.Programs(w.db, e.Calls, e.Tables)
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.
