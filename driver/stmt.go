@@ -61,14 +61,13 @@ func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.
 	if err == nil {
 		inner, err = s.variant(ctx, s.likely())
 	}
-	switch {
-	case err == nil && s.table == "":
-		s.numInput = inner.NumInput()
+	if err == nil {
+		if s.numInput = st.plan.NumInput; s.table == "" { // its text is the inner one's
+			s.numInput = inner.NumInput()
+		}
 		return s, nil
-	case err == nil:
-		s.numInput = st.plan.NumInput
-		return s, nil
-	case s.fixed:
+	}
+	if s.fixed {
 		return nil, err
 	}
 	c.after(st, err)
@@ -243,7 +242,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.numInput, len(args))
 	}
 	schema := s.c.connector.schema.Load()
-	if schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() || s.fixed {
+	if s.fixed || schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() {
 		return nil
 	}
 	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {

@@ -312,31 +312,3 @@ func TestPreparedWithACount(t *testing.T) {
 		}
 	}
 }
-
-// TestPreparedBehindATemporaryTable: an INSERT that had nothing to fill when it was prepared
-// is planned anew when the temporary table is gone that hid its table.
-func TestPreparedBehindATemporaryTable(t *testing.T) {
-	for _, server := range mysqltest.Targets(t) {
-		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-		c := onOne(t, leaf)
-		mustExec(t, c, makeT)
-		st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Close()
-		for i, tt := range []struct {
-			before string
-			id     int64
-		}{{"DO 1", 1}, {dropT, 1000}, {makeT, 1}, {dropT, 1001}} {
-			mustExec(t, c, tt.before)
-			res, err := st.Exec(i)
-			if err != nil {
-				t.Fatalf("%s, %d: %v", server.Name, i, err)
-			}
-			if id, _ := res.LastInsertId(); id != tt.id {
-				t.Errorf("%s, %d: id %d, want %d", server.Name, i, id, tt.id)
-			}
-		}
-	}
-}

@@ -106,11 +106,13 @@ func (c *conn) ownPlans() bool {
 // doubtTemporary notes that something ran which may have dropped or made temporary
 // tables unseen.
 func (c *conn) doubtTemporary() {
+	doubt := false
 	for name, t := range c.temporary {
-		if t.known {
-			c.temporary[name] = temporaryTable{like: t.like}
-			c.replan()
-		}
+		doubt = doubt || t.known
+		c.temporary[name] = temporaryTable{like: t.like}
+	}
+	if doubt {
+		c.replan()
 	}
 }
 
