@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
@@ -91,8 +92,8 @@ type Connector struct {
 
 	// What is learned before the first connection is used.
 	ready     atomic.Bool
-	learning  chan struct{} // holds a token while that is done
-	defaultDB string        // the DSN's, as table names compare
+	learning  *semaphore.Weighted // of 1, held while that is done
+	defaultDB string              // the DSN's, as table names compare
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
@@ -145,7 +146,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	if cfg.Auto && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
 		cfg.Auto, cfg.Tables = false, []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
 	}
-	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: make(chan struct{}, 1), wrapped: own == nil}
+	c := &Connector{cfg: cfg, inner: inner, rules: bySpecificity(cfg.Tables), idle: !cfg.Auto && len(cfg.Tables) == 0, learning: semaphore.NewWeighted(1), wrapped: own == nil}
 	var err error
 	ours := cmp.Or(own, inner)
 	if c.store, err = openStore(cfg, ours, key); err != nil {
@@ -202,12 +203,10 @@ func (c *Connector) learn(ctx context.Context, ic innerConn, database string) er
 	if c.idle || c.ready.Load() {
 		return nil
 	}
-	select {
-	case c.learning <- struct{}{}:
-		defer func() { <-c.learning }()
-	case <-ctx.Done():
-		return ctx.Err()
+	if err := c.learning.Acquire(ctx, 1); err != nil {
+		return err
 	}
+	defer c.learning.Release(1)
 	if c.ready.Load() {
 		return nil
 	}

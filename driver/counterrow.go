@@ -20,12 +20,10 @@ func (t *table) isChecked() bool { return t.checked.Load() == t.c.store.Epoch() 
 // before the row. Keys that leafsql inserts in between lie below the row by then:
 // they come from ranges that were fetched, or have moved the row themselves.
 func (t *table) check(ctx context.Context, conn innerConn) error {
-	select {
-	case t.checking <- struct{}{}:
-		defer func() { <-t.checking }()
-	case <-ctx.Done():
-		return &FillError{Table: t.name.String(), Rows: 1, Err: ctx.Err()}
+	if err := t.checking.Acquire(ctx, 1); err != nil {
+		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
 	}
+	defer t.checking.Release(1)
 	epoch := t.c.store.Epoch()
 	if t.checked.Load() == epoch {
 		return nil

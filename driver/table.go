@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -44,9 +46,9 @@ type table struct {
 	counts  *tableCounts
 	keyless bool // it is a temporary table whose key nobody gives
 
-	checked  atomic.Int64  // the store's epoch in which the row was held against the keys
-	checking chan struct{} // holds a token while that is done
-	rowless  atomic.Int64  // until when the tag is taken to have no row, in Unix ms
+	checked  atomic.Int64        // the store's epoch in which the row was held against the keys
+	checking *semaphore.Weighted // of 1, held while that is done
+	rowless  atomic.Int64        // until when the tag is taken to have no row, in Unix ms
 }
 
 // skipper is a generator whose counter explicit keys move: afterwards it
@@ -103,7 +105,7 @@ func (c *Connector) describe(rule Rule, name catalog.Name, seen *seenTable) (*in
 	if err := c.checkAutoIncrement(name, key); err != nil {
 		return nil, err
 	}
-	t := &table{fit: f, c: c, name: name, rule: rule, checking: make(chan struct{}, 1)}
+	t := &table{fit: f, c: c, name: name, rule: rule, checking: semaphore.NewWeighted(1)}
 	kind, tag := Segment, ""
 	switch {
 	case rule.Generator != nil:

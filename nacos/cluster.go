@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
@@ -28,7 +30,7 @@ type cluster struct {
 	service   string
 	http      *api.HTTP // for logins
 
-	dialing chan struct{} // holds one token
+	dialing *semaphore.Weighted // of 1
 
 	mu       sync.Mutex
 	link     *link
@@ -44,7 +46,7 @@ type cluster struct {
 func newCluster(cfg Config, h *api.HTTP) *cluster {
 	c := &cluster{
 		tls: cfg.TLS, namespace: cfg.Namespace, group: cfg.Group, service: cfg.Service,
-		http: h, dialing: make(chan struct{}, 1), next: rand.IntN(len(cfg.Servers)), shown: make(map[string]bool),
+		http: h, dialing: semaphore.NewWeighted(1), next: rand.IntN(len(cfg.Servers)), shown: make(map[string]bool),
 	}
 	for _, s := range cfg.Servers {
 		c.targets = append(c.targets, s.grpc())
@@ -75,12 +77,10 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	if l, err := c.current(); l != nil || err != nil {
 		return l, err
 	}
-	select {
-	case c.dialing <- struct{}{}:
-		defer func() { <-c.dialing }()
-	case <-ctx.Done():
+	if c.dialing.Acquire(ctx, 1) != nil {
 		return nil, context.Cause(ctx)
 	}
+	defer c.dialing.Release(1)
 	if l, err := c.current(); l != nil || err != nil {
 		return l, err
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafsql/leafsql/idgen/segment"
 )
 
@@ -23,8 +25,8 @@ type Counter struct {
 	Sought bool // the row was looked for once; read and set by who has the turn
 
 	store *Store
-	turn  chan struct{}   // holds a token while the row is looked for and added
-	feeds map[string]bool // the databases of its tables; guarded by store.mu
+	turn  *semaphore.Weighted // of 1, held while the row is looked for and added
+	feeds map[string]bool     // the databases of its tables; guarded by store.mu
 }
 
 // Counter returns the one counter of a tag.
@@ -42,7 +44,7 @@ func (s *Store) counter(tag Tag) (c *Counter, made bool) {
 	if c := s.counters[tag]; c != nil {
 		return c, false
 	}
-	c = &Counter{Tag: tag, Rows: s.Alloc, store: s, turn: make(chan struct{}, 1), feeds: make(map[string]bool)}
+	c = &Counter{Tag: tag, Rows: s.Alloc, store: s, turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
 	from := s.segments
 	if tag.Sequence {
 		from, c.Rows = s.sequences, s.sequences
@@ -104,12 +106,7 @@ func (c *Counter) Row(ctx context.Context, highest int64) (segment.Row, error) {
 
 // Turn lets one at a time look for the row and add it, until release is called.
 func (c *Counter) Turn(ctx context.Context) (release func(), err error) {
-	select {
-	case c.turn <- struct{}{}:
-		return func() { <-c.turn }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return func() { c.turn.Release(1) }, c.turn.Acquire(ctx, 1)
 }
 
 // Feeds notes that it feeds a table in a database of a server.

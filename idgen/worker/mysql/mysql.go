@@ -45,6 +45,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/schema"
@@ -68,7 +69,7 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: schema.Quote(table), create: cfg.Create, turn: make(chan struct{}, 1)}
+	s := &slots{db: db, table: schema.Quote(table), create: cfg.Create, turn: semaphore.NewWeighted(1)}
 	return worker.Source{
 		Slots:    s,
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/schema"
@@ -21,19 +23,17 @@ type slots struct {
 	table  string // quoted
 	create bool
 
-	// turn holds one token: a search, which reads many slots at once, is to take
-	// one connection and not all that the server has.
-	turn chan struct{}
+	// turn, of 1, is held by each request: a search, which reads many slots at once, is
+	// to take one connection and not all that the server has.
+	turn *semaphore.Weighted
 }
 
 // withTable does something to the table, and again if it had to be created.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
-	select {
-	case s.turn <- struct{}{}:
-		defer func() { <-s.turn }()
-	case <-ctx.Done():
+	if s.turn.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
 	}
+	defer s.turn.Release(1)
 	err := do()
 	if s.create && isServerError(err, errNoTable) {
 		if _, err = s.db.ExecContext(ctx, schema.LeafWorker(s.table)); err == nil {

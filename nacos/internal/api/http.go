@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 )
 
 // HTTP is the servers' HTTP API.
@@ -20,10 +22,10 @@ type HTTP struct {
 	user     string
 	password string
 
-	turn    chan struct{} // holds one token; guards what follows
-	next    int           // the server to log in at: the one that did last
-	current string        // token
-	renew   time.Time     // when to ask for another
+	turn    *semaphore.Weighted // of 1; guards what follows
+	next    int                 // the server to log in at: the one that did last
+	current string              // token
+	renew   time.Time           // when to ask for another
 	expires time.Time
 }
 
@@ -34,7 +36,7 @@ const loginRest = 10 * time.Second
 // is "" where they want none.
 func NewHTTP(servers []string, conf *tls.Config, user, password string) *HTTP {
 	return &HTTP{
-		bases: servers, user: user, password: password, turn: make(chan struct{}, 1),
+		bases: servers, user: user, password: password, turn: semaphore.NewWeighted(1),
 		client: &http.Client{
 			Timeout: RequestTime,
 			Transport: &http.Transport{
@@ -65,12 +67,10 @@ func (h *HTTP) Token(ctx context.Context) (string, error) {
 	if h.user == "" {
 		return "", nil
 	}
-	select {
-	case h.turn <- struct{}{}:
-		defer func() { <-h.turn }()
-	case <-ctx.Done():
+	if h.turn.Acquire(ctx, 1) != nil {
 		return "", context.Cause(ctx)
 	}
+	defer h.turn.Release(1)
 	now := time.Now()
 	good := h.current != "" && now.Before(h.expires)
 	if good && now.Before(h.renew) {
@@ -96,11 +96,11 @@ func (h *HTTP) Token(ctx context.Context) (string, error) {
 
 // Forget gives up a token that a server refused.
 func (h *HTTP) Forget(token string) {
-	h.turn <- struct{}{}
+	h.turn.Acquire(context.Background(), 1) // does not fail
 	if h.current == token {
 		h.current = ""
 	}
-	<-h.turn
+	h.turn.Release(1)
 }
 
 // login asks one server for a token, and leaves time for the others. The older
