@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // isChecked says whether the row was held against the table since it may have gone.
@@ -228,7 +229,7 @@ func (t *table) rowKind() string {
 }
 
 func (t *table) insertRow() string {
-	tag := quoteString(t.counter.Name)
+	tag := quote.String(t.counter.Name)
 	switch {
 	case t.c.store.Several():
 		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
@@ -252,14 +253,14 @@ func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 		}
 		return nil
 	}
-	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quoteString(row.Tag))
+	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
 	switch {
 	case t.c.store.Several() && t.c.cfg.Create: // it would be above half of what the column holds
 		update = "call Skip of Connector.Segment(" + strconv.Quote(row.Tag) + ")"
 	case t.c.store.Several():
 		update = "set leafCreate=true, which raises it in all stores"
 	case t.counter.Sequence:
-		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quoteString(row.Tag))
+		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
 	return &RefusedError{t.name.String(), t.key.Name,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // replaceRefused is how often a pool may replace a connection for want of a right.
@@ -25,7 +25,7 @@ func (c *conn) withRights(ctx context.Context, call func() error) error {
 		return err
 	}
 	if c.db != "" && !c.dbUnknown {
-		if _, use := c.innerConn.ExecContext(ctx, "USE "+catalog.Quote(c.db), nil); use != nil {
+		if _, use := c.innerConn.ExecContext(ctx, "USE "+quote.Name(c.db), nil); use != nil {
 			return err
 		}
 		err = call()

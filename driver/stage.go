@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A stageRun is one execution of a statement whose rows only the server knows, in
@@ -148,13 +149,13 @@ func (s *stageRun) create(ctx context.Context) error {
 	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
 	list := make([]string, len(s.in.Staging.Columns))
 	for i, col := range s.in.Staging.Columns {
-		list[i] = target + "." + catalog.Quote(col)
+		list[i] = target + "." + quote.Name(col)
 	}
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
 	if s.in.Staging.Load {
 		source = target
 		if s.in.Staging.Key >= 0 {
-			key = ", " + catalog.Quote(s.t.key.Name) + " " + s.t.key.Type + " NULL"
+			key = ", " + quote.Name(s.t.key.Name) + " " + s.t.key.Type + " NULL"
 		}
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
@@ -185,7 +186,7 @@ func (s *stageRun) createError(err error) error {
 	fix, counts := "", " to this user: it counts at once, but rights on *.* and roles only for new connections"
 	switch {
 	case isServerError(err, errDatabaseDenied):
-		fix = "GRANT CREATE TEMPORARY TABLES ON " + catalog.Quote(s.in.Table.DB) + ".*" + counts
+		fix = "GRANT CREATE TEMPORARY TABLES ON " + quote.Name(s.in.Table.DB) + ".*" + counts
 	case isServerError(err, errTableDenied, errColumnDenied):
 		fix = "GRANT SELECT ON " + s.t.name.Quoted() + counts
 	case isServerError(err, errXA):

@@ -20,6 +20,7 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/uuid7"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 const (
@@ -209,7 +210,7 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 }
 
 func modify(name catalog.Name, column, typ string) string {
-	return "ALTER TABLE " + name.Quoted() + " MODIFY " + catalog.Quote(column) + " " + typ + " NOT NULL"
+	return "ALTER TABLE " + name.Quoted() + " MODIFY " + quote.Name(column) + " " + typ + " NOT NULL"
 }
 
 // checkAutoIncrement warns of a column that two sides give numbers to: writers
@@ -318,9 +319,4 @@ func (t *table) afterDuplicate(ctx context.Context, b insert.Block) {
 	if err == nil && t.skips.Skip(ctx, highest) == nil {
 		t.c.cfg.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.name.String(), "first id", b.First, "highest key", highest)
 	}
-}
-
-// quoteString quotes for messages a person copies into a client.
-func quoteString(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }

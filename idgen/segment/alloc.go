@@ -10,7 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
-	"github.com/leafsql/leafsql/internal/schema"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // AllocStore is Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next
@@ -21,7 +21,7 @@ type AllocStore struct{ counter }
 // unquoted. Give it a pool whose connections are never held by a transaction that
 // waits for ids.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter{db: db, table: schema.Quote(table), columns: leafs}}
+	s := &AllocStore{counter{db: db, table: quote.Table(table), columns: leafs}}
 	s.read = s.readRow
 	return s
 }
@@ -51,7 +51,7 @@ func (c cells) autocommit() bool { return c["@@autocommit"].String == "1" }
 // cells reads columns of the tag's row. FOR UPDATE keeps proxies that split reads from
 // writes off their replicas.
 func (t *counter) cells(ctx context.Context, c *sql.Conn, tag, columns string) (cells, error) {
-	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+t.table+" WHERE "+t.tag+" = "+literal(tag)+" FOR UPDATE")
+	rows, err := c.QueryContext(ctx, "SELECT "+columns+", @@autocommit FROM "+t.table+" WHERE "+t.tag+" = "+quote.Literal(tag)+" FOR UPDATE")
 	if err != nil {
 		if n, _ := serverError(err); n == 1267 || n == 3854 || n == 3988 {
 			return nil, &RowError{tag, t.table, "its character set has not all letters of the tag (" + err.Error() + ")", "ALTER TABLE " + t.table + " CONVERT TO CHARACTER SET utf8mb4"}
@@ -98,7 +98,7 @@ func (t *counter) readNext(tag string, c cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	// Beyond 2^63-1 ParseInt gives that.
 	if err != nil && !errors.Is(err, strconv.ErrRange) || v < -t.last {
-		return 0, &RowError{tag, t.table, t.name() + " is " + null(c), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", t.table, t.next, t.after(), t.tag, quote(tag))}
+		return 0, &RowError{tag, t.table, t.name() + " is " + null(c), fmt.Sprintf("raise it above every id in use: UPDATE %s SET %s = <highest id%s> WHERE %s = %s", t.table, t.next, t.after(), t.tag, quote.String(tag))}
 	}
 	return min(v, maxEnd-t.last) + t.last, nil
 }
@@ -107,7 +107,7 @@ func (t *counter) readNext(tag string, c cell) (int64, error) {
 func (t *counter) readStep(tag, column string, c cell) (int64, error) {
 	v, err := strconv.ParseInt(c.String, 10, 64)
 	if err != nil || v < 1 || v > maxRowStep {
-		return 0, &RowError{tag, t.table, fmt.Sprintf("%s is %s, not in 1 … %d", column, null(c), int64(maxRowStep)), fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.table, t.step, t.tag, quote(tag))}
+		return 0, &RowError{tag, t.table, fmt.Sprintf("%s is %s, not in 1 … %d", column, null(c), int64(maxRowStep)), fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.table, t.step, t.tag, quote.String(tag))}
 	}
 	return v, nil
 }

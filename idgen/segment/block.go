@@ -10,6 +10,8 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // blockSize is how many ids a block has: a hundred times the largest step that a row of
@@ -174,7 +176,7 @@ type move struct {
 // it was not moved.
 func (s *share) move(ctx context.Context, tag string, p place, m move) (next int64, err error) {
 	text := s.text(tag, fmt.Sprintf("GREATEST(max_id, %d) + %d", m.floor, m.n),
-		fmt.Sprintf(" AND step = 0 AND description = %s AND max_id BETWEEN %d AND %d", literal(p.mark.String()), m.from, m.to))
+		fmt.Sprintf(" AND step = 0 AND description = %s AND max_id BETWEEN %d AND %d", quote.Literal(p.mark.String()), m.from, m.to))
 	err = s.retry(ctx, func(c *sql.Conn) error {
 		rows, id, err := s.take(ctx, c, tag, text)
 		switch next = 0; {
@@ -207,12 +209,12 @@ func (s *share) adopt(ctx context.Context, tag string, p place, set string) erro
 	k := p.mark
 	k.set = set
 	return s.failed("change a row of", s.insert(ctx, fmt.Sprintf("UPDATE %s SET description = %s WHERE biz_tag = %s AND step = 0 AND description = %s AND max_id >= %d",
-		s.table, literal(k.String()), literal(tag), literal(p.mark.String()), p.next)))
+		s.table, quote.Literal(k.String()), quote.Literal(tag), quote.Literal(p.mark.String()), p.next)))
 }
 
 // add adds a new row at a door. A row that is there stays as it is.
 func (s *share) add(ctx context.Context, tag string, door, step int64) error {
 	k := mark{s.k + 1, s.m, s.size, step, newLife(), ""}
-	text := fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step, description) VALUES (%s, %d, 0, %s) ON DUPLICATE KEY UPDATE biz_tag = biz_tag", s.table, literal(tag), door, literal(k.String()))
+	text := fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step, description) VALUES (%s, %d, 0, %s) ON DUPLICATE KEY UPDATE biz_tag = biz_tag", s.table, quote.Literal(tag), door, quote.Literal(k.String()))
 	return s.failed("add a row to", s.insert(ctx, text))
 }

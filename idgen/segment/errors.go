@@ -3,9 +3,9 @@ package segment
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // UnknownTagError means that a tag has no row in the table.
@@ -22,7 +22,7 @@ func (e *UnknownTagError) Error() string {
 		return fmt.Sprintf("leafsql: tag %q has no row in %s of any of the stores; leafsql init adds it in all of them, and so does leafCreate=true where the tables are empty", e.Tag, table(e.Table))
 	}
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
-		e.Tag, table(e.Table), c.tag, c.next, c.step, quote(e.Tag), c.after())
+		e.Tag, table(e.Table), c.tag, c.next, c.step, quote.String(e.Tag), c.after())
 }
 
 // RowError means that a tag's row, or the table it is in, cannot give ids as it stands,
@@ -54,11 +54,11 @@ func (e *RolledBackError) Error() string {
 	c := e.columns.orLeafs()
 	if c.several {
 		return fmt.Sprintf("leafsql: tag %q in %s of one of the stores went back to %d after ids below %d were fetched; delete its row there, which the other stores add again under leafCreate=true: "+
-			"DELETE FROM %[2]s WHERE biz_tag = %[5]s", e.Tag, table(e.Table), e.Start, e.Seen, quote(e.Tag))
+			"DELETE FROM %[2]s WHERE biz_tag = %[5]s", e.Tag, table(e.Table), e.Start, e.Seen, quote.String(e.Tag))
 	}
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
-		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote(e.Tag))
+		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote.String(e.Tag))
 }
 
 // FullError means that the columns that the ids go to hold no N more: see [Generator.Fit].
@@ -117,9 +117,4 @@ func table(name string) string {
 		return "leaf_alloc"
 	}
 	return name
-}
-
-// quote writes s as an SQL string, for messages that a person copies into a client.
-func quote(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -47,7 +48,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step int64) erro
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
-	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, literal(tag), next-t.last, step)
+	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.table, t.tag, t.next, t.step, quote.Literal(tag), next-t.last, step)
 	return t.failed("add a row to", t.retry(ctx, func(c *sql.Conn) error {
 		if _, err := c.ExecContext(ctx, text); err != nil {
 			return err
@@ -92,7 +93,7 @@ func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 // the table meanwhile.
 func (s *AllocStore) Row(ctx context.Context, tag string) (row Row, err error) {
 	err = s.retry(ctx, func(c *sql.Conn) error {
-		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
+		err := c.QueryRowContext(ctx, "SELECT biz_tag, max_id, step FROM "+s.table+" WHERE biz_tag = "+quote.Literal(tag)).Scan(&row.Tag, &row.MaxID, &row.Step)
 		if errors.Is(err, sql.ErrNoRows) {
 			return &UnknownTagError{Tag: tag, Table: s.table}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -32,7 +33,7 @@ type SequenceStore struct{ counter }
 // NewSequenceStore returns the store on table, which is t_sequence's name or db.name,
 // unquoted. The pool is as for [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
-	s := &SequenceStore{counter{db: db, table: schema.Quote(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
+	s := &SequenceStore{counter{db: db, table: quote.Table(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
 	s.read = s.readSequence
 	return s
 }
@@ -43,7 +44,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		return r, false, err
 	}
 	odd := func(column, reason, fix string) error {
-		return &RowError{name, s.table, column + " is " + null(all[column]) + ", " + reason, fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.table, column, fix, s.tag, quote(name))}
+		return &RowError{name, s.table, column + " is " + null(all[column]) + ", " + reason, fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.table, column, fix, s.tag, quote.String(name))}
 	}
 	// A column that is not there, or NULL, is as good as its default.
 	number := func(column string, byDefault int64) int64 {

@@ -15,6 +15,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A counter is a table with a row for each tag, which says up to where ids are taken.
@@ -165,7 +166,7 @@ func (t *counter) text(tag, next, where string) string {
 	if t.last > 0 {
 		back = " - 1"
 	}
-	return "UPDATE " + t.table + " SET " + t.next + " = LAST_INSERT_ID(" + next + ")" + back + " WHERE " + t.tag + " = " + literal(tag) + where
+	return "UPDATE " + t.table + " SET " + t.next + " = LAST_INSERT_ID(" + next + ")" + back + " WHERE " + t.tag + " = " + quote.Literal(tag) + where
 }
 
 // nextID is the next id that nobody has, as SQL.
@@ -202,7 +203,7 @@ func (t *counter) takeInTransaction(ctx context.Context, c *sql.Conn, tag, text 
 			return err
 		}
 		var reads int64
-		if err := c.QueryRowContext(ctx, "SELECT LAST_INSERT_ID(), "+t.next+" FROM "+t.table+" WHERE "+t.tag+" = "+literal(tag)+" FOR UPDATE").Scan(&id, &reads); err != nil {
+		if err := c.QueryRowContext(ctx, "SELECT LAST_INSERT_ID(), "+t.next+" FROM "+t.table+" WHERE "+t.tag+" = "+quote.Literal(tag)+" FOR UPDATE").Scan(&id, &reads); err != nil {
 			return err
 		}
 		if id-t.last != reads {
@@ -276,10 +277,6 @@ func (t *counter) twoRows(tag string) error {
 
 // name is that of the column next, for messages.
 func (t *counter) name() string { return strings.Trim(t.next, "`") }
-
-// literal writes a tag so that it means the same under every sql_mode and
-// character_set_client.
-func literal(tag string) string { return fmt.Sprintf("_utf8mb4 X'%X'", tag) }
 
 // maxEnd is above every id.
 const maxEnd = math.MaxInt64

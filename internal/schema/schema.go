@@ -1,21 +1,9 @@
-// Package schema has the tables that leafsql creates, as SQL, and how it quotes their
-// names.
+// Package schema has the tables that leafsql creates, as SQL.
 //
-//	db.Exec(schema.LeafAlloc(schema.Quote("ids.leaf_alloc")))
+//	db.Exec(schema.LeafAlloc(quote.Table("ids.leaf_alloc")))
 //
 // It runs nothing.
 package schema
-
-import "strings"
-
-// Quote quotes [db.]table.
-func Quote(name string) string {
-	parts := strings.SplitN(name, ".", 2)
-	for i, p := range parts {
-		parts[i] = "`" + strings.ReplaceAll(p, "`", "``") + "`"
-	}
-	return strings.Join(parts, ".")
-}
 
 // LeafAlloc is the SQL that creates leaf_alloc, as Leaf defines it, where it does not exist.
 //

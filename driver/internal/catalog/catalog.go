@@ -19,6 +19,8 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Name is a table's, with its database, as the server spells them.
@@ -27,10 +29,7 @@ type Name struct{ DB, Table string }
 func (n Name) String() string { return n.DB + "." + n.Table }
 
 // Quoted is the name as SQL writes it.
-func (n Name) Quoted() string { return Quote(n.DB) + "." + Quote(n.Table) }
-
-// Quote quotes an identifier.
-func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
+func (n Name) Quoted() string { return quote.In(n.DB, n.Table) }
 
 // A Table is what a server knows of one table.
 type Table struct {
@@ -321,7 +320,7 @@ func (c *Catalog) Highest(ctx context.Context, table Name, column string, below 
 // MaxQuery is the query for the highest value of an integer column below a
 // limit.
 func MaxQuery(table Name, column string, below int64) string {
-	return "SELECT MAX(" + Quote(column) + ") FROM " + table.Quoted() + " WHERE " + Quote(column) + " < " + strconv.FormatInt(below, 10)
+	return "SELECT MAX(" + quote.Name(column) + ") FROM " + table.Quoted() + " WHERE " + quote.Name(column) + " < " + strconv.FormatInt(below, 10)
 }
 
 // Empty reports whether a table has no row.

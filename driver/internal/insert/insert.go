@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // An insertReader reads one statement that writes a configured table.
@@ -228,7 +229,7 @@ func (w *insertReader) rowAlias() error {
 	default:
 		// The alias would get a column named as the key, and a bare mention of the
 		// key in the update list a second meaning.
-		w.insertText(filled, w.prevEnd, "("+quoteList(w.columnNames())+", "+w.newName()+")")
+		w.insertText(filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
 }

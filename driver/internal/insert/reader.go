@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A cursor is a place in the tokens of a text.
@@ -184,14 +185,6 @@ func stringContent(s string) string {
 	return s[1 : len(s)-1]
 }
 
-// quoteName writes a name so that it is one under every setting.
-func quoteName(name string) string { return quotedAfter("", name) }
-
-// quotedAfter is a name as quoteName writes it, behind something else.
-func quotedAfter(before, name string) string {
-	return before + "`" + strings.ReplaceAll(name, "`", "``") + "`"
-}
-
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.
 func (r *reader) tableName() (n TableName, written string, ok bool) {
@@ -320,7 +313,7 @@ func (r *reader) unreadable(t *Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &Refusal{t.DB, t.Name, "the statement cannot be read at " + r.near(), "write it in a simpler form, or with an explicit " + quoteName(t.Key), true}
+	return &Refusal{t.DB, t.Name, "the statement cannot be read at " + r.near(), "write it in a simpler form, or with an explicit " + quote.Name(t.Key), true}
 }
 
 // near quotes the token at the place for a message, no string or number, which

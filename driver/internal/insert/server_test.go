@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -358,11 +359,11 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 	columns := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
 		columns[i] = p.Inserts[0].Table.Name
-		columns[i] = quoteName(columns[i]) + "." + quoteName(c)
+		columns[i] = quote.Name(columns[i]) + "." + quote.Name(c)
 	}
 	w.exec("DROP TEMPORARY TABLE IF EXISTS stage")
 	if _, err := w.exec("CREATE TEMPORARY TABLE stage (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) SELECT " + strings.Join(columns, ", ") +
-		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quoteName(p.Inserts[0].Table.Name) + " ON FALSE LIMIT 0"); err != nil {
+		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quote.Name(p.Inserts[0].Table.Name) + " ON FALSE LIMIT 0"); err != nil {
 		return err
 	}
 	if _, err := w.exec(mine(s.Fill("stage", ""), dsn)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // What gives an INSERT its rows other than VALUES and SET: a query, or the file of
@@ -189,7 +190,7 @@ func (w *insertReader) file() error {
 	} else {
 		w.allColumns()
 		w.loaded = w.Table.Columns
-		w.insertText(always, w.prevEnd, " ("+quoteList(w.loaded)+")")
+		w.insertText(always, w.prevEnd, " ("+quote.Names(w.loaded)+")")
 	}
 	if w.is("set") {
 		return refuse(w.Table, "LOAD DATA with SET", intoOwnTable)

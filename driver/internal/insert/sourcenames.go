@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A selection is what a select lists, and from where: the names by which an update
@@ -93,7 +94,7 @@ func (w *insertReader) selection() *selection {
 		}
 	case w.atName():
 		if s.table, _, _ = w.tableName(); s.table.Table != "" {
-			s.alias = quoteName(s.table.Table)
+			s.alias = quote.Name(s.table.Table)
 		}
 	}
 	w.accept("as")

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Staging is how a statement runs whose rows only the server knows: its source
@@ -74,7 +76,7 @@ func (w *insertReader) finishStaged() error {
 	}
 	s.Key = w.Table.keyIn(s.Columns)
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
-	s.fill = [3]string{verb, into, " (" + quoteList(s.Columns) + ") " + w.text[w.source.from:w.source.to]}
+	s.fill = [3]string{verb, into, " (" + quote.Names(s.Columns) + ") " + w.text[w.source.from:w.source.to]}
 	if s.Load {
 		s.fill = [3]string{verb, into, w.edited(w.source.from, w.source.to, w.edits[w.firstEdit:w.tailEdit])}
 		verb, into = "INSERT", " INTO "
@@ -187,15 +189,6 @@ func (w *insertReader) setsIDApart(where string) error {
 	return refuse(w.Table, where+" calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it")
 }
 
-// quoteList writes names as a list.
-func quoteList(names []string) string {
-	quoted := make([]string, len(names))
-	for i, n := range names {
-		quoted[i] = quoteName(n)
-	}
-	return strings.Join(quoted, ", ")
-}
-
 // Fill is the text that puts the rows into a stage, which is named as SQL
 // writes it. hint stands behind the verb.
 func (s *Staging) Fill(stage, hint string) string {
@@ -205,7 +198,7 @@ func (s *Staging) Fill(stage, hint string) string {
 // Look is the query that says how many rows lack a key, the highest key below
 // a limit that rows bring along, and how many rows have another key than NULL.
 func (s *Staging) Look(stage string, below int64) string {
-	key := quoteName(s.Columns[s.Key])
+	key := quote.Name(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
 	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
 	switch {
@@ -220,7 +213,7 @@ func (s *Staging) Look(stage string, below int64) string {
 // lacks is the condition of a row without a key. A comparison of a text key
 // with a number would compare numbers.
 func (s *Staging) lacks() string {
-	key := quoteName(s.Columns[s.Key])
+	key := quote.Name(s.Columns[s.Key])
 	switch {
 	case s.table.KeepZero:
 		return key + " IS NULL"
@@ -256,17 +249,17 @@ func (s *Staging) id(b Block, k string, marked bool) string {
 // of a block for those that lack a key, in the stage's order. hint stands
 // behind the verb. marked says whether it carries the marker.
 func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
-	columns := quoteList(s.Columns)
+	columns := quote.Names(s.Columns)
 	values := make([]string, len(s.Columns))
 	inner := make([]string, len(s.Columns)) // of the derived table that hides the stage's names from an update list
 	for i, c := range s.Columns {
-		values[i] = quoteName(c)
+		values[i] = quote.Name(c)
 		if s.upsert {
 			values[i] = "leafsql_" + strconv.Itoa(i+1)
 			if s.names != nil && s.names[i] != "" {
-				values[i] = quoteName(s.names[i])
+				values[i] = quote.Name(s.names[i])
 			}
-			inner[i] = quoteName(c) + " " + values[i]
+			inner[i] = quote.Name(c) + " " + values[i]
 		}
 	}
 	marked = s.marker && b.N > 0
@@ -284,13 +277,13 @@ func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 	}
 	switch {
 	case s.Key < 0:
-		columns = quoteList(append(slices.Clip(s.Columns), s.table.Key))
+		columns = quote.Names(append(slices.Clip(s.Columns), s.table.Key))
 		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
 		lacks := s.lacks()
 		before := count("SUM(" + lacks + ")")
 		if s.upsert {
-			lacks = strings.ReplaceAll(lacks, quoteName(s.Columns[s.Key]), values[s.Key])
+			lacks = strings.ReplaceAll(lacks, quote.Name(s.Columns[s.Key]), values[s.Key])
 		}
 		values[s.Key] = "IF(" + lacks + ", " + s.id(b, before, marked) + ", " + values[s.Key] + ")"
 	}

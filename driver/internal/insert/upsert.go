@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // The update list of an upsert: what it makes of the key, and where it carries a marker.
@@ -57,17 +58,17 @@ func (w *insertReader) duplicate() error {
 	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
 		return err
 	}
-	column := w.target + "." + quoteName(w.Table.Key)
+	column := w.target + "." + quote.Name(w.Table.Key)
 	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
 		// A row of the batch that names its own key and finds it says nothing
 		// of the rows that are filled.
-		marker = "IF(VALUES(" + quoteName(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
+		marker = "IF(VALUES(" + quote.Name(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
 	}
 	switch {
 	case !sets:
 		w.UpsertMarker = true
-		w.insertText(updated, w.prevEnd, ", "+quoteName(w.Table.Key)+" = "+marker)
+		w.insertText(updated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
 	case itself.End > 0:
 		w.UpsertMarker = true
 		w.replaceText(updated, itself.Pos, itself.End, marker)

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // The column list, and rows whose values stand in the text: VALUES and SET.
@@ -32,7 +33,7 @@ func (w *insertReader) columnList() error {
 	if w.keyColumn < 0 {
 		column := "" // known when the first row is
 		if w.form == listed {
-			column = quotedAfter(", ", w.Table.Key)
+			column = ", " + quote.Name(w.Table.Key)
 		}
 		w.insertText(filled, w.tok.Pos, column)
 		w.listEdits = 1
@@ -63,7 +64,7 @@ func (w *insertReader) allColumns() string {
 	if w.keyColumn < 0 { // an invisible column
 		columns = append(slices.Clip(columns), w.Table.Key)
 	}
-	return quoteList(columns)
+	return quote.Names(columns)
 }
 
 // keyIn is which of the names is the key's, -1 none.
@@ -135,7 +136,7 @@ func (w *insertReader) restart(at cursor) {
 // after an ALTER TABLE that moved the columns another value would be the key, perhaps
 // one that asks the server for its own. at is where the rows begin.
 func (w *insertReader) listColumns(at int, noValues bool) {
-	list, kind := quoteName(w.Table.Key), filled
+	list, kind := quote.Name(w.Table.Key), filled
 	w.form = empty
 	if !noValues {
 		list, kind = w.allColumns(), always
@@ -215,7 +216,7 @@ func (w *insertReader) assignments() error {
 	}
 	w.Rows = 1
 	if w.keyColumn < 0 {
-		w.insertText(filled, w.prevEnd, ", "+quoteName(w.Table.Key)+" = ")
+		w.insertText(filled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
 		w.gap(key, w.prevEnd, w.prevEnd)
 		w.spaceBehind()
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/internal/leasetest"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
@@ -138,7 +139,7 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 		return nil, err
 	}
 	defer rows.Close()
-	s := &slots{table: schema.Quote(table)}
+	s := &slots{table: quote.Table(table)}
 	statements := []string{"USE leases", schema.LeafWorker(s.table), "DELETE FROM " + table}
 	for rows.Next() {
 		var (

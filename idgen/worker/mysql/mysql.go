@@ -48,6 +48,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -69,7 +70,7 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: schema.Quote(table), create: cfg.Create, turn: semaphore.NewWeighted(1)}
+	s := &slots{db: db, table: quote.Table(table), create: cfg.Create, turn: semaphore.NewWeighted(1)}
 	return worker.Source{
 		Slots:    s,
 		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
@@ -176,7 +177,7 @@ func (s *slots) last(ctx context.Context) (slot int, ok bool) {
 	}
 	rows, err := s.db.QueryContext(ctx, fmt.Sprintf(
 		"SELECT worker_id, hw FROM %s WHERE worker_id >= 0 AND free AND CHAR_LENGTH(nonce) = 32 AND SUBSTRING_INDEX(owner, ':', 1) = %s ORDER BY hw DESC LIMIT 100",
-		s.table, literal(host)))
+		s.table, quote.Literal(host)))
 	if err != nil {
 		return 0, false
 	}

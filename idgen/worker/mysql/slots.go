@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -126,9 +127,5 @@ func (s *slots) update(slot int, d, was worker.Doc) string {
 
 // values writes a document's five columns.
 func values(d worker.Doc, format string) string {
-	return fmt.Sprintf(format, literal(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, literal(strings.ToValidUTF8(d.Owner, "?")), literal(d.Registry))
+	return fmt.Sprintf(format, quote.Literal(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, quote.Literal(strings.ToValidUTF8(d.Owner, "?")), quote.Literal(d.Registry))
 }
-
-// literal writes a text so that it means the same under every sql_mode and
-// character set.
-func literal(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A kind of stored program, and how the server lists them in one database. The columns
@@ -74,9 +75,9 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string
 			return nil
 		}
 		program := driver.StoredProgram{Database: schema, Body: body.String, SQLMode: mode}
-		named := kind.kind + quoteIn(schema, name)
+		named := kind.kind + quote.In(schema, name)
 		if kind.what == "routine" {
-			named = more + " " + quoteIn(schema, name)
+			named = more + " " + quote.In(schema, name)
 		}
 		drop := []string{"SHOW CREATE " + named, "DROP " + named}
 		for _, written := range shard.Inspection.Writes(program) {
@@ -120,7 +121,7 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 				f.Message += " They take AUTO_INCREMENT's numbers."
 			}
 			f.Fix = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
-			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quoteIn(schema, name) + " AS " + body.String}
+			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.In(schema, name) + " AS " + body.String}
 			c.add(f)
 		}
 		return nil

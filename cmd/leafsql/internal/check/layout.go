@@ -11,6 +11,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -38,7 +39,7 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		if !c.takesSegments() {
 			return
 		}
-		f := here("alloc-missing", Error, "There is no such table to take ids from.", schema.LeafAlloc(schema.Quote(store.Plain())))
+		f := here("alloc-missing", Error, "There is no such table to take ids from.", schema.LeafAlloc(quote.Table(store.Plain())))
 		f.Fix = "leafsql init creates it, with the rows"
 		c.add(f)
 		return
@@ -61,7 +62,7 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		f := here("alloc-trigger", Warning, "Triggers stand on it ("+strings.Join(alloc.Triggers, ", ")+"): every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it.")
 		f.Fix = "drop them, if nothing else needs them"
 		for _, name := range alloc.Triggers {
-			f.SQL = append(f.SQL, "DROP TRIGGER "+quoteIn(store.Database, name))
+			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.In(store.Database, name))
 		}
 		c.add(f)
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 func splitModes(mode string) []string {
@@ -23,7 +23,7 @@ func globalMode(mode, without, with string) []string {
 	if slices.Equal(changed, modes) {
 		return nil
 	}
-	return []string{"SET GLOBAL sql_mode = " + databases.QuoteString(strings.Join(changed, ","))}
+	return []string{"SET GLOBAL sql_mode = " + quote.String(strings.Join(changed, ","))}
 }
 
 // sameOptions compares worker sources' options, without who logs in.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -16,7 +17,7 @@ import (
 func (c *checker) rights(ctx context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away == nil && c.Allocs[i].Exists && c.takesSegments() {
-			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", schema.LeafAlloc(schema.Quote(store.Plain())), c.allocTries(store)); err != nil {
+			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
 				return err
 			}
 		}
@@ -125,7 +126,7 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 		return err
 	}
 	defer conn.Close()
-	name := quoteIn(database, "leafsql_check")
+	name := quote.In(database, "leafsql_check")
 	_, err = conn.ExecContext(ctx, "CREATE TEMPORARY TABLE "+name+" (n BIGINT NOT NULL PRIMARY KEY)")
 	if err == nil {
 		_, err = conn.ExecContext(ctx, "DROP TEMPORARY TABLE "+name)
@@ -135,7 +136,7 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
 			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
 			Fix:     "or leave it, where the application sends none of these",
-			SQL:     []string{"GRANT CREATE TEMPORARY TABLES ON " + databases.Quote(database) + ".* TO " + user}})
+			SQL:     []string{"GRANT CREATE TEMPORARY TABLES ON " + quote.Name(database) + ".* TO " + user}})
 	}
 	return nil
 }
@@ -195,7 +196,7 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	}
 	if len(rights) > 0 {
 		for _, schema := range schemas {
-			f.SQL = append(f.SQL, "GRANT "+strings.Join(rights, ", ")+" ON "+databases.Quote(schema)+".* TO "+user)
+			f.SQL = append(f.SQL, "GRANT "+strings.Join(rights, ", ")+" ON "+quote.Name(schema)+".* TO "+user)
 		}
 	}
 	if h.routines || h.bodies {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // rows judges leaf_alloc's rows against the keys in use.
@@ -24,11 +24,11 @@ func (c *checker) rows(context.Context) error {
 			f.Message = "Its highest key is not known: " + t.Why + "."
 			f.Fix = "compare it by hand with what leaf_alloc gives next"
 			if !t.DeniedRead {
-				f.SQL = []string{"SELECT MAX(" + databases.Quote(t.Column) + ") FROM " + t.Quoted()}
+				f.SQL = []string{"SELECT MAX(" + quote.Name(t.Column) + ") FROM " + t.Quoted()}
 			}
 			if t.Integer && !t.Indexed {
 				f.Fix += ", or add an index that tells it"
-				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+databases.Quote(t.Column)+")")
+				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+quote.Name(t.Column)+")")
 			}
 			c.add(f)
 		}
@@ -80,7 +80,7 @@ func (c *checker) large(row *survey.Row, tag *survey.Tag) {
 		f.Severity, f.Fix = Warning, "make the column BIGINT: leafsql migrate -do widen"
 		f.Message = sprint("A fetch from several stores takes %d ids, and the smallest key column has %d left.", row.Step, left)
 	} else {
-		f.SQL = []string{sprint("UPDATE %s SET step = %d WHERE biz_tag = %s", c.Set.Store.Name(), max(left/100, 1), databases.QuoteString(row.Tag))}
+		f.SQL = []string{sprint("UPDATE %s SET step = %d WHERE biz_tag = %s", c.Set.Store.Name(), max(left/100, 1), quote.String(row.Tag))}
 	}
 	c.add(f)
 }
@@ -95,7 +95,7 @@ func (c *checker) createsRows() bool {
 // broken judges what a row holds.
 func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 	store := c.Set.Store
-	where := " WHERE biz_tag = " + databases.QuoteString(row.Tag)
+	where := " WHERE biz_tag = " + quote.String(row.Tag)
 	f := Finding{Code: "row-broken", Severity: Error, Server: store.Label, Tag: row.Tag}
 	twins := 0
 	highest := row.MaxID

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
@@ -152,8 +151,4 @@ func listed(columns []string) string {
 		return "none of its own"
 	}
 	return strings.Join(columns, ", ")
-}
-
-func quoteIn(database, name string) string {
-	return databases.Quote(database) + "." + databases.Quote(name)
 }

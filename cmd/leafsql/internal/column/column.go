@@ -13,6 +13,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Definition is a column's, as CREATE TABLE writes it.
@@ -23,7 +25,7 @@ type Definition struct {
 
 // Of finds a column's definition in the text of SHOW CREATE TABLE.
 func Of(create, column string) (Definition, error) {
-	name := "`" + strings.ReplaceAll(column, "`", "``") + "`"
+	name := quote.Name(column)
 	for line := range strings.SplitSeq(create, "\n") {
 		// A line break in a comment is written as \n.
 		if rest, ok := cutPrefixFold(strings.TrimLeft(line, " "), name+" "); ok {

@@ -25,6 +25,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -88,7 +89,7 @@ func (s *Shard) LeasesHere() bool {
 }
 
 // Name is the table's, as SQL writes it on any connection of the server.
-func (s *Store) Name() string { return Quote(s.Database) + "." + Quote(s.Table) }
+func (s *Store) Name() string { return quote.In(s.Database, s.Table) }
 
 // Open connects to the database of dsn, to the shards, and to the leaf_alloc that
 // dsn names. A shard's DSN without leaf parameters has those of dsn.

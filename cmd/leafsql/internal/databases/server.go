@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Server is one connection's server, and the database in use there.
@@ -155,14 +157,6 @@ func (s *Server) ReadOnly() bool {
 	return false
 }
 
-// Quote quotes an identifier.
-func Quote(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
-
-// QuoteString quotes a text.
-func QuoteString(s string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
-}
-
 // User is who the server takes this connection for, as GRANT writes it.
 func (s *Server) User(ctx context.Context) (string, error) {
 	var user string
@@ -171,5 +165,5 @@ func (s *Server) User(ctx context.Context) (string, error) {
 	if i := strings.LastIndexByte(user, '@'); i >= 0 {
 		name, host = user[:i], user[i+1:]
 	}
-	return QuoteString(name) + "@" + QuoteString(host), err
+	return quote.String(name) + "@" + quote.String(host), err
 }

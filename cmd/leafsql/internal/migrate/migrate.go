@@ -31,6 +31,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Step changes a tag's tables on all shards.
@@ -165,7 +166,7 @@ func guardName(t *survey.Table) string {
 }
 
 func (t *table) guard() string {
-	return databases.Quote(t.Database) + "." + databases.Quote(guardName(t.Table))
+	return quote.Name(t.Database) + "." + quote.Name(guardName(t.Table))
 }
 
 // Next is the step that comes next.
@@ -220,7 +221,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 		case step == Widen && o.narrow():
 			add(o.def.Widen().Alter(o.Quoted()))
 		case step == Switch && o.AutoIncrement && !o.guarded:
-			add("CREATE TRIGGER " + o.guard() + " BEFORE INSERT ON " + o.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + databases.Quote(o.Column) + ", 0) = 0 THEN" +
+			add("CREATE TRIGGER " + o.guard() + " BEFORE INSERT ON " + o.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(o.Column) + ", 0) = 0 THEN" +
 				" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'leafsql: this row has no id, its writer does not use mysql-leaf yet'; END IF")
 		case step == Drop && o.AutoIncrement:
 			add(o.toggle...)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
@@ -38,7 +39,7 @@ func statement(on *databases.Server, text string) Change {
 func (s *Survey) CreateAllocs() (changes []Change) {
 	for i, store := range s.Set.Stores {
 		if !s.Allocs[i].Exists {
-			changes = append(changes, statement(store.Server, schema.LeafAlloc(schema.Quote(store.Plain()))))
+			changes = append(changes, statement(store.Server, schema.LeafAlloc(quote.Table(store.Plain()))))
 		}
 	}
 	return changes
@@ -46,7 +47,7 @@ func (s *Survey) CreateAllocs() (changes []Change) {
 
 // Create creates the table of worker ids.
 func (l *Leases) Create() Change {
-	return statement(l.Table.Server, schema.LeafWorker(schema.Quote(l.Table.Plain())))
+	return statement(l.Table.Server, schema.LeafWorker(quote.Table(l.Table.Plain())))
 }
 
 // AddRow adds a tag's row, or raises one that came meanwhile.
@@ -58,7 +59,7 @@ func (s *Survey) AddRow(tag string, maxID int64) Change {
 	}
 	store := s.Set.Store
 	return statement(store.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[3]d)",
-		store.Name(), databases.QuoteString(tag), maxID, Step))
+		store.Name(), quote.String(tag), maxID, Step))
 }
 
 // RaiseRow raises a tag's row, and never lowers it.
@@ -67,12 +68,12 @@ func (s *Survey) RaiseRow(tag string, maxID int64) Change {
 		return s.together(tag, "raise the row", maxID, nil)
 	}
 	store := s.Set.Store
-	return statement(store.Server, fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.Name(), maxID, databases.QuoteString(tag)))
+	return statement(store.Server, fmt.Sprintf("UPDATE %s SET max_id = GREATEST(max_id, %d) WHERE biz_tag = %s", store.Name(), maxID, quote.String(tag)))
 }
 
 // together changes a tag's rows in several stores, and sees that they are high enough then.
 func (s *Survey) together(tag, what string, maxID int64, change func(context.Context, *segment.Interleaved) error) Change {
-	text := fmt.Sprintf("-- in all %d stores: %s of %s; its ids begin at %d or above", len(s.Set.Stores), what, databases.QuoteString(tag), maxID)
+	text := fmt.Sprintf("-- in all %d stores: %s of %s; its ids begin at %d or above", len(s.Set.Stores), what, quote.String(tag), maxID)
 	return Change{On: s.Set.Store.Server, Text: text, Run: func(ctx context.Context) error {
 		if err := s.Set.AllStores(); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // A Table is a configured table of a shard.
@@ -27,7 +28,7 @@ func (t *Table) Name() string { return t.Database + "." + t.TableInfo.Table }
 
 // Quoted is the table's name as SQL writes it.
 func (t *Table) Quoted() string {
-	return databases.Quote(t.Database) + "." + databases.Quote(t.TableInfo.Table)
+	return quote.In(t.Database, t.TableInfo.Table)
 }
 
 // Bare is the name by which shards compare: without the database where that is the
@@ -81,7 +82,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 // table unless the key is indexed.
 func (t *Table) Max(ctx context.Context, below int64) (int64, error) {
 	var v sql.NullInt64
-	key := databases.Quote(t.Column)
+	key := quote.Name(t.Column)
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" < "+strconv.FormatInt(below, 10)).Scan(&v)
 	return max(v.Int64, 0), err
 }

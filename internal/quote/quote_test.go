@@ -1,0 +1,23 @@
+package quote
+
+import "testing"
+
+// What is in a name or a string never ends it.
+func TestQuote(t *testing.T) {
+	for _, c := range []struct{ got, want string }{
+		{Name("id"), "`id`"},
+		{Name("a`b"), "`a``b`"},
+		{In("shop", "a.b"), "`shop`.`a.b`"},
+		{Table("leaf_alloc"), "`leaf_alloc`"},
+		{Table("ids.leaf_alloc"), "`ids`.`leaf_alloc`"},
+		{Table("a`b.c.d"), "`a``b`.`c.d`"},
+		{Names(nil), ""},
+		{Names([]string{"a", "b`"}), "`a`, `b```"},
+		{String(`it's a \`), `'it''s a \\'`},
+		{Literal("a'"), "_utf8mb4 X'6127'"},
+	} {
+		if c.got != c.want {
+			t.Errorf("%s, want %s", c.got, c.want)
+		}
+	}
+}
