@@ -8,11 +8,13 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/mysqlerr"
 )
 
 // Pauses between attempts: doubled from the one to the other, each shortened by up to
@@ -81,7 +83,7 @@ func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
 	}
 	defer c.Close()
 	err = do(c)
-	if n, _ := serverError(err); readsOnly[n] {
+	if n, _ := serverError(err); slices.Contains(mysqlerr.NotWritable, n) {
 		discard(c) // the next one may lead to another server
 	}
 	return err
@@ -102,7 +104,7 @@ func patience(err error) time.Duration {
 		return soonTime
 	case errors.As(err, &unknown), errors.As(err, &row), errors.As(err, &back), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
 		return 0
-	case number != 0 && !conflicts[number] && !readsOnly[number] && !strings.HasPrefix(state, "40"):
+	case number != 0 && !slices.Contains(mysqlerr.Conflicts, number) && !slices.Contains(mysqlerr.NotWritable, number) && !strings.HasPrefix(state, "40"):
 		return 0
 	}
 	// What is no server's error is a connection that broke: whether the statement was
@@ -110,27 +112,9 @@ func patience(err error) time.Duration {
 	return math.MaxInt64
 }
 
-// conflicts with other sessions or nodes, after which nothing was done.
-var conflicts = map[int]bool{
-	1020: true, // a record changed since it was read (MariaDB's innodb_snapshot_isolation)
-	1180: true, // an error during COMMIT
-	1205: true, // lock wait timeout
-	1213: true, // deadlock
-	3101: true, // a plugin, such as Group Replication, rolled back
-}
-
-// readsOnly are the answers of a server that cannot be written to.
-var readsOnly = map[int]bool{
-	1047: true, // a Galera node outside the primary component
-	1290: true, // read_only
-	1792: true, // a read-only transaction
-	1836: true, // read-only mode
-	3100: true, // a Group Replication member outside the group
-}
-
 // serverError gives the number and SQLSTATE in a server's error, 0 in any other. It
 // reads the text: drivers have no type in common, and this package knows none of them.
-func serverError(err error) (number int, state string) {
+func serverError(err error) (number uint16, state string) {
 	if err == nil {
 		return 0, ""
 	}
@@ -138,8 +122,8 @@ func serverError(err error) (number int, state string) {
 	if m == nil {
 		return 0, ""
 	}
-	number, _ = strconv.Atoi(m[1])
-	return number, m[2]
+	n, _ := strconv.ParseUint(m[1], 10, 16)
+	return uint16(n), m[2]
 }
 
 // errorText finds the number and the SQLSTATE in "Error 1213 (40001): Deadlock found".

@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/mysqlerr"
 )
 
 // Conn is everything of go-sql-driver's connection that database/sql and
@@ -184,14 +186,9 @@ type conn struct {
 	left bool
 }
 
-// wrongServer are the errors of servers that were demoted or left their cluster: a
-// Galera node outside the primary component, read_only, a read-only transaction,
-// read-only mode, a Group Replication member outside the group.
-var wrongServer = []uint16{1047, 1290, 1792, 1836, 3100}
-
 func (c *conn) note(err error) error {
 	var answer *mysql.MySQLError
-	if errors.As(err, &answer) && slices.Contains(wrongServer, answer.Number) {
+	if errors.As(err, &answer) && slices.Contains(mysqlerr.NotWritable, answer.Number) {
 		c.left = true
 	}
 	return err

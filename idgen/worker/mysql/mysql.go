@@ -95,7 +95,6 @@ func (e *tableError) Unwrap() error { return e.Err }
 
 // Errors of servers.
 const (
-	errRecordChanged   = 1020 // somebody else's write was first
 	errDatabaseDenied  = 1044
 	errNoDatabase      = 1046
 	errUnknownDatabase = 1049
@@ -104,8 +103,6 @@ const (
 	errColumnDenied    = 1143
 	errNoTable         = 1146
 	errUnknownVariable = 1193
-	errDeadlock        = 1213
-	errPluginRollback  = 3101 // another member's write was first
 )
 
 func isServerError(err error, numbers ...uint16) bool {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/mysqlerr"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
@@ -98,7 +99,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 		return err
 	})
 	switch {
-	case expected == "" && isServerError(err, errDuplicate), isServerError(err, errDeadlock, errRecordChanged, errPluginRollback):
+	case expected == "" && isServerError(err, errDuplicate), isServerError(err, mysqlerr.Overtaken...):
 		return "", worker.Refused, nil
 	case err != nil:
 		return "", worker.Unknown, err
