@@ -1,0 +1,113 @@
+package docs
+
+import (
+	"maps"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/leafsql/leafsql/"
+
+// kits serve tests alone, and cmd is imported by nobody: they may import everything.
+var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(inserttest|segmenttest|workertest|leasetest|fakenacos)$`)
+
+// clients are the parts of the import paths of what speaks to servers other than MySQL.
+var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
+
+// A room is one package in ARCHITECTURE.md's table of who imports whom.
+type room struct{ imports, never []string }
+
+// rooms reads the table.
+func rooms(t *testing.T) map[string]room {
+	t.Helper()
+	all := make(map[string]room)
+	for _, cells := range table(t, "../ARCHITECTURE.md", "## Who imports whom") {
+		for pkg := range strings.SplitSeq(cells[0], ", ") {
+			all[pkg] = room{list(cells[1]), list(cells[2])}
+		}
+	}
+	return all
+}
+
+func list(cell string) []string {
+	if cell == "–" {
+		return nil
+	}
+	return strings.Split(cell, ", ")
+}
+
+// TestImports holds the code against ARCHITECTURE.md's table: each package imports of ours
+// what the table says and nothing else, and importing driver alone stays light.
+func TestImports(t *testing.T) {
+	all := rooms(t)
+	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
+		words := strings.Fields(line)
+		pkg := strings.TrimPrefix(words[0], module)
+		if kits.MatchString(pkg) {
+			continue
+		}
+		r, ok := all[pkg]
+		if !ok {
+			t.Errorf("ARCHITECTURE.md's table has no row for %s", pkg)
+			continue
+		}
+		delete(all, pkg)
+		var ours []string
+		for _, path := range words[1:] {
+			if own, ok := strings.CutPrefix(path, module); ok {
+				ours = append(ours, own)
+			}
+		}
+		if !slices.Equal(ours, r.imports) {
+			t.Errorf("%s imports %s, and ARCHITECTURE.md's table says %s", pkg, strings.Join(ours, ", "), strings.Join(r.imports, ", "))
+		}
+		for _, dep := range goList(t, "-deps", words[0]) {
+			if !strings.HasPrefix(dep, module) && slices.ContainsFunc(r.never, func(what string) bool { return brings(dep, what) }) {
+				t.Errorf("%s must not bring along %s", pkg, dep)
+			}
+		}
+	}
+	if len(all) > 0 {
+		t.Errorf("ARCHITECTURE.md's table has rows for packages that are not there: %v", slices.Sorted(maps.Keys(all)))
+	}
+}
+
+// brings says whether a package is part of what the table calls by a word.
+func brings(dep, what string) bool {
+	switch what {
+	case "others' code":
+		first, _, _ := strings.Cut(dep, "/")
+		return strings.Contains(first, ".")
+	case "clients":
+		return slices.ContainsFunc(clients, func(part string) bool { return strings.Contains(dep, part) })
+	}
+	return strings.Contains(dep, what)
+}
+
+// TestTestutilIsForTestsOnly: what starts servers is no part of the product.
+func TestTestutilIsForTestsOnly(t *testing.T) {
+	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
+		pkg, imports, _ := strings.Cut(line, " ")
+		pkg = strings.TrimPrefix(pkg, module)
+		if strings.HasPrefix(pkg, "testutil/") {
+			continue
+		}
+		for _, i := range strings.Fields(imports) {
+			if strings.HasPrefix(i, module+"testutil/") {
+				t.Errorf("%s imports %s outside its tests", pkg, i)
+			}
+		}
+	}
+}
+
+func goList(t *testing.T, args ...string) []string {
+	t.Helper()
+	out, err := exec.Command("go", append([]string{"list"}, args...)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
