@@ -50,6 +50,47 @@ func TestContributing(t *testing.T) {
 	}
 }
 
+// TestFlags: CONTRIBUTING.md lists the flags that tests have, each with its package.
+func TestFlags(t *testing.T) {
+	const page = "../CONTRIBUTING.md"
+	listed := make(map[string]bool)
+	for _, row := range table(t, page, "## Flags of long runs") {
+		for _, folder := range quoted(row[0]) {
+			for _, example := range quoted(row[1]) {
+				name, _, _ := strings.Cut(example, " ")
+				listed[folder+" "+name] = true
+			}
+		}
+		for _, folder := range quoted(row[0]) {
+			for _, name := range quoted(row[2]) {
+				if strings.HasPrefix(name, "Test") && !slices.Contains(tests(t, folder), name) {
+					t.Errorf("%s: there is no %s in %s", page, name, folder)
+				}
+			}
+		}
+	}
+	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		for _, m := range regexp.MustCompile(`\bflag\.(?:Bool|Duration|Int|String|Uint64)\("([^"]+)"`).FindAllStringSubmatch(string(source), -1) {
+			has := filepath.ToSlash(filepath.Dir(path))[len("../"):] + " -" + m[1]
+			if !listed[has] {
+				t.Errorf("%s: a flag is not listed: %s", page, has)
+			}
+			delete(listed, has)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for flag := range listed {
+		t.Errorf("%s: there is no flag %s", page, flag)
+	}
+}
+
 // namesTests wants the tests that a cell of a table names in the packages it says.
 func namesTests(t *testing.T, page, cell string) {
 	t.Helper()
