@@ -1,0 +1,126 @@
+package docs
+
+import (
+	"bytes"
+	"flag"
+	"go/ast"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "TestAPI writes api.txt")
+
+// TestAPI: api.txt is what packages export, so that every change of it is seen in review.
+func TestAPI(t *testing.T) {
+	var lines []string
+	for _, pkg := range goList(t, module+"...") {
+		pkg = strings.TrimPrefix(pkg, module)
+		if !kits.MatchString(pkg) && !strings.Contains("/"+pkg+"/", "/internal/") {
+			lines = append(lines, apiOf(t, pkg)...)
+		}
+	}
+	is := strings.Join(lines, "\n") + "\n"
+	if *update {
+		if err := os.WriteFile("api.txt", []byte(is), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile("api.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	was := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	for _, line := range lines {
+		if !slices.Contains(was, line) {
+			t.Errorf("new in the API: %s", line)
+		}
+	}
+	for _, line := range was {
+		if !slices.Contains(lines, line) {
+			t.Errorf("no more in the API: %s", line)
+		}
+	}
+	if t.Failed() {
+		t.Error("if that is meant: go test ./docs -run TestAPI -update, and a line in CHANGELOG.md")
+	}
+}
+
+// apiOf lists what a package exports: a function, a method, a type, a field or a
+// constant a line.
+func apiOf(t *testing.T, pkg string) (lines []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := token.NewFileSet()
+	print := func(prefix string, node any) {
+		var b bytes.Buffer
+		if err := format.Node(&b, set, node); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, pkg+": "+prefix+strings.Join(strings.Fields(b.String()), " "))
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(set, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.FileExports(f)
+		for _, decl := range f.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv != nil {
+					of := d.Recv.List[0].Type
+					if pointer, ok := of.(*ast.StarExpr); ok {
+						of = pointer.X
+					}
+					if name, ok := of.(*ast.Ident); ok && !name.IsExported() {
+						continue
+					}
+				}
+				d.Body = nil
+				print("", d)
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.ValueSpec:
+						for _, name := range s.Names {
+							print(d.Tok.String()+" ", name)
+						}
+					case *ast.TypeSpec:
+						var members *ast.FieldList
+						switch of := s.Type.(type) {
+						case *ast.StructType:
+							members, of.Fields, of.Incomplete = of.Fields, &ast.FieldList{}, false
+						case *ast.InterfaceType:
+							members, of.Methods, of.Incomplete = of.Methods, &ast.FieldList{}, false
+						}
+						print("type ", s)
+						if members == nil {
+							continue
+						}
+						for _, m := range members.List {
+							names := ""
+							for _, n := range m.Names {
+								names += n.Name + " "
+							}
+							print("type "+s.Name.Name+", "+names, m.Type)
+						}
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(lines)
+	return lines
+}
