@@ -40,5 +40,5 @@ func TestCommand(t *testing.T) {
 		}
 		sameNames(t, file+", "+heading, flags, "leafsql "+name+" -h", firsts(help(name, "-h"), `(?m)^  (-[\w-]+)`))
 	}
-	sameNames(t, "command.md", shown, "leafsql help", firsts(help("help"), `(?m)^  (\w+) `))
+	sameNames(t, "command.md", shown, "leafsql help", firsts(help("help"), `(?m)^  (\w+)( |$)`))
 }

@@ -14,12 +14,14 @@ package metrics
 
 import (
 	"database/sql"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/version"
 )
 
 // collector is a prometheus.Collector of one pool.
@@ -62,6 +64,8 @@ var table = []struct {
 	kind       prometheus.ValueType
 }{
 	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
+
+	{"build_info", "Which leafsql the program was built with; always 1.", []string{"version", "goversion"}, gauge},
 
 	{"table_info", "Where a table's keys come from; always 1.", []string{"table", "generator", "tag"}, gauge},
 	{"table_statements_total", "Statements whose rows got ids.", perTable, counter},
@@ -115,6 +119,7 @@ func (e emitter) send(name string, v float64, labels ...string) {
 
 func (e emitter) stats(s driver.Stats, err error) {
 	e.send("up", truth(err == nil))
+	e.send("build_info", 1, version.Of(), runtime.Version())
 	for _, t := range s.Tables {
 		e.send("table_info", 1, t.Name, t.Generator, t.Tag)
 		e.send("table_statements_total", float64(t.Statements), t.Name)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
@@ -77,6 +79,7 @@ func TestCollectorOfAPool(t *testing.T) {
 	text := exposition(t, NewCollector(db, "shop"))
 	wantLines(t, text,
 		`leafsql_up{db_name="shop"} 1`,
+		`leafsql_build_info{db_name="shop",goversion="`+runtime.Version()+`",version="`+version.Of()+`"} 1`,
 		`leafsql_table_info{db_name="shop",generator="segment",table="`+name+`.t",tag="t"} 1`,
 		`leafsql_table_statements_total{db_name="shop",table="`+name+`.t"} 1`,
 		`leafsql_table_ids_total{db_name="shop",table="`+name+`.t"} 2`,

@@ -47,6 +47,7 @@ var commands = []command{
 	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers, false},
 	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench, true},
 	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe, false},
+	{"version", "", "say which leafsql this is", runVersion, false},
 }
 
 func main() {
@@ -61,15 +62,19 @@ func main() {
 }
 
 func run(ctx context.Context, s *screen.Screen, args []string) int {
-	if len(args) == 0 {
-		args = []string{""}
+	switch {
+	case len(args) == 0:
+		usage(s)
+		return unclear
+	case args[0] == "-version" || args[0] == "--version":
+		args[0] = "version"
 	}
 	for _, c := range commands {
 		if c.name != args[0] {
 			continue
 		}
 		if len(args) > 1 && help[args[1]] {
-			s.Printf("Usage: leafsql %s %s\n  %s\n", c.name, c.args, c.summary)
+			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), c.summary)
 		}
 		status, err := c.run(ctx, s, args[1:])
 		switch written := s.Failed(); {
@@ -106,7 +111,7 @@ var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": tru
 func usage(s *screen.Screen) {
 	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
 	for _, c := range commands {
-		s.Printf("  %-8s%s\n  %-8s%s\n", c.name, c.args, "", c.summary)
+		s.Printf("  %s\n  %-8s%s\n", strings.TrimSpace(fmt.Sprintf("%-8s%s", c.name, c.args)), "", c.summary)
 	}
 	s.Printf(`
 leafsql SUBCOMMAND -h lists the flags.

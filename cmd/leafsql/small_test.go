@@ -14,6 +14,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -35,6 +36,21 @@ func TestDecode(t *testing.T) {
 		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != unclear || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d %s", bad, status, errs)
 		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	out := mustRun(t, fine, "version")
+	if !strings.HasPrefix(out, "leafsql "+version.Of()+", go1.") || strings.Count(out, "\n") != 1 {
+		t.Error(out)
+	}
+	for _, flag := range []string{"-version", "--version"} {
+		if again := mustRun(t, fine, flag); again != out {
+			t.Error(flag, again)
+		}
+	}
+	if got := jsonOf[struct{ Version string }](t, fine, "version", "-json"); got.Version != version.Of() {
+		t.Errorf("%+v", got)
 	}
 }
 
