@@ -9,6 +9,7 @@ SCHEDULES   = 1000000
 STATES      = 100000
 STORM       = ^TestStorm
 PKG         = ./...
+QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/... ./docs
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
@@ -37,9 +38,9 @@ test: serve ## every test of every module but storms, with the race detector, on
 	@for script in testutil/*/install.sh; do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/test '$(TEST)'
 
-quick: serve ## while you work, under 90 s: driver, idgen and docs on one MariaDB, without the race detector and the longest tests
+quick: serve ## while you work, under 90 s: what needs no server but one MariaDB, without the race detector and the longest tests
 	@.ci/install mariadb
-	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -skip="$(SLOW)" ./driver/... ./idgen/... ./docs'
+	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -timeout=5m -skip="$(SLOW)" $(QUICK)'
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)

@@ -135,16 +135,24 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 	const lease = 6 * time.Second
-	src := beginAt(t, fakeConfig(a, b))
+	cfg := fakeConfig(a, b)
+	src := beginAt(t, cfg)
 	k, err := keep(t, func(context.Context) (worker.Source, error) { return src, nil },
 		worker.Config{Workers: 1, NewRegistry: true, Lease: lease, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	was := k.Status()
-	eventually(t, "a renewal", func() bool { return k.Status().Limit.After(was.Start.Add(lease + 500*time.Millisecond)) })
-	a.Kill()
+	var was *worker.Status
+	eventually(t, "a renewal", func() bool {
+		was = k.Status()
+		return was.Limit.After(was.Start.Add(lease + 500*time.Millisecond))
+	})
+	holds := a
+	if l, err := src.Slots.(*registry).configs.(*cluster).current(); err == nil && l != nil && l.target == cfg.Servers[1].grpc() {
+		holds = b // on a busy machine the first one may have been late
+	}
+	holds.Kill()
 	limit := time.Now().Add(lease + 100*time.Millisecond) // of renewals that were sent before, however late their answers are seen
 	eventually(t, "the end of the lease", func() bool {
 		s := k.Status()
