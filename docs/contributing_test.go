@@ -91,6 +91,30 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestQuick: what make quick runs needs no server but the one that it starts.
+func TestQuick(t *testing.T) {
+	makefile, err := os.ReadFile("../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	packages := regexp.MustCompile(`(?m)^QUICK\s*= (.*)$`).FindStringSubmatch(string(makefile))
+	if packages == nil {
+		t.Fatal("the Makefile has no QUICK")
+	}
+	args := []string{"-f", `{{.ImportPath}} {{join .TestImports " "}} {{join .XTestImports " "}}`}
+	for pattern := range strings.FieldsSeq(packages[1]) {
+		args = append(args, module+strings.TrimPrefix(pattern, "./"))
+	}
+	for _, line := range goList(t, args...) {
+		for _, server := range []string{"clustertest", "nacostest", "redistest", "zktest", "etcdtest", "chromiumtest", "promtooltest"} {
+			if strings.Contains(line, "/testutil/"+server) {
+				pkg, _, _ := strings.Cut(line, " ")
+				t.Errorf("make quick runs %s, whose tests import %s", pkg, server)
+			}
+		}
+	}
+}
+
 // namesTests wants the tests that a cell of a table names in the packages it says.
 func namesTests(t *testing.T, page, cell string) {
 	t.Helper()
