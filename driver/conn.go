@@ -45,7 +45,7 @@ type conn struct {
 
 	// A routine or a stored text ran, and may have made temporary tables or changed
 	// others; those looked at since then are verified.
-	unseen   bool
+	opaque   bool
 	verified []catalog.Name
 
 	// The last text and its statement: most connections run one text many times.
@@ -63,7 +63,7 @@ type conn struct {
 // Raw returns the inner driver's connection, for what only it can do. What is
 // sent through it is not filled.
 func (c *conn) Raw() driver.Conn {
-	c.afterUnseen()
+	c.afterOpaque()
 	c.dbUnknown = true
 	return c.innerConn
 }

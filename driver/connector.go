@@ -82,13 +82,13 @@ type Connector struct {
 	cancel context.CancelFunc
 	closed atomic.Bool
 
-	again  func() (*Connector, error) // makes another
+	remake func() (*Connector, error) // makes another
 	nextMu sync.Mutex
 	next   *Connector // that connections are made by since Close
 
-	schema  atomic.Pointer[schema]
-	used    atomic.Bool // a statement used it since it was refreshed
-	creates atomic.Bool // the last row of leaf_alloc that was looked for was not there
+	schema     atomic.Pointer[schema]
+	used       atomic.Bool // a statement used it since it was refreshed
+	rowMissing atomic.Bool // the last row of leaf_alloc that was looked for was not there
 
 	// What is learned before the first connection is used.
 	ready     atomic.Bool
@@ -97,7 +97,7 @@ type Connector struct {
 	foldsCase bool
 	settings  insert.Settings // the server's version
 
-	showsTransactions atomic.Bool // the server refuses onlyOutside where one is open
+	showsTransactions atomic.Bool // the server refuses failsInTransaction where one is open
 
 	replaced atomic.Int64 // when a connection was last closed for want of a right, in Unix nanoseconds
 
@@ -162,7 +162,7 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	c.catalog = catalog.New(ownpool.Open(ours, 2))
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.schema.Store(newSchema(nil))
-	c.again = func() (*Connector, error) { return wrap(inner, own, cfg, key) }
+	c.remake = func() (*Connector, error) { return wrap(inner, own, cfg, key) }
 	return c, nil
 }
 
@@ -307,7 +307,7 @@ func (c *Connector) open() (_ *Connector, err error) {
 	c.nextMu.Lock()
 	defer c.nextMu.Unlock()
 	if c.next == nil {
-		c.next, err = c.again()
+		c.next, err = c.remake()
 	}
 	return c.next, err
 }

@@ -17,15 +17,15 @@ import (
 // after notes what a text did to the session and to the tables.
 func (c *conn) after(st *statement, err error) {
 	p := st.plan
-	if p.Unseen {
-		c.afterUnseen()
+	if p.Opaque {
+		c.afterOpaque()
 	}
 	if len(p.Changes) > 0 { // whose bare names are of the database before a USE in the text
 		c.noteChanges(p, err != nil)
 	}
 	switch {
-	case err != nil || p.Unseen:
-		c.doubtUse(st)
+	case err != nil || p.Opaque:
+		c.doubtDatabase(st)
 	case p.Use != "":
 		c.use(p.Use)
 	}
@@ -42,9 +42,9 @@ func (c *conn) after(st *statement, err error) {
 	}
 }
 
-// doubtUse notes that a text's USE may not have worked: the rest of the text
+// doubtDatabase notes that a text's USE may not have worked: the rest of the text
 // failed, or the answers of its statements are still to be read.
-func (c *conn) doubtUse(st *statement) {
+func (c *conn) doubtDatabase(st *statement) {
 	if st.plan.Use != "" {
 		c.dbUnknown, c.last = true, nil
 	}
@@ -61,11 +61,11 @@ func (st *statement) unread(err error) error {
 	return err
 }
 
-// afterUnseen notes that statements ran whose texts were not seen: in a routine, or
+// afterOpaque notes that statements ran whose texts were not seen: in a routine, or
 // prepared by SQL. They can change the database in use on MariaDB alone, since
 // 10.6.2, where EXECUTE may run a USE.
-func (c *conn) afterUnseen() {
-	c.unseen = true
+func (c *conn) afterOpaque() {
+	c.opaque = true
 	c.dbUnknown = c.dbUnknown || c.settings.MariaDB && c.settings.Version >= 100602
 	c.verified, c.last = c.verified[:0], nil
 	c.forgetSession()

@@ -113,7 +113,7 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) {
 	c := e.c
 	if e.rows {
-		if err := e.tellsLate(); err != nil {
+		if err := e.refuseIDAfterRows(); err != nil {
 			return nil, c.connector.counts.note(err)
 		}
 	}
@@ -133,13 +133,13 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 			}
 			c.after(e.st, told)
 			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
-				c.doubtUse(e.st)
+				c.doubtDatabase(e.st)
 			}
 		}
 		if err == nil {
 			return blocks, nil
 		}
-		again := c.again(ctx, e.st, e.text, err)
+		again := c.replanned(ctx, e.st, e.text, err)
 		if tried || again == nil || again.way != filled {
 			return blocks, c.explain(ctx, e.st, e.text, blocks, err)
 		}
@@ -147,11 +147,11 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 	}
 }
 
-// tellsLate refuses a statement that answers with rows and would have to tell the session
+// refuseIDAfterRows refuses a statement that answers with rows and would have to tell the session
 // its id once they are read: whoever reads them may ask first.
-func (e *execution) tellsLate() error {
+func (e *execution) refuseIDAfterRows() error {
 	for i := range e.st.plan.Inserts {
-		if in := &e.st.plan.Inserts[i]; in.Late {
+		if in := &e.st.plan.Inserts[i]; in.SetIDAfter {
 			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, and answers with rows",
 				"write the key column behind LAST_INSERT_ID(), or run it with Exec"}
 		}
@@ -302,10 +302,10 @@ func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedVal
 	return execStmt(ctx, s, args)
 }
 
-// again is the statement for one more try, nil for none: somebody else changed
+// replanned is the statement for one more try, nil for none: somebody else changed
 // a table since it was looked at, and the server found that a column is
 // missing or one too many, which it does before it writes a row.
-func (c *conn) again(ctx context.Context, st *statement, text string, err error) *statement {
+func (c *conn) replanned(ctx context.Context, st *statement, text string, err error) *statement {
 	if err == nil || !isServerError(err, errUnknownColumn, errColumnCount) || !st.positional() {
 		return nil
 	}

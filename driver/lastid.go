@@ -79,7 +79,7 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 		if in.OwnMarker && server != 0 {
 			c.always(ctx, "SET last_insert_id = @leafsql_l")
 		}
-		id := ownID(in, b, affected, server, c.connector.foundRows)
+		id := explicitKeyID(in, b, affected, server, c.connector.foundRows)
 		if id == server {
 			return res, nil
 		}
@@ -89,9 +89,9 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 		return res, nil // its WHERE said no
 	}
 	collect(ctx, p, blocks)
-	id, ask := lastInsertID(in, b, affected, server, c.connector.foundRows)
-	if ask || in.Late {
-		id = c.tellID(ctx, in, b, affected, id, ask)
+	id, ask := generatedKeyID(in, b, affected, server, c.connector.foundRows)
+	if ask || in.SetIDAfter {
+		id = c.settleID(ctx, in, b, affected, id, ask)
 	}
 	return &result{Result: res, id: id}, nil
 }
@@ -109,10 +109,10 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = ownID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
+			ids[s] = explicitKeyID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
 		default:
-			id, ask := lastInsertID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
-			ids[s] = c.tellID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
+			id, ask := generatedKeyID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
+			ids[s] = c.settleID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &results{ids, affected}
@@ -124,12 +124,12 @@ func counts(res driver.Result) (affected, id int64) {
 	return affected, id
 }
 
-// tellID sets SQL's LAST_INSERT_ID() where the statement could not carry it, or asks
+// settleID sets SQL's LAST_INSERT_ID() where the statement could not carry it, or asks
 // the session for the id where a trigger set the answer's to 0, if it is the last
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
-func (c *conn) tellID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
-	if late := lateID(in, b, affected, id); in.Late && late != 0 {
+func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
+	if late := idAfter(in, b, affected, id); in.SetIDAfter && late != 0 {
 		c.setLastID(ctx, late)
 	}
 	if !ask {
@@ -146,10 +146,10 @@ func (c *conn) tellID(ctx context.Context, in *insert.Insert, b *insert.Block, a
 	return id
 }
 
-// lateID is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
+// idAfter is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
 // not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
 // stored some of its rows. 0 leaves it as it is.
-func lateID(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
+func idAfter(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
 	if id == 0 && in.Ignore && !in.Upsert && affected > 0 {
 		return b.First
 	}
@@ -162,7 +162,7 @@ func (c *conn) setLastID(ctx context.Context, id int64) {
 	c.always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
 }
 
-// ownID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
+// explicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
 // is that key where that is certain, as a server says it of AUTO_INCREMENT:
 //
 //	INSERT, REPLACE                              the row's key, if it was stored
@@ -175,7 +175,7 @@ func (c *conn) setLastID(ctx context.Context, id int64) {
 //
 // Of several rows it is the server's answer, because libraries count on from it, and so
 // it is where a trigger may set the key, and where an upsert left the row as it was.
-func ownID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) int64 {
+func explicitKeyID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) int64 {
 	switch {
 	case in.OwnMarker && server != 0 && affected != 2:
 		return 0 // the row was there, and stayed as it was
@@ -186,7 +186,7 @@ func ownID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows
 	return server
 }
 
-// lastInsertID is the LastInsertId of an INSERT that drew the ids of a block,
+// generatedKeyID is the LastInsertId of an INSERT that drew the ids of a block,
 // by the count and the id in the server's answer. ask says that only SELECT
 // LAST_INSERT_ID() on the same connection knows it.
 //
@@ -198,7 +198,7 @@ func ownID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows
 //	upsert of several rows without our marker       0
 //	keys that are UUIDs, or that a trigger may set  what the server says
 //	select without a table that gave no row         what the server says; 0 under IGNORE
-func lastInsertID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
+func generatedKeyID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
 	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:

@@ -62,7 +62,7 @@ func TestLastInsertID(t *testing.T) {
 		if tt.in.Table == nil {
 			tt.in.Table = new(insert.Table)
 		}
-		id, ask := lastInsertID(&tt.in, &insert.Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
+		id, ask := generatedKeyID(&tt.in, &insert.Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
 		if id != tt.want || ask != tt.ask {
 			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
 		}

@@ -41,7 +41,7 @@ func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, ar
 	if err != nil {
 		return nil, err
 	}
-	if in := first.plan.Inserts; len(in) != 1 || !in[0].Alone() || in[0].Returning || first.plan.Results != 1 {
+	if in := first.plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || first.plan.Results != 1 {
 		return nil, &RefusedError{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
 	}
 	before, behind := partArgs(p, args)

@@ -63,7 +63,7 @@ func (e *execution) runStaged(ctx context.Context) (*stageRun, error) {
 			collect(ctx, e.st.plan, blocks)
 			return s, nil
 		}
-		again := c.again(ctx, e.st, e.text, err)
+		again := c.replanned(ctx, e.st, e.text, err)
 		if tried || again == nil || again.way != staged {
 			return nil, c.connector.counts.note(c.explain(ctx, e.st, e.text, blocks, err))
 		}
@@ -113,10 +113,10 @@ func (s *stageRun) store(ctx context.Context) error {
 	in.Rows, in.Marker = int(s.rows), s.marked
 	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
 	affected, server := counts(s.result)
-	s.id, _ = lastInsertID(&in, &s.block, affected, server, s.c.connector.foundRows)
+	s.id, _ = generatedKeyID(&in, &s.block, affected, server, s.c.connector.foundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = idBefore
-		if late := lateID(&in, &s.block, affected, s.id); in.Late && late > 0 {
+		if late := idAfter(&in, &s.block, affected, s.id); in.SetIDAfter && late > 0 {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}

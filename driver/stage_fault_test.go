@@ -235,7 +235,7 @@ func (y yielding) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (c yieldingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, onlyOutside, "@leafsql_x = 1"), args)
+	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, failsInTransaction, "@leafsql_x = 1"), args)
 }
 
 // TestStagedWhereTransactionsDoNotShow: where it can't be told whether a transaction is open nothing is staged, and what is open stays.

@@ -23,15 +23,15 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 		return s.execText(ctx, text)
 	}
 	s.c.stageRuns++
-	ours := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns) // an assignment, and later the question whether it was made
-	note := ours + ", @leafsql_l = LAST_INSERT_ID()" + s.note
+	marker := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns) // an assignment, and later the question whether it was made
+	note := marker + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.c.settings.MariaDB {
 		if err := s.checkTransactionsShow(ctx); err != nil {
 			return err
 		}
-		outside = onlyOutside + ", autocommit = IF(@@autocommit, 0, 2)"
+		outside = failsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	if isServerError(err, errOwnsGTID) { // and no transaction is open
@@ -44,14 +44,14 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
 	if s.open = err == nil; !s.open { // perhaps of what ran behind it, or of the connection
-		s.open, _ = s.holds(ctx, ours)
+		s.open, _ = s.holds(ctx, marker)
 	}
 	return err
 }
 
-// onlyOutside is an assignment that changes nothing. MySQL has no variable that says
+// failsInTransaction is an assignment that changes nothing. MySQL has no variable that says
 // whether a transaction is open, but refuses this assignment where one is.
-const onlyOutside = "session_track_gtids = @@session_track_gtids"
+const failsInTransaction = "session_track_gtids = @@session_track_gtids"
 
 // checkTransactionsShow makes sure, once for all connections, that it is refused: a
 // server that is none of Oracle's, or a proxy, may take it and do nothing.
@@ -62,7 +62,7 @@ func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
-	switch err := c.catalog.InTransaction(ctx, "SET "+onlyOutside); {
+	switch err := c.catalog.InTransaction(ctx, "SET "+failsInTransaction); {
 	case isServerError(err, errInTransaction):
 		c.showsTransactions.Store(true)
 		return nil

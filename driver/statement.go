@@ -24,7 +24,7 @@ type statement struct {
 	unreadable bool // it is refused because it cannot be read
 	mayFill    bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
 
-	until    time.Time   // when it is to be planned anew; zero: it holds as long as the schema
+	expires  time.Time   // when it is to be planned anew; zero: it holds as long as the schema
 	accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
 }
 
@@ -40,8 +40,8 @@ const (
 
 func newStatement(p *insert.Plan) *statement {
 	st := &statement{plan: p, way: filled, effects: p.HasEffects()}
-	if p.Ages {
-		st.until = time.Now().Add(refreshEvery)
+	if p.Expires {
+		st.expires = time.Now().Add(refreshEvery)
 	}
 	switch {
 	case p.Cut > 0:
@@ -63,8 +63,8 @@ func (st *statement) positional() bool {
 	return st.way == staged || slices.ContainsFunc(st.plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
 
-// over says whether the statement is to be planned anew.
-func (st *statement) over() bool { return !st.until.IsZero() && time.Now().After(st.until) }
+// expired says whether the statement is to be planned anew.
+func (st *statement) expired() bool { return !st.expires.IsZero() && time.Now().After(st.expires) }
 
 // maxMemo keeps a connection from holding on to a large text.
 const maxMemo = 4096
@@ -85,7 +85,7 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 	if err == nil && c.dbUnknown && slices.ContainsFunc(st.plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
 		err = c.knowDatabase(ctx, text) // to know whose tables it changes
 	}
-	if err == nil && c.unseen && len(st.plan.Inserts) > 0 && (st.positional() || !mayReadCounts(text)) {
+	if err == nil && c.opaque && len(st.plan.Inserts) > 0 && (st.positional() || !mayReadCounts(text)) {
 		planned := st
 		st, err = c.verify(ctx, text, st)
 		kept = kept && st == planned
@@ -109,7 +109,7 @@ func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool,
 	for {
 		plans := c.plans
 		st, ok := plans.Get(text)
-		if !ok || c.dbUnknown || st.over() {
+		if !ok || c.dbUnknown || st.expired() {
 			unknown := c.dbUnknown
 			if st, err = c.parse(ctx, text); err != nil {
 				return nil, false, err
@@ -119,7 +119,7 @@ func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool,
 			}
 		}
 		if !st.unknown {
-			return st, st.until.IsZero() && !c.dbUnknown, nil
+			return st, st.expires.IsZero() && !c.dbUnknown, nil
 		}
 		if err = c.knowSession(ctx, text); err != nil {
 			return nil, false, err
@@ -206,7 +206,7 @@ func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
 		if refusal.DB != "" {
 			name = refusal.DB + "." + name
 		}
-		return &statement{plan: new(insert.Plan), until: time.Now().Add(refreshEvery),
+		return &statement{plan: new(insert.Plan), expires: time.Now().Add(refreshEvery),
 			refusal: &RefusedError{Table: name, Reason: refusal.Reason, Fix: refusal.Fix}, unreadable: refusal.Unreadable}, nil
 	case err != nil:
 		return nil, err

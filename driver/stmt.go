@@ -71,7 +71,7 @@ func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.
 		return nil, err
 	}
 	c.after(st, err)
-	if again := c.again(ctx, st, text, err); again != nil {
+	if again := c.replanned(ctx, st, text, err); again != nil {
 		return c.prepare(ctx, again, text)
 	}
 	return nil, c.explain(ctx, st, text, nil, err)
@@ -242,7 +242,7 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.numInput, len(args))
 	}
 	schema := s.c.connector.schema.Load()
-	if s.fixed || schema == s.schema && s.plans == s.c.plans && !s.c.unseen && s.st.until.IsZero() {
+	if s.fixed || schema == s.schema && s.plans == s.c.plans && !s.c.opaque && s.st.expires.IsZero() {
 		return nil
 	}
 	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {

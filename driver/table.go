@@ -30,9 +30,9 @@ const (
 	// key: other processes may hold ranges below it.
 	raiseMargin = 1_000_000
 
-	// rowlessWait is how long explicit keys are not followed for a tag without
+	// rowMissingRetry is how long explicit keys are not followed for a tag without
 	// a row, before it is looked for again.
-	rowlessWait = time.Minute
+	rowMissingRetry = time.Minute
 )
 
 // A table is a configured table that was found fit to be filled.
@@ -47,9 +47,9 @@ type table struct {
 	counts  *tableCounts
 	keyless bool // it is a temporary table whose key nobody gives
 
-	checked  atomic.Int64        // the store's epoch in which the row was held against the keys
-	checking *semaphore.Weighted // of 1, held while that is done
-	rowless  atomic.Int64        // until when the tag is taken to have no row, in Unix ms
+	checked         atomic.Int64        // the store's epoch in which the row was held against the keys
+	checking        *semaphore.Weighted // of 1, held while that is done
+	rowMissingUntil atomic.Int64        // until when the tag is taken to have no row, in Unix ms
 }
 
 // skipper is a generator whose counter explicit keys move: afterwards it
@@ -282,7 +282,7 @@ func (t *table) draw(ctx context.Context, conn innerConn, b *insert.Block) (err 
 // column's highest value is not followed, here and where the highest key is
 // looked for: no id is above it.
 func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
-	if t.skips == nil || k <= 0 || k >= t.highest || t.c.cfg.KeepExplicit || t.rowless.Load() > time.Now().UnixMilli() {
+	if t.skips == nil || k <= 0 || k >= t.highest || t.c.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	err := error(nil)
@@ -298,7 +298,7 @@ func (t *table) skip(ctx context.Context, conn innerConn, k int64) error {
 	case errors.Is(err, idgen.ErrExhausted):
 		return nil // no id is left above it that could be issued
 	case rowless && !t.c.cfg.Create:
-		t.rowless.Store(time.Now().Add(rowlessWait).UnixMilli()) // nothing to move
+		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
 		return nil
 	case err == nil || told || errors.Is(err, ErrRefused):
 		return err

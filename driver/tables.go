@@ -45,11 +45,11 @@ type planKey struct {
 
 // A tableLookup is one look at a table, shared by all who need it meanwhile.
 type tableLookup struct {
-	done  chan struct{} // closed when the rest is set
-	over  bool          // done is closed; guarded by the mu of the schema that it was begun in
-	seen  *seenTable    // nil: there is no such table
-	table *insert.Table // nil: nothing to fill, or no such table
-	err   error
+	done     chan struct{} // closed when the rest is set
+	finished bool          // done is closed; guarded by the mu of the schema that it was begun in
+	seen     *seenTable    // nil: there is no such table
+	table    *insert.Table // nil: nothing to fill, or no such table
+	err      error
 }
 
 // A seenTable is what a server shows of a table.
@@ -94,7 +94,7 @@ func (s *schema) without(stale func(catalog.Name) bool) (n *schema, known bool) 
 		switch {
 		case stale(name):
 			known = true
-		case l.over: // one that is under way removes itself from s alone if it fails
+		case l.finished: // one that is under way removes itself from s alone if it fails
 			n.tables[name] = l
 		}
 	}
@@ -163,7 +163,7 @@ func (c *Connector) look(s *schema, rule Rule, name catalog.Name, l *tableLookup
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if l.over = true; l.err != nil || l.seen == nil {
+	if l.finished = true; l.err != nil || l.seen == nil {
 		delete(s.tables, name)
 	}
 	close(l.done)
@@ -243,7 +243,7 @@ func (c *Connector) refresh() error {
 	}
 	old.mu.Lock()
 	known := maps.Clone(old.tables)
-	maps.DeleteFunc(known, func(_ catalog.Name, l *tableLookup) bool { return !l.over })
+	maps.DeleteFunc(known, func(_ catalog.Name, l *tableLookup) bool { return !l.finished })
 	old.mu.Unlock()
 	seen, err := c.see(ctx, slices.Collect(maps.Keys(known)))
 	if err != nil {

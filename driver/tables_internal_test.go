@@ -210,7 +210,7 @@ func TestForgetWhileLooking(t *testing.T) {
 	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
 	s := newSchema(nil)
 	s.tables[looking] = &tableLookup{}
-	s.tables[known] = &tableLookup{over: true}
+	s.tables[known] = &tableLookup{finished: true}
 	n, forgot := s.without(func(catalog.Name) bool { return false })
 	if n.tables[looking] != nil || n.tables[known] == nil || forgot {
 		t.Errorf("kept: %v, forgot %v", n.tables, forgot)

@@ -57,7 +57,7 @@ func checkText(t *testing.T, text, set string) {
 			none[i].Explicit[j] = true
 		}
 		always = always || in.Positional || in.OwnMarker
-		if in.Alone() && len(p.Inserts) > 1 {
+		if in.NeedsOwnText() && len(p.Inserts) > 1 {
 			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
 		}
 		if in.Staging != nil {

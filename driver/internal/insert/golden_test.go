@@ -206,8 +206,8 @@ func outcome(text, set string) []string {
 	if p.Session {
 		lines = append(lines, "| sets what the session reads texts by")
 	}
-	if p.Use != "" || p.Unseen {
-		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.Unseen]))
+	if p.Use != "" || p.Opaque {
+		lines = append(lines, fmt.Sprintf("| use %s%s", p.Use, map[bool]string{true: "?"}[p.Opaque]))
 	}
 	for _, c := range p.Changes {
 		line := "| changes " + c.DB + "." + c.Table
@@ -243,7 +243,7 @@ func describe(in *Insert) string {
 		name string
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.Late, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
+		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.SetIDAfter, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
 		{in.Staging != nil && in.Staging.Clock, "clock"}, {in.Staging != nil && in.Staging.Named, "names the source"},
 	} {
 		if f.on {

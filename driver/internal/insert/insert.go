@@ -31,7 +31,7 @@ type insertReader struct {
 	listEdits   int    // edits made in the column list
 	tailEdit    int    // index of the first edit behind the source
 
-	rowCalls idCalls // in the rows; cursor.calls has those behind them then
+	rowCalls idCalls // those read in the rows; afterwards cursor.calls collects those of the tail
 
 	nameErr error    // a name of the table's cannot be written
 	staged  bool     // only the server knows the rows
@@ -107,7 +107,7 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
 	}
 	w.runs = w.runs || t.Triggers.Temporary || t.Triggers.Hidden
-	w.room()
+	w.preallocate()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
 	w.functions, w.selects = t.Marker, t.Marker
 	w.nameErr = w.needUTF8(t.Key)
@@ -281,7 +281,7 @@ func (w *insertReader) finish() (err error) {
 			return err
 		}
 	}
-	w.Late = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
+	w.SetIDAfter = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.allMarked = w.markedAmong(w.edits, &Block{N: 1})
 	w.inserts = append(w.inserts, w.Insert)

@@ -100,25 +100,25 @@ func mentions(text string, words ...string) bool {
 	return false
 }
 
-// A roomyPlan is a plan with what most plans of one INSERT hold, in one piece.
-type roomyPlan struct {
+// A planOfOne is a plan with room for what most plans of one INSERT hold: one allocation.
+type planOfOne struct {
 	Plan
 	inserts [1]Insert
 	edits   [2]edit
 	texts   [1]string
 }
 
-// room makes the plan, once it is known to hold something.
-func (r *reader) room() {
+// preallocate makes the plan once it is known that it will hold an INSERT.
+func (r *reader) preallocate() {
 	if r.edits == nil {
-		p := &roomyPlan{}
-		r.roomy = &p.Plan
+		p := &planOfOne{}
+		r.spare = &p.Plan
 		r.inserts, r.edits, r.texts = p.inserts[:0], p.edits[:0], p.texts[:0]
 	}
 }
 
 func (r *reader) plan() *Plan {
-	plan := r.roomy
+	plan := r.spare
 	if plan == nil {
 		plan = &Plan{}
 	}
@@ -137,10 +137,10 @@ func (r *reader) plan() *Plan {
 	plan.Results = r.results
 	plan.Use = r.db
 	plan.Changes = r.changes
-	plan.Unseen = r.unseen
+	plan.Opaque = r.unseen
 	plan.Session = r.session
 	plan.Runs = r.runs && r.schema.Temporary != nil
-	plan.Ages = r.ages
+	plan.Expires = r.expires
 	plan.edits = r.edits
 	plan.texts = r.texts
 	return plan

@@ -153,17 +153,17 @@ type Plan struct {
 	// Changes are what the text does to tables, views and stored programs.
 	Changes []Change
 
-	// Unseen says that the text runs statements that are not written in it
+	// Opaque says that the text runs statements that are not written in it
 	// (CALL, EXECUTE): they may change tables and the database in use.
-	Unseen bool
+	Opaque bool
 
 	// Runs says that the text may run stored programs: by a call, by a view that it
 	// selects from, or as triggers of tables that are not configured.
 	Runs bool
 
-	// Ages says that stored programs or other tables were looked at for the plan,
+	// Expires says that stored programs or other tables were looked at for the plan,
 	// which somebody may change unseen: it is to be made anew after a while.
-	Ages bool
+	Expires bool
 
 	text      string
 	edits     []edit
@@ -173,7 +173,7 @@ type Plan struct {
 
 // HasEffects says whether the text does more than write rows.
 func (p *Plan) HasEffects() bool {
-	return p.Use != "" || p.Session || p.Unseen || p.Runs || len(p.Changes) > 0
+	return p.Use != "" || p.Session || p.Opaque || p.Runs || len(p.Changes) > 0
 }
 
 // A Change is a table or view that a text creates, alters, renames or drops, or a
@@ -248,11 +248,11 @@ type Insert struct {
 	// out always, so that values stay with the columns they were planned for.
 	Positional bool
 
-	// Late says that no place in the text will do for the marker: a call of
+	// SetIDAfter says that no place in the text will do for the marker: a call of
 	// LAST_INSERT_ID(), in the text or in a trigger, would read it too early, or
 	// a row sets what that says. The session has to be told the id once the
 	// statement has run. The text is this one statement.
-	Late bool
+	SetIDAfter bool
 
 	// Staging is set where only the server knows the rows. The text then is this one
 	// statement, and nothing is said of its rows.
@@ -264,9 +264,9 @@ type Insert struct {
 	allMarked int  // which of them carries the marker where every row gets a key that can, -1 none
 }
 
-// Alone says whether the statement takes more than its text to run, and so
+// NeedsOwnText says whether the statement takes more than its text to run, and so
 // needs a text of its own.
-func (in *Insert) Alone() bool { return in.Staging != nil || in.Late }
+func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.SetIDAfter }
 
 // An ArgKey is a row whose key is a placeholder.
 type ArgKey struct {

@@ -36,12 +36,12 @@ type reader struct {
 	settings Settings
 	schema   Schema
 	unknown  bool // the session's settings have to be known
-	ages     bool // see Plan.Ages
+	expires  bool // see Plan.Expires
 	runs     bool // see Plan.Runs
 	decided  int  // where it is known that the last statement so far writes no configured table and has no effects
 
 	// What becomes the plan.
-	roomy    *Plan
+	spare    *Plan
 	inserts  []Insert
 	edits    []edit
 	texts    []string
@@ -246,10 +246,11 @@ func (r *reader) parens() bool {
 	}
 }
 
-// expr goes past an expression, up to the comma, the parenthesis or the end
-// that closes it. Where no parentheses are around it, follows says which words
-// end it too. An expression without a token makes the text invalid. It returns
-// how many tokens it has, and notes the first of them.
+// expr goes past an expression, up to the comma, the parenthesis or the end that
+// closes it. In a list without parentheses (SET, ON DUPLICATE KEY UPDATE) follows says
+// which words, such as AS and RETURNING, end it too. An expression without a token makes
+// the text invalid. It returns how many tokens the expression has, and copies as many of
+// them into first as that holds.
 func (r *reader) expr(follows func() bool, first []lex.Token) (n int) {
 	if r.tok.Kind == ',' || r.tok.Kind == ')' {
 		r.invalid = true

@@ -249,7 +249,7 @@ func skipOnServer(text string) bool {
 
 func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, autoDSN, plainDSN string) {
 	t.Helper()
-	if p.Cut > 0 || len(p.Inserts) > 0 && p.Inserts[0].Alone() {
+	if p.Cut > 0 || len(p.Inserts) > 0 && p.Inserts[0].NeedsOwnText() {
 		if p.NumInput == 0 {
 			checkInParts(t, file, text, p, auto, plain, autoDSN, plainDSN)
 		}

@@ -96,9 +96,9 @@ func (w *insertReader) finishStaged() error {
 		return err
 	}
 	s.marker = w.Table.Marker && !s.ReadsID
-	s.Clock = s.Clock && !s.Load && hasRoom(s.head)
+	s.Clock = s.Clock && !s.Load && mayHint(s.head)
 	w.forgetRows()
-	w.Marker, w.Late, w.Staging = s.marker, w.Table.Marker && !s.marker, s
+	w.Marker, w.SetIDAfter, w.Staging = s.marker, w.Table.Marker && !s.marker, s
 	w.inserts = append(w.inserts, w.Insert)
 	return nil
 }
@@ -110,9 +110,9 @@ func (w *insertReader) forgetRows() {
 	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
 }
 
-// hasRoom says whether a statement can be told its time: nothing such as SET
+// mayHint says whether a statement can be told its time: nothing such as SET
 // STATEMENT … FOR stands before its verb, and no hint behind that.
-func hasRoom(head [2]string) bool {
+func mayHint(head [2]string) bool {
 	return len(head[0]) <= len("REPLACE") && !strings.Contains(head[1], "/*+")
 }
 
@@ -180,7 +180,7 @@ func (w *insertReader) programs(e *Effects) (Effects, error) {
 	if len(e.Calls) == 0 && len(e.Tables) == 0 || w.schema.Programs == nil {
 		return Effects{}, nil
 	}
-	w.ages = true
+	w.expires = true
 	return w.schema.Programs(w.db, e.Calls, e.Tables)
 }
 

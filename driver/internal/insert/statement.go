@@ -28,7 +28,7 @@ func (r *reader) statements() error {
 			r.cutAt(r.began.prevEnd, r.began.params)
 		case err != nil:
 			return err
-		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].Alone():
+		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].NeedsOwnText():
 			r.isolate()
 		}
 		r.s.Seen &^= seenHere

@@ -89,7 +89,7 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 	}
 	defer release()
 	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
-	created = !t.counter.Sought && t.c.creates.Load() && known && !t.c.otherStore()
+	created = !t.counter.Sought && t.c.rowMissing.Load() && known && !t.c.otherStore()
 	t.counter.Sought = true
 	if !created {
 		row, err = t.counter.Row(ctx, highest)
@@ -101,7 +101,7 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 		}
 		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
-	t.c.creates.Store(created)
+	t.c.rowMissing.Store(created)
 	if created {
 		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
 			row, err = t.counter.Row(ctx, highest)
@@ -164,7 +164,7 @@ func (t *table) createRow(ctx context.Context, conn innerConn, highest int64, kn
 		}
 	}
 	for _, name := range tables {
-		if err := t.mayStart(ctx, name, known || name != t.name); err != nil {
+		if err := t.mayCreateRow(ctx, name, known || name != t.name); err != nil {
 			return 0, err
 		}
 	}
@@ -197,9 +197,9 @@ func (t *table) createRow(ctx context.Context, conn innerConn, highest int64, kn
 	return highestOf(tables)
 }
 
-// mayStart refuses to begin a tag for a table whose keys are not all known:
+// mayCreateRow refuses to begin a tag for a table whose keys are not all known:
 // other shards may have higher ones, or no index tells the highest.
-func (t *table) mayStart(ctx context.Context, name catalog.Name, known bool) error {
+func (t *table) mayCreateRow(ctx context.Context, name catalog.Name, known bool) error {
 	if known && !t.c.otherStore() {
 		return nil
 	}
