@@ -17,7 +17,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ test: serve ## every test of every module but storms, with the race detector, on
 quick: serve ## while you work, under 90 s: what needs no server but one MariaDB, without the race detector and the longest tests
 	@.ci/install mariadb
 	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -timeout=5m -skip="$(SLOW)" $(QUICK)'
+
+one: serve ## one rule's test with only the servers that its package needs: make one PKG=./driver TEST=TestMatrix
+	@.ci/one $(PKG) '$(TEST)'
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one
 	@go test -count=1 -timeout=0 -v -run='Simulation' ./idgen/worker -sim $(SCHEDULES)
