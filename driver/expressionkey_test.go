@@ -9,29 +9,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// keyScripts are about keys that only the server knows: none is asked for.
-var keyScripts = []script{
-	refusedScript("only the server", "SET @n = 5", "INSERT INTO t (id, a) VALUES (@n, 1)"),
-	refusedScript("only the server", "SET @n = 5", "INSERT INTO t SET id := (@n), a := 1"),
-	refusedScript("only the server", "SET @n = 5", "INSERT INTO t (id, a) VALUES (NULL, 1), (@n, 2) ON DUPLICATE KEY UPDATE a = VALUES(a)"),
-	refusedScript("only the server", "INSERT INTO s (a) VALUES (LAST_INSERT_ID(40))", "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(), 2)"),
-	refusedScript("only the server", "INSERT INTO t (a, id) VALUES (3, last_insert_id ( ))"),
-	refusedScript("only the server", "INSERT INTO t (id, a) VALUES (@@last_insert_id, 2)"),
-	refusedScript("only the server", "INSERT INTO t (a, id) VALUES (1, (SELECT MAX(id) FROM s))"),
-	refusedScript("only the server", "INSERT INTO t (id, a) VALUES (id + 1, 5)"),
-	refusedScript("only the server", "INSERT INTO t (id, a) VALUES (noted(5), 1)"),
-	refusedScript("only the server", "INSERT INTO t (id, a) VALUES (LAST_INSERT_ID(7), 1)"),
-	refusedScript("own statements", "UPDATE s SET b = 'new'", "INSERT INTO t (a, b) SELECT a, b FROM s ON DUPLICATE KEY UPDATE b = ROW_COUNT()"),
-}
-
-// refusedScript is a script whose last line is refused.
-func refusedScript(part string, lines ...string) script {
-	text := lines[len(lines)-1]
-	return script{name: text, lines: lines, refused: map[string]string{text: part}}
-}
-
 func TestKeysThatAreExpressions(t *testing.T) {
-	playAll(t, keyScripts)
+	playAll(t, "expression_keys")
 }
 
 // TestUnclearArguments: an argument of which only the column and the session could tell

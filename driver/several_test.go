@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,10 +47,14 @@ var attacks = []string{
 // severalTexts are the texts of all corpora, as they are sent.
 func severalTexts(t *testing.T) []string {
 	texts := inserttest.Corpus(t, "internal/insert/testdata")
-	for _, list := range [][]script{scripts, idScripts, plainScripts, keyScripts, programScripts, temporaryScripts} {
-		for _, sc := range list {
+	files, err := filepath.Glob("testdata/scripts/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	for _, file := range files {
+		for _, sc := range readScripts(t, strings.TrimSuffix(filepath.Base(file), ".txt")) {
 			for _, line := range sc.lines {
-				texts = append(texts, strings.NewReplacer("{AUTO}", "", "2:", "", "{DB}", "shop").Replace(line))
+				texts = append(texts, strings.NewReplacer("{AUTO}", "", "2:", "", "{DB}", "shop").Replace(line.text))
 			}
 		}
 	}

@@ -17,58 +17,15 @@ const (
 	idsOfT = "SELECT id, a FROM t ORDER BY id"
 )
 
-// temporaryScripts are about temporary tables, whose names rules mean.
-var temporaryScripts = []script{
-	{name: "ranks", lines: []string{"CREATE TEMPORARY TABLE order_rank (rk INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO order_rank (a) SELECT a FROM s ORDER BY a DESC", "SELECT rk, a FROM order_rank ORDER BY rk",
-		"INSERT INTO order_rank VALUES (NULL, 7), (0, 8)", "SELECT rk, a FROM order_rank ORDER BY rk", "DROP TABLE order_rank", "CREATE TEMPORARY TABLE order_rank (rk TINYINT AUTO_INCREMENT PRIMARY KEY, a INT)", "INSERT INTO order_rank SET a = 1", "SELECT rk FROM order_rank"}},
-	{name: "keys of rows", lines: []string{"CREATE TEMPORARY TABLE ids (id BIGINT NOT NULL PRIMARY KEY)", "INSERT INTO ids VALUES (1), (2)", "INSERT INTO ids SELECT id + 10 FROM s", "SELECT COUNT(*) FROM ids", intoT, idsOfT}},
-	{name: "one that hides a table", lines: []string{intoT, makeT, intoT, "INSERT INTO t (a) SELECT a FROM s", "SELECT LAST_INSERT_ID()", idsOfT, "UPDATE log SET a = 1", intoT, dropT, intoT, idsOfT}},
-	{name: "dropped as a table", lines: []string{makeT, intoT, "DROP TABLE t", intoT, idsOfT}},
-	{name: "dropped where there is none", lines: []string{intoT, "DROP TEMPORARY TABLE IF EXISTS t", intoT, idsOfT}},
-	{name: "not made", lines: []string{"CREATE TEMPORARY TABLE t (a INT, a INT)", intoT, idsOfT}},
-	{name: "made twice", lines: []string{makeT, "CREATE TEMPORARY TABLE IF NOT EXISTS t (a INT)", intoT, makeT, intoT, idsOfT}},
-	{name: "made from a select", lines: []string{"CREATE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY) SELECT a FROM s", intoT, "SELECT a FROM t ORDER BY id"}},
-	{name: "altered", lines: []string{makeT, "ALTER TABLE t ADD b INT", "INSERT INTO t (a, b) VALUES (1, 2)", "ALTER TABLE t AUTO_INCREMENT = 50", intoT, idsOfT}},
-	{name: "renamed", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x RENAME TO t", intoT, idsOfT, "ALTER TABLE t RENAME y", intoT, idsOfT, "INSERT INTO y (a) VALUES (3)", "SELECT id FROM y"}},
-	{name: "renamed by RENAME", only: "mariadb", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "RENAME TABLE x TO t", intoT, idsOfT, "RENAME TABLE t TO y", intoT, idsOfT}},
-	{name: "made and dropped by procedures", setup: []string{"CREATE PROCEDURE make() " + makeT, "CREATE PROCEDURE gone() " + dropT},
-		lines: []string{intoT, "CALL make()", intoT, idsOfT, "CALL gone()", intoT, idsOfT, makeT, intoT, "CALL gone()", "INSERT INTO t (a) SELECT a FROM s", idsOfT}},
-	{name: "made by a stored text", lines: []string{"PREPARE p FROM '" + makeT + "'", "EXECUTE p", intoT, idsOfT, "PREPARE p FROM '" + dropT + "'", "EXECUTE p", intoT, idsOfT}},
-	{name: "dropped by a function", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "DO gone()", intoT, idsOfT}},
-	{name: "dropped by a function in a select", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{makeT, intoT, "SELECT gone()", intoT, idsOfT}},
-	{name: "dropped by a view's function", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END", "CREATE VIEW v AS SELECT gone() a"},
-		lines: []string{makeT, intoT, "SELECT a FROM v", intoT, idsOfT, makeT, intoT, "INSERT INTO log SELECT a FROM v", intoT, idsOfT}},
-	{name: "dropped by a trigger", setup: []string{"CREATE TABLE other (a INT)", "CREATE TRIGGER tr BEFORE INSERT ON other FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO other VALUES (1)", intoT, idsOfT}},
-	{name: "dropped by a trigger of updates", setup: []string{"CREATE TRIGGER tr BEFORE UPDATE ON log FOR EACH ROW " + dropT}, lines: []string{"INSERT INTO log VALUES (1)", makeT, intoT, "UPDATE log SET a = 2", intoT, idsOfT}},
-	{name: "dropped by a configured table's trigger", rules: "leafTables=*&leafCreate=true", setup: []string{"CREATE TABLE u (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT)", "CREATE TRIGGER tr BEFORE INSERT ON u FOR EACH ROW " + dropT}, lines: []string{makeT, intoT, "INSERT INTO u (a) VALUES (1)", intoT, "SELECT COUNT(*) FROM t"}},
-	{name: "in a text that failed part-way", params: "&multiStatements=true", lines: []string{makeT + "; SELECT nosuch", intoT, idsOfT, dropT + "; SELECT nosuch", intoT, idsOfT}},
-	{name: "made in the same text", params: "&multiStatements=true", lines: []string{makeT + "; " + intoT, idsOfT, dropT + "; " + intoT, idsOfT}},
-	{name: "in another database", lines: []string{makeT, "USE mysql", "USE {DB}", intoT, idsOfT, "SELECT COUNT(*) FROM {DB}.t", "INSERT INTO {DB}.t (a) VALUES (9)", idsOfT}},
-	{name: "other connections", lines: []string{makeT, "2:" + intoT, intoT, idsOfT, "2:SELECT a FROM t", "2:" + dropT, "2:" + intoT, dropT, intoT, "SELECT COUNT(*) FROM t"}},
-	{name: "dropped with one that is not there", lines: []string{makeT, intoT, "DROP TABLE nosuch, t", intoT, idsOfT, makeT, intoT, "DROP TEMPORARY TABLE IF EXISTS nosuch, t", intoT, "SELECT COUNT(*) FROM t"}},
-	{name: "an answer with rows that fails before it is made", params: "&multiStatements=true", lines: []string{"SELECT 1; SELECT nosuch; " + makeT, intoT, idsOfT, makeT, "SELECT 1; SELECT nosuch; " + dropT, intoT, idsOfT}},
-	{name: "an answer with rows", params: "&multiStatements=true", lines: []string{"SELECT 1; " + makeT, intoT, idsOfT, "SELECT 1; " + dropT, intoT, idsOfT}},
-	{name: "made in other spellings", lines: []string{"CREATE /*!40000 TEMPORARY */ TABLE {DB} . `t` (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", intoT, idsOfT, "DROP /* t */ TABLE IF EXISTS `t` RESTRICT", intoT, "/*!" + makeT + " */", intoT, idsOfT, "TRUNCATE t", intoT, idsOfT, "DROP TABLES t", intoT}},
-	{name: "made by MariaDB's forms", only: "mariadb", lines: []string{makeT, "CREATE OR REPLACE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", intoT, idsOfT, "DROP TABLE t", "SET STATEMENT max_statement_time = 60 FOR " + makeT, intoT, idsOfT, "SET STATEMENT max_statement_time = 60 FOR " + dropT, intoT, "SELECT COUNT(*) FROM t",
-		"BEGIN NOT ATOMIC " + makeT + "; END", intoT, idsOfT, "BEGIN NOT ATOMIC " + dropT + "; END", intoT, "SELECT COUNT(*) FROM t"}},
-	{name: "renamed among other changes", lines: []string{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x ADD b INT, RENAME TO {DB}.t", intoT, idsOfT, "ALTER TABLE t DROP b, RENAME AS y, AUTO_INCREMENT = 40", intoT, idsOfT}},
-	{name: "the table it hides is renamed", only: "mysql", lines: []string{makeT, "RENAME TABLE t TO y", intoT, idsOfT, dropT, intoT, "RENAME TABLE y TO t", intoT, idsOfT}},
-	{name: "rolled back", lines: []string{"BEGIN", makeT, intoT, "ROLLBACK", intoT, "SELECT a FROM t ORDER BY id", "BEGIN", dropT, "ROLLBACK", intoT, idsOfT, "START TRANSACTION READ ONLY", makeT, intoT, "COMMIT", "SELECT a FROM t ORDER BY id"}},
-	{name: "dropped by a function in an update", setup: []string{"CREATE FUNCTION gone() RETURNS INT BEGIN " + dropT + "; RETURN 1; END"}, lines: []string{"INSERT INTO log VALUES (1)", makeT, intoT, "UPDATE log SET a = gone()", intoT, idsOfT, makeT, "INSERT INTO log VALUES (gone())", intoT, "SELECT COUNT(*) FROM t", makeT, "SET @x = gone()", intoT, "SELECT COUNT(*) FROM t",
-		makeT, "DELETE FROM log WHERE a = gone()", intoT, "SELECT COUNT(*) FROM t"}},
-	{name: "upserts", lines: []string{"CREATE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT UNIQUE, b INT)", "INSERT INTO t (a, b) VALUES (1, 1) ON DUPLICATE KEY UPDATE b = 2", "INSERT INTO t (a, b) VALUES (1, 1) ON DUPLICATE KEY UPDATE b = 2", "SELECT LAST_INSERT_ID()", "SELECT id, a, b FROM t"}},
-}
-
 // TestTemporaryTables: temporary tables are the server's, under exact rules and patterns.
 func TestTemporaryTables(t *testing.T) {
 	for _, rules := range []string{"leafTables=t:id", "leafTables=*&leafCreate=true"} {
 		t.Run(rules[len("leafTables="):][:1], func(t *testing.T) {
-			scripts := make([]script, len(temporaryScripts))
-			for i, sc := range temporaryScripts {
-				sc.rules = cmp.Or(sc.rules, rules)
-				scripts[i] = sc
+			scripts := readScripts(t, "temporary_tables")
+			for i, sc := range scripts {
+				scripts[i].rules = cmp.Or(sc.rules, rules)
 			}
-			playAll(t, scripts)
+			playScripts(t, scripts)
 		})
 	}
 }
