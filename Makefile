@@ -42,7 +42,7 @@ quick: serve ## while you work, under 90 s: what needs no server but one MariaDB
 	@.ci/install mariadb
 	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -timeout=5m -skip="$(SLOW)" $(QUICK)'
 
-one: serve ## one rule's test with only the servers that its package needs: make one PKG=./driver TEST=TestMatrix
+one: serve ## one rule's test with only the servers that its package needs: make one PKG=./driver/servertest TEST=TestMatrix
 	@.ci/one $(PKG) '$(TEST)'
 
 sim: ## simulate the leases of worker ids: SCHEDULES=1000000 of them, and the shortest counterexample if there is one

@@ -12,7 +12,7 @@ import (
 const module = "github.com/leafsql/leafsql/"
 
 // kits serve tests alone, and cmd is imported by nobody: they may import everything.
-var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(inserttest|segmenttest|workertest|leasetest|fakenacos)$`)
+var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos)$`)
 
 // clients are the parts of the import paths of what speaks to servers other than MySQL.
 var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}

@@ -1,0 +1,212 @@
+package servertest
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const counted = "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"
+
+// TestOwnDDL: what the application itself does to leaf_alloc is seen: rows are made anew above
+// what was fetched, and ids begin again only where the tables went too.
+func TestOwnDDL(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, c := range []struct {
+			name  string
+			ddl   []string
+			first int64 // afterwards
+		}{
+			{"TRUNCATE", []string{"TRUNCATE leaf_alloc"}, 21},
+			{"TRUNCATE of all", []string{"TRUNCATE TABLE leaf_alloc", "TRUNCATE t"}, 21},
+			{"DROP TABLE", []string{"DROP TABLE IF EXISTS leaf_alloc"}, 21},
+			{"DROP TABLE of all", []string{"DROP TABLE t, leaf_alloc", counted}, 21},
+			{"RENAME", []string{"DROP TABLE IF EXISTS old_alloc", "RENAME TABLE leaf_alloc TO old_alloc"}, 21},
+			{"DROP DATABASE", []string{"DROP DATABASE {db}", "CREATE DATABASE {db}", "USE {db}", counted}, 1},
+			{"DROP DATABASE in one text", []string{"DROP DATABASE IF EXISTS {db}; CREATE DATABASE {db}; USE {db}; " + counted}, 1},
+			{"DROP DATABASE in a text that fails", []string{"DO 1", "DROP DATABASE {db}; CREATE DATABASE {db}; USE {db}; " + counted + "; nonsense"}, 21},
+		} {
+			dsn := server.Database(t)
+			_, leaf := openOn(t, dsn, "leafTables=t&leafCreate=true"+withMult, counted)
+			leaf.SetMaxOpenConns(1) // whose database is in use
+			insert := func() int64 { return insertID(t, leaf, "INSERT INTO t (a) VALUES (1)") }
+			for want := int64(1); want <= 20; want++ {
+				if id := insert(); id != want {
+					t.Fatalf("%s, %s: id %d", server.Name, c.name, id)
+				}
+			}
+			for round := range 2 {
+				for _, text := range c.ddl {
+					if _, err := leaf.Exec(strings.ReplaceAll(text, "{db}", databaseOf(t, dsn))); (err != nil) != strings.HasSuffix(text, "nonsense") {
+						t.Fatalf("%s: %v", text, err)
+					}
+				}
+				began, last := time.Now(), insert()
+				if took := time.Since(began); round == 0 && last != c.first || took > 1500*time.Millisecond {
+					t.Errorf("%s, %s: the first id is %d, after %v", server.Name, c.name, last, took)
+				}
+				for range 1200 {
+					id := insert()
+					if id <= last {
+						t.Fatalf("%s, %s: id %d after %d", server.Name, c.name, id, last)
+					}
+					last = id
+				}
+				var row int64
+				if err := leaf.QueryRow("SELECT max_id FROM leaf_alloc WHERE biz_tag = 't'").Scan(&row); err != nil || row <= last {
+					t.Errorf("%s, %s: the row stands at %d after id %d, %v", server.Name, c.name, row, last, err)
+				}
+			}
+		}
+	}
+}
+
+// TestOwnDDLElsewhere: ids go on where a table of the tag is still there in another database,
+// or another pool of the process has fetched ids.
+func TestOwnDDLElsewhere(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn, other := server.Database(t), server.Database(t)
+		db, rest := databaseOf(t, dsn), databaseOf(t, other)
+		openOn(t, other, "", counted)
+		rules := "leafCreate=true&leafTables=" + db + ".t," + rest + ".t"
+		mine, theirs := "INSERT INTO "+db+".t (a) VALUES (1)", "INSERT INTO "+rest+".t (a) VALUES (1)"
+		_, one := openOn(t, dsn, rules, counted)
+		_, two := openOn(t, dsn, rules+"&parseTime=true") // with a store of its own
+		last := insertID(t, one, mine)
+		for _, used := range []bool{false, true} { // also a table that this process did not use yet
+			if used {
+				last = insertID(t, one, theirs)
+			}
+			mustExec(t, one, "DROP DATABASE "+db, "CREATE DATABASE "+db, "CREATE TABLE "+db+".t (id BIGINT PRIMARY KEY, a INT)")
+			id := insertID(t, one, mine)
+			if id <= last {
+				t.Errorf("%s: id %d after %d, where a table of the tag is left", server.Name, id, last)
+			}
+			last = id
+		}
+		seen := make(map[int64]bool)
+		for range 2 {
+			for range 2200 { // the highest range is the other pool's
+				seen[insertID(t, two, mine)] = true
+			}
+			mustExec(t, one, "TRUNCATE "+db+".leaf_alloc", "TRUNCATE "+db+".t", "TRUNCATE "+rest+".t")
+			for i := range 3000 {
+				pool, text := one, mine
+				if i%2 == 1 {
+					text = theirs
+				}
+				if i > 5 && i%3 == 0 {
+					pool = two
+				}
+				id := insertID(t, pool, text)
+				if seen[id] {
+					t.Fatalf("%s: id %d twice", server.Name, id)
+				}
+				seen[id] = true
+			}
+		}
+	}
+}
+
+// TestOwnDDLWhileInserting: connections that insert while leaf_alloc is emptied may be told so,
+// but no id comes twice, also where the row with it went.
+func TestOwnDDLWhileInserting(t *testing.T) {
+	const conns, rows = 4, 400
+	text := "INSERT INTO t (a) VALUES (1)" + strings.Repeat(", (1)", rows-1)
+	for _, server := range mysqltest.Targets(t) {
+		for _, empty := range []string{"TRUNCATE leaf_alloc", "DROP TABLE IF EXISTS leaf_alloc"} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true", counted)
+			insertID(t, leaf, text)
+			stop := make(chan struct{})
+			var mu sync.Mutex
+			var ids []int64
+			var wg sync.WaitGroup
+			for range conns {
+				wg.Go(func() {
+					for {
+						select {
+						case <-stop:
+							return
+						default:
+						}
+						res, err := leaf.Exec(text)
+						var unknown *segment.UnknownTagError
+						if err != nil && !errors.As(err, &unknown) && !strings.Contains(err.Error(), "Error 1146") {
+							t.Errorf("%s, %s: %v", server.Name, empty, err)
+							return
+						}
+						if err == nil {
+							id, _ := res.LastInsertId()
+							mu.Lock()
+							ids = append(ids, id)
+							mu.Unlock()
+						}
+					}
+				})
+			}
+			for range 5 {
+				mustExec(t, leaf, empty)
+				_, err := leaf.Exec(text)
+				for until := time.Now().Add(20 * time.Second); err != nil && time.Now().Before(until); {
+					_, err = leaf.Exec(text)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				mustExec(t, leaf, "TRUNCATE t")
+			}
+			close(stop)
+			wg.Wait()
+			slices.Sort(ids)
+			for i, id := range ids {
+				if i > 0 && id < ids[i-1]+rows {
+					t.Fatalf("%s, %s: ids from %d and from %d", server.Name, empty, ids[i-1], id)
+				}
+			}
+			if insertID(t, leaf, text) <= ids[len(ids)-1] {
+				t.Error("an id of before")
+			}
+		}
+	}
+}
+
+// TestOwnDDLWithoutCreate: the error names what is missing, at once.
+func TestOwnDDLWithoutCreate(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 1, 1000), counted)
+		for range 20 {
+			insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+		}
+		began := time.Now()
+		mustExec(t, leaf, "TRUNCATE leaf_alloc")
+		refused(t, leaf, `tag "t" has no row in `, "INSERT INTO t (a) VALUES (1)")
+		mustExec(t, leaf, "DROP TABLE leaf_alloc")
+		refused(t, leaf, "there is no table leaf_alloc", "INSERT INTO t (a) VALUES (1)")
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("%s: %v", server.Name, took)
+		}
+	}
+}
+
+// TestOwnIndex: an index that makes another column unique counts at once.
+func TestOwnIndex(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=n", allocTable, row("n", 100, 10), "CREATE TABLE n (id BIGINT NOT NULL PRIMARY KEY, a INT, b VARCHAR(9))")
+		leaf.SetMaxOpenConns(1)
+		upsert := "INSERT INTO n (id, a) VALUES (?, ?) ON DUPLICATE KEY UPDATE b = CONCAT(COALESCE(b, ''), 'y')"
+		mustExec(t, leaf, "INSERT INTO n (id, a) VALUES (3, 1)")
+		if id := insertID(t, leaf, upsert, 4, 2); id != 4 {
+			t.Errorf("%s: id %d, want 4", target.Name, id)
+		}
+		mustExec(t, leaf, "CREATE UNIQUE INDEX i ON n (a)")
+		if id := insertID(t, leaf, upsert, 5, 1); id != 3 {
+			t.Errorf("%s: id %d, want 3: the row that was updated", target.Name, id)
+		}
+	}
+}

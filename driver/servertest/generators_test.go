@@ -1,0 +1,224 @@
+package servertest
+
+import (
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestRowAtZero: Leaf's own examples begin with max_id 0, others with 1.
+func TestRowAtZero(t *testing.T) {
+	for _, maxID := range []int{0, 1} {
+		_, leaf := open(t, "leafTables=t", allocTable, row("t", maxID, 10), tableT)
+		for want := int64(1); want < 30; want++ {
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", want); id != want {
+				t.Fatalf("a row at %d: id %d instead of %d", maxID, id, want)
+			}
+		}
+	}
+}
+
+// TestOneRowBurnsLittle: a process that inserts a row and ends wastes no step.
+func TestOneRowBurnsLittle(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	plain, other := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
+	other.Close() // or it would keep the segment that it shares with the next ones
+	for start := range 5 {
+		leaf, err := sql.Open(driver.Name, dsn+"?leafTables=t")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", start); id != int64(16*start)+1 {
+			t.Errorf("start %d: id %d", start, id)
+		}
+		if err := leaf.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var maxID int
+	if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&maxID); err != nil || maxID != 81 {
+		t.Errorf("5 starts moved the row to %d, %v", maxID, err)
+	}
+}
+
+// TestLoggerOfSegments: Config.Logger hears of a store that is away.
+func TestLoggerOfSegments(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	openOn(t, dsn, "leafTables=none", tableT)
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 1, Step: 10})
+	heard := &logBuffer{}
+	cfg.SegmentStore, cfg.Logger = store, slog.New(slog.NewTextHandler(heard, nil))
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf := sql.OpenDB(c)
+	defer leaf.Close()
+	insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+	store.Fail(errors.New("the store is down"))
+	insertID(t, leaf, "INSERT INTO t (a) VALUES (2), (3), (4), (5), (6)")
+	for begin := time.Now(); !strings.Contains(heard.String(), "the store is down"); time.Sleep(time.Millisecond) {
+		if time.Since(begin) > 30*time.Second {
+			t.Fatal("the log holds ", heard)
+		}
+	}
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// TestIDsWithoutSQL: a Connector's generators are those of its tables.
+func TestIDsWithoutSQL(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	_, leaf := openOn(t, dsn, "leafTables=t", allocTable, row("t", 100, 1000), row("Other", 5, 1000), tableT)
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t&leafWorker=static(7)&leafNewRegistry=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if s := c.Stats().Worker; s == nil || s.Phase != "idle" || s.Worker != -1 || s.Source != "static" || s.Layout != snowflake.Leaf {
+		t.Errorf("worker: %+v", s)
+	}
+	ctx := t.Context()
+	first, err := c.Segment("t").Next(ctx, 2)
+	if err != nil || first != 100 {
+		t.Fatalf("%d, %v", first, err)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 102 {
+		t.Errorf("the next row has id %d", id)
+	}
+	id, err := c.Snowflake().Next(ctx, 1)
+	if p, bad := snowflake.Leaf.Decompose(id); err != nil || bad != nil || p.Worker != 7 {
+		t.Errorf("snowflake %d: %v", id, err)
+	}
+	if s := c.Stats().Worker; s.Phase != "holding" || s.Err != nil {
+		t.Errorf("worker: %+v", s)
+	}
+
+	rows, err := c.Tags(ctx)
+	if err != nil || len(rows) != 2 || rows[0] != (segment.Row{Tag: "Other", MaxID: 5, Step: 1000}) {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	if r, err := c.Tag(ctx, "oTHER"); err != nil || r != rows[0] {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var unknown *segment.UnknownTagError
+	if _, err := c.Tag(ctx, "nosuch"); !errors.As(err, &unknown) {
+		t.Error(err)
+	}
+}
+
+func TestIDsOfAnotherStore(t *testing.T) {
+	cfg := driver.NewConfig()
+	cfg.Auto, cfg.SegmentStore = false, segmenttest.NewMemory()
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if c.Snowflake() != nil || c.Stats().Worker != nil {
+		t.Error("there are snowflakes")
+	}
+	var config *driver.ConfigError
+	if _, err := c.Tags(t.Context()); !errors.As(err, &config) {
+		t.Error(err)
+	}
+	if _, err := c.Tag(t.Context(), "t"); !errors.As(err, &config) {
+		t.Error(err)
+	}
+}
+
+func TestSnowflake(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	state := strings.ReplaceAll(t.TempDir(), "/", "%2F")
+	params := "leafTables=t::snowflake&leafWorker=static(7)&leafNewRegistry=true&leafState=" + state
+	_, one := openOn(t, dsn, params, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	// A second pool with an equal source shares the worker id, which the
+	// state's lock would otherwise refuse.
+	_, two := openOn(t, dsn, params)
+	last := int64(0)
+	for i, db := range []*sql.DB{one, two, one} {
+		id := insertID(t, db, "INSERT INTO t (a) VALUES (1), (2), (3)")
+		parts, err := snowflake.Leaf.Decompose(id)
+		if err != nil || parts.Worker != 7 || id <= last {
+			t.Errorf("id %d: %+v, %v; the one before was %d", id, parts, err, last)
+		}
+		var n int
+		if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE id BETWEEN ? AND ?", id, id+2).Scan(&n); err != nil || n != 3 {
+			t.Errorf("insert %d: %d consecutive ids, %v", i, n, err)
+		}
+		last = id
+	}
+	_, small := open(t, params, "CREATE TABLE t (id INT PRIMARY KEY, a INT)")
+	refused(t, small, "above the highest that the column holds", "INSERT INTO t (a) VALUES (1)")
+	refused(t, one, "at most 4096", "INSERT INTO t (a) VALUES (0)"+strings.Repeat(",(0)", 4096))
+}
+
+func TestSnowflakeConfig(t *testing.T) {
+	for params, want := range map[string]string{
+		"leafTables=t::snowflake&leafWorker=nosuch(1)":                       `worker source "nosuch" is unknown; registered are env, mysql, ordinal, static`,
+		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=1-2":     "1-2",
+		"leafTables=t::snowflake&leafWorker=static(7)&leafSnowflake=50-10-4": "50-10-4",
+	} {
+		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v; want %q", params, err, want)
+		}
+	}
+}
+
+// TestStagedSnowflake: a snowflake cannot give more consecutive ids than it
+// has in a millisecond, and says so before anything is stored.
+func TestStagedSnowflake(t *testing.T) {
+	for i, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true", append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)
+		if _, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src LIMIT 4096"); err != nil {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+		_, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src")
+		var fill *driver.FillError
+		if !errors.As(err, &fill) || fill.Rows != 4097 {
+			t.Errorf("%s: %v, want a FillError of 4097 rows", target.Name, err)
+		}
+		var n int
+		if err := leaf.QueryRow("SELECT COUNT(*) FROM t").Scan(&n); err != nil || n != 4096 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+		healthyState(t, leaf)
+	}
+}

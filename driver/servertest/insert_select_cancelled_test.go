@@ -1,0 +1,348 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+var cancelCalls = flag.Int("stage.calls", 160, "how many calls TestStagedCancelled and TestStagedKilled cut a server")
+
+// callRows is how many rows each call writes; call k's have a from k*1000 on.
+const callRows = 200
+
+const callText = "INSERT INTO t (a, b) SELECT ? * 1000 + a, 'x' FROM src"
+
+// A fate is what a caller heard of a call.
+type fate uint8
+
+const (
+	unheard fate = iota // its context ended, perhaps while the commit's answer was under way
+	said                // it was told that the rows are stored
+	failed              // it was told that they are not
+)
+
+// fates are those of all calls.
+type fates struct {
+	mu sync.Mutex
+	of map[int]fate
+
+	wrong []error
+}
+
+func (f *fates) note(k int, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var me *mysql.MySQLError
+	switch {
+	case err == nil:
+		f.of[k] = said
+	case errors.As(err, &me):
+		f.of[k] = failed
+	default:
+		f.of[k] = unheard
+	}
+	if err != nil && strings.HasPrefix(err.Error(), "LAST_INSERT_ID() is") {
+		f.wrong = append(f.wrong, err)
+	}
+}
+
+// check holds the rows against what the callers heard.
+func (f *fates) check(t *testing.T, plain *sql.DB) {
+	t.Helper()
+	rows, err := plain.Query("SELECT a DIV 1000, COUNT(*), COUNT(DISTINCT id), MIN(id), MAX(id) FROM t GROUP BY 1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	stored := map[int]bool{}
+	for rows.Next() {
+		var k, n, distinct int
+		var low, high int64
+		if err := rows.Scan(&k, &n, &distinct, &low, &high); err != nil {
+			t.Fatal(err)
+		}
+		stored[k] = true
+		if n != callRows || high-low != callRows-1 {
+			t.Errorf("call %d is stored in part: %d rows, ids %d to %d", k, n, low, high)
+		}
+	}
+	count := map[string]int{}
+	for k, fate := range f.of {
+		switch {
+		case fate == said && !stored[k]:
+			t.Errorf("call %d was told that its rows are stored, and they are not", k)
+		case fate == failed && stored[k]:
+			t.Errorf("call %d was told that its rows are not stored, and they are", k)
+		}
+		count[fmt.Sprintf("%s, stored %v", [...]string{"cut", "ok", "error"}[fate], stored[k])]++
+	}
+	t.Log(count)
+	if len(f.wrong) > 0 {
+		t.Errorf("%d times %v", len(f.wrong), f.wrong[0])
+	}
+}
+
+// healthy takes all connections of a pool and looks at each.
+func healthy(t *testing.T, db *sql.DB, conns int) {
+	t.Helper()
+	var all []*sql.Conn
+	for range conns {
+		c, err := db.Conn(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		all = append(all, c)
+	}
+	for _, c := range all {
+		var auto int
+		if err := c.QueryRowContext(context.Background(), "SELECT @@autocommit").Scan(&auto); err != nil || auto != 1 {
+			t.Errorf("a connection of the pool has autocommit %d, %v", auto, err)
+		}
+		for _, text := range []string{"SAVEPOINT here", "ROLLBACK TO SAVEPOINT here"} {
+			if _, err := c.ExecContext(context.Background(), text); err == nil && text != "SAVEPOINT here" {
+				t.Error("a connection of the pool is in a transaction")
+			}
+		}
+		if err := c.QueryRowContext(context.Background(), "SELECT 1 FROM leafsql_stage LIMIT 1").Err(); err == nil {
+			t.Error("a connection of the pool has a stage left")
+		}
+		if _, err := c.ExecContext(context.Background(), "INSERT INTO t (a) SELECT -1 FROM src LIMIT 0"); err != nil {
+			t.Errorf("a connection of the pool cannot stage: %v", err)
+		}
+	}
+}
+
+func cancelSetup(t *testing.T, target mysqltest.Target, params string) (plain, leaf *sql.DB) {
+	plain, leaf = openOn(t, target.Database(t), "leafTables=t"+params, append([]string{allocTable, row("t", 1, 1_000_000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(10), KEY (a))"}, seedSource(callRows)...)...)
+	if _, err := leaf.Exec("INSERT INTO t (a) SELECT 0 FROM src LIMIT 0"); err != nil { // the first one looks tables up
+		t.Fatal(err)
+	}
+	return plain, leaf
+}
+
+// waysToCall run a staged statement under a context that may end at any time.
+var waysToCall = []struct {
+	name, params string
+	run          func(ctx context.Context, db *sql.DB, k int) error
+}{
+	{"autocommit", "", func(ctx context.Context, db *sql.DB, k int) error {
+		_, err := db.ExecContext(ctx, callText, k)
+		return err
+	}},
+	{"interpolated", "&interpolateParams=true", func(ctx context.Context, db *sql.DB, k int) error {
+		_, err := db.ExecContext(ctx, callText, k)
+		return err
+	}},
+	{"prepared", "", func(ctx context.Context, db *sql.DB, k int) error {
+		st, err := db.PrepareContext(ctx, callText)
+		if err != nil {
+			return err
+		}
+		defer st.Close()
+		_, err = st.ExecContext(ctx, k)
+		return err
+	}},
+	{"transaction", "", func(ctx context.Context, db *sql.DB, k int) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, callText, k); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}},
+	{"autocommit off", "", func(ctx context.Context, db *sql.DB, k int) error {
+		return onConn(ctx, db, k, "SET autocommit = 0", "COMMIT", "SET autocommit = 1")
+	}},
+	{"tables locked", "", func(ctx context.Context, db *sql.DB, k int) error {
+		return onConn(ctx, db, k, "LOCK TABLES t WRITE, src READ", "DO 1", "UNLOCK TABLES")
+	}},
+}
+
+// onConn runs a call between others of the application's. The last one ends the
+// session's state, whatever became of the call.
+func onConn(ctx context.Context, db *sql.DB, k int, before, after, last string) error {
+	c, err := db.Conn(context.Background())
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	insist := func(text string, dest ...any) (err error) {
+		for n := 0; n < 100; n++ {
+			if len(dest) > 0 {
+				err = c.QueryRowContext(context.Background(), text).Scan(dest...)
+			} else {
+				_, err = c.ExecContext(context.Background(), text)
+			}
+			if !isNumber(err, 1317) {
+				break
+			}
+		}
+		return err
+	}
+	defer insist(last)
+	insist(fmt.Sprintf("DO LAST_INSERT_ID(%d)", idBefore))
+	if err = insist(before); err == nil {
+		if _, err = c.ExecContext(ctx, callText, k); err == nil {
+			_, err = c.ExecContext(context.Background(), after)
+		} else if id := 0; insist("SELECT LAST_INSERT_ID()", &id) == nil && id != idBefore {
+			return fmt.Errorf("LAST_INSERT_ID() is %d after %w, want %d", id, err, idBefore)
+		}
+	}
+	if err != nil {
+		insist("ROLLBACK")
+	}
+	return err
+}
+
+// TestStagedCancelled ends contexts at random moments of staged statements:
+// each is stored as a whole or not at all, and what is told of it is true. No
+// connection comes back to the pool in another state.
+func TestStagedCancelled(t *testing.T) {
+	seed := rand.Uint64()
+	for _, target := range mysqltest.Targets(t) {
+		for _, way := range waysToCall {
+			t.Run(target.Name+"/"+way.name, func(t *testing.T) {
+				t.Logf("seed %d", seed)
+				rng := rand.New(rand.NewPCG(seed, 1))
+				plain, leaf := cancelSetup(t, target, way.params)
+				leaf.SetMaxOpenConns(2)
+				f := &fates{of: map[int]fate{}}
+				longest := 10 * time.Millisecond // so far
+				for k := 1; k <= *cancelCalls/len(waysToCall); k++ {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rng.Int64N(int64(longest*3/2))))
+					if k%10 == 1 { // to see how long one takes
+						cancel()
+						ctx, cancel = context.WithCancel(t.Context())
+					}
+					start := time.Now()
+					err := way.run(ctx, leaf, k)
+					cancel()
+					if err == nil {
+						longest = (longest*3 + time.Since(start)) / 4
+					}
+					f.note(k, err)
+				}
+				f.check(t, plain)
+				healthy(t, leaf, 2)
+			})
+		}
+	}
+}
+
+// TestStagedKilled: KILL QUERY meets every statement of a staging, also those
+// that put the session back. What is told is true then, without exception.
+func TestStagedKilled(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			plain, leaf := cancelSetup(t, target, "")
+			const workers = 2
+			leaf.SetMaxOpenConns(workers)
+			ctx, stop := context.WithCancel(t.Context())
+			var killer sync.WaitGroup
+			killer.Go(func() {
+				for ctx.Err() == nil {
+					time.Sleep(time.Duration(2+rand.IntN(6)) * time.Millisecond)
+					kill(plain)
+				}
+			})
+			f := &fates{of: map[int]fate{}}
+			var next, odd atomic.Int64
+			var wg sync.WaitGroup
+			for range workers {
+				wg.Go(func() {
+					for k := int(next.Add(1)); k <= *cancelCalls; k = int(next.Add(1)) {
+						ctx := context.Background()
+						var err error
+						if k%2 == 0 {
+							_, err = leaf.ExecContext(ctx, callText, k)
+						} else { // no sql.Tx: one whose COMMIT is killed comes back to the pool open
+							err = onConn(ctx, leaf, k, "BEGIN", "COMMIT", "ROLLBACK")
+						}
+						var me *mysql.MySQLError
+						if err != nil && !errors.As(err, &me) {
+							odd.Add(1)
+						}
+						f.note(k, err)
+					}
+				})
+			}
+			wg.Wait()
+			stop()
+			killer.Wait()
+			f.check(t, plain)
+			t.Logf("%d connections were given up", odd.Load())
+			healthy(t, leaf, workers)
+		})
+	}
+}
+
+// kill kills what runs in this database's other connections.
+func kill(plain *sql.DB) {
+	rows, err := plain.Query("SELECT id FROM information_schema.processlist WHERE db = DATABASE() AND id <> CONNECTION_ID() AND command <> 'Sleep'")
+	if err != nil {
+		return
+	}
+	var ids []int
+	for rows.Next() {
+		var id int
+		rows.Scan(&id)
+		ids = append(ids, id)
+	}
+	rows.Close()
+	for _, id := range ids {
+		plain.Exec(fmt.Sprint("KILL QUERY ", id))
+	}
+}
+
+// TestStagedDeadlocks: sessions that wait for each other are told so by the
+// server, as without leafsql, and keep nothing.
+func TestStagedDeadlocks(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			plain, leaf := cancelSetup(t, target, "")
+			const workers = 4
+			leaf.SetMaxOpenConns(workers)
+			var ok, deadlocks atomic.Int64
+			var wg sync.WaitGroup
+			for w := range workers {
+				wg.Go(func() {
+					for k := range *cancelCalls / workers {
+						_, err := leaf.Exec("INSERT INTO t (a) SELECT ? FROM src WHERE src.a = 1 AND NOT EXISTS (SELECT 1 FROM t q WHERE q.a = ? FOR UPDATE)", 1000+k, 1000+k)
+						switch {
+						case err == nil:
+							ok.Add(1)
+						case isNumber(err, 1213, 1205, 1020):
+							deadlocks.Add(1)
+						default:
+							t.Errorf("worker %d: %v", w, err)
+						}
+					}
+				})
+			}
+			wg.Wait()
+			var n, distinct int
+			if err := plain.QueryRow("SELECT COUNT(*), COUNT(DISTINCT a) FROM t").Scan(&n, &distinct); err != nil || n != distinct {
+				t.Errorf("%d rows for %d values, %v", n, distinct, err)
+			}
+			t.Logf("%d ok, %d deadlocks, %d rows", ok.Load(), deadlocks.Load(), n)
+			healthy(t, leaf, workers)
+		})
+	}
+}

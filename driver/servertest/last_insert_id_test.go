@@ -1,0 +1,75 @@
+package servertest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestUpsertNamesNoIDThatWasNotStored: where the update list says nothing of
+// the key's id, a row that was updated gives 0 rather than the unused id.
+func TestUpsertNamesNoIDThatWasNotStored(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, tt := range []struct{ table, text string }{
+			{"CREATE TABLE t (id VARCHAR(40) PRIMARY KEY, a INT UNIQUE, b VARCHAR(20))", "INSERT INTO t (a, b) VALUES (1, ?) ON DUPLICATE KEY UPDATE b = VALUES(b)"},
+			{tableT, "INSERT INTO t (a, b) VALUES (1, ?) ON DUPLICATE KEY UPDATE id = 777, b = VALUES(b)"},
+			{tableT, "INSERT INTO t (a, b) VALUES (1, ?) ON DUPLICATE KEY UPDATE id = id + 0, b = VALUES(b)"},
+		} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tt.table, "INSERT INTO t VALUES (7, 1, 'x')")
+			for _, b := range []string{"updated", "updated"} { // the second leaves the row as it is
+				id := insertID(t, leaf, tt.text, b)
+				var n int
+				if err := plain.QueryRow("SELECT COUNT(*) FROM t WHERE id = ?", fmt.Sprint(id)).Scan(&n); err != nil || id != 0 && n == 0 {
+					t.Errorf("%s, %s: LastInsertId %d is no row, %v", server.Name, tt.text, id, err)
+				}
+			}
+		}
+	}
+}
+
+// TestResultOnlyBehindACall: the Result is the only one that knows the id.
+func TestResultOnlyBehindACall(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result"+withMult, allocTable, row("t", notByUs, 1000), tableT,
+			"CREATE PROCEDURE p() BEGIN SELECT 1; SELECT 2; END")
+		if id := insertID(t, leaf, "CALL p(); INSERT INTO t (a) VALUES (1)"); id != notByUs {
+			t.Errorf("%s: id %d", server.Name, id)
+		}
+	}
+}
+
+// TestResultOnlyWithTheUsersOwnMark: id = LAST_INSERT_ID(id) asks for the
+// existing row's id, and the server gives it.
+func TestResultOnlyWithTheUsersOwnMark(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t&leafLastInsertID=result", allocTable, row("t", notByUs, 1000), tableT, "INSERT INTO t VALUES (7, 1, 'x')")
+		if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (1, 'y') ON DUPLICATE KEY UPDATE id = LAST_INSERT_ID(id), b = VALUES(b)"); id != 7 {
+			t.Errorf("%s: id %d", server.Name, id)
+		}
+	}
+}
+
+// TestReturningThatReadsTheID: while rows are read the session cannot be told the id, so
+// that a statement which could not carry it is refused, and runs with Exec.
+func TestReturningThatReadsTheID(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		if server.Name != "mariadb" {
+			continue
+		}
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
+		leaf.SetMaxOpenConns(1)
+		for _, text := range []string{"INSERT INTO t (a) VALUES (1) RETURNING id, LAST_INSERT_ID()", "INSERT INTO t (id, a) VALUES (NULL, LAST_INSERT_ID()) RETURNING id"} {
+			var id, said int64
+			if err := leaf.QueryRow(text).Scan(&id, &said); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v, not refused", text, err)
+			}
+			id = insertID(t, leaf, text)
+			if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&said); err != nil || said != id {
+				t.Errorf("LAST_INSERT_ID() is %d after id %d, %v", said, id, err)
+			}
+		}
+	}
+}

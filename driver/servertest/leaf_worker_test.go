@@ -1,0 +1,232 @@
+package servertest
+
+import (
+	"bufio"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// envInserter makes the test binary a process that inserts a row for each line
+// it reads and prints the id: the DSN to write to.
+const envInserter = "LEAFSQL_TEST_INSERTER"
+
+func inserter() error {
+	db, err := sql.Open(driver.Name, os.Getenv(envInserter))
+	if err != nil {
+		return err
+	}
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		res, err := db.Exec("INSERT INTO t (a) VALUES (1)")
+		if err != nil {
+			return err
+		}
+		id, err := res.LastInsertId()
+		if err != nil {
+			return err
+		}
+		fmt.Println(id)
+	}
+	return db.Close()
+}
+
+// inserting is such a process.
+type inserting struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	in  io.WriteCloser
+	out *bufio.Reader
+}
+
+func startInserter(t *testing.T, dsn string) *inserting {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envInserter+"="+dsn)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	return &inserting{t, cmd, in, bufio.NewReader(out)}
+}
+
+// worker inserts a row and says which worker id made its key.
+func (p *inserting) worker() int {
+	p.t.Helper()
+	fmt.Fprintln(p.in)
+	line, err := p.out.ReadString('\n')
+	if err != nil {
+		p.t.Fatalf("the process ended: %v", err)
+	}
+	id, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	parts, err := snowflake.Leaf.Decompose(id)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return int(parts.Worker)
+}
+
+func (p *inserting) stop() {
+	p.t.Helper()
+	p.in.Close()
+	if err := p.cmd.Wait(); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// A snowflake table without leafWorker: the worker id is leased in leaf_worker.
+// Two processes have two, and one that was stopped gets its own again.
+func TestLeafWorkerTable(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			dsn := server.Database(t)
+			const params = "leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true"
+			plain, leaf := openOn(t, dsn, params, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+			parts, err := snowflake.Leaf.Decompose(insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := int(parts.Worker)
+			if stats, err := driver.StatsOf(leaf); err != nil || stats.Worker == nil || stats.Worker.Source != "mysql" {
+				t.Errorf("statistics %+v, %v: the source is mysql", stats.Worker, err)
+			}
+			var held int
+			if err := plain.QueryRow("SELECT worker_id FROM leaf_worker WHERE worker_id >= 0 AND NOT free").Scan(&held); err != nil || held != own {
+				t.Errorf("worker id %d, leaf_worker says %d, %v", own, held, err)
+			}
+			one, two := startInserter(t, dsn+"?"+params), startInserter(t, dsn+"?"+params)
+			a, b := one.worker(), two.worker()
+			if a == b || a == own || b == own {
+				t.Errorf("worker ids %d, %d and %d of three processes", own, a, b)
+			}
+			one.stop()
+			again := startInserter(t, dsn+"?leafTables=t::snowflake")
+			if c := again.worker(); c != a {
+				t.Errorf("worker id %d after a restart, %d before", c, a)
+			}
+			if b != two.worker() {
+				t.Error("the other process has another worker id")
+			}
+			again.stop()
+			two.stop()
+			var n int
+			if err := plain.QueryRow("SELECT COUNT(*) FROM leaf_worker WHERE NOT free").Scan(&n); err != nil || n != 1 {
+				t.Errorf("%d worker ids are held, %v", n, err)
+			}
+		})
+	}
+}
+
+// Pools on one database share the lease, whatever else they have, and the last
+// one gives it back on a pool that is still open.
+func TestLeafWorkerOfTwoPools(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	const params = "leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true"
+	plain, one := openOn(t, dsn, params, "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	_, two := openOn(t, dsn, params+"&leafWorker=mysql()")
+	for _, db := range []*sql.DB{one, two} {
+		insertID(t, db, "INSERT INTO t (a) VALUES (1)")
+	}
+	held := func(want int) {
+		t.Helper()
+		var n int
+		if err := plain.QueryRow("SELECT COUNT(*) FROM leaf_worker WHERE NOT free").Scan(&n); err != nil || n != 1+want {
+			t.Errorf("%d worker ids are held, want %d, %v", n-1, want, err)
+		}
+	}
+	plain.Exec("UPDATE leaf_worker SET free = FALSE WHERE worker_id = -1") // counted by held
+	held(1)
+	one.Close()
+	insertID(t, two, "INSERT INTO t (a) VALUES (1)")
+	held(1)
+	two.Close()
+	held(0)
+}
+
+// Without the table, and without leafCreate, each statement says what to do.
+func TestLeafWorkerMissing(t *testing.T) {
+	_, leaf := open(t, "leafTables=t::snowflake", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	_, err := leaf.Exec("INSERT INTO t (a) VALUES (1)")
+	if err == nil || !strings.Contains(err.Error(), "add leafCreate=true") {
+		t.Errorf("without a table: %v", err)
+	}
+	for params, want := range map[string]string{
+		"leafTables=t::snowflake&leafWorker=mysql(h:3306)":               "takes no address",
+		"leafTables=t::snowflake&leafWorker=mysql()&leafMysqlUsername=x": "takes no address and no parameters",
+	} {
+		_, err := sql.Open(driver.Name, "u@tcp(127.0.0.1:1)/d?"+params)
+		if _, ok := errors.AsType[*driver.ConfigError](err); !ok || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", params, err)
+		}
+	}
+}
+
+type noSegments struct{}
+
+func (noSegments) Fetch(context.Context, segment.Request) (segment.Range, error) {
+	return segment.Range{}, errors.New("no segments")
+}
+
+// A store of segments of one's own leaves the leases in the application's
+// database, and so does a leafAllocTable elsewhere take them along.
+func TestLeafWorkerPlace(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t::snowflake&leafCreate=true&leafNewRegistry=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := gomysql.ParseDSN(mysqltest.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, _ := openOn(t, dsn, "leafTables=none", "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)")
+	for _, change := range []struct {
+		where string
+		do    func(*driver.Config)
+	}{
+		{"", func(cfg *driver.Config) { cfg.SegmentStore = noSegments{} }},
+		{other.DBName + ".", func(cfg *driver.Config) { cfg.AllocTable = other.DBName + ".alloc" }},
+	} {
+		cfg := cfg.Clone()
+		change.do(cfg)
+		c, err := driver.NewConnector(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		db := sql.OpenDB(c)
+		insertID(t, db, "INSERT INTO t (a) VALUES (1)")
+		s := c.Worker()
+		var nonces int
+		if err := plain.QueryRow("SELECT COUNT(*) FROM "+change.where+"leaf_worker WHERE worker_id = ? AND NOT free", s.Worker).Scan(&nonces); err != nil || nonces != 1 || s.Phase != "holding" {
+			t.Errorf("%+v: %d rows, %v", s, nonces, err)
+		}
+		if !strings.Contains(s.Registry, "leaf_worker") || strings.Contains(s.Registry, "root") {
+			t.Errorf("named %q", s.Registry)
+		}
+		db.Close()
+	}
+}

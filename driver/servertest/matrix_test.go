@@ -1,0 +1,240 @@
+package servertest
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// firstGenerated is where leaf_alloc starts in the matrix: keys below it were
+// written by the cases themselves.
+const firstGenerated = 1_000_000
+
+// A step is one statement of a case. What it does is compared between the
+// plain driver with AUTO_INCREMENT and mysql-leaf.
+type step struct {
+	sql  string
+	args []any
+
+	// id is what LastInsertId means where leafsql differs from AUTO_INCREMENT
+	// on purpose, and sqlID the same for SELECT LAST_INSERT_ID().
+	id, sqlID string
+	// plainID likewise, but only for a table without AUTO_INCREMENT, which
+	// says 0 for a key of the user's own.
+	plainID string
+}
+
+type matrixCase struct {
+	name    string
+	seed    string // run as it is on both sides before the steps
+	steps   []step
+	mariaDB bool // the form is MariaDB's own
+	mysql   bool // MySQL's own
+}
+
+func ex(sql string, args ...any) step { return step{sql: sql, args: args} }
+
+// A mode is a way to send the same statement.
+type mode struct {
+	name   string
+	params string
+	exec   func(db *sql.DB, s step) (sql.Result, error)
+}
+
+var modes = []mode{
+	{"text", "", func(db *sql.DB, s step) (sql.Result, error) { return db.Exec(inline(s)) }},
+	{"args", "", func(db *sql.DB, s step) (sql.Result, error) { return db.Exec(s.sql, s.args...) }},
+	{"prepared", "", func(db *sql.DB, s step) (sql.Result, error) {
+		st, err := db.Prepare(s.sql)
+		if err != nil {
+			return nil, err
+		}
+		defer st.Close()
+		return st.Exec(s.args...)
+	}},
+	{"interpolated", "&interpolateParams=true", func(db *sql.DB, s step) (sql.Result, error) { return db.Exec(s.sql, s.args...) }},
+	{"multi", "&multiStatements=true", func(db *sql.DB, s step) (sql.Result, error) {
+		return db.Exec("DO 1; " + strings.TrimRight(inline(s), "; \n"))
+	}},
+}
+
+// inline writes the arguments into the text.
+func inline(s step) string {
+	text, args := s.sql, s.args
+	for _, a := range args {
+		i := strings.IndexByte(text, '?')
+		lit := fmt.Sprint(a)
+		switch a := a.(type) {
+		case nil:
+			lit = "NULL"
+		case string:
+			lit = "'" + strings.ReplaceAll(a, "'", "''") + "'"
+		case []byte:
+			lit = "'" + string(a) + "'"
+		}
+		text = text[:i] + strings.ReplaceAll(lit, "?", "\x01") + text[i+1:]
+	}
+	return strings.ReplaceAll(text, "\x01", "?")
+}
+
+// seen is what an application sees of a step.
+type seen struct {
+	err      string
+	affected int64
+	id       string // the row that LastInsertId names
+	sqlID    string // the row that SELECT LAST_INSERT_ID() names
+}
+
+// ownNumber finds generated ids and databases' names in errors.
+var ownNumber = regexp.MustCompile(`\b\d{7,}\b|leafsql_[0-9a-f]+`)
+
+func observe(t *testing.T, db *sql.DB, m mode, s step) seen {
+	t.Helper()
+	var o seen
+	res, err := m.exec(db, s)
+	if err != nil {
+		var me *mysql.MySQLError
+		if !errors.As(err, &me) {
+			t.Errorf("%s: %v is not the server's error", s.sql, err)
+		}
+		o.err = ownNumber.ReplaceAllString(err.Error(), "N")
+		return o
+	}
+	o.affected, _ = res.RowsAffected()
+	id, err := res.LastInsertId()
+	if err != nil {
+		t.Errorf("%s: LastInsertId: %v", s.sql, err)
+	}
+	var sqlID int64
+	if err := db.QueryRow("SELECT LAST_INSERT_ID()").Scan(&sqlID); err != nil {
+		t.Fatal(err)
+	}
+	o.id, o.sqlID = rowName(t, db, id), rowName(t, db, sqlID)
+	return o
+}
+
+// rowName tells which row has an id.
+func rowName(t *testing.T, db *sql.DB, id int64) string {
+	t.Helper()
+	if id == 0 {
+		return "0"
+	}
+	var k sql.NullString
+	err := db.QueryRow("SELECT k FROM t WHERE id = ?", id).Scan(&k)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return "no row"
+	case err != nil:
+		t.Fatal(err)
+	case !k.Valid:
+		return "row with k NULL"
+	}
+	return "row " + k.String
+}
+
+// dump is a table's content with generated ids hidden and references by name.
+func dump(t *testing.T, db *sql.DB) string {
+	t.Helper()
+	rows, err := db.Query("SELECT IF(t.own, t.id, 'generated'), t.k, t.n, (SELECT p.k FROM t p WHERE p.id = t.ref) FROM (SELECT *, id < 1000 AND n < 0 AS own FROM t) t ORDER BY t.k")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var b strings.Builder
+	for rows.Next() {
+		var id, k, n, ref sql.NullString
+		if err := rows.Scan(&id, &k, &n, &ref); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintln(&b, id.String, k.String, n.String, ref.String)
+	}
+	return b.String()
+}
+
+const matrixTable = "CREATE TABLE t (id BIGINT NOT NULL %s PRIMARY KEY, k VARCHAR(40) UNIQUE, n INT, ref BIGINT) ENGINE=InnoDB"
+
+// openMatrix makes the twin databases of one comparison.
+func openMatrix(t *testing.T, target mysqltest.Target, name, params, autoIncrement string, c matrixCase) *sql.DB {
+	t.Helper()
+	dsn := target.Database(t)
+	plain, err := sql.Open("mysql", dsn+"?multiStatements=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	setup := fmt.Sprintf(matrixTable, autoIncrement)
+	if c.seed != "" {
+		setup += "; " + c.seed
+	}
+	if name == driver.Name {
+		setup += fmt.Sprintf("; CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT, step INT, description VARCHAR(256), update_time TIMESTAMP);"+
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', %d, 1000)", firstGenerated)
+		params += "&leafTables=t"
+	}
+	if _, err := plain.Exec(setup); err != nil {
+		t.Fatalf("%v\n%s", err, setup)
+	}
+	db, err := sql.Open(name, dsn+"?"+strings.TrimPrefix(params, "&"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	db.SetMaxOpenConns(1) // LAST_INSERT_ID() is the connection's, and a pool of one must do
+	return db
+}
+
+// TestMatrix runs each case through the plain driver on an AUTO_INCREMENT
+// table and through mysql-leaf, in every mode, on tables with and without
+// AUTO_INCREMENT: an application must not be able to tell.
+func TestMatrix(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		for _, m := range modes {
+			for _, c := range matrixCases {
+				if c.mariaDB && target.Name != "mariadb" || c.mysql && target.Name != "mysql" {
+					continue
+				}
+				t.Run(target.Name+"/"+m.name+"/"+c.name, func(t *testing.T) {
+					native := openMatrix(t, target, "mysql", m.params, "AUTO_INCREMENT", c)
+					var want []seen
+					for _, s := range c.steps {
+						want = append(want, observe(t, native, m, s))
+					}
+					rows := dump(t, native)
+					for _, ai := range []string{"AUTO_INCREMENT", ""} {
+						leaf := openMatrix(t, target, driver.Name, m.params, ai, c)
+						for i, s := range c.steps {
+							compare(t, ai, s, observe(t, leaf, m, s), want[i])
+						}
+						if got := dump(t, leaf); got != rows {
+							t.Errorf("table %q: rows are\n%s\nwant\n%s", ai, got, rows)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+func compare(t *testing.T, ai string, s step, got, want seen) {
+	t.Helper()
+	if s.id != "" {
+		want.id = s.id
+	}
+	if s.sqlID != "" {
+		want.sqlID = s.sqlID
+	}
+	if ai == "" && s.plainID != "" {
+		want.id = s.plainID
+	}
+	if got != want {
+		t.Errorf("table %q: %s %v\n got %+v\nwant %+v", ai, s.sql, s.args, got, want)
+	}
+}

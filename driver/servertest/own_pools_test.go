@@ -1,0 +1,173 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// TestDemotedPrimary: a balancer keeps sessions, and the server behind them is demoted.
+// The application's pool moves on to the new primary; ours must do so as well, before
+// anybody hears of it.
+func TestDemotedPrimary(t *testing.T) {
+	var servers [2]*mysqltest.Server
+	var roots [2]*sql.DB
+	for i := range servers {
+		servers[i] = mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
+		root, err := sql.Open("mysql", servers[i].DSN("")+"?multiStatements=true")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { root.Close() })
+		if _, err := root.Exec("CREATE USER app@'%'; GRANT ALL ON shop.* TO app@'%'; CREATE DATABASE shop; USE shop; " + allocTable + "; " + row("t", 1, 20) + "; " + tableT); err != nil {
+			t.Fatal(err)
+		}
+		roots[i] = root
+	}
+	proxy := netfault.Start(t, servers[0].Addr())
+	leaf, err := sql.Open(driver.Name, "app@tcp("+proxy.Addr()+")/shop?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer leaf.Close()
+	leaf.SetMaxIdleConns(-1) // a connection for each statement
+
+	var ids idcheck.Collector
+	r := ids.Recorder()
+	for i := range 10 {
+		r.Add(insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i), 1)
+	}
+	if _, err := roots[0].Exec("SET GLOBAL read_only = 1"); err != nil {
+		t.Fatal(err)
+	}
+	var maxID int
+	if err := roots[0].QueryRow("SELECT max_id FROM shop.leaf_alloc").Scan(&maxID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := roots[1].Exec("UPDATE shop.leaf_alloc SET max_id = ?", maxID); err != nil {
+		t.Fatal(err)
+	}
+	proxy.Switch(servers[1].Addr())
+	for i := range 100 {
+		r.Add(insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", 100+i), 1)
+	}
+	ids.Verify(t)
+	var rows int
+	if err := roots[1].QueryRow("SELECT COUNT(*) FROM shop.t").Scan(&rows); err != nil || rows != 100 {
+		t.Error(rows, err)
+	}
+}
+
+// TestOwnPoolsIgnoreTheApplicationsSettings: ranges are committed and counted whatever the
+// application asks of its own connections.
+func TestOwnPoolsIgnoreTheApplicationsSettings(t *testing.T) {
+	for _, params := range []string{"autocommit=0", "clientFoundRows=true", "rejectReadOnly=true", "sql_select_limit=1", "sql_safe_updates=1"} {
+		plain, leaf := open(t, "leafTables=t&"+params, allocTable, row("t", 1, 20), tableT)
+		for i := range 50 {
+			if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i); id != int64(i)+1 {
+				t.Errorf("%s: id %d", params, id)
+			}
+		}
+		var maxID int
+		if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&maxID); err != nil || maxID <= 50 {
+			t.Errorf("%s: max_id %d, %v", params, maxID, err)
+		}
+	}
+}
+
+// TestCloseBehindASilentServer: db.Close returns although fetches of many tags hang.
+func TestCloseBehindASilentServer(t *testing.T) {
+	const tables = 8
+	setup := []string{allocTable}
+	var rules []string
+	for i := range tables {
+		name := fmt.Sprintf("t%d", i)
+		rules = append(rules, name)
+		setup = append(setup, row(name, 1, 10), "CREATE TABLE "+name+" (id BIGINT PRIMARY KEY, a INT)")
+	}
+	dsn := mysqltest.Database(t)
+	plain, _ := openOn(t, dsn, "leafTables=none", setup...)
+	_ = plain
+	proxy, through := proxied(t, dsn)
+	leaf, err := sql.Open(driver.Name, dsn+"?leafTables="+strings.Join(rules, ",")+"&leafStore="+strings.ReplaceAll(through, "/", "%2F"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range rules {
+		insertID(t, leaf, "INSERT INTO "+name+" (a) VALUES (1)")
+	}
+	proxy.Drop(netfault.Both)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	var wg sync.WaitGroup
+	for _, name := range rules {
+		wg.Go(func() {
+			took := stopwatch.Start(t)
+			if _, err := leaf.ExecContext(ctx, "INSERT INTO "+name+" (a) VALUES (1)"+strings.Repeat(", (1)", 100)); err == nil {
+				t.Error("ids from a silent store")
+			}
+			if took() > 4*time.Second {
+				t.Error("an INSERT waited", took())
+			}
+		})
+	}
+	wg.Wait()
+	took := stopwatch.Start(t)
+	if err := leaf.Close(); err != nil {
+		t.Error(err)
+	}
+	if took() > 5*time.Second {
+		t.Error("Close took", took())
+	}
+}
+
+// proxied is a DSN that leads through a proxy to where dsn does.
+func proxied(t *testing.T, dsn string) (*netfault.Proxy, string) {
+	at := strings.Index(dsn, "tcp(") + len("tcp(")
+	end := at + strings.IndexByte(dsn[at:], ')')
+	proxy := netfault.Start(t, dsn[at:end])
+	return proxy, dsn[:at] + proxy.Addr() + dsn[end:]
+}
+
+// TestSlowServer: a server that takes two seconds for each reply gives ids, also where no
+// statement waits as long as a new connection takes.
+func TestSlowServer(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, limit := range []time.Duration{time.Hour, 5 * time.Second} {
+			t.Run(fmt.Sprint(server.Name, " ", limit), func(t *testing.T) {
+				t.Parallel()
+				dsn := server.Database(t)
+				proxy, through := proxied(t, dsn)
+				proxy.Delay(netfault.ToClient, 2*time.Second)
+				_, leaf := openOn(t, dsn, "leafTables=t&leafStore="+strings.ReplaceAll(through, "/", "%2F"), allocTable, row("t", 1, 20), tableT)
+				took := stopwatch.Start(t)
+				for i := 0; i < 60; {
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					_, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (?)", i)
+					cancel()
+					if i == 0 && err == nil {
+						t.Log("the first id after", took())
+					}
+					if err == nil {
+						i++
+					} else if limit == time.Hour || took() > time.Minute {
+						t.Fatal(i, err)
+					}
+				}
+				if t.Log("60 ids after", took()); took() > time.Minute {
+					t.Error("too long")
+				}
+			})
+		}
+	}
+}

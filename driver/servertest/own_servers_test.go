@@ -1,0 +1,129 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestMixedBinlogHoldsRows: a replica could number the rows of an INSERT …
+// SELECT in another order, so a MIXED binary log must not hold its text.
+func TestMixedBinlogHoldsRows(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		t.Run(string(kind), func(t *testing.T) {
+			server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--binlog-format=MIXED", "--server-id=1"}})
+			plain, leaf := openOn(t, server.Target().Database(t), "leafTables=t", append([]string{allocTable, row("t", 1000, 1000), tableT}, seedSource(20)...)...)
+			if _, err := leaf.Exec("INSERT INTO t (a, b) SELECT a, b FROM src"); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec("INSERT INTO t (a) VALUES (777)"); err != nil {
+				t.Fatal(err)
+			}
+			var log string
+			if err := plain.QueryRow("SHOW MASTER STATUS").Scan(&log, new(any), new(any), new(any)); err != nil {
+				err = plain.QueryRow("SHOW BINARY LOG STATUS").Scan(&log, new(any), new(any), new(any), new(any))
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			rows, text := 0, 0
+			events, err := plain.Query("SHOW BINLOG EVENTS IN '" + log + "'")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer events.Close()
+			for events.Next() {
+				var name, pos, kind, server, end sql.RawBytes
+				var info sql.RawBytes
+				if err := events.Scan(&name, &pos, &kind, &server, &end, &info); err != nil {
+					t.Fatal(err)
+				}
+				if strings.HasPrefix(strings.ToLower(string(kind)), "write_rows") {
+					rows++
+				}
+				if string(kind) == "Query" && strings.Contains(string(info), "FROM src") {
+					text++
+				}
+			}
+			if rows == 0 || text != 0 {
+				t.Errorf("the log holds %d row events and the text of INSERT … SELECT %d times", rows, text)
+			}
+		})
+	}
+}
+
+// TestLowerCaseTableNames: table names compare as the server says.
+func TestLowerCaseTableNames(t *testing.T) {
+	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
+	_, leaf := openOn(t, folding.Target().Database(t), "leafTables=Orders", allocTable, row("Orders", 5, 10), "CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)")
+	for i, text := range []string{"INSERT INTO orders (a) VALUES (1)", "INSERT INTO ORDERS (a) VALUES (1)", "INSERT INTO Orders (A, id) VALUES (1, NULL)"} {
+		if id := insertID(t, leaf, text); id != int64(5+i) {
+			t.Errorf("%s: id %d", text, id)
+		}
+	}
+	_, leaf = open(t, "leafTables=Orders", allocTable, row("Orders", 5, 10),
+		"CREATE TABLE Orders (ID BIGINT PRIMARY KEY, a INT)", "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT) AUTO_INCREMENT=90")
+	if a, b := insertID(t, leaf, "INSERT INTO Orders (a) VALUES (1)"), insertID(t, leaf, "INSERT INTO orders (a) VALUES (1)"); a != 5 || b != 90 {
+		t.Errorf("where case counts: ids %d and %d", a, b)
+	}
+}
+
+// TestAutocommitOff: the application's setting must not reach pools of ours.
+func TestAutocommitOff(t *testing.T) {
+	plain, leaf := open(t, "leafTables=t&leafCreate=true&autocommit=0", tableT)
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id != 1 {
+		t.Errorf("id %d", id)
+	}
+	var max, rows int
+	if err := plain.QueryRow("SELECT (SELECT max_id FROM leaf_alloc), (SELECT COUNT(*) FROM t)").Scan(&max, &rows); err != nil || max <= 1 || rows != 0 {
+		t.Errorf("max_id %d, %d rows committed, %v", max, rows, err)
+	}
+}
+
+// TestNoAllocTable says what to do.
+func TestNoAllocTable(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", tableT)
+	refused(t, leaf, "add leafCreate=true", "INSERT INTO t (a) VALUES (1)")
+}
+
+// TestLockedTable: an application that locked the table must not wait for a
+// query of ours that waits for its lock (a mysqldump begins so).
+func TestLockedTable(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT)
+		leaf.SetMaxOpenConns(1)
+		if _, err := leaf.Exec("LOCK TABLES t WRITE"); err != nil {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"INSERT INTO t (id, a) VALUES (7, 1)", "INSERT INTO t (a) VALUES (2)"} {
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			_, err := leaf.ExecContext(ctx, text)
+			cancel()
+			if errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%s: %s waits for its own lock", server.Name, text)
+			}
+		}
+		leaf.Exec("UNLOCK TABLES")
+	}
+}
+
+// TestInsertOnlyAccount: an application that may only insert could before.
+func TestInsertOnlyAccount(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn := server.Database(t)
+		db := databaseOf(t, dsn)
+		user := "u" + db[len(db)-12:]
+		plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", notByUs, 1000), tableT,
+			"CREATE USER "+user+" IDENTIFIED BY 'pw'", "GRANT INSERT ON "+db+".t TO "+user, "GRANT SELECT, UPDATE ON "+db+".leaf_alloc TO "+user)
+		t.Cleanup(func() { plain.Exec("DROP USER " + user) })
+		leaf := openLeaf(t, strings.Replace(dsn, "root", user+":pw", 1), "leafTables=t")
+		if _, err := leaf.Exec("INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Errorf("%s: %v", server.Name, err)
+		}
+	}
+}

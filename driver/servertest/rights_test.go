@@ -1,0 +1,64 @@
+package servertest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestRightsComeIntoForce: a GRANT counts for the connections of a pool that are open.
+// One on the database does at the next statement, one that only a new connection has as
+// soon as a refused one was replaced, which happens to one a minute at most.
+func TestRightsComeIntoForce(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			plain, leaf := account(t, target, "SELECT ON DB.t")
+			leaf.SetMaxOpenConns(1)
+			var db, user string
+			if err := errors.Join(plain.QueryRow("SELECT DATABASE()").Scan(&db), leaf.QueryRow("SELECT SUBSTRING_INDEX(CURRENT_USER(), '@', 1)").Scan(&user)); err != nil {
+				t.Fatal(err)
+			}
+			connection := func() (id int) {
+				t.Helper()
+				if err := leaf.QueryRow("SELECT CONNECTION_ID()").Scan(&id); err != nil {
+					t.Fatal(err)
+				}
+				return id
+			}
+			grants := func(text string) {
+				t.Helper()
+				if _, err := plain.Exec(strings.NewReplacer("DB", db, "USER", user).Replace(text)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			insert := func(want string) {
+				t.Helper()
+				_, err := leaf.Exec("INSERT INTO t (a, d, n) SELECT a, d, n FROM s")
+				if want == "" && err != nil || want != "" && (!errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), want)) {
+					t.Errorf("error %v, want %q", err, want)
+				}
+			}
+			grants("GRANT INSERT ON DB.t TO USER")
+			first := connection()
+			insert("GRANT CREATE TEMPORARY TABLES ON `" + db + "`.*")
+			second := connection()
+			if second == first {
+				t.Error("the refused connection was not replaced")
+			}
+			insert("it counts at once, but rights on *.* and roles only for new connections")
+			grants("GRANT CREATE TEMPORARY TABLES ON DB.* TO USER")
+			insert("")
+			grants("REVOKE CREATE TEMPORARY TABLES ON DB.* FROM USER")
+			if _, err := leaf.Exec("USE " + db); err != nil {
+				t.Fatal(err)
+			}
+			insert("the server refuses")
+			if now := connection(); now != second {
+				t.Error("a second connection was replaced in one minute")
+			}
+		})
+	}
+}

@@ -1,0 +1,230 @@
+package servertest
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A script is statements on one or two connections. What each comes to must be the same
+// through the plain driver with AUTO_INCREMENT and through mysql-leaf.
+//
+// The files in testdata/scripts hold many each:
+//
+//	## its name
+//	only: the server that it is for, mariadb or mysql; without it both
+//	params: what is added to the DSN
+//	rules: leafTables=…, where that is not leafTables=t:id
+//	setup: a statement that is run as it is before
+//	a statement a line; behind "2:" on the second connection
+//		refused: a part of the message, where mysql-leaf refuses the line before, though the server would run it
+//
+// {AUTO} is AUTO_INCREMENT or nothing, {DB} the database. Behind a refused line nothing is
+// compared.
+type script struct {
+	name, only, params, rules string
+	setup                     []string
+	lines                     []line
+}
+
+type line struct{ text, refused string }
+
+// readScripts reads a file of testdata/scripts.
+func readScripts(t *testing.T, name string) (scripts []script) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("testdata/scripts", name+".txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for at := range strings.Lines(string(text)) {
+		at = strings.TrimRight(at, "\n")
+		if title, ok := strings.CutPrefix(at, "## "); ok {
+			scripts = append(scripts, script{name: title})
+			continue
+		}
+		if at == "" || strings.HasPrefix(at, "# ") {
+			continue
+		}
+		if len(scripts) == 0 {
+			t.Fatalf("%s: a line before the first ##: %s", name, at)
+		}
+		sc := &scripts[len(scripts)-1]
+		key, value, _ := strings.Cut(at, ": ")
+		switch key {
+		case "only":
+			sc.only = value
+		case "params":
+			sc.params = value
+		case "rules":
+			sc.rules = value
+		case "setup":
+			sc.setup = append(sc.setup, value)
+		case "\trefused":
+			sc.lines[len(sc.lines)-1].refused = value
+		default:
+			sc.lines = append(sc.lines, line{text: at})
+		}
+	}
+	return scripts
+}
+
+// scriptTables are there in every script. s has values for t.
+var scriptTables = []string{
+	"CREATE TABLE t (id BIGINT NOT NULL {AUTO} PRIMARY KEY, a INT UNIQUE, b VARCHAR(40), at DATETIME(6) DEFAULT CURRENT_TIMESTAMP(6), CHECK (a < 1000))",
+	"CREATE TABLE s (id BIGINT PRIMARY KEY, a INT, b VARCHAR(40))",
+	"INSERT INTO s VALUES (11, 1, 'x'), (12, 2, 'y'), (13, 3, 'z')",
+	"CREATE TABLE log (a INT)",
+	"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END",
+}
+
+// playAll runs the scripts of a file on each server that they are for.
+func playAll(t *testing.T, name string) { playScripts(t, readScripts(t, name)) }
+
+func playScripts(t *testing.T, scripts []script) {
+	for _, target := range mysqltest.Targets(t) {
+		for _, sc := range scripts {
+			if sc.only == "" || sc.only == target.Name {
+				t.Run(target.Name+"/"+sc.name, func(t *testing.T) { sc.run(t, target) })
+			}
+		}
+	}
+}
+
+func (sc *script) run(t *testing.T, target mysqltest.Target) {
+	want := sc.play(t, target, "mysql", "AUTO_INCREMENT")
+	for _, auto := range []string{"AUTO_INCREMENT", ""} {
+		got := sc.play(t, target, driver.Name, auto)
+		for i, line := range sc.lines {
+			if line.refused != "" {
+				if !strings.Contains(got[i], line.refused) {
+					t.Errorf("table %q: %s: %s, want a refusal with %q", auto, line.text, got[i], line.refused)
+				}
+				break
+			}
+			if got[i] != want[i] {
+				t.Logf("so far %q", got[:i])
+				t.Errorf("table %q: %s: %s, want %s", auto, line.text, got[i], want[i])
+			}
+		}
+	}
+}
+
+// play runs the script on one side and tells what came of each line.
+func (sc *script) play(t *testing.T, target mysqltest.Target, name, auto string) (told []string) {
+	t.Helper()
+	setup := append([]string{allocTable, row("t", generatedFrom, 1000)}, slices.Concat(scriptTables, sc.setup)...)
+	for i := range setup {
+		setup[i] = strings.ReplaceAll(setup[i], "{AUTO}", auto)
+	}
+	if auto != "" {
+		setup = append(setup, fmt.Sprintf("ALTER TABLE %s AUTO_INCREMENT = %d", map[bool]string{true: "base", false: "t"}[strings.Contains(strings.Join(sc.setup, ";"), "TO base")], int64(generatedFrom)))
+	}
+	dsn := target.Database(t)
+	plain, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer plain.Close()
+	plain.SetMaxOpenConns(1)
+	for _, text := range setup {
+		if _, err := plain.Exec(text); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	params := "?" + strings.TrimPrefix(sc.params, "&")
+	if name == driver.Name {
+		params += "&" + cmp.Or(sc.rules, "leafTables=t:id")
+	}
+	db, err := sql.Open(name, dsn+params)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var conns [2]*sql.Conn
+	for i := range conns {
+		if conns[i], err = db.Conn(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		defer conns[i].Close()
+		for _, text := range []string{"SET SESSION innodb_lock_wait_timeout = 1", "SET SESSION lock_wait_timeout = 1"} {
+			if _, err := conns[i].ExecContext(context.Background(), text); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, line := range sc.lines {
+		text, second := strings.CutPrefix(strings.NewReplacer("{AUTO}", auto, "{DB}", path.Base(dsn)).Replace(line.text), "2:")
+		conn := conns[0]
+		if second {
+			conn = conns[1]
+		}
+		told = append(told, tell(conn, text))
+	}
+	return told
+}
+
+// generatedKey finds the keys that the twins may have different.
+var generatedKey = regexp.MustCompile(`\b1000000\d{6}\b`)
+
+// tell runs a statement and tells what an application sees of it.
+func tell(conn *sql.Conn, text string) string {
+	ctx := context.Background()
+	number := func(err error) string {
+		var me *mysql.MySQLError
+		if errors.As(err, &me) {
+			return "error " + strconv.Itoa(int(me.Number))
+		}
+		return err.Error()
+	}
+	if !strings.HasPrefix(text, "SELECT") && !strings.Contains(text, "RETURNING") {
+		res, err := conn.ExecContext(ctx, text)
+		if err != nil {
+			return number(err)
+		}
+		affected, _ := res.RowsAffected()
+		id, _ := res.LastInsertId()
+		if id < generatedFrom || strings.Contains(text, "DUPLICATE") || strings.Contains(text, "IGNORE") {
+			id = 0 // a table without AUTO_INCREMENT does not tell explicit keys, and several rows have no single true id there
+		}
+		return generatedKey.ReplaceAllString(fmt.Sprintf("affected %d, id %d", affected, id), "generated")
+	}
+	rows, err := conn.QueryContext(ctx, text)
+	if err != nil {
+		return number(err)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	values, places := make([]sql.NullString, len(columns)), make([]any, len(columns))
+	for i := range values {
+		places[i] = &values[i]
+	}
+	var b strings.Builder
+	for rows.Next() {
+		if err := rows.Scan(places...); err != nil {
+			return number(err)
+		}
+		for _, v := range values {
+			fmt.Fprintf(&b, "%v ", map[bool]string{true: v.String, false: "NULL"}[v.Valid])
+		}
+		b.WriteString("; ")
+	}
+	if err := rows.Err(); err != nil {
+		return number(err)
+	}
+	return generatedKey.ReplaceAllString(b.String(), "generated")
+}

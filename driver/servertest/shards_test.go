@@ -1,0 +1,68 @@
+package servertest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// TestEqualTagsOfDifferentStores: two pools that would give out the same ids are told so,
+// once; who names where both take them from has chosen so. Nothing connects.
+func TestEqualTagsOfDifferentStores(t *testing.T) {
+	const a, b = "app:secret@tcp(a:3306)/shop?leafTables=orders", "app:secret@tcp(b:3306)/shop?leafTables=orders"
+	const storeA, storeB = "&leafStore=app:secret@tcp(a:3306)%2Fshop", "&leafStore=app:secret@tcp(b:3306)%2Fshop"
+	for _, c := range []struct {
+		one, two string
+		warns    bool
+	}{
+		{a, b, true},
+		{a, b + storeB, true},
+		{a, a + "&leafAllocTable=ids.leaf_alloc", true},
+		{a, b + storeA, false},
+		{a + storeA, b + storeB, false},
+		{a, a + "&parseTime=true", false},
+		{a, a + storeA, false},
+	} {
+		log := captureLog(t)
+		var connectors []*driver.Connector
+		for _, dsn := range []string{c.one, c.two} {
+			cfg, err := driver.ParseDSN(dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			connector, err := driver.NewConnector(cfg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer connector.Close()
+			connectors = append(connectors, connector)
+			connector.Segment("of " + dsn)
+		}
+		if log.String() != "" {
+			t.Errorf("%s and %s: without a tag in common:\n%s", c.one, c.two, log)
+		}
+		for range 2 {
+			for _, connector := range connectors {
+				connector.Segment("orders")
+				connector.Segment("items")
+			}
+		}
+		said := log.String()
+		want := 0
+		if c.warns {
+			want = 1
+		}
+		if n := strings.Count(said, "level=WARN"); n != want || strings.Contains(said, "secret") {
+			t.Errorf("%s and %s:\n%s", c.one, c.two, said)
+		}
+		for _, part := range []string{"tag=orders", "leafStore=DSN", "tcp(a:3306)/shop"} {
+			if c.warns && !strings.Contains(said, part) {
+				t.Errorf("%s is missing in\n%s", part, said)
+			}
+		}
+		for _, connector := range connectors {
+			connector.Close()
+		}
+	}
+}

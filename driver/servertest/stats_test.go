@@ -1,0 +1,71 @@
+package servertest
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+func TestStatsOf(t *testing.T) {
+	_, leaf := open(t, "leafTables=t,missing", allocTable, row("t", 100, 1000), tableT)
+	mustExec(t, leaf, "INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (a) VALUES (3)")
+	refused(t, leaf, "unknown form", "WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (4)")
+	s, err := driver.StatsOf(leaf)
+	if err != nil || len(s.Tables) != 1 || len(s.Tags) != 1 {
+		t.Fatalf("%+v, %v", s, err)
+	}
+	table, tag := s.Tables[0], s.Tags[0]
+	if !strings.HasSuffix(table.Name, ".t") || table.Generator != driver.Segment || table.Tag != "t" || table.Statements != 2 || table.IDs != 3 ||
+		table.Refused != 1 || !strings.Contains(table.LastRefusal, "unknown form") || table.LastRefused.IsZero() {
+		t.Errorf("%+v", table)
+	}
+	if tag.Tag != "t" || tag.IDs != 3 || tag.Fetches != 1 || tag.Current.Start != 100 || tag.Current.End != 116 || tag.Remaining != 13 || tag.Left != 13 || tag.Err != nil {
+		t.Errorf("%+v", tag)
+	}
+}
+
+// TestStatsOfOtherPools: one whose driver is wrapped is found through a
+// connection, one of another driver is named.
+func TestStatsOfOtherPools(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", 1, 1000), tableT)
+	if _, err := driver.StatsOf(plain); err == nil || !strings.Contains(err.Error(), `open it as "mysql-leaf"`) {
+		t.Errorf("%v", err)
+	}
+	cfg, err := driver.ParseDSN(dsn + "?leafTables=t")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrapped := sql.OpenDB(tracing{c})
+	defer wrapped.Close()
+	mustExec(t, wrapped, "INSERT INTO t (a) VALUES (2)")
+	if s, err := driver.StatsOf(wrapped); err != nil || len(s.Tables) != 1 || s.Tables[0].IDs != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}
+
+// tracing wraps the connections of another connector, as tracing packages do.
+type tracing struct{ sqldriver.Connector }
+
+func (c tracing) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	dc, err := c.Connector.Connect(ctx)
+	return traced{dc}, err
+}
+
+func (c tracing) Driver() sqldriver.Driver { return nil }
+
+func (c tracing) Close() error { return c.Connector.(io.Closer).Close() }
+
+type traced struct{ sqldriver.Conn }
+
+func (c traced) Raw() sqldriver.Conn { return c.Conn }

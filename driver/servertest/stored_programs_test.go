@@ -1,0 +1,63 @@
+package servertest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// returns defines a stored function whose value is an expression.
+func returns(function, expression string) string {
+	return "CREATE FUNCTION " + function + " RETURNS BIGINT NOT DETERMINISTIC READS SQL DATA RETURN " + expression
+}
+
+func TestProgramsInSessions(t *testing.T) {
+	playAll(t, "stored_programs")
+}
+
+// TestProgramsMadeLater: what a program does counts from its own DDL on.
+func TestProgramsMadeLater(t *testing.T) {
+	const reads = "INSERT INTO t (id, a) VALUES (NULL, (SELECT MAX(l) FROM v))"
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000), tableT, "CREATE TABLE s (a INT)")
+		leaf.SetMaxOpenConns(1)
+		mustExec(t, leaf, returns("f()", "5"), "INSERT INTO t (a) SELECT f() FROM s", "DROP FUNCTION f", returns("f()", "ROW_COUNT()"))
+		if _, err := leaf.Exec("INSERT INTO t (a) SELECT f() FROM s"); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v, want a refusal", target.Name, err)
+		}
+		mustExec(t, leaf, "CREATE VIEW v AS SELECT 5 l", reads, "DELETE FROM t", "CREATE OR REPLACE VIEW v AS SELECT LAST_INSERT_ID() l", before, reads)
+		var a int
+		if err := leaf.QueryRow("SELECT a FROM t").Scan(&a); err != nil || a != 777 {
+			t.Errorf("%s: the view read %d, %v", target.Name, a, err)
+		}
+	}
+}
+
+// TestProgramsOfOtherDatabases: bare names in a routine are of its own database.
+func TestProgramsOfOtherDatabases(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		other := target.Database(t)
+		makes, _ := openOn(t, other, "leafTables=none", "CREATE TABLE log (a INT)", "INSERT INTO log VALUES (0)",
+			"CREATE FUNCTION g() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE log SET a = a + 1; RETURN 1; END", returns("f()", "g()"), "CREATE VIEW v AS SELECT f() c")
+		name := databaseOf(t, other)
+		own := target.Database(t)
+		_, leaf := openOn(t, own, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
+			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = (SELECT MAX(a) FROM "+name+".log)")
+		leaf.SetMaxOpenConns(1)
+		t1, s := databaseOf(t, own)+".t", databaseOf(t, own)+".s"
+		for _, text := range []string{
+			"INSERT INTO t (a) SELECT " + name + ".f() FROM s", "INSERT INTO t (a) SELECT c FROM s, " + name + ".v",
+			"USE " + name + "; INSERT INTO " + t1 + " (a) SELECT f() FROM " + s,
+		} {
+			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v, not refused", target.Name, text, err)
+			}
+		}
+		var n int
+		if err := makes.QueryRow("SELECT a FROM log").Scan(&n); err != nil || n != 0 {
+			t.Errorf("%s: %d, %v: it ran", target.Name, n, err)
+		}
+	}
+}

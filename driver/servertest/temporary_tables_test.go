@@ -1,0 +1,165 @@
+package servertest
+
+import (
+	"cmp"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const (
+	makeT  = "CREATE TEMPORARY TABLE t (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)"
+	dropT  = "DROP TEMPORARY TABLE t"
+	intoT  = "INSERT INTO t (a) VALUES (1), (2)"
+	idsOfT = "SELECT id, a FROM t ORDER BY id"
+)
+
+// TestTemporaryTables: temporary tables are the server's, under exact rules and patterns.
+func TestTemporaryTables(t *testing.T) {
+	for _, rules := range []string{"leafTables=t:id", "leafTables=*&leafCreate=true"} {
+		t.Run(rules[len("leafTables="):][:1], func(t *testing.T) {
+			scripts := readScripts(t, "temporary_tables")
+			for i, sc := range scripts {
+				scripts[i].rules = cmp.Or(sc.rules, rules)
+			}
+			playScripts(t, scripts)
+		})
+	}
+}
+
+// TestTemporaryTableLikeAMigratedOne: it has neither AUTO_INCREMENT nor a default, so that
+// a row without a key is refused, whatever the name of the table.
+func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		for _, rules := range []string{"t", "*"} {
+			_, leaf := openOn(t, target.Database(t), "leafTables="+rules+"&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
+			c := onOne(t, leaf)
+			mustExec(t, c, "INSERT INTO t (a) VALUES (1)", "CREATE TEMPORARY TABLE x LIKE t", "INSERT INTO x (id, a) VALUES (5, 1)", "INSERT INTO x SELECT * FROM t")
+			for _, text := range []string{"INSERT INTO x (a) VALUES (1)", "INSERT IGNORE INTO x (a) VALUES (1)", "INSERT INTO x VALUES (0, 1)", "REPLACE INTO x SET a = 1", "INSERT INTO x (a) SELECT a FROM s"} {
+				_, err := c.ExecContext(t.Context(), text)
+				var refused *driver.RefusedError
+				if !errors.As(err, &refused) || !strings.Contains(refused.Fix, "MODIFY `id` bigint") || !strings.Contains(refused.Fix, "AUTO_INCREMENT") {
+					t.Errorf("%s, %s: %s: %v", target.Name, rules, text, err)
+				} else {
+					_, fix, _ := strings.Cut(refused.Fix, ": ")
+					mustExec(t, c, "SELECT 1", "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t", fix, strings.Replace(text, "VALUES (0, 1)", "VALUES (NULL, 1)", 1), "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t")
+				}
+			}
+			if _, err := c.ExecContext(t.Context(), "INSERT INTO x (id, a) VALUES (?, 1)", nil); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s, %s: an argument: %v", target.Name, rules, err)
+			}
+			var n int
+			if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%s, %s: %d rows, %v", target.Name, rules, n, err)
+			}
+		}
+	}
+}
+
+// TestTemporaryTableLikeOneByDetours: likewise where it was renamed, altered, or made
+// like another one.
+func TestTemporaryTableLikeOneByDetours(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		for name, texts := range map[string][]string{
+			"renamed":    {"CREATE TEMPORARY TABLE x LIKE t", "ALTER TABLE x RENAME TO y"},
+			"altered":    {"CREATE TEMPORARY TABLE y LIKE t", "ALTER TABLE y ADD b INT"},
+			"made twice": {"CREATE TEMPORARY TABLE y LIKE t", "CREATE TEMPORARY TABLE IF NOT EXISTS y (id INT AUTO_INCREMENT PRIMARY KEY, a INT)"},
+			"like it":    {"CREATE TEMPORARY TABLE x LIKE t", "CREATE TEMPORARY TABLE y LIKE x"},
+		} {
+			c := onOne(t, leaf)
+			mustExec(t, c, append([]string{"DROP TEMPORARY TABLE IF EXISTS x, y"}, texts...)...)
+			if _, err := c.ExecContext(t.Context(), "INSERT IGNORE INTO y (a) VALUES (1)"); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %s: %v", target.Name, name, err)
+			}
+			c.Close()
+		}
+	}
+}
+
+// TestTemporaryTableLikeOneAltered: values without a list go to its own columns.
+func TestTemporaryTableLikeOneAltered(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)")
+		c := onOne(t, leaf)
+		mustExec(t, c, "CREATE TEMPORARY TABLE x LIKE t", "INSERT INTO x VALUES (4, 1, 2)", "ALTER TABLE x MODIFY b INT AFTER id", "INSERT INTO x VALUES (5, 2, 1)")
+		var n int
+		if err := c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM x WHERE a = 1 AND b = 2").Scan(&n); err != nil || n != 2 {
+			t.Errorf("%s: %d rows, %v", target.Name, n, err)
+		}
+		if _, err := c.ExecContext(t.Context(), "INSERT INTO x VALUES (0, 2, 1)"); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+	}
+}
+
+// TestTemporaryTableBehindAPreparedStatement: which table a prepared statement writes is
+// decided when it runs, also where there was nothing to fill when it was prepared.
+func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
+	type step struct {
+		before string
+		id     int64
+	}
+	for _, target := range mysqltest.Targets(t) {
+		for first, steps := range map[string][]step{
+			"DO 1": {{"DO 1", 1000}, {makeT, 1}, {"DO 1", 2}, {dropT, 1001}, {makeT, 1}},
+			makeT:  {{"DO 1", 1}, {dropT, 1000}, {makeT, 1}, {dropT, 1001}},
+		} {
+			_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+			c := onOne(t, leaf)
+			mustExec(t, c, first)
+			st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			for i, tt := range steps {
+				mustExec(t, c, tt.before)
+				res, err := st.Exec(i)
+				if err != nil {
+					t.Fatalf("%s, %s first, %d: %v", target.Name, first, i, err)
+				}
+				if id, _ := res.LastInsertId(); id != tt.id {
+					t.Errorf("%s, %s first, %d: id %d, want %d", target.Name, first, i, id, tt.id)
+				}
+			}
+		}
+	}
+}
+
+// TestTemporaryTablesByOtherWays: one that a list of changes renames, and one that is made
+// while the database in use is not known.
+func TestTemporaryTablesByOtherWays(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		other := target.Database(t)
+		openOn(t, other, "leafTables=none", "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT)")
+		name := databaseOf(t, other)
+		_, leaf := openOn(t, target.Database(t), "leafTables=t,"+name+".t&multiStatements=true&leafCreate=true", allocTable, row("t", 3_000_000_000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		c := onOne(t, leaf)
+		for i, texts := range [][]string{
+			{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x ADD b INT, RENAME t"},
+			{dropT, "CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "USE " + name, makeT},
+		} {
+			mustExec(t, c, texts...)
+			res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)")
+			if err != nil {
+				t.Errorf("%s, %d: %v", target.Name, i, err)
+			} else if id, _ := res.LastInsertId(); id != 1 {
+				t.Errorf("%s, %d: id %d", target.Name, i, id)
+			}
+		}
+		mustExec(t, c, dropT, "USE "+databaseOf(t, target.Database(t)))
+		if _, err := c.ExecContext(t.Context(), "USE "+name+"; SELECT nosuch"); err == nil {
+			t.Error("no error")
+		}
+		mustExec(t, c, makeT)
+		if res, err := c.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1)"); err != nil {
+			t.Errorf("%s: %v", target.Name, err)
+		} else if id, _ := res.LastInsertId(); id != 1 {
+			t.Errorf("%s: id %d", target.Name, id)
+		}
+	}
+}

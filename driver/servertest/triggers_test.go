@@ -1,0 +1,257 @@
+package servertest
+
+import (
+	sqldriver "database/sql/driver"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestTriggerDoesNotSpoilTheID: a trigger that inserts changes the OK packet's
+// id, so the Result must not come from there.
+func TestTriggerDoesNotSpoilTheID(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10),
+		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)",
+		"CREATE TABLE log (id BIGINT AUTO_INCREMENT PRIMARY KEY, a INT)",
+		"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO log (a) VALUES (NEW.a)",
+		"CREATE TRIGGER tu AFTER UPDATE ON t FOR EACH ROW INSERT INTO log (a) VALUES (NEW.a)")
+	leaf.SetMaxOpenConns(1)
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1), (2)"); id != 100 {
+		t.Errorf("several rows: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 1", 3); id != 102 {
+		t.Errorf("upsert that inserts: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?) ON DUPLICATE KEY UPDATE b = 2", 1); id != 100 {
+		t.Errorf("upsert that updates: %d", id)
+	}
+	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (8), (9) ON DUPLICATE KEY UPDATE b = 2"); id != 104 {
+		t.Errorf("upsert of several new rows: %d", id)
+	}
+	var id int64
+	if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id != 104 {
+		t.Errorf("LAST_INSERT_ID() is %d, %v", id, err)
+	}
+}
+
+func TestAllLastInsertIds(t *testing.T) {
+	_, leaf := open(t, "leafTables=t&multiStatements=true", allocTable, row("t", 100, 10),
+		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	sc, err := leaf.Conn(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sc.Close()
+	var ids, rows []int64
+	err = sc.Raw(func(dc any) error {
+		x := dc.(sqldriver.ExecerContext)
+		res, err := x.ExecContext(t.Context(), "INSERT INTO t (a) VALUES (1), (2); SELECT 1; INSERT INTO t (id, a) VALUES (7, 3); INSERT INTO t (a) VALUES (4)", nil)
+		if err != nil {
+			return err
+		}
+		ids, rows = res.(mysql.Result).AllLastInsertIds(), res.(mysql.Result).AllRowsAffected()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []int64{100, 0, 7, 102}; !slices.Equal(ids, want) {
+		t.Errorf("AllLastInsertIds %v, want %v", ids, want)
+	}
+	if want := []int64{2, 0, 1, 1}; !slices.Equal(rows, want) {
+		t.Errorf("AllRowsAffected %v, want %v", rows, want)
+	}
+}
+
+func TestGeneratedIDs(t *testing.T) {
+	_, leaf := open(t, "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")
+	var ids []driver.GeneratedIDs
+	ctx := driver.WithGeneratedIDs(t.Context(), &ids)
+	for _, s := range []string{"INSERT INTO t (a) VALUES (1), (2)", "INSERT INTO t (id, a) VALUES (3, 3)", "INSERT INTO t (id, a) VALUES (4, 4), (NULL, 5)"} {
+		if _, err := leaf.ExecContext(ctx, s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := leaf.ExecContext(ctx, "INSERT INTO t (a) VALUES (1)"); err == nil {
+		t.Fatal("a duplicate was accepted")
+	}
+	if len(ids) != 2 || ids[0].First != 100 || ids[0].N != 2 || ids[1].First != 102 || ids[1].N != 1 || !strings.HasSuffix(ids[0].Table, ".t") {
+		t.Errorf("got %+v", ids)
+	}
+}
+
+// TestRoutinesAreLeftAlone: what a stored program writes is not written now.
+func TestRoutinesAreLeftAlone(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableAI, "CREATE TABLE x (start INT, end INT)",
+			"CREATE EVENT e ON SCHEDULE EVERY 1 YEAR STARTS '2037-01-01' DISABLE DO DELETE FROM t")
+		for _, text := range []string{
+			"CREATE PROCEDURE p1() BEGIN SELECT start, end FROM x; INSERT INTO t (a) VALUES (1); END",
+			"CREATE PROCEDURE p2() BEGIN SELECT 1 end; INSERT INTO t (a) VALUES (1); END",
+			"ALTER EVENT e DO BEGIN DELETE FROM t; INSERT INTO t (a) VALUES (1); END",
+		} {
+			if _, err := leaf.Exec(text); err != nil && !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s: %v", text, err)
+			}
+		}
+		var changed int
+		if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM information_schema.routines WHERE routine_schema = DATABASE() AND routine_definition LIKE '%LAST_INSERT_ID%')" +
+			" + (SELECT COUNT(*) FROM information_schema.events WHERE event_schema = DATABASE() AND event_definition LIKE '%LAST_INSERT_ID%')").Scan(&changed); err != nil || changed > 0 {
+			t.Errorf("%s: %d stored programs hold an id of ours for good, %v", server.Name, changed, err)
+		}
+	}
+}
+
+// TestTriggerThatReadsTheLastID: a trigger reads LAST_INSERT_ID() of a
+// statement before, such as the INSERT of a parent's row, and not the id of the
+// row that it is run for.
+func TestTriggerThatReadsTheLastID(t *testing.T) {
+	const parent = 777
+	for _, server := range mysqltest.Targets(t) {
+		for _, trigger := range []string{
+			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.parent = LAST_INSERT_ID()",
+			"CREATE TRIGGER tr AFTER INSERT ON t FOR EACH ROW INSERT INTO seen SELECT last_insert_id()",
+		} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", allocTable, row("t", 100, 1000),
+				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE seen (parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
+			leaf.SetMaxOpenConns(1)
+			if _, err := leaf.Exec("INSERT INTO t (id) VALUES (99)"); err != nil { // the table is known, and then gets its trigger
+				t.Fatal(err)
+			}
+			if _, err := leaf.Exec(trigger); err != nil {
+				t.Fatal(err)
+			}
+			for _, tt := range []struct {
+				text string
+				args []any
+			}{
+				{"INSERT INTO t (a) VALUES (1)", nil},
+				{"INSERT INTO t (a) VALUES (2), (3), (4)", nil},
+				{"INSERT INTO t (a) VALUES (?), (?)", []any{5, 6}},
+				{"INSERT INTO t SET a = 7", nil},
+				{"REPLACE INTO t (a) VALUES (7)", nil},
+				{"INSERT IGNORE INTO t (a) VALUES (1), (8)", nil},
+				{"INSERT INTO t (a) VALUES (9) ON DUPLICATE KEY UPDATE a = 10", nil},
+				{"INSERT INTO t (a) SELECT 11", nil},
+				{"INSERT INTO t (a) SELECT a FROM src", nil},
+				{"INSERT INTO t (id, a) VALUES (NULL, 12)", nil},
+				{"DO LAST_INSERT_ID(777); INSERT INTO t (a) VALUES (13)", nil},
+				{"INSERT IGNORE INTO t (a) SELECT a - 87 FROM src", nil}, // 13 is there
+			} {
+				var before, id int64
+				if err := plain.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leaf.Exec("DO LAST_INSERT_ID(777)"); err != nil {
+					t.Fatal(err)
+				}
+				if _, err := leaf.Exec(tt.text, tt.args...); err != nil {
+					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+					continue
+				}
+				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before || id > before+3 {
+					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+				}
+			}
+			var wrong, rows int
+			if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), (SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 14 {
+				t.Errorf("%s: %s: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+			}
+		}
+	}
+}
+
+// TestFunctionThatReadsTheLastID: what a stored function reads as
+// LAST_INSERT_ID() is the id of a statement before, wherever in the statement
+// the function is called; and so it is where a trigger calls it.
+func TestFunctionThatReadsTheLastID(t *testing.T) {
+	const parent = 777
+	for _, server := range mysqltest.Targets(t) {
+		for _, trigger := range []string{"", "CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.parent = f(NEW.a)"} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=t,tt&multiStatements=true", allocTable, row("t", 100, 1000), row("tt", 100, 1000),
+				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
+			leaf.SetMaxOpenConns(1)
+			do := func(text string, args ...any) {
+				t.Helper()
+				if _, err := leaf.Exec(text, args...); err != nil {
+					t.Errorf("%s: %s: %v", server.Name, text, err)
+				}
+			}
+			do("INSERT INTO t (id) VALUES (99)") // the table is known, and then there is the function
+			do("CREATE FUNCTION f(x INT) RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()")
+			if trigger != "" {
+				do(trigger)
+			}
+			do("CREATE TEMPORARY TABLE tt (id BIGINT AUTO_INCREMENT PRIMARY KEY, parent BIGINT)")
+			for _, tt := range []struct {
+				text string
+				args []any
+			}{
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 1)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 2), (NULL, `f`(2), 3), (NULL, f ( 3 ), 4)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (?, f(?), ?)", []any{nil, 1, 5}},
+				{"INSERT INTO t (parent, a) VALUES (f(1), 6), (f(2), 7)", nil},
+				{"INSERT INTO t SET id = NULL, parent = f(1), a = 8", nil},
+				{"REPLACE INTO t (id, parent, a) VALUES (NULL, f(1), 8)", nil},
+				{"INSERT IGNORE INTO t (id, parent, a) VALUES (NULL, f(1), 1), (NULL, f(1), 9)", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 10) ON DUPLICATE KEY UPDATE a = 11", nil},
+				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), 14", nil},
+				{"INSERT INTO t (id, parent, a) SELECT NULL, f(1), a FROM src", nil},
+				{"INSERT INTO t (id, parent, a) VALUES (NULL, 777, 15)", nil},
+				{"DO LAST_INSERT_ID(777); INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 16)", nil},
+				{"INSERT INTO tt VALUES (NULL, f(1))", nil},
+			} {
+				var before, id int64
+				if err := leaf.QueryRow("SELECT MAX(id) FROM t").Scan(&before); err != nil {
+					t.Fatal(err)
+				}
+				do("DO LAST_INSERT_ID(777)")
+				do(tt.text, tt.args...)
+				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before && !strings.Contains(tt.text, " tt ") || id > before+3 {
+					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
+				}
+			}
+			do("DO LAST_INSERT_ID(777)")
+			do("INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 12), (NULL, f(1), 13) ON DUPLICATE KEY UPDATE a = 17") // leaves it as it was
+			do("INSERT INTO t (id, parent, a) VALUES (NULL, 777, 16) ON DUPLICATE KEY UPDATE parent = f(1)")
+			var wrong, rows int
+			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 17 {
+				t.Errorf("%s: %q: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
+			}
+		}
+	}
+}
+
+// TestFunctionWhoseTextIsNotSeen: it may read LAST_INSERT_ID() as well, also where
+// it is a package's.
+func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		setups := [][]string{{"CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"}}
+		if target.Name == "mariadb" {
+			setups = append(setups, []string{"SET sql_mode = 'ORACLE'", "CREATE PACKAGE p AS FUNCTION f RETURN INT; END",
+				"CREATE PACKAGE BODY p AS FUNCTION f RETURN INT AS BEGIN RETURN LAST_INSERT_ID(); END; END"})
+		}
+		for _, setup := range setups {
+			plain, leaf := account(t, target, "INSERT, SELECT ON DB.t", "EXECUTE ON DB.*")
+			leaf.SetMaxOpenConns(1)
+			plain.SetMaxOpenConns(1)
+			mustExec(t, plain, setup...)
+			call := "f()"
+			if len(setup) > 1 {
+				call = "p.f()"
+				mustExec(t, leaf, setup[0])
+			}
+			mustExec(t, leaf, "DO LAST_INSERT_ID(777)", "INSERT INTO t (id, a) VALUES (NULL, "+call+")")
+			var a, id int64
+			if err := leaf.QueryRow("SELECT a, LAST_INSERT_ID() FROM t").Scan(&a, &id); err != nil || a != 777 || id != generatedFrom {
+				t.Errorf("%s: %s read %d, and LAST_INSERT_ID() is %d, %v", target.Name, call, a, id, err)
+			}
+		}
+	}
+}

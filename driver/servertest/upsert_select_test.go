@@ -1,0 +1,29 @@
+package servertest
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestUpsertsThatNameTheirSource do what they do under AUTO_INCREMENT.
+func TestUpsertsThatNameTheirSource(t *testing.T) {
+	playAll(t, "upsert_select")
+}
+
+// TestRefusedUpsertReadsNothing: the refusal comes before the source is read.
+func TestRefusedUpsertReadsNothing(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT, b INT)", "INSERT INTO s VALUES (1, 1)", "CREATE TABLE log (a INT)",
+			"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END")
+		if _, err := leaf.Exec("INSERT INTO t (a) SELECT noted(a) FROM s ON DUPLICATE KEY UPDATE b = s.b"); !errors.Is(err, driver.ErrRefused) {
+			t.Errorf("%s: %v", target.Name, err)
+		}
+		var read, ids int
+		if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM log), (SELECT COUNT(*) FROM t)").Scan(&read, &ids); err != nil || read+ids > 0 {
+			t.Errorf("%s: %d rows read, %d stored, %v", target.Name, read, ids, err)
+		}
+	}
+}
