@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -123,4 +124,27 @@ func apiOf(t *testing.T, pkg string) (lines []string) {
 	}
 	slices.Sort(lines)
 	return lines
+}
+
+// TestEveryFunctionHasAnExample: every function that a package exports has an example.
+func TestEveryFunctionHasAnExample(t *testing.T) {
+	text, err := os.ReadFile("api.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range regexp.MustCompile(`(?m)^(\S+): func ([A-Z]\w*)\(`).FindAllStringSubmatch(string(text), -1) {
+		if m[2] == "Inspect" { // for cmd/leafsql alone
+			continue
+		}
+		files, err := filepath.Glob(filepath.Join("..", m[1], "*_test.go"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(files, func(file string) bool {
+			source, err := os.ReadFile(file)
+			return err == nil && strings.Contains(string(source), "\nfunc Example"+m[2]+"() {")
+		}) {
+			t.Errorf("%s: there is no Example%s", m[1], m[2])
+		}
+	}
 }

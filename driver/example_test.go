@@ -5,6 +5,10 @@ import (
 	"database/sql"
 	"fmt"
 	"log"
+	"log/slog"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver"
 )
@@ -67,8 +71,82 @@ func ExampleNewConnector() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	db := sql.OpenDB(connector) // which connects at its first statement
+	defer db.Close()
+	fmt.Println(connector.Worker().Phase)
+	// Output: idle
+}
+
+// What a DSN says, as a Config.
+func ExampleParseDSN() {
+	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders,events:id:snowflake")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, rule := range cfg.Tables {
+		fmt.Println(rule)
+	}
+	fmt.Println(cfg) // without the password
+	// Output:
+	// orders
+	// events:id:snowflake
+	// leafsql tcp(127.0.0.1:3306)/shop leafTables=orders,events:id:snowflake
+}
+
+// The defaults, to change and to write as a DSN.
+func ExampleNewConfig() {
+	cfg := driver.NewConfig()
+	cfg.MySQL.User, cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "app", "tcp", "db0:3306", "shop"
+	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: "order_*", Column: "id"}}
+	fmt.Println(cfg.FormatDSN())
+	// Output: app@tcp(db0:3306)/shop?leafTables=order_%2A%3Aid
+}
+
+// What a string cannot carry, under a name for DSNs.
+func ExampleRegisterConfig() {
+	driver.RegisterConfig("quiet", &driver.Config{Tables: []driver.Rule{{Table: "orders"}}, Logger: slog.New(slog.DiscardHandler)})
+	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafConfig=quiet")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(cfg.Tables)
+	// Output: [orders]
+}
+
+// What a pool believes and has done.
+func ExampleStatsOf() {
+	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer db.Close()
+	stats, err := driver.StatsOf(db)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(stats.Tables), "tables were written")
+	// Output: 0 tables were written
+}
+
+// Connections that another connector makes, here one of go-sql-driver with a dial function.
+func ExampleWrap() {
+	cfg := driver.NewConfig()
+	cfg.MySQL.User, cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "app", "tcp", "db0:3306", "shop"
+	cfg.MySQL.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, "127.0.0.1:3306")
+	}
+	inner, err := mysql.NewConnector(cfg.MySQL)
+	if err != nil {
+		log.Fatal(err)
+	}
+	connector, err := driver.Wrap(inner, cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
 	db := sql.OpenDB(connector)
 	defer db.Close()
+	fmt.Println(len(connector.Stats().Tags), "tags in use")
+	// Output: 0 tags in use
 }
 
 var db *sql.DB // opened as in the package's example

@@ -3,6 +3,7 @@ package nacos_test
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log"
 
 	"github.com/nacos-group/nacos-sdk-go/v2/clients/config_client"
@@ -26,7 +27,7 @@ func Example() {
 
 // A service that is registered in Nacos already passes its own clients and its
 // own address. Nothing is asked of Nacos before the first INSERT that needs an id.
-func Example_registeredService() {
+func ExampleOpen() {
 	var (
 		configs config_client.IConfigClient // the application's
 		names   naming_client.INamingClient
@@ -48,4 +49,6 @@ func Example_registeredService() {
 	}
 	db := sql.OpenDB(connector)
 	defer db.Close() // gives the worker id back, and leaves the clients open
+	fmt.Println(connector.Worker().Phase)
+	// Output: idle
 }

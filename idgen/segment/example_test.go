@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
+
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
 )
 
-func ExampleGenerator() {
+func ExampleNew() {
 	store := segmenttest.NewMemory(segment.Row{Tag: "orders", MaxID: 1, Step: 1000})
 	orders := segment.New(store, "orders", nil)
 	defer orders.Close()
@@ -21,4 +24,40 @@ func ExampleGenerator() {
 	// Output:
 	// 1
 	// 2 3 4
+}
+
+// Ids of a row of leaf_alloc. Nothing is fetched before the first one.
+func ExampleNewAllocStore() {
+	db := sqlx.MustOpen("mysql", "app:secret@tcp(127.0.0.1:3306)/shop")
+	defer db.Close()
+	orders := segment.New(segment.NewAllocStore(db, "leaf_alloc"), "orders", nil)
+	defer orders.Close()
+	fmt.Println(orders.Stats().Fetches, "ranges fetched")
+	// Output: 0 ranges fetched
+}
+
+// Ids of a row of t_sequence.
+func ExampleNewSequenceStore() {
+	db := sqlx.MustOpen("mysql", "app:secret@tcp(127.0.0.1:3306)/shop")
+	defer db.Close()
+	invoices := segment.New(segment.NewSequenceStore(db, "t_sequence"), "invoices", nil)
+	defer invoices.Close()
+	fmt.Println(invoices.Stats().Fetches, "ranges fetched")
+	// Output: 0 ranges fetched
+}
+
+// Ids of two leaf_alloc, so that either server may be away.
+func ExampleNewInterleaved() {
+	var stores []*segment.AllocStore
+	for _, host := range []string{"ids0", "ids1"} { // all processes name them in this order
+		db := sqlx.MustOpen("mysql", "app:secret@tcp("+host+":3306)/leaf")
+		defer db.Close()
+		stores = append(stores, segment.NewAllocStore(db, "leaf_alloc"))
+	}
+	both := segment.NewInterleaved(stores, false, nil)
+	defer both.Close()
+	orders := segment.New(both, "orders", nil)
+	defer orders.Close()
+	fmt.Println(orders.Stats().Fetches, "ranges fetched")
+	// Output: 0 ranges fetched
 }

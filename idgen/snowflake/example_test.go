@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-func ExampleGenerator() {
+func ExampleNew() {
 	ctx := context.Background()
 	open, err := worker.Lookup("static(7)", nil)
 	if err != nil {

@@ -1,0 +1,103 @@
+package worker_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"log/slog"
+
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/workertest"
+)
+
+// quiet says nothing of what happens in the background.
+var quiet = slog.New(slog.DiscardHandler)
+
+// A worker id that somebody gave out, as a DSN writes it.
+func ExampleLookup() {
+	open, err := worker.Lookup("static(7)", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	keeper, err := worker.Keep(open, worker.Config{Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keeper.Close()
+	status, err := keeper.Wait(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Worker)
+	// Output: 7
+}
+
+// A worker id leased from a registry, here one in memory.
+func ExampleKeep() {
+	registry := new(workertest.Memory)
+	open := func(context.Context) (worker.Source, error) {
+		return worker.Source{Slots: registry, Name: "memory"}, nil
+	}
+	keeper, err := worker.Keep(open, worker.Config{Workers: 4, NewRegistry: true, Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keeper.Close() // gives the worker id back
+	status, err := keeper.Wait(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Phase, status.Worker < 4)
+	// Output: holding true
+}
+
+// What a roll-out runs once, so that the first processes need not wait.
+func ExamplePrepare() {
+	registry := new(workertest.Memory)
+	open := func(context.Context) (worker.Source, error) {
+		return worker.Source{Slots: registry, Name: "memory"}, nil
+	}
+	ctx := context.Background()
+	if err := worker.Prepare(ctx, open, worker.Config{Workers: 4, Logger: quiet}); err != nil {
+		log.Fatal(err)
+	}
+	keeper, err := worker.Keep(open, worker.Config{Workers: 4, Logger: quiet})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer keeper.Close()
+	status, err := keeper.Wait(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Phase)
+	// Output: holding
+}
+
+// A source of one's own, which DSNs name as leafWorker=rack(12).
+func ExampleRegister() {
+	registry := new(workertest.Memory)
+	worker.Register("rack", func(_ context.Context, address string, _ worker.Options) (worker.Source, error) {
+		return worker.Source{Slots: registry, Name: "rack " + address}, nil
+	})
+	open, err := worker.Lookup("rack(12)", nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	source, err := open(context.Background())
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(source.Name)
+	// Output: rack 12
+}
+
+// What a registry keeps for a worker id.
+func ExampleParseDoc() {
+	doc, err := worker.ParseDoc(`{"nonce":"5f1c","hw":1761523200000,"owner":"db0:4711"}`)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(doc.Owner, doc.HighWater.UTC().Year(), doc.Free)
+	// Output: db0:4711 2025 false
+}
