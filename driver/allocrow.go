@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -47,10 +49,10 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 	switch {
 	case errors.Is(err, ErrRefused):
 		return err
-	case isServerError(err, errNoSuchTable) && !t.c.cfg.Create:
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.name, serverMessage(err)),
+	case servererr.Is(err, servererr.NoSuchTable) && !t.c.cfg.Create:
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.name, servererr.Message(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
-	case isServerError(err, errNoDatabase):
+	case servererr.Is(err, servererr.NoDatabase):
 		return &RefusedError{t.name.String(), "", "the DSN names no database that could hold " + t.counter.Table() + " to take ids from",
 			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables"}
 	case err != nil:
@@ -93,7 +95,7 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 	t.counter.Sought = true
 	if !created {
 		row, err = t.counter.Row(ctx, highest)
-		if isServerError(err, errNoSuchTable) {
+		if servererr.Is(err, servererr.NoSuchTable) {
 			if err := t.counter.Rows.Create(ctx); err != nil {
 				return row, highest, false, t.c.allocError(t.counter.Table(), "creating it", err)
 			}
@@ -117,8 +119,8 @@ func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Nam
 	if t.integer {
 		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.highest)
 		switch {
-		case isServerError(err, errTableDenied, errColumnDenied, errNoSuchTable, errUnknownColumn):
-			why, known, err = serverMessage(err), false, nil
+		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
+			why, known, err = servererr.Message(err), false, nil
 		case err != nil:
 			return 0, false, catalogError("the highest key of table "+name.String(), err)
 		case !known:
@@ -138,9 +140,9 @@ func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.N
 		return 0, false, nil
 	}
 	highest, err = t.c.catalog.Highest(ctx, name, t.key.Name, limit)
-	if conn != nil && isServerError(err, errLockWait) {
+	if conn != nil && servererr.Is(err, servererr.LockWait) {
 		var s string
-		s, err = value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
+		s, err = session.Value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
 		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
 	}
 	return highest, err == nil, err
@@ -205,8 +207,8 @@ func (t *table) mayCreateRow(ctx context.Context, name catalog.Name, known bool)
 	}
 	empty, err := t.c.catalog.Empty(ctx, name)
 	switch {
-	case isServerError(err, errTableDenied, errColumnDenied):
-		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + serverMessage(err) + "), so no row of " + t.counter.Table() + " can be created for it",
+	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
+		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + servererr.Message(err) + "), so no row of " + t.counter.Table() + " can be created for it",
 			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
 	case err != nil:
 		return catalogError("whether table "+name.String()+" is empty", err)

@@ -8,6 +8,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // innerConn is the inner driver's connection. conn embeds it, so that what it does
@@ -26,20 +27,13 @@ var (
 // by one goroutine at a time.
 type conn struct {
 	innerConn
+	session.Session
 	connector      *Connector
 	closeConnector bool // it has the connector to itself
 
-	db        string // the database in use, which survives the pool's reset
-	dbUnknown bool   // ask before a bare table name counts
-
-	schema *schema
-	plans  *plancache.Cache[*statement] // of schema, db and settings
-	// The server's version and, once asked for, how the session reads texts, until one
-	// may change that. reading is the answer.
-	settings insert.Settings
-	reading  string
-
-	several, severalKnown bool // it takes texts of several statements
+	schema  *schema
+	plans   *plancache.Cache[*statement] // of schema and of what is known of the session
+	planned int                          // the session's Changes that they are of
 
 	temporary map[catalog.Name]temporaryTable // plans that saw one are the connection's own
 
@@ -54,7 +48,6 @@ type conn struct {
 
 	stageRuns int    // that began a transaction or a savepoint
 	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
-	broken    bool   // its session is not what the application left, or lacks a right
 
 	blocks []insert.Block      // scratch
 	args   []driver.NamedValue // scratch
@@ -64,7 +57,7 @@ type conn struct {
 // sent through it is not filled.
 func (c *conn) Raw() driver.Conn {
 	c.afterOpaque()
-	c.dbUnknown = true
+	c.DBUnknown = true
 	return c.innerConn
 }
 
@@ -78,11 +71,11 @@ func (c *conn) Close() error {
 }
 
 // IsValid is false for a connection that must not be used again.
-func (c *conn) IsValid() bool { return !c.broken && c.innerConn.IsValid() }
+func (c *conn) IsValid() bool { return !c.Broken && c.innerConn.IsValid() }
 
 // ResetSession is called before the connection is used again.
 func (c *conn) ResetSession(ctx context.Context) error {
-	if c.broken || c.connector.closed.Load() {
+	if c.Broken || c.connector.closed.Load() {
 		return driver.ErrBadConn
 	}
 	if err := c.innerConn.ResetSession(ctx); err != nil {

@@ -20,6 +20,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // Name is what the driver is registered as. It begins with "mysql" because
@@ -192,8 +194,11 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, err
 	}
-	return &conn{innerConn: ic, connector: c, db: db, settings: c.settings,
-		severalKnown: !c.wrapped, several: !c.wrapped && c.cfg.MySQL.MultiStatements}, nil
+	own := &conn{innerConn: ic, Session: session.New(ic, db, c.settings), connector: c}
+	if !c.wrapped {
+		own.SetSeveral(c.cfg.MySQL.MultiStatements)
+	}
+	return own, nil
 }
 
 // learn reads, before the first connection is used, what no statement can do
@@ -232,17 +237,17 @@ func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) 
 	case c.idle: // nobody needs it
 		return "", nil
 	}
-	return currentDatabase(ctx, ic)
+	return session.Database(ctx, ic)
 }
 
 // learnServer reads the server's version and how it compares names.
 func (c *Connector) learnServer(ctx context.Context, ic innerConn, database string) error {
-	version, err := value(ctx, ic, "VERSION()")
+	version, err := session.Value(ctx, ic, "VERSION()")
 	if err != nil {
 		return catalogError("the server's version", err)
 	}
-	c.settings.MariaDB, c.settings.Version = parseVersion(version)
-	folds, err := value(ctx, ic, "@@lower_case_table_names")
+	c.settings.MariaDB, c.settings.Version = session.ParseVersion(version)
+	folds, err := session.Value(ctx, ic, "@@lower_case_table_names")
 	if err != nil {
 		return catalogError("lower_case_table_names", err)
 	}
@@ -263,7 +268,7 @@ func (c *Connector) learnServer(ctx context.Context, ic innerConn, database stri
 // learnTags reads which tables leafTables=auto means.
 func (c *Connector) learnTags(ctx context.Context) error {
 	tags, err := c.readTags(ctx)
-	if c.cfg.Create && isServerError(err, errNoSuchTable) {
+	if c.cfg.Create && servererr.Is(err, servererr.NoSuchTable) {
 		if err := c.store.Alloc.Create(ctx); err != nil {
 			return c.allocError(c.store.Table, "creating it", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 )
 
 // What texts do to the session and to tables, apart from writing rows: it is noted
@@ -27,15 +28,15 @@ func (c *conn) after(st *statement, err error) {
 	case err != nil || p.Opaque:
 		c.doubtDatabase(st)
 	case p.Use != "":
-		c.use(p.Use)
+		c.Use(p.Use)
 	}
 	if p.Session {
-		c.forgetSession()
+		c.ForgetSettings()
 	}
 	if p.Runs {
 		c.doubtTemporary()
 	}
-	if err != nil && isServerError(err, errUnknownColumn, errColumnCount, errNoSuchTable) {
+	if err != nil && servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount, servererr.NoSuchTable) {
 		c.connector.forget(func(name catalog.Name) bool {
 			return slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Table.Ref.(*table).name == name })
 		})
@@ -46,7 +47,7 @@ func (c *conn) after(st *statement, err error) {
 // failed, or the answers of its statements are still to be read.
 func (c *conn) doubtDatabase(st *statement) {
 	if st.plan.Use != "" {
-		c.dbUnknown, c.last = true, nil
+		c.DBUnknown, c.last = true, nil
 	}
 }
 
@@ -66,9 +67,9 @@ func (st *statement) unread(err error) error {
 // 10.6.2, where EXECUTE may run a USE.
 func (c *conn) afterOpaque() {
 	c.opaque = true
-	c.dbUnknown = c.dbUnknown || c.settings.MariaDB && c.settings.Version >= 100602
+	c.DBUnknown = c.DBUnknown || c.Settings.MariaDB && c.Settings.Version >= 100602
 	c.verified, c.last = c.verified[:0], nil
-	c.forgetSession()
+	c.ForgetSettings()
 	c.doubtTemporary()
 }
 
@@ -81,7 +82,7 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 			c.connector.forget(func(catalog.Name) bool { return true })
 			continue
 		}
-		name, anyDB := c.nameOf(change.TableName), change.DB == "" && c.dbUnknown
+		name, anyDB := c.nameOf(change.TableName), change.DB == "" && c.DBUnknown
 		gone := name // perhaps, and with it rows that ids come from
 		if anyDB {
 			gone.DB = ""
@@ -99,7 +100,7 @@ func (c *conn) noteChanges(p *insert.Plan, failed bool) {
 			c.connector.forget(func(n catalog.Name) bool { return n == name || anyDB && n.Table == name.Table })
 		}
 	}
-	if c.dbUnknown {
+	if c.DBUnknown {
 		c.doubtTemporary()
 	}
 }
@@ -118,8 +119,8 @@ func (c *conn) verify(ctx context.Context, text string, st *statement) (*stateme
 			return nil, err
 		}
 		if !again && st.positional() {
-			columns, err := c.visibleColumns(ctx, text, insert.TableName(name))
-			if err != nil && !isServerError(err, errTableDenied, errColumnDenied) {
+			columns, err := c.VisibleColumns(ctx, text, insert.TableName(name))
+			if err != nil && !servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied) {
 				return nil, err
 			}
 			if again = err == nil && !slices.Equal(columns, t.Columns); again {

@@ -3,10 +3,11 @@ package driver
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/internal/part"
 )
 
@@ -36,6 +37,19 @@ func (e *RefusedError) Error() string {
 		what += ", key column " + e.Column
 	}
 	return sentence(what, e.Reason, e.Fix)
+}
+
+// refused makes a RefusedError of what the rooms below refuse; other errors stay as they are.
+func refused(err error) error {
+	r, ok := errors.AsType[*insert.Refusal](err)
+	if !ok {
+		return err
+	}
+	name := r.Table
+	if r.DB != "" {
+		name = r.DB + "." + name
+	}
+	return &RefusedError{Table: name, Reason: r.Reason, Fix: r.Fix}
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
@@ -93,9 +107,9 @@ func (e *catalogFailure) Unwrap() error {
 func catalogError(what string, err error) error {
 	way := ""
 	switch {
-	case isServerError(err, errUnknownDatabase, errNoSuchTable):
+	case servererr.Is(err, servererr.UnknownDatabase, servererr.NoSuchTable):
 		way = "leafsql reads information_schema, which this server or the proxy before it does not have; connect to the server itself"
-	case isDenied(err):
+	case servererr.Denied(err):
 		way = "GRANT SELECT on what it names to this user"
 	}
 	return &catalogFailure{what, err, way}
@@ -117,47 +131,4 @@ func sentence(what, cause, way string) string {
 		s += "; " + way
 	}
 	return s
-}
-
-// Numbers of the server's errors that mean something here.
-const (
-	errCannotCreate    = 1005
-	errDatabaseDenied  = 1044
-	errNoDatabase      = 1046
-	errUnknownDatabase = 1049
-	errTableExists     = 1050
-	errUnknownColumn   = 1054
-	errDuplicateKey    = 1062
-	errParse           = 1064
-	errInvalidDefault  = 1067
-	errTooManyColumns  = 1117
-	errRowTooLarge     = 1118
-	errColumnCount     = 1136
-	errTableDenied     = 1142
-	errColumnDenied    = 1143
-	errNoSuchTable     = 1146
-	errTooManyFields   = 185 // of InnoDB, on MariaDB
-	errLockWait        = 1205
-	errWrongValue      = 1231
-	errNoSavepoint     = 1305
-	errQueryKilled     = 1317
-	errInTransaction   = 1766
-	errGTIDCreateOld   = 1787
-	errReadOnly        = 1792
-	errOwnsGTID        = 3138
-	errGTIDCreate      = 3748
-	errXA              = 4091
-)
-
-func isServerError(err error, numbers ...uint16) bool {
-	var e *mysql.MySQLError
-	return errors.As(err, &e) && slices.Contains(numbers, e.Number)
-}
-
-func serverMessage(err error) string {
-	var e *mysql.MySQLError
-	if errors.As(err, &e) {
-		return e.Message
-	}
-	return err.Error()
 }

@@ -5,12 +5,14 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 )
 
 // ExecContext runs a text, with keys for the rows it writes.
@@ -97,7 +99,7 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 		if _, err := e.runStaged(ctx); err != nil {
 			return nil, err
 		}
-		return new(readRows), nil
+		return noRows{}, nil
 	}
 	blocks, err := e.run(ctx)
 	if err != nil {
@@ -106,6 +108,13 @@ func (e *execution) query(ctx context.Context) (driver.Rows, error) {
 	collect(ctx, e.st.plan, blocks)
 	return e.answer, nil
 }
+
+// noRows are the answer of a statement that has none.
+type noRows struct{}
+
+func (noRows) Columns() []string         { return nil }
+func (noRows) Close() error              { return nil }
+func (noRows) Next([]driver.Value) error { return io.EOF }
 
 // run is the way of a statement whose rows are in its text: reserve ids for those that
 // lack a key, send the text with them. It is not sent where ids cannot be had. The
@@ -306,7 +315,7 @@ func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedVal
 // a table since it was looked at, and the server found that a column is
 // missing or one too many, which it does before it writes a row.
 func (c *conn) replanned(ctx context.Context, st *statement, text string, err error) *statement {
-	if err == nil || !isServerError(err, errUnknownColumn, errColumnCount) || !st.positional() {
+	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.positional() {
 		return nil
 	}
 	again, err := c.statement(ctx, text)
@@ -328,23 +337,23 @@ func (c *conn) replanned(ctx context.Context, st *statement, text string, err er
 func (c *conn) explain(ctx context.Context, st *statement, text string, blocks []insert.Block, err error) error {
 	var mysqlErr *mysql.MySQLError
 	if !errors.As(err, &mysqlErr) {
-		return err
+		return refused(err)
 	}
 	switch mysqlErr.Number {
-	case errDuplicateKey:
+	case servererr.DuplicateKey:
 		for i, b := range blocks {
 			if t := st.plan.Inserts[i].Table.Ref.(*table); b.N > 0 {
 				t.afterDuplicate(ctx, b)
 			}
 		}
-	case errParse:
+	case servererr.Parse:
 		if st.plan.Results != 1 {
 			return err
 		}
 		s, own := c.innerConn.PrepareContext(ctx, text)
 		if own == nil {
 			s.Close()
-		} else if isServerError(own, errParse) {
+		} else if servererr.Is(own, servererr.Parse) {
 			return own
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
@@ -188,16 +189,16 @@ func (c *Connector) allocError(table, what string, err error) error {
 	}
 	what = table + ": " + what
 	switch {
-	case isServerError(err, errNoSuchTable, errNoDatabase):
+	case servererr.Is(err, servererr.NoSuchTable, servererr.NoDatabase):
 		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
 		if !c.cfg.Create {
 			way = "add leafCreate=true to have it created, " + way
 		}
-		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), way}
-	case isServerError(err, errUnknownDatabase):
-		return &ConfigError{"leafStore", what + ": " + serverMessage(err), "create the database, or correct the DSN"}
-	case isDenied(err):
-		return &ConfigError{"leafAllocTable", what + ": " + serverMessage(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
+		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), way}
+	case servererr.Is(err, servererr.UnknownDatabase):
+		return &ConfigError{"leafStore", what + ": " + servererr.Message(err), "create the database, or correct the DSN"}
+	case servererr.Denied(err):
+		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
 	}
 	return &catalogFailure{what: what, err: err}
 }

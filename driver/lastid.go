@@ -12,6 +12,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 var (
@@ -77,7 +78,7 @@ func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) 
 	affected, server := counts(res)
 	if b.N == 0 {
 		if in.OwnMarker && server != 0 {
-			c.always(ctx, "SET last_insert_id = @leafsql_l")
+			c.Always(ctx, "SET last_insert_id = @leafsql_l")
 		}
 		id := explicitKeyID(in, b, affected, server, c.connector.foundRows)
 		if id == server {
@@ -135,7 +136,7 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if !ask {
 		return id
 	}
-	s, err := value(ctx, c.innerConn, "LAST_INSERT_ID()")
+	s, err := session.Value(ctx, c.innerConn, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0
 	}
@@ -159,7 +160,7 @@ func idAfter(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
 // setLastID makes SQL's LAST_INSERT_ID() an id that no place in the statement
 // could carry. The rows are written: that it fails is no error of theirs.
 func (c *conn) setLastID(ctx context.Context, id int64) {
-	c.always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
+	c.Always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
 }
 
 // explicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it

@@ -55,8 +55,8 @@ func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, ar
 // mayCut says that a text may be sent in parts: only where the server would run its
 // statements, so that none runs that a connection for single ones is safe from.
 func (c *conn) mayCut(ctx context.Context, text string) error {
-	if several, err := c.allowsSeveral(ctx, text); several || err != nil {
-		return err
+	if several, err := c.AllowsSeveral(ctx, text); several || err != nil {
+		return refused(err)
 	}
 	return c.prepareError(ctx, text)
 }

@@ -4,16 +4,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // replaceRefused is how often a pool may replace a connection for want of a right.
 const replaceRefused = time.Minute
-
-// isDenied reports whether the user lacks a right.
-func isDenied(err error) bool {
-	return isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied)
-}
 
 // withRights calls the server, and once more where a right is missing that may have been
 // granted since the session began: it knows those on its database from then, or from
@@ -21,18 +17,18 @@ func isDenied(err error) bool {
 // rights on *.* and roles are known from the login.
 func (c *conn) withRights(ctx context.Context, call func() error) error {
 	err := call()
-	if !isDenied(err) {
+	if !servererr.Denied(err) {
 		return err
 	}
-	if c.db != "" && !c.dbUnknown {
-		if _, use := c.innerConn.ExecContext(ctx, "USE "+quote.Name(c.db), nil); use != nil {
+	if c.DB != "" && !c.DBUnknown {
+		if _, use := c.innerConn.ExecContext(ctx, "USE "+quote.Name(c.DB), nil); use != nil {
 			return err
 		}
 		err = call()
 	}
 	now, last := time.Now().UnixNano(), c.connector.replaced.Load()
-	if isDenied(err) && now-last >= int64(replaceRefused) && c.connector.replaced.CompareAndSwap(last, now) {
-		c.broken = true
+	if servererr.Denied(err) && now-last >= int64(replaceRefused) && c.connector.replaced.CompareAndSwap(last, now) {
+		c.Broken = true
 	}
 	return err
 }

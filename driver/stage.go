@@ -12,6 +12,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -129,8 +131,8 @@ func (s *stageRun) copy(ctx context.Context, b insert.Block) (err error) {
 	text, s.marked = s.in.Staging.Copy(s.name, s.hint, b)
 	args := renumber(s.args[min(s.in.Staging.FillArgs, len(s.args)):])
 	s.result, err = s.c.execArgs(ctx, s.prefix+text, args, s.stmt != nil)
-	if s.in.Upsert && isServerError(err, errUnknownColumn) {
-		return s.refusal("its update list names a column that only the source knows ("+serverMessage(err)+")",
+	if s.in.Upsert && servererr.Is(err, servererr.UnknownColumn) {
+		return s.refusal("its update list names a column that only the source knows ("+servererr.Message(err)+")",
 			"select from one table, or from a derived one that has the column, or give the value a column of the insert")
 	}
 	return err
@@ -161,7 +163,7 @@ func (s *stageRun) create(ctx context.Context) error {
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.c.withRights(ctx, func() error { return s.start(ctx, text) })
-	if isServerError(err, errInvalidDefault) { // of the target's columns, under this sql_mode
+	if servererr.Is(err, servererr.InvalidDefault) { // of the target's columns, under this sql_mode
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
 		if err = s.execText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
@@ -171,7 +173,7 @@ func (s *stageRun) create(ctx context.Context) error {
 			}
 		}
 	}
-	if isServerError(err, errTableExists) { // one that could not be dropped then
+	if servererr.Is(err, servererr.TableExists) { // one that could not be dropped then
 		if err = s.execText(ctx, dropStage+s.name); err == nil {
 			err = s.execText(ctx, text)
 		}
@@ -185,22 +187,22 @@ func (s *stageRun) create(ctx context.Context) error {
 func (s *stageRun) createError(err error) error {
 	fix, counts := "", " to this user: it counts at once, but rights on *.* and roles only for new connections"
 	switch {
-	case isServerError(err, errDatabaseDenied):
+	case servererr.Is(err, servererr.DatabaseDenied):
 		fix = "GRANT CREATE TEMPORARY TABLES ON " + quote.Name(s.in.Table.DB) + ".*" + counts
-	case isServerError(err, errTableDenied, errColumnDenied):
+	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
 		fix = "GRANT SELECT ON " + s.t.name.Quoted() + counts
-	case isServerError(err, errXA):
+	case servererr.Is(err, servererr.XA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
-	case isServerError(err, errGTIDCreate, errGTIDCreateOld):
+	case servererr.Is(err, servererr.GTIDCreate, servererr.GTIDCreateOld):
 		fix = "use binlog_format=ROW"
-	case isServerError(err, errUnknownColumn) && strings.Contains(serverMessage(err), "default value"): // of MySQL
+	case servererr.Is(err, servererr.UnknownColumn) && strings.Contains(servererr.Message(err), "default value"): // of MySQL
 		fix = "list the columns that the defaults of others are made of, too"
-	case isServerError(err, errCannotCreate, errTooManyColumns, errRowTooLarge, errTooManyFields):
+	case servererr.Is(err, servererr.CannotCreate, servererr.TooManyColumns, servererr.RowTooLarge, servererr.TooManyFields):
 		fix = "write fewer columns in one statement"
 	default:
 		return err
 	}
-	return s.refusal("its rows go through a temporary table, which the server refuses ("+serverMessage(err)+")", fix)
+	return s.refusal("its rows go through a temporary table, which the server refuses ("+servererr.Message(err)+")", fix)
 }
 
 func (s *stageRun) refusal(reason, fix string) error {
@@ -212,12 +214,12 @@ func (s *stageRun) clock(ctx context.Context) error {
 	switch {
 	case !s.in.Staging.Clock:
 		return nil
-	case s.c.settings.MariaDB:
+	case s.c.Settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
-	now, err := value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
+	now, err := session.Value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }
@@ -251,19 +253,19 @@ func (s *stageRun) number(ctx context.Context) (err error) {
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *stageRun) look(ctx context.Context) error {
-	rows, err := s.c.readAll(ctx, s.in.Staging.Look(s.name, s.t.highest))
+	rows, err := session.ReadAll(ctx, s.c.innerConn, s.in.Staging.Look(s.name, s.t.highest))
 	if err != nil {
 		return err
 	}
-	if len(rows.rows) != 1 {
+	if len(rows.All) != 1 {
 		return io.ErrUnexpectedEOF
 	}
-	row := rows.rows[0]
-	if s.block.N, err = strconv.Atoi(valueText(row[0])); err != nil {
+	row := rows.All[0]
+	if s.block.N, err = strconv.Atoi(session.Text(row[0])); err != nil {
 		return err
 	}
-	s.highest, _ = strconv.ParseInt(valueText(row[1]), 10, 64) // NULL: none to follow
-	if given, _ := strconv.Atoi(valueText(row[2])); s.block.N+given > int(s.rows) && s.in.Table.Zero != nil {
+	s.highest, _ = strconv.ParseInt(session.Text(row[1]), 10, 64) // NULL: none to follow
+	if given, _ := strconv.Atoi(session.Text(row[2])); s.block.N+given > int(s.rows) && s.in.Table.Zero != nil {
 		s.in.Table.Zero()
 	}
 	return nil

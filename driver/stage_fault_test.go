@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -70,7 +71,7 @@ func (c *failingConn) call(text string, run func(text string) error) error {
 		c.innerConn.Close()
 		return mysql.ErrInvalidConn
 	}
-	return &mysql.MySQLError{Number: errQueryKilled, Message: "Query execution was interrupted"}
+	return &mysql.MySQLError{Number: servererr.QueryKilled, Message: "Query execution was interrupted"}
 }
 
 func (c *failingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (res driver.Result, err error) {
@@ -212,10 +213,10 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	if n := ask("@@autocommit"); n != 1 {
 		t.Errorf("call %d: autocommit is %d in the pool; %v", at, n, told)
 	}
-	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); !isServerError(err, errNoSavepoint) {
+	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); !servererr.Is(err, servererr.NoSavepoint) {
 		t.Errorf("call %d: a transaction is open in the pool: %v; %v", at, err, told)
 	}
-	if _, err := c.ExecContext(ctx, "DELETE FROM "+stageTable); !isServerError(err, errNoSuchTable) {
+	if _, err := c.ExecContext(ctx, "DELETE FROM "+stageTable); !servererr.Is(err, servererr.NoSuchTable) {
 		t.Errorf("call %d: the temporary table is there in the pool: %v; %v", at, err, told)
 	}
 	return calls

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // How a stageRun leaves the session as it found it: the transaction that its
@@ -27,19 +29,19 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 	note := marker + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
-	if !s.c.settings.MariaDB {
+	if !s.c.Settings.MariaDB {
 		if err := s.checkTransactionsShow(ctx); err != nil {
 			return err
 		}
 		outside = failsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
-	if isServerError(err, errOwnsGTID) { // and no transaction is open
+	if servererr.Is(err, servererr.OwnsGTID) { // and no transaction is open
 		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
 			return cmp.Or(unknown, s.refusal("gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"))
 		}
 	}
-	s.own = !isServerError(err, errWrongValue, errInTransaction, errOwnsGTID)
+	s.own = !servererr.Is(err, servererr.WrongValue, servererr.InTransaction, servererr.OwnsGTID)
 	if !s.own {
 		err = s.execAll(ctx, "SAVEPOINT "+savepoint, "SET "+note, text)
 	}
@@ -63,7 +65,7 @@ func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
 	defer cancel()
 	switch err := c.catalog.InTransaction(ctx, "SET "+failsInTransaction); {
-	case isServerError(err, errInTransaction):
+	case servererr.Is(err, servererr.InTransaction):
 		c.showsTransactions.Store(true)
 		return nil
 	case err != nil:
@@ -75,8 +77,8 @@ func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
 // execAll runs texts one after the other until one fails. MariaDB takes them in one round
 // trip, except under sql_mode ORACLE, where it runs none of a block.
 func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
-	if s.c.settings.MariaDB {
-		if err = s.execText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !isServerError(err, errParse) {
+	if s.c.Settings.MariaDB {
+		if err = s.execText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
 			return err
 		}
 	}
@@ -91,13 +93,13 @@ func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
 // holds asks after an error for a condition that tells how far the statements came. A
 // connection that does not answer is closed.
 func (s *stageRun) holds(ctx context.Context, condition string) (yes bool, err error) {
-	err = s.c.insist(ctx, func(ctx context.Context) error {
-		v, err := value(ctx, s.c.innerConn, condition)
+	err = session.Insist(ctx, func(ctx context.Context) error {
+		v, err := session.Value(ctx, s.c.innerConn, condition)
 		yes = v == "1"
 		return err
 	})
 	if err != nil {
-		s.c.giveUp()
+		s.c.GiveUp()
 	}
 	return yes, err
 }
@@ -127,7 +129,7 @@ func (s *stageRun) end(ctx context.Context) error {
 		commit += ", " + s.setID
 	}
 	texts, drop := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}, []string(nil)
-	if s.c.settings.MariaDB {
+	if s.c.Settings.MariaDB {
 		texts, drop = []string{commit, "COMMIT AND NO CHAIN NO RELEASE"}, []string{dropStage + s.name}
 	}
 	if err := s.execAll(ctx, slices.Concat(texts, drop)...); err != nil {
@@ -157,7 +159,7 @@ func (s *stageRun) undo(ctx context.Context, err error) {
 	case !s.open:
 	case !s.own:
 		s.putBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
-	case isServerError(err, errReadOnly) || s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
+	case servererr.Is(err, servererr.ReadOnly) || s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
 		if s.putBack(ctx, "SET autocommit = 1, "+idBefore) {
 			s.c.dropLeftStage(ctx)
 		}
@@ -169,53 +171,18 @@ func (s *stageRun) undo(ctx context.Context, err error) {
 func (s *stageRun) putBack(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
-		if err := s.c.always(ctx, text); err != nil && !isServerError(err, errNoSavepoint) {
-			s.c.giveUp()
+		if err := s.c.Always(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
+			s.c.GiveUp()
 			return false
 		}
 	}
 	return true
 }
 
-// undoTimeout bounds each statement that puts a session back, where the caller
-// does not wait without bound.
-const undoTimeout = 5 * time.Second
-
-// always runs a statement even where the caller's context has ended.
-func (c *conn) always(ctx context.Context, text string) error {
-	return c.insist(ctx, func(ctx context.Context) error {
-		_, err := c.innerConn.ExecContext(ctx, text, nil)
-		return err
-	})
-}
-
-// insist calls the server even where the caller's context has ended, and up to three
-// times if the call is killed.
-func (c *conn) insist(ctx context.Context, call func(context.Context) error) (err error) {
-	for range 3 {
-		own, cancel := ctx, context.CancelFunc(func() {})
-		if ctx.Done() != nil {
-			own, cancel = context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-		}
-		err = call(own)
-		cancel()
-		if !isServerError(err, errQueryKilled) {
-			break
-		}
-	}
-	return err
-}
-
-// giveUp closes a connection whose session is not what the application left.
-func (c *conn) giveUp() {
-	c.broken = true
-	c.innerConn.Close()
-}
-
 // dropLeftStage drops the stage of the last run. Where the
 // server does not let it be dropped now it stays for another time.
 func (c *conn) dropLeftStage(ctx context.Context) {
-	if c.stageLeft != "" && c.always(ctx, dropStage+c.stageLeft) == nil {
+	if c.stageLeft != "" && c.Always(ctx, dropStage+c.stageLeft) == nil {
 		c.stageLeft = ""
 	}
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // A statement is what a text comes to: a plan, or why it is refused.
@@ -19,7 +21,7 @@ type statement struct {
 	plan    *insert.Plan
 	effects bool // on the session or on tables, to be noted when it ran
 	unknown bool // no plan: the session's settings decide
-	refusal *RefusedError
+	refusal error
 
 	unreadable bool // it is refused because it cannot be read
 	mayFill    bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
@@ -71,7 +73,7 @@ const maxMemo = 4096
 
 // statement finds what a text comes to.
 func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
-	if c.last != nil && text == c.lastText && c.schema == c.connector.schema.Load() {
+	if c.last != nil && text == c.lastText && c.planned == c.Changes && c.schema == c.connector.schema.Load() {
 		return c.last, nil
 	}
 	if c.connector.idle {
@@ -82,10 +84,10 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 		c.replan()
 	}
 	st, kept, err := c.plan(ctx, text)
-	if err == nil && c.dbUnknown && slices.ContainsFunc(st.plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
-		err = c.knowDatabase(ctx, text) // to know whose tables it changes
+	if err == nil && c.DBUnknown && slices.ContainsFunc(st.plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
+		err = c.KnowDatabase(ctx, text) // to know whose tables it changes
 	}
-	if err == nil && c.opaque && len(st.plan.Inserts) > 0 && (st.positional() || !mayReadCounts(text)) {
+	if err == nil && c.opaque && len(st.plan.Inserts) > 0 && (st.positional() || !session.MayReadCounts(text)) {
 		planned := st
 		st, err = c.verify(ctx, text, st)
 		kept = kept && st == planned
@@ -107,21 +109,22 @@ func (c *conn) statement(ctx context.Context, text string) (*statement, error) {
 // whether the plan will do the next time without a question.
 func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool, err error) {
 	for {
+		c.follow()
 		plans := c.plans
 		st, ok := plans.Get(text)
-		if !ok || c.dbUnknown || st.expired() {
-			unknown := c.dbUnknown
+		if !ok || c.DBUnknown || st.expired() {
+			unknown := c.DBUnknown
 			if st, err = c.parse(ctx, text); err != nil {
 				return nil, false, err
 			}
-			if c.plans == plans && !unknown { // else a look-up changed what plans are kept under
+			if c.follow(); c.plans == plans && !unknown { // else a look-up changed what plans are kept under
 				plans.Put(text, st)
 			}
 		}
 		if !st.unknown {
-			return st, st.expires.IsZero() && !c.dbUnknown, nil
+			return st, st.expires.IsZero() && !c.DBUnknown, nil
 		}
-		if err = c.knowSession(ctx, text); err != nil {
+		if err = c.KnowSettings(ctx, text); err != nil {
 			return nil, false, err
 		}
 	}
@@ -134,41 +137,29 @@ func (c *conn) serverRefuses(ctx context.Context, st *statement, text string) er
 		s, err := c.innerConn.PrepareContext(ctx, text)
 		if err == nil {
 			s.Close()
-		} else if isServerError(err, errParse) {
+		} else if servererr.Is(err, servererr.Parse) {
 			return err
 		}
 	}
 	return st.refusal
 }
 
-// mayReadCounts says whether a text that may write rows seems to call ROW_COUNT()
-// or FOUND_ROWS(), which tell of the statement before: a question of leafsql's
-// would change what they say.
-func mayReadCounts(text string) bool {
-	text = strings.ToLower(text)
-	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
-		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
-}
-
-// mayAsk refuses such a text where something of its session would have to be asked for
-// first, which is named by depends.
-func (c *conn) mayAsk(text, depends, fix string) error {
-	if !mayReadCounts(text) {
-		return nil
-	}
-	return &RefusedError{Reason: "what it means depends on the session's " + depends + ", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
-		Fix: fix + ", or put the count into a user variable first"}
-}
-
 // replan takes the plans that fit the schema, the database in use and what is known of
 // the session. A connection with temporary tables keeps its own for itself.
 func (c *conn) replan() {
-	c.last = nil
+	c.last, c.planned = nil, c.Changes
 	if c.ownPlans() {
 		c.plans = plancache.New[*statement](maxOwnPlans, planBytes/planCaches)
 		return
 	}
-	c.plans = c.schema.cache(planKey{db: c.db, settings: c.settings})
+	c.plans = c.schema.cache(planKey{db: c.DB, settings: c.Settings})
+}
+
+// follow is replan where what is known of the session has changed.
+func (c *conn) follow() {
+	if c.planned != c.Changes {
+		c.replan()
+	}
 }
 
 // maxOwnPlans is how many plans a connection keeps for itself.
@@ -184,13 +175,13 @@ func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
 			mayFill = mayFill || t == nil && c.configured(c.nameOf(insert.TableName{DB: db, Table: name}))
 			return t, err
 		},
-		Columns: func(t insert.TableName) ([]string, error) { return c.visibleColumns(ctx, text, t) },
+		Columns: func(t insert.TableName) ([]string, error) { return c.VisibleColumns(ctx, text, t) },
 		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) {
 			if db == "" {
-				if err := c.knowDatabase(ctx, text); err != nil {
+				if err := c.KnowDatabase(ctx, text); err != nil {
 					return insert.Effects{}, err
 				}
-				db = c.db
+				db = c.DB
 			}
 			return c.connector.programs(ctx, db, routines, views)
 		},
@@ -198,16 +189,11 @@ func (c *conn) parse(ctx context.Context, text string) (*statement, error) {
 	if len(c.temporary) > 0 {
 		schema.Temporary = c.knowsTemporary
 	}
-	plan, unknown, err := insert.Parse(text, c.settings, schema)
+	plan, unknown, err := insert.Parse(text, c.Settings, schema)
 	var refusal *insert.Refusal
 	switch {
-	case errors.As(err, &refusal):
-		name := refusal.Table
-		if refusal.DB != "" {
-			name = refusal.DB + "." + name
-		}
-		return &statement{plan: new(insert.Plan), expires: time.Now().Add(refreshEvery),
-			refusal: &RefusedError{Table: name, Reason: refusal.Reason, Fix: refusal.Fix}, unreadable: refusal.Unreadable}, nil
+	case errors.As(err, &refusal) && !refusal.Passing:
+		return &statement{plan: new(insert.Plan), expires: time.Now().Add(refreshEvery), refusal: refused(refusal), unreadable: refusal.Unreadable}, nil
 	case err != nil:
 		return nil, err
 	case unknown:
@@ -225,13 +211,13 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 			Fix: "connect with charset=utf8mb4"}
 	}
 	if db == "" {
-		if c.dbUnknown && !c.connector.mayMean(c.schema, table) {
+		if c.DBUnknown && !c.connector.mayMean(c.schema, table) {
 			return nil, nil
 		}
-		if err := c.knowDatabase(ctx, text); err != nil {
+		if err := c.KnowDatabase(ctx, text); err != nil {
 			return nil, err
 		}
-		if db = c.db; db == "" {
+		if db = c.DB; db == "" {
 			return nil, nil // the server answers 1046
 		}
 	}
@@ -247,28 +233,4 @@ func (c *conn) lookup(ctx context.Context, text, db, table string) (*insert.Tabl
 		return nil, err
 	}
 	return c.connector.lookup(ctx, c.schema, name) // it came to be just now, elsewhere
-}
-
-// knowDatabase asks for the database in use where a text may have changed it, for
-// another text to be read.
-func (c *conn) knowDatabase(ctx context.Context, text string) error {
-	if !c.dbUnknown {
-		return nil
-	}
-	if err := c.mayAsk(text, "database in use", "write db.table"); err != nil {
-		return err
-	}
-	db, err := currentDatabase(ctx, c.innerConn)
-	if err != nil {
-		return err
-	}
-	c.dbUnknown = false
-	c.use(db)
-	return nil
-}
-
-// use notes the database in use.
-func (c *conn) use(db string) {
-	c.db = db
-	c.replan()
 }

@@ -152,6 +152,7 @@ func (c *counters) of(name string) *tableCounts {
 
 // note counts a statement that was not run because of err.
 func (c *counters) note(err error) error {
+	err = refused(err)
 	var name, why string
 	var refused *RefusedError
 	var unfilled *FillError

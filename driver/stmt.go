@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 var (
@@ -124,11 +125,11 @@ const maxVariants = 16
 // now is what the text would mean if it was prepared now. What is not known of that is
 // asked for.
 func (s *stmt) now(ctx context.Context) (m meaning, err error) {
-	if err = s.c.knowDatabase(ctx, s.text); err == nil && s.reads {
-		err = s.c.knowSession(ctx, s.text)
-		m.reading = s.c.reading
+	if err = s.c.KnowDatabase(ctx, s.text); err == nil && s.reads {
+		err = s.c.KnowSettings(ctx, s.text)
+		m.reading = s.c.Reading
 	}
-	m.db = s.c.db
+	m.db = s.c.DB
 	return m, err
 }
 
@@ -194,7 +195,10 @@ func (s *stmt) begin(ctx context.Context, args []driver.NamedValue) error {
 	if err == nil && s.st.way == staged {
 		err = s.keepsMeaning(ctx)
 	}
-	return err
+	if err != nil {
+		return refused(err)
+	}
+	return nil
 }
 
 // send sends the statement with the ids of blocks.
@@ -241,11 +245,12 @@ func (s *stmt) refresh(ctx context.Context, args []driver.NamedValue) error {
 	if len(args) != s.numInput { // database/sql sees to it, others may not
 		return fmt.Errorf("leafsql: the statement takes %d arguments, got %d", s.numInput, len(args))
 	}
+	s.c.follow()
 	schema := s.c.connector.schema.Load()
 	if s.fixed || schema == s.schema && s.plans == s.c.plans && !s.c.opaque && s.st.expires.IsZero() {
 		return nil
 	}
-	if s.c.dbUnknown && mayReadCounts(s.text) && !s.st.positional() {
+	if s.c.DBUnknown && session.MayReadCounts(s.text) && !s.st.positional() {
 		return nil // asking would change what it stores
 	}
 	if same, err := s.sameMeaning(ctx); err != nil || !same {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // Temporary tables belong to the server: one connection alone sees them, so that
@@ -32,7 +34,7 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		hidden, err := c.connector.lookup(ctx, c.schema, name)
 		if hidden != nil || err != nil && err != errUnseenTable || t.like != (catalog.Name{}) {
 			is, err := c.askTemporary(ctx, text, name)
-			if isServerError(err, errNoSuchTable) {
+			if servererr.Is(err, servererr.NoSuchTable) {
 				err = nil
 			}
 			if err != nil || !is {
@@ -49,24 +51,24 @@ func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) 
 		return true, nil, nil
 	}
 	desc := keyless(like, name)
-	desc.Columns, err = c.visibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
+	desc.Columns, err = c.VisibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
 	return true, desc, err
 }
 
 // askTemporary asks whether a name means a temporary table on this connection. The error
 // is the server's own, 1146 where there is no such table.
 func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
-	if err := c.mayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
+	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
-	rows, err := c.readAll(ctx, "SHOW CREATE TABLE "+name.Quoted())
+	rows, err := session.ReadAll(ctx, c.innerConn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
-	case err == nil && len(rows.rows) > 0:
-		made = strings.ReplaceAll(valueText(rows.rows[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
-	case isServerError(err, errTableDenied): // a temporary one may always be shown
+	case err == nil && len(rows.All) > 0:
+		made = strings.ReplaceAll(session.Text(rows.All[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
+	case servererr.Is(err, servererr.TableDenied): // a temporary one may always be shown
 		err = nil
-	case !isServerError(err, errNoSuchTable):
+	case !servererr.Is(err, servererr.NoSuchTable):
 		return false, err
 	}
 	is := strings.HasPrefix(made, "CREATE TEMPORARY")
@@ -169,7 +171,7 @@ func (c *conn) configured(name catalog.Name) bool {
 // nameOf is what a name in a text means, as far as the database in use is known.
 func (c *conn) nameOf(n insert.TableName) catalog.Name {
 	if n.DB == "" {
-		n.DB = c.db
+		n.DB = c.DB
 	}
 	return c.connector.fold(n.DB, n.Table)
 }

@@ -301,6 +301,7 @@ type Refusal struct {
 	Fix       string // what to write instead
 
 	Unreadable bool // it cannot be read: perhaps no server can
+	Passing    bool // it holds for this once: of what could not be asked now
 }
 
 func (r *Refusal) Error() string {

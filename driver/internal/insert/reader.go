@@ -314,7 +314,7 @@ func (r *reader) unreadable(t *Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &Refusal{t.DB, t.Name, "the statement cannot be read at " + r.near(), "write it in a simpler form, or with an explicit " + quote.Name(t.Key), true}
+	return &Refusal{DB: t.DB, Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
 // near quotes the token at the place for a message, no string or number, which

@@ -1,4 +1,4 @@
-package driver
+package session
 
 import "testing"
 
@@ -15,8 +15,8 @@ func TestParseVersion(t *testing.T) {
 		{"8.0.35-google", false, 80035},
 		{"", false, 0},
 	} {
-		if m, v := parseVersion(tt.in); m != tt.mariaDB || v != tt.version {
-			t.Errorf("parseVersion(%q) = %v, %d", tt.in, m, v)
+		if m, v := ParseVersion(tt.in); m != tt.mariaDB || v != tt.version {
+			t.Errorf("ParseVersion(%q) = %v, %d", tt.in, m, v)
 		}
 	}
 }

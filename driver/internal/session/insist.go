@@ -1,0 +1,43 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+)
+
+// putBackTime bounds each statement that puts a session back, where the caller does not
+// wait without bound.
+const putBackTime = 5 * time.Second
+
+// Always runs a statement even where the caller's context has ended.
+func (s *Session) Always(ctx context.Context, text string) error {
+	return Insist(ctx, func(ctx context.Context) error {
+		_, err := s.Conn.ExecContext(ctx, text, nil)
+		return err
+	})
+}
+
+// Insist calls the server even where the caller's context has ended, and up to three
+// times if the call is killed.
+func Insist(ctx context.Context, call func(context.Context) error) (err error) {
+	for range 3 {
+		own, cancel := ctx, context.CancelFunc(func() {})
+		if ctx.Done() != nil {
+			own, cancel = context.WithTimeout(context.WithoutCancel(ctx), putBackTime)
+		}
+		err = call(own)
+		cancel()
+		if !servererr.Is(err, servererr.QueryKilled) {
+			break
+		}
+	}
+	return err
+}
+
+// GiveUp closes a connection whose session is not what the application left.
+func (s *Session) GiveUp() {
+	s.Broken = true
+	s.Conn.Close()
+}

@@ -1,0 +1,177 @@
+// Package session asks what only the session of one of the application's connections
+// knows, and keeps the answers until something may have changed them.
+//
+//	s := session.New(conn, "shop", settings)
+//	…
+//	if err := s.KnowDatabase(ctx, text); err != nil { … } // s.DB is the database in use
+//
+// It asks as little as it can: each question is a statement on the application's own
+// connection. It plans nothing, and knows no tables.
+package session
+
+import (
+	"cmp"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// A Session is what is known of the session of one connection, and is used by one
+// goroutine at a time, as the connection is.
+type Session struct {
+	Conn ownpool.Conn
+
+	DB        string // the database in use, which survives the pool's reset
+	DBUnknown bool   // a statement may have changed it: KnowDatabase asks
+
+	// Settings are the server's version and, once KnowSettings has asked, how the session
+	// reads texts. Reading is the server's answer to that, "" before.
+	Settings insert.Settings
+	Reading  string
+
+	Changes int  // how often DB and Settings have changed: plans depend on them
+	Broken  bool // the session is not what the application left, or lacks a right
+
+	server                insert.Settings // what Settings are before the session is asked
+	several, severalKnown bool            // whether it takes texts of several statements
+}
+
+// New returns what is known of a new connection: the database in use, and the server's
+// version.
+func New(conn ownpool.Conn, db string, server insert.Settings) Session {
+	return Session{Conn: conn, DB: db, Settings: server, server: server}
+}
+
+// SetSeveral notes whether the connection takes texts of several statements.
+func (s *Session) SetSeveral(several bool) { s.several, s.severalKnown = several, true }
+
+// AllowsSeveral says whether it does. Where that is not known the server is asked, once:
+// a connection that does not has an error for the question.
+func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) {
+	if s.severalKnown {
+		return s.several, nil
+	}
+	if err := MayAsk(text, "capability for several statements in a text", "send its statements one by one"); err != nil {
+		return false, err
+	}
+	_, err := s.Conn.ExecContext(ctx, "DO 0; DO 0", nil)
+	var answer *mysql.MySQLError
+	switch {
+	case err == nil, servererr.Is(err, servererr.Parse):
+		s.SetSeveral(err == nil)
+		return s.several, nil
+	case errors.As(err, &answer):
+		return false, refusal("it has to be sent in parts, and whether the connection allows several statements cannot be asked ("+answer.Message+")", "send its statements one by one")
+	}
+	return false, err
+}
+
+// KnowSettings asks for what decides how the session reads texts, where it is not known,
+// for a text to be read.
+func (s *Session) KnowSettings(ctx context.Context, text string) error {
+	if s.Settings.SessionKnown {
+		return nil
+	}
+	if err := MayAsk(text, "sql_mode or character set", "pass strings as arguments"); err != nil {
+		return err
+	}
+	answer, err := Value(ctx, s.Conn, "CONCAT(@@sql_mode, ' ', @@character_set_client, ' ', @@collation_connection)")
+	if err != nil {
+		return err
+	}
+	mode, charset, _ := strings.Cut(answer, " ")
+	charset, _, _ = strings.Cut(charset, " ")
+	s.Settings.SetSession(mode, charset)
+	s.Reading = answer
+	s.Changes++
+	return nil
+}
+
+// ForgetSettings notes that a text may have changed that.
+func (s *Session) ForgetSettings() {
+	if s.Settings.SessionKnown {
+		s.Settings = s.server
+		s.Changes++
+	}
+}
+
+// KnowDatabase asks for the database in use where a statement may have changed it, for
+// another text to be read.
+func (s *Session) KnowDatabase(ctx context.Context, text string) error {
+	if !s.DBUnknown {
+		return nil
+	}
+	if err := MayAsk(text, "database in use", "write db.table"); err != nil {
+		return err
+	}
+	db, err := Database(ctx, s.Conn)
+	if err == nil {
+		s.DBUnknown = false
+		s.Use(db)
+	}
+	return err
+}
+
+// Use notes the database in use.
+func (s *Session) Use(db string) {
+	s.DB = db
+	s.Changes++
+}
+
+// VisibleColumns asks for the columns of a table as this connection sees it. It reads no
+// row, so that no snapshot of a transaction begins with it. For the question
+// character_set_results and sql_select_limit are set, and put back behind it, so that
+// names come in UTF-8 and no row is cut off.
+func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.TableName) ([]string, error) {
+	if err := MayAsk(text, "columns", "list them"); err != nil {
+		return nil, err
+	}
+	if err := s.KnowDatabase(ctx, text); err != nil {
+		return nil, err
+	}
+	if _, err := s.Conn.ExecContext(ctx, "SET @leafsql_r = @@character_set_results, @leafsql_o = @@sql_select_limit,"+
+		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
+		return nil, err
+	}
+	rows, err := ReadAll(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" LIMIT 0")
+	if s.Always(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") != nil {
+		s.GiveUp()
+		return nil, driver.ErrBadConn // nothing was written
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rows.columns, nil
+}
+
+// MayReadCounts says whether a text that may write rows seems to call ROW_COUNT() or
+// FOUND_ROWS(), which tell of the statement before: a question of leafsql's would change
+// what they say.
+func MayReadCounts(text string) bool {
+	text = strings.ToLower(text)
+	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
+		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+}
+
+// MayAsk refuses such a text where something of its session would have to be asked for
+// first, which is named by depends.
+func MayAsk(text, depends, fix string) error {
+	if !MayReadCounts(text) {
+		return nil
+	}
+	return refusal("what it means depends on the session's "+depends+", and asking for that would change what ROW_COUNT() and FOUND_ROWS() say in it",
+		fix+", or put the count into a user variable first")
+}
+
+// refusal refuses a statement for now: its session may let itself be asked before the next.
+func refusal(reason, fix string) error {
+	return &insert.Refusal{Reason: reason, Fix: fix, Passing: true}
+}
