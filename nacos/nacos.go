@@ -10,8 +10,8 @@
 // name), leafNacosGroup, leafNacosService; leafNacosUsername and
 // leafNacosPassword; leafNacosIP, leafNacosPort and leafNacosCluster, with which
 // the process shows in the console; leafNacosGRPCPort and leafNacosContextPath
-// where they are not Nacos' own; leafNacosTLS (true, or skip-verify), which
-// leafNacosCA, leafNacosCert and leafNacosKey name PEM files for, and
+// where they are not Nacos' own; leafNacosTLS (true, or skip-verify);
+// leafNacosCA, leafNacosCert and leafNacosKey, the PEM files for TLS; and
 // leafNacosPlainHTTP=true where only gRPC has TLS. Config says the same in Go,
 // and takes the SDK's clients of a service that is registered already.
 //

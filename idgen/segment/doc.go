@@ -22,19 +22,20 @@
 // all of them are smaller: see [Generator.Fit].
 //
 // Rows that bring their own key are announced with [Generator.Skip]: no id up to that
-// key is issued afterwards, by this generator or by any range fetched later. Rows that were
-// not announced are found by who can see them, with [Generator.DropInUse].
+// key is issued afterwards, by this generator or by any range fetched later. For rows that
+// were not announced, a caller that can look at them gives up their ids in memory with
+// [Generator.DropInUse].
 //
 // When the store is away, ids in memory are issued as ever while attempts go on in the
-// background, at most a second apart. A call that finds none left waits for the
-// outcome of one attempt, the one under way or the next one, and fails with its cause:
-// after the longest pause and what the store takes to fail, sooner if its context ends.
-// A store that has not answered within 5 seconds may be slow: it is asked again with twice
-// the time, up to a minute, which is how long a call without a deadline waits. Errors that are the table's answer, such as *UnknownTagError, come at
-// once and are asked for anew by each call.
+// background, at most a second apart. A call that finds none left waits for one attempt,
+// the one under way or the next one. If that fails, the call fails with its cause. It waits
+// for a pause and for the attempt at most, and less if its context ends. A store that has
+// not answered within 5 seconds may be slow: it is asked again with twice the time, up to a
+// minute, which is how long a call without a deadline waits. Errors that are the table's
+// answer, such as *UnknownTagError, come at once and are asked for anew by each call.
 //
-// A generator remembers the highest id it fetched and refuses ranges below, so that a
-// row that was lowered, recreated or restored while it lives is noticed
+// A generator remembers the highest id it fetched and refuses ranges below. So it notices
+// if the row is lowered, recreated or restored while the generator lives
 // (*RolledBackError). A process that starts afterwards cannot know.
 //
 // The ids of one generator ascend, except where it goes over from one of several stores

@@ -12,9 +12,9 @@
 //	first, err := ids.Next(ctx, 3) // first, first+1 and first+2
 //
 // Ids of one generator only rise, also over a worker id lost and another taken.
-// Their time may run ahead of the clock in a burst: as far as
-// worker.Status.Ahead, for calls that had to wait by that wait more, and never
-// beyond the lease's limit. A clock set back while the process runs is not
+// In a burst their time may run ahead of the clock: by worker.Status.Ahead at
+// most, plus the time that a call waited, if it had to. It never runs beyond the
+// lease's limit. A clock set back while the process runs is not
 // followed. One set back between two runs is waited out, or refused with a
 // worker.UnavailableError that says until when.
 //

@@ -5,8 +5,8 @@
 //	if plan, ok := c.Get(text); ok { … }
 //	c.Put(text, plan)
 //
-// It knows nothing of plans: whatever else decides one (the database in use,
-// the server's version) is for the caller to keep caches apart by.
+// It knows nothing of plans. If a plan depends on more than the text (the database
+// in use, the server's version), the caller keeps a cache for each of these.
 package plancache
 
 import "sync"

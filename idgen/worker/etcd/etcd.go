@@ -6,21 +6,21 @@
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafWorker=etcd(h1:2379,h2:2379,h3:2379)")
 //
 // The servers are members of one cluster. Parameters of the DSN, all optional,
-// are leafEtcdUsername and leafEtcdPassword; leafEtcdTLS (true, or skip-verify),
-// which leafEtcdCA, leafEtcdCert and leafEtcdKey name PEM files for; and
+// are leafEtcdUsername and leafEtcdPassword; leafEtcdTLS (true, or skip-verify);
+// leafEtcdCA, leafEtcdCert and leafEtcdKey, the PEM files for TLS; and
 // leafEtcdPrefix, leafsql if missing, by which several registries share a
 // cluster. Config says the same in Go. The user needs the right to read and
 // write the keys that begin with the prefix and a slash.
 //
 // Every worker id is one key, leafsql/worker/<n>, that is changed by
 // compare-and-set alone: a transaction on its revision and what it holds.
-// leafsql/registry is the registry's own. They have no lease of etcd's, which
-// would end with the cluster's clock, and are not to be edited or deleted while
-// processes run. A holder writes once every sixth of the lease and reads
+// leafsql/registry is the registry's own. These keys have no lease of etcd's,
+// which would end with the cluster's clock, and are not to be edited or deleted
+// while processes run. A holder writes once every sixth of the lease and reads
 // nothing.
 //
-// What etcd has acknowledged a majority has, so that the death of a leader loses
-// nothing. The cluster's id and a random key, which a cluster that was wiped
+// A write that etcd has acknowledged is stored on a majority of its members, so
+// the death of a leader loses nothing. The cluster's id and a random key, which a cluster that was wiped
 // lacks, tell one registry from another. A snapshot that is restored, and
 // --force-new-cluster on a member that is behind, keep both: stop the writers
 // for two minutes before.

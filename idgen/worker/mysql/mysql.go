@@ -14,7 +14,7 @@
 // Give it a pool whose connections are in autocommit, are not held by
 // transactions that wait for ids, and lead to the primary. Every worker id is
 // one row, which is changed by compare-and-set alone: one UPDATE in autocommit
-// with all that the row was in its WHERE. A process writes once every sixth of
+// whose WHERE names all that the row held when it was read. A process writes once every sixth of
 // the lease and reads nothing. The rows are not to be edited or deleted while
 // processes run; owner and update_time are there to be looked at.
 //

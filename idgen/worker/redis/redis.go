@@ -7,7 +7,7 @@
 // One address is a single server, several are nodes of a Redis Cluster, and with leafRedisMaster, the name of a primary, they
 // are Sentinels. Parameters of the DSN, all optional, are leafRedisUsername, leafRedisPassword, leafRedisDatabase;
 // leafRedisMaster, leafRedisSentinelUsername and leafRedisSentinelPassword; leafRedisCluster=true where a cluster has one
-// address; leafRedisTLS (true, or skip-verify), which leafRedisCA, leafRedisCert and leafRedisKey name PEM files for;
+// address; leafRedisTLS (true, or skip-verify); leafRedisCA, leafRedisCert and leafRedisKey, the PEM files for TLS;
 // leafRedisPrefix, leafsql if missing, by which several registries share a server; and leafRedisReplicas, below. Config says
 // the same in Go.
 //
@@ -16,14 +16,15 @@
 // nor be evicted, edited or deleted while processes run: a server whose maxmemory-policy is not noeviction is warned about.
 //
 // Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too, unless appendfsync is always.
-// The server's replication id, which is another one after each of both, shows that it may have. Worker ids that are held go on
-// then, and who wants one that nobody is seen to hold waits until an owner of before can't issue ids any more, which takes the
-// lease and 60 s. So does the first use of each worker id in a new registry, unless leafNewRegistry declares it.
+// After a fail-over and after a restart the server has another replication id, which shows that writes may have been lost.
+// Worker ids that are held go on then. A process that takes one that nobody is seen to hold waits until a former owner can't
+// issue ids any more: for the lease and 60 s. The first use of each worker id in a new registry waits as long, unless
+// leafNewRegistry declares the registry new.
 //
 // A primary that was given up does not know it at once and goes on acknowledging. So where there are replicas, one of them has
 // to have a write before it counts (WAIT). leafRedisReplicas says how many: 1 by default with Sentinels, and elsewhere once
-// the server was seen to have replicas. With all of them, 2 beside a primary and two replicas, no worker id has two owners in
-// any partition, and none is renewed while a replica is away. With fewer, a primary that stays cut off together with enough
+// the server was seen to have replicas. If it is the number of all replicas (2 for a primary with two replicas), no worker id
+// has two owners in any partition, and no worker id is renewed while a replica is away. If it is less, a primary that stays cut off together with enough
 // replicas, from the Sentinels and from others of the processes, gives out worker ids that the new primary gives out as well.
 // leafRedisReplicas=0 waits for none.
 //

@@ -12,8 +12,8 @@
 //
 // First come the rules of Slots themselves, then leases on them: processes that
 // start at once, crash, lose touch, have wrong clocks, and a registry that goes
-// away, is wiped or set back. RunRules leaves out the leases, which have to end
-// before others begin. Memory is a registry for tests of other things.
+// away, is wiped or set back. RunRules leaves out the tests of leases, which are
+// slow: a lease has to end before another one begins. Memory is a registry for tests of other things.
 //
 // The package does not search schedules, as worker's own simulation does, and
 // does not test what a registry's server does when its machine crashes.
@@ -65,7 +65,7 @@ func Run(t *testing.T, open func(t testing.TB) Fixture) { run(t, append(rules, l
 
 // RunRules is Run without what waits for leases: what is read and written, also
 // of a registry that was away or lost something, and processes that start at
-// once. It takes seconds, and nothing it says hangs on how fast the machine is.
+// once. It takes seconds, and its result does not depend on how fast the machine is.
 func RunRules(t *testing.T, open func(t testing.TB) Fixture) { run(t, rules, open) }
 
 func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {

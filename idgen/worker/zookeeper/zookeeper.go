@@ -11,14 +11,14 @@
 // package creates, but for the folders that Java Leaf uses too. Config says the same in Go.
 //
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>, that is changed by its version alone. None is to
-// be edited or deleted while processes run. The epoch is random and new when the registry is: what was decided on before a
-// wipe changes nothing after it. No node is ephemeral, and a lost session does not end a lease, nor does a session keep one:
-// its bound does both. Who is disconnected opens a new session.
+// be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was decided on
+// before a wipe changes nothing after it. No node is ephemeral. A lost session does not end a lease, and a session does not
+// keep one: a lease lasts until its bound. Who is disconnected opens a new session.
 //
 // # Beside Java Leaf
 //
-// Where /snowflake/<name>/forever is, worker ids are shared with the Java Leaf of that name, both unchanged. Of the 1024 this
-// library leaves alone those that a node there, <ip>:<port>-<n>, has the number of, and the 64 that Java Leaf will number next.
+// Where /snowflake/<name>/forever is, worker ids are shared with the Java Leaf of that name, both unchanged. Of the 1024
+// worker ids this library does not use the number n of any node <ip>:<port>-<n> there, nor the next 64 numbers of Java Leaf.
 // A process whose worker id comes to be one of them, because many a Java Leaf was started, takes another.
 //
 // Java Leaf never removes its nodes. One that has not reported its time for an hour stands back: if no other worker id is to be

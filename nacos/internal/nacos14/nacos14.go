@@ -3,7 +3,8 @@
 // persistent instance; since it gives one id to several that register at once,
 // and loses registrations, ids are settled and compared before they are used.
 // The slot's document, written without comparison, is the second guard: two
-// that have one id meet there. It is verified, not guaranteed.
+// instances that have one id find each other there. So an id is verified, but
+// not guaranteed to be one instance's alone.
 package nacos14
 
 import (
