@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
-	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // isChecked says whether the row was held against the table since it may have gone.

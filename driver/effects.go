@@ -9,7 +9,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // What texts do to the session and to tables, apart from writing rows: it is noted

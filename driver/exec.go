@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // ExecContext runs a text, with keys for the rows it writes.
@@ -303,12 +303,12 @@ func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedVal
 			return res, err
 		}
 	}
-	s, err := c.innerConn.PrepareContext(ctx, text)
+	s, err := c.prepareInner(ctx, text)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	return execStmt(ctx, s, args)
+	return s.ExecContext(ctx, args)
 }
 
 // replanned is the statement for one more try, nil for none: somebody else changed
@@ -350,10 +350,7 @@ func (c *conn) explain(ctx context.Context, st *statement, text string, blocks [
 		if st.plan.Results != 1 {
 			return err
 		}
-		s, own := c.innerConn.PrepareContext(ctx, text)
-		if own == nil {
-			s.Close()
-		} else if servererr.Is(own, servererr.Parse) {
+		if own := c.tryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
 			return own
 		}
 	}

@@ -65,11 +65,9 @@ func (c *conn) mayCut(ctx context.Context, text string) error {
 // it has always, and runs none. Should the server read one statement, it is none that
 // is filled.
 func (c *conn) prepareError(ctx context.Context, text string) error {
-	s, err := c.innerConn.PrepareContext(ctx, text)
-	if err != nil {
+	if err := c.tryPrepare(ctx, text); err != nil {
 		return err
 	}
-	s.Close()
 	return &RefusedError{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
 }
 

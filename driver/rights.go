@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // replaceRefused is how often a pool may replace a connection for want of a right.

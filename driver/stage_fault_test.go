@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // How a stageRun leaves the session as it found it: the transaction that its

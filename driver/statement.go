@@ -11,8 +11,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
-	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A statement is what a text comes to: a plan, or why it is refused.
@@ -134,10 +134,7 @@ func (c *conn) plan(ctx context.Context, text string) (st *statement, kept bool,
 // read it either.
 func (c *conn) serverRefuses(ctx context.Context, st *statement, text string) error {
 	if st.unreadable && !strings.Contains(text, ";") {
-		s, err := c.innerConn.PrepareContext(ctx, text)
-		if err == nil {
-			s.Close()
-		} else if servererr.Is(err, servererr.Parse) {
+		if err := c.tryPrepare(ctx, text); servererr.Is(err, servererr.Parse) {
 			return err
 		}
 	}

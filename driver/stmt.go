@@ -36,9 +36,9 @@ type stmt struct {
 	st      *statement
 
 	numInput int // the user's own placeholders
-	inner    map[string]driver.Stmt
+	inner    map[string]innerStmt
 	template *insert.Template // of the last execution, and its inner statement
-	last     driver.Stmt
+	last     innerStmt
 }
 
 // A meaning is what a session's texts mean: the database in use and, where a text could
@@ -47,7 +47,7 @@ type meaning struct{ db, reading string }
 
 // prepare makes a statement of ours, and the inner one that fills every row.
 func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.Stmt, error) {
-	s := &stmt{c: c, text: text, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]driver.Stmt, 1)}
+	s := &stmt{c: c, text: text, schema: c.schema, plans: c.plans, st: st, inner: make(map[string]innerStmt, 1)}
 	if len(st.plan.Inserts) > 0 {
 		s.table = st.plan.Inserts[0].Table.Ref.(*table).name.String()
 	}
@@ -58,7 +58,7 @@ func (c *conn) prepare(ctx context.Context, st *statement, text string) (driver.
 		s.reads = !readsOneWay(text)
 		s.meaning, err = s.now(ctx)
 	}
-	var inner driver.Stmt
+	var inner innerStmt
 	if err == nil {
 		inner, err = s.variant(ctx, s.likely())
 	}
@@ -95,14 +95,14 @@ func (s *stmt) likely() string {
 }
 
 // variant returns the inner statement of a text, which has to mean what the user's did.
-func (s *stmt) variant(ctx context.Context, text string) (driver.Stmt, error) {
+func (s *stmt) variant(ctx context.Context, text string) (innerStmt, error) {
 	if inner, ok := s.inner[text]; ok {
 		return inner, nil
 	}
 	if err := s.keepsMeaning(ctx); err != nil {
 		return nil, err
 	}
-	inner, err := s.c.innerConn.PrepareContext(ctx, text)
+	inner, err := s.c.prepareInner(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -218,9 +218,9 @@ func (s *stmt) send(ctx context.Context, e *execution, blocks []insert.Block) (e
 	}
 	args := s.c.bindArgs(p, t, blocks, e.args)
 	if e.rows {
-		e.answer, err = queryStmt(ctx, s.last, args)
+		e.answer, err = s.last.QueryContext(ctx, args)
 	} else {
-		e.result, err = execStmt(ctx, s.last, args)
+		e.result, err = s.last.ExecContext(ctx, args)
 	}
 	s.c.unbindArgs()
 	return err
@@ -284,20 +284,31 @@ func (s *stmt) Query(args []driver.Value) (driver.Rows, error) {
 	return s.QueryContext(context.Background(), named(args))
 }
 
-var errStmt = errors.New("leafsql: the wrapped driver's statements take no context; wrap one that implements driver.StmtExecContext and driver.StmtQueryContext")
-
-func execStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (driver.Result, error) {
-	x, ok := s.(driver.StmtExecContext)
-	if !ok {
-		return nil, errStmt
-	}
-	return x.ExecContext(ctx, args)
+// An innerStmt is what the inner driver's statements have to be.
+type innerStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
 }
 
-func queryStmt(ctx context.Context, s driver.Stmt, args []driver.NamedValue) (driver.Rows, error) {
-	x, ok := s.(driver.StmtQueryContext)
-	if !ok {
-		return nil, errStmt
+// prepareInner prepares a text on the server.
+func (c *conn) prepareInner(ctx context.Context, text string) (innerStmt, error) {
+	s, err := c.innerConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
 	}
-	return x.QueryContext(ctx, args)
+	if inner, ok := s.(innerStmt); ok {
+		return inner, nil
+	}
+	s.Close()
+	return nil, errors.New("leafsql: the wrapped driver's statements take no context; wrap one that implements driver.StmtExecContext and driver.StmtQueryContext")
+}
+
+// tryPrepare is the server's error for a text, in its own words: preparing runs nothing.
+func (c *conn) tryPrepare(ctx context.Context, text string) error {
+	s, err := c.innerConn.PrepareContext(ctx, text)
+	if err == nil {
+		s.Close()
+	}
+	return err
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/leaftest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -43,7 +44,7 @@ func startWriters(dbs ...*sql.DB) *writers {
 				}
 				res, err := dbs[i%len(dbs)].Exec("INSERT INTO orders (n) VALUES (?)", i)
 				w.mu.Lock()
-				if databases.IsError(err, refusedByGuard) {
+				if servererr.Is(err, refusedByGuard) {
 					w.refused++
 				} else if err != nil {
 					w.failed = errors.Join(w.failed, err)
@@ -154,7 +155,7 @@ func TestMigrateUnderLoad(t *testing.T) {
 		if want := int64(len(told) + len(ids) + 1); rows != want {
 			t.Errorf("%d rows, %d were told", rows, want)
 		}
-		if _, err := first.Exec("INSERT INTO orders (n) VALUES (1)"); !databases.IsError(err, 1364) {
+		if _, err := first.Exec("INSERT INTO orders (n) VALUES (1)"); !servererr.Is(err, 1364) {
 			t.Errorf("a forgotten writer: %v", err)
 		}
 		var typ, extra, comment string

@@ -10,6 +10,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) {
@@ -88,7 +89,7 @@ func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error)
 		}
 	}
 	rows, err := survey.ReadRows(ctx, store, "update_time")
-	if databases.IsError(err, databases.ErrUnknownColumn) {
+	if servererr.Is(err, servererr.UnknownColumn) {
 		rows, err = survey.ReadRows(ctx, store, "NULL")
 	}
 	return rows, err

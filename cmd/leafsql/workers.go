@@ -19,6 +19,7 @@ import (
 	_ "github.com/leafsql/leafsql/idgen/worker/redis"
 	_ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/spec"
 	_ "github.com/leafsql/leafsql/nacos"
 )
@@ -126,9 +127,9 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 		return err
 	}, "SELECT worker_id, owner, hw FROM "+table.Name()+" WHERE worker_id BETWEEN 0 AND ? AND free = 0 ORDER BY worker_id", workers-1)
 	switch {
-	case databases.IsError(err, databases.ErrNoSuchTable):
+	case servererr.Is(err, servererr.NoSuchTable):
 		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.Plain())
-	case databases.Denied(err):
+	case servererr.Denied(err):
 		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
 	case err != nil:
 		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said, look at that server", name, err)

@@ -32,12 +32,12 @@ func (r *reader) ddl(verb string) error {
 			r.next()
 			r.existence()
 			if c.Drop && r.atName() {
-				r.changes = append(r.changes, Change{TableName: TableName{DB: r.name()}, Database: true})
+				r.Changes = append(r.Changes, Change{TableName: TableName{DB: r.name()}, Database: true})
 			}
 			r.toEnd()
 			return nil
 		case r.isAny("view", "trigger", "procedure", "function", "event", "package", "library"):
-			r.changes = append(r.changes, Change{Program: true})
+			r.Changes = append(r.Changes, Change{Program: true})
 			if verb == "create" && !r.is("view") || verb == "alter" && r.is("event") {
 				return r.storedProgram()
 			}
@@ -61,7 +61,7 @@ func (r *reader) ddl(verb string) error {
 // changedTables notes the table at the place, and those that may follow: in the list of
 // DROP, behind RENAME TO and EXCHANGE PARTITION … WITH TABLE.
 func (r *reader) changedTables(c Change, create bool) {
-	runs := r.runs
+	runs := r.Runs
 	r.existence()
 	if !r.changed(c) {
 		r.toEnd()
@@ -72,12 +72,12 @@ func (r *reader) changedTables(c Change, create bool) {
 	}
 	switch {
 	case create && r.accept("like") && r.atName():
-		r.changes[len(r.changes)-1].Like, _, _ = r.tableName()
+		r.Changes[len(r.Changes)-1].Like, _, _ = r.tableName()
 		fallthrough
 	case create:
 		r.toEnd()
 		if !mentions(r.text[r.began.pos:r.prevEnd], "select", "values") {
-			r.runs = runs // its lists are no calls
+			r.Runs = runs // its lists are no calls
 		}
 	}
 	for !r.atEnd() {
@@ -104,7 +104,7 @@ func (r *reader) changed(c Change) bool {
 	}
 	var ok bool
 	if c.TableName, _, ok = r.tableName(); ok {
-		r.changes = append(r.changes, c)
+		r.Changes = append(r.Changes, c)
 	}
 	return ok
 }
@@ -112,7 +112,7 @@ func (r *reader) changed(c Change) bool {
 // changedBefore says whether the text changes a table before this statement:
 // what is known of it is out of date when the statement runs.
 func (r *reader) changedBefore(n TableName) bool {
-	return slices.ContainsFunc(r.changes, func(c Change) bool {
+	return slices.ContainsFunc(r.Changes, func(c Change) bool {
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
 		return c.Program || !c.Truncate && sameDB && (c.Database || strings.EqualFold(c.Table, n.Table))
 	})

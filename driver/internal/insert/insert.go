@@ -77,9 +77,9 @@ func (w *insertReader) readTarget() (bool, error) {
 		return false, w.refuseNamed("a table named in an unknown form", plainForm)
 	}
 	w.head = span{w.began.pos, w.tok.Pos}
-	headParams, runs := w.params, w.runs
+	headParams, runs := w.params, w.Runs
 	n, written, ok := w.tableName()
-	w.runs = runs // a list of columns behind it is no call
+	w.Runs = runs // a list of columns behind it is no call
 	if !ok {
 		w.toEnd()
 		return false, nil
@@ -93,20 +93,20 @@ func (w *insertReader) readTarget() (bool, error) {
 	}
 	if t == nil {
 		w.decided = w.prevEnd
-		w.runs = w.runs || w.schema.Temporary != nil && !w.schema.Temporary(n)
+		w.Runs = w.Runs || w.schema.Temporary != nil && !w.schema.Temporary(n)
 		w.toEnd()
 		return false, nil
 	}
 	switch {
 	case w.compound:
 		return false, refuse(t, "it is written in a compound statement", "send the statement by itself")
-	case w.results > 0 && (w.unseen || w.program):
+	case w.Results > 0 && (w.Opaque || w.program):
 		return false, errCut
 	}
 	if headParams != w.began.params {
 		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
 	}
-	w.runs = w.runs || t.Triggers.Temporary || t.Triggers.Hidden
+	w.Runs = w.Runs || t.Triggers.Temporary || t.Triggers.Hidden
 	w.preallocate()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
 	w.functions, w.selects = t.Marker, t.Marker
@@ -275,7 +275,7 @@ func (w *insertReader) finish() (err error) {
 		w.forget()
 		return nil
 	}
-	w.Statement = w.results
+	w.Statement = w.Results
 	if w.Marker = w.Table.Marker && !w.Table.ReadsID; w.Marker {
 		if w.Marker, err = w.markerFits(); err != nil {
 			return err
@@ -284,7 +284,7 @@ func (w *insertReader) finish() (err error) {
 	w.SetIDAfter = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
 	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
 	w.allMarked = w.markedAmong(w.edits, &Block{N: 1})
-	w.inserts = append(w.inserts, w.Insert)
+	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
 }
 

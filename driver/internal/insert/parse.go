@@ -75,7 +75,7 @@ func (r *reader) decide(p *Plan, unknown bool, err error) (bool, error) {
 	case mentions(r.settings.Charset, unsafeCharsets...):
 		reason = "in the client's character set " + r.settings.Charset + " a byte of the text may be white space, or a part of a character, so that the end of a string is not certain"
 		fix = "connect with charset=utf8mb4, or pass the values as arguments"
-	case r.session && mentions(r.text, unsafeCharsets...):
+	case r.Session && mentions(r.text, unsafeCharsets...):
 		reason = "the text sets a character set and may read differently under another one"
 	}
 	switch {
@@ -113,7 +113,7 @@ func (r *reader) preallocate() {
 	if r.edits == nil {
 		p := &planOfOne{}
 		r.spare = &p.Plan
-		r.inserts, r.edits, r.texts = p.inserts[:0], p.edits[:0], p.texts[:0]
+		r.Inserts, r.edits, r.texts = p.inserts[:0], p.edits[:0], p.texts[:0]
 	}
 }
 
@@ -123,26 +123,18 @@ func (r *reader) plan() *Plan {
 		plan = &Plan{}
 	}
 	plan.text = r.text
-	plan.NumInput = r.params
-	if r.cut > 0 {
-		plan.Cut, plan.CutInput = r.cut, r.cutInput
+	r.NumInput = r.params
+	if r.Cut > 0 {
+		plan.findings = findings{Cut: r.Cut, CutInput: r.CutInput, NumInput: r.NumInput}
 		return plan
 	}
-	plan.Inserts = r.inserts
-	if r.results != 1 {
-		for i := range plan.Inserts {
-			plan.Inserts[i].OwnMarker = false
+	if r.Results != 1 {
+		for i := range r.Inserts {
+			r.Inserts[i].OwnMarker = false
 		}
 	}
-	plan.Results = r.results
-	plan.Use = r.db
-	plan.Changes = r.changes
-	plan.Opaque = r.unseen
-	plan.Session = r.session
-	plan.Runs = r.runs && r.schema.Temporary != nil
-	plan.Expires = r.expires
-	plan.edits = r.edits
-	plan.texts = r.texts
+	r.Runs = r.Runs && r.schema.Temporary != nil
+	plan.findings = r.findings
 	return plan
 }
 

@@ -124,6 +124,13 @@ type TableName struct{ DB, Table string }
 
 // A Plan says what one text needs. It is immutable and safe for concurrent use.
 type Plan struct {
+	findings
+	text      string
+	templates atomic.Pointer[Template] // the last of those it keeps
+}
+
+// findings are what reading a text comes to.
+type findings struct {
 	// Inserts are the statements that write a configured table and may have to
 	// be changed for it, in text order. Where there are none the text runs as
 	// it is.
@@ -165,10 +172,8 @@ type Plan struct {
 	// which somebody may change unseen: it is to be made anew after a while.
 	Expires bool
 
-	text      string
-	edits     []edit
-	texts     []string                 // what the edits insert
-	templates atomic.Pointer[Template] // the last of those it keeps
+	edits []edit
+	texts []string // what the edits insert
 }
 
 // HasEffects says whether the text does more than write rows.

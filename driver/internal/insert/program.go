@@ -88,7 +88,7 @@ func (p Program) SetsKey(column string) bool {
 
 // reader is before the program's first token.
 func (p Program) reader() *reader {
-	r := &reader{text: p.Text, settings: p.Settings, db: p.DB}
+	r := &reader{text: p.Text, settings: p.Settings, findings: findings{Use: p.DB}}
 	r.s = scanner(p.Text, p.Settings)
 	return r
 }

@@ -36,24 +36,12 @@ type reader struct {
 	settings Settings
 	schema   Schema
 	unknown  bool // the session's settings have to be known
-	expires  bool // see Plan.Expires
-	runs     bool // see Plan.Runs
 	decided  int  // where it is known that the last statement so far writes no configured table and has no effects
 
-	// What becomes the plan.
+	findings // what becomes the plan; Use: what USE said so far
 	spare    *Plan
-	inserts  []Insert
-	edits    []edit
-	texts    []string
-	results  int
-	changes  []Change
-	unseen   bool
-	session  bool
 	setsMode bool // it may set sql_mode to one that reads quotes in another way
-	cut      int
-	cutInput int
 
-	db        string // what USE said in this text
 	compound  bool   // in a compound statement, up to the end of the text
 	program   bool   // a stored program was defined
 	invalid   bool   // no server runs the rest of the text
@@ -80,7 +68,7 @@ func (r *reader) next() {
 		r.params++
 	case '(':
 		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !isBuiltIn(&r.s, prev, r.tok)) {
-			r.calls.stored, r.runs = prev.Pos, true
+			r.calls.stored, r.Runs = prev.Pos, true
 		}
 	case lex.Word:
 		if r.is("last_insert_id") {
@@ -89,7 +77,7 @@ func (r *reader) next() {
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
 			r.calls.stored = r.tok.Pos
 		}
-		r.runs = r.runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
+		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
 	case lex.Var:
 		if isIDVariable(systemVariable(r.s, r.tok)) {
 			r.calls.reads = r.tok.Pos
@@ -188,7 +176,7 @@ func stringContent(s string) string {
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.
 func (r *reader) tableName() (n TableName, written string, ok bool) {
-	n.DB = r.db
+	n.DB = r.Use
 	if r.tok.Kind == '.' {
 		r.next()
 		if !r.atName() {

@@ -53,7 +53,7 @@ func (w *insertReader) outputs(sel *selection) ([]string, error) {
 	case d == nil && w.schema.Columns == nil:
 		return nil, nil
 	case d == nil:
-		w.expires = true
+		w.Expires = true
 		return w.schema.Columns(sel.table)
 	case d.star:
 		return w.outputs(d)

@@ -99,7 +99,7 @@ func (w *insertReader) finishStaged() error {
 	s.Clock = s.Clock && !s.Load && mayHint(s.head)
 	w.forgetRows()
 	w.Marker, w.SetIDAfter, w.Staging = s.marker, w.Table.Marker && !s.marker, s
-	w.inserts = append(w.inserts, w.Insert)
+	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
 }
 
@@ -180,8 +180,8 @@ func (w *insertReader) programs(e *Effects) (Effects, error) {
 	if len(e.Calls) == 0 && len(e.Tables) == 0 || w.schema.Programs == nil {
 		return Effects{}, nil
 	}
-	w.expires = true
-	return w.schema.Programs(w.db, e.Calls, e.Tables)
+	w.Expires = true
+	return w.schema.Programs(w.Use, e.Calls, e.Tables)
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.

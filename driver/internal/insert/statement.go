@@ -14,7 +14,7 @@ const seenHere = lex.SeenComment | lex.SeenCode
 // statements reads all statements of the text.
 func (r *reader) statements() error {
 	r.next()
-	for !r.ended() && !r.invalid && r.cut == 0 {
+	for !r.ended() && !r.invalid && r.Cut == 0 {
 		if r.tok.Kind == ';' {
 			r.s.Seen &^= seenHere
 			r.next()
@@ -28,14 +28,14 @@ func (r *reader) statements() error {
 			r.cutAt(r.began.prevEnd, r.began.params)
 		case err != nil:
 			return err
-		case len(r.inserts) > 0 && r.inserts[len(r.inserts)-1].NeedsOwnText():
+		case len(r.Inserts) > 0 && r.Inserts[len(r.Inserts)-1].NeedsOwnText():
 			r.isolate()
 		}
 		r.s.Seen &^= seenHere
-		r.results++
+		r.Results++
 	}
 	if r.s.Seen&lex.SeenComment != 0 {
-		r.results++ // nothing but a comment answers too
+		r.Results++ // nothing but a comment answers too
 	}
 	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
 		r.next()
@@ -45,7 +45,7 @@ func (r *reader) statements() error {
 
 // isolate cuts the text so that a statement has a text of its own.
 func (r *reader) isolate() {
-	if r.results > 0 {
+	if r.Results > 0 {
 		r.cutAt(r.began.prevEnd, r.began.params)
 		return
 	}
@@ -58,7 +58,7 @@ func (r *reader) isolate() {
 	}
 }
 
-func (r *reader) cutAt(pos, params int) { r.cut, r.cutInput = pos, params }
+func (r *reader) cutAt(pos, params int) { r.Cut, r.CutInput = pos, params }
 
 // statement reads one statement, up to its end. One that begins with a word
 // which does not matter here is skipped: see rest.
@@ -86,7 +86,7 @@ func (r *reader) statement() error {
 	case "create", "alter", "drop", "rename", "truncate":
 		return r.ddl(string(word))
 	case "call":
-		r.unseen = true
+		r.Opaque = true
 		return r.rest()
 	case "execute", "prepare":
 		return r.stored()
@@ -102,14 +102,14 @@ func (r *reader) statement() error {
 		return r.compoundStatement()
 	}
 	r.decided = r.tok.End
-	r.runs = r.runs || r.isAny("update", "delete", "with", "table")
+	r.Runs = r.Runs || r.isAny("update", "delete", "with", "table")
 	return r.rest()
 }
 
 func (r *reader) use() error {
 	r.next()
 	if r.atName() {
-		r.db = r.name()
+		r.Use = r.name()
 	}
 	return r.rest()
 }
@@ -148,9 +148,9 @@ func (r *reader) setsSession() {
 		case t.Kind == lex.String:
 			literal = true
 		case word == "names", word == "charset", word == "character", strings.HasSuffix(word, "character_set_client"), strings.HasSuffix(word, "collation_connection"):
-			r.session = true
+			r.Session = true
 		case strings.HasSuffix(word, "sql_mode"):
-			r.session, mode = true, true
+			r.Session, mode = true, true
 		}
 	}
 	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
@@ -168,7 +168,7 @@ func (r *reader) begin() error {
 // outside of a stored program. Where it ends is not read: what follows in the
 // same text is treated as part of it.
 func (r *reader) compoundStatement() error {
-	r.compound, r.unseen = true, true
+	r.compound, r.Opaque = true, true
 	return r.rest()
 }
 
@@ -242,7 +242,7 @@ func (r *reader) stored() error {
 	form := "PREPARE"
 	if r.is("execute") {
 		form = "EXECUTE IMMEDIATE"
-		r.unseen = true
+		r.Opaque = true
 	}
 	r.next()
 	var b strings.Builder
@@ -261,7 +261,7 @@ func (r *reader) stored() error {
 		return &Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
 	}
 	text := b.String()
-	in := reader{text: text, settings: r.settings, schema: r.schema, db: r.db}
+	in := reader{text: text, settings: r.settings, schema: r.schema, findings: findings{Use: r.Use}}
 	in.s = r.s.Over(text)
 	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/leafsql/leafsql/driver/internal/servererr"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // putBackTime bounds each statement that puts a session back, where the caller does not

@@ -20,8 +20,8 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
-	"github.com/leafsql/leafsql/driver/internal/servererr"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Session is what is known of the session of one connection, and is used by one

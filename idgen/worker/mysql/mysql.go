@@ -40,16 +40,15 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // Config says where the leases are.
@@ -93,33 +92,16 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() error { return e.Err }
 
-// Errors of servers.
-const (
-	errDatabaseDenied  = 1044
-	errNoDatabase      = 1046
-	errUnknownDatabase = 1049
-	errDuplicate       = 1062
-	errTableDenied     = 1142
-	errColumnDenied    = 1143
-	errNoTable         = 1146
-	errUnknownVariable = 1193
-)
-
-func isServerError(err error, numbers ...uint16) bool {
-	e, ok := errors.AsType[*mysql.MySQLError](err)
-	return ok && slices.Contains(numbers, e.Number)
-}
-
 // explained adds the way out to errors that have one.
 func (s *slots) explained(err error) error {
 	switch {
-	case isServerError(err, errUnknownDatabase):
+	case servererr.Is(err, servererr.UnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
-	case isServerError(err, errNoDatabase):
+	case servererr.Is(err, servererr.NoDatabase):
 		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc, or name another source as leafWorker", err}
-	case isServerError(err, errNoTable):
+	case servererr.Is(err, servererr.NoSuchTable):
 		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
-	case isServerError(err, errDatabaseDenied, errTableDenied, errColumnDenied):
+	case servererr.Is(err, servererr.DatabaseDenied, servererr.TableDenied, servererr.ColumnDenied):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
 	return err
@@ -136,7 +118,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	ask := func(what string, into ...any) error {
 		return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 	}
-	unknown := func(err error) bool { return isServerError(err, errUnknownVariable) }
+	unknown := func(err error) bool { return servererr.Is(err, servererr.UnknownVariable) }
 	err := ask("@@autocommit, @@server_uuid", &autocommit, &server)
 	if unknown(err) { // MariaDB
 		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on", &autocommit, &server, &galera)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
@@ -84,10 +85,10 @@ func TestTableErrors(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
 		_, _, err := Open(db, Config{}).Slots.Get(t.Context(), 0)
-		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !isServerError(err, errNoTable) {
+		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "CREATE TABLE") || !servererr.Is(err, servererr.NoSuchTable) {
 			t.Errorf("%s: missing: %v", server.Name, err)
 		}
-		if _, res, err := Open(db, Config{}).Slots.Put(t.Context(), 0, doc(""), ""); res == worker.OK || !isServerError(err, errNoTable) {
+		if _, res, err := Open(db, Config{}).Slots.Put(t.Context(), 0, doc(""), ""); res == worker.OK || !servererr.Is(err, servererr.NoSuchTable) {
 			t.Errorf("%s: written into a missing one: %v, %v", server.Name, res, err)
 		}
 		slots := Open(db, Config{Create: true}).Slots
@@ -95,7 +96,7 @@ func TestTableErrors(t *testing.T) {
 			t.Errorf("%s: created: %q, %v", server.Name, v, err)
 		}
 		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
-		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !isServerError(err, errUnknownDatabase) {
+		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !servererr.Is(err, servererr.UnknownDatabase) {
 			t.Errorf("%s: no such database: %v", server.Name, err)
 		}
 		user := fmt.Sprintf("u%d", time.Now().UnixNano()%1e9)

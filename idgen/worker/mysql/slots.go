@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // slots is worker.Slots, one row for each. Its version is all that the row
@@ -37,7 +38,7 @@ func (s *slots) withTable(ctx context.Context, do func() error) error {
 	}
 	defer s.turn.Release(1)
 	err := do()
-	if s.create && isServerError(err, errNoTable) {
+	if s.create && servererr.Is(err, servererr.NoSuchTable) {
 		if _, err = s.db.ExecContext(ctx, schema.LeafWorker(s.table)); err == nil {
 			err = do()
 		}
@@ -99,7 +100,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 		return err
 	})
 	switch {
-	case expected == "" && isServerError(err, errDuplicate), isServerError(err, mysqlerr.Overtaken...):
+	case expected == "" && servererr.Is(err, servererr.DuplicateKey), servererr.Is(err, mysqlerr.Overtaken...):
 		return "", worker.Refused, nil
 	case err != nil:
 		return "", worker.Unknown, err

@@ -32,6 +32,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Step changes a tag's tables on all shards.
@@ -383,11 +384,11 @@ func run(ctx context.Context, statements []Statement, say func(Statement)) error
 	for _, s := range statements {
 		say(s)
 		switch err := s.run(ctx); {
-		case databases.IsError(err, databases.ErrTriggerBinlog):
+		case servererr.Is(err, servererr.TriggerNeedsSuper):
 			return fmt.Errorf("leafsql: migrate on %s: %w; create triggers as a user with SUPER, or SET GLOBAL log_bin_trust_function_creators = 1 for this step", s.Server, err)
-		case databases.IsError(err, databases.ErrForeignKeys...):
+		case servererr.Is(err, databases.ErrForeignKeys...):
 			return fmt.Errorf("leafsql: migrate on %s: %w; drop these foreign keys, widen the columns on both sides and add them again, or leave the type with -keep-type", s.Server, err)
-		case databases.IsError(err, databases.ErrLockWait):
+		case servererr.Is(err, servererr.LockWait):
 			return fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
 			return fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, part.Of(err))

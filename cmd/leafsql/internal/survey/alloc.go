@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // Alloc is how leaf_alloc is made.
@@ -50,9 +51,9 @@ type Row struct {
 func look(ctx context.Context, table *databases.Store) (exists, denied bool, err error) {
 	_, err = table.DB.ExecContext(ctx, "SELECT 1 FROM "+table.Name()+" LIMIT 0")
 	switch {
-	case databases.IsError(err, databases.ErrNoSuchTable):
+	case servererr.Is(err, servererr.NoSuchTable):
 		return false, false, nil
-	case databases.Denied(err):
+	case servererr.Denied(err):
 		return true, true, nil
 	case err != nil:
 		return false, false, failedToRead(table, err)
@@ -63,9 +64,9 @@ func look(ctx context.Context, table *databases.Store) (exists, denied bool, err
 func failedToRead(table *databases.Store, err error) error {
 	way := databases.WayOut(err)
 	switch {
-	case databases.IsError(err, databases.ErrNoSuchTable):
+	case servererr.Is(err, servererr.NoSuchTable):
 		way = "leafsql init creates it"
-	case databases.IsError(err, databases.ErrUnknownColumn):
+	case servererr.Is(err, servererr.UnknownColumn):
 		way = "leafsql check says what it lacks"
 	}
 	return fmt.Errorf("leafsql: reading %s on %s: %w; %s", table.Name(), table.Label, err, way)
@@ -189,7 +190,7 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 		}
 		highest, _ := of.Highest()
 		r, err := stores.RowAt(ctx, tag, highest)
-		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (databases.Denied(err) || s.Set.AllStores() != nil) {
+		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (servererr.Denied(err) || s.Set.AllStores() != nil) {
 			return nil, nil
 		}
 		if err != nil {
@@ -209,7 +210,7 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 	var written string
 	err := store.DB.QueryRowContext(ctx, "SELECT biz_tag FROM "+store.Name()+" WHERE biz_tag = ? LIMIT 1", tag).Scan(&written)
 	switch {
-	case err == sql.ErrNoRows, databases.IsError(err, collations...):
+	case err == sql.ErrNoRows, servererr.Is(err, collations...):
 		return nil, nil
 	case err != nil:
 		return nil, failedToRead(store, err)

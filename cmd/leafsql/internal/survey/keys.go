@@ -10,6 +10,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Table is a configured table of a shard.
@@ -66,9 +67,9 @@ func (t *Table) readHighest(ctx context.Context) error {
 	switch {
 	case err == sql.ErrNoRows:
 		t.Known, t.Why = true, ""
-	case databases.Denied(err):
+	case servererr.Denied(err):
 		t.Why, t.DeniedRead = "this user may not read it", true
-	case databases.IsError(err, databases.ErrLockWait):
+	case servererr.Is(err, servererr.LockWait):
 		t.Why = "it is locked"
 	case err != nil:
 		return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))

@@ -1,0 +1,68 @@
+// Package servererr knows the errors of MySQL and MariaDB servers that mean something to
+// leafsql, by their numbers.
+//
+//	if servererr.Is(err, servererr.NoSuchTable) { … }
+//
+// Which of them are worth another try is in package mysqlerr.
+package servererr
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-sql-driver/mysql"
+)
+
+// Numbers of errors.
+const (
+	TooManyFields        = 185 // of InnoDB, on MariaDB
+	CannotCreate         = 1005
+	DatabaseDenied       = 1044
+	LoginDenied          = 1045
+	NoDatabase           = 1046
+	UnknownDatabase      = 1049
+	TableExists          = 1050
+	UnknownColumn        = 1054
+	DuplicateKey         = 1062
+	Parse                = 1064
+	InvalidDefault       = 1067
+	TooManyColumns       = 1117
+	RowTooLarge          = 1118
+	ColumnCount          = 1136
+	TableDenied          = 1142
+	ColumnDenied         = 1143
+	NoSuchTable          = 1146
+	UnknownVariable      = 1193
+	LockWait             = 1205
+	SpecificAccessDenied = 1227
+	WrongValue           = 1231
+	NoSavepoint          = 1305
+	QueryKilled          = 1317
+	TriggerNeedsSuper    = 1419
+	SocketLoginDenied    = 1698
+	InTransaction        = 1766
+	GTIDCreateOld        = 1787
+	ReadOnly             = 1792
+	OwnsGTID             = 3138
+	GTIDCreate           = 3748
+	XA                   = 4091
+)
+
+// Is reports whether err is a server's, with one of these numbers.
+func Is(err error, numbers ...uint16) bool {
+	e, ok := errors.AsType[*mysql.MySQLError](err)
+	return ok && slices.Contains(numbers, e.Number)
+}
+
+// Denied reports whether err says that the user lacks a right.
+func Denied(err error) bool {
+	return Is(err, DatabaseDenied, TableDenied, ColumnDenied, SpecificAccessDenied)
+}
+
+// Message is a server's error without its number, any other one as it is.
+func Message(err error) string {
+	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
+		return e.Message
+	}
+	return err.Error()
+}
