@@ -62,6 +62,9 @@ func (noopStmt) NumInput() int                               { return -1 }
 func (noopStmt) CheckNamedValue(nv *driver.NamedValue) error { return nil }
 func (noopStmt) Exec([]driver.Value) (driver.Result, error)  { return noopResult{}, nil }
 func (noopStmt) Query([]driver.Value) (driver.Rows, error)   { return nil, driver.ErrSkip }
+func (noopStmt) QueryContext(context.Context, []driver.NamedValue) (driver.Rows, error) {
+	return nil, driver.ErrSkip
+}
 func (noopStmt) ExecContext(context.Context, []driver.NamedValue) (driver.Result, error) {
 	return noopResult{}, nil
 }
