@@ -160,7 +160,10 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 // its id once they are read: whoever reads them may ask first.
 func (e *execution) refuseIDAfterRows() error {
 	for i := range e.st.plan.Inserts {
-		if in := &e.st.plan.Inserts[i]; in.SetIDAfter {
+		switch in := &e.st.plan.Inserts[i]; {
+		case in.SetIDAfter && in.Table.ReadsID:
+			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"}
+		case in.SetIDAfter:
 			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, and answers with rows",
 				"write the key column behind LAST_INSERT_ID(), or run it with Exec"}
 		}

@@ -223,18 +223,18 @@ func (c *Connector) checkAutoIncrement(name catalog.Name, key catalog.Column) er
 	case !key.AutoIncrement:
 		return nil
 	case c.cfg.KeepZero:
-		return &RefusedError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "drop it: " + drop}
+		return &RefusedError{name.String(), key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "take AUTO_INCREMENT off it: " + drop}
 	case c.cfg.RefuseAutoIncrement:
-		return &RefusedError{name.String(), key.Name, reason, "drop it: " + drop + "; or set leafAutoIncrement=allow"}
+		return &RefusedError{name.String(), key.Name, reason, "take AUTO_INCREMENT off it: " + drop + "; or set leafAutoIncrement=allow"}
 	}
-	c.once("auto_increment "+name.String()).Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "drop it with", drop)
+	c.once("auto_increment "+name.String()).Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "take it off with", drop)
 	return nil
 }
 
 // warnZero says, once a table, that a 0 was replaced in a table that no rule names: 0 may
 // be a key like others there.
 func (t *table) warnZero() {
-	t.c.once("zero "+t.name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables means by a * alone", "table", t.name.String(), "column", t.key.Name,
+	t.c.once("zero "+t.name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.name.String(), "column", t.key.Name,
 		"way out", "where 0 is a key of its own: !"+t.name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 }
 
