@@ -129,7 +129,7 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
 		err = fmt.Errorf("leafsql: %s has no table %s: no snowflake was drawn with the default source, mysql(); leafsql init creates it, or name the program's leafWorker", table.Label, table.Plain())
-	case servererr.Denied(err):
+	case databases.Denied(err):
 		err = fmt.Errorf("leafsql: %s: %w; grant this user SELECT on it", name, err)
 	case err != nil:
 		err = fmt.Errorf("leafsql: %s: %w; who holds which cannot be said, look at that server", name, err)

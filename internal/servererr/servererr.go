@@ -54,10 +54,9 @@ func Is(err error, numbers ...uint16) bool {
 	return ok && slices.Contains(numbers, e.Number)
 }
 
-// Denied reports whether err says that the user lacks a right.
-func Denied(err error) bool {
-	return Is(err, DatabaseDenied, TableDenied, ColumnDenied, SpecificAccessDenied)
-}
+// Denied reports whether err says that the user lacks a right on a database, a table or
+// a column.
+func Denied(err error) bool { return Is(err, DatabaseDenied, TableDenied, ColumnDenied) }
 
 // Message is a server's error without its number, any other one as it is.
 func Message(err error) string {

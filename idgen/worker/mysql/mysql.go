@@ -101,7 +101,7 @@ func (s *slots) explained(err error) error {
 		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc, or name another source as leafWorker", err}
 	case servererr.Is(err, servererr.NoSuchTable):
 		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
-	case servererr.Is(err, servererr.DatabaseDenied, servererr.TableDenied, servererr.ColumnDenied):
+	case servererr.Denied(err):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	}
 	return err

@@ -10,7 +10,6 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
-	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
@@ -102,7 +101,7 @@ func (c *checker) tableRights(ctx context.Context, table *databases.Store, denie
 		if err == nil {
 			rows.Close()
 		}
-		if servererr.Denied(err) {
+		if databases.Denied(err) {
 			lacking = append(lacking, try.right)
 		}
 	}
@@ -133,7 +132,7 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 		_, err = conn.ExecContext(ctx, "DROP TEMPORARY TABLE "+name)
 		return err
 	}
-	if servererr.Denied(err) {
+	if databases.Denied(err) {
 		c.add(Finding{Code: "rights", Severity: Warning, Server: shard.Label, Table: database + ".*",
 			Message: "This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.",
 			Fix:     "or leave it, where the application sends none of these",

@@ -14,7 +14,7 @@ func WayOut(err error) string {
 		return "correct user and password in the DSN"
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return "create the database, or correct the DSN"
-	case servererr.Denied(err):
+	case Denied(err):
 		return "grant this user the right, or run it as another one"
 	case servererr.Is(err, servererr.LockWait):
 		return "end long transactions on the table, and run it again"
@@ -26,3 +26,8 @@ func WayOut(err error) string {
 
 // ErrForeignKeys are those of a column that cannot change its type alone.
 var ErrForeignKeys = []uint16{1832, 1833, 3780}
+
+// Denied reports whether err says that the user has not the right.
+func Denied(err error) bool {
+	return servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied)
+}

@@ -53,7 +53,7 @@ func look(ctx context.Context, table *databases.Store) (exists, denied bool, err
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable):
 		return false, false, nil
-	case servererr.Denied(err):
+	case databases.Denied(err):
 		return true, true, nil
 	case err != nil:
 		return false, false, failedToRead(table, err)
@@ -190,7 +190,7 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 		}
 		highest, _ := of.Highest()
 		r, err := stores.RowAt(ctx, tag, highest)
-		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (servererr.Denied(err) || s.Set.AllStores() != nil) {
+		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (databases.Denied(err) || s.Set.AllStores() != nil) {
 			return nil, nil
 		}
 		if err != nil {

@@ -67,7 +67,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	switch {
 	case err == sql.ErrNoRows:
 		t.Known, t.Why = true, ""
-	case servererr.Denied(err):
+	case databases.Denied(err):
 		t.Why, t.DeniedRead = "this user may not read it", true
 	case servererr.Is(err, servererr.LockWait):
 		t.Why = "it is locked"
