@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
-// innerConn is the inner driver's connection. conn embeds it, so that what it does
-// not override, such as BeginTx and Ping, is the inner driver's own.
+// innerConn is the inner driver's connection. conn embeds it by its Session, so that what
+// it does not override, such as BeginTx and Ping, is the inner driver's own.
 type innerConn = ownpool.Conn
 
 var (
@@ -26,7 +26,6 @@ var (
 // conn is a connection that fills INSERTs. Like every driver.Conn it is used
 // by one goroutine at a time.
 type conn struct {
-	innerConn
 	session.Session
 	connector      *Connector
 	closeConnector bool // it has the connector to itself
@@ -58,12 +57,12 @@ type conn struct {
 func (c *conn) Raw() driver.Conn {
 	c.afterOpaque()
 	c.DBUnknown = true
-	return c.innerConn
+	return c.Conn
 }
 
 // Close closes the connection.
 func (c *conn) Close() error {
-	err := c.innerConn.Close()
+	err := c.Conn.Close()
 	if c.closeConnector {
 		c.connector.Close()
 	}
@@ -71,14 +70,14 @@ func (c *conn) Close() error {
 }
 
 // IsValid is false for a connection that must not be used again.
-func (c *conn) IsValid() bool { return !c.Broken && c.innerConn.IsValid() }
+func (c *conn) IsValid() bool { return !c.Broken && c.Conn.IsValid() }
 
 // ResetSession is called before the connection is used again.
 func (c *conn) ResetSession(ctx context.Context) error {
 	if c.Broken || c.connector.closed.Load() {
 		return driver.ErrBadConn
 	}
-	if err := c.innerConn.ResetSession(ctx); err != nil {
+	if err := c.Conn.ResetSession(ctx); err != nil {
 		return err
 	}
 	if c.connector.wrapped && len(c.temporary) > 0 { // by what may do more than go-sql-driver does
@@ -98,7 +97,7 @@ func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, er
 	case st.way == inParts:
 		return nil, c.prepareError(ctx, text)
 	case st.way == passedThrough && !st.effects && !st.mayFill:
-		return c.innerConn.PrepareContext(ctx, text)
+		return c.Conn.PrepareContext(ctx, text)
 	}
 	return c.prepare(ctx, st, text)
 }

@@ -194,7 +194,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, err
 	}
-	own := &conn{innerConn: ic, Session: session.New(ic, db, c.settings), connector: c}
+	own := &conn{Session: session.New(ic, db, c.settings), connector: c}
 	if !c.wrapped {
 		own.SetSeveral(c.cfg.MySQL.MultiStatements)
 	}

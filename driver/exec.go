@@ -23,7 +23,7 @@ func (c *conn) ExecContext(ctx context.Context, text string, args []driver.Named
 	}
 	switch {
 	case st.way == passedThrough:
-		res, err := c.innerConn.ExecContext(ctx, text, args)
+		res, err := c.Conn.ExecContext(ctx, text, args)
 		if st.effects && err != driver.ErrSkip {
 			c.after(st, err)
 		}
@@ -48,7 +48,7 @@ func (c *conn) QueryContext(ctx context.Context, text string, args []driver.Name
 	// would otherwise close: let it prepare one, before any id is drawn.
 	switch {
 	case st.way == passedThrough:
-		rows, err := c.innerConn.QueryContext(ctx, text, args)
+		rows, err := c.Conn.QueryContext(ctx, text, args)
 		if st.effects && err != driver.ErrSkip {
 			c.after(st, st.unread(err))
 		}
@@ -131,7 +131,7 @@ func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) 
 			return nil, c.connector.counts.note(err)
 		}
 		if len(blocks) == 1 && blocks[0].N == 0 && e.st.plan.Inserts[0].OwnMarker {
-			if _, err := c.innerConn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+			if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
 				return nil, err
 			}
 		}
@@ -185,7 +185,7 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 		text, args = t.Text, e.c.bindArgs(p, t, blocks, e.args)
 	}
 	if e.rows {
-		e.answer, err = e.c.innerConn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
+		e.answer, err = e.c.Conn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
 	} else {
 		e.result, err = e.c.execArgs(ctx, text, args, false)
 	}
@@ -238,7 +238,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			b.Moved = !exact || key != b.OwnKey
 		}
 		if floor > 0 {
-			if err := t.skip(ctx, c.innerConn, floor); err != nil {
+			if err := t.skip(ctx, c.Conn, floor); err != nil {
 				return nil, err
 			}
 		}
@@ -248,7 +248,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		if b.N == 0 {
 			continue
 		}
-		if err := p.Inserts[i].Table.Ref.(*table).draw(ctx, c.innerConn, b); err != nil {
+		if err := p.Inserts[i].Table.Ref.(*table).draw(ctx, c.Conn, b); err != nil {
 			return nil, err
 		}
 	}
@@ -301,7 +301,7 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 // ErrSkip up would make database/sql prepare, which would draw ids once more.
 func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
 	if !prepared || len(args) == 0 {
-		res, err := c.innerConn.ExecContext(ctx, text, args)
+		res, err := c.Conn.ExecContext(ctx, text, args)
 		if err != driver.ErrSkip {
 			return res, err
 		}

@@ -136,7 +136,7 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if !ask {
 		return id
 	}
-	s, err := session.Value(ctx, c.innerConn, "LAST_INSERT_ID()")
+	s, err := session.Value(ctx, c.Conn, "LAST_INSERT_ID()")
 	if err != nil {
 		return 0
 	}

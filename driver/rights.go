@@ -21,7 +21,7 @@ func (c *conn) withRights(ctx context.Context, call func() error) error {
 		return err
 	}
 	if c.DB != "" && !c.DBUnknown {
-		if _, use := c.innerConn.ExecContext(ctx, "USE "+quote.Name(c.DB), nil); use != nil {
+		if _, use := c.Conn.ExecContext(ctx, "USE "+quote.Name(c.DB), nil); use != nil {
 			return err
 		}
 		err = call()

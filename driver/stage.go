@@ -122,7 +122,7 @@ func (s *stageRun) store(ctx context.Context) error {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.t.skip(ctx, s.c.innerConn, s.highest)
+	return s.t.skip(ctx, s.c.Conn, s.highest)
 }
 
 // copy writes the stage's rows to the target.
@@ -139,7 +139,7 @@ func (s *stageRun) copy(ctx context.Context, b insert.Block) (err error) {
 }
 
 func (s *stageRun) execText(ctx context.Context, text string) error {
-	_, err := s.c.innerConn.ExecContext(ctx, text, nil)
+	_, err := s.c.Conn.ExecContext(ctx, text, nil)
 	return err
 }
 
@@ -219,7 +219,7 @@ func (s *stageRun) clock(ctx context.Context) error {
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
-	now, err := session.Value(ctx, s.c.innerConn, "UNIX_TIMESTAMP(NOW(6))")
+	now, err := session.Value(ctx, s.c.Conn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }
@@ -240,12 +240,12 @@ func (s *stageRun) number(ctx context.Context) (err error) {
 	s.block.N = int(s.rows)
 	if s.rows > 0 && s.in.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.block.N > 0 {
-			err = s.t.skip(ctx, s.c.innerConn, s.highest)
+			err = s.t.skip(ctx, s.c.Conn, s.highest)
 			s.highest = 0
 		}
 	}
 	if err == nil && s.block.N > 0 {
-		err = s.t.draw(ctx, s.c.innerConn, &s.block)
+		err = s.t.draw(ctx, s.c.Conn, &s.block)
 	}
 	return err
 }
@@ -253,7 +253,7 @@ func (s *stageRun) number(ctx context.Context) (err error) {
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *stageRun) look(ctx context.Context) error {
-	rows, err := session.ReadAll(ctx, s.c.innerConn, s.in.Staging.Look(s.name, s.t.highest))
+	rows, err := session.ReadAll(ctx, s.c.Conn, s.in.Staging.Look(s.name, s.t.highest))
 	if err != nil {
 		return err
 	}

@@ -176,7 +176,7 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	var spoiled *failingConn
 	var valid func() bool
 	c.Raw(func(dc any) error {
-		spoiled, valid = dc.(*conn).innerConn.(*failingConn), dc.(*conn).IsValid
+		spoiled, valid = dc.(*conn).Conn.(*failingConn), dc.(*conn).IsValid
 		return nil
 	})
 	spoiled.fault, spoiled.at, spoiled.calls, spoiled.commit = f, at, 0, false

@@ -94,7 +94,7 @@ func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
 // connection that does not answer is closed.
 func (s *stageRun) holds(ctx context.Context, condition string) (yes bool, err error) {
 	err = session.Insist(ctx, func(ctx context.Context) error {
-		v, err := session.Value(ctx, s.c.innerConn, condition)
+		v, err := session.Value(ctx, s.c.Conn, condition)
 		yes = v == "1"
 		return err
 	})

@@ -168,7 +168,7 @@ func (s *stmt) NumInput() int { return s.numInput }
 
 // CheckNamedValue converts as the inner driver does.
 func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
-	return s.c.innerConn.CheckNamedValue(nv)
+	return s.c.Conn.CheckNamedValue(nv)
 }
 
 // ExecContext executes the statement, with keys for the rows it writes.
@@ -293,7 +293,7 @@ type innerStmt interface {
 
 // prepareInner prepares a text on the server.
 func (c *conn) prepareInner(ctx context.Context, text string) (innerStmt, error) {
-	s, err := c.innerConn.PrepareContext(ctx, text)
+	s, err := c.Conn.PrepareContext(ctx, text)
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +306,7 @@ func (c *conn) prepareInner(ctx context.Context, text string) (innerStmt, error)
 
 // tryPrepare is the server's error for a text, in its own words: preparing runs nothing.
 func (c *conn) tryPrepare(ctx context.Context, text string) error {
-	s, err := c.innerConn.PrepareContext(ctx, text)
+	s, err := c.Conn.PrepareContext(ctx, text)
 	if err == nil {
 		s.Close()
 	}

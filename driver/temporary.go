@@ -61,7 +61,7 @@ func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name)
 	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
-	rows, err := session.ReadAll(ctx, c.innerConn, "SHOW CREATE TABLE "+name.Quoted())
+	rows, err := session.ReadAll(ctx, c.Conn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
 	case err == nil && len(rows.All) > 0:

@@ -27,7 +27,7 @@ import (
 // A Session is what is known of the session of one connection, and is used by one
 // goroutine at a time, as the connection is.
 type Session struct {
-	Conn ownpool.Conn
+	ownpool.Conn // the inner driver's
 
 	DB        string // the database in use, which survives the pool's reset
 	DBUnknown bool   // a statement may have changed it: KnowDatabase asks
