@@ -136,14 +136,7 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		if m[2] == "Inspect" { // for cmd/leafsql alone
 			continue
 		}
-		files, err := filepath.Glob(filepath.Join("..", m[1], "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.ContainsFunc(files, func(file string) bool {
-			source, err := os.ReadFile(file)
-			return err == nil && strings.Contains(string(source), "\nfunc Example"+m[2]+"() {")
-		}) {
+		if !declares(t, m[1], "Example"+m[2]) {
 			t.Errorf("%s: there is no Example%s", m[1], m[2])
 		}
 	}

@@ -159,14 +159,7 @@ func TestExamples(t *testing.T) {
 // TestBenchmarks: the benchmarks that benchmarks.md names are there.
 func TestBenchmarks(t *testing.T) {
 	for _, m := range regexp.MustCompile("`(Benchmark\\w+)` in (\\./[\\w/]+)").FindAllStringSubmatch(readPage(t, "benchmarks.md").text, -1) {
-		files, err := filepath.Glob(filepath.Join("..", m[2], "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.ContainsFunc(files, func(file string) bool {
-			source, err := os.ReadFile(file)
-			return err == nil && strings.Contains(string(source), "\nfunc "+m[1]+"(")
-		}) {
+		if !declares(t, m[2], m[1]) {
 			t.Errorf("benchmarks.md: there is no %s in %s", m[1], m[2])
 		}
 	}

@@ -5,19 +5,22 @@
 // It knows what the go command wrote into the binary, and nothing else.
 package version
 
-import "runtime/debug"
+import (
+	"runtime/debug"
+	"sync"
+)
 
 const module = "github.com/leafsql/leafsql"
 
 // Of is the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
 // its commit, or "(devel)" where the go command could not tell.
-func Of() string {
+var Of = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return devel
 	}
 	return of(info)
-}
+})
 
 const devel = "(devel)"
 
