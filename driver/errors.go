@@ -41,15 +41,10 @@ func (e *RefusedError) Error() string {
 
 // refused makes a RefusedError of what the rooms below refuse; other errors stay as they are.
 func refused(err error) error {
-	r, ok := errors.AsType[*insert.Refusal](err)
-	if !ok {
-		return err
+	if r, ok := errors.AsType[*insert.Refusal](err); ok {
+		return &RefusedError{Table: r.On(), Reason: r.Reason, Fix: r.Fix}
 	}
-	name := r.Table
-	if r.DB != "" {
-		name = r.DB + "." + name
-	}
-	return &RefusedError{Table: name, Reason: r.Reason, Fix: r.Fix}
+	return err
 }
 
 // Is makes errors.Is(err, ErrRefused) true.

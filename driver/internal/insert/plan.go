@@ -309,13 +309,18 @@ type Refusal struct {
 	Passing    bool // it holds for this once: of what could not be asked now
 }
 
-func (r *Refusal) Error() string {
-	name := "table " + r.Table
-	switch {
-	case r.Table == "":
-		name = "statement"
-	case r.DB != "":
-		name = "table " + r.DB + "." + r.Table
+// On is what is refused: the table, with its database where that is known, or "".
+func (r *Refusal) On() string {
+	if r.DB == "" {
+		return r.Table
 	}
-	return fmt.Sprintf("leafsql: %s: %s; %s", name, r.Reason, r.Fix)
+	return r.DB + "." + r.Table
+}
+
+func (r *Refusal) Error() string {
+	what := "statement"
+	if r.Table != "" {
+		what = "table " + r.On()
+	}
+	return fmt.Sprintf("leafsql: %s: %s; %s", what, r.Reason, r.Fix)
 }

@@ -14,14 +14,13 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/internal/mysqlerr"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // Conn is everything of go-sql-driver's connection that database/sql and
@@ -187,8 +186,7 @@ type conn struct {
 }
 
 func (c *conn) note(err error) error {
-	var answer *mysql.MySQLError
-	if errors.As(err, &answer) && slices.Contains(mysqlerr.NotWritable, answer.Number) {
+	if servererr.Is(err, mysqlerr.NotWritable...) {
 		c.left = true
 	}
 	return err

@@ -167,7 +167,7 @@ func guardName(t *survey.Table) string {
 }
 
 func (t *table) guard() string {
-	return quote.Name(t.Database) + "." + quote.Name(guardName(t.Table))
+	return quote.In(t.Database, guardName(t.Table))
 }
 
 // Next is the step that comes next.
