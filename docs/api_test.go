@@ -133,9 +133,6 @@ func TestEveryFunctionHasAnExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, m := range regexp.MustCompile(`(?m)^(\S+): func ([A-Z]\w*)\(`).FindAllStringSubmatch(string(text), -1) {
-		if m[2] == "Inspect" { // for cmd/leafsql alone
-			continue
-		}
 		if !declares(t, m[1], "Example"+m[2]) {
 			t.Errorf("%s: there is no Example%s", m[1], m[2])
 		}

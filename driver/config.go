@@ -10,6 +10,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/worker"
 )
@@ -92,6 +94,34 @@ type Config struct {
 
 	name string // leafConfig, kept for FormatDSN
 }
+
+// The kinds of generator a Rule can name.
+const (
+	Segment   = tables.Segment
+	Snowflake = tables.Snowflake
+	UUID7     = tables.UUID7
+	Sequence  = tables.Sequence
+)
+
+// Rule says which tables get their keys, and from where: one entry of
+// leafTables, [db.]table[:column[:generator]] or ![db.]table. A rule with * in
+// Table leaves out tables that have no single-column integer key, unless it
+// names the Column.
+type Rule struct {
+	Database string // may hold *; "" means the DSN's database, or where that names none each
+	Table    string // may hold *
+	Column   string // "" means the table's single-column primary key
+	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
+	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or under * each table's name; behind "db." where the DSN names no database
+	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
+
+	// Generator, when set, makes the ids instead of Kind and Tag. It has no
+	// place in a DSN.
+	Generator idgen.Generator
+}
+
+// String is the rule as a DSN writes it.
+func (r Rule) String() string { return tables.Rule(r).String() }
 
 // defaultLease is leafLease's default.
 const defaultLease = 60 * time.Second

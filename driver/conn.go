@@ -4,11 +4,10 @@ import (
 	"context"
 	"database/sql/driver"
 
-	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
-	"github.com/leafsql/leafsql/driver/internal/plancache"
-	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/stage"
 )
 
 // innerConn is the inner driver's connection. conn embeds it by its Session, so that what
@@ -26,27 +25,11 @@ var (
 // conn is a connection that fills INSERTs. Like every driver.Conn it is used
 // by one goroutine at a time.
 type conn struct {
-	session.Session
+	planner.Planner
 	connector      *Connector
 	closeConnector bool // it has the connector to itself
 
-	schema  *schema
-	plans   *plancache.Cache[*statement] // of schema and of what is known of the session
-	planned int                          // the session's Changes that they are of
-
-	temporary map[catalog.Name]temporaryTable // plans that saw one are the connection's own
-
-	// A routine or a stored text ran, and may have made temporary tables or changed
-	// others; those looked at since then are verified.
-	opaque   bool
-	verified []catalog.Name
-
-	// The last text and its statement: most connections run one text many times.
-	lastText string
-	last     *statement
-
-	stageRuns int    // that began a transaction or a savepoint
-	stageLeft string // the stage, as SQL writes it, that is still there; "" for none
+	stage stage.Stage
 
 	blocks []insert.Block      // scratch
 	args   []driver.NamedValue // scratch
@@ -55,7 +38,7 @@ type conn struct {
 // Raw returns the inner driver's connection, for what only it can do. What is
 // sent through it is not filled.
 func (c *conn) Raw() driver.Conn {
-	c.afterOpaque()
+	c.AfterOpaque()
 	c.DBUnknown = true
 	return c.Conn
 }
@@ -80,26 +63,30 @@ func (c *conn) ResetSession(ctx context.Context) error {
 	if err := c.Conn.ResetSession(ctx); err != nil {
 		return err
 	}
-	if c.connector.wrapped && len(c.temporary) > 0 { // by what may do more than go-sql-driver does
-		c.doubtTemporary()
+	if c.connector.wrapped { // by what may do more than go-sql-driver does
+		c.DoubtTemporary()
 	}
-	c.dropLeftStage(ctx)
+	c.stage.DropLeft(ctx, &c.Session)
 	return nil
 }
 
 // PrepareContext prepares a text; one that may need keys, or that has effects, gets a
 // statement of ours.
 func (c *conn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	st, err := c.statement(ctx, text)
+	st, err := c.Statement(ctx, text)
 	switch {
 	case err != nil:
-		return nil, err
-	case st.way == inParts:
-		return nil, c.prepareError(ctx, text)
-	case st.way == passedThrough && !st.effects && !st.mayFill:
+	case st.Way == planner.InParts:
+		err = c.prepareError(ctx, text)
+	case st.Way == planner.PassedThrough && !st.Effects && !st.MayFill:
 		return c.Conn.PrepareContext(ctx, text)
+	default:
+		var s *stmt
+		if s, err = c.prepare(ctx, st, text); err == nil {
+			return s, nil
+		}
 	}
-	return c.prepare(ctx, st, text)
+	return nil, c.connector.refused(err)
 }
 
 // Prepare, Exec and Query are for those who go around database/sql. They must

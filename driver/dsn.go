@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
@@ -258,4 +259,66 @@ func choiceParam(name, off, on string, field func(*Config) *bool) param {
 			return nil
 		},
 		func(c *Config) string { return lo.Ternary(*field(c), on, off) }}
+}
+
+// parseRules reads the value of leafTables, other than auto and none.
+func parseRules(s string) ([]Rule, error) {
+	var rules []Rule
+	for entry := range strings.SplitSeq(s, ",") {
+		r, err := parseRule(strings.TrimSpace(entry))
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(rules, func(o Rule) bool { return o.Database == r.Database && o.Table == r.Table }) {
+			return nil, ruleError(entry, "the same table stands in two rules", "keep one of them")
+		}
+		rules = append(rules, r)
+	}
+	return rules, nil
+}
+
+func parseRule(s string) (Rule, error) {
+	var r Rule
+	var bare string
+	bare, r.Exclude = strings.CutPrefix(s, "!")
+	name, rest, more := strings.Cut(bare, ":")
+	column, generator, named := strings.Cut(rest, ":")
+	r.Column = column
+	r.Table = name
+	if db, table, ok := strings.Cut(name, "."); ok {
+		r.Database, r.Table = db, table
+	}
+	switch {
+	case strings.HasPrefix(name, "."):
+		return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
+	case r.Table == "":
+		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
+	case strings.ContainsAny(s, ";"):
+		return r, ruleError(s, "rules are separated by commas", "write a , for the ;")
+	case strings.ContainsAny(name, "`'\"") || strings.ContainsFunc(name, unicode.IsSpace):
+		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]], and commas between rules")
+	case r.Exclude && more:
+		return r, ruleError(s, "a rule that takes tables out names no column", "write ![db.]table")
+	case r.Table == "auto" || r.Table == "none":
+		return r, ruleError(s, r.Table+" stands alone", "write leafTables="+r.Table+", or rules only")
+	}
+	switch kind, arg, ok := strings.Cut(generator, "("); {
+	case r.Exclude:
+	case !named, generator == Segment:
+		r.Kind = Segment
+	case generator == Snowflake, generator == UUID7:
+		r.Kind = generator
+	case ok && (kind == Segment || kind == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
+		r.Kind, r.Tag = kind, arg[:len(arg)-1]
+		if len(r.Tag) > 128 {
+			return r, ruleError(s, "the name is longer than the table's 128 characters", "shorten it")
+		}
+	default:
+		return r, ruleError(s, fmt.Sprintf("unknown generator %q", generator), "known are segment, segment(TAG), sequence(NAME), snowflake and uuid7")
+	}
+	return r, nil
+}
+
+func ruleError(rule, reason, way string) error {
+	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Fix: way}
 }

@@ -2,13 +2,10 @@ package driver
 
 import (
 	"errors"
-	"fmt"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/part"
-	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
@@ -36,13 +33,33 @@ func (e *RefusedError) Error() string {
 	if e.Column != "" {
 		what += ", key column " + e.Column
 	}
-	return sentence(what, e.Reason, e.Fix)
+	return part.Sentence(what, e.Reason, e.Fix)
 }
 
-// refused makes a RefusedError of what the rooms below refuse; other errors stay as they are.
-func refused(err error) error {
-	if r, ok := errors.AsType[*insert.Refusal](err); ok {
-		return &RefusedError{Table: r.On(), Reason: r.Reason, Fix: r.Fix}
+// refused makes the errors of this package of those of the rooms below, and counts the
+// statement that was not run; other errors stay as they are.
+func (c *Connector) refused(err error) error {
+	if err != nil {
+		c.tables.Counts.Note(err)
+		err = public(err)
+	}
+	return err
+}
+
+// public gives an error of a room below as one of this package's.
+func public(err error) error {
+	var refused *insert.Refusal
+	var unfilled *tables.FillError
+	var wrong *tables.ConfigError
+	switch {
+	case errors.As(err, &refused):
+		return &RefusedError{Table: refused.On(), Column: refused.Column, Reason: refused.Reason, Fix: refused.Fix}
+	case errors.As(err, &unfilled):
+		e := FillError(*unfilled)
+		e.Err = public(e.Err)
+		return &e
+	case errors.As(err, &wrong):
+		return (*ConfigError)(wrong)
 	}
 	return err
 }
@@ -61,54 +78,9 @@ type FillError struct {
 	Err   error
 }
 
-func (e *FillError) Error() string {
-	cause, way := part.Text(e.Err), ""
-	what := "cannot get an id"
-	switch {
-	case e.Key > 0:
-		what = fmt.Sprintf("cannot move the counter above the key %d", e.Key)
-		way = "leafExplicit=keep lets explicit keys go without it"
-	case e.Rows > 1:
-		what = fmt.Sprintf("cannot get %d ids", e.Rows)
-	}
-	return sentence("table "+e.Table, what+": "+cause, way)
-}
+func (e *FillError) Error() string { return (*tables.FillError)(e).Error() }
 
 func (e *FillError) Unwrap() error { return e.Err }
-
-// catalogFailure says that a statement of leafsql's own failed, one that reads
-// what the server knows of tables. The application's statement was not run. An
-// answer of the server is told in the text only: it is not about what the
-// application sent.
-type catalogFailure struct {
-	what string // was to be read
-	err  error
-	fix  string
-}
-
-func (e *catalogFailure) Error() string {
-	return sentence("reading "+e.what, part.Text(e.err), e.fix)
-}
-
-// Unwrap gives the end of a context or a connection, not the server's answer.
-func (e *catalogFailure) Unwrap() error {
-	var answer *mysql.MySQLError
-	if errors.As(e.err, &answer) {
-		return nil
-	}
-	return e.err
-}
-
-func catalogError(what string, err error) error {
-	way := ""
-	switch {
-	case servererr.Is(err, servererr.UnknownDatabase, servererr.NoSuchTable):
-		way = "leafsql reads information_schema, which this server or the proxy before it does not have; connect to the server itself"
-	case servererr.Denied(err):
-		way = "GRANT SELECT on what it names to this user"
-	}
-	return &catalogFailure{what, err, way}
-}
 
 // ConfigError says which parameter of a DSN or field of a Config is wrong.
 type ConfigError struct {
@@ -117,13 +89,4 @@ type ConfigError struct {
 	Fix    string
 }
 
-func (e *ConfigError) Error() string { return sentence(e.Param, e.Reason, e.Fix) }
-
-// sentence is the shape of every message of this package.
-func sentence(what, cause, way string) string {
-	s := "leafsql: " + what + ": " + cause
-	if way != "" {
-		s += "; " + way
-	}
-	return s
-}
+func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }

@@ -12,101 +12,164 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/stage"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // ExecContext runs a text, with keys for the rows it writes.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	st, err := c.statement(ctx, text)
+	st, err := c.Statement(ctx, text)
 	if err != nil {
-		return nil, err
+		return nil, c.connector.refused(err)
 	}
 	switch {
-	case st.way == passedThrough:
+	case st.Way == planner.PassedThrough:
 		res, err := c.Conn.ExecContext(ctx, text, args)
-		if st.effects && err != driver.ErrSkip {
-			c.after(st, err)
+		if st.Effects && err != driver.ErrSkip {
+			c.After(st, err)
 		}
 		return res, err
-	case len(args) > 0 && len(args) != st.plan.NumInput: // database/sql has the error for it, and gives it when it is told to prepare
+	case len(args) > 0 && len(args) != st.Plan.NumInput: // database/sql has the error for it, and gives it when it is told to prepare
 		return nil, driver.ErrSkip
-	case st.way == inParts:
-		return c.execInParts(ctx, st.plan, text, args)
+	case st.Way == planner.InParts:
+		res, err := c.execInParts(ctx, st.Plan, text, args)
+		return res, c.connector.refused(err)
 	}
 	e := execution{c: c, st: st, text: text, args: args}
-	return e.exec(ctx)
+	if err := e.run(ctx); err != nil {
+		return nil, c.connector.refused(err)
+	}
+	return e.result, nil
 }
 
 // QueryContext runs a text that answers with rows, such as INSERT … RETURNING. They
 // say the ids themselves.
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	st, err := c.statement(ctx, text)
+	st, err := c.Statement(ctx, text)
 	if err != nil {
-		return nil, err
+		return nil, c.connector.refused(err)
 	}
 	// Rows outlive this call and so would the statement that database/sql
 	// would otherwise close: let it prepare one, before any id is drawn.
 	switch {
-	case st.way == passedThrough:
+	case st.Way == planner.PassedThrough:
 		rows, err := c.Conn.QueryContext(ctx, text, args)
-		if st.effects && err != driver.ErrSkip {
-			c.after(st, st.unread(err))
+		if st.Effects && err != driver.ErrSkip {
+			c.After(st, st.Unread(err))
 		}
 		return rows, err
-	case len(args) > 0 && (len(args) != st.plan.NumInput || !c.connector.interpolates):
+	case len(args) > 0 && (len(args) != st.Plan.NumInput || !c.connector.interpolates):
 		return nil, driver.ErrSkip
-	case st.way == inParts:
-		return c.queryInParts(ctx, st.plan, text, args)
+	case st.Way == planner.InParts:
+		rows, err := c.queryInParts(ctx, st.Plan, text, args)
+		return rows, c.connector.refused(err)
 	}
-	e := execution{c: c, st: st, text: text, args: args, rows: true}
-	return e.query(ctx)
+	e := execution{c: c, st: st, text: text, args: args, wantRows: true}
+	if err := e.run(ctx); err != nil {
+		return nil, c.connector.refused(err)
+	}
+	return e.rows, nil
 }
 
 // An execution is one run of a statement that writes a configured table, by text or
 // prepared, or of any that is prepared and has effects: for its result or for the rows
 // that it answers with.
 type execution struct {
-	c    *conn
-	stmt *stmt // nil: by text
-	st   *statement
-	text string
-	args []driver.NamedValue
-	rows bool // it answers with rows
+	c        *conn
+	stmt     *stmt // nil: by text
+	st       *planner.Statement
+	text     string
+	args     []driver.NamedValue
+	wantRows bool
 
 	result driver.Result
-	answer driver.Rows
+	rows   driver.Rows
 }
 
-// exec runs the statement for its result.
-func (e *execution) exec(ctx context.Context) (driver.Result, error) {
-	if e.st.way == staged {
-		ran, err := e.runStaged(ctx)
+// run reserves ids for the rows that lack a key, sends the statement with them, and says
+// them. It is not sent where ids cannot be had. It is sent once more where its table has
+// changed since it was planned.
+func (e *execution) run(ctx context.Context) error {
+	if e.st.Way == planner.Staged {
+		return e.runStaged(ctx)
+	}
+	c := e.c
+	if e.wantRows {
+		if err := e.refuseIDAfterRows(); err != nil {
+			return err
+		}
+	}
+	for tried := false; ; tried = true {
+		plan := e.st.Plan
+		blocks, err := c.reserve(ctx, plan, e.args)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return &result{Result: e.result, id: ran.id}, nil
+		if len(blocks) == 1 && blocks[0].N == 0 && plan.Inserts[0].OwnMarker {
+			if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+				return err
+			}
+		}
+		err = e.send(ctx, blocks)
+		if err != nil || e.st.Effects {
+			told := err
+			if e.wantRows {
+				told = e.st.Unread(err)
+			}
+			c.After(e.st, told)
+			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
+				c.DoubtDatabase(e.st)
+			}
+		}
+		if err == nil {
+			if !e.wantRows {
+				e.result = e.withIDs(ctx, blocks)
+			}
+			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
+				to.collect(plan, blocks)
+			}
+			return nil
+		}
+		again := c.Replanned(ctx, e.st, e.text, err)
+		if tried || again == nil || again.Way != planner.Filled {
+			return c.explain(ctx, e.st, e.text, blocks, err)
+		}
+		e.st = again
 	}
-	blocks, err := e.run(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return e.c.result(ctx, e, blocks)
 }
 
-// query runs the statement for its rows. A staged one has none.
-func (e *execution) query(ctx context.Context) (driver.Rows, error) {
-	if e.st.way == staged {
-		if _, err := e.runStaged(ctx); err != nil {
-			return nil, err
+// runStaged is run for a statement whose rows only the server knows. It has no rows to
+// answer with.
+func (e *execution) runStaged(ctx context.Context) error {
+	c := e.c
+	if e.stmt != nil {
+		if err := e.stmt.KeepsMeaning(ctx); err != nil {
+			return err
 		}
-		return noRows{}, nil
 	}
-	blocks, err := e.run(ctx)
-	if err != nil {
-		return nil, err
+	for tried := false; ; tried = true {
+		// A value of its own: only such statements are to allocate one.
+		r := stage.Run{Stage: &c.stage, Session: &c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
+			Prepared: e.stmt != nil, FoundRows: c.connector.foundRows, Accepted: &e.st.Accepted}
+		err := r.Do(ctx)
+		c.After(e.st, err)
+		blocks := []insert.Block{r.Block}
+		if err == nil {
+			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
+				to.collect(e.st.Plan, blocks)
+			}
+			e.result, e.rows = &result{Result: r.Result, id: r.ID}, noRows{}
+			return nil
+		}
+		again := c.Replanned(ctx, e.st, e.text, err)
+		if tried || again == nil || again.Way != planner.Staged {
+			return c.explain(ctx, e.st, e.text, blocks, err)
+		}
+		e.st = again
 	}
-	collect(ctx, e.st.plan, blocks)
-	return e.answer, nil
 }
 
 // noRows are the answer of a statement that has none.
@@ -116,90 +179,104 @@ func (noRows) Columns() []string         { return nil }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// run is the way of a statement whose rows are in its text: reserve ids for those that
-// lack a key, send the text with them. It is not sent where ids cannot be had. The
-// blocks are valid until the next run.
-func (e *execution) run(ctx context.Context) (blocks []insert.Block, err error) {
-	c := e.c
-	if e.rows {
-		if err := e.refuseIDAfterRows(); err != nil {
-			return nil, c.connector.counts.note(err)
-		}
-	}
-	for tried := false; ; tried = true {
-		if blocks, err = c.reserve(ctx, e.st.plan, e.args); err != nil {
-			return nil, c.connector.counts.note(err)
-		}
-		if len(blocks) == 1 && blocks[0].N == 0 && e.st.plan.Inserts[0].OwnMarker {
-			if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
-				return nil, err
-			}
-		}
-		err := e.send(ctx, blocks)
-		if told := err; told != nil || e.st.effects {
-			if e.rows {
-				told = e.st.unread(err)
-			}
-			c.after(e.st, told)
-			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
-				c.doubtDatabase(e.st)
-			}
-		}
-		if err == nil {
-			return blocks, nil
-		}
-		again := c.replanned(ctx, e.st, e.text, err)
-		if tried || again == nil || again.way != filled {
-			return blocks, c.explain(ctx, e.st, e.text, blocks, err)
-		}
-		e.st = again
-	}
-}
-
 // refuseIDAfterRows refuses a statement that answers with rows and would have to tell the session
 // its id once they are read: whoever reads them may ask first.
 func (e *execution) refuseIDAfterRows() error {
-	for i := range e.st.plan.Inserts {
-		switch in := &e.st.plan.Inserts[i]; {
-		case in.SetIDAfter && in.Table.ReadsID:
-			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"}
-		case in.SetIDAfter:
-			return &RefusedError{in.Table.Ref.(*table).name.String(), "", "it reads LAST_INSERT_ID() behind its key, and answers with rows",
-				"write the key column behind LAST_INSERT_ID(), or run it with Exec"}
+	for i := range e.st.Plan.Inserts {
+		in := &e.st.Plan.Inserts[i]
+		refusal := &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name,
+			Reason: "it reads LAST_INSERT_ID() behind its key, and answers with rows", Fix: "write the key column behind LAST_INSERT_ID(), or run it with Exec"}
+		if in.Table.ReadsID {
+			refusal.Reason, refusal.Fix = "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"
+		}
+		if in.SetIDAfter {
+			return refusal
 		}
 	}
 	return nil
 }
 
-// send sends the text with the ids of blocks in it.
+// send sends the statement with the ids of blocks in it.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
-	if e.stmt != nil {
-		return e.stmt.send(ctx, e, blocks)
-	}
+	c, s := e.c, e.stmt
+	var inner session.Stmt // nil: a text is sent
 	var text string
 	var args []driver.NamedValue
-	if p := e.st.plan; len(e.args) == 0 {
-		text = p.Text(blocks)
+	if s == nil && len(e.args) == 0 {
+		text = e.st.Plan.Text(blocks)
 	} else {
-		t := p.Template(blocks)
-		text, args = t.Text, e.c.bindArgs(p, t, blocks, e.args)
+		t := e.st.Plan.Template(blocks)
+		if s != nil {
+			if t != s.template {
+				if err := s.choose(ctx, t, e.wantRows); err != nil {
+					return err
+				}
+			}
+			inner = s.last
+		}
+		text, args = t.Text, c.bindArgs(e.st.Plan, t, blocks, e.args)
 	}
-	if e.rows {
-		e.answer, err = e.c.Conn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
-	} else {
-		e.result, err = e.c.execArgs(ctx, text, args, false)
+	switch {
+	case inner != nil && e.wantRows:
+		e.rows, err = inner.QueryContext(ctx, args)
+	case inner != nil:
+		e.result, err = inner.ExecContext(ctx, args)
+	case e.wantRows:
+		e.rows, err = c.Conn.QueryContext(ctx, text, args) // if ErrSkip, database/sql prepares, and these ids are lost
+	case s != nil:
+		e.result, err = c.ExecArgs(ctx, text, args, true)
+	default:
+		if e.result, err = c.Conn.ExecContext(ctx, text, args); err == driver.ErrSkip {
+			e.result, err = c.ExecArgs(ctx, text, args, true)
+		}
 	}
-	e.c.unbindArgs()
+	if clear(args); len(args) > maxScratch {
+		c.args = nil
+	}
 	return err
+}
+
+// maxScratch keeps a connection from holding on to a large batch's arguments.
+const maxScratch = 1024
+
+// withIDs is the result of an executed text with the ids that it gave. The inner driver's
+// result stays what it is where it says them itself.
+func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.Result {
+	c, res := e.c, e.result
+	switch {
+	case len(blocks) == 0:
+		return res
+	case e.st.Plan.Results != 1:
+		return c.results(ctx, e.st.Plan, blocks, res)
+	}
+	in, b := &e.st.Plan.Inserts[0], &blocks[0]
+	affected, _ := res.RowsAffected() // go-sql-driver gives no errors here
+	server, _ := res.LastInsertId()
+	if b.N == 0 {
+		if in.OwnMarker && server != 0 {
+			c.Always(ctx, "SET last_insert_id = @leafsql_l")
+		}
+		id := in.ExplicitKeyID(b, affected, server, c.connector.foundRows)
+		if id == server {
+			return res
+		}
+		return &result{Result: res, id: id}
+	}
+	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
+		b.N = 0 // its WHERE said no
+		return res
+	}
+	id, ask := in.GeneratedKeyID(b, affected, server, c.connector.foundRows)
+	if ask || in.SetIDAfter {
+		id = c.settleID(ctx, in, b, affected, id, ask)
+	}
+	return &result{Result: res, id: id}
 }
 
 // reserve decides for each statement which rows lack a key and takes a block
 // of ids for them, after the counters were moved above all keys that the text
 // gives: none of its ids must meet one of those.
 func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedValue) ([]insert.Block, error) {
-	if !c.connector.used.Load() { // a store at each statement would slow down all connections
-		c.connector.used.Store(true)
-	}
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
@@ -228,17 +305,17 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			}
 			floor = max(floor, f)
 		}
-		t := in.Table.Ref.(*table)
+		t := in.Table.Ref.(*tables.Table)
 		switch {
 		case b.OwnKey == 0:
-		case b.OwnKey > t.highest || t.key.AutoIncrement:
+		case b.OwnKey > t.Highest || t.Key.AutoIncrement:
 			b.OwnKey = 0 // it is clipped or refused; or, of AUTO_INCREMENT, the server says it
 		case in.KeyArg > 0 && len(args) > 0:
 			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
 		}
 		if floor > 0 {
-			if err := t.skip(ctx, c.Conn, floor); err != nil {
+			if err := t.Skip(ctx, c.Conn, floor); err != nil {
 				return nil, err
 			}
 		}
@@ -248,7 +325,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 		if b.N == 0 {
 			continue
 		}
-		if err := p.Inserts[i].Table.Ref.(*table).draw(ctx, c.Conn, b); err != nil {
+		if err := p.Inserts[i].Table.Ref.(*tables.Table).Draw(ctx, c.Conn, b); err != nil {
 			return nil, err
 		}
 	}
@@ -257,9 +334,8 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 
 // unclearKey refuses a value for a key that only the server could judge.
 func unclearKey(in *insert.Insert, v driver.Value) error {
-	t := in.Table.Ref.(*table)
-	return &RefusedError{t.name.String(), t.key.Name, fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
-		"give a whole number, or nil for a generated one"}
+	return &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
+		Fix: "give a whole number, or nil for a generated one"}
 }
 
 // bindArgs makes a template's arguments in the connection's scratch.
@@ -271,17 +347,6 @@ func (c *conn) bindArgs(p *insert.Plan, t *insert.Template, blocks []insert.Bloc
 		c.args[i].Ordinal = i + 1
 	}
 	return c.args
-}
-
-// maxScratch keeps a connection from holding on to a large batch's arguments.
-const maxScratch = 1024
-
-// unbindArgs forgets what the scratch carried.
-func (c *conn) unbindArgs() {
-	clear(c.args)
-	if cap(c.args) > maxScratch {
-		c.args = nil
-	}
 }
 
 // idValue is the k-th id of a block as an argument.
@@ -296,64 +361,27 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 	return b.First + int64(k)
 }
 
-// execArgs executes a text with arguments: prepared where the inner driver
-// cannot put them into the text, or where the user prepared it. Passing its
-// ErrSkip up would make database/sql prepare, which would draw ids once more.
-func (c *conn) execArgs(ctx context.Context, text string, args []driver.NamedValue, prepared bool) (driver.Result, error) {
-	if !prepared || len(args) == 0 {
-		res, err := c.Conn.ExecContext(ctx, text, args)
-		if err != driver.ErrSkip {
-			return res, err
-		}
-	}
-	s, err := c.prepareInner(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	return s.ExecContext(ctx, args)
-}
-
-// replanned is the statement for one more try, nil for none: somebody else changed
-// a table since it was looked at, and the server found that a column is
-// missing or one too many, which it does before it writes a row.
-func (c *conn) replanned(ctx context.Context, st *statement, text string, err error) *statement {
-	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.positional() {
-		return nil
-	}
-	again, err := c.statement(ctx, text)
-	if err != nil || len(again.plan.Inserts) != len(st.plan.Inserts) {
-		return nil
-	}
-	for i := range again.plan.Inserts {
-		if !slices.Equal(again.plan.Inserts[i].Table.Columns, st.plan.Inserts[i].Table.Columns) {
-			return again
-		}
-	}
-	return nil
-}
-
 // explain looks at the error of a statement that was sent. A syntax error is
 // given as the server words it for the user's own text: preparing executes
 // nothing. A generated key that is in use tells that keys came to the table
 // unseen: the next ids are above them.
-func (c *conn) explain(ctx context.Context, st *statement, text string, blocks []insert.Block, err error) error {
+func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
 	var mysqlErr *mysql.MySQLError
 	if !errors.As(err, &mysqlErr) {
-		return refused(err)
+		return err
 	}
 	switch mysqlErr.Number {
 	case servererr.DuplicateKey:
 		for i, b := range blocks {
-			if t := st.plan.Inserts[i].Table.Ref.(*table); b.N > 0 {
-				t.afterDuplicate(ctx, b)
+			if t := st.Plan.Inserts[i].Table.Ref.(*tables.Table); b.N > 0 {
+				t.AfterDuplicate(ctx, b)
 			}
 		}
 	case servererr.Parse:
-		if st.plan.Results != 1 {
+		if st.Plan.Results != 1 {
 			return err
 		}
-		if own := c.tryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
+		if own := c.TryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
 			return own
 		}
 	}

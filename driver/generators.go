@@ -9,15 +9,17 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
-	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -93,7 +95,7 @@ const defaultWorker = "mysql()"
 // openSnowflakes opens or shares the generator on the source that cfg names, or on
 // the database that store is in; nil where nothing takes snowflakes.
 func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
-	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, Rule.takesSnowflakes) {
+	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude }) {
 		return nil, nil
 	}
 	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
@@ -134,7 +136,7 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 	}
 	rows, err := c.store.Alloc.Tags(ctx)
 	if err != nil {
-		return nil, c.allocError(c.store.Table, "reading its tags", err)
+		return nil, public(c.tables.AllocError(c.store.Table, "reading its tags", err))
 	}
 	return rows, nil
 }
@@ -182,29 +184,18 @@ func (c *Connector) Worker() worker.Status {
 	return c.snowflakes.Worker()
 }
 
-// allocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
-func (c *Connector) allocError(table, what string, err error) error {
-	if table != ids.SequenceTable {
-		table = "leaf_alloc (" + table + ")"
+// newTables are the tables that a configuration means. store and snowflakes are nil where none
+// takes ids.
+func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
+	of := tables.Config{
+		Auto: cfg.Auto, Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
+		KeepZero: cfg.KeepZero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.logger(), Server: server(cfg.MySQL),
+		Rules:   lo.Map(cfg.Tables, func(r Rule, _ int) tables.Rule { return tables.Rule(r) }),
+		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Several() || store.Name != describe(cfg.MySQL)),
 	}
-	what = table + ": " + what
-	switch {
-	case servererr.Is(err, servererr.NoSuchTable, servererr.NoDatabase):
-		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
-		if !c.cfg.Create {
-			way = "add leafCreate=true to have it created, " + way
-		}
-		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), way}
-	case servererr.Is(err, servererr.UnknownDatabase):
-		return &ConfigError{"leafStore", what + ": " + servererr.Message(err), "create the database, or correct the DSN"}
-	case servererr.Denied(err):
-		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
+	var generator idgen.Generator
+	if snowflakes != nil {
+		generator = snowflakes
 	}
-	return &catalogFailure{what: what, err: err}
-}
-
-// otherStore reports whether leaf_alloc is in another database than the tables:
-// other databases may have tables on the same tags then.
-func (c *Connector) otherStore() bool {
-	return c.cfg.Store != "" && (c.cfg.MySQL == nil || c.store.Several() || c.store.Name != describe(c.cfg.MySQL))
+	return tables.New(of, catalog.New(ownpool.Open(ours, 2)), store, generator)
 }

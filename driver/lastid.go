@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
 var (
@@ -56,48 +57,14 @@ func joined(first, second driver.Result) driver.Result {
 			r.ids = append(r.ids, m.AllLastInsertIds()...)
 			r.affected = append(r.affected, m.AllRowsAffected()...)
 		} else {
-			affected, id := counts(part)
+			affected, id := session.Counts(part)
 			r.ids, r.affected = append(r.ids, id), append(r.affected, affected)
 		}
 	}
 	return r
 }
 
-// result says the ids of an executed text. The inner driver's result stays
-// what it is where it says them itself.
-func (c *conn) result(ctx context.Context, e *execution, blocks []insert.Block) (driver.Result, error) {
-	p, res := e.st.plan, e.result
-	switch {
-	case len(blocks) == 0:
-		return res, nil
-	case p.Results != 1:
-		collect(ctx, p, blocks)
-		return c.results(ctx, p, blocks, res), nil
-	}
-	in, b := &p.Inserts[0], &blocks[0]
-	affected, server := counts(res)
-	if b.N == 0 {
-		if in.OwnMarker && server != 0 {
-			c.Always(ctx, "SET last_insert_id = @leafsql_l")
-		}
-		id := explicitKeyID(in, b, affected, server, c.connector.foundRows)
-		if id == server {
-			return res, nil
-		}
-		return &result{Result: res, id: id}, nil
-	}
-	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
-		return res, nil // its WHERE said no
-	}
-	collect(ctx, p, blocks)
-	id, ask := generatedKeyID(in, b, affected, server, c.connector.foundRows)
-	if ask || in.SetIDAfter {
-		id = c.settleID(ctx, in, b, affected, id, ask)
-	}
-	return &result{Result: res, id: id}, nil
-}
-
-// results is result for a text of several statements.
+// results is withIDs for a text of several statements.
 func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Block, res driver.Result) driver.Result {
 	all, ok := res.(mysql.Result)
 	if !ok {
@@ -110,19 +77,13 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = explicitKeyID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
+			ids[s] = in.ExplicitKeyID(&blocks[i], affected[s], ids[s], c.connector.foundRows)
 		default:
-			id, ask := generatedKeyID(in, &blocks[i], affected[s], ids[s], c.connector.foundRows)
+			id, ask := in.GeneratedKeyID(&blocks[i], affected[s], ids[s], c.connector.foundRows)
 			ids[s] = c.settleID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &results{ids, affected}
-}
-
-func counts(res driver.Result) (affected, id int64) {
-	affected, _ = res.RowsAffected() // go-sql-driver gives no errors here
-	id, _ = res.LastInsertId()
-	return affected, id
 }
 
 // settleID sets SQL's LAST_INSERT_ID() where the statement could not carry it, or asks
@@ -130,8 +91,8 @@ func counts(res driver.Result) (affected, id int64) {
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
 func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
-	if late := idAfter(in, b, affected, id); in.SetIDAfter && late != 0 {
-		c.setLastID(ctx, late)
+	if late := in.IDAfter(b, affected, id); in.SetIDAfter && late != 0 {
+		c.Always(ctx, "SET last_insert_id = "+strconv.FormatInt(late, 10)) // that it fails is no error of the rows
 	}
 	if !ask {
 		return id
@@ -145,96 +106,6 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 		return 0
 	}
 	return id
-}
-
-// idAfter is what SQL's LAST_INSERT_ID() has to be set to after a statement that could
-// not carry it: the statement's LastInsertId, or the first id of an INSERT IGNORE that
-// stored some of its rows. 0 leaves it as it is.
-func idAfter(in *insert.Insert, b *insert.Block, affected, id int64) int64 {
-	if id == 0 && in.Ignore && !in.Upsert && affected > 0 {
-		return b.First
-	}
-	return id
-}
-
-// setLastID makes SQL's LAST_INSERT_ID() an id that no place in the statement
-// could carry. The rows are written: that it fails is no error of theirs.
-func (c *conn) setLastID(ctx context.Context, id int64) {
-	c.Always(ctx, "SET last_insert_id = "+strconv.FormatInt(id, 10))
-}
-
-// explicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
-// is that key where that is certain, as a server says it of AUTO_INCREMENT:
-//
-//	INSERT, REPLACE                              the row's key, if it was stored
-//	upsert that inserted the row                 likewise
-//	upsert whose list does not change the key    likewise if it updated the row, where
-//	                                             no other column is unique
-//	the same where others are                    the key of the row that it updated, by
-//	                                             a marker
-//	upsert with a marker of its own              what the server says, if that is an id
-//
-// Of several rows it is the server's answer, because libraries count on from it, and so
-// it is where a trigger may set the key, and where an upsert left the row as it was.
-func explicitKeyID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) int64 {
-	switch {
-	case in.OwnMarker && server != 0 && affected != 2:
-		return 0 // the row was there, and stayed as it was
-	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey:
-	case !in.Upsert, in.KeepsKey && !b.Moved, in.OwnMarker, affected == 1 && (!foundRows || in.UserMarker):
-		return b.OwnKey
-	}
-	return server
-}
-
-// generatedKeyID is the LastInsertId of an INSERT that drew the ids of a block,
-// by the count and the id in the server's answer. ask says that only SELECT
-// LAST_INSERT_ID() on the same connection knows it.
-//
-//	INSERT, REPLACE                                 the first id of the block
-//	INSERT IGNORE                                   the first id if every row was stored, else 0
-//	upsert of one row, with the markers             what the server says: the row's id, updated or not
-//	upsert of several rows, with the markers        the first id if the server says so, else 0
-//	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
-//	upsert of several rows without our marker       0
-//	keys that are UUIDs, or that a trigger may set  what the server says
-//	select without a table that gave no row         what the server says; 0 under IGNORE
-func generatedKeyID(in *insert.Insert, b *insert.Block, affected, server int64, foundRows bool) (id int64, ask bool) {
-	every := affected == int64(in.Rows)
-	switch {
-	case b.N == 0, in.Table.UUID != insert.NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
-		return server, false
-	case in.Upsert && in.UpsertMarker && in.Marker:
-		// Each row that was updated or left alone put its own key into
-		// LAST_INSERT_ID(), after the first filled row had put the first id
-		// there: it is still there only if no row from that one on was a
-		// duplicate.
-		switch {
-		case server == 0 && affected > 0:
-			return 0, true
-		case in.Rows == 1:
-			return server, false
-		case server == b.First && (!in.Ignore || every):
-			return b.First, false
-		}
-		return 0, false
-	case in.Upsert && in.UpsertMarker && in.Rows == 1 && server != 0: // no marker in the row
-		return server, false
-	case in.Upsert && in.Rows == 1:
-		// Without our marker an affected count of 1 says "inserted", except
-		// under clientFoundRows, where an unchanged row counts 1 as well. A
-		// marker of the user's own says which row was updated.
-		switch {
-		case in.UserMarker && server != 0:
-			return server, false
-		case affected == 1 && (!foundRows || in.UserMarker):
-			return b.First, false
-		}
-		return 0, false
-	case in.Upsert, in.Ignore && !every:
-		return 0, false
-	}
-	return b.First, false
 }
 
 // GeneratedIDs are the ids that one statement gave to its rows: First,
@@ -263,12 +134,8 @@ func WithGeneratedIDs(ctx context.Context, ids *[]GeneratedIDs) context.Context 
 	return context.WithValue(ctx, generatedKey{}, &generatedTo{ids: ids})
 }
 
-// collect adds what an executed text generated, if the context asks for it.
-func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
-	to, ok := ctx.Value(generatedKey{}).(*generatedTo)
-	if !ok {
-		return
-	}
+// collect adds what an executed text generated.
+func (to *generatedTo) collect(p *insert.Plan, blocks []insert.Block) {
 	to.mu.Lock()
 	defer to.mu.Unlock()
 	for i := range blocks {
@@ -276,7 +143,7 @@ func collect(ctx context.Context, p *insert.Plan, blocks []insert.Block) {
 		if b.N == 0 {
 			continue
 		}
-		g := GeneratedIDs{Table: p.Inserts[i].Table.Ref.(*table).name.String(), First: b.First, N: b.N}
+		g := GeneratedIDs{Table: p.Inserts[i].Table.Ref.(*tables.Table).Name.String(), First: b.First, N: b.N}
 		if p.Inserts[i].Table.UUID != insert.NoUUID {
 			for k := range b.N {
 				g.UUIDs = append(g.UUIDs, b.UUIDAt(k))

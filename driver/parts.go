@@ -4,9 +4,9 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"slices"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
 // execInParts executes a text that has to be cut: what is behind the cut can
@@ -37,12 +37,12 @@ func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, ar
 	if err := c.mayCut(ctx, text); err != nil {
 		return nil, err
 	}
-	first, err := c.statement(ctx, text[:p.Cut])
+	first, err := c.Statement(ctx, text[:p.Cut])
 	if err != nil {
 		return nil, err
 	}
-	if in := first.plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || first.plan.Results != 1 {
-		return nil, &RefusedError{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
+	if in := first.Plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || first.Plan.Results != 1 {
+		return nil, &insert.Refusal{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
 	}
 	before, behind := partArgs(p, args)
 	if _, err := c.ExecContext(ctx, text[:p.Cut], before); err != nil {
@@ -56,7 +56,7 @@ func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, ar
 // statements, so that none runs that a connection for single ones is safe from.
 func (c *conn) mayCut(ctx context.Context, text string) error {
 	if several, err := c.AllowsSeveral(ctx, text); several || err != nil {
-		return refused(err)
+		return err
 	}
 	return c.prepareError(ctx, text)
 }
@@ -65,10 +65,10 @@ func (c *conn) mayCut(ctx context.Context, text string) error {
 // it has always, and runs none. Should the server read one statement, it is none that
 // is filled.
 func (c *conn) prepareError(ctx context.Context, text string) error {
-	if err := c.tryPrepare(ctx, text); err != nil {
+	if err := c.TryPrepare(ctx, text); err != nil {
 		return err
 	}
-	return &RefusedError{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
+	return &insert.Refusal{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
 }
 
 // partArgs are the arguments of a text's two parts.
@@ -76,7 +76,7 @@ func partArgs(p *insert.Plan, args []driver.NamedValue) (before, behind []driver
 	if len(args) == 0 {
 		return nil, nil
 	}
-	return args[:p.CutInput], renumber(args[p.CutInput:])
+	return args[:p.CutInput], session.Renumber(args[p.CutInput:])
 }
 
 // partError keeps a part that cannot be executed from being taken for the text.
@@ -85,13 +85,4 @@ func partError(err error) error {
 		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
 	}
 	return err
-}
-
-// renumber gives arguments the ordinals of a text of their own.
-func renumber(args []driver.NamedValue) []driver.NamedValue {
-	args = slices.Clone(args)
-	for i := range args {
-		args[i].Ordinal = i + 1
-	}
-	return args
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -213,10 +214,10 @@ func failAt(t *testing.T, db *sql.DB, begin, end string, f *fault, at int) (call
 	if n := ask("@@autocommit"); n != 1 {
 		t.Errorf("call %d: autocommit is %d in the pool; %v", at, n, told)
 	}
-	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT "+savepoint); !servererr.Is(err, servererr.NoSavepoint) {
+	if _, err := c.ExecContext(ctx, "ROLLBACK TO SAVEPOINT leafsql_savepoint"); !servererr.Is(err, servererr.NoSavepoint) {
 		t.Errorf("call %d: a transaction is open in the pool: %v; %v", at, err, told)
 	}
-	if _, err := c.ExecContext(ctx, "DELETE FROM "+stageTable); !servererr.Is(err, servererr.NoSuchTable) {
+	if _, err := c.ExecContext(ctx, "DELETE FROM leafsql_stage"); !servererr.Is(err, servererr.NoSuchTable) {
 		t.Errorf("call %d: the temporary table is there in the pool: %v; %v", at, err, told)
 	}
 	return calls
@@ -236,7 +237,7 @@ func (y yielding) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 func (c yieldingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, failsInTransaction, "@leafsql_x = 1"), args)
+	return c.innerConn.ExecContext(ctx, strings.ReplaceAll(text, catalog.FailsInTransaction, "@leafsql_x = 1"), args)
 }
 
 // TestStagedWhereTransactionsDoNotShow: where it can't be told whether a transaction is open nothing is staged, and what is open stays.

@@ -5,13 +5,13 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/internal/spec"
@@ -123,64 +123,7 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 // Stats returns the Connector's.
 func (c *Connector) Stats() Stats {
 	c = c.current()
-	return Stats{Tables: c.counts.stats(), Tags: c.tagStats(), Worker: c.workerStats()}
-}
-
-// counters are a Connector's, a table each: they outlive what is known of it.
-type counters struct {
-	tables sync.Map // name -> *tableCounts
-}
-
-type tableCounts struct {
-	statements, ids atomic.Int64
-
-	mu    sync.Mutex
-	other TableStats // all but these two
-}
-
-func (t *tableCounts) change(how func(other *TableStats)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	how(&t.other)
-}
-
-// of finds the counts of a table.
-func (c *counters) of(name string) *tableCounts {
-	t, _ := c.tables.LoadOrStore(name, &tableCounts{other: TableStats{Name: name}})
-	return t.(*tableCounts)
-}
-
-// note counts a statement that was not run because of err.
-func (c *counters) note(err error) error {
-	err = refused(err)
-	var name, why string
-	var refused *RefusedError
-	var unfilled *FillError
-	switch {
-	case errors.As(err, &refused):
-		name, why = refused.Table, refused.Reason
-	case errors.As(err, &unfilled):
-		name, why = unfilled.Table, unfilled.Err.Error()
-	default:
-		return err
-	}
-	c.of(name).change(func(s *TableStats) {
-		s.Refused++
-		s.LastRefusal, s.LastRefused = why, time.Now()
-	})
-	return err
-}
-
-func (c *counters) stats() (list []TableStats) {
-	for _, v := range c.tables.Range {
-		t := v.(*tableCounts)
-		t.change(func(s *TableStats) {
-			s.Statements, s.IDs = t.statements.Load(), t.ids.Load()
-			list = append(list, *s)
-		})
-	}
-	slices.SortFunc(list, func(a, b TableStats) int { return cmp.Compare(a.Name, b.Name) })
-	return list
+	return Stats{Tables: lo.Map(c.tables.Counts.All(), func(s tables.Stats, _ int) TableStats { return TableStats(s) }), Tags: c.tagStats(), Worker: c.workerStats()}
 }
 
 func (c *Connector) tagStats() []TagStats {

@@ -98,17 +98,17 @@ func TestTablesAreLookedUpOnce(t *testing.T) {
 	if extra := run(); extra > 5*tables+3*conns {
 		t.Errorf("%d statements of ours to begin with %d tables", extra, tables)
 	}
-	schema := c.schema.Load()
+	schema := c.tables.Schema.Load()
 	before := sent.Load()
 	for range 3 {
-		if err := c.refresh(); err != nil {
+		if err := c.tables.Refresh(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if n := sent.Load() - before; n > 3*3*(tables/perQuery+1) {
 		t.Errorf("%d statements to refresh %d tables three times", n, tables)
 	}
-	if c.schema.Load() != schema {
+	if c.tables.Schema.Load() != schema {
 		t.Error("plans were dropped though nothing changed")
 	}
 	if extra := run(); extra > tables {
@@ -160,7 +160,7 @@ func TestLookingAgainKeepsFreeIDs(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		c.forget(func(catalog.Name) bool { return true })
+		c.tables.Forget(func(catalog.Name) bool { return true })
 		before := sent.Load()
 		id := insert()
 		if extra := sent.Load() - before - 1; id != step.id || extra > step.extra {
@@ -189,9 +189,13 @@ func TestRefreshFindsChanges(t *testing.T) {
 	}
 	exec(db, "INSERT INTO t VALUES (NULL, 1, 2)")
 	exec(db, "INSERT INTO u VALUES (NULL, 1)")
-	kept := c.schema.Load().tables[c.fold(c.defaultDB, "u")]
+	known := func() any {
+		t, _ := c.tables.Schema.Load().Lookup(t.Context(), c.tables.Name(c.tables.DefaultDB, "u"))
+		return t
+	}
+	kept := known()
 	exec(other, "ALTER TABLE t MODIFY b INT AFTER id")
-	if err := c.refresh(); err != nil {
+	if err := c.tables.Refresh(); err != nil {
 		t.Fatal(err)
 	}
 	exec(db, "INSERT INTO t VALUES (NULL, 2, 1)")
@@ -199,23 +203,7 @@ func TestRefreshFindsChanges(t *testing.T) {
 	if err := db.QueryRow("SELECT COUNT(*) FROM t WHERE a <> 1 OR b <> 2").Scan(&wrong); err != nil || wrong > 0 {
 		t.Errorf("%d rows have a value of another column, %v", wrong, err)
 	}
-	if c.schema.Load().tables[c.fold(c.defaultDB, "u")] != kept {
+	if known() != kept {
 		t.Error("another table was forgotten")
-	}
-}
-
-// TestForgetWhileLooking: a look that is under way while another table is
-// forgotten is not kept, because what comes of it is told to the old schema.
-func TestForgetWhileLooking(t *testing.T) {
-	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
-	s := newSchema(nil)
-	s.tables[looking] = &tableLookup{}
-	s.tables[known] = &tableLookup{finished: true}
-	n, forgot := s.without(func(catalog.Name) bool { return false })
-	if n.tables[looking] != nil || n.tables[known] == nil || forgot {
-		t.Errorf("kept: %v, forgot %v", n.tables, forgot)
-	}
-	if _, forgot = s.without(func(name catalog.Name) bool { return name == looking }); !forgot {
-		t.Error("nothing was known of a table that is looked at")
 	}
 }

@@ -131,7 +131,7 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 				continue
 			}
 			done := s.Progress(func() string { return "reading all of " + t.Where() })
-			highest, err := t.Max(ctx, t.TableInfo.Highest)
+			highest, err := t.Max(ctx, t.Table.Highest)
 			done()
 			if err != nil {
 				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))

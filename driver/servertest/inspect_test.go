@@ -1,7 +1,6 @@
 package servertest
 
 import (
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -9,16 +8,13 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-func inspect(t *testing.T, dsn string, tags ...string) *driver.Inspection {
+func inspected(t *testing.T, dsn string, tags ...string) *inspect.Inspection {
 	t.Helper()
-	cfg, err := driver.ParseDSN(dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	i, err := driver.Inspect(context.Background(), cfg, tags)
+	i, err := inspect.Server(t.Context(), dsn, tags)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +37,7 @@ func TestInspect(t *testing.T) {
 				"CREATE TABLE uuids (id BINARY(16) PRIMARY KEY)",
 				"CREATE TABLE other (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
 				"CREATE VIEW order_2 AS SELECT * FROM orders")
-			i := inspect(t, dsn+"?leafWorker=static(7)&leafTables=orders,order_*,!order_old,pairs,loose:n,events:id:snowflake,uuids::uuid7,nosuch", "a tag of others")
+			i := inspected(t, dsn+"?leafWorker=static(7)&leafTables=orders,order_*,!order_old,pairs,loose:n,events:id:snowflake,uuids::uuid7,nosuch", "a tag of others")
 			want := map[string]string{
 				"events":  "snowflake  id bigint 9223372036854775807 true",
 				"loose":   "segment loose n bigint 9223372036854775807 false",
@@ -72,11 +68,11 @@ func TestInspect(t *testing.T) {
 			}
 
 			db := i.Tables[0].Database
-			auto := inspect(t, dsn, "orders", db+".order_1", "order_text", "nosuch")
+			auto := inspected(t, dsn, "orders", db+".order_1", "order_text", "nosuch")
 			if len(auto.Tables) != 2 || fmt.Sprint(auto.Missing) != "[nosuch order_text]" {
 				t.Errorf("auto: %+v, missing %v", auto.Tables, auto.Missing)
 			}
-			body := driver.StoredProgram{Database: db, Body: "BEGIN INSERT INTO orders (a) VALUES (1); INSERT INTO other VALUES (); REPLACE `" + db + "`.`order_1` VALUES (1, 1); END"}
+			body := inspect.Program{Database: db, Body: "BEGIN INSERT INTO orders (a) VALUES (1); INSERT INTO other VALUES (); REPLACE `" + db + "`.`order_1` VALUES (1, 1); END"}
 			if got := i.Writes(body); !reflect.DeepEqual(got, []string{db + ".orders", db + ".order_1"}) {
 				t.Errorf("a body writes %v", got)
 			}
@@ -85,7 +81,7 @@ func TestInspect(t *testing.T) {
 }
 
 // describeInfo leaves out display widths, which only MariaDB has.
-func describeInfo(i driver.TableInfo) string {
+func describeInfo(i inspect.Table) string {
 	typ, width := "", false
 	for _, r := range i.Type {
 		width = r == '(' || width && r != ')'
@@ -105,7 +101,7 @@ func TestInspectAgrees(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	_, leaf := openOn(t, dsn, "leafTables=pairs,wide:id", allocTable, row("pairs", 1, 10), row("wide", 1, 10),
 		"CREATE TABLE pairs (x BIGINT, y BIGINT, PRIMARY KEY (x, y))", "CREATE TABLE wide (id DOUBLE PRIMARY KEY)")
-	for _, info := range inspect(t, dsn+"?leafTables=pairs,wide:id").Tables {
+	for _, info := range inspected(t, dsn+"?leafTables=pairs,wide:id").Tables {
 		_, err := leaf.Exec("INSERT INTO " + info.Table + " VALUES ()")
 		if err == nil || info.Err == nil || err.Error() != info.Err.Error() {
 			t.Errorf("%s:\n%v\n%v", info.Table, err, info.Err)

@@ -29,3 +29,13 @@ type part struct {
 
 func (p *part) Error() string { return p.text }
 func (p *part) Unwrap() error { return p.err }
+
+// Sentence is the shape of every message of leafsql: what was to be done, why it was not,
+// and the way out, where there is one.
+func Sentence(what, cause, way string) string {
+	s := "leafsql: " + what + ": " + cause
+	if way != "" {
+		s += "; " + way
+	}
+	return s
+}

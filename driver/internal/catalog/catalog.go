@@ -17,10 +17,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Name is a table's, with its database, as the server spells them.
@@ -127,11 +130,16 @@ func (c *Column) Unsigned() bool {
 	return strings.Contains(strings.ToLower(c.Type), "unsigned")
 }
 
+// Timeout bounds the questions of one look: a slow server needs seconds for each reply.
+const Timeout = time.Minute
+
 // A Catalog asks through a pool of its own: a query on an application's
 // connection would change its ROW_COUNT(), and in a pool of one wait for it.
 type Catalog struct {
-	db        *sql.DB
 	FoldsCase bool // the server ignores the case of tables' names
+
+	db                *sql.DB
+	showsTransactions atomic.Bool
 }
 
 // New returns a catalog that asks through db.
@@ -140,15 +148,32 @@ func New(db *sql.DB) *Catalog { return &Catalog{db: db} }
 // Close closes the pool.
 func (c *Catalog) Close() error { return c.db.Close() }
 
-// InTransaction runs a statement in a transaction that is rolled back.
-func (c *Catalog) InTransaction(ctx context.Context, text string) error {
-	tx, err := c.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
+// FailsInTransaction is an assignment that changes nothing. MySQL has no variable that says
+// whether a transaction is open, but refuses this assignment where one is.
+const FailsInTransaction = "session_track_gtids = @@session_track_gtids"
+
+// ShowsTransactions says whether the server refuses FailsInTransaction where a transaction is
+// open: one that is none of Oracle's, or a proxy, may take it and do nothing. Once it did
+// that is taken to stay so.
+func (c *Catalog) ShowsTransactions(ctx context.Context) (bool, error) {
+	if c.showsTransactions.Load() {
+		return true, nil
 	}
-	defer tx.Rollback()
-	_, err = tx.ExecContext(ctx, text)
-	return err
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	tx, err := c.db.BeginTx(ctx, nil)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, "SET "+FailsInTransaction)
+		tx.Rollback()
+	}
+	switch {
+	case servererr.Is(err, servererr.InTransaction):
+		c.showsTransactions.Store(true)
+		return true, nil
+	case err != nil:
+		return false, &Failure{What: "whether the server shows that a transaction is open", Err: err}
+	}
+	return false, nil
 }
 
 // perQuery is how many tables one query asks for.

@@ -74,9 +74,6 @@ func Gone(server, db, table string, dropped bool) {
 			}
 		}
 		s.mu.Unlock()
-		s.epoch.Add(1)
+		s.Epoch.Add(1)
 	}
 }
-
-// Epoch changes when rows that were looked at may be gone.
-func (s *Store) Epoch() int64 { return s.epoch.Load() }

@@ -37,9 +37,9 @@ func TestGone(t *testing.T) {
 			}
 			memory.Put(segment.Row{Tag: tag, MaxID: 1000, Step: 10})
 		}
-		before := s.Epoch()
+		before := s.Epoch.Load()
 		Gone(tt.server, tt.db, tt.table, tt.dropped)
-		if seen := s.Epoch() != before; seen != tt.seen {
+		if seen := s.Epoch.Load() != before; seen != tt.seen {
 			t.Errorf("%+v: seen %v", tt, seen)
 		}
 		for tag, again := range map[string]bool{one: tt.again, both: false} {

@@ -59,9 +59,10 @@ type StoreConfig struct {
 // not each draw ranges that one of them would waste. Leases of worker ids that
 // are kept beside it share its connections.
 type Store struct {
-	Name  string // of the first database, for people
-	Table string // there, as SQL on any connection names it
-	Alloc Alloc  // nil where something else replaces it
+	Name  string       // of the first database, for people
+	Table string       // there, as SQL on any connection names it
+	Alloc Alloc        // nil where something else replaces it
+	Epoch atomic.Int64 // changes when rows that were looked at may be gone
 
 	key       storeKey
 	home      Home
@@ -69,7 +70,6 @@ type Store struct {
 	sequences *segment.SequenceStore // nil where there are several leaf_alloc, or a replacement
 	segments  segment.Store          // Alloc, or the replacement
 	log       *slog.Logger
-	epoch     atomic.Int64
 	warned    bool // guarded by telling
 
 	mu       sync.Mutex
@@ -109,7 +109,7 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
 	s := &Store{Name: cfg.Name, Table: cfg.Databases[0].table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
-	s.epoch.Store(1)
+	s.Epoch.Store(1)
 	alive.Store(s, nil)
 	var allocs []*segment.AllocStore
 	for _, d := range cfg.Databases {

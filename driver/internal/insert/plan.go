@@ -126,6 +126,7 @@ type TableName struct{ DB, Table string }
 type Plan struct {
 	findings
 	text      string
+	size      int                      // about how long it gets
 	templates atomic.Pointer[Template] // the last of those it keeps
 }
 
@@ -302,6 +303,7 @@ type Block struct {
 // and cannot be filled.
 type Refusal struct {
 	DB, Table string // the table as the configuration knows it
+	Column    string // the key column, where the table is at fault and it could be named
 	Reason    string // what in the statement cannot be filled
 	Fix       string // what to write instead
 

@@ -61,7 +61,7 @@ const (
 // its arguments come from. Ids are literals, but ? where one takes the place of an
 // argument, or all of them are ?.
 func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
-	b := make([]byte, 0, p.size())
+	b := make([]byte, 0, p.size)
 	last := 0
 	for i := range p.Inserts {
 		in, block := &p.Inserts[i], &blocks[i]
@@ -74,7 +74,7 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 				}
 				continue // stays a placeholder, whatever its value is
 			}
-			if !in.takes(e, block) {
+			if block.N == 0 && e.kind != always && !(e.kind == updated && in.OwnMarker) {
 				continue
 			}
 			b = append(b, p.text[last:e.pos]...)
@@ -91,7 +91,9 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 				b = p.marker(b, in, i, e, block, literals, t)
 			case literals:
 				b = in.Table.appendID(b, block, k)
-				t.place(int(e.ref), i, 0, placeNothing)
+				if t != nil {
+					t.place(int(e.ref), i, 0, placeNothing)
+				}
 			default:
 				b = append(b, '?')
 				t.place(int(e.ref), i, 0, placeKey)
@@ -149,7 +151,9 @@ func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, literal
 		at++ // what follows stands behind the argument that the marker took
 	case literals:
 		b = strconv.AppendInt(b, block.First, 10)
-		t.place(at, i, 0, placeNothing)
+		if t != nil {
+			t.place(at, i, 0, placeNothing)
+		}
 	default:
 		b = append(b, '?')
 		t.place(at, i, 0, placeFirst)
@@ -173,14 +177,14 @@ func (in *Insert) variableDistance() bool {
 	return !in.Upsert && len(in.ArgKeys) > 0 && in.Rows > 1
 }
 
-// size is about how long the text gets.
-func (p *Plan) size() int {
-	n := len(p.text)
-	for _, text := range p.texts {
-		n += len(text)
+// maxSize is about how long the text can get.
+func (f *findings) maxSize(text string) int {
+	n := len(text)
+	for _, inserted := range f.texts {
+		n += len(inserted)
 	}
-	for i := range p.Inserts {
-		in := &p.Inserts[i]
+	for i := range f.Inserts {
+		in := &f.Inserts[i]
 		key := len(", ") + maxDigits
 		if in.Table.UUID != NoUUID {
 			key += 20
@@ -188,19 +192,6 @@ func (p *Plan) size() int {
 		n += len(markerOpen) + 2*maxDigits + key*(in.Lacking+len(in.ArgKeys))
 	}
 	return n
-}
-
-// takes says whether an edit is made under a block.
-func (in *Insert) takes(e edit, b *Block) bool {
-	switch e.kind {
-	case always:
-		return true
-	case updated:
-		return b.N > 0 || in.OwnMarker
-	case argument:
-		return b.N > 0 && (b.Explicit == nil || !b.Explicit[e.ref])
-	}
-	return b.N > 0
 }
 
 // notFilled is no edit either: the statement gets no ids.
@@ -229,7 +220,7 @@ func (in *Insert) markedAmong(edits []edit, b *Block) int {
 		if !in.Upsert {
 			j = len(edits) - 1 - i
 		}
-		if e := edits[j]; e.kind > updated && in.takes(e, b) {
+		if e := edits[j]; e.kind > updated && !(e.kind == argument && b.Explicit != nil && b.Explicit[e.ref]) {
 			return j
 		}
 	}

@@ -60,10 +60,14 @@ const keptTemplates = 16
 // arguments, and keeps them if there is room.
 func (p *Plan) Template(blocks []Block) *Template {
 	kept := p.templates.Load()
+next:
 	for t := kept; t != nil; t = t.older {
-		if p.fits(t, blocks) {
-			return t
+		for i := range blocks {
+			if t.marked[i] != p.Inserts[i].marked(p.edits, &blocks[i]) {
+				continue next // its markers are elsewhere
+			}
 		}
+		return t
 	}
 	t := p.makeTemplate(blocks)
 	if kept != nil {
@@ -73,16 +77,6 @@ func (p *Plan) Template(blocks []Block) *Template {
 		p.templates.CompareAndSwap(kept, t) // where another was kept meanwhile, this one is made again
 	}
 	return t
-}
-
-// fits says whether a template has its markers where the blocks want them.
-func (p *Plan) fits(t *Template, blocks []Block) bool {
-	for i := range blocks {
-		if t.marked[i] != p.Inserts[i].marked(p.edits, &blocks[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 func (p *Plan) makeTemplate(blocks []Block) *Template {

@@ -78,3 +78,10 @@ func ReadAll(ctx context.Context, conn ownpool.Conn, text string) (*Rows, error)
 		r.All = append(r.All, row)
 	}
 }
+
+// Counts are the affected rows and the id of an answer.
+func Counts(res driver.Result) (affected, id int64) {
+	affected, _ = res.RowsAffected() // go-sql-driver gives no errors here
+	id, _ = res.LastInsertId()
+	return affected, id
+}

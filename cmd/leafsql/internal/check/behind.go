@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -74,7 +74,7 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string
 			hidden.bodies = true
 			return nil
 		}
-		program := driver.StoredProgram{Database: schema, Body: body.String, SQLMode: mode}
+		program := inspect.Program{Database: schema, Body: body.String, SQLMode: mode}
 		named := kind.kind + quote.In(schema, name)
 		if kind.what == "routine" {
 			named = more + " " + quote.In(schema, name)
@@ -113,7 +113,7 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 		if updatable != "YES" {
 			return nil
 		}
-		for _, read := range shard.Inspection.Reads(driver.StoredProgram{Database: schema, Body: body.String}) {
+		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {
 			f := at("view-inserts", Note, tables[read])
 			f.Message = sprint("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
 			if tables[read].AutoIncrement {

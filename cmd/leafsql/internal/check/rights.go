@@ -158,7 +158,7 @@ func (c *checker) hidden(ctx context.Context, shard *survey.Shard, schemas []str
 	}
 	for _, schema := range schemas {
 		if !grants.on("TRIGGER", schema, "*") && !slices.ContainsFunc(shard.Tables, func(t *survey.Table) bool {
-			return t.Database == schema && grants.on("TRIGGER", schema, t.TableInfo.Table)
+			return t.Database == schema && grants.on("TRIGGER", schema, t.Table.Table)
 		}) {
 			h.triggers = append(h.triggers, schema)
 		}

@@ -155,14 +155,14 @@ func look(ctx context.Context, t *survey.Table) (*table, error) {
 	}
 	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?"+
 		" AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT' AND action_statement LIKE '%SIGNAL%'",
-		t.Database, t.TableInfo.Table, guardName(t))
+		t.Database, t.Table.Table, guardName(t))
 	one.guarded = len(guards) > 0
 	return one, err
 }
 
 // guardName is the guard's; names end after 64 letters.
 func guardName(t *survey.Table) string {
-	name := []rune(t.TableInfo.Table)
+	name := []rune(t.Table.Table)
 	return string(name[:min(len(name), 64-len("_needs_id"))]) + "_needs_id"
 }
 

@@ -9,13 +9,14 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Table is a configured table of a shard.
 type Table struct {
-	driver.TableInfo
+	inspect.Table
 	Shard *Shard
 
 	Known      bool  // HighestKey is true
@@ -25,18 +26,18 @@ type Table struct {
 }
 
 // Name is the table's, as people read it: db.table.
-func (t *Table) Name() string { return t.Database + "." + t.TableInfo.Table }
+func (t *Table) Name() string { return t.Database + "." + t.Table.Table }
 
 // Quoted is the table's name as SQL writes it.
 func (t *Table) Quoted() string {
-	return quote.In(t.Database, t.TableInfo.Table)
+	return quote.In(t.Database, t.Table.Table)
 }
 
 // Bare is the name by which shards compare: without the database where that is the
 // one of the DSN.
 func (t *Table) Bare() string {
 	if t.Database == t.Shard.Database {
-		return t.TableInfo.Table
+		return t.Table.Table
 	}
 	return t.Name()
 }
@@ -60,7 +61,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	var err error
 	if t.Why == "" {
-		t.HighestKey, err = t.Max(ctx, t.TableInfo.Highest)
+		t.HighestKey, err = t.Max(ctx, t.Table.Highest)
 	} else {
 		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.Quoted()+" LIMIT 1").Scan(new(int))
 	}
@@ -97,7 +98,7 @@ func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, erro
 	}
 	var references int
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND referenced_table_name = ?",
-		t.Database, t.TableInfo.Table).Scan(&references)
+		t.Database, t.Table.Table).Scan(&references)
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w; %s", t.Where(), err, databases.WayOut(err))
 	}

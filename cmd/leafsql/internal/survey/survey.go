@@ -19,7 +19,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
-	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/inspect"
 )
 
 // A Survey is how things stood when it was taken.
@@ -47,7 +47,7 @@ func (s *Survey) Readable() bool {
 // A Shard is one database and the configured tables in it.
 type Shard struct {
 	*databases.Shard
-	Inspection *driver.Inspection
+	Inspection *inspect.Inspection
 	Tables     []*Table
 }
 
@@ -141,11 +141,11 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 	var err error
 	shard := &Shard{Shard: db}
 	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
-	if shard.Inspection, err = driver.Inspect(ctx, db.Config, tags); err != nil {
+	if shard.Inspection, err = inspect.Server(ctx, db.Config.FormatDSN(), tags); err != nil {
 		return nil, err
 	}
 	for _, info := range shard.Inspection.Tables {
-		t := &Table{Shard: shard, TableInfo: info}
+		t := &Table{Shard: shard, Table: info}
 		if err := t.readHighest(ctx); err != nil {
 			return nil, err
 		}

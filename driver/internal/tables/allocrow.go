@@ -1,4 +1,4 @@
-package driver
+package tables
 
 import (
 	"context"
@@ -6,28 +6,40 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// isChecked says whether the row was held against the table since it may have gone.
-func (t *table) isChecked() bool { return t.checked.Load() == t.c.store.Epoch() }
+const (
+	createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
+
+	// raiseMargin is how far a row that is too low is raised above the highest
+	// key: other processes may hold ranges below it.
+	raiseMargin = 1_000_000
+)
+
+// isRefusal says whether an error refuses the statement, so that nothing is to be added to it.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*insert.Refusal](err)
+	return ok
+}
 
 // check holds the row against the table, once: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between lie below the row by then:
 // they come from ranges that were fetched, or have moved the row themselves.
-func (t *table) check(ctx context.Context, conn innerConn) error {
+func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
-		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
+		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
 	defer t.checking.Release(1)
-	epoch := t.c.store.Epoch()
+	epoch := t.set.store.Epoch.Load()
 	if t.checked.Load() == epoch {
 		return nil
 	}
@@ -35,47 +47,47 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 		t.checked.Store(epoch)
 		return nil
 	}
-	highest, known, err := t.highestKey(ctx, conn, t.name, t.indexed)
+	highest, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed)
 	if err != nil {
 		return err
 	}
 	var row segment.Row
 	created := false
-	if t.c.cfg.Create {
+	if t.set.cfg.Create {
 		row, highest, created, err = t.lookOrCreate(ctx, conn, highest, known)
 	} else {
 		row, err = t.counter.Row(ctx, highest)
 	}
 	switch {
-	case errors.Is(err, ErrRefused):
+	case isRefusal(err):
 		return err
-	case servererr.Is(err, servererr.NoSuchTable) && !t.c.cfg.Create:
-		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.name, servererr.Message(err)),
+	case servererr.Is(err, servererr.NoSuchTable) && !t.set.cfg.Create:
+		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case servererr.Is(err, servererr.NoDatabase):
-		return &RefusedError{t.name.String(), "", "the DSN names no database that could hold " + t.counter.Table() + " to take ids from",
-			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables"}
+		return refuse(t.Name, "", "the DSN names no database that could hold "+t.counter.Table()+" to take ids from",
+			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables")
 	case err != nil:
-		return &FillError{Table: t.name.String(), Rows: 1, Err: err}
+		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
 	if max(row.MaxID, 1) <= highest { // 0 is never issued
 		if err := t.raiseRow(ctx, row, highest, created); err != nil {
 			return err
 		}
-	} else if row.MaxID > t.highest {
-		return &RefusedError{t.name.String(), t.key.Name,
-			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.highest, t.rowKind(), t.counter.Name, row.MaxID),
-			"make it BIGINT: " + modify(t.name, t.key.Name, "BIGINT")}
+	} else if row.MaxID > t.Highest {
+		return refuse(t.Name, t.Key.Name,
+			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.Highest, t.rowKind(), t.counter.Name, row.MaxID),
+			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
 	// name has other ones, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
-			highest, _, err := t.highestBelow(ctx, conn, t.name, true, limit)
+			highest, _, err := t.highestBelow(ctx, conn, t.Name, true, limit)
 			return highest, err
 		}
 		if err := t.counter.DropInUse(highest, below); err != nil {
-			return catalogError("the keys of table "+t.name.String(), err)
+			return &catalog.Failure{What: "the keys of table " + t.Name.String(), Err: err}
 		}
 	}
 	t.checked.Store(epoch)
@@ -84,26 +96,26 @@ func (t *table) check(ctx context.Context, conn innerConn) error {
 
 // lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
 // for a row, and adds it where there is none. highest is that of all tables of the tag then.
-func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
+func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
 	release, err := t.counter.Turn(ctx)
 	if err != nil {
 		return row, highest, false, err
 	}
 	defer release()
 	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
-	created = !t.counter.Sought && t.c.rowMissing.Load() && known && !t.c.otherStore()
+	created = !t.counter.Sought && t.set.rowMissing.Load() && known && !t.set.cfg.Foreign
 	t.counter.Sought = true
 	if !created {
 		row, err = t.counter.Row(ctx, highest)
 		if servererr.Is(err, servererr.NoSuchTable) {
 			if err := t.counter.Rows.Create(ctx); err != nil {
-				return row, highest, false, t.c.allocError(t.counter.Table(), "creating it", err)
+				return row, highest, false, t.set.AllocError(t.counter.Table(), "creating it", err)
 			}
 			row, err = t.counter.Row(ctx, highest)
 		}
 		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
-	t.c.rowMissing.Store(created)
+	t.set.rowMissing.Store(created)
 	if created {
 		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
 			row, err = t.counter.Row(ctx, highest)
@@ -114,35 +126,35 @@ func (t *table) lookOrCreate(ctx context.Context, conn innerConn, highest int64,
 
 // highestKey is the highest key of a table as far as an index tells it. known
 // is false where none does: that is said once, in the log.
-func (t *table) highestKey(ctx context.Context, conn innerConn, name catalog.Name, indexed bool) (highest int64, known bool, err error) {
+func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed bool) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
-	if t.integer {
-		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.highest)
+	if t.Integer {
+		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.Highest)
 		switch {
 		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
 			why, known, err = servererr.Message(err), false, nil
 		case err != nil:
-			return 0, false, catalogError("the highest key of table "+name.String(), err)
+			return 0, false, &catalog.Failure{What: "the highest key of table " + name.String(), Err: err}
 		case !known:
 			why = "no index begins with the column"
 		}
 	}
 	if !known {
-		t.c.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.key.Name, "why", why)
+		t.set.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
 	}
 	return max(highest, 0), known, nil
 }
 
 // highestBelow is the highest key below a limit, where an index tells it; also where the
 // application's own connection, conn, has locked the table. A conn of nil is not asked.
-func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
+func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
 	if !indexed {
 		return 0, false, nil
 	}
-	highest, err = t.c.catalog.Highest(ctx, name, t.key.Name, limit)
+	highest, err = t.set.Catalog.Highest(ctx, name, t.Key.Name, limit)
 	if conn != nil && servererr.Is(err, servererr.LockWait) {
 		var s string
-		s, err = session.Value(ctx, conn, "("+catalog.MaxQuery(name, t.key.Name, limit)+")")
+		s, err = session.Value(ctx, conn, "("+catalog.MaxQuery(name, t.Key.Name, limit)+")")
 		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
 	}
 	return highest, err == nil, err
@@ -152,31 +164,31 @@ func (t *table) highestBelow(ctx context.Context, conn innerConn, name catalog.N
 // that the rule feeds in this database and above all that this process fetched
 // before a row was lost, and returns the highest key as it is afterwards: keys
 // written meanwhile found no row to raise.
-func (t *table) createRow(ctx context.Context, conn innerConn, highest int64, known bool) (int64, error) {
-	tables := []catalog.Name{t.name}
-	if strings.Contains(t.rule.Table, "*") && t.rule.Table != "*" {
-		names, err := t.c.catalog.TableNames(ctx, t.name.DB)
+func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (int64, error) {
+	tables := []catalog.Name{t.Name}
+	if t.rule.many() && t.rule.Table != "*" {
+		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
-			return 0, catalogError("the tables of "+t.name.DB, err)
+			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
 		for _, name := range names {
-			if name != t.name.Table && wildcard(t.rule.Table, name) {
-				tables = append(tables, catalog.Name{DB: t.name.DB, Table: name})
+			if name != t.Name.Table && wildcard(t.rule.Table, name) {
+				tables = append(tables, catalog.Name{DB: t.Name.DB, Table: name})
 			}
 		}
 	}
 	for _, name := range tables {
-		if err := t.mayCreateRow(ctx, name, known || name != t.name); err != nil {
+		if err := t.mayCreateRow(ctx, name, known || name != t.Name); err != nil {
 			return 0, err
 		}
 	}
-	others, err := t.c.catalog.Tables(ctx, tables[1:])
+	others, err := t.set.Catalog.Tables(ctx, tables[1:])
 	if err != nil {
-		return 0, catalogError("the columns of tables", err)
+		return 0, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
 	highestOf := func(tables []catalog.Name) (highest int64, err error) {
 		for _, name := range tables {
-			indexed := name == t.name && t.indexed || others[name] != nil && others[name].Indexed(t.key.Name)
+			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].Indexed(t.Key.Name)
 			one, _, err := t.highestKey(ctx, conn, name, indexed)
 			if err != nil {
 				return 0, err
@@ -201,39 +213,39 @@ func (t *table) createRow(ctx context.Context, conn innerConn, highest int64, kn
 
 // mayCreateRow refuses to begin a tag for a table whose keys are not all known:
 // other shards may have higher ones, or no index tells the highest.
-func (t *table) mayCreateRow(ctx context.Context, name catalog.Name, known bool) error {
-	if known && !t.c.otherStore() {
+func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, known bool) error {
+	if known && !t.set.cfg.Foreign {
 		return nil
 	}
-	empty, err := t.c.catalog.Empty(ctx, name)
+	empty, err := t.set.Catalog.Empty(ctx, name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
-		return &RefusedError{t.name.String(), t.key.Name, "its keys may not be read (" + servererr.Message(err) + "), so no row of " + t.counter.Table() + " can be created for it",
-			"GRANT SELECT on it, or add the row by hand: " + t.insertRow()}
+		return refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
+			"GRANT SELECT on it, or add the row by hand: "+t.insertRow())
 	case err != nil:
-		return catalogError("whether table "+name.String()+" is empty", err)
+		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
 	case empty:
 		return nil
-	case t.c.otherStore():
-		return &RefusedError{t.name.String(), t.key.Name, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
-			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: " + t.insertRow()}
+	case t.set.cfg.Foreign:
+		return refuse(t.Name, t.Key.Name, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRow())
 	}
-	return &RefusedError{t.name.String(), t.key.Name, "it has rows, and its highest key cannot be found by an index",
-		"add the row of " + t.counter.Table() + " by hand: " + t.insertRow()}
+	return refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",
+		"add the row of "+t.counter.Table()+" by hand: "+t.insertRow())
 }
 
 // rowKind is what a message calls the row.
-func (t *table) rowKind() string {
+func (t *Table) rowKind() string {
 	if t.counter.Sequence {
 		return "sequence"
 	}
 	return "tag"
 }
 
-func (t *table) insertRow() string {
+func (t *Table) insertRow() string {
 	tag := quote.String(t.counter.Name)
 	switch {
-	case t.c.store.Several():
+	case t.set.store.Several():
 		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
 	case t.counter.Sequence:
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
@@ -244,27 +256,27 @@ func (t *table) insertRow() string {
 // raiseRow puts a row that is too low above the keys in use: with leafCreate by
 // itself. A row that nobody fetched from starts right above them; of another,
 // processes may hold ranges that begin above its keys.
-func (t *table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
+func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
 	floor := highest
 	if row.MaxID > 1 && !created {
 		floor += min(raiseMargin, math.MaxInt64-1-highest)
 	}
-	if t.c.cfg.Create && (floor == highest || floor < t.highest/2) {
+	if t.set.cfg.Create && (floor == highest || floor < t.Highest/2) {
 		if err := t.counter.Skip(ctx, floor); err != nil {
-			return &FillError{Table: t.name.String(), Key: floor, Err: err}
+			return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 		}
 		return nil
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
 	switch {
-	case t.c.store.Several() && t.c.cfg.Create: // it would be above half of what the column holds
+	case t.set.store.Several() && t.set.cfg.Create: // it would be above half of what the column holds
 		update = "call Skip of Connector.Segment(" + strconv.Quote(row.Tag) + ")"
-	case t.c.store.Several():
+	case t.set.store.Several():
 		update = "set leafCreate=true, which raises it in all stores"
 	case t.counter.Sequence:
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
-	return &RefusedError{t.name.String(), t.key.Name,
+	return refuse(t.Name, t.Key.Name,
 		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
-		"raise it above the keys of all shards, and by a margin if processes run: " + update}
+		"raise it above the keys of all shards, and by a margin if processes run: "+update)
 }

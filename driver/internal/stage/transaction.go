@@ -1,4 +1,4 @@
-package driver
+package stage
 
 import (
 	"cmp"
@@ -10,30 +10,31 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// How a stageRun leaves the session as it found it: the transaction that its
+// How a Run leaves the session as it found it: the transaction that its
 // statements are, LAST_INSERT_ID() and the stage.
 
 // start runs the first statement of a run, and before it what opens its
 // transaction, or makes a savepoint where one is open or autocommit is off.
 // START TRANSACTION would not do: it ends LOCK TABLES.
-func (s *stageRun) start(ctx context.Context, text string) error {
+func (s *Run) start(ctx context.Context, text string) error {
 	if s.open {
 		return s.execText(ctx, text)
 	}
-	s.c.stageRuns++
-	marker := "@leafsql_run = " + strconv.Itoa(s.c.stageRuns) // an assignment, and later the question whether it was made
+	s.runs++
+	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the question whether it was made
 	note := marker + ", @leafsql_l = LAST_INSERT_ID()" + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
-	if !s.c.Settings.MariaDB {
+	if !s.Session.Settings.MariaDB {
 		if err := s.checkTransactionsShow(ctx); err != nil {
 			return err
 		}
-		outside = failsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
+		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	if servererr.Is(err, servererr.OwnsGTID) { // and no transaction is open
@@ -51,33 +52,20 @@ func (s *stageRun) start(ctx context.Context, text string) error {
 	return err
 }
 
-// failsInTransaction is an assignment that changes nothing. MySQL has no variable that says
-// whether a transaction is open, but refuses this assignment where one is.
-const failsInTransaction = "session_track_gtids = @@session_track_gtids"
-
-// checkTransactionsShow makes sure, once for all connections, that it is refused: a
-// server that is none of Oracle's, or a proxy, may take it and do nothing.
-func (s *stageRun) checkTransactionsShow(ctx context.Context) error {
-	c := s.c.connector
-	if c.showsTransactions.Load() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
-	defer cancel()
-	switch err := c.catalog.InTransaction(ctx, "SET "+failsInTransaction); {
-	case servererr.Is(err, servererr.InTransaction):
-		c.showsTransactions.Store(true)
-		return nil
-	case err != nil:
-		return catalogError("whether the server shows that a transaction is open", err)
+// checkTransactionsShow refuses a statement whose transaction could not be told from one of the
+// application's.
+func (s *Run) checkTransactionsShow(ctx context.Context) error {
+	shows, err := s.Server.Catalog.ShowsTransactions(ctx)
+	if shows || err != nil {
+		return err
 	}
 	return s.refusal("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 }
 
 // execAll runs texts one after the other until one fails. MariaDB takes them in one round
 // trip, except under sql_mode ORACLE, where it runs none of a block.
-func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
-	if s.c.Settings.MariaDB {
+func (s *Run) execAll(ctx context.Context, texts ...string) (err error) {
+	if s.Session.Settings.MariaDB {
 		if err = s.execText(ctx, "BEGIN NOT ATOMIC "+strings.Join(texts, "; ")+"; END"); !servererr.Is(err, servererr.Parse) {
 			return err
 		}
@@ -92,14 +80,14 @@ func (s *stageRun) execAll(ctx context.Context, texts ...string) (err error) {
 
 // holds asks after an error for a condition that tells how far the statements came. A
 // connection that does not answer is closed.
-func (s *stageRun) holds(ctx context.Context, condition string) (yes bool, err error) {
+func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error) {
 	err = session.Insist(ctx, func(ctx context.Context) error {
-		v, err := session.Value(ctx, s.c.Conn, condition)
+		v, err := session.Value(ctx, s.Session.Conn, condition)
 		yes = v == "1"
 		return err
 	})
 	if err != nil {
-		s.c.GiveUp()
+		s.Session.GiveUp()
 	}
 	return yes, err
 }
@@ -117,7 +105,7 @@ const idBefore = "last_insert_id = @leafsql_l"
 // tells, behind an error, whether the rows are stored. It does not end what SET
 // TRANSACTION said of one transaction. An empty COMMIT does, and on MySQL, where that
 // would be one more round trip, setting the session's own once more.
-func (s *stageRun) end(ctx context.Context) error {
+func (s *Run) end(ctx context.Context) error {
 	if !s.own {
 		if s.setID != "" {
 			s.putBack(ctx, "SET "+s.setID)
@@ -129,7 +117,7 @@ func (s *stageRun) end(ctx context.Context) error {
 		commit += ", " + s.setID
 	}
 	texts, drop := []string{commit + ", SESSION transaction_isolation = @@session.transaction_isolation, SESSION transaction_read_only = @@session.transaction_read_only"}, []string(nil)
-	if s.c.Settings.MariaDB {
+	if s.Session.Settings.MariaDB {
 		texts, drop = []string{commit, "COMMIT AND NO CHAIN NO RELEASE"}, []string{dropStage + s.name}
 	}
 	if err := s.execAll(ctx, slices.Concat(texts, drop)...); err != nil {
@@ -144,9 +132,9 @@ func (s *stageRun) end(ctx context.Context) error {
 		}
 		s.putBack(ctx, texts...) // what of them did not run
 	} else if drop != nil {
-		s.c.stageLeft = ""
+		s.left = ""
 	}
-	s.c.dropLeftStage(ctx)
+	s.DropLeft(ctx, s.Session)
 	return nil
 }
 
@@ -154,35 +142,35 @@ func (s *stageRun) end(ctx context.Context) error {
 // it stored. In a transaction that SET TRANSACTION made read only nothing was: SET
 // autocommit = 1 ends it, and the application's next one is read only still, which it
 // would not be after a ROLLBACK.
-func (s *stageRun) undo(ctx context.Context, err error) {
+func (s *Run) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
 	case !s.own:
 		s.putBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
 	case servererr.Is(err, servererr.ReadOnly) || s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
 		if s.putBack(ctx, "SET autocommit = 1, "+idBefore) {
-			s.c.dropLeftStage(ctx)
+			s.DropLeft(ctx, s.Session)
 		}
 	}
 }
 
 // putBack runs what puts the session back. A connection on which that fails is
 // closed: what the application did on it next would not be what it means.
-func (s *stageRun) putBack(ctx context.Context, texts ...string) bool {
+func (s *Run) putBack(ctx context.Context, texts ...string) bool {
 	for _, text := range texts {
 		// After a deadlock the server has rolled everything back already.
-		if err := s.c.Always(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
-			s.c.GiveUp()
+		if err := s.Session.Always(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
+			s.Session.GiveUp()
 			return false
 		}
 	}
 	return true
 }
 
-// dropLeftStage drops the stage of the last run. Where the
+// DropLeft drops the stage of the last run on a connection. Where the
 // server does not let it be dropped now it stays for another time.
-func (c *conn) dropLeftStage(ctx context.Context) {
-	if c.stageLeft != "" && c.Always(ctx, dropStage+c.stageLeft) == nil {
-		c.stageLeft = ""
+func (st *Stage) DropLeft(ctx context.Context, s *session.Session) {
+	if st.left != "" && s.Always(ctx, dropStage+st.left) == nil {
+		st.left = ""
 	}
 }

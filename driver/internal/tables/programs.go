@@ -1,4 +1,4 @@
-package driver
+package tables
 
 import (
 	"cmp"
@@ -13,30 +13,36 @@ import (
 // What stored programs do that a statement runs without showing it. Each is read by its
 // name, and only where a text or a trigger leads to it.
 
-// programs are the effects of stored functions that a statement calls, and of those that
+// programs reads them.
+type programs struct {
+	catalog  *catalog.Catalog
+	settings insert.Settings // the server's version
+}
+
+// Programs are the effects of stored functions that a statement calls, and of those that
 // views call which it names; db is what bare names mean. A view reads tables as the
 // statement itself would.
-func (c *Connector) programs(ctx context.Context, db string, routines, views []insert.TableName) (insert.Effects, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookupTimeout)
+func (set *Set) Programs(ctx context.Context, db string, routines, views []insert.TableName) (insert.Effects, error) {
+	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
 	defer cancel()
 	var all insert.Effects
 	all.Add(insert.Effects{Calls: routines, Tables: views})
-	c.resolve(&all, db)
+	set.programs.resolve(&all, db)
 	had := make(map[catalog.Name]bool)
 	for names := unseen(all.Tables, had); len(names) > 0; names = unseen(all.Tables, had) {
-		if err := c.addViews(ctx, names, &all); err != nil {
+		if err := set.programs.addViews(ctx, names, &all); err != nil {
 			return all, err
 		}
 	}
 	all.Tables = nil
-	err := c.follow(ctx, &all)
+	err := set.programs.follow(ctx, &all)
 	return all, err
 }
 
 // follow adds to the effects of a stored program those of the routines that it calls,
 // of views that it reads, of the triggers of tables that it may write, and of what
 // these lead to. A routine whose text this user may not see is Hidden.
-func (c *Connector) follow(ctx context.Context, all *insert.Effects) error {
+func (ps programs) follow(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
 	var written []catalog.Name // perhaps, once something is
 	for {
@@ -45,31 +51,31 @@ func (c *Connector) follow(ctx context.Context, all *insert.Effects) error {
 			return nil
 		}
 		for _, name := range calls {
-			programs, err := c.catalog.Routines(ctx, name, c.settings.MariaDB)
+			programs, err := ps.catalog.Routines(ctx, name, ps.settings.MariaDB)
 			if err != nil {
-				return catalogError("the stored routine "+name.String(), err)
+				return &catalog.Failure{What: "the stored routine " + name.String(), Err: err}
 			}
 			for _, p := range programs {
-				program := c.program(name.DB, p.Text, p.SQLMode)
+				program := ps.program(name.DB, p.Text, p.SQLMode)
 				program.Header = true
-				all.Add(c.effects(program))
+				all.Add(ps.effects(program))
 				all.Hidden = all.Hidden || p.Text == ""
 			}
 		}
-		if err := c.addViews(ctx, tables, all); err != nil {
+		if err := ps.addViews(ctx, tables, all); err != nil {
 			return err
 		}
 		if written = append(written, tables...); !all.Writes {
 			continue
 		}
-		seen, err := c.catalog.Tables(ctx, written)
+		seen, err := ps.catalog.Tables(ctx, written)
 		if err != nil {
-			return catalogError("the triggers that a statement runs", err)
+			return &catalog.Failure{What: "the triggers that a statement runs", Err: err}
 		}
 		for _, name := range written {
 			if t := seen[name]; t != nil {
 				for _, tr := range t.Triggers {
-					all.Add(c.effects(c.program(name.DB, tr.Text, tr.SQLMode)))
+					all.Add(ps.effects(ps.program(name.DB, tr.Text, tr.SQLMode)))
 				}
 			}
 		}
@@ -78,18 +84,18 @@ func (c *Connector) follow(ctx context.Context, all *insert.Effects) error {
 }
 
 // addViews adds the effects of those of some tables that are views.
-func (c *Connector) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
+func (ps programs) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
 	byDB := make(map[string][]string)
 	for _, n := range names {
 		byDB[n.DB] = append(byDB[n.DB], n.Table)
 	}
 	for _, db := range slices.Sorted(maps.Keys(byDB)) {
-		views, err := c.catalog.Views(ctx, db, byDB[db])
+		views, err := ps.catalog.Views(ctx, db, byDB[db])
 		if err != nil {
-			return catalogError("the views that a statement names", err)
+			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
 		for _, v := range views {
-			all.Add(c.effects(c.program(db, v.Text, "")))
+			all.Add(ps.effects(ps.program(db, v.Text, "")))
 		}
 	}
 	return nil
@@ -107,17 +113,17 @@ func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog
 }
 
 // effects are those of a stored program, whose bare names are of its database.
-func (c *Connector) effects(p insert.Program) insert.Effects {
+func (ps programs) effects(p insert.Program) insert.Effects {
 	e := p.Effects()
-	c.resolve(&e, p.DB)
+	ps.resolve(&e, p.DB)
 	return e
 }
 
 // resolve gives bare names a database. On MariaDB what stands before the dot of a call
 // may be a package.
-func (c *Connector) resolve(e *insert.Effects, db string) {
+func (ps programs) resolve(e *insert.Effects, db string) {
 	for i, call := range e.Calls {
-		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && c.settings.MariaDB {
+		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && ps.settings.MariaDB {
 			e.Calls = append(e.Calls, insert.TableName{DB: db, Table: call.DB})
 		}
 	}
@@ -127,8 +133,8 @@ func (c *Connector) resolve(e *insert.Effects, db string) {
 }
 
 // program is the text of a stored program as it was made.
-func (c *Connector) program(db, text, mode string) insert.Program {
-	settings := c.settings
+func (ps programs) program(db, text, mode string) insert.Program {
+	settings := ps.settings
 	settings.SetSession(mode, "utf8mb4")
 	return insert.Program{Text: text, Settings: settings, DB: db}
 }

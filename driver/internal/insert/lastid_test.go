@@ -1,29 +1,27 @@
-package driver
+package insert
 
 import (
 	"testing"
-
-	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestLastInsertID is the table of lastInsertID's rules. The block begins at
+// TestLastInsertID is the table of GeneratedKeyID. The block begins at
 // 100; the server's answer is what it was seen to be for such a statement.
 func TestLastInsertID(t *testing.T) {
 	var (
-		plain  = insert.Insert{Rows: 1, Marker: true}
-		three  = insert.Insert{Rows: 3, Marker: true}
-		ignore = insert.Insert{Rows: 3, Marker: true, Ignore: true}
-		upsert = insert.Insert{Rows: 1, Marker: true, Upsert: true, UpsertMarker: true}
-		many   = insert.Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true}
-		both   = insert.Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true, Ignore: true}
-		result = insert.Insert{Rows: 1, Upsert: true} // leafLastInsertID=result
-		own    = insert.Insert{Rows: 1, Upsert: true, UserMarker: true}
-		where  = insert.Insert{Rows: 1, Marker: true, Conditional: true}
-		uuid   = insert.Insert{Rows: 1, Table: &insert.Table{UUID: insert.UUIDText}}
+		plain  = Insert{Rows: 1, Marker: true}
+		three  = Insert{Rows: 3, Marker: true}
+		ignore = Insert{Rows: 3, Marker: true, Ignore: true}
+		upsert = Insert{Rows: 1, Marker: true, Upsert: true, UpsertMarker: true}
+		many   = Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true}
+		both   = Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true, Ignore: true}
+		result = Insert{Rows: 1, Upsert: true} // leafLastInsertID=result
+		own    = Insert{Rows: 1, Upsert: true, UserMarker: true}
+		where  = Insert{Rows: 1, Marker: true, Conditional: true}
+		uuid   = Insert{Rows: 1, Table: &Table{UUID: UUIDText}}
 	)
 	for _, tt := range []struct {
 		name             string
-		in               insert.Insert
+		in               Insert
 		n                int // ids drawn
 		affected, server int64
 		foundRows        bool
@@ -60,9 +58,9 @@ func TestLastInsertID(t *testing.T) {
 		{name: "a select without a table that gives a row", in: where, n: 1, affected: 1, server: 100, want: 100},
 	} {
 		if tt.in.Table == nil {
-			tt.in.Table = new(insert.Table)
+			tt.in.Table = new(Table)
 		}
-		id, ask := generatedKeyID(&tt.in, &insert.Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
+		id, ask := tt.in.GeneratedKeyID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
 		if id != tt.want || ask != tt.ask {
 			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
 		}

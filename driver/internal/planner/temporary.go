@@ -1,4 +1,4 @@
-package driver
+package planner
 
 import (
 	"cmp"
@@ -8,6 +8,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -24,44 +25,44 @@ type temporaryTable struct {
 
 // isTemporary says whether a name means a temporary table of this connection that a
 // text or a question has shown, and what is to be filled of it: mostly nothing.
-func (c *conn) isTemporary(ctx context.Context, text string, name catalog.Name) (bool, *insert.Table, error) {
-	t, ok := c.temporary[name]
+func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Name) (bool, *insert.Table, error) {
+	t, ok := p.temporary[name]
 	if !ok {
 		return false, nil, nil
 	}
 	if !t.known {
 		// Where it hides no table that is to be filled, the server has an error for one that is gone.
-		hidden, err := c.connector.lookup(ctx, c.schema, name)
-		if hidden != nil || err != nil && err != errUnseenTable || t.like != (catalog.Name{}) {
-			is, err := c.askTemporary(ctx, text, name)
+		hidden, err := p.schema.Lookup(ctx, name)
+		if hidden != nil || err != nil && err != tables.ErrUnseen || t.like != (catalog.Name{}) {
+			is, err := p.askTemporary(ctx, text, name)
 			if servererr.Is(err, servererr.NoSuchTable) {
 				err = nil
 			}
 			if err != nil || !is {
 				return false, nil, err
 			}
-			t = c.temporary[name]
+			t = p.temporary[name]
 		}
 	}
 	if t.like == (catalog.Name{}) {
 		return true, nil, nil
 	}
-	like, err := c.connector.lookup(ctx, c.schema, t.like)
-	if err == errUnseenTable || like == nil || like.Ref.(*table).key.AutoIncrement {
+	like, err := p.schema.Lookup(ctx, t.like)
+	if err == tables.ErrUnseen || like == nil || like.Ref.(*tables.Table).Key.AutoIncrement {
 		return true, nil, nil
 	}
-	desc := keyless(like, name)
-	desc.Columns, err = c.VisibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
+	desc := tables.Keyless(like, name)
+	desc.Columns, err = p.VisibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
 	return true, desc, err
 }
 
 // askTemporary asks whether a name means a temporary table on this connection. The error
 // is the server's own, 1146 where there is no such table.
-func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
+func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Name) (bool, error) {
 	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
-	rows, err := session.ReadAll(ctx, c.Conn, "SHOW CREATE TABLE "+name.Quoted())
+	rows, err := session.ReadAll(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
 	case err == nil && len(rows.All) > 0:
@@ -72,106 +73,89 @@ func (c *conn) askTemporary(ctx context.Context, text string, name catalog.Name)
 		return false, err
 	}
 	is := strings.HasPrefix(made, "CREATE TEMPORARY")
-	t, ok := c.temporary[name]
+	t, ok := p.temporary[name]
 	if strings.Contains(made, "AUTO_INCREMENT") {
 		t.like = catalog.Name{}
 	}
 	switch t.known = true; {
 	case is:
-		c.setTemporary(name, t)
+		p.setTemporary(name, t)
 	case ok:
-		delete(c.temporary, name)
-		c.replan()
+		delete(p.temporary, name)
+		p.replan()
 	}
 	return is, err
 }
 
 // setTemporary notes a temporary table.
-func (c *conn) setTemporary(name catalog.Name, t temporaryTable) {
-	if c.temporary == nil {
-		c.temporary = make(map[catalog.Name]temporaryTable)
+func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {
+	if p.temporary == nil {
+		p.temporary = make(map[catalog.Name]temporaryTable)
 	}
-	c.temporary[name] = t
-	c.replan()
+	p.temporary[name] = t
+	p.replan()
 }
 
 // ownPlans says whether plans depend on temporary tables.
-func (c *conn) ownPlans() bool {
-	for name, t := range c.temporary {
-		if c.configured(name) || c.configured(t.like) {
+func (p *Planner) ownPlans() bool {
+	for name, t := range p.temporary {
+		if p.schema.Configured(name) || p.schema.Configured(t.like) {
 			return true
 		}
 	}
 	return false
 }
 
-// doubtTemporary notes that something ran which may have dropped or made temporary
+// DoubtTemporary notes that something ran which may have dropped or made temporary
 // tables unseen.
-func (c *conn) doubtTemporary() {
+func (p *Planner) DoubtTemporary() {
 	doubt := false
-	for name, t := range c.temporary {
+	for name, t := range p.temporary {
 		doubt = doubt || t.known
-		c.temporary[name] = temporaryTable{like: t.like}
+		p.temporary[name] = temporaryTable{like: t.like}
 	}
 	if doubt {
-		c.replan()
+		p.replan()
 	}
 }
 
 // knowsTemporary says whether a name means a temporary table, as far as is known.
-func (c *conn) knowsTemporary(n insert.TableName) bool {
-	_, ok := c.temporary[c.nameOf(n)]
+func (p *Planner) knowsTemporary(n insert.TableName) bool {
+	_, ok := p.temporary[p.nameOf(n)]
 	return ok
 }
 
 // changeTemporary notes what a change does to temporary tables, and says whether it
 // concerns nothing else. ofOwn says that the text changes a temporary table, which was
 // made LIKE like.
-func (c *conn) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
-	t, own := c.temporary[name]
+func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
+	t, own := p.temporary[name]
 	switch {
 	case change.Temporary:
 		t.known = !failed && !own // else it may be as it was: the text says IF NOT EXISTS, perhaps
 		if t.like == (catalog.Name{}) && change.Like.Table != "" {
-			t.like = c.nameOf(change.Like)
-			if of, ok := c.temporary[t.like]; ok {
+			t.like = p.nameOf(change.Like)
+			if of, ok := p.temporary[t.like]; ok {
 				t.like = of.like
 			}
 		}
 	case own && change.Drop && !failed:
-		delete(c.temporary, name)
-		c.replan()
+		delete(p.temporary, name)
+		p.replan()
 		return true
 	case own, ofOwn: // what it was renamed to, perhaps
 		t = temporaryTable{like: cmp.Or(t.like, like)}
 	default:
 		return false
 	}
-	c.setTemporary(name, t)
+	p.setTemporary(name, t)
 	return own || change.Temporary
 }
 
-// keyless is a temporary table that was made like a configured one: it has neither
-// AUTO_INCREMENT nor ids, so that a row without a key is refused.
-func keyless(like *insert.Table, name catalog.Name) *insert.Table {
-	t := like.Ref.(*table)
-	desc := *like
-	desc.DB, desc.Name = name.DB, name.Table
-	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers = false, false, false, insert.Effects{}
-	desc.Ref = &table{fit: t.fit, c: t.c, name: name, keyless: true}
-	return &desc
-}
-
-// configured says whether a rule means a table of that name.
-func (c *conn) configured(name catalog.Name) bool {
-	_, ok := c.connector.rule(c.connector.schema.Load(), name)
-	return ok
-}
-
 // nameOf is what a name in a text means, as far as the database in use is known.
-func (c *conn) nameOf(n insert.TableName) catalog.Name {
+func (p *Planner) nameOf(n insert.TableName) catalog.Name {
 	if n.DB == "" {
-		n.DB = c.DB
+		n.DB = p.DB
 	}
-	return c.connector.fold(n.DB, n.Table)
+	return p.tables.Name(n.DB, n.Table)
 }

@@ -1,4 +1,4 @@
-package driver
+package stage
 
 import (
 	"context"
@@ -15,20 +15,20 @@ const replaceRefused = time.Minute
 // granted since the session began: it knows those on its database from then, or from
 // its last USE. One that is refused still is closed when the pool has it back, for
 // rights on *.* and roles are known from the login.
-func (c *conn) withRights(ctx context.Context, call func() error) error {
+func (s *Run) withRights(ctx context.Context, call func() error) error {
 	err := call()
 	if !servererr.Denied(err) {
 		return err
 	}
-	if c.DB != "" && !c.DBUnknown {
-		if _, use := c.Conn.ExecContext(ctx, "USE "+quote.Name(c.DB), nil); use != nil {
+	if s.Session.DB != "" && !s.Session.DBUnknown {
+		if _, use := s.Session.Conn.ExecContext(ctx, "USE "+quote.Name(s.Session.DB), nil); use != nil {
 			return err
 		}
 		err = call()
 	}
-	now, last := time.Now().UnixNano(), c.connector.replaced.Load()
-	if servererr.Denied(err) && now-last >= int64(replaceRefused) && c.connector.replaced.CompareAndSwap(last, now) {
-		c.Broken = true
+	now, last := time.Now().UnixNano(), s.Server.replaced.Load()
+	if servererr.Denied(err) && now-last >= int64(replaceRefused) && s.Server.replaced.CompareAndSwap(last, now) {
+		s.Session.Broken = true
 	}
 	return err
 }

@@ -1,4 +1,13 @@
-package driver
+// Package stage runs a statement whose rows only the server knows, such as INSERT … SELECT and
+// LOAD DATA: its rows go through a temporary table, the stage, where those that lack a key
+// get one.
+//
+//	run := stage.Run{Stage: &st, Session: s, Insert: in, Args: args}
+//	err := run.Do(ctx) // then run.Result, run.Block and run.ID
+//
+// A run leaves the session as it found it (transaction.go). Which statements need a stage, and
+// the texts that go through one, are package insert's.
+package stage
 
 import (
 	"context"
@@ -7,17 +16,34 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A stageRun is one execution of a statement whose rows only the server knows, in
+// A Stage is what is kept of the runs on one connection.
+type Stage struct {
+	Server *Server
+
+	runs int    // that began a transaction or a savepoint
+	left string // the stage, as SQL writes it, that is still there; "" for none
+}
+
+// A Server is what the runs on all connections to one server share.
+type Server struct {
+	Catalog *catalog.Catalog
+
+	replaced atomic.Int64 // when a connection was last closed for want of a right, in Unix nanoseconds
+}
+
+// A Run is one execution of a statement whose rows only the server knows, in
 // three steps on the application's own connection:
 //
 //  1. fill    the user's source, unchanged, fills the stage, a temporary table
@@ -26,10 +52,20 @@ import (
 //
 // All of it is one transaction: the application's, from a savepoint on, or one of
 // its own that ends with the copy.
-type stageRun struct {
-	execution
-	in     *insert.Insert
-	t      *table
+type Run struct {
+	*Stage
+	Session   *session.Session
+	Insert    *insert.Insert
+	Args      []driver.NamedValue
+	Prepared  bool         // the user prepared the statement
+	FoundRows bool         // affected counts are of rows found
+	Accepted  *atomic.Bool // of the plan: its copy ran, so that the server finds the names in it
+
+	Result driver.Result
+	Block  insert.Block // the ids it gave
+	ID     int64        // LastInsertId
+
+	t      *tables.Table
 	name   string // the stage, as SQL writes it
 	open   bool   // the transaction is, or the savepoint is made
 	own    bool   // the transaction is this run's own
@@ -37,12 +73,10 @@ type stageRun struct {
 	hint   string // behind each verb, on MySQL: makes all statements say one time
 	prefix string // before each statement, on MariaDB: likewise
 
-	rows    int64        // that the source had
-	block   insert.Block // the ids it gave
-	highest int64        // the key that the counter is to be above once the rows are there
-	marked  bool         // the copy carried the marker
-	id      int64        // LastInsertId
-	setID   string       // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" where it is
+	rows    int64  // that the source had
+	highest int64  // the key that the counter is to be above once the rows are there
+	marked  bool   // the copy carried the marker
+	setID   string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" where it is
 }
 
 // stageTable is the stage's name, in the target's database.
@@ -50,32 +84,11 @@ const stageTable = "leafsql_stage"
 
 const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
-// runStaged runs a staged statement, once more where its table has changed.
-func (e *execution) runStaged(ctx context.Context) (*stageRun, error) {
-	c := e.c
-	for tried := false; ; tried = true {
-		in := &e.st.plan.Inserts[0]
-		// A copy of the execution: only such statements are to allocate one.
-		s := &stageRun{execution: *e, in: in, t: in.Table.Ref.(*table), name: catalog.Name{DB: in.Table.DB, Table: stageTable}.Quoted()}
-		err := s.run(ctx)
-		c.after(e.st, err)
-		blocks := []insert.Block{s.block}
-		if err == nil {
-			e.result = s.result
-			collect(ctx, e.st.plan, blocks)
-			return s, nil
-		}
-		again := c.replanned(ctx, e.st, e.text, err)
-		if tried || again == nil || again.way != staged {
-			return nil, c.connector.counts.note(c.explain(ctx, e.st, e.text, blocks, err))
-		}
-		e.st = again
-	}
-}
-
-// run runs the statement once.
-func (s *stageRun) run(ctx context.Context) error {
-	s.c.dropLeftStage(ctx)
+// Do runs the statement once.
+func (s *Run) Do(ctx context.Context) error {
+	s.t = s.Insert.Table.Ref.(*tables.Table)
+	s.name = catalog.Name{DB: s.Insert.Table.DB, Table: stageTable}.Quoted()
+	s.DropLeft(ctx, s.Session)
 	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkNames, s.fill, s.number, s.store} {
 		if err := step(ctx); err != nil {
 			s.undo(ctx, err)
@@ -87,59 +100,59 @@ func (s *stageRun) run(ctx context.Context) error {
 
 // checkNames copies while there are no rows, once for a plan, where only the server
 // knows the names in the update list.
-func (s *stageRun) checkNames(ctx context.Context) error {
-	if !s.in.Staging.Named || s.st.accepted.Load() {
+func (s *Run) checkNames(ctx context.Context) error {
+	if !s.Insert.Staging.Named || s.Accepted.Load() {
 		return nil
 	}
 	err := s.copy(ctx, insert.Block{First: 1, N: 2})
-	s.st.accepted.Store(err == nil)
+	s.Accepted.Store(err == nil)
 	return err
 }
 
 // store writes the rows to the target, also where there are none: it may have an error
 // for a select's none.
-func (s *stageRun) store(ctx context.Context) error {
-	s.result = driver.RowsAffected(0)
-	if s.rows == 0 && s.in.Staging.Load {
+func (s *Run) store(ctx context.Context) error {
+	s.Result = driver.RowsAffected(0)
+	if s.rows == 0 && s.Insert.Staging.Load {
 		return nil
 	}
-	if s.rows > 0 && s.in.Staging.ReadsID { // filling the stage set it to a row's number there
+	if s.rows > 0 && s.Insert.Staging.ReadsID { // filling the stage set it to a row's number there
 		if err := s.execText(ctx, "SET "+idBefore); err != nil {
 			return err
 		}
 	}
-	if err := s.copy(ctx, s.block); err != nil {
+	if err := s.copy(ctx, s.Block); err != nil {
 		return err
 	}
-	in := *s.in
+	in := *s.Insert
 	in.Rows, in.Marker = int(s.rows), s.marked
 	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
-	affected, server := counts(s.result)
-	s.id, _ = generatedKeyID(&in, &s.block, affected, server, s.c.connector.foundRows)
+	affected, server := session.Counts(s.Result)
+	s.ID, _ = in.GeneratedKeyID(&s.Block, affected, server, s.FoundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = idBefore
-		if late := idAfter(&in, &s.block, affected, s.id); in.SetIDAfter && late > 0 {
+		if late := in.IDAfter(&s.Block, affected, s.ID); in.SetIDAfter && late > 0 {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.t.skip(ctx, s.c.Conn, s.highest)
+	return s.t.Skip(ctx, s.Session.Conn, s.highest)
 }
 
 // copy writes the stage's rows to the target.
-func (s *stageRun) copy(ctx context.Context, b insert.Block) (err error) {
+func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	var text string
-	text, s.marked = s.in.Staging.Copy(s.name, s.hint, b)
-	args := renumber(s.args[min(s.in.Staging.FillArgs, len(s.args)):])
-	s.result, err = s.c.execArgs(ctx, s.prefix+text, args, s.stmt != nil)
-	if s.in.Upsert && servererr.Is(err, servererr.UnknownColumn) {
+	text, s.marked = s.Insert.Staging.Copy(s.name, s.hint, b)
+	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
+	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
+	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
 		return s.refusal("its update list names a column that only the source knows ("+servererr.Message(err)+")",
 			"select from one table, or from a derived one that has the column, or give the value a column of the insert")
 	}
 	return err
 }
 
-func (s *stageRun) execText(ctx context.Context, text string) error {
-	_, err := s.c.Conn.ExecContext(ctx, text, nil)
+func (s *Run) execText(ctx context.Context, text string) error {
+	_, err := s.Session.Conn.ExecContext(ctx, text, nil)
 	return err
 }
 
@@ -147,22 +160,22 @@ func (s *stageRun) execText(ctx context.Context, text string) error {
 // them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
 // and SET reads what became of them.
-func (s *stageRun) create(ctx context.Context) error {
-	target := catalog.Name{DB: s.in.Table.DB, Table: s.in.Table.Name}.Quoted()
-	list := make([]string, len(s.in.Staging.Columns))
-	for i, col := range s.in.Staging.Columns {
+func (s *Run) create(ctx context.Context) error {
+	target := catalog.Name{DB: s.Insert.Table.DB, Table: s.Insert.Table.Name}.Quoted()
+	list := make([]string, len(s.Insert.Staging.Columns))
+	for i, col := range s.Insert.Staging.Columns {
 		list[i] = target + "." + quote.Name(col)
 	}
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
-	if s.in.Staging.Load {
+	if s.Insert.Staging.Load {
 		source = target
-		if s.in.Staging.Key >= 0 {
-			key = ", " + quote.Name(s.t.key.Name) + " " + s.t.key.Type + " NULL"
+		if s.Insert.Staging.Key >= 0 {
+			key = ", " + quote.Name(s.t.Key.Name) + " " + s.t.Key.Type + " NULL"
 		}
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
-	err := s.c.withRights(ctx, func() error { return s.start(ctx, text) })
+	err := s.withRights(ctx, func() error { return s.start(ctx, text) })
 	if servererr.Is(err, servererr.InvalidDefault) { // of the target's columns, under this sql_mode
 		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
 		// sql_mode, by which it escapes arguments, is the one within.
@@ -178,19 +191,19 @@ func (s *stageRun) create(ctx context.Context) error {
 			err = s.execText(ctx, text)
 		}
 	}
-	s.c.stageLeft = s.name
+	s.left = s.name
 	return s.createError(err)
 }
 
 // createError is the refusal of a statement whose stage cannot be
 // had. Nothing of it ran.
-func (s *stageRun) createError(err error) error {
+func (s *Run) createError(err error) error {
 	fix, counts := "", " to this user: it counts at once, but rights on *.* and roles only for new connections"
 	switch {
 	case servererr.Is(err, servererr.DatabaseDenied):
-		fix = "GRANT CREATE TEMPORARY TABLES ON " + quote.Name(s.in.Table.DB) + ".*" + counts
+		fix = "GRANT CREATE TEMPORARY TABLES ON " + quote.Name(s.Insert.Table.DB) + ".*" + counts
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
-		fix = "GRANT SELECT ON " + s.t.name.Quoted() + counts
+		fix = "GRANT SELECT ON " + s.t.Name.Quoted() + counts
 	case servererr.Is(err, servererr.XA):
 		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
 	case servererr.Is(err, servererr.GTIDCreate, servererr.GTIDCreateOld):
@@ -205,29 +218,29 @@ func (s *stageRun) createError(err error) error {
 	return s.refusal("its rows go through a temporary table, which the server refuses ("+servererr.Message(err)+")", fix)
 }
 
-func (s *stageRun) refusal(reason, fix string) error {
-	return &RefusedError{Table: s.t.name.String(), Reason: reason, Fix: fix}
+func (s *Run) refusal(reason, fix string) error {
+	return &insert.Refusal{DB: s.t.Name.DB, Table: s.t.Name.Table, Reason: reason, Fix: fix}
 }
 
 // clock makes the statements that a statement runs as say one time, if it asks for it.
-func (s *stageRun) clock(ctx context.Context) error {
+func (s *Run) clock(ctx context.Context) error {
 	switch {
-	case !s.in.Staging.Clock:
+	case !s.Insert.Staging.Clock:
 		return nil
-	case s.c.Settings.MariaDB:
+	case s.Session.Settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
 		s.note = ", @leafsql_t = UNIX_TIMESTAMP(NOW(6))"
 		return nil
 	}
-	now, err := session.Value(ctx, s.c.Conn, "UNIX_TIMESTAMP(NOW(6))")
+	now, err := session.Value(ctx, s.Session.Conn, "UNIX_TIMESTAMP(NOW(6))")
 	s.hint = " /*+ SET_VAR(timestamp=" + now + ") */"
 	return err
 }
 
 // fill runs the user's source.
-func (s *stageRun) fill(ctx context.Context) error {
-	args := s.args[:min(s.in.Staging.FillArgs, len(s.args))]
-	res, err := s.c.execArgs(ctx, s.prefix+s.in.Staging.Fill(s.name, s.hint), args, s.stmt != nil)
+func (s *Run) fill(ctx context.Context) error {
+	args := s.Args[:min(s.Insert.Staging.FillArgs, len(s.Args))]
+	res, err := s.Session.ExecArgs(ctx, s.prefix+s.Insert.Staging.Fill(s.name, s.hint), args, s.Prepared)
 	if err == nil {
 		s.rows, err = res.RowsAffected()
 	}
@@ -236,24 +249,24 @@ func (s *stageRun) fill(ctx context.Context) error {
 
 // number draws ids for the rows that lack a key, above the highest key that others
 // bring. Where none lacks one the counter is moved above that once the rows are there.
-func (s *stageRun) number(ctx context.Context) (err error) {
-	s.block.N = int(s.rows)
-	if s.rows > 0 && s.in.Staging.Key >= 0 {
-		if err = s.look(ctx); err == nil && s.block.N > 0 {
-			err = s.t.skip(ctx, s.c.Conn, s.highest)
+func (s *Run) number(ctx context.Context) (err error) {
+	s.Block.N = int(s.rows)
+	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
+		if err = s.look(ctx); err == nil && s.Block.N > 0 {
+			err = s.t.Skip(ctx, s.Session.Conn, s.highest)
 			s.highest = 0
 		}
 	}
-	if err == nil && s.block.N > 0 {
-		err = s.t.draw(ctx, s.c.Conn, &s.block)
+	if err == nil && s.Block.N > 0 {
+		err = s.t.Draw(ctx, s.Session.Conn, &s.Block)
 	}
 	return err
 }
 
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
-func (s *stageRun) look(ctx context.Context) error {
-	rows, err := session.ReadAll(ctx, s.c.Conn, s.in.Staging.Look(s.name, s.t.highest))
+func (s *Run) look(ctx context.Context) error {
+	rows, err := session.ReadAll(ctx, s.Session.Conn, s.Insert.Staging.Look(s.name, s.t.Highest))
 	if err != nil {
 		return err
 	}
@@ -261,24 +274,24 @@ func (s *stageRun) look(ctx context.Context) error {
 		return io.ErrUnexpectedEOF
 	}
 	row := rows.All[0]
-	if s.block.N, err = strconv.Atoi(session.Text(row[0])); err != nil {
+	if s.Block.N, err = strconv.Atoi(session.Text(row[0])); err != nil {
 		return err
 	}
 	s.highest, _ = strconv.ParseInt(session.Text(row[1]), 10, 64) // NULL: none to follow
-	if given, _ := strconv.Atoi(session.Text(row[2])); s.block.N+given > int(s.rows) && s.in.Table.Zero != nil {
-		s.in.Table.Zero()
+	if given, _ := strconv.Atoi(session.Text(row[2])); s.Block.N+given > int(s.rows) && s.Insert.Table.Zero != nil {
+		s.Insert.Table.Zero()
 	}
 	return nil
 }
 
 // named makes an error of the stage, which the application does not know, one of the
 // target.
-func (s *stageRun) named(err error) error {
+func (s *Run) named(err error) error {
 	var e *mysql.MySQLError
 	if !errors.As(err, &e) || !strings.Contains(e.Message, "leafsql_") {
 		return err
 	}
 	told := *e
-	told.Message = strings.ReplaceAll(e.Message, stageTable, s.t.name.Table)
+	told.Message = strings.ReplaceAll(e.Message, stageTable, s.t.Name.Table)
 	return &told
 }

@@ -1,0 +1,291 @@
+// Package planner says how a text is to be run on a connection, and is told what happened to
+// the session, so that it is right about the next one.
+//
+//	p := planner.New(session, set, plans)
+//	st, err := p.Statement(ctx, text) // how: st.Way; what its rows need: st.Plan
+//	…                                 // it runs
+//	p.After(st, err)                  // where st.Effects, or it failed
+//
+// That is what the doors to the engine have in common, database/sql's and others: whoever
+// relays a statement without this package's help tells it by Use, DoubtDatabase, AfterOpaque,
+// ForgetSettings and DoubtTemporary what it may have done.
+//
+// It draws no ids and runs no statement of the application. It asks the session where
+// the meaning of a text depends on it.
+package planner
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/plancache"
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// A Planner is of one connection, and is used by one goroutine at a time, as that is.
+type Planner struct {
+	session.Session
+	tables *tables.Set
+
+	shared  *Plans
+	schema  *tables.Schema
+	plans   *plancache.Cache[*Statement] // of schema and of what is known of the session
+	planned int                          // the session's Changes that they are of
+
+	temporary map[catalog.Name]temporaryTable // plans that saw one are the connection's own
+
+	// A routine or a stored text ran, and may have made temporary tables or changed
+	// others; those looked at since then are verified.
+	opaque   bool
+	verified []catalog.Name
+
+	// The last text and its statement: most connections run one text many times.
+	lastText string
+	last     *Statement
+}
+
+// New returns the planner of a connection. The connections of a set share the plans.
+func New(s session.Session, set *tables.Set, shared *Plans) Planner {
+	return Planner{Session: s, tables: set, shared: shared}
+}
+
+// A Statement is what a text comes to: a plan, or why it is refused.
+type Statement struct {
+	Way     Way
+	Plan    *insert.Plan
+	Effects bool // on the session or on tables, to be noted when it ran
+	MayFill bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
+
+	Accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
+
+	unknown bool            // no plan: the session's settings decide
+	refusal *insert.Refusal // no plan
+	expires time.Time       // when it is to be planned anew; zero: it holds as long as the schema
+}
+
+// A Way is how a statement is executed.
+type Way uint8
+
+const (
+	PassedThrough Way = iota // to the inner driver as it is
+	Filled                   // with keys in its text or among its arguments
+	Staged                   // through a temporary table
+	InParts                  // as two texts
+)
+
+func newStatement(p *insert.Plan) *Statement {
+	st := &Statement{Plan: p, Way: Filled, Effects: p.HasEffects()}
+	if p.Expires {
+		st.expires = time.Now().Add(tables.RefreshEvery)
+	}
+	switch {
+	case p.Cut > 0:
+		st.Way = InParts
+	case len(p.Inserts) == 0:
+		st.Way = PassedThrough
+	case p.Inserts[0].Staging != nil:
+		st.Way = Staged
+	}
+	return st
+}
+
+// passThrough is every text's statement where nothing is configured.
+var passThrough = newStatement(new(insert.Plan))
+
+// positional says whether some insert relies on the columns that the catalog told:
+// it lists none, or its rows go through a stage.
+func (st *Statement) positional() bool {
+	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
+}
+
+// expired says whether the statement is to be planned anew.
+func (st *Statement) expired() bool { return !st.expires.IsZero() && time.Now().After(st.expires) }
+
+// maxMemo keeps a connection from holding on to a large text.
+const maxMemo = 4096
+
+// Statement finds what a text comes to. The error may be a refusal.
+func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error) {
+	if p.last != nil && text == p.lastText && p.planned == p.Changes && p.schema == p.tables.Schema.Load() {
+		return p.last, nil
+	}
+	if p.tables.Idle() {
+		return passThrough, nil
+	}
+	if s := p.tables.Schema.Load(); s != p.schema {
+		p.schema = s
+		p.replan()
+	}
+	st, kept, err := p.plan(ctx, text)
+	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
+		err = p.KnowDatabase(ctx, text) // to know whose tables it changes
+	}
+	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || !session.MayReadCounts(text)) {
+		planned := st
+		st, err = p.verify(ctx, text, st)
+		kept = kept && st == planned
+	}
+	if err == nil && st.refusal != nil {
+		err = p.serverRefuses(ctx, st, text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if kept && len(text) <= maxMemo {
+		p.lastText, p.last = text, st
+	}
+	return st, nil
+}
+
+// plan plans a text, or finds the plan made before. Where the session decides what the
+// text means it is asked, and the answer kept until a text may change it. kept says
+// whether the plan will do the next time without a question.
+func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bool, err error) {
+	for {
+		p.follow()
+		plans := p.plans
+		st, ok := plans.Get(text)
+		if !ok || p.DBUnknown || st.expired() {
+			unknown := p.DBUnknown
+			if st, err = p.parse(ctx, text); err != nil {
+				return nil, false, err
+			}
+			if p.follow(); p.plans == plans && !unknown { // else a look-up changed what plans are kept under
+				plans.Put(text, st)
+			}
+		}
+		if !st.unknown {
+			return st, st.expires.IsZero() && !p.DBUnknown, nil
+		}
+		if err = p.KnowSettings(ctx, text); err != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// serverRefuses is the error for a refused statement: the server's own where that cannot
+// read it either.
+func (p *Planner) serverRefuses(ctx context.Context, st *Statement, text string) error {
+	if st.refusal.Unreadable && !strings.Contains(text, ";") {
+		if err := p.TryPrepare(ctx, text); servererr.Is(err, servererr.Parse) {
+			return err
+		}
+	}
+	return st.refusal
+}
+
+// replan takes the plans that fit the schema, the database in use and what is known of
+// the session. A connection with temporary tables keeps its own for itself.
+func (p *Planner) replan() {
+	p.last, p.planned = nil, p.Changes
+	if p.ownPlans() {
+		p.plans = plancache.New[*Statement](maxOwnPlans, planBytes/planCaches)
+		return
+	}
+	p.plans = p.shared.of(p.tables, p.schema, planKey{db: p.DB, settings: p.Settings})
+}
+
+// follow is replan where what is known of the session has changed.
+func (p *Planner) follow() {
+	if p.planned != p.Changes {
+		p.replan()
+	}
+}
+
+// Replanned is the statement for one more try, nil for none: somebody else changed
+// a table since it was looked at, and the server found that a column is
+// missing or one too many, which it does before it writes a row.
+func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err error) *Statement {
+	if err == nil || !servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount) || !st.positional() {
+		return nil
+	}
+	again, err := p.Statement(ctx, text)
+	if err != nil || len(again.Plan.Inserts) != len(st.Plan.Inserts) {
+		return nil
+	}
+	for i := range again.Plan.Inserts {
+		if !slices.Equal(again.Plan.Inserts[i].Table.Columns, st.Plan.Inserts[i].Table.Columns) {
+			return again
+		}
+	}
+	return nil
+}
+
+// parse plans a text. Errors come from looking tables up, and are not kept. A refusal
+// may be for what was found of stored programs.
+func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
+	mayFill := false
+	schema := insert.Schema{
+		Table: func(db, name string) (*insert.Table, error) {
+			t, err := p.lookup(ctx, text, db, name)
+			mayFill = mayFill || t == nil && p.schema.Configured(p.nameOf(insert.TableName{DB: db, Table: name}))
+			return t, err
+		},
+		Columns: func(t insert.TableName) ([]string, error) { return p.VisibleColumns(ctx, text, t) },
+		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) {
+			if db == "" {
+				if err := p.KnowDatabase(ctx, text); err != nil {
+					return insert.Effects{}, err
+				}
+				db = p.DB
+			}
+			return p.tables.Programs(ctx, db, routines, views)
+		},
+	}
+	if len(p.temporary) > 0 {
+		schema.Temporary = p.knowsTemporary
+	}
+	plan, unknown, err := insert.Parse(text, p.Settings, schema)
+	var refusal *insert.Refusal
+	switch {
+	case errors.As(err, &refusal) && !refusal.Passing:
+		return &Statement{Plan: new(insert.Plan), expires: time.Now().Add(tables.RefreshEvery), refusal: refusal}, nil
+	case err != nil:
+		return nil, err
+	case unknown:
+		return &Statement{unknown: true}, nil
+	}
+	st := newStatement(plan)
+	st.MayFill = mayFill
+	return st, nil
+}
+
+// lookup says which configured table a name in a text means on this connection.
+func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
+	if !utf8.ValidString(db) || !utf8.ValidString(table) {
+		return nil, &insert.Refusal{Table: strings.ToValidUTF8(table, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+			Fix: "connect with charset=utf8mb4", Passing: true}
+	}
+	if db == "" {
+		if p.DBUnknown && !p.schema.MayMean(table) {
+			return nil, nil
+		}
+		if err := p.KnowDatabase(ctx, text); err != nil {
+			return nil, err
+		}
+		if db = p.DB; db == "" {
+			return nil, nil // the server answers 1046
+		}
+	}
+	name := p.tables.Name(db, table)
+	if own, like, err := p.isTemporary(ctx, text, name); own || err != nil {
+		return like, err
+	}
+	t, err := p.schema.Lookup(ctx, name)
+	if err != tables.ErrUnseen {
+		return t, err
+	}
+	if own, err := p.askTemporary(ctx, text, name); own || err != nil { // the server's own error: 1146
+		return nil, err
+	}
+	return p.schema.Lookup(ctx, name) // it came to be just now, elsewhere
+}

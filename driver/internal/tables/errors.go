@@ -1,0 +1,70 @@
+package tables
+
+import (
+	"fmt"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// A FillError says that a statement was not run because its ids could not be had, or
+// because the counter could not be moved above a key that it gives.
+type FillError struct {
+	Table string
+	Rows  int   // ids asked for; 0 where Key is set
+	Key   int64 // the key that the counter has to pass; 0 where Rows is set
+	Err   error
+}
+
+func (e *FillError) Error() string {
+	cause, way := part.Text(e.Err), ""
+	what := "cannot get an id"
+	switch {
+	case e.Key > 0:
+		what = fmt.Sprintf("cannot move the counter above the key %d", e.Key)
+		way = "leafExplicit=keep lets explicit keys go without it"
+	case e.Rows > 1:
+		what = fmt.Sprintf("cannot get %d ids", e.Rows)
+	}
+	return part.Sentence("table "+e.Table, what+": "+cause, way)
+}
+
+func (e *FillError) Unwrap() error { return e.Err }
+
+// A ConfigError says which parameter of the configuration is wrong.
+type ConfigError struct {
+	Param  string // the DSN's name of it
+	Reason string
+	Fix    string
+}
+
+func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }
+
+// refuse refuses a table as it stands now: once it is mended, the next statement works.
+func refuse(name catalog.Name, column, reason, fix string) error {
+	return &insert.Refusal{DB: name.DB, Table: name.Table, Column: column, Reason: reason, Fix: fix, Passing: true}
+}
+
+// AllocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
+func (s *Set) AllocError(table, what string, err error) error {
+	if table != ids.SequenceTable {
+		table = "leaf_alloc (" + table + ")"
+	}
+	what = table + ": " + what
+	switch {
+	case servererr.Is(err, servererr.NoSuchTable, servererr.NoDatabase):
+		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
+		if !s.cfg.Create {
+			way = "add leafCreate=true to have it created, " + way
+		}
+		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), way}
+	case servererr.Is(err, servererr.UnknownDatabase):
+		return &ConfigError{"leafStore", what + ": " + servererr.Message(err), "create the database, or correct the DSN"}
+	case servererr.Denied(err):
+		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), "GRANT SELECT, UPDATE on it to this user, with leafCreate also CREATE and INSERT"}
+	}
+	return &catalog.Failure{What: what, Err: err}
+}

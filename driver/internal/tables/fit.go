@@ -1,0 +1,95 @@
+package tables
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// A Fit is how a rule fits a table.
+type Fit struct {
+	Key     catalog.Column
+	Highest int64 // the highest id that the key column can hold
+	Integer bool
+	Indexed bool // an index begins with the key
+	uuids   insert.UUIDForm
+}
+
+// fit holds a table's columns against a rule. It is nil where a rule that may
+// mean many tables does not mean this one.
+func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, error) {
+	lenient := cfg.Auto || rule.many()
+	key, err := keyColumn(rule, name, t.Columns)
+	if err != nil {
+		if lenient && rule.Column == "" {
+			return nil, nil
+		}
+		return nil, err
+	}
+	f := &Fit{Key: key, Indexed: t.Indexed(key.Name)}
+	f.Highest, f.Integer = key.Highest()
+	if rule.Kind == UUID7 && rule.Generator == nil {
+		if f.uuids, err = cfg.uuidForm(name, key); err != nil && !lenient {
+			return nil, err
+		}
+		f.Highest, f.Integer = math.MaxInt64, false
+	}
+	switch {
+	case lenient && !f.Integer && f.uuids == insert.NoUUID:
+		return nil, nil
+	case f.Highest == 0:
+		return nil, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+modify(name, key.Name, "BIGINT"))
+	}
+	return f, nil
+}
+
+// uuidForm is how a key column holds UUIDs.
+func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDForm, error) {
+	switch typ, length, _ := key.Sized(); {
+	case typ == "uuid", (typ == "char" || typ == "varchar") && length >= 36:
+		return insert.UUIDText, nil
+	case (typ == "binary" || typ == "varbinary") && length == 16:
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length >= 36 && cfg.UUID == "text":
+		return insert.UUIDText, nil
+	case typ == "varbinary" && length > 16 && cfg.UUID == "binary":
+		return insert.UUIDBytes, nil
+	case (typ == "binary" || typ == "varbinary") && length > 16:
+		return insert.NoUUID, refuse(name, key.Name, "its type "+key.Type+" does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary")
+	}
+	return insert.NoUUID, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID")
+}
+
+// keyColumn finds the column that a rule means.
+func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.Column, error) {
+	var keys []catalog.Column
+	counted := "COLUMN"
+	for _, col := range columns {
+		if rule.Column != "" && strings.EqualFold(col.Name, rule.Column) {
+			return col, nil
+		}
+		if col.Primary {
+			keys = append(keys, col)
+		}
+		if col.AutoIncrement {
+			counted = col.Name
+		}
+	}
+	switch {
+	case rule.Column != "":
+		return catalog.Column{}, refuse(name, rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column")
+	case len(keys) == 0:
+		return catalog.Column{}, refuse(name, "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables="+name.String()+":COLUMN, GRANT INSERT on it, or leave the table out of leafTables")
+	case len(keys) > 1:
+		return catalog.Column{}, refuse(name, "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables="+name.String()+":"+counted)
+	}
+	return keys[0], nil
+}
+
+func modify(name catalog.Name, column, typ string) string {
+	return "ALTER TABLE " + name.Quoted() + " MODIFY " + quote.Name(column) + " " + typ + " NOT NULL"
+}

@@ -1,0 +1,159 @@
+package tables
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/internal/inspect"
+)
+
+// Inspect says what the set means on its server, asked over a connection of the DSN's
+// database. Under auto, tags are the biz_tags of leaf_alloc.
+func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string, tags []string) (*inspect.Inspection, error) {
+	if err := set.learnServer(ctx, conn, database); err != nil {
+		return nil, err
+	}
+	s := set.newSchema(make(map[string]string))
+	if set.cfg.Auto {
+		for _, tag := range tags {
+			s.tags[set.Name("", tag).Table] = tag
+		}
+	}
+	databases, err := set.Catalog.Databases(ctx)
+	if err != nil {
+		return nil, &catalog.Failure{What: "the databases", Err: err}
+	}
+	var names []catalog.Name
+	means := make(map[catalog.Name]Rule)
+	for _, db := range databases {
+		if !s.mayHold(set.Name(db, "").DB) {
+			continue
+		}
+		tables, err := set.Catalog.TableNames(ctx, db)
+		if err != nil {
+			return nil, &catalog.Failure{What: "the tables of " + db, Err: err}
+		}
+		for _, t := range tables {
+			name := set.Name(db, t)
+			if rule, ok := s.rule(name); ok {
+				names, means[name] = append(names, name), rule
+			}
+		}
+	}
+	seen, err := set.Catalog.Tables(ctx, names)
+	if err != nil {
+		return nil, &catalog.Failure{What: "the columns of tables", Err: err}
+	}
+	r := reader{set, make(map[catalog.Name]bool)}
+	i := &inspect.Inspection{MariaDB: set.Settings.MariaDB, Version: set.Settings.Version, Reader: r}
+	for _, name := range names {
+		if t := set.inspectTable(means[name], name, seen[name]); t != nil {
+			i.Tables = append(i.Tables, *t)
+			r.known[name] = true
+		}
+	}
+	slices.SortFunc(i.Tables, func(a, b inspect.Table) int {
+		return cmp.Or(cmp.Compare(a.Database, b.Database), cmp.Compare(a.Table, b.Table))
+	})
+	i.Missing = s.missing(r.known)
+	return i, nil
+}
+
+// serverDatabases are the server's own, which no pattern means.
+var serverDatabases = []string{"information_schema", "performance_schema", "mysql", "sys"}
+
+// mayHold says whether a rule or a tag could mean a table of a database.
+func (s *Schema) mayHold(db string) bool {
+	for tag := range s.tags {
+		if strings.HasPrefix(tag, db+".") {
+			return true
+		}
+	}
+	byDefault := s.set.DefaultDB
+	return s.set.cfg.Auto && db == byDefault || slices.ContainsFunc(s.set.rules, func(r Rule) bool {
+		in := cmp.Or(r.Database, byDefault)
+		return !r.Exclude && (in == db || wildcard(in, db) && !slices.Contains(serverDatabases, db))
+	})
+}
+
+// inspectTable is describe without a generator; nil where the rule, which may
+// mean many tables, does not mean this one.
+func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
+	info := &inspect.Table{
+		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, Segment),
+		Columns: lo.Map(t.Columns, func(c catalog.Column, _ int) string { return c.Name + " " + c.Type }),
+	}
+	if info.Kind == Segment {
+		info.Tag = rule.tag(name.Table)
+	}
+	f, err := set.cfg.fit(rule, name, t)
+	if err != nil {
+		info.Err = err
+		if unfit, ok := errors.AsType[*insert.Refusal](err); ok {
+			info.Column = unfit.Column
+		}
+		return info
+	}
+	if f == nil {
+		return nil
+	}
+	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
+	info.Integer, info.Highest, info.Indexed = f.Integer, f.Highest, f.Indexed
+	return info
+}
+
+// missing lists rules that name one table, and tags, which mean none that is known.
+func (s *Schema) missing(known map[catalog.Name]bool) []string {
+	var none []string
+	for tag, written := range s.tags {
+		db, table, ok := strings.Cut(tag, ".")
+		if !known[catalog.Name{DB: s.set.DefaultDB, Table: tag}] && !(ok && known[catalog.Name{DB: db, Table: table}]) {
+			none = append(none, written)
+		}
+	}
+	for _, r := range s.set.cfg.Rules {
+		name := s.set.Name(cmp.Or(r.Database, s.set.DefaultDB), r.Table)
+		if !r.Exclude && !strings.Contains(r.Database+r.Table, "*") && !known[name] {
+			none = append(none, r.String())
+		}
+	}
+	slices.Sort(none)
+	return none
+}
+
+// A reader reads stored programs for the tables that are known.
+type reader struct {
+	set   *Set
+	known map[catalog.Name]bool
+}
+
+func (r reader) Writes(p inspect.Program) []string { return r.found(r.program(p).Targets()) }
+
+func (r reader) Reads(p inspect.Program) []string {
+	return r.found(r.set.programs.effects(r.program(p)).Tables)
+}
+
+func (r reader) Assigns(p inspect.Program, column string) bool { return r.program(p).SetsKey(column) }
+
+func (r reader) program(p inspect.Program) insert.Program {
+	return r.set.programs.program(p.Database, p.Body, p.SQLMode)
+}
+
+func (r reader) found(names []insert.TableName) []string {
+	var tables []string
+	for _, n := range names {
+		name := r.set.Name(n.DB, n.Table)
+		if r.known[name] && !slices.Contains(tables, name.String()) {
+			tables = append(tables, name.String())
+		}
+	}
+	return tables
+}

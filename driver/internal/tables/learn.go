@@ -1,0 +1,104 @@
+package tables
+
+import (
+	"cmp"
+	"context"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// Learn reads, before the first connection is used, what no statement can do
+// without. It runs again until it has worked once. Who comes meanwhile waits as
+// long as its own context lets it. database is the DSN's.
+func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) error {
+	if set.Idle() || set.learned.Load() {
+		return nil
+	}
+	if err := set.learning.Acquire(ctx, 1); err != nil {
+		return err
+	}
+	defer set.learning.Release(1)
+	if set.learned.Load() {
+		return nil
+	}
+	if err := set.learnServer(ctx, conn, database); err != nil {
+		return err
+	}
+	if set.cfg.Auto {
+		if err := set.learnTags(ctx); err != nil {
+			return err
+		}
+	}
+	set.warnMissing(ctx)
+	go set.keepFresh()
+	set.learned.Store(true)
+	return nil
+}
+
+// learnServer reads the server's version and how it compares names.
+func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database string) error {
+	version, err := session.Value(ctx, conn, "VERSION()")
+	if err != nil {
+		return &catalog.Failure{What: "the server's version", Err: err}
+	}
+	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
+	set.programs.settings = set.Settings
+	folds, err := session.Value(ctx, conn, "@@lower_case_table_names")
+	if err != nil {
+		return &catalog.Failure{What: "lower_case_table_names", Err: err}
+	}
+	if set.Catalog.FoldsCase = folds != "0"; set.Catalog.FoldsCase {
+		for i := range set.rules {
+			r := &set.rules[i]
+			if r.Tag == "" && r.Table != "*" && r.Database+database != "" {
+				r.Tag = r.Table // as it was written
+			}
+			r.Database, r.Table = strings.ToLower(r.Database), strings.ToLower(r.Table)
+		}
+	}
+	set.DefaultDB = set.Name(database, "").DB
+	return nil
+}
+
+// learnTags reads which tables leafTables=auto means.
+func (set *Set) learnTags(ctx context.Context) error {
+	tags, err := set.readTags(ctx)
+	if set.cfg.Create && servererr.Is(err, servererr.NoSuchTable) {
+		if err := set.store.Alloc.Create(ctx); err != nil {
+			return set.AllocError(set.store.Table, "creating it", err)
+		}
+		tags, err = set.readTags(ctx)
+	}
+	if err != nil {
+		return set.AllocError(set.store.Table, "reading its tags", err)
+	}
+	if len(tags) == 0 && set.cfg.Create {
+		set.cfg.Logger.Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
+			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
+	}
+	set.Schema.Store(set.newSchema(tags))
+	return nil
+}
+
+// warnMissing says once which named rules mean no table: statements for a
+// table whose name was mistyped run as they are.
+func (set *Set) warnMissing(ctx context.Context) {
+	var names []catalog.Name
+	for _, r := range set.rules {
+		name := catalog.Name{DB: cmp.Or(r.Database, set.DefaultDB), Table: r.Table}
+		if !r.Exclude && name.DB != "" && !strings.Contains(name.String(), "*") {
+			names = append(names, name)
+		}
+	}
+	found, err := set.Catalog.Tables(ctx, names)
+	for _, name := range names {
+		if err == nil && found[name] == nil {
+			set.cfg.Logger.Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
+				"table", name.String(), "way out", "check the name and its case")
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package tables
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// The kinds of generator that a Rule can name.
+const (
+	Segment   = "segment"
+	Snowflake = "snowflake"
+	UUID7     = "uuid7"
+	Sequence  = "sequence"
+)
+
+// A Rule says which tables get their keys, and from where: driver.Rule, whose fields it
+// has.
+type Rule struct {
+	Database  string
+	Table     string
+	Column    string
+	Kind      string
+	Tag       string
+	Exclude   bool
+	Generator idgen.Generator
+}
+
+// String is the rule as a DSN writes it.
+func (r Rule) String() string {
+	s := r.Table
+	if r.Database != "" {
+		s = r.Database + "." + s
+	}
+	switch {
+	case r.Exclude:
+		return "!" + s
+	case r.Kind == Snowflake, r.Kind == UUID7:
+		return s + ":" + r.Column + ":" + r.Kind
+	case r.Tag != "":
+		return s + ":" + r.Column + ":" + cmp.Or(r.Kind, Segment) + "(" + r.Tag + ")"
+	case r.Column != "":
+		return s + ":" + r.Column
+	}
+	return s
+}
+
+// tag is the biz_tag, or the sequence, that feeds a table the rule means. Tables of a pattern
+// such as order_* are shards of one, and share it.
+func (r Rule) tag(table string) string {
+	switch {
+	case r.Tag != "":
+		return r.Tag
+	case r.Table == "*":
+		return table
+	}
+	return r.Table
+}
+
+// many says whether the rule may mean tables that nobody thought of.
+func (r Rule) many() bool { return strings.Contains(r.Table, "*") }
+
+// bySpecificity orders rules so that the first that matches is the one that
+// counts: what takes tables out before what names them, exact names before
+// patterns, longer patterns before shorter ones.
+func bySpecificity(rules []Rule) []Rule {
+	weight := func(pattern string) int {
+		if pattern == "" {
+			return 1<<16 - 1 // the DSN's database
+		}
+		if !strings.Contains(pattern, "*") {
+			return 1 << 16
+		}
+		return len(strings.ReplaceAll(pattern, "*", ""))
+	}
+	rank := func(r Rule) []int {
+		return []int{lo.Ternary(r.Exclude, 1, 0), weight(r.Table), weight(r.Database)}
+	}
+	sorted := slices.Clone(rules)
+	slices.SortStableFunc(sorted, func(a, b Rule) int { return slices.Compare(rank(b), rank(a)) })
+	return sorted
+}
+
+// wildcard reports whether name fits pattern, in which * stands for any run
+// of characters.
+func wildcard(pattern, name string) bool {
+	first, others, many := strings.Cut(pattern, "*")
+	rest, ok := strings.CutPrefix(name, first)
+	if !many {
+		return ok && rest == ""
+	}
+	parts := strings.Split(others, "*")
+	last := len(parts) - 1
+	for _, part := range parts[:last] { // each as early as it can be, which leaves most to those behind it
+		if ok {
+			_, rest, ok = strings.Cut(rest, part)
+		}
+	}
+	return ok && strings.HasSuffix(rest, parts[last])
+}

@@ -1,0 +1,255 @@
+package tables
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+const (
+	RefreshEvery = 45 * time.Second // what is known of a table is younger than a minute
+	refreshAgain = 5 * time.Second  // after a failure
+)
+
+// A Schema is what a Connector knows of tables; plans are made from it.
+// It grows as statements name tables. When something in it is no longer true
+// the Connector gets another one without it: connections tell by the pointer
+// that their plans are out of date.
+type Schema struct {
+	set  *Set
+	tags map[string]string // under leafTables=auto: table or db.table -> tag
+
+	mu     sync.Mutex
+	tables map[catalog.Name]*tableLookup
+}
+
+// A tableLookup is one look at a table, shared by all who need it meanwhile.
+type tableLookup struct {
+	done     chan struct{} // closed when the rest is set
+	finished bool          // done is closed; guarded by the mu of the schema that it was begun in
+	seen     *seenTable    // nil: there is no such table
+	table    *insert.Table // nil: nothing to fill, or no such table
+	err      error
+}
+
+// A seenTable is what a server shows of a table.
+type seenTable struct {
+	*catalog.Table
+	triggers map[string]insert.Effects // of those of each event, and of what they call
+}
+
+// without returns the schema without what is known of some tables, which
+// has no plans yet. It says too whether something was known of them.
+func (s *Schema) without(stale func(catalog.Name) bool) (n *Schema, known bool) {
+	n = s.set.newSchema(s.tags)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, l := range s.tables {
+		switch {
+		case stale(name):
+			known = true
+		case l.finished: // one that is under way removes itself from s alone if it fails
+			n.tables[name] = l
+		}
+	}
+	return n, known
+}
+
+// Forget makes the next statements that name some tables look at them again.
+func (set *Set) Forget(stale func(catalog.Name) bool) {
+	for {
+		s := set.Schema.Load()
+		if n, known := s.without(stale); !known || set.Schema.CompareAndSwap(s, n) {
+			return
+		}
+	}
+}
+
+// Lookup says what a name means: the configured table, nil where nothing is to
+// be filled, ErrUnseen where the catalog has no such table.
+func (s *Schema) Lookup(ctx context.Context, name catalog.Name) (*insert.Table, error) {
+	rule, ok := s.rule(name)
+	if !ok {
+		return nil, nil
+	}
+	s.mu.Lock()
+	l, ok := s.tables[name]
+	if !ok {
+		l = &tableLookup{done: make(chan struct{})}
+		s.tables[name] = l
+		// Its outcome is for all who wait: no statement's context ends it.
+		go s.look(rule, name, l)
+	}
+	s.mu.Unlock()
+	select {
+	case <-l.done:
+	case <-ctx.Done():
+		return nil, &catalog.Failure{What: "table " + name.String(), Err: ctx.Err()}
+	}
+	if l.err == nil && l.seen == nil {
+		return nil, ErrUnseen
+	}
+	return l.table, l.err
+}
+
+// ErrUnseen says that the catalog has no such table: it does not exist, or
+// is a temporary one, or the user may not see it.
+var ErrUnseen = errors.New("leafsql: no such table in the catalog")
+
+// look asks the catalog for one table. Nothing of a failure is kept: once the
+// table is mended, the next statement works.
+func (s *Schema) look(rule Rule, name catalog.Name, l *tableLookup) {
+	ctx, cancel := context.WithTimeout(s.set.ctx, catalog.Timeout)
+	defer cancel()
+	seen, err := s.set.see(ctx, []catalog.Name{name})
+	if err != nil {
+		l.err = &catalog.Failure{What: "the columns of table " + name.String(), Err: err}
+	} else if l.seen = seen[name]; l.seen != nil {
+		l.table, l.err = s.set.describe(rule, name, l.seen)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if l.finished = true; l.err != nil || l.seen == nil {
+		delete(s.tables, name)
+	}
+	close(l.done)
+}
+
+// see looks at tables, at their triggers and at what these call.
+func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name]*seenTable, error) {
+	tables, err := set.Catalog.Tables(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	seen := make(map[catalog.Name]*seenTable, len(tables))
+	for name, t := range tables {
+		s := &seenTable{t, make(map[string]insert.Effects)}
+		for _, tr := range t.Triggers {
+			e := set.programs.effects(set.programs.program(name.DB, tr.Text, tr.SQLMode))
+			if err := set.programs.follow(ctx, &e); err != nil {
+				return nil, err
+			}
+			all := s.triggers[tr.Event]
+			all.Add(e)
+			s.triggers[tr.Event] = all
+		}
+		seen[name] = s
+	}
+	return seen, nil
+}
+
+// rule finds the rule that counts for a table.
+func (s *Schema) rule(name catalog.Name) (Rule, bool) {
+	set := s.set
+	if set.cfg.Auto {
+		tag, ok := s.tags[name.String()]
+		if !ok && name.DB == set.DefaultDB {
+			tag, ok = s.tags[name.Table]
+		}
+		return Rule{Table: name.Table, Kind: Segment, Tag: tag}, ok
+	}
+	for _, r := range set.rules {
+		inDB := name.DB == set.DefaultDB || set.DefaultDB == ""
+		if r.Database != "" {
+			inDB = wildcard(r.Database, name.DB)
+		}
+		if inDB && wildcard(r.Table, name.Table) {
+			if r.Database+set.DefaultDB+r.Tag == "" { // tables of other databases have counters of their own
+				r.Tag = name.DB + "." + r.tag(name.Table)
+			}
+			return r, !r.Exclude
+		}
+	}
+	return Rule{}, false
+}
+
+// MayMean says whether a bare name means a configured table in some database.
+func (s *Schema) MayMean(table string) bool {
+	table = s.set.Name("", table).Table
+	for tag := range s.tags {
+		if tag == table || strings.HasSuffix(tag, "."+table) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(s.set.rules, func(r Rule) bool { return !r.Exclude && wildcard(r.Table, table) })
+}
+
+// Configured says whether a rule means a table of that name.
+func (s *Schema) Configured(name catalog.Name) bool {
+	_, ok := s.rule(name)
+	return ok
+}
+
+// Refresh reads all known tables again, by one query, and forgets those that
+// are not as they were. Statements go on with what is known meanwhile; where
+// the server does not answer they go on with it longer.
+func (set *Set) Refresh() error {
+	ctx, cancel := context.WithTimeout(set.ctx, catalog.Timeout)
+	defer cancel()
+	old := set.Schema.Load()
+	tags := old.tags
+	if set.cfg.Auto {
+		var err error
+		if tags, err = set.readTags(ctx); err != nil {
+			return err
+		}
+	}
+	old.mu.Lock()
+	known := maps.Clone(old.tables)
+	maps.DeleteFunc(known, func(_ catalog.Name, l *tableLookup) bool { return !l.finished })
+	old.mu.Unlock()
+	seen, err := set.see(ctx, slices.Collect(maps.Keys(known)))
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(old.tags, tags) {
+		set.Schema.Store(set.newSchema(tags))
+		return nil
+	}
+	set.Forget(func(name catalog.Name) bool {
+		l, ok := known[name]
+		return ok && !reflect.DeepEqual(l.seen, seen[name])
+	})
+	return nil
+}
+
+// keepFresh refreshes the schema until the Connector is closed. Tables that no
+// statement used meanwhile are forgotten instead.
+func (set *Set) keepFresh() {
+	wait := RefreshEvery
+	for {
+		select {
+		case <-set.ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+		wait = RefreshEvery
+		if !set.used.Swap(false) {
+			set.Forget(func(catalog.Name) bool { return true })
+		}
+		if set.Refresh() != nil {
+			wait = refreshAgain
+		}
+	}
+}
+
+// readTags reads leaf_alloc's tags, by the names of tables they may mean.
+func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
+	rows, err := set.store.Alloc.Tags(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string]string, len(rows))
+	for _, r := range rows {
+		tags[set.Name("", r.Tag).Table] = r.Tag
+	}
+	return tags, nil
+}

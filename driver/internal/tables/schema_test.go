@@ -1,0 +1,23 @@
+package tables
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+)
+
+// TestForgetWhileLooking: a look that is under way while another table is
+// forgotten is not kept, because what comes of it is told to the old schema.
+func TestForgetWhileLooking(t *testing.T) {
+	looking, known := catalog.Name{DB: "shop", Table: "t"}, catalog.Name{DB: "shop", Table: "u"}
+	s := New(Config{}, nil, nil, nil).Schema.Load()
+	s.tables[looking] = &tableLookup{}
+	s.tables[known] = &tableLookup{finished: true}
+	n, forgot := s.without(func(catalog.Name) bool { return false })
+	if n.tables[looking] != nil || n.tables[known] == nil || forgot {
+		t.Errorf("kept: %v, forgot %v", n.tables, forgot)
+	}
+	if _, forgot = s.without(func(name catalog.Name) bool { return name == looking }); !forgot {
+		t.Error("nothing was known of a table that is looked at")
+	}
+}

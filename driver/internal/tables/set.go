@@ -1,0 +1,127 @@
+// Package tables holds the tables that a configuration means on one server: which they
+// are, what the server shows of them, and how their rows get ids.
+//
+//	set := tables.New(config, catalog, store, snowflakes)
+//	err := set.Learn(ctx, conn, "shop")
+//	desc, err := set.Schema.Load().Lookup(ctx, set.Name("shop", "orders")) // nil: nothing to fill
+//	err = desc.Ref.(*tables.Table).Draw(ctx, conn, &block)
+//
+// In the order in which they build on one another:
+//
+//	rules.go     which tables a configuration means
+//	fit.go       whether a table's columns allow what its rule wants
+//	programs.go  what triggers, routines and views do
+//	counts.go    what was given and refused
+//	allocrow.go  the row of leaf_alloc, held against the keys in use
+//	table.go     a table: ids for a statement's rows, keys that move the counter
+//	schema.go    what is known of tables, and for how long
+//	learn.go     what is read before the first statement
+//	inspect.go   the same judgement for the command, without a statement
+//
+// It reads no statement of the application, and knows no connection but for the question
+// for a key in a table that the connection itself has locked.
+package tables
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/idgen"
+)
+
+// Config is what a configuration says of tables: driver.Config has the same fields and
+// their meaning.
+type Config struct {
+	Auto                bool
+	Rules               []Rule
+	Create              bool
+	ResultOnly          bool
+	RefuseAutoIncrement bool
+	KeepZero            bool
+	KeepExplicit        bool
+	UUID                string
+	Logger              *slog.Logger
+
+	Server  string // where connections lead to, "" where that is not known
+	Foreign bool   // leaf_alloc is in another database than the tables: others may have tables on the same tags
+}
+
+// A Set is the tables that a configuration means on one server. All connections of a
+// Connector share it.
+type Set struct {
+	Catalog *catalog.Catalog
+	Counts  Counts
+	Server  string // where connections lead to, "" where that is not known
+
+	// Settings are the server's version, and DefaultDB is the database that bare rules
+	// mean, as names compare: both are known once Learn has run.
+	Settings  insert.Settings
+	DefaultDB string
+
+	Schema atomic.Pointer[Schema] // what is known now
+
+	cfg        Config
+	rules      []Rule // the first that matches counts
+	store      *ids.Store
+	snowflakes idgen.Generator // nil: nothing takes them
+	programs   programs
+
+	ctx    context.Context // of what runs in the background; ends with Close
+	cancel context.CancelFunc
+
+	used       atomic.Bool // a statement used it since it was refreshed
+	rowMissing atomic.Bool // the last row of leaf_alloc that was looked for was not there
+
+	learned  atomic.Bool
+	learning *semaphore.Weighted // of 1, held while that is done
+
+	said sync.Map // what the log was told, and is told once: string -> struct{}
+}
+
+// New returns the set of a configuration. It asks nothing yet.
+func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
+	set := &Set{
+		Catalog: c, Server: cfg.Server, cfg: cfg, rules: bySpecificity(cfg.Rules), store: store, snowflakes: snowflakes,
+		programs: programs{catalog: c}, learning: semaphore.NewWeighted(1),
+	}
+	set.ctx, set.cancel = context.WithCancel(context.Background())
+	set.Schema.Store(set.newSchema(nil))
+	return set
+}
+
+func (set *Set) newSchema(tags map[string]string) *Schema {
+	return &Schema{set: set, tags: tags, tables: make(map[catalog.Name]*tableLookup)}
+}
+
+// Idle says that nothing is to be filled.
+func (set *Set) Idle() bool { return !set.cfg.Auto && len(set.rules) == 0 }
+
+// Close ends what runs in the background, and the catalog.
+func (set *Set) Close() error {
+	set.cancel()
+	return set.Catalog.Close()
+}
+
+// Name is a table's name as names compare on this server.
+func (set *Set) Name(db, table string) catalog.Name {
+	if set.Catalog.FoldsCase {
+		db, table = strings.ToLower(db), strings.ToLower(table)
+	}
+	return catalog.Name{DB: db, Table: table}
+}
+
+// once is the logger for what is said once for each key.
+func (set *Set) once(key string) *slog.Logger {
+	if _, said := set.said.LoadOrStore(key, struct{}{}); said {
+		return slog.New(slog.DiscardHandler)
+	}
+	return set.cfg.Logger
+}

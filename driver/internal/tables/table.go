@@ -1,0 +1,242 @@
+package tables
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/ids"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/uuid7"
+)
+
+// rowMissingRetry is how long explicit keys are not followed for a tag without
+// a row, before it is looked for again.
+const rowMissingRetry = time.Minute
+
+// A Table is a configured table that was found fit to be filled.
+type Table struct {
+	*Fit
+	Name catalog.Name
+
+	set     *Set
+	rule    Rule
+	gen     idgen.Generator // nil: UUIDs
+	skips   skipper         // gen, where it is one
+	counter *ids.Counter    // of gen, where that is leafsql's own
+	counts  *tableCounts
+	keyless bool // it is a temporary table whose key nobody gives
+
+	checked         atomic.Int64        // the store's epoch in which the row was held against the keys
+	checking        *semaphore.Weighted // of 1, held while that is done
+	rowMissingUntil atomic.Int64        // until when the tag is taken to have no row, in Unix ms
+}
+
+// skipper is a generator whose counter explicit keys move: afterwards it
+// issues nothing up to k, and no other generator of the tag starts there.
+type skipper interface {
+	Skip(ctx context.Context, k int64) error
+}
+
+// describe says what plans need of a table, nil where a rule that may mean
+// many tables does not mean this one.
+func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
+	f, err := set.cfg.fit(rule, name, seen.Table)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	key := f.Key
+	if err := set.checkAutoIncrement(name, key); err != nil {
+		return nil, err
+	}
+	t := &Table{Fit: f, Name: name, set: set, rule: rule, checking: semaphore.NewWeighted(1)}
+	kind, tag := Segment, ""
+	switch {
+	case rule.Generator != nil:
+		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
+	case rule.Kind == Snowflake:
+		t.gen, kind = set.snowflakes, Snowflake
+	case rule.Kind == UUID7:
+		kind = UUID7
+	default:
+		kind, tag = cmp.Or(rule.Kind, Segment), rule.tag(name.Table)
+		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: kind == Sequence})
+		t.counter.Fit(f.Highest)
+		t.gen = t.counter.Generator
+		t.counter.Feeds(set.Server, name.DB)
+		for _, r := range set.rules { // that may mean tables of the tag elsewhere
+			if !r.Exclude && r.tag(tag) == tag {
+				t.counter.Feeds(set.Server, cmp.Or(r.Database, set.DefaultDB))
+			}
+		}
+	}
+	t.counts = set.Counts.of(name.String())
+	t.counts.change(func(s *Stats) { s.Generator, s.Tag = kind, tag })
+	t.skips, _ = t.gen.(skipper)
+	desc := &insert.Table{
+		DB: name.DB, Name: name.Table, Key: key.Name,
+		IntegerKey:   f.Integer,
+		UUID:         f.uuids,
+		Unsigned:     key.Unsigned(),
+		KeepZero:     set.cfg.KeepZero,
+		Floors:       t.skips != nil && !set.cfg.KeepExplicit,
+		Marker:       !set.cfg.ResultOnly && f.uuids == insert.NoUUID,
+		UpsertMarker: !set.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
+		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
+		Ref:          t,
+	}
+	if rule.many() && !key.AutoIncrement {
+		desc.Zero = sync.OnceFunc(t.warnZero)
+	}
+	for _, col := range seen.Columns {
+		if !col.Invisible {
+			desc.Columns = append(desc.Columns, col.Name)
+		}
+		desc.ReadsID = desc.ReadsID || col.ID
+	}
+	for _, tr := range seen.Triggers {
+		if tr.Before && set.programs.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
+			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
+		}
+	}
+	for event, e := range seen.triggers {
+		desc.ReadsID = desc.ReadsID || e.ReadsID
+		desc.UpdatesReadID = desc.UpdatesReadID || event == "UPDATE" && e.ReadsID
+		desc.Triggers.Add(e)
+	}
+	desc.Marker = desc.Marker && !desc.SetsKey
+	return desc, nil
+}
+
+// checkAutoIncrement warns of a column that two sides give numbers to: writers
+// that are not wrapped take the next number after our highest id, and collide
+// with us later.
+func (set *Set) checkAutoIncrement(name catalog.Name, key catalog.Column) error {
+	const reason = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
+	drop := modify(name, key.Name, key.Type)
+	switch {
+	case !key.AutoIncrement:
+		return nil
+	case set.cfg.KeepZero:
+		return refuse(name, key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "take AUTO_INCREMENT off it: "+drop)
+	case set.cfg.RefuseAutoIncrement:
+		return refuse(name, key.Name, reason, "take AUTO_INCREMENT off it: "+drop+"; or set leafAutoIncrement=allow")
+	}
+	set.once("auto_increment "+name.String()).Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "take it off with", drop)
+	return nil
+}
+
+// warnZero says, once a table, that a 0 was replaced in a table that no rule names: 0 may
+// be a key like others there.
+func (t *Table) warnZero() {
+	t.set.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
+		"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
+}
+
+// Draw takes the ids of a block. They fit into the key column: outside strict mode a
+// server would store a larger one clipped, and report the one that was sent.
+func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (err error) {
+	if !t.set.used.Load() { // a store at each statement would slow down all connections
+		t.set.used.Store(true)
+	}
+	if t.keyless {
+		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
+			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
+	}
+	if t.gen == nil {
+		var keys uuid7.Block
+		if keys, err = uuid7.New(b.N); err == nil {
+			b.UUID = keys.At(0)
+		}
+	} else {
+		if t.checked.Load() != t.set.store.Epoch.Load() {
+			if err := t.check(ctx, conn); err != nil {
+				return err
+			}
+		}
+		if b.First, err = t.gen.Next(ctx, b.N); err != nil {
+			if full, ok := errors.AsType[*segment.FullError](err); ok {
+				b.First, err = full.Next, nil // which is refused below
+			}
+		}
+	}
+	if err != nil {
+		if isRefusal(err) {
+			return err
+		}
+		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
+	}
+	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may be above all numbers
+		return refuse(t.Name, t.Key.Name,
+			"id "+strconv.FormatInt(last, 10)+" is above the highest that the column holds, "+strconv.FormatInt(t.Highest, 10),
+			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
+	}
+	t.counts.statements.Add(1)
+	t.counts.ids.Add(int64(b.N))
+	return nil
+}
+
+// Skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
+// column's highest value is not followed, here and where the highest key is
+// looked for: no id is above it.
+func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
+	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
+		return nil
+	}
+	err := error(nil)
+	if t.checked.Load() != t.set.store.Epoch.Load() {
+		err = t.check(ctx, conn)
+	}
+	if err == nil {
+		err = t.skips.Skip(ctx, k)
+	}
+	_, rowless := errors.AsType[*segment.UnknownTagError](err)
+	_, told := errors.AsType[*FillError](err)
+	switch {
+	case errors.Is(err, idgen.ErrExhausted):
+		return nil // no id is left above it that could be issued
+	case rowless && !t.set.cfg.Create:
+		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
+		return nil
+	case err == nil || told || isRefusal(err):
+		return err
+	}
+	return &FillError{Table: t.Name.String(), Key: k, Err: err}
+}
+
+// AfterDuplicate moves the counter above all keys where an id of ours was in use: keys
+// came to the table that nobody told leafsql of.
+func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
+	if t.skips == nil || !t.Integer {
+		return
+	}
+	if used, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, b.First+int64(b.N)); err != nil || !known || used < b.First {
+		return
+	}
+	highest, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Highest)
+	if err == nil && t.skips.Skip(ctx, highest) == nil {
+		t.set.cfg.Logger.Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
+	}
+}
+
+// Keyless is a temporary table that was made like a configured one: it has neither
+// AUTO_INCREMENT nor ids, so that a row without a key is refused.
+func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
+	t := like.Ref.(*Table)
+	desc := *like
+	desc.DB, desc.Name = name.DB, name.Table
+	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers = false, false, false, insert.Effects{}
+	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
+	return &desc
+}
