@@ -105,9 +105,12 @@ func TestTestutilIsForTestsOnly(t *testing.T) {
 
 func goList(t *testing.T, args ...string) []string {
 	t.Helper()
-	out, err := exec.Command("go", append([]string{"list"}, args...)...).CombinedOutput()
+	var stderr strings.Builder // also names what is downloaded first
+	cmd := exec.Command("go", append([]string{"list"}, args...)...)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("go list: %v\n%s", err, out)
+		t.Fatalf("go list: %v\n%s", err, &stderr)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
 }

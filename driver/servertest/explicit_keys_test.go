@@ -51,9 +51,11 @@ var flows = []flow{
 	{name: "replace", steps: []string{"REPLACE INTO t (id, u) VALUES (40, 'a')"}},
 	{name: "replace over a unique key", steps: []string{"INSERT INTO t (id, u) VALUES (3, 'a')", "REPLACE INTO t (id, u) VALUES (40, 'a')"}},
 	{name: "ignore, duplicate key", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT IGNORE INTO t (id, u) VALUES (1, 'b')"}},
-	{name: "ignore, duplicate elsewhere", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT IGNORE INTO t (id, u) VALUES (700, 'a')"}, ours: 701, why: "a row that is ignored leaves a gap"},
+	{name: "ignore, duplicate elsewhere", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT IGNORE INTO t (id, u) VALUES (700, 'a')"},
+		ours: 701, why: "a row that is ignored leaves a gap"},
 	{name: "upsert that inserts", steps: []string{"INSERT INTO t (id, u) VALUES (60, 'a') ON DUPLICATE KEY UPDATE v = 1"}},
-	{name: "upsert that updates", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT INTO t (id, u) VALUES (60, 'a') ON DUPLICATE KEY UPDATE v = 1"}, ours: 61, why: "a row that is not inserted leaves a gap"},
+	{name: "upsert that updates", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT INTO t (id, u) VALUES (60, 'a') ON DUPLICATE KEY UPDATE v = 1"},
+		ours: 61, why: "a row that is not inserted leaves a gap"},
 	{name: "ignored select", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT IGNORE INTO t (id, u) SELECT 700, 'a'"}},
 	{name: "failed, duplicate", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "INSERT INTO t (id, u) VALUES (700, 'a')"}, ours: 701, why: "a statement that fails leaves a gap"},
 	{name: "failed, bad value", steps: []string{"INSERT INTO t (id, u, v) VALUES (700, 'a', 'x')"}, ours: 701, why: "likewise"},
@@ -68,12 +70,16 @@ var flows = []flow{
 	{name: "int at its end", key: "INT", steps: []string{"INSERT INTO t (id, u) VALUES (2147483647, 'a')"}, ours: 1, why: "no id is above it; AUTO_INCREMENT fails"},
 	{name: "int out of range", key: "INT", steps: []string{"INSERT INTO t (id, u) VALUES (5000000000, 'a')"}},
 	{name: "snowflake", steps: []string{"INSERT INTO t (id, u) VALUES (1800000000000000000, 'a')"}},
-	{name: "several statements", steps: []string{"INSERT INTO t (u) VALUES ('a'); INSERT INTO t (id, u) VALUES (5, 'b'); INSERT INTO t (u) VALUES ('c')"}, ours: 8, rows: true, why: "all floors of a text come before its ids"},
+	{name: "several statements", steps: []string{"INSERT INTO t (u) VALUES ('a'); INSERT INTO t (id, u) VALUES (5, 'b'); INSERT INTO t (u) VALUES ('c')"},
+		ours: 8, rows: true, why: "all floors of a text come before its ids"},
 	{name: "key by UPDATE", steps: []string{"INSERT INTO t (u) VALUES ('a')", "UPDATE t SET id = 500"}, ours: 2, why: "not seen"},
-	{name: "seeds, then the server", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'admin'), (2, 'guest')", restart, "INSERT INTO t (u) VALUES ('x')"}, ours: 20, rows: true, why: "the rest of a range is lost at the end"},
-	{name: "rolled back, then the server", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "BEGIN", "INSERT INTO t (id, u) VALUES (700, 'b')", "ROLLBACK", restart}, ours: 1701, why: "likewise"},
+	{name: "seeds, then the server", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'admin'), (2, 'guest')", restart, "INSERT INTO t (u) VALUES ('x')"},
+		ours: 20, rows: true, why: "the rest of a range is lost at the end"},
+	{name: "rolled back, then the server", steps: []string{"INSERT INTO t (id, u) VALUES (1, 'a')", "BEGIN", "INSERT INTO t (id, u) VALUES (700, 'b')", "ROLLBACK", restart},
+		ours: 1701, why: "likewise"},
 	{name: "deleted, then the server", steps: []string{"INSERT INTO t (id, u) VALUES (700, 'a')", "DELETE FROM t", restart}, ours: 717, why: "likewise"},
-	{name: "updated, then the server", steps: []string{"INSERT INTO t (u) VALUES ('a')", "UPDATE t SET id = 500", restart}, ours: 1000501, why: "found at the start, and other processes may hold ranges above"},
+	{name: "updated, then the server", steps: []string{"INSERT INTO t (u) VALUES ('a')", "UPDATE t SET id = 500", restart},
+		ours: 1000501, why: "found at the start, and other processes may hold ranges above"},
 }
 
 // TestFlows: an application that seeds rows and then lets keys be generated
@@ -273,7 +279,8 @@ func TestLoadDataFillsAndFollows(t *testing.T) {
 // refused, whatever the mode: none is stored clipped, and none begins again.
 func TestIDsEnd(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
-		for typ, highest := range map[string]int64{"TINYINT": 127, "TINYINT UNSIGNED": 255, "SMALLINT": 32767, "MEDIUMINT": 8388607, "INT": 2147483647, "INT UNSIGNED": 4294967295, "BIGINT": 9223372036854775806} {
+		for typ, highest := range map[string]int64{"TINYINT": 127, "TINYINT UNSIGNED": 255, "SMALLINT": 32767,
+			"MEDIUMINT": 8388607, "INT": 2147483647, "INT UNSIGNED": 4294967295, "BIGINT": 9223372036854775806} {
 			for _, mode := range []string{"STRICT_ALL_TABLES", ""} {
 				plain, leaf := openOn(t, server.Database(t), "leafTables=t&leafCreate=true&sql_mode='"+mode+"'", fmt.Sprintf("CREATE TABLE t (id %s PRIMARY KEY, a INT)", typ))
 				insertID(t, leaf, "INSERT INTO t (id) VALUES (?)", highest-2)

@@ -206,7 +206,8 @@ func TestSnowflakeConfig(t *testing.T) {
 // has in a millisecond, and says so before anything is stored.
 func TestStagedSnowflake(t *testing.T) {
 	for i, target := range mysqltest.Targets(t) {
-		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true", append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)
+		_, leaf := openOn(t, target.Database(t), fmt.Sprintf("leafTables=t:id:snowflake&leafWorker=static(%d)&leafState=", 21+i)+url.QueryEscape(t.TempDir())+"&leafNewRegistry=true",
+			append([]string{"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)"}, seedSource(4097)...)...)
 		if _, err := leaf.Exec("INSERT INTO t (a) SELECT a FROM src LIMIT 4096"); err != nil {
 			t.Errorf("%s: %v", target.Name, err)
 		}

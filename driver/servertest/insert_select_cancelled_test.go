@@ -127,7 +127,8 @@ func healthy(t *testing.T, db *sql.DB, conns int) {
 }
 
 func cancelSetup(t *testing.T, target mysqltest.Target, params string) (plain, leaf *sql.DB) {
-	plain, leaf = openOn(t, target.Database(t), "leafTables=t"+params, append([]string{allocTable, row("t", 1, 1_000_000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(10), KEY (a))"}, seedSource(callRows)...)...)
+	plain, leaf = openOn(t, target.Database(t), "leafTables=t"+params,
+		append([]string{allocTable, row("t", 1, 1_000_000), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT, b VARCHAR(10), KEY (a))"}, seedSource(callRows)...)...)
 	if _, err := leaf.Exec("INSERT INTO t (a) SELECT 0 FROM src LIMIT 0"); err != nil { // the first one looks tables up
 		t.Fatal(err)
 	}

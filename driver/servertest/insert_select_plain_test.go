@@ -24,7 +24,8 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, name := range []string{"mysql", driver.Name} {
 			auto := map[bool]string{true: "AUTO_INCREMENT"}[name == "mysql"]
-			plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000), "CREATE TABLE t (id BIGINT NOT NULL "+auto+" PRIMARY KEY, a INT UNIQUE, CHECK (a < 1000))", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
+			plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000),
+				"CREATE TABLE t (id BIGINT NOT NULL "+auto+" PRIMARY KEY, a INT UNIQUE, CHECK (a < 1000))", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
 			db := map[bool]*sql.DB{true: plain, false: leaf}[name == "mysql"]
 			for _, text := range keysThatFail {
 				if res, err := db.Exec(text); err == nil {
@@ -54,12 +55,14 @@ func TestFailedKeyMovesNothing(t *testing.T) {
 // Errors name the target and its key, as those of the plain driver.
 func TestStagedErrorsNameTheTarget(t *testing.T) {
 	texts := []string{"INSERT INTO t (a) SELECT b FROM s", "INSERT INTO t (id, a) SELECT b, 1 FROM s",
-		"INSERT INTO t (c) SELECT c FROM s", "INSERT INTO t (d) SELECT c FROM s", "INSERT INTO t (a) SELECT nosuch FROM s", "INSERT INTO t (id, a) SELECT 7, a FROM s", "INSERT INTO t (a) SELECT 5000 FROM s",
+		"INSERT INTO t (c) SELECT c FROM s", "INSERT INTO t (d) SELECT c FROM s", "INSERT INTO t (a) SELECT nosuch FROM s",
+		"INSERT INTO t (id, a) SELECT 7, a FROM s", "INSERT INTO t (a) SELECT 5000 FROM s",
 		"INSERT INTO t (a, c) SELECT 1 FROM s"}
 	for _, target := range mysqltest.Targets(t) {
 		var told [2][]string
 		for i, auto := range []string{"AUTO_INCREMENT", ""} {
-			plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000), "CREATE TABLE t (id BIGINT NOT NULL "+auto+" PRIMARY KEY, a INT, c VARCHAR(5), d CHAR(3) CHARACTER SET latin1, CHECK (a < 1000))",
+			plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", generatedFrom, 1000),
+				"CREATE TABLE t (id BIGINT NOT NULL "+auto+" PRIMARY KEY, a INT, c VARCHAR(5), d CHAR(3) CHARACTER SET latin1, CHECK (a < 1000))",
 				"CREATE TABLE s (a INT, b VARCHAR(40), c VARCHAR(40))", "INSERT INTO s VALUES (1, 'x', 'longer ü😀'), (2, 'y', '')")
 			for _, text := range texts {
 				_, err := []*sql.DB{plain, leaf}[i].Exec(text)

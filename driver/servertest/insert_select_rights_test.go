@@ -17,7 +17,8 @@ import (
 )
 
 // rightsColumns are those of a source and a target. A stage must have their types.
-const rightsColumns = "a INT, e ENUM('a','b','ü'), st SET('x','y'), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, d DECIMAL(20,8), b BIT(10), ts TIMESTAMP(3) NULL, x VARBINARY(20), j JSON, n INT UNSIGNED NOT NULL DEFAULT 9"
+const rightsColumns = "a INT, e ENUM('a','b','ü'), st SET('x','y'), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, " +
+	"d DECIMAL(20,8), b BIT(10), ts TIMESTAMP(3) NULL, x VARBINARY(20), j JSON, n INT UNSIGNED NOT NULL DEFAULT 9"
 
 // accounts is a database with tables and a user who has some rights there.
 func account(t *testing.T, target mysqltest.Target, grants ...string) (plain, leaf *sql.DB) {
@@ -25,7 +26,8 @@ func account(t *testing.T, target mysqltest.Target, grants ...string) (plain, le
 	dsn := target.Database(t)
 	db := databaseOf(t, dsn)
 	user := "u" + db[len(db)-12:]
-	setup := []string{allocTable, row("t", generatedFrom, 1000), "CREATE TABLE s (" + rightsColumns + ")", "CREATE TABLE t (" + rightsColumns + ", id BIGINT PRIMARY KEY)", "CREATE TABLE want (" + rightsColumns + ")",
+	setup := []string{allocTable, row("t", generatedFrom, 1000),
+		"CREATE TABLE s (" + rightsColumns + ")", "CREATE TABLE t (" + rightsColumns + ", id BIGINT PRIMARY KEY)", "CREATE TABLE want (" + rightsColumns + ")",
 		"INSERT INTO s VALUES (1, 'ü', 'x,y', 'äß', 1.23456789, 5, '2024-02-29 01:02:03.456', x'00ff', '{\"a\": 1}', 1), (2, NULL, '', '', -1, 0, NULL, '', 'null', 4294967295)",
 		"CREATE USER " + user + " IDENTIFIED BY 'pw'", "GRANT SELECT ON " + db + ".s TO " + user, "GRANT SELECT, UPDATE ON " + db + ".leaf_alloc TO " + user}
 	for _, g := range grants {

@@ -203,7 +203,9 @@ var negativeArguments = []any{-1, -7.0, "-7", int64(math.MinInt64)}
 
 // unclearArguments are what only the server could tell the meaning of: they are refused.
 var unclearArguments = []any{
-	false, true, 0.4, -0.4, 0.5, -0.5, 1.5, 2.5, 1e18, 1e30, -1.5, -1e30, "0.0", ".0", "0.", "2.5", "-9223372036854775809", json.RawMessage(nil), json.RawMessage("7"), "\t0", "0\n", "0e0", "0E7", "0.4", "0.5", "-0.4", "2.5e0", "7abc", "0abc", "", []byte{}, "0x0", "abc", "-", ".", " ", "1e2", "1e-5", "inf", "nan", "\x00", "0\x00", "７",
+	false, true, 0.4, -0.4, 0.5, -0.5, 1.5, 2.5, 1e18, 1e30, -1.5, -1e30, "0.0", ".0", "0.", "2.5", "-9223372036854775809",
+	json.RawMessage(nil), json.RawMessage("7"), "\t0", "0\n", "0e0", "0E7", "0.4", "0.5", "-0.4", "2.5e0", "7abc",
+	"0abc", "", []byte{}, "0x0", "abc", "-", ".", " ", "1e2", "1e-5", "inf", "nan", "\x00", "0\x00", "７",
 	"2024-02-29", giving{0.4}, json.RawMessage("{}"), time.Time{}, time.Date(2024, 2, 29, 1, 2, 3, 0, time.UTC), []byte{0xff}, []byte{0},
 }
 
@@ -275,7 +277,8 @@ func newJudge(t *testing.T, target mysqltest.Target, typ, mode string, seed uint
 			auto = ""
 		}
 		dsn := target.Database(t)
-		s.plain, _ = openOn(t, dsn, "leafTables=none", allocTable, row("t", judgeFrom, 1000), fmt.Sprintf("CREATE TABLE t (id %s NOT NULL %s PRIMARY KEY, a INT)", typ, auto), fmt.Sprintf("ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom))
+		s.plain, _ = openOn(t, dsn, "leafTables=none", allocTable, row("t", judgeFrom, 1000),
+			fmt.Sprintf("CREATE TABLE t (id %s NOT NULL %s PRIMARY KEY, a INT)", typ, auto), fmt.Sprintf("ALTER TABLE t AUTO_INCREMENT=%d", judgeFrom))
 		for _, db := range []struct {
 			at     **sql.DB
 			params string
@@ -305,7 +308,8 @@ func (j *judge) run() {
 
 func (j *judge) literals(literals []string, unclear bool) {
 	for _, lit := range literals {
-		for _, form := range []string{"INSERT INTO t (id, a) VALUES (%s, 1)", "INSERT INTO t SET a = 1, id = %s", "INSERT INTO t SELECT %s, 1", "INSERT INTO t VALUES (%[1]s, 1), (%[1]s, 1)", "INSERT IGNORE INTO t (a, id) VALUES (1, %s)"} {
+		for _, form := range []string{"INSERT INTO t (id, a) VALUES (%s, 1)", "INSERT INTO t SET a = 1, id = %s", "INSERT INTO t SELECT %s, 1",
+			"INSERT INTO t VALUES (%[1]s, 1), (%[1]s, 1)", "INSERT IGNORE INTO t (a, id) VALUES (1, %s)"} {
 			j.ask(fmt.Sprintf(form, lit), "text", unclear || j.unsigned && strings.Contains(lit, "-"))
 		}
 	}

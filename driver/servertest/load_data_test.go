@@ -45,7 +45,8 @@ var loadForms = []string{
 	"CHARACTER SET latin1 FIELDS TERMINATED BY ',' (a, b)",
 }
 
-const loadTable = "CREATE TABLE t (id BIGINT NOT NULL %s PRIMARY KEY, a INT NOT NULL, b VARCHAR(10) NOT NULL DEFAULT 'none', c INT DEFAULT 5, d DATE, ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, e ENUM('x','y') NOT NULL, f DECIMAL(5,2), UNIQUE (a, b))"
+const loadTable = "CREATE TABLE t (id BIGINT NOT NULL %s PRIMARY KEY, a INT NOT NULL, b VARCHAR(10) NOT NULL DEFAULT 'none', c INT DEFAULT 5, " +
+	"d DATE, ts TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP, e ENUM('x','y') NOT NULL, f DECIMAL(5,2), UNIQUE (a, b))"
 
 // TestLoadData plays LOAD DATA on twins: the plain driver with AUTO_INCREMENT,
 // and mysql-leaf.
@@ -179,7 +180,8 @@ func TestLoadRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte("1\n2\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, text := range []string{"LOAD DATA LOCAL INFILE '%s' INTO TABLE t (@a) SET a = @a * 2", "LOAD DATA LOCAL INFILE '%s' INTO TABLE t (t.a)", "LOAD DATA LOCAL INFILE '%s' INTO TABLE t ()", "LOAD XML LOCAL INFILE '%s' INTO TABLE t"} {
+		for _, text := range []string{"LOAD DATA LOCAL INFILE '%s' INTO TABLE t (@a) SET a = @a * 2", "LOAD DATA LOCAL INFILE '%s' INTO TABLE t (t.a)",
+			"LOAD DATA LOCAL INFILE '%s' INTO TABLE t ()", "LOAD XML LOCAL INFILE '%s' INTO TABLE t"} {
 			var refused *driver.RefusedError
 			if _, err := leaf.Exec(fmt.Sprintf(text, file)); !errors.As(err, &refused) || refused.Fix == "" {
 				t.Errorf("%s, %s: %v", target.Name, text, err)

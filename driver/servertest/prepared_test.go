@@ -261,7 +261,8 @@ func TestPreparedEffects(t *testing.T) {
 // their effects are noted each time.
 func TestPreparedStatementsThatOnlyHaveEffects(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
-		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10), tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)", "CREATE FUNCTION f() RETURNS INT NO SQL RETURN 1")
+		_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
+			tableT, "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1)", "CREATE FUNCTION f() RETURNS INT NO SQL RETURN 1")
 		leaf.SetMaxOpenConns(1)
 		mustExec(t, leaf, "SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "CREATE TEMPORARY TABLE tmp (a INT)")
 		update, err := leaf.Prepare(`UPDATE s SET a = f() + LENGTH('C:\') WHERE a = ?`)

@@ -137,7 +137,8 @@ func processes(t *testing.T, conns int) {
 	}
 
 	var rows, ids int64
-	const q = "SELECT COUNT(*), COUNT(DISTINCT tag, id) FROM (SELECT 'a' tag, id FROM a_1 UNION ALL SELECT 'a', id FROM a_2 UNION ALL SELECT 'b', id FROM b_1 UNION ALL SELECT 'b', id FROM b_2 UNION ALL SELECT 'c', id FROM c) x"
+	const q = "SELECT COUNT(*), COUNT(DISTINCT tag, id) FROM (" +
+		"SELECT 'a' tag, id FROM a_1 UNION ALL SELECT 'a', id FROM a_2 UNION ALL SELECT 'b', id FROM b_1 UNION ALL SELECT 'b', id FROM b_2 UNION ALL SELECT 'c', id FROM c) x"
 	if err := plain.QueryRow(q).Scan(&rows, &ids); err != nil {
 		t.Fatal(err)
 	}

@@ -169,7 +169,9 @@ func (s *severalSide) play(conn *sql.Conn, way, text string) int {
 // state is what the tables hold.
 func (s *severalSide) state() string {
 	var victim, orders, items, others, ts int
-	err := s.base.QueryRowContext(context.Background(), "SELECT (SELECT COUNT(*) FROM victim), (SELECT COUNT(*) FROM orders), (SELECT COUNT(*) FROM items), (SELECT COUNT(*) FROM t), (SELECT COUNT(*) FROM other) + (SELECT COUNT(*) FROM s) + (SELECT COUNT(*) FROM log)").Scan(&victim, &orders, &items, &ts, &others)
+	const q = "SELECT (SELECT COUNT(*) FROM victim), (SELECT COUNT(*) FROM orders), (SELECT COUNT(*) FROM items), (SELECT COUNT(*) FROM t), " +
+		"(SELECT COUNT(*) FROM other) + (SELECT COUNT(*) FROM s) + (SELECT COUNT(*) FROM log)"
+	err := s.base.QueryRowContext(context.Background(), q).Scan(&victim, &orders, &items, &ts, &others)
 	return fmt.Sprint(victim, orders, items, ts, others, isNumber(err, 1146))
 }
 
@@ -265,7 +267,8 @@ func TestSeveralStatements(t *testing.T) {
 
 // changesMore says whether a text does what a test cannot undo.
 func changesMore(text string) bool {
-	for _, word := range []string{"USE ", "LOOP", "WHILE", "REPEAT", "CREATE ", "GRANT", "REVOKE", "ALTER", "RENAME", "DROP ", "HANDLER", "LOCK TABLES", "HELP", "SLEEP", "DELAYED", "XA ", "gtid_next", "TRUNCATE", "PREPARE", "LOAD DATA"} {
+	for _, word := range []string{"USE ", "LOOP", "WHILE", "REPEAT", "CREATE ", "GRANT", "REVOKE", "ALTER", "RENAME", "DROP ",
+		"HANDLER", "LOCK TABLES", "HELP", "SLEEP", "DELAYED", "XA ", "gtid_next", "TRUNCATE", "PREPARE", "LOAD DATA"} {
 		if strings.Contains(strings.ReplaceAll(text, "DROP TABLE victim", ""), word) {
 			return true
 		}
@@ -280,7 +283,8 @@ func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 	conn.ExecContext(context.Background(), "ROLLBACK")
 	conn.Close()
 	told += s.state()
-	for _, text := range []string{"CREATE TABLE IF NOT EXISTS victim (a INT)", "DELETE FROM victim", "INSERT INTO victim VALUES (1)", "DELETE FROM orders", "DELETE FROM items", "DELETE FROM t", "DELETE FROM log", "DELETE FROM other", "DELETE FROM s", "INSERT INTO s VALUES (11, 1, 'x'), (12, 2, 'y'), (13, 3, 'z')"} {
+	for _, text := range []string{"CREATE TABLE IF NOT EXISTS victim (a INT)", "DELETE FROM victim", "INSERT INTO victim VALUES (1)", "DELETE FROM orders", "DELETE FROM items",
+		"DELETE FROM t", "DELETE FROM log", "DELETE FROM other", "DELETE FROM s", "INSERT INTO s VALUES (11, 1, 'x'), (12, 2, 'y'), (13, 3, 'z')"} {
 		mustExec(s.t, s.base, text)
 	}
 	return told
@@ -291,7 +295,8 @@ func (s *severalSide) playAlone(how string, way [3]string, text string) string {
 func TestFormsThatAreRefusedUnderAStar(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, target.Database(t), "leafTables=*&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-		for _, text := range []string{"WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (1)", "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END", "UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a = 1", "DELETE FROM t FOR PORTION OF p FROM 1 TO 2"} {
+		for _, text := range []string{"WITH x AS (SELECT 1) INSERT INTO t (a) VALUES (1)", "PREPARE s FROM 'INSERT INTO t (a) VALUES (1)'", "BEGIN NOT ATOMIC INSERT INTO t (a) VALUES (1); END",
+			"UPDATE t FOR PORTION OF p FROM 1 TO 2 SET a = 1", "DELETE FROM t FOR PORTION OF p FROM 1 TO 2"} {
 			if _, err := leaf.Exec(text); !errors.Is(err, driver.ErrRefused) {
 				t.Errorf("%s: %s: %v", target.Name, text, err)
 			}

@@ -41,10 +41,22 @@ var spellingForms = []struct {
 	setup []string
 	text  string
 }{
-	{"a function, noticed by a trigger", []string{"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END", "CREATE TRIGGER tr{T} BEFORE INSERT ON {T} FOR EACH ROW SET NEW.b = " + sumsAudit}, "INSERT INTO {T} (a) SELECT {F}() FROM three"},
-	{"a function, noticed by what a trigger calls", []string{"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END", "CREATE TRIGGER tr{T} BEFORE INSERT ON {T} FOR EACH ROW SET NEW.b = sums()"}, "INSERT INTO {T} (a) SELECT {F}() FROM three"},
-	{"a trigger, noticed by a function", []string{"CREATE TRIGGER tr{T} AFTER INSERT ON {T} FOR EACH ROW BEGIN {S}; END", "CREATE FUNCTION {F}() RETURNS VARCHAR(40) READS SQL DATA RETURN " + sumsAudit}, "INSERT INTO {T} (b) SELECT {F}() FROM three"},
-	{"a function, noticed by an update list", []string{"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END", "INSERT INTO {T} (id, a) VALUES (1, 0), (2, 0), (3, 0)"}, "INSERT INTO {T} (id, a) SELECT c, {F}() FROM three ON DUPLICATE KEY UPDATE b = " + sumsAudit},
+	{"a function, noticed by a trigger", []string{
+		"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END",
+		"CREATE TRIGGER tr{T} BEFORE INSERT ON {T} FOR EACH ROW SET NEW.b = " + sumsAudit,
+	}, "INSERT INTO {T} (a) SELECT {F}() FROM three"},
+	{"a function, noticed by what a trigger calls", []string{
+		"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END",
+		"CREATE TRIGGER tr{T} BEFORE INSERT ON {T} FOR EACH ROW SET NEW.b = sums()",
+	}, "INSERT INTO {T} (a) SELECT {F}() FROM three"},
+	{"a trigger, noticed by a function", []string{
+		"CREATE TRIGGER tr{T} AFTER INSERT ON {T} FOR EACH ROW BEGIN {S}; END",
+		"CREATE FUNCTION {F}() RETURNS VARCHAR(40) READS SQL DATA RETURN " + sumsAudit,
+	}, "INSERT INTO {T} (b) SELECT {F}() FROM three"},
+	{"a function, noticed by an update list", []string{
+		"CREATE FUNCTION {F}() RETURNS INT MODIFIES SQL DATA BEGIN {S}; RETURN 1; END",
+		"INSERT INTO {T} (id, a) VALUES (1, 0), (2, 0), (3, 0)",
+	}, "INSERT INTO {T} (id, a) SELECT c, {F}() FROM three ON DUPLICATE KEY UPDATE b = " + sumsAudit},
 }
 
 // spellingSide plays spellings on one database.
@@ -80,7 +92,9 @@ func (s *spellingSide) play(form, spelling int) (told string, refused, ok bool) 
 	f := spellingForms[form]
 	id := fmt.Sprintf("%d_%d", form, spelling)
 	fill := strings.NewReplacer("{S}", strings.ReplaceAll(s.spellings[spelling], "{DB}", s.db), "{T}", "t_"+id, "{F}", "f_"+id)
-	for _, text := range []string{"DELETE FROM audit", "DELETE FROM child", "DELETE FROM fires", "DELETE FROM parent", "ALTER TABLE audit AUTO_INCREMENT = 1", "INSERT INTO audit (k, n) VALUES (1, 1), (2, 10), (3, 100)", "INSERT INTO parent VALUES (1), (2), (3)", "INSERT INTO child VALUES (1, 1), (2, 10), (3, 100)", "INSERT INTO fires VALUES (1), (1), (1)",
+	for _, text := range []string{"DELETE FROM audit", "DELETE FROM child", "DELETE FROM fires", "DELETE FROM parent", "ALTER TABLE audit AUTO_INCREMENT = 1",
+		"INSERT INTO audit (k, n) VALUES (1, 1), (2, 10), (3, 100)", "INSERT INTO parent VALUES (1), (2), (3)",
+		"INSERT INTO child VALUES (1, 1), (2, 10), (3, 100)", "INSERT INTO fires VALUES (1), (1), (1)",
 		"DELETE FROM audit WHERE k > 3", "CREATE TABLE t_" + id + " (id BIGINT NOT NULL " + s.auto + " PRIMARY KEY, a INT, b VARCHAR(40))"} {
 		if _, err := s.base.Exec(text); err != nil {
 			s.t.Fatalf("%s: %v", text, err)

@@ -43,7 +43,8 @@ func TestProgramsOfOtherDatabases(t *testing.T) {
 			"CREATE FUNCTION g() RETURNS INT MODIFIES SQL DATA BEGIN UPDATE log SET a = a + 1; RETURN 1; END", returns("f()", "g()"), "CREATE VIEW v AS SELECT f() c")
 		name := databaseOf(t, other)
 		own := target.Database(t)
-		_, leaf := openOn(t, own, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
+		_, leaf := openOn(t, own, "leafTables=t&multiStatements=true", allocTable, row("t", 1, 10),
+			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
 			"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW SET NEW.b = (SELECT MAX(a) FROM "+name+".log)")
 		leaf.SetMaxOpenConns(1)
 		t1, s := databaseOf(t, own)+".t", databaseOf(t, own)+".s"

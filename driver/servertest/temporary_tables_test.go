@@ -35,17 +35,20 @@ func TestTemporaryTables(t *testing.T) {
 func TestTemporaryTableLikeAMigratedOne(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		for _, rules := range []string{"t", "*"} {
-			_, leaf := openOn(t, target.Database(t), "leafTables="+rules+"&sql_mode=%27%27", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
+			_, leaf := openOn(t, target.Database(t), "leafTables="+rules+"&sql_mode=%27%27", allocTable, row("t", 1000, 10),
+				"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
 			c := onOne(t, leaf)
 			mustExec(t, c, "INSERT INTO t (a) VALUES (1)", "CREATE TEMPORARY TABLE x LIKE t", "INSERT INTO x (id, a) VALUES (5, 1)", "INSERT INTO x SELECT * FROM t")
-			for _, text := range []string{"INSERT INTO x (a) VALUES (1)", "INSERT IGNORE INTO x (a) VALUES (1)", "INSERT INTO x VALUES (0, 1)", "REPLACE INTO x SET a = 1", "INSERT INTO x (a) SELECT a FROM s"} {
+			for _, text := range []string{"INSERT INTO x (a) VALUES (1)", "INSERT IGNORE INTO x (a) VALUES (1)", "INSERT INTO x VALUES (0, 1)",
+				"REPLACE INTO x SET a = 1", "INSERT INTO x (a) SELECT a FROM s"} {
 				_, err := c.ExecContext(t.Context(), text)
 				var refused *driver.RefusedError
 				if !errors.As(err, &refused) || !strings.Contains(refused.Fix, "MODIFY `id` bigint") || !strings.Contains(refused.Fix, "AUTO_INCREMENT") {
 					t.Errorf("%s, %s: %s: %v", target.Name, rules, text, err)
 				} else {
 					_, fix, _ := strings.Cut(refused.Fix, ": ")
-					mustExec(t, c, "SELECT 1", "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t", fix, strings.Replace(text, "VALUES (0, 1)", "VALUES (NULL, 1)", 1), "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t")
+					mustExec(t, c, "SELECT 1", "DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t", fix, strings.Replace(text, "VALUES (0, 1)", "VALUES (NULL, 1)", 1),
+						"DROP TEMPORARY TABLE x", "CREATE TEMPORARY TABLE x LIKE t")
 				}
 			}
 			if _, err := c.ExecContext(t.Context(), "INSERT INTO x (id, a) VALUES (?, 1)", nil); !errors.Is(err, driver.ErrRefused) {
@@ -137,7 +140,8 @@ func TestTemporaryTablesByOtherWays(t *testing.T) {
 		other := target.Database(t)
 		openOn(t, other, "leafTables=none", "CREATE TABLE t (id INT NOT NULL PRIMARY KEY, a INT)")
 		name := databaseOf(t, other)
-		_, leaf := openOn(t, target.Database(t), "leafTables=t,"+name+".t&multiStatements=true&leafCreate=true", allocTable, row("t", 3_000_000_000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+		_, leaf := openOn(t, target.Database(t), "leafTables=t,"+name+".t&multiStatements=true&leafCreate=true",
+			allocTable, row("t", 3_000_000_000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
 		c := onOne(t, leaf)
 		for i, texts := range [][]string{
 			{"CREATE TEMPORARY TABLE x (id INT NOT NULL AUTO_INCREMENT PRIMARY KEY, a INT)", "ALTER TABLE x ADD b INT, RENAME t"},

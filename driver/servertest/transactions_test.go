@@ -40,7 +40,8 @@ func TestStageThatCouldNotBeDropped(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		other := server.Database(t)
 		openOn(t, other, "leafTables=none", "CREATE TABLE u (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-		_, leaf := openOn(t, server.Database(t), "leafTables=t,"+databaseOf(t, other)+".u&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
+		_, leaf := openOn(t, server.Database(t), "leafTables=t,"+databaseOf(t, other)+".u&leafCreate=true",
+			"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)")
 		c := onOne(t, leaf)
 		mustExec(t, c, "BEGIN", "INSERT INTO t (a) SELECT a FROM s", "COMMIT", "START TRANSACTION READ ONLY")
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO "+databaseOf(t, other)+".u (a) SELECT a FROM s"); !isNumber(err, 1792) {

@@ -160,7 +160,9 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				}
 			}
 			var wrong, rows int
-			if err := plain.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), (SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 14 {
+			const q = "SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), " +
+				"(SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)"
+			if err := plain.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 14 {
 				t.Errorf("%s: %s: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
 			}
 		}
@@ -221,7 +223,8 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 			do("INSERT INTO t (id, parent, a) VALUES (NULL, f(1), 12), (NULL, f(1), 13) ON DUPLICATE KEY UPDATE a = 17") // leaves it as it was
 			do("INSERT INTO t (id, parent, a) VALUES (NULL, 777, 16) ON DUPLICATE KEY UPDATE parent = f(1)")
 			var wrong, rows int
-			if err := leaf.QueryRow("SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)", parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 17 {
+			const q = "SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)"
+			if err := leaf.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 17 {
 				t.Errorf("%s: %q: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
 			}
 		}

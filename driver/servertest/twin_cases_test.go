@@ -43,7 +43,8 @@ var twinSource = []string{
 	`CREATE TABLE s (id INT PRIMARY KEY, i INT, u BIGINT UNSIGNED, d DECIMAL(20,6), f DOUBLE, fl FLOAT, c VARCHAR(40), l VARCHAR(40) CHARACTER SET latin1, x VARBINARY(40),
 		dt DATETIME(6), da DATE, ti TIME(3), ts TIMESTAMP(6) NULL, y YEAR, e ENUM('a','b','c'), st SET('a','b','c'), b BIT(10), j JSON, g GEOMETRY, t MEDIUMTEXT)`,
 	`INSERT INTO s VALUES
-		(1, 7, 9007199254740993, 250000.01, 1e-5, 1.1, 'abc', 'äb', x'00ff41', '2024-02-29 23:59:59.999999', '2024-02-29', '10:20:30.456', '2024-02-29 12:00:00.5', 2024, 'b', 'a,c', 5, '{"a": [1, 2.50]}', ST_GeomFromText('POINT(1 2)'), REPEAT('x', 70000)),
+		(1, 7, 9007199254740993, 250000.01, 1e-5, 1.1, 'abc', 'äb', x'00ff41', '2024-02-29 23:59:59.999999', '2024-02-29', '10:20:30.456', '2024-02-29 12:00:00.5', 2024, 'b', 'a,c', 5,
+			'{"a": [1, 2.50]}', ST_GeomFromText('POINT(1 2)'), REPEAT('x', 70000)),
 		(2, 0, 18446744073709551615, -3.5, 1.7e308, -0.1, '12.5', '0', '5', '1000-01-01', '0000-00-00', '-838:59:59', '1970-01-02', 1901, 'a', '', 1023, '"x"', ST_GeomFromText('LINESTRING(0 0, 1 1)'), ''),
 		(3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)`,
 }

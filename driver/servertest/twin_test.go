@@ -290,7 +290,8 @@ func newTwins(t *testing.T, target mysqltest.Target) *twins {
 		if at == &w.native {
 			s.name = "mysql"
 		}
-		s.plain, _ = openOn(t, s.dsn, "leafTables=none", append([]string{"SET SESSION sql_mode = ''", allocTable, row("t_*", generatedFrom, 1_000_000), row("n_*", generatedFrom, 1_000_000)}, twinSource...)...)
+		s.plain, _ = openOn(t, s.dsn, "leafTables=none",
+			append([]string{"SET SESSION sql_mode = ''", allocTable, row("t_*", generatedFrom, 1_000_000), row("n_*", generatedFrom, 1_000_000)}, twinSource...)...)
 		*at = s
 	}
 	return w

@@ -16,7 +16,8 @@ func TestUpsertsThatNameTheirSource(t *testing.T) {
 // TestRefusedUpsertReadsNothing: the refusal comes before the source is read.
 func TestRefusedUpsertReadsNothing(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
-		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT, b INT)", "INSERT INTO s VALUES (1, 1)", "CREATE TABLE log (a INT)",
+		plain, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
+			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT, b INT)", "INSERT INTO s VALUES (1, 1)", "CREATE TABLE log (a INT)",
 			"CREATE FUNCTION noted(x INT) RETURNS INT MODIFIES SQL DATA BEGIN INSERT INTO log VALUES (x); RETURN x; END")
 		if _, err := leaf.Exec("INSERT INTO t (a) SELECT noted(a) FROM s ON DUPLICATE KEY UPDATE b = s.b"); !errors.Is(err, driver.ErrRefused) {
 			t.Errorf("%s: %v", target.Name, err)

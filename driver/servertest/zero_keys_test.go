@@ -27,7 +27,10 @@ func TestZeroUnderPattern(t *testing.T) {
 				{name: "arguments", texts: []string{"INSERT INTO chunk_ref (chunkid, a) VALUES (?, 1), (?, 2)"}, args: []any{0, uint64(0)}},
 				{name: "select", texts: []string{"INSERT INTO chunk_ref SELECT 0, 1 UNION ALL SELECT 0, 2"}},
 				{name: "pattern", params: "leafTables=chunk_*&leafCreate=true", texts: []string{"INSERT INTO chunk_ref VALUES (0, 1), (0, 2)"}},
-				{name: "no 0", texts: []string{"INSERT INTO chunk_ref (chunkid, a) VALUES (NULL, 1), (DEFAULT, 2)", "INSERT INTO chunk_ref (a) SELECT 1 UNION ALL SELECT 2", "INSERT INTO chunk_ref SELECT NULL, 1 UNION ALL SELECT 5, 2", "INSERT INTO chunk_ref (chunkid, a) VALUES (70, 1), (71, 2)"}, quiet: true},
+				{name: "no 0", texts: []string{
+					"INSERT INTO chunk_ref (chunkid, a) VALUES (NULL, 1), (DEFAULT, 2)", "INSERT INTO chunk_ref (a) SELECT 1 UNION ALL SELECT 2",
+					"INSERT INTO chunk_ref SELECT NULL, 1 UNION ALL SELECT 5, 2", "INSERT INTO chunk_ref (chunkid, a) VALUES (70, 1), (71, 2)",
+				}, quiet: true},
 				{name: "named", params: "leafTables=chunk_ref&leafCreate=true", texts: []string{"INSERT INTO chunk_ref VALUES (0, 1), (0, 2)"}, quiet: true},
 				{name: "AUTO_INCREMENT", texts: []string{"INSERT INTO counted VALUES (0, 1), (0, 2)"}, quiet: true},
 				{name: "kept", params: "leafTables=*&leafCreate=true&leafZero=keep", texts: []string{"INSERT IGNORE INTO chunk_ref VALUES (0, 1), (0, 2)"}, quiet: true},

@@ -1,0 +1,68 @@
+package driver
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/calltrace"
+)
+
+// ways are the one-row INSERTs whose table and text are known, and the most functions and files that each may pass: what a
+// reader has to follow to see what leafsql does to them.
+var ways = []struct {
+	name             string
+	prepared         bool
+	text             string
+	args             []any
+	functions, files int
+}{
+	{"text", false, "INSERT INTO t (a, b) VALUES (1, 2)", nil, 22, 8},                            // the goal: 12 in 6
+	{"arguments", false, "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 20, 8}, // the goal: 12 in 6
+	{"prepared", true, "INSERT INTO t (a, b) VALUES (?, ?)", []any{int64(1), int64(2)}, 24, 9},   // the goal: 16 in 7
+}
+
+// TestWayOfACachedInsert bounds the functions that an INSERT passes, without what the pool asks before and after it.
+func TestWayOfACachedInsert(t *testing.T) {
+	if !calltrace.Inside(t) {
+		return
+	}
+	_, leaf := openNoop(t)
+	for _, w := range ways {
+		exec := func(args ...any) error {
+			_, err := leaf.ExecContext(t.Context(), w.text, args...)
+			return err
+		}
+		if w.prepared {
+			st, err := leaf.PrepareContext(t.Context(), w.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			exec = func(args ...any) error {
+				_, err := st.ExecContext(t.Context(), args...)
+				return err
+			}
+		}
+		run := func() {
+			if err := exec(w.args...); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for range 200 {
+			run()
+		}
+		passed := calltrace.Passed(run, "ResetSession", "IsValid")
+		var files []string
+		for _, p := range passed {
+			file, _, _ := strings.Cut(p, ":")
+			files = append(files, file)
+		}
+		slices.Sort(files)
+		files = slices.Compact(files)
+		t.Logf("%s: %d functions in %d files\n%s", w.name, len(passed), len(files), strings.Join(passed, "\n"))
+		if len(passed) == 0 || len(passed) > w.functions || len(files) > w.files {
+			t.Errorf("%s: %d functions in %d files, at most %d in %d are allowed", w.name, len(passed), len(files), w.functions, w.files)
+		}
+	}
+}

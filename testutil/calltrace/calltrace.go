@@ -1,0 +1,78 @@
+// Package calltrace tells which functions of ours a call passes, and in which files:
+//
+//	if !calltrace.Inside(t) {
+//		return
+//	}
+//	passed := calltrace.Passed(func() { db.Exec("INSERT …") }, "ResetSession")
+//
+// A closure counts as part of the function that it is written in.
+package calltrace
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+)
+
+const (
+	pkg    = "github.com/leafsql/leafsql/testutil/calltrace"
+	inside = "LEAFSQL_TEST_CALLTRACE" // set in the build whose functions report themselves
+)
+
+// Inside is false in the build that go test made. It has then run the calling test once more, in a build in which every
+// function of ours that the test's package uses reports itself, and that outcome is the test's. There Inside is true.
+func Inside(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(inside) != "" {
+		return true
+	}
+	again := exec.CommandContext(t.Context(), "go", "test", "-overlay="+overlay(t), "-vet=off", "-count=1", "-v", "-run=^"+t.Name()+"$", ".")
+	again.Env = append(os.Environ(), inside+"=1")
+	out, err := again.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil {
+		t.Errorf("%s: %v", strings.Join(again.Args, " "), err)
+	}
+	return false
+}
+
+var (
+	tracing atomic.Bool
+	passed  []string // of the goroutine in Passed alone, as ignored is
+	ignored []string
+)
+
+// Passed runs call and names the functions that it passes, as file:function, in the order in which each is first passed. What
+// runs in other goroutines does not count, nor functions or methods of a name in without, nor what these call.
+func Passed(call func(), without ...string) []string {
+	passed, ignored = nil, without
+	tracing.Store(true)
+	defer tracing.Store(false)
+	call()
+	return passed
+}
+
+// Enter is called by every function of the build for Inside, with its file and its name.
+func Enter(function string) {
+	if !tracing.Load() {
+		return
+	}
+	callers := make([]uintptr, 256)
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers)])
+	for {
+		frame, more := frames.Next()
+		if frame.Function == pkg+".Passed" {
+			if !slices.Contains(passed, function) {
+				passed = append(passed, function)
+			}
+			return
+		}
+		if !more || slices.Contains(ignored, frame.Function[strings.LastIndex(frame.Function, ".")+1:]) {
+			return
+		}
+	}
+}
