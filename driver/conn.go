@@ -103,11 +103,3 @@ func (c *conn) Exec(text string, args []driver.Value) (driver.Result, error) {
 func (c *conn) Query(text string, args []driver.Value) (driver.Rows, error) {
 	return c.QueryContext(context.Background(), text, named(args))
 }
-
-func named(args []driver.Value) []driver.NamedValue {
-	nv := make([]driver.NamedValue, len(args))
-	for i, v := range args {
-		nv[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
-	}
-	return nv
-}

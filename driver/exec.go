@@ -387,3 +387,12 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 	}
 	return err
 }
+
+// named gives arguments their ordinals.
+func named(args []driver.Value) []driver.NamedValue {
+	nv := make([]driver.NamedValue, len(args))
+	for i, v := range args {
+		nv[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
+	}
+	return nv
+}
