@@ -134,7 +134,7 @@ func (r *reader) plan() *Plan {
 		}
 	}
 	r.Runs = r.Runs && r.schema.Temporary != nil
-	plan.findings, plan.size = r.findings, r.maxSize(r.text)
+	plan.findings, plan.size = r.findings, r.fixedSize(r.text)
 	return plan
 }
 

@@ -126,7 +126,7 @@ type TableName struct{ DB, Table string }
 type Plan struct {
 	findings
 	text      string
-	size      int                      // about how long it gets
+	size      int                      // about how long it gets without its keys
 	templates atomic.Pointer[Template] // the last of those it keeps
 }
 

@@ -3,6 +3,7 @@ package insert
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"math/bits"
 	"strconv"
 	"unsafe"
 )
@@ -52,16 +53,21 @@ func (p *Plan) Text(blocks []Block) string {
 	return p.text
 }
 
-const (
-	maxDigits  = len("9223372036854775807")
-	markerOpen = "LAST_INSERT_ID("
-)
+const markerOpen = "LAST_INSERT_ID("
 
 // render writes the text with its keys, and notes in t, if there is one, where
 // its arguments come from. Ids are literals, but ? where one takes the place of an
 // argument, or all of them are ?.
 func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
-	b := make([]byte, 0, p.size)
+	size := p.size
+	for i := range blocks {
+		key := len(", ") + bits.Len64(uint64(blocks[i].First)+uint64(blocks[i].N))/3 + 1 // at least the digits of the last one
+		if p.Inserts[i].Table.UUID != NoUUID {
+			key = len(", ''") + 36
+		}
+		size += (blocks[i].N + 1) * key
+	}
+	b := make([]byte, 0, size)
 	last := 0
 	for i := range p.Inserts {
 		in, block := &p.Inserts[i], &blocks[i]
@@ -177,19 +183,11 @@ func (in *Insert) variableDistance() bool {
 	return !in.Upsert && len(in.ArgKeys) > 0 && in.Rows > 1
 }
 
-// maxSize is about how long the text can get.
-func (f *findings) maxSize(text string) int {
-	n := len(text)
+// fixedSize is how long the text gets without its keys.
+func (f *findings) fixedSize(text string) int {
+	n := len(text) + len(f.Inserts)*len(markerOpen+")+")
 	for _, inserted := range f.texts {
 		n += len(inserted)
-	}
-	for i := range f.Inserts {
-		in := &f.Inserts[i]
-		key := len(", ") + maxDigits
-		if in.Table.UUID != NoUUID {
-			key += 20
-		}
-		n += len(markerOpen) + 2*maxDigits + key*(in.Lacking+len(in.ArgKeys))
 	}
 	return n
 }
