@@ -11,6 +11,20 @@ import (
 // wait without bound.
 const putBackTime = 5 * time.Second
 
+// PutBack runs what leaves a session as the application left it, and says whether that ran. A
+// connection on which it fails is closed: what the application did on it next would not be
+// what it means.
+func (s *Session) PutBack(ctx context.Context, texts ...string) bool {
+	for _, text := range texts {
+		// After a deadlock the server has rolled everything back already.
+		if err := s.Always(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
+			s.GiveUp()
+			return false
+		}
+	}
+	return true
+}
+
 // Always runs a statement even where the caller's context has ended.
 func (s *Session) Always(ctx context.Context, text string) error {
 	return Insist(ctx, func(ctx context.Context) error {

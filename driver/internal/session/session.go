@@ -142,8 +142,7 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 		return nil, err
 	}
 	rows, err := ReadAll(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" LIMIT 0")
-	if s.Always(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") != nil {
-		s.GiveUp()
+	if !s.PutBack(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
 		return nil, driver.ErrBadConn // nothing was written
 	}
 	if err != nil {

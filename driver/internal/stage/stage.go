@@ -181,7 +181,7 @@ func (s *Run) create(ctx context.Context) error {
 		// sql_mode, by which it escapes arguments, is the one within.
 		if err = s.execText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.execText(ctx, text)
-			if !s.putBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
+			if !s.Session.PutBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
 				err = driver.ErrBadConn
 			}
 		}

@@ -108,7 +108,7 @@ const idBefore = "last_insert_id = @leafsql_l"
 func (s *Run) end(ctx context.Context) error {
 	if !s.own {
 		if s.setID != "" {
-			s.putBack(ctx, "SET "+s.setID)
+			s.Session.PutBack(ctx, "SET "+s.setID)
 		}
 		return nil // the stage stays: dropping it would change what ROW_COUNT() says
 	}
@@ -130,7 +130,7 @@ func (s *Run) end(ctx context.Context) error {
 			s.undo(ctx, err)
 			return err
 		}
-		s.putBack(ctx, texts...) // what of them did not run
+		s.Session.PutBack(ctx, texts...) // what of them did not run
 	} else if drop != nil {
 		s.left = ""
 	}
@@ -146,25 +146,12 @@ func (s *Run) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
 	case !s.own:
-		s.putBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
-	case servererr.Is(err, servererr.ReadOnly) || s.putBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
-		if s.putBack(ctx, "SET autocommit = 1, "+idBefore) {
+		s.Session.PutBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
+	case servererr.Is(err, servererr.ReadOnly) || s.Session.PutBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
+		if s.Session.PutBack(ctx, "SET autocommit = 1, "+idBefore) {
 			s.DropLeft(ctx, s.Session)
 		}
 	}
-}
-
-// putBack runs what puts the session back. A connection on which that fails is
-// closed: what the application did on it next would not be what it means.
-func (s *Run) putBack(ctx context.Context, texts ...string) bool {
-	for _, text := range texts {
-		// After a deadlock the server has rolled everything back already.
-		if err := s.Session.Always(ctx, text); err != nil && !servererr.Is(err, servererr.NoSavepoint) {
-			s.Session.GiveUp()
-			return false
-		}
-	}
-	return true
 }
 
 // DropLeft drops the stage of the last run on a connection. Where the
