@@ -46,7 +46,7 @@ var attacks = []string{
 
 // severalTexts are the texts of all corpora, as they are sent.
 func severalTexts(t *testing.T) []string {
-	texts := inserttest.Corpus(t, "../internal/insert/testdata")
+	texts := inserttest.Corpus(t, "../internal/insert/read/testdata")
 	files, err := filepath.Glob("testdata/scripts/*.txt")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)

@@ -1,30 +1,17 @@
-// Package insert plans what a SQL text needs so that every row it writes to a
-// configured table gets a key, and renders the text that gives it.
+// Package insert is what a SQL text needs so that every row it writes to a configured
+// table gets a key, and the texts that give it: package read makes a Plan of a text.
 //
-//	plan, unknown, err := insert.Parse(text, settings, schema)
-//	…
 //	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
-//	text = plan.Text(blocks)
+//	text := plan.Text(blocks)
 //
-// It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
-// it finds the places of the keys among the tokens, and refuses a statement
-// that would write a configured table in a form it cannot read. A statement
-// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a [Staging]:
-// texts that put the rows into a temporary table first.
+// It is pure: no I/O, no generators, no database/sql, and it reads no SQL. The files:
 //
-// The files, in the order in which a text goes through them:
-//
-//	plan.go                    what Parse takes and gives: Settings, Table, Plan, Insert, Block
-//	parse.go                   Parse, and when the session has to be asked how it reads texts
-//	reader.go                  its tokens, names and expressions
-//	statement.go, ddl.go       which statement begins; those that are not INSERTs
-//	insert.go, upsert.go       one INSERT, REPLACE or LOAD DATA from its target to its end; its update list
-//	values.go, source.go       its rows: in the text, or from a query or a file
-//	key.go                     what a value in the key column means
-//	effects.go                 what a piece of SQL reads and changes beside its row
-//	staging.go, sourcenames.go the statements that run instead of one whose rows only the server knows
-//	render.go, template.go     a plan and ids as a text, and as a text with arguments
-//	program.go                 what the text of a stored program does
+//	plan.go                what a plan says: Settings, Table, Plan, Insert, Block, Refusal
+//	effects.go             what a piece of SQL reads and changes beside its row
+//	key.go                 what a value in the key column means
+//	render.go, template.go a plan and ids as a text, and as a text with arguments
+//	staging.go             the texts that run instead of a statement whose rows only the server knows
+//	lastid.go              which id a statement has for the application
 package insert
 
 import (
@@ -52,26 +39,6 @@ func (s *Settings) SetSession(mode, charset string) {
 	modes := strings.Split(mode, ",")
 	s.NoBackslashEscapes, s.ANSIQuotes = slices.Contains(modes, "NO_BACKSLASH_ESCAPES"), slices.Contains(modes, "ANSI_QUOTES")
 	s.Charset, s.SessionKnown = charset, true
-}
-
-// A Schema says what names in a text mean. Names come unquoted, otherwise as written,
-// and the database of a bare one without a USE before it in the same text is "".
-// Errors are returned by Parse untouched.
-type Schema struct {
-	// Table returns the configured table that a name means, nil where that table is
-	// not configured.
-	Table func(db, name string) (*Table, error)
-
-	// Temporary, unless nil, says that the session has temporary tables, and whether a
-	// name means one: Plan.Runs is wanted.
-	Temporary func(TableName) bool
-
-	// Columns returns the visible columns of any table, in their order.
-	Columns func(TableName) ([]string, error)
-
-	// Programs returns what the stored routines of some names do, those that are
-	// views of others' and what all of them call. Bare names are of db; "" is the database in use.
-	Programs func(db string, routines, views []TableName) (Effects, error)
 }
 
 // A Table is what a plan has to know of a configured table.
@@ -124,14 +91,14 @@ type TableName struct{ DB, Table string }
 
 // A Plan says what one text needs. It is immutable and safe for concurrent use.
 type Plan struct {
-	findings
+	Findings
 	text      string
 	size      int                      // about how long it gets without its keys
 	templates atomic.Pointer[Template] // the last of those it keeps
 }
 
-// findings are what reading a text comes to.
-type findings struct {
+// Findings are what reading a text comes to.
+type Findings struct {
 	// Inserts are the statements that write a configured table and may have to
 	// be changed for it, in text order. Where there are none the text runs as
 	// it is.
@@ -173,8 +140,21 @@ type findings struct {
 	// which somebody may change unseen: it is to be made anew after a while.
 	Expires bool
 
-	edits []edit
-	texts []string // what the edits insert
+	Edits []Edit
+	Texts []string // what the edits insert
+}
+
+// Init makes p the plan of a text by what reading it came to.
+func (p *Plan) Init(text string, f Findings) {
+	p.Findings, p.text = f, text
+	if len(p.Inserts) == 0 {
+		return
+	}
+	p.size = p.fixedSize(text)
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		in.allMarked = in.markedAmong(p.Edits, &Block{N: 1})
+	}
 }
 
 // HasEffects says whether the text does more than write rows.
@@ -264,10 +244,9 @@ type Insert struct {
 	// statement, and nothing is said of its rows.
 	Staging *Staging
 
-	head span // the bytes up to the target
+	EditFrom, EditTo int // its edits in Plan.Edits
 
-	editSpan  span // its edits in Plan.edits
-	allMarked int  // which of them carries the marker where every row gets a key that can, -1 none
+	allMarked int // which of them carries the marker where every row gets a key that can, -1 none
 }
 
 // NeedsOwnText says whether the statement takes more than its text to run, and so

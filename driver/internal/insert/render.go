@@ -8,39 +8,25 @@ import (
 	"unsafe"
 )
 
-// An edit replaces text[pos:end] of a user's text. Edits stand in text order;
+// An Edit replaces text[Pos:End] of a user's text. Edits stand in text order;
 // several may insert at one position.
-type edit struct {
-	pos, end int32
-	ref      int32 // always, filled, updated: index in Plan.texts; argument: index in Insert.ArgKeys; key…: placeholders before it
-	kind     editKind
+type Edit struct {
+	Pos, End int32
+	Ref      int32 // Always, Filled, Updated: index in Findings.Texts; Argument: index in Insert.ArgKeys; Key…: placeholders before it
+	Kind     EditKind
 }
 
-type editKind uint8
+// An EditKind is what an Edit writes, and where.
+type EditKind uint8
 
 const (
-	always   editKind = iota // a fixed text
-	filled                   // a fixed text, where the statement is filled
-	updated                  // likewise, or where Insert.OwnMarker is set
-	key                      // a key
-	keyComma                 // a key after a comma
-	argument                 // a placeholder that may be a key
+	Always   EditKind = iota // a fixed text
+	Filled                   // a fixed text, where the statement is filled
+	Updated                  // likewise, or where Insert.OwnMarker is set
+	Key                      // a key
+	CommaKey                 // a key after a comma
+	Argument                 // a placeholder that may be a key
 )
-
-type span struct{ from, to int }
-
-func (r *reader) edit(kind editKind, pos, end, ref int) {
-	r.edits = append(r.edits, edit{int32(pos), int32(end), int32(ref), kind})
-}
-
-func (r *reader) insertText(kind editKind, pos int, text string) {
-	r.replaceText(kind, pos, pos, text)
-}
-
-func (r *reader) replaceText(kind editKind, pos, end int, text string) {
-	r.edit(kind, pos, end, len(r.texts))
-	r.texts = append(r.texts, text)
-}
 
 // Text renders the text with the ids as literals, for texts that are executed
 // without arguments.
@@ -71,25 +57,25 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, block := &p.Inserts[i], &blocks[i]
-		k, marked := 0, in.marked(p.edits, block) // k ids were used
-		for j, e := range p.edits[in.editSpan.from:in.editSpan.to] {
-			if e.kind == argument && block.N > 0 && j != marked {
-				t.place(in.ArgKeys[e.ref].Arg, i, e.ref, placeArgument)
-				if block.Explicit == nil || !block.Explicit[e.ref] {
+		k, marked := 0, in.marked(p.Edits, block) // k ids were used
+		for j, e := range p.Edits[in.EditFrom:in.EditTo] {
+			if e.Kind == Argument && block.N > 0 && j != marked {
+				t.place(in.ArgKeys[e.Ref].Arg, i, e.Ref, placeArgument)
+				if block.Explicit == nil || !block.Explicit[e.Ref] {
 					k++
 				}
 				continue // stays a placeholder, whatever its value is
 			}
-			if block.N == 0 && e.kind != always && !(e.kind == updated && in.OwnMarker) {
+			if block.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.OwnMarker) {
 				continue
 			}
-			b = append(b, p.text[last:e.pos]...)
-			last = int(e.end)
-			switch e.kind {
-			case always, filled, updated:
-				b = append(b, p.texts[e.ref]...)
+			b = append(b, p.text[last:e.Pos]...)
+			last = int(e.End)
+			switch e.Kind {
+			case Always, Filled, Updated:
+				b = append(b, p.Texts[e.Ref]...)
 				continue
-			case keyComma:
+			case CommaKey:
 				b = append(b, ", "...)
 			}
 			switch {
@@ -98,11 +84,11 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 			case literals:
 				b = in.Table.appendID(b, block, k)
 				if t != nil {
-					t.place(int(e.ref), i, 0, placeNothing)
+					t.place(int(e.Ref), i, 0, placeNothing)
 				}
 			default:
 				b = append(b, '?')
-				t.place(int(e.ref), i, 0, placeKey)
+				t.place(int(e.Ref), i, 0, placeKey)
 			}
 			k++
 		}
@@ -146,14 +132,14 @@ func (b *Block) UUIDAt(k int) [16]byte {
 }
 
 // marker writes LAST_INSERT_ID(first), and how far the last id is from it.
-func (p *Plan) marker(b []byte, in *Insert, i int, e edit, block *Block, literals bool, t *Template) []byte {
+func (p *Plan) marker(b []byte, in *Insert, i int, e Edit, block *Block, literals bool, t *Template) []byte {
 	b = append(b, markerOpen...)
-	at := int(e.ref)
+	at := int(e.Ref)
 	switch {
-	case e.kind == argument:
-		at = in.ArgKeys[e.ref].Arg
+	case e.Kind == Argument:
+		at = in.ArgKeys[e.Ref].Arg
 		b = append(b, '?')
-		t.place(at, i, e.ref, placeMarker)
+		t.place(at, i, e.Ref, placeMarker)
 		at++ // what follows stands behind the argument that the marker took
 	case literals:
 		b = strconv.AppendInt(b, block.First, 10)
@@ -184,9 +170,9 @@ func (in *Insert) variableDistance() bool {
 }
 
 // fixedSize is how long the text gets without its keys.
-func (f *findings) fixedSize(text string) int {
+func (f *Findings) fixedSize(text string) int {
 	n := len(text) + len(f.Inserts)*len(markerOpen+")+")
-	for _, inserted := range f.texts {
+	for _, inserted := range f.Texts {
 		n += len(inserted)
 	}
 	return n
@@ -197,7 +183,7 @@ const notFilled = -2
 
 // marked returns which of a statement's edits carries the marker, -1 for none, or
 // notFilled.
-func (in *Insert) marked(edits []edit, b *Block) int {
+func (in *Insert) marked(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:
 		return notFilled
@@ -207,18 +193,18 @@ func (in *Insert) marked(edits []edit, b *Block) int {
 	return in.markedAmong(edits, b)
 }
 
-// markedAmong looks for the edit that carries the marker where ids are given, -1 for none.
-func (in *Insert) markedAmong(edits []edit, b *Block) int {
+// markedAmong looks for the Edit that carries the marker where ids are given, -1 for none.
+func (in *Insert) markedAmong(edits []Edit, b *Block) int {
 	if !in.Marker {
 		return -1
 	}
-	edits = edits[in.editSpan.from:in.editSpan.to]
+	edits = edits[in.EditFrom:in.EditTo]
 	for i := range edits {
 		j := i
 		if !in.Upsert {
 			j = len(edits) - 1 - i
 		}
-		if e := edits[j]; e.kind > updated && !(e.kind == argument && b.Explicit != nil && b.Explicit[e.ref]) {
+		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && b.Explicit != nil && b.Explicit[e.Ref]) {
 			return j
 		}
 	}

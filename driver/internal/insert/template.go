@@ -63,7 +63,7 @@ func (p *Plan) Template(blocks []Block) *Template {
 next:
 	for t := kept; t != nil; t = t.older {
 		for i := range blocks {
-			if t.marked[i] != p.Inserts[i].marked(p.edits, &blocks[i]) {
+			if t.marked[i] != p.Inserts[i].marked(p.Edits, &blocks[i]) {
 				continue next // its markers are elsewhere
 			}
 		}
@@ -91,7 +91,7 @@ func (p *Plan) makeTemplate(blocks []Block) *Template {
 	places := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		t.marked[i] = in.marked(p.edits, b)
+		t.marked[i] = in.marked(p.Edits, b)
 		if b.N > 0 {
 			t.NumInput += in.Lacking
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
+	"github.com/leafsql/leafsql/driver/internal/insert/read"
 )
 
 var orders = &insert.Table{
@@ -45,7 +46,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 	if strings.Contains(text, "/*!") || strings.Contains(text, "/*T!") || strings.Contains(text, "/*M!") || strings.Contains(text, `\N`) {
 		return // it runs other version comments than a server does, and knows \N
 	}
-	plan, unknown, err := insert.Parse(text, mode, insert.Schema{Table: lookup})
+	plan, unknown, err := read.Parse(text, mode, read.Schema{Table: lookup})
 	if _, refused := err.(*insert.Refusal); refused {
 		return
 	}
@@ -190,7 +191,7 @@ func restore(n ast.Node) string {
 
 func TestCorpus(t *testing.T) {
 	p := parser.New()
-	for _, text := range inserttest.Corpus(t, "../insert/testdata") {
+	for _, text := range inserttest.Corpus(t, "../insert/read/testdata") {
 		judge(t, p, text)
 	}
 }
@@ -214,7 +215,7 @@ func TestGenerated(t *testing.T) {
 }
 
 func FuzzJudge(f *testing.F) {
-	for _, text := range inserttest.Corpus(f, "../insert/testdata") {
+	for _, text := range inserttest.Corpus(f, "../insert/read/testdata") {
 		f.Add(text)
 	}
 	p := parser.New()

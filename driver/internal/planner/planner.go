@@ -25,6 +25,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/tables"
@@ -224,7 +225,7 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 // may be for what was found of stored programs.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	mayFill := false
-	schema := insert.Schema{
+	schema := read.Schema{
 		Table: func(db, name string) (*insert.Table, error) {
 			t, err := p.lookup(ctx, text, db, name)
 			mayFill = mayFill || t == nil && p.schema.Configured(p.nameOf(insert.TableName{DB: db, Table: name}))
@@ -244,7 +245,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	if len(p.temporary) > 0 {
 		schema.Temporary = p.knowsTemporary
 	}
-	plan, unknown, err := insert.Parse(text, p.Settings, schema)
+	plan, unknown, err := read.Parse(text, p.Settings, schema)
 	var refusal *insert.Refusal
 	switch {
 	case errors.As(err, &refusal) && !refusal.Passing:

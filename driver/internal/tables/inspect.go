@@ -11,6 +11,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
@@ -143,7 +144,7 @@ func (r reader) Reads(p inspect.Program) []string {
 
 func (r reader) Assigns(p inspect.Program, column string) bool { return r.program(p).SetsKey(column) }
 
-func (r reader) program(p inspect.Program) insert.Program {
+func (r reader) program(p inspect.Program) read.Program {
 	return r.set.programs.program(p.Database, p.Body, p.SQLMode)
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/insert/read"
 )
 
 // What stored programs do that a statement runs without showing it. Each is read by its
@@ -113,7 +114,7 @@ func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog
 }
 
 // effects are those of a stored program, whose bare names are of its database.
-func (ps programs) effects(p insert.Program) insert.Effects {
+func (ps programs) effects(p read.Program) insert.Effects {
 	e := p.Effects()
 	ps.resolve(&e, p.DB)
 	return e
@@ -133,8 +134,8 @@ func (ps programs) resolve(e *insert.Effects, db string) {
 }
 
 // program is the text of a stored program as it was made.
-func (ps programs) program(db, text, mode string) insert.Program {
+func (ps programs) program(db, text, mode string) read.Program {
 	settings := ps.settings
 	settings.SetSession(mode, "utf8mb4")
-	return insert.Program{Text: text, Settings: settings, DB: db}
+	return read.Program{Text: text, Settings: settings, DB: db}
 }

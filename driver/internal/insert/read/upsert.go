@@ -1,10 +1,11 @@
-package insert
+package read
 
 import (
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -68,10 +69,10 @@ func (w *insertReader) duplicate() error {
 	switch {
 	case !sets:
 		w.UpsertMarker = true
-		w.insertText(updated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
+		w.insertText(insert.Updated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
 	case itself.End > 0:
 		w.UpsertMarker = true
-		w.replaceText(updated, itself.Pos, itself.End, marker)
+		w.replaceText(insert.Updated, itself.Pos, itself.End, marker)
 	}
 	return nil
 }

@@ -1,9 +1,11 @@
-package insert
+package read
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -33,14 +35,14 @@ var noIDCalls = idCalls{-1, -1, -1}
 type reader struct {
 	cursor
 	text     string
-	settings Settings
+	settings insert.Settings
 	schema   Schema
 	unknown  bool // the session's settings have to be known
 	decided  int  // where it is known that the last statement so far writes no configured table and has no effects
 
-	findings // what becomes the plan; Use: what USE said so far
-	spare    *Plan
-	setsMode bool // it may set sql_mode to one that reads quotes in another way
+	insert.Findings // what becomes the plan; Use: what USE said so far
+	spare           *insert.Plan
+	setsMode        bool // it may set sql_mode to one that reads quotes in another way
 
 	compound  bool   // in a compound statement, up to the end of the text
 	program   bool   // a stored program was defined
@@ -175,7 +177,7 @@ func stringContent(s string) string {
 
 // tableName reads [db.]table, of which the first token is a name or MariaDB's
 // dot (in this database), and returns it as written too.
-func (r *reader) tableName() (n TableName, written string, ok bool) {
+func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	n.DB = r.Use
 	if r.tok.Kind == '.' {
 		r.next()
@@ -290,19 +292,61 @@ func operand(c byte) bool {
 	return c >= 0x80 || strings.IndexByte("=<>+-*/%&|^!~,(.", c) < 0
 }
 
-func refuse(t *Table, reason, fix string) error {
-	return &Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
+// mentions says whether a text holds one of some words in lower case, in any case.
+func mentions(text string, words ...string) bool {
+	text = strings.ToLower(text)
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+func refuse(t *insert.Table, reason, fix string) error {
+	return &insert.Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
+}
+
+// plainForm is the way out for a statement of an unknown form.
+const plainForm = "send it as a statement of its own, in a plain form"
+
+// writes says whether the word is one that begins a statement we care for, not
+// the name of a function.
+func (r *reader) writes() bool {
+	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
+}
+
+// refuseNamed refuses a statement for a reason if the rest of it names a
+// configured table.
+func (r *reader) refuseNamed(reason, fix string) error {
+	var failed error // of a word that is no table, perhaps
+	for !r.atEnd() {
+		if !r.atName() {
+			r.next()
+			continue
+		}
+		n, _, ok := r.tableName()
+		if !ok {
+			continue
+		}
+		t, err := r.schema.Table(n.DB, n.Table)
+		if t != nil {
+			return refuse(t, reason, fix)
+		}
+		failed = cmp.Or(failed, err)
+	}
+	return failed
 }
 
 // unreadable ends the reading of a statement that goes on in a way not known.
 // Where the text ends in the middle of a statement no server runs it, and its
 // own error says most; all else is refused.
-func (r *reader) unreadable(t *Table) error {
+func (r *reader) unreadable(t *insert.Table) error {
 	if r.atEnd() {
 		r.invalid = true
 		return errInvalid
 	}
-	return &Refusal{DB: t.DB, Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
+	return &insert.Refusal{DB: t.DB, Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
 // near quotes the token at the place for a message, no string or number, which

@@ -1,9 +1,11 @@
-package insert
+package read
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 const tenColumns = "INSERT INTO orders (customer, total, created, updated, state, street, city, zip, country, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -16,7 +18,7 @@ func BenchmarkFirstSight(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if s := p.Template([]Block{{First: 201, N: 1}}); s.NumInput != 11 {
+		if s := p.Template([]insert.Block{{First: 201, N: 1}}); s.NumInput != 11 {
 			b.Fatal(s.NumInput)
 		}
 	}
@@ -27,11 +29,11 @@ func BenchmarkAppendArgs(b *testing.B) {
 	p := mustParse(b, tenColumns)
 	args := make([]int64, 10)
 	dst := make([]int64, 0, 11)
-	id, blocks := idOf(same64), make([]Block, 1)
+	id, blocks := idOf(same64), make([]insert.Block, 1)
 	b.ReportAllocs()
 	for b.Loop() {
-		blocks[0] = Block{First: 201, N: 1}
-		dst = AppendArgs(dst[:0], args, p.Template(blocks), blocks, id, same64)
+		blocks[0] = insert.Block{First: 201, N: 1}
+		dst = insert.AppendArgs(dst[:0], args, p.Template(blocks), blocks, id, same64)
 	}
 }
 
@@ -59,7 +61,7 @@ func BenchmarkLiterals(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				p.Text([]Block{{First: 1234567890123, N: rows}})
+				p.Text([]insert.Block{{First: 1234567890123, N: rows}})
 			}
 		})
 	}

@@ -1,9 +1,10 @@
-package insert
+package read
 
 import (
 	"slices"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
@@ -13,7 +14,7 @@ import (
 // ddl reads one of these statements. CREATE TABLE … SELECT fills a table that did not
 // exist before: its rows keep the keys that the select gives them.
 func (r *reader) ddl(verb string) error {
-	c := Change{Drop: verb == "drop", Truncate: verb == "truncate"}
+	c := insert.Change{Drop: verb == "drop", Truncate: verb == "truncate"}
 	for r.next(); !r.atEnd(); r.next() {
 		switch {
 		case r.is("definer"): // = NAME, which may be any word
@@ -32,12 +33,12 @@ func (r *reader) ddl(verb string) error {
 			r.next()
 			r.existence()
 			if c.Drop && r.atName() {
-				r.Changes = append(r.Changes, Change{TableName: TableName{DB: r.name()}, Database: true})
+				r.Changes = append(r.Changes, insert.Change{TableName: insert.TableName{DB: r.name()}, Database: true})
 			}
 			r.toEnd()
 			return nil
 		case r.isAny("view", "trigger", "procedure", "function", "event", "package", "library"):
-			r.Changes = append(r.Changes, Change{Program: true})
+			r.Changes = append(r.Changes, insert.Change{Program: true})
 			if verb == "create" && !r.is("view") || verb == "alter" && r.is("event") {
 				return r.storedProgram()
 			}
@@ -47,7 +48,7 @@ func (r *reader) ddl(verb string) error {
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
-			r.changed(Change{})
+			r.changed(insert.Change{})
 			r.toEnd()
 			return nil
 		case r.isAny("user", "role", "sequence", "server", "tablespace"):
@@ -60,7 +61,7 @@ func (r *reader) ddl(verb string) error {
 
 // changedTables notes the table at the place, and those that may follow: in the list of
 // DROP, behind RENAME TO and EXCHANGE PARTITION … WITH TABLE.
-func (r *reader) changedTables(c Change, create bool) {
+func (r *reader) changedTables(c insert.Change, create bool) {
 	runs := r.Runs
 	r.existence()
 	if !r.changed(c) {
@@ -98,7 +99,7 @@ func (r *reader) existence() {
 }
 
 // changed notes the table at the place.
-func (r *reader) changed(c Change) bool {
+func (r *reader) changed(c insert.Change) bool {
 	if !r.atName() && r.tok.Kind != '.' {
 		return false
 	}
@@ -111,8 +112,8 @@ func (r *reader) changed(c Change) bool {
 
 // changedBefore says whether the text changes a table before this statement:
 // what is known of it is out of date when the statement runs.
-func (r *reader) changedBefore(n TableName) bool {
-	return slices.ContainsFunc(r.Changes, func(c Change) bool {
+func (r *reader) changedBefore(n insert.TableName) bool {
+	return slices.ContainsFunc(r.Changes, func(c insert.Change) bool {
 		sameDB := strings.EqualFold(c.DB, n.DB) || c.DB == "" || n.DB == ""
 		return c.Program || !c.Truncate && sameDB && (c.Database || strings.EqualFold(c.Table, n.Table))
 	})

@@ -1,9 +1,11 @@
-package insert
+package read
 
 import (
 	"math/rand"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 // programs makes bodies of stored programs.
@@ -66,12 +68,12 @@ func TestProgramsWithNames(t *testing.T) {
 
 // The name of a definer may be any word, and an index is one of its table.
 func TestNamesBeforeTheKind(t *testing.T) {
-	for text, want := range map[string]Change{
+	for text, want := range map[string]insert.Change{
 		"CREATE DEFINER=server@localhost PROCEDURE p() SQL SECURITY INVOKER BEGIN DO 1; INSERT INTO orders (customer) VALUES (1); END": {Program: true},
 		"CREATE DEFINER = view@'%' TRIGGER tr BEFORE INSERT ON orders FOR EACH ROW BEGIN DO 1; INSERT INTO orders () VALUES (); END":   {Program: true},
 		"CREATE DEFINER=CURRENT_USER() VIEW v AS SELECT 1":                                                                             {Program: true},
-		"CREATE UNIQUE INDEX i ON shop.orders (customer)":                                                                              {TableName: TableName{"shop", "orders"}},
-		"DROP INDEX `on` ON orders": {TableName: TableName{"", "orders"}},
+		"CREATE UNIQUE INDEX i ON shop.orders (customer)":                                                                              {TableName: insert.TableName{DB: "shop", Table: "orders"}},
+		"DROP INDEX `on` ON orders": {TableName: insert.TableName{DB: "", Table: "orders"}},
 	} {
 		plan, _, err := Parse(text, mariaDB, shop)
 		if err != nil || len(plan.Inserts) > 0 || len(plan.Changes) != 1 || plan.Changes[0] != want {

@@ -1,9 +1,10 @@
-package insert
+package read
 
 import (
 	"cmp"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -11,7 +12,8 @@ import (
 // An insertReader reads one statement that writes a configured table.
 type insertReader struct {
 	*reader
-	Insert
+	insert.Insert
+	head      span   // the bytes up to the target
 	target    string // the table as the statement names it
 	lastName  string // its last part
 	rowName   string // the row's alias as written, where it names no columns
@@ -39,18 +41,11 @@ type insertReader struct {
 	loaded  []string // LOAD DATA: the columns it writes
 }
 
-type form uint8
-
-const (
-	listed     form = iota // (a, b) VALUES …
-	positional             // VALUES …
-	empty                  // () VALUES …
-	assigned               // SET a = …
-)
+type span struct{ from, to int }
 
 func (r *reader) newInsert() insertReader {
 	r.calls, r.functions, r.selects = noIDCalls, false, false
-	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.edits), firstText: len(r.texts), rowCalls: noIDCalls}
+	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.Edits), firstText: len(r.Texts), rowCalls: noIDCalls}
 }
 
 // insert reads INSERT or REPLACE, up to the end of the statement.
@@ -68,6 +63,40 @@ func (r *reader) insert() error {
 		return err
 	}
 	return w.end(w.statement())
+}
+
+// load reads LOAD DATA, whose rows only the server sees.
+func (r *reader) load() error {
+	w := r.newInsert()
+	w.staged = true
+	w.next()
+	w.verbEnd = w.prevEnd
+	xml := w.is("xml")
+	if !xml && !w.is("data") {
+		w.toEnd()
+		return nil
+	}
+	for !w.is("into") || !w.peekIs("table") {
+		if w.atEnd() {
+			return nil
+		}
+		w.Replace = w.Replace || w.is("replace")
+		// A file that the client sends is read to its end: errors are warnings.
+		w.Ignore = w.Ignore || w.isAny("ignore", "local")
+		w.next()
+	}
+	w.Ignore = w.Ignore && !w.Replace
+	w.next()
+	w.next()
+	if configured, err := w.readTarget(); err != nil || !configured {
+		return err
+	}
+	if xml {
+		return refuse(w.Table, "LOAD XML", intoOwnTable)
+	}
+	err := w.file()
+	w.endSource()
+	return w.end(err)
 }
 
 // readTarget reads the name of the table and says whether it is configured. If
@@ -115,25 +144,6 @@ func (w *insertReader) readTarget() (bool, error) {
 	return true, nil
 }
 
-// needUTF8 looks whether names that are in UTF-8 here can be written into the
-// text, which is in the client's character set.
-func (w *insertReader) needUTF8(names ...string) error {
-	for _, name := range names {
-		if ascii(name) == len(name) {
-			continue
-		}
-		switch {
-		case !w.settings.SessionKnown:
-			w.unknown = true
-			return errInvalid
-		case !strings.HasPrefix(w.settings.Charset, "utf8"):
-			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
-		}
-		return nil
-	}
-	return nil
-}
-
 // end takes what reading the statement came to.
 func (w *insertReader) end(err error) error {
 	w.selects = false
@@ -164,21 +174,35 @@ func (w *insertReader) statement() error {
 		w.next()
 		if w.tok.Kind == '(' || w.isAny("select", "with", "values", "table") {
 			w.cursor = w.columns
-			return w.query()
+			return w.rows()
 		}
 		if err := w.columnList(); err != nil {
 			return err
 		}
 	}
-	switch {
+	return w.rows()
+}
+
+// rows reads the rows and what follows them.
+func (w *insertReader) rows() (err error) {
+	switch isQuery := w.tok.Kind == '(' || w.isAny("select", "with", "table"); {
 	case w.isAny("values", "value"):
-		return w.values()
+		start := w.cursor
+		if isQuery, err = w.values(); isQuery {
+			w.restart(start)
+			err = w.query()
+		}
 	case w.is("set") && w.form == positional:
-		return w.assignments()
-	case w.tok.Kind == '(' || w.isAny("select", "with", "table"):
-		return w.query()
+		err = w.assignments()
+	case isQuery:
+		err = w.query()
+	default:
+		err = w.unreadable(w.Table)
 	}
-	return w.unreadable(w.Table)
+	if err != nil {
+		return err
+	}
+	return w.tail()
 }
 
 // tail reads what follows the rows.
@@ -225,39 +249,19 @@ func (w *insertReader) rowAlias() error {
 	switch {
 	case w.keyColumn >= 0 || w.form == empty:
 	case columns:
-		w.insertText(filled, w.prevEnd-len(")"), ", "+w.newName())
+		w.insertText(insert.Filled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
 		// The alias would get a column named as the key, and a bare mention of the
 		// key in the update list a second meaning.
-		w.insertText(filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
+		w.insertText(insert.Filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
 }
 
-// newName is a name that the text does not hold.
-func (r *reader) newName() string {
-	if r.alias == "" {
-		r.alias = "leafsql_key"
-		for strings.Contains(r.text, r.alias) {
-			r.alias += "_"
-		}
-	}
-	return r.alias
-}
-
-// storedReadID says whether a stored function that the statement calls, or a view that
-// it may name, reads LAST_INSERT_ID().
-func (w *insertReader) storedReadID() (bool, error) {
-	var e Effects
-	e.scan(w.s.Over(w.text[w.began.pos:]))
-	run, err := w.programs(&e)
-	return run.ReadsID || run.Hidden, err
-}
-
 // forget undoes what was noted of a statement.
 func (w *insertReader) forget() {
-	w.edits = w.edits[:w.firstEdit]
-	w.texts = w.texts[:w.firstText]
+	w.Edits = w.Edits[:w.firstEdit]
+	w.Texts = w.Texts[:w.firstText]
 	w.toEnd()
 }
 
@@ -282,8 +286,7 @@ func (w *insertReader) finish() (err error) {
 		}
 	}
 	w.SetIDAfter = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
-	w.Insert.editSpan = span{w.firstEdit, len(w.edits)}
-	w.allMarked = w.markedAmong(w.edits, &Block{N: 1})
+	w.EditFrom, w.EditTo = w.firstEdit, len(w.Edits)
 	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
 }
@@ -308,9 +311,9 @@ func (w *insertReader) markerFits() (bool, error) {
 // stand. Which row is the last one filled may depend on arguments.
 func (w *insertReader) markerPlace() int {
 	place := -1
-	for _, e := range w.edits[w.firstEdit:] {
-		if e.kind == argument && place < 0 || (e.kind == key || e.kind == keyComma) && (place < 0 || !w.Upsert) {
-			place = int(e.pos)
+	for _, e := range w.Edits[w.firstEdit:] {
+		if e.Kind == insert.Argument && place < 0 || (e.Kind == insert.Key || e.Kind == insert.CommaKey) && (place < 0 || !w.Upsert) {
+			place = int(e.Pos)
 		}
 	}
 	return place

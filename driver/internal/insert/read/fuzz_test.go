@@ -1,4 +1,4 @@
-package insert
+package read
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
@@ -46,7 +47,7 @@ func checkText(t *testing.T, text, set string) {
 		}
 		return
 	}
-	none := make([]Block, len(p.Inserts))
+	none := make([]insert.Block, len(p.Inserts))
 	always := false
 	for i, in := range p.Inserts {
 		if in.Lacking == 0 && len(in.ArgKeys) == 0 && !in.Positional && in.Staging == nil && in.Floor == 0 {
@@ -73,9 +74,9 @@ func checkText(t *testing.T, text, set string) {
 	}
 
 	fills := blocksFor(p, 201)
-	for _, f := range [][]Block{fills, none} {
+	for _, f := range [][]insert.Block{fills, none} {
 		s := p.Template(f)
-		args := AppendArgs(nil, make([]int, p.NumInput), s, f, idOf(func(id int64) int { return int(id) }), func(n int64) int { return int(n) })
+		args := insert.AppendArgs(nil, make([]int, p.NumInput), s, f, idOf(func(id int64) int { return int(id) }), func(n int64) int { return int(n) })
 		if len(args) != s.NumInput {
 			t.Fatalf("%s: %q: %d arguments for %d placeholders", set, text, len(args), s.NumInput)
 		}
@@ -100,13 +101,13 @@ func checkText(t *testing.T, text, set string) {
 	if unknown && strings.Contains(set, "unknown") {
 		return // its values are looked at now
 	}
-	if r, ok := err.(*Refusal); ok && (strings.Contains(r.Reason, "version comment") || strings.HasPrefix(r.Reason, "the statement cannot be read")) {
+	if r, ok := err.(*insert.Refusal); ok && (strings.Contains(r.Reason, "version comment") || strings.HasPrefix(r.Reason, "the statement cannot be read")) {
 		return // its values are looked at now; what cannot be read no server can
 	}
 	if err != nil || unknown {
 		t.Fatalf("%s: %q: filled it comes to %v, %v: %q", set, text, unknown, err, filled)
 	}
-	conditional := slices.ContainsFunc(p.Inserts, func(in Insert) bool { return in.Conditional })
+	conditional := slices.ContainsFunc(p.Inserts, func(in insert.Insert) bool { return in.Conditional })
 	for _, in := range q.Inserts {
 		// A select of too few values is for the server to refuse, and staged.
 		if in.Lacking > 0 || len(in.ArgKeys) > 0 || in.Staging != nil && !conditional {
@@ -119,7 +120,7 @@ func checkText(t *testing.T, text, set string) {
 }
 
 // checkStage holds what is true of every staged statement.
-func checkStage(t *testing.T, text, set string, p *Plan) {
+func checkStage(t *testing.T, text, set string, p *insert.Plan) {
 	s := p.Inserts[0].Staging
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
 		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
@@ -128,8 +129,8 @@ func checkStage(t *testing.T, text, set string, p *Plan) {
 	if s.Key >= 0 {
 		s.Look("`shop`.`stage`", 1)
 	}
-	s.Copy("`shop`.`stage`", "", Block{})
-	s.Copy("`shop`.`stage`", "", Block{First: 201, N: 1})
+	s.Copy("`shop`.`stage`", "", insert.Block{})
+	s.Copy("`shop`.`stage`", "", insert.Block{First: 201, N: 1})
 }
 
 // Time and stack must grow no faster than the text.

@@ -1,8 +1,9 @@
-package insert
+package read
 
 import (
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
@@ -10,31 +11,32 @@ import (
 // server runs without its text being sent.
 type Program struct {
 	Text     string
-	Header   bool     // it begins with CREATE … FUNCTION or the like
-	Settings Settings // as of when it was made
-	DB       string   // what bare names in it mean
+	Header   bool            // it begins with CREATE … FUNCTION or the like
+	Settings insert.Settings // as of when it was made
+	DB       string          // what bare names in it mean
 }
 
 // Effects are those of running the program, without what it calls.
-func (p Program) Effects() (e Effects) {
+func (p Program) Effects() insert.Effects {
+	var e effects
 	r := p.reader()
 	for p.Header && !r.ended() && !r.isAny("function", "procedure", "body") {
 		r.next()
 	}
 	e.scan(r.s)
-	return e
+	return e.Effects
 }
 
 // Targets are the tables that INSERT, REPLACE and LOAD write in the program,
 // each as often as it is named. Strings count as text where the program runs
 // texts: EXECUTE could run them.
-func (p Program) Targets() []TableName {
-	var targets []TableName
+func (p Program) Targets() []insert.TableName {
+	var targets []insert.TableName
 	var strs []string
 	executes := false
 	r := p.reader()
-	r.schema.Table = func(db, name string) (*Table, error) {
-		targets = append(targets, TableName{db, name})
+	r.schema.Table = func(db, name string) (*insert.Table, error) {
+		targets = append(targets, insert.TableName{DB: db, Table: name})
 		return nil, nil
 	}
 	prev := r.tok
@@ -88,7 +90,7 @@ func (p Program) SetsKey(column string) bool {
 
 // reader is before the program's first token.
 func (p Program) reader() *reader {
-	r := &reader{text: p.Text, settings: p.Settings, findings: findings{Use: p.DB}}
+	r := &reader{text: p.Text, settings: p.Settings, Findings: insert.Findings{Use: p.DB}}
 	r.s = scanner(p.Text, p.Settings)
 	return r
 }

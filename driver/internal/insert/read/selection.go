@@ -1,8 +1,10 @@
-package insert
+package read
 
 import (
+	"slices"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -17,12 +19,12 @@ type selection struct {
 	outputs []string // likewise, or what follows AS
 	star    bool     // it lists *
 	alias   string   // of its only table, as written; "" where there are several, or the list does not see it
-	table   TableName
+	table   insert.TableName
 	derived *selection // the table, where it is derived
 }
 
 // nameSource names the source for the update list, if it has one name.
-func (w *insertReader) nameSource(s *Staging) error {
+func (w *insertReader) nameSource(s *insert.Staging) error {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
 	if sel == nil || sel.alias == "" || strings.EqualFold(unquote(sel.alias), w.Table.Name) {
@@ -38,10 +40,10 @@ func (w *insertReader) nameSource(s *Staging) error {
 	if len(names) != len(s.Columns) {
 		return nil
 	}
-	s.alias, s.names = sel.alias, make([]string, len(names))
+	s.Alias, s.Names = sel.alias, make([]string, len(names))
 	for i, name := range names {
 		if !repeats(names, i) { // which has the same value
-			s.names[i] = name
+			s.Names[i] = name
 		}
 	}
 	return nil
@@ -140,4 +142,20 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 		column = ""
 	}
 	s.columns, s.outputs = append(s.columns, column), append(s.outputs, output)
+}
+
+// endsQuery says whether a word outside parentheses follows the query.
+func (w *insertReader) endsQuery() bool {
+	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
+}
+
+// endsItem says whether a word follows an expression of a select.
+func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQuery() }
+
+// clauses are the words that follow an expression of a select.
+var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
+
+// repeats says whether a name came before, in any case.
+func repeats(names []string, i int) bool {
+	return slices.ContainsFunc(names[:i], func(n string) bool { return strings.EqualFold(n, names[i]) })
 }

@@ -1,9 +1,11 @@
-package insert
+package read
 
 import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 func TestTargets(t *testing.T) {
@@ -26,7 +28,7 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
 		}
 	}
-	if got := fmt.Sprint(Program{Text: `INSERT INTO "orders" VALUES (1)`, Settings: Settings{ANSIQuotes: true}}.Targets()); got != "[{ orders}]" {
+	if got := fmt.Sprint(Program{Text: `INSERT INTO "orders" VALUES (1)`, Settings: insert.Settings{ANSIQuotes: true}}.Targets()); got != "[{ orders}]" {
 		t.Errorf("under ANSI_QUOTES: %s", got)
 	}
 }

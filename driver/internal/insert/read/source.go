@@ -1,9 +1,7 @@
-package insert
+package read
 
 import (
-	"slices"
-	"strings"
-
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -28,19 +26,14 @@ func (w *insertReader) query() error {
 		}
 	}
 	if w.tablelessSelect() {
-		return w.tail()
+		return nil
 	}
 	w.restart(start)
 	w.staged, w.selects, w.queryAt = true, false, start
 	for w.expr(w.endsQuery, nil); w.tok.Kind == ','; w.expr(w.endsQuery, nil) {
 		w.next()
 	}
-	return w.tail()
-}
-
-// endsQuery says whether a word outside parentheses follows the query.
-func (w *insertReader) endsQuery() bool {
-	return w.is("on") && w.peekIs("duplicate") || w.settings.MariaDB && w.is("returning") && operand(w.text[w.prevEnd-1])
+	return nil
 }
 
 // tablelessSelect reads SELECT list [FROM DUAL] [WHERE …] [ORDER BY …]
@@ -73,7 +66,7 @@ func (w *insertReader) tablelessSelect() bool {
 		return false
 	}
 	if w.keyColumn < 0 {
-		w.gap(keyComma, w.prevEnd, w.prevEnd)
+		w.gap(insert.CommaKey, w.prevEnd, w.prevEnd)
 		w.spaceBehind()
 	}
 	if w.accept("from") && !w.accept("dual") {
@@ -98,12 +91,6 @@ func (w *insertReader) tablelessSelect() bool {
 	return true
 }
 
-// endsItem says whether a word follows an expression of a select.
-func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQuery() }
-
-// clauses are the words that follow an expression of a select.
-var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
-
 // keyItem notes the key's value in a select and says whether its meaning is
 // known. That of an expression is not; where the key is no integer, it is a key.
 func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
@@ -114,40 +101,6 @@ func (w *insertReader) keyItem(tokens []lex.Token, n, params int) bool {
 	}
 	return w.noteKey(tokens, n, params)
 }
-
-// load reads LOAD DATA, whose rows only the server sees.
-func (r *reader) load() error {
-	w := r.newInsert()
-	w.staged = true
-	w.next()
-	w.verbEnd = w.prevEnd
-	xml := w.is("xml")
-	if !xml && !w.is("data") {
-		w.toEnd()
-		return nil
-	}
-	for !w.is("into") || !w.peekIs("table") {
-		if w.atEnd() {
-			return nil
-		}
-		w.Replace = w.Replace || w.is("replace")
-		// A file that the client sends is read to its end: errors are warnings.
-		w.Ignore = w.Ignore || w.isAny("ignore", "local")
-		w.next()
-	}
-	w.Ignore = w.Ignore && !w.Replace
-	w.next()
-	w.next()
-	if configured, err := w.readTarget(); err != nil || !configured {
-		return err
-	}
-	if xml {
-		return refuse(w.Table, "LOAD XML", intoOwnTable)
-	}
-	return w.end(w.file())
-}
-
-const intoOwnTable = "load the file into a table of its own, and insert from there"
 
 // file reads what follows LOAD DATA's table: how the file is written, and the columns
 // variables that its fields go to. The statement gets a list of all columns where it has none.
@@ -190,7 +143,7 @@ func (w *insertReader) file() error {
 	} else {
 		w.allColumns()
 		w.loaded = w.Table.Columns
-		w.insertText(always, w.prevEnd, " ("+quote.Names(w.loaded)+")")
+		w.insertText(insert.Always, w.prevEnd, " ("+quote.Names(w.loaded)+")")
 	}
 	if w.is("set") {
 		return refuse(w.Table, "LOAD DATA with SET", intoOwnTable)
@@ -198,11 +151,7 @@ func (w *insertReader) file() error {
 	if !w.atEnd() || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	w.endSource()
 	return nil
 }
 
-// repeats says whether a name came before, in any case.
-func repeats(names []string, i int) bool {
-	return slices.ContainsFunc(names[:i], func(n string) bool { return strings.EqualFold(n, names[i]) })
-}
+const intoOwnTable = "load the file into a table of its own, and insert from there"

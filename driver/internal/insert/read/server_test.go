@@ -1,4 +1,4 @@
-package insert
+package read
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
@@ -247,7 +248,7 @@ func skipOnServer(text string) bool {
 	return false
 }
 
-func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, autoDSN, plainDSN string) {
+func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain *twin, autoDSN, plainDSN string) {
 	t.Helper()
 	if p.Cut > 0 || len(p.Inserts) > 0 && p.Inserts[0].NeedsOwnText() {
 		if p.NumInput == 0 {
@@ -256,7 +257,7 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 		return
 	}
 	fills := blocksFor(p, 201)
-	next := map[*Table]int64{}
+	next := map[*insert.Table]int64{}
 	for i, in := range p.Inserts {
 		fills[i].First = 201 + next[in.Table]
 		next[in.Table] += int64(fills[i].N)
@@ -304,7 +305,7 @@ func checkOnServer(t *testing.T, file, text string, p *Plan, auto, plain *twin, 
 
 // checkInParts is checkOnServer for a text that runs in several: cut, or
 // through a stage.
-func checkInParts(t *testing.T, file, text string, p *Plan, auto, plain *twin, autoDSN, plainDSN string) {
+func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *twin, autoDSN, plainDSN string) {
 	t.Helper()
 	_, errAuto := auto.exec(mine(text, autoDSN))
 	next := int64(201)
@@ -328,8 +329,8 @@ func checkInParts(t *testing.T, file, text string, p *Plan, auto, plain *twin, a
 }
 
 // inParts runs a text as its plan says.
-func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
-	settings := Settings{SessionKnown: true, Version: 90704}
+func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
+	settings := insert.Settings{SessionKnown: true, Version: 90704}
 	var version string
 	w.conn.QueryRowContext(context.Background(), "SELECT VERSION()").Scan(&version)
 	if strings.Contains(version, "MariaDB") {
@@ -369,7 +370,7 @@ func (w *twin) inParts(p *Plan, text, dsn string, next *int64) error {
 	if _, err := w.exec(mine(s.Fill("stage", ""), dsn)); err != nil {
 		return err
 	}
-	b := Block{First: *next}
+	b := insert.Block{First: *next}
 	count := "SELECT COUNT(*), 0, 0 FROM stage"
 	if s.Key >= 0 {
 		count = s.Look("stage", math.MaxInt64)

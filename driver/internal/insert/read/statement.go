@@ -1,10 +1,10 @@
-package insert
+package read
 
 import (
-	"cmp"
 	"math"
 	"strings"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
@@ -172,9 +172,6 @@ func (r *reader) compoundStatement() error {
 	return r.rest()
 }
 
-// plainForm is the way out for a statement of an unknown form.
-const plainForm = "send it as a statement of its own, in a plain form"
-
 // rest goes past the rest of a statement, in which an INSERT would stand at a
 // place that is not known.
 func (r *reader) rest() error {
@@ -206,34 +203,6 @@ func (r *reader) rest() error {
 	return nil
 }
 
-// writes says whether the word is one that begins a statement we care for, not
-// the name of a function.
-func (r *reader) writes() bool {
-	return r.is("load") || r.isAny("insert", "replace") && r.peek().Kind != '('
-}
-
-// refuseNamed refuses a statement for a reason if the rest of it names a
-// configured table.
-func (r *reader) refuseNamed(reason, fix string) error {
-	var failed error // of a word that is no table, perhaps
-	for !r.atEnd() {
-		if !r.atName() {
-			r.next()
-			continue
-		}
-		n, _, ok := r.tableName()
-		if !ok {
-			continue
-		}
-		t, err := r.schema.Table(n.DB, n.Table)
-		if t != nil {
-			return refuse(t, reason, fix)
-		}
-		failed = cmp.Or(failed, err)
-	}
-	return failed
-}
-
 // stored reads PREPARE … FROM and EXECUTE [IMMEDIATE], from its first word, and
 // refuses one whose text holds a statement that writes a configured table. A
 // text in a variable is not seen, one that is put together only as far as its
@@ -258,10 +227,10 @@ func (r *reader) stored() error {
 		}
 	}
 	if !whole {
-		return &Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
+		return &insert.Refusal{Reason: "the text in " + form + " is written in hexadecimal digits", Fix: "write it as a string"}
 	}
 	text := b.String()
-	in := reader{text: text, settings: r.settings, schema: r.schema, findings: findings{Use: r.Use}}
+	in := reader{text: text, settings: r.settings, schema: r.schema, Findings: insert.Findings{Use: r.Use}}
 	in.s = r.s.Over(text)
 	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {

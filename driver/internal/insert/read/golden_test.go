@@ -1,4 +1,4 @@
-package insert
+package read
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
 var update = flag.Bool("update", false, "write what the plans come to into testdata")
@@ -125,9 +127,9 @@ func TestGolden(t *testing.T) {
 }
 
 // settings reads the settings of a case.
-func settings(s string) (Settings, Schema) {
-	m := Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
-	var programs Effects
+func settings(s string) (insert.Settings, Schema) {
+	m := insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
+	var programs insert.Effects
 	plain := false
 	for _, w := range strings.Fields(s) {
 		switch w {
@@ -151,7 +153,7 @@ func settings(s string) (Settings, Schema) {
 			panic("unknown setting " + w)
 		}
 	}
-	table := func(db, name string) (*Table, error) {
+	table := func(db, name string) (*insert.Table, error) {
 		t, err := lookup(db, name)
 		if t != nil && plain {
 			p := *t
@@ -162,8 +164,8 @@ func settings(s string) (Settings, Schema) {
 	}
 	return m, Schema{
 		Table:    table,
-		Columns:  func(TableName) ([]string, error) { return []string{"id", "customer", "total"}, nil },
-		Programs: func(db string, routines, views []TableName) (Effects, error) { return programs, nil },
+		Columns:  func(insert.TableName) ([]string, error) { return []string{"id", "customer", "total"}, nil },
+		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) { return programs, nil },
 	}
 }
 
@@ -187,7 +189,7 @@ func outcome(text, set string) []string {
 		if s.Key >= 0 {
 			lines = append(lines, "> "+quoteLine(s.Look("stage", math.MaxInt64)))
 		}
-		filled, _ := s.Copy("stage", "", Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
+		filled, _ := s.Copy("stage", "", insert.Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
 		lines = append(lines, "> "+quoteLine(filled))
 	} else {
 		blocks := blocksFor(p, 201)
@@ -224,7 +226,7 @@ func outcome(text, set string) []string {
 	return lines
 }
 
-func describe(in *Insert) string {
+func describe(in *insert.Insert) string {
 	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
 	switch {
 	case in.Staging == nil:

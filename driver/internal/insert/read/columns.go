@@ -1,0 +1,146 @@
+package read
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// The columns that an INSERT lists, or that it means where it lists none.
+
+// A form is how an INSERT says which columns its values are for.
+type form uint8
+
+const (
+	listed     form = iota // (a, b) VALUES …
+	positional             // VALUES …
+	empty                  // () VALUES …
+	assigned               // SET a = …
+)
+
+// columnList reads the column list, whose first parenthesis was read.
+func (w *insertReader) columnList() error {
+	w.form = empty
+	for more := w.tok.Kind != ')'; more; {
+		w.form = listed
+		name, ok := w.column()
+		if !ok {
+			return w.unreadable(w.Table)
+		}
+		if w.isKey(name) {
+			w.keyColumn = w.width
+		}
+		w.width++
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if w.tok.Kind != ')' {
+		return w.unreadable(w.Table)
+	}
+	if w.keyColumn < 0 {
+		column := "" // known when the first row is
+		if w.form == listed {
+			column = ", " + quote.Name(w.Table.Key)
+		}
+		w.insertText(insert.Filled, w.tok.Pos, column)
+		w.listEdits = 1
+	}
+	w.next()
+	return nil
+}
+
+// isKey says whether a name as written is the key's.
+func (w *insertReader) isKey(name string) bool {
+	if len(name) == len(w.Table.Key) && name == w.Table.Key {
+		return true
+	}
+	if c := name[0]; c == '`' || c == '"' {
+		name = unquote(name)
+	}
+	return strings.EqualFold(name, w.Table.Key)
+}
+
+// allColumns makes the statement one that lists the table's columns. It says
+// what to insert between parentheses.
+func (w *insertReader) allColumns() string {
+	columns := w.Table.Columns
+	if w.nameErr == nil {
+		w.nameErr = w.needUTF8(columns...)
+	}
+	w.width, w.keyColumn = len(columns), keyIn(w.Table, columns)
+	if w.keyColumn < 0 { // an invisible column
+		columns = append(slices.Clip(columns), w.Table.Key)
+	}
+	return quote.Names(columns)
+}
+
+// keyIn is which of the names is the key's, -1 none.
+func keyIn(t *insert.Table, names []string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, t.Key) })
+}
+
+// columnNames are the columns that the statement writes, without the key where
+// it is not listed.
+func (w *insertReader) columnNames() []string {
+	if w.form == positional {
+		return w.Table.Columns
+	}
+	names := make([]string, 0, w.width)
+	list := reader{cursor: w.columns, text: w.text}
+	for range w.width {
+		list.next()
+		name, _ := list.column()
+		names = append(names, unquote(name))
+		if list.tok.Kind != ',' {
+			list.expr(list.closesList, nil) // the value, in SET
+		}
+	}
+	return names
+}
+
+// restart forgets the rows, to read them in another way.
+func (w *insertReader) restart(at cursor) {
+	w.cursor = at
+	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
+	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey = 0, 0, nil, false, 0, 0
+}
+
+// listColumns makes a statement without columns one that lists the key alone, for rows
+// without values, or else all. All are written out even where every row has its key:
+// after an ALTER TABLE that moved the columns another value would be the key, perhaps
+// one that asks the server for its own. at is where the rows begin.
+func (w *insertReader) listColumns(at int, noValues bool) {
+	list, kind := quote.Name(w.Table.Key), insert.Filled
+	w.form = empty
+	if !noValues {
+		list, kind = w.allColumns(), insert.Always
+		w.form, w.Positional = positional, true
+	}
+	if w.listEdits > 0 { // ()
+		w.Texts[w.firstText], w.Edits[w.firstEdit].Kind = list, kind
+	} else {
+		w.insertText(kind, at, "("+list+") ")
+	}
+}
+
+// needUTF8 looks whether names that are in UTF-8 here can be written into the
+// text, which is in the client's character set.
+func (w *insertReader) needUTF8(names ...string) error {
+	for _, name := range names {
+		if ascii(name) == len(name) {
+			continue
+		}
+		switch {
+		case !w.settings.SessionKnown:
+			w.unknown = true
+			return errInvalid
+		case !strings.HasPrefix(w.settings.Charset, "utf8"):
+			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
+		}
+		return nil
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package read
+
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// What reading an INSERT notes in the plan.
+
+// A planOfOne is a plan with room for what most plans of one INSERT hold: one allocation.
+type planOfOne struct {
+	insert.Plan
+	inserts [1]insert.Insert
+	edits   [2]insert.Edit
+	texts   [1]string
+}
+
+// preallocate makes the plan once it is known that it will hold an INSERT.
+func (r *reader) preallocate() {
+	if r.Edits == nil {
+		p := &planOfOne{}
+		r.spare = &p.Plan
+		r.Inserts, r.Edits, r.Texts = p.inserts[:0], p.edits[:0], p.texts[:0]
+	}
+}
+
+func (r *reader) plan() *insert.Plan {
+	plan := r.spare
+	if plan == nil {
+		plan = &insert.Plan{}
+	}
+	r.NumInput = r.params
+	if r.Cut > 0 {
+		plan.Init(r.text, insert.Findings{Cut: r.Cut, CutInput: r.CutInput, NumInput: r.NumInput})
+		return plan
+	}
+	if r.Results != 1 {
+		for i := range r.Inserts {
+			r.Inserts[i].OwnMarker = false
+		}
+	}
+	r.Runs = r.Runs && r.schema.Temporary != nil
+	plan.Init(r.text, r.Findings)
+	return plan
+}
+
+func (r *reader) edit(kind insert.EditKind, pos, end, ref int) {
+	r.Edits = append(r.Edits, insert.Edit{Pos: int32(pos), End: int32(end), Ref: int32(ref), Kind: kind})
+}
+
+func (r *reader) insertText(kind insert.EditKind, pos int, text string) {
+	r.replaceText(kind, pos, pos, text)
+}
+
+func (r *reader) replaceText(kind insert.EditKind, pos, end int, text string) {
+	r.edit(kind, pos, end, len(r.Texts))
+	r.Texts = append(r.Texts, text)
+}
+
+// spaceBehind keeps the key apart from a word that follows at once.
+func (w *insertReader) spaceBehind() {
+	if w.tok.Pos == w.prevEnd && w.tok.Kind == lex.Word {
+		w.insertText(insert.Filled, w.prevEnd, " ")
+	}
+}
+
+// gap notes a row without a key, which goes to text[pos:end].
+func (w *insertReader) gap(kind insert.EditKind, pos, end int) {
+	w.edit(kind, pos, end, w.params)
+	w.Lacking++
+}
+
+// paramsBefore is how many placeholders stand before this token.
+func (w *insertReader) paramsBefore() int {
+	if w.tok.Kind == lex.Param {
+		return w.params - 1
+	}
+	return w.params
+}
+
+// endSource notes that the source ends here.
+func (w *insertReader) endSource() {
+	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.Edits)
+}
+
+// newName is a name that the text does not hold.
+func (r *reader) newName() string {
+	if r.alias == "" {
+		r.alias = "leafsql_key"
+		for strings.Contains(r.text, r.alias) {
+			r.alias += "_"
+		}
+	}
+	return r.alias
+}
+
+// storedReadID says whether a stored function that the statement calls, or a view that
+// it may name, reads LAST_INSERT_ID().
+func (w *insertReader) storedReadID() (bool, error) {
+	var e effects
+	e.scan(w.s.Over(w.text[w.began.pos:]))
+	run, err := w.programs(e.Effects)
+	return run.ReadsID || run.Hidden, err
+}
+
+// programs are the effects of what a piece of the statement runs without showing it:
+// stored functions, and views with their functions. That is looked up only if it may
+// run any.
+func (w *insertReader) programs(e insert.Effects) (insert.Effects, error) {
+	if len(e.Calls) == 0 && len(e.Tables) == 0 || w.schema.Programs == nil {
+		return insert.Effects{}, nil
+	}
+	w.Expires = true
+	return w.schema.Programs(w.Use, e.Calls, e.Tables)
+}

@@ -1,0 +1,97 @@
+package read
+
+import (
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// maxKeyTokens is the most tokens a key's value may have that is looked at
+// closely. Longer ones are expressions.
+const maxKeyTokens = 12
+
+// keyValue reads the key's value in a row and notes what it needs.
+func (w *insertReader) keyValue(follows func() bool) error {
+	var tokens [maxKeyTokens]lex.Token
+	params := w.paramsBefore()
+	n := w.expr(follows, tokens[:])
+	switch {
+	case n == 0:
+		return w.unreadable(w.Table)
+	case !w.noteKey(tokens[:], n, params):
+		return refuse(w.Table, "only the server could tell what its key is", "write a whole number or DEFAULT, or SELECT the value before and pass it as an argument; or, where the table always gets its key from another one, leave it out of leafTables (!table)")
+	case w.invalid:
+		return errInvalid
+	}
+	return nil
+}
+
+// noteKey notes what a key's value of n tokens, which was read, means for its
+// row, and says whether it is known.
+func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
+	w.OwnKey = 0
+	if n > len(tokens) {
+		return !w.Table.IntegerKey
+	}
+	value := tokens[:n]
+	for len(value) > 2 && value[0].Kind == '(' && value[len(value)-1].Kind == ')' {
+		value = value[1 : len(value)-1] // (1)+(2) becomes nothing that has a meaning
+	}
+	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
+		w.edit(insert.Argument, t.Pos, t.End, len(w.ArgKeys))
+		w.ArgKeys = append(w.ArgKeys, insert.ArgKey{Row: w.Rows, Arg: params})
+		return true
+	}
+	start := tokens[0].Pos
+	m, floor, exact := w.tokensMeaning(value)
+	switch m {
+	case insert.Unclear:
+		return !w.Table.IntegerKey && w.isComputed(value)
+	case insert.Wanted:
+		w.gap(insert.Key, start, w.prevEnd)
+		return true
+	}
+	if exact {
+		w.OwnKey = floor
+	}
+	if w.Table.Floors {
+		w.Floor = max(w.Floor, floor)
+	}
+	return true
+}
+
+// tokensMeaning judges a value without outer parentheses.
+func (w *insertReader) tokensMeaning(t []lex.Token) (m insert.Meaning, floor int64, exact bool) {
+	first := w.text[t[0].Pos:t[0].End]
+	switch kind := t[0].Kind; {
+	case len(t) == 2 && (kind == '-' || kind == '+') && t[1].Kind == lex.Number:
+		return w.Table.LiteralMeaning(first + w.text[t[1].Pos:t[1].End])
+	case len(t) > 1:
+	case kind == lex.Number:
+		return w.Table.LiteralMeaning(first)
+	case kind == lex.String:
+		return w.Table.KeyMeaning(stringContent(first))
+	case kind == lex.Word && (lex.Is(first, "null") || lex.Is(first, "default")):
+		return insert.Wanted, 0, false
+	}
+	return insert.Unclear, 0, false
+}
+
+// isComputed says whether a value is bytes, or is computed: a key of another type than
+// an integer is what it comes to. A name, DEFAULT(…) and a string in parts may ask for
+// one.
+func (w *insertReader) isComputed(t []lex.Token) bool {
+	first := w.text[t[0].Pos:t[0].End]
+	switch t[0].Kind {
+	case lex.HexString, lex.BitString, lex.Var:
+		return true
+	case lex.Number:
+		return len(first) > 1 && (first[1] == 'x' || first[1] == 'b')
+	case lex.Word, lex.Name:
+		for i, x := range t {
+			if (i%2 == 1) != (x.Kind == '.') {
+				return !lex.Is(first, "default")
+			}
+		}
+	}
+	return false
+}

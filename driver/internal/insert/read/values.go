@@ -1,0 +1,114 @@
+package read
+
+import (
+	"slices"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// Rows whose values stand in the text: VALUES and SET.
+
+// values reads the rows of VALUES. isQuery says that they begin a query, to MariaDB.
+func (w *insertReader) values() (isQuery bool, err error) {
+	start := w.tok.Pos
+	w.source.from = w.tok.Pos
+	w.next()
+	for {
+		w.accept("row")
+		if w.tok.Kind != '(' {
+			return false, w.unreadable(w.Table)
+		}
+		w.next()
+		if w.Rows == 0 && w.form != listed {
+			w.listColumns(start, w.tok.Kind == ')')
+		}
+		if err := w.row(); err != nil {
+			return false, err
+		}
+		w.Rows++
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+		if w.Rows == 1 && w.Lacking == 1 { // the others are about as long
+			w.Edits = slices.Grow(w.Edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
+		}
+	}
+	return w.isAny("union", "except", "intersect", "limit", "order"), nil
+}
+
+// row reads a row, whose first parenthesis was read.
+func (w *insertReader) row() error {
+	switch noValues := w.tok.Kind == ')'; {
+	case noValues != (w.form == empty):
+		return errInvalid // a row of another length
+	case noValues:
+		w.gap(insert.Key, w.tok.Pos, w.tok.Pos)
+		w.next()
+		return nil
+	}
+	n := 0
+	for more := true; more; n++ {
+		if n == w.keyColumn {
+			if err := w.keyValue(nil); err != nil {
+				return err
+			}
+		} else {
+			w.expr(nil, nil)
+		}
+		if more = w.tok.Kind == ','; more {
+			w.next()
+		}
+	}
+	if w.tok.Kind != ')' {
+		return w.unreadable(w.Table)
+	}
+	if n != w.width && w.form != positional {
+		return errInvalid // positional: the server tells (1136)
+	}
+	if w.keyColumn < 0 {
+		w.gap(insert.CommaKey, w.tok.Pos, w.tok.Pos)
+	}
+	w.next()
+	return nil
+}
+
+// assignments reads INSERT … SET and what follows it.
+func (w *insertReader) assignments() error {
+	w.source.from = w.tok.Pos
+	w.columns = w.cursor
+	w.next()
+	w.form = assigned
+	for {
+		name, ok := w.column()
+		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
+			return w.unreadable(w.Table)
+		}
+		w.next()
+		if w.isKey(name) {
+			w.keyColumn = w.width
+			if err := w.keyValue(w.closesList); err != nil {
+				return err
+			}
+		} else {
+			w.expr(w.closesList, nil)
+		}
+		w.width++
+		if w.tok.Kind != ',' {
+			break
+		}
+		w.next()
+	}
+	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
+		return w.unreadable(w.Table)
+	}
+	w.Rows = 1
+	if w.keyColumn < 0 {
+		w.insertText(insert.Filled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
+		w.gap(insert.Key, w.prevEnd, w.prevEnd)
+		w.spaceBehind()
+	}
+	return nil
+}
