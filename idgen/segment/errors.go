@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -117,4 +118,16 @@ func table(name string) string {
 		return "leaf_alloc"
 	}
 	return name
+}
+
+// isAnswer reports whether err is the store's answer, not a sign that the store is away.
+func isAnswer(err error) bool {
+	var (
+		unknown *UnknownTagError
+		row     *RowError
+		back    *RolledBackError
+		count   *idgen.CountError
+		full    *FullError
+	)
+	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &count) || errors.As(err, &full)
 }

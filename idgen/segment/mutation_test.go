@@ -35,16 +35,16 @@ var mutations = []mutation{
 		{"fetch.go", "w.key > 0 && w.key < g.top", "w.key > 0"},
 	}},
 	{"Skip gives up what is left of the segment in use", "one process", []replacement{
-		{"skip.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
+		{"queue.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
 	}},
 	{"Skip gives up what is in the queue", "one process", []replacement{
-		{"skip.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > math.MaxInt32 {"},
+		{"queue.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > 1<<31 {"},
 	}},
 	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
 		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
 	}},
 	{"a fetch under way is cut to what was not skipped", "goes back", []replacement{
-		{"fetch.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
+		{"queue.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
 	}},
 	{"ids in memory that rows have are given up", "way back", []replacement{
 		{"inuse.go", "\t\t\tg.pass(k)\n", ""},
