@@ -234,7 +234,7 @@ func (t *table) insertRow() string {
 	tag := quote.String(t.counter.Name)
 	switch {
 	case t.c.store.Several():
-		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
+		return fmt.Sprintf("interleaved.Store's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
 	case t.counter.Sequence:
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
 	}

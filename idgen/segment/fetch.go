@@ -20,23 +20,16 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 		g.mu.Unlock()
 		return 0, idgen.ErrClosed
 	}
-	if first, ok := g.draw(n); ok {
+	if first, ok := g.take(n); ok {
+		if s := g.cur.Load(); s.taken() > s.mark.Load() {
+			g.stock(s)
+		}
 		g.mu.Unlock()
 		return first, nil
 	}
 	w := &waiter{n: n, done: make(chan struct{})}
 	err := g.await(ctx, w)
 	return w.first, err
-}
-
-// draw takes n consecutive ids out of what is in memory, and sees to the stock.
-func (g *Generator) draw(n int64) (first int64, ok bool) {
-	if first, ok = g.take(n); ok {
-		if s := g.cur.Load(); s.taken() > s.mark.Load() {
-			g.stock(s)
-		}
-	}
-	return first, ok
 }
 
 // await waits, no longer than ctx, until a fetch has served w. It is called with g.mu
@@ -236,7 +229,7 @@ func (g *Generator) serve() {
 	short := false
 	for _, w := range g.waiters {
 		if !w.gone && w.n > 0 && !short {
-			first, ok := g.draw(w.n)
+			first, ok := g.take(w.n)
 			if short = !ok; ok {
 				w.first = first
 				w.finish(nil)

@@ -1,10 +1,7 @@
 package segment
 
 import (
-	"fmt"
 	"slices"
-
-	"github.com/leafsql/leafsql/internal/part"
 )
 
 // waiter is a call of Next that found no ids, or one of Skip that found the row below
@@ -37,15 +34,4 @@ func (g *Generator) fail(err error) {
 // awaited reports whether anybody waits.
 func (g *Generator) awaited() bool {
 	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone })
-}
-
-// gaveUp is the error of a call whose context ended with err; nil: it had no deadline.
-func (g *Generator) gaveUp(err error) error {
-	if err == nil {
-		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
-	}
-	if g.failure != nil {
-		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
-	}
-	return fmt.Errorf("leafsql: waiting for ids for tag %q: %w", g.tag, err)
 }
