@@ -33,7 +33,7 @@ type Config struct {
 
 	// Store (leafStore) is the DSN of the database that holds leaf_alloc and
 	// t_sequence, "" for the same one. Several, separated by |, share the ids of
-	// each tag, so that any of them may be away: see segment.Interleaved. All
+	// each tag, so that any of them may be away: see idgen/segment/interleaved. All
 	// processes name the same ones in the same order.
 	Store      string
 	AllocTable string // leafAllocTable: [db.]table

@@ -35,16 +35,3 @@ func (g *Generator) Restart() {
 	g.seen, g.top, g.floor, g.least, g.raised = 0, 0, 1, 0, false
 	g.life++
 }
-
-// empty gives up the ids in memory.
-func (g *Generator) empty() {
-	s := g.cur.Load()
-	left := s.drain()
-	g.retire(s, left)
-	g.stats.Dropped += left
-	for _, d := range g.queue {
-		g.stats.Dropped += d.size()
-	}
-	g.queue = nil
-	g.cur.Store(new(segment))
-}

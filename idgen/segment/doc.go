@@ -9,7 +9,8 @@
 //
 // [SequenceStore] is the same on a plain table of sequences, t_sequence.
 //
-// [Interleaved] is several leaf_alloc at once, of which any may be away.
+// Package interleaved, below this one, is several leaf_alloc at once, of which any may be
+// away.
 //
 // A call costs one atomic addition while ids are in memory. The next range is fetched
 // before they run out: when half are gone, or earlier if the rate at which they go and

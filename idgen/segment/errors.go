@@ -1,9 +1,12 @@
 package segment
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -13,20 +16,22 @@ type UnknownTagError struct {
 	Tag   string
 	Table string // as it is written in SQL; empty for a store without tables
 
-	columns columns // of the table; the zero value for leaf_alloc's
+	Several bool // none of several stores has it; Table is one of theirs
+
+	columns tagrow.Columns // of the table; the zero value for leaf_alloc's
 }
 
 func (e *UnknownTagError) Error() string {
-	c := e.columns.orLeafs()
-	if c.several {
+	c := cmp.Or(e.columns, tagrow.LeafAlloc)
+	if e.Several {
 		return fmt.Sprintf("leafsql: tag %q has no row in %s of any of the stores; leafsql init adds it in all of them, and so does leafCreate=true where the tables are empty", e.Tag, table(e.Table))
 	}
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
-		e.Tag, table(e.Table), c.tag, c.next, c.step, quote.String(e.Tag), c.after())
+		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
 }
 
 // RowError means that a tag's row, or the table it is in, cannot give ids as it stands,
-// or that it does not belong to the stores of an [Interleaved] as they are named.
+// or that it does not belong to the members of an interleaved.Store as they are named.
 type RowError struct {
 	Tag    string
 	Table  string // as UnknownTagError.Table; of several stores also which one, from 1, of how many
@@ -47,18 +52,20 @@ type RolledBackError struct {
 	Start int64  // where the row stands
 	Seen  int64  // the end of the highest range this process fetched; others may have fetched higher ones
 
-	columns columns // as UnknownTagError's
+	Several bool // as UnknownTagError's
+
+	columns tagrow.Columns // as UnknownTagError's
 }
 
 func (e *RolledBackError) Error() string {
-	c := e.columns.orLeafs()
-	if c.several {
+	c := cmp.Or(e.columns, tagrow.LeafAlloc)
+	if e.Several {
 		return fmt.Sprintf("leafsql: tag %q in %s of one of the stores went back to %d after ids below %d were fetched; delete its row there, which the other stores add again under leafCreate=true: "+
 			"DELETE FROM %[2]s WHERE biz_tag = %[5]s", e.Tag, table(e.Table), e.Start, e.Seen, quote.String(e.Tag))
 	}
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
-		e.Tag, table(e.Table), e.Start, e.Seen, c.next, c.tag, quote.String(e.Tag))
+		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag))
 }
 
 // FullError means that the columns that the ids go to hold no N more: see [Generator.Fit].
@@ -73,21 +80,6 @@ func (e *FullError) Error() string {
 	return fmt.Sprintf("leafsql: tag %q: %d ids from %d on do not fit the key column, which ends at %d; make it BIGINT", e.Tag, e.N, e.Next, e.Highest)
 }
 
-// storesError is the RowError of stores that do not belong together as they are named:
-// see [Interleaved]. Its table is that of one of them.
-type storesError struct{ RowError }
-
-func refusedStore(tag, table string, store, stores int, reason, fix string) error {
-	return &storesError{RowError{tag, fmt.Sprintf("%s of store %d of %d", table, store, stores), reason, fix}}
-}
-
-func (e *storesError) Unwrap() error { return &e.RowError }
-
-func isStores(err error) bool {
-	var stores *storesError
-	return errors.As(err, &stores)
-}
-
 // UnavailableError means that there was no id in memory and the store failed to give
 // any. Cause is the store's error; a later call tries again.
 type UnavailableError struct {
@@ -97,14 +89,14 @@ type UnavailableError struct {
 
 func (e *UnavailableError) Error() string {
 	way := "they come again as soon as the store answers"
-	switch n, _ := serverError(e.Cause); n {
+	switch n, _ := tagrow.ServerError(e.Cause); n {
 	case 1044, 1142, 1143: // denied
 		way = "GRANT SELECT, UPDATE on the table to this user, with leafCreate also INSERT"
 	case 1045, 1698: // access denied
 		way = "correct user and password in the DSN"
 	case 1049:
 		way = "create the database, or correct the DSN"
-	case errNoTable:
+	case tagrow.ErrNoTable:
 		way = "leafsql init creates it, and so does a process that starts with leafCreate=true"
 	}
 	return fmt.Sprintf("leafsql: no ids for tag %q: %s; %s", e.Tag, part.Text(e.Cause), way)
@@ -117,4 +109,25 @@ func table(name string) string {
 		return "leaf_alloc"
 	}
 	return name
+}
+
+// isAnswer reports whether err is the store's answer, not a sign that the store is away.
+func isAnswer(err error) bool {
+	_, unknown := errors.AsType[*UnknownTagError](err)
+	_, row := errors.AsType[*RowError](err)
+	_, back := errors.AsType[*RolledBackError](err)
+	_, count := errors.AsType[*idgen.CountError](err)
+	_, full := errors.AsType[*FullError](err)
+	return unknown || row || back || count || full || errors.Is(err, idgen.ErrExhausted)
+}
+
+// gaveUp is the error of a call whose context ended with err; nil: it had no deadline.
+func (g *Generator) gaveUp(err error) error {
+	if err == nil {
+		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
+	}
+	if g.failure != nil {
+		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
+	}
+	return fmt.Errorf("leafsql: waiting for ids for tag %q: %w", g.tag, err)
 }

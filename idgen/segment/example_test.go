@@ -45,19 +45,3 @@ func ExampleNewSequenceStore() {
 	fmt.Println(invoices.Stats().Fetches, "ranges fetched")
 	// Output: 0 ranges fetched
 }
-
-// Ids of two leaf_alloc, so that either server may be away.
-func ExampleNewInterleaved() {
-	var stores []*segment.AllocStore
-	for _, host := range []string{"ids0", "ids1"} { // all processes name them in this order
-		db := sqlx.MustOpen("mysql", "app:secret@tcp("+host+":3306)/leaf")
-		defer db.Close()
-		stores = append(stores, segment.NewAllocStore(db, "leaf_alloc"))
-	}
-	both := segment.NewInterleaved(stores, false, nil)
-	defer both.Close()
-	orders := segment.New(both, "orders", nil)
-	defer orders.Close()
-	fmt.Println(orders.Stats().Fetches, "ranges fetched")
-	// Output: 0 ranges fetched
-}

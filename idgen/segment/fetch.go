@@ -11,19 +11,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen"
-	"github.com/leafsql/leafsql/internal/part"
 )
-
-// waiter is a call of Next that found no ids, or one of Skip that found the row below
-// its key. first and err belong to the call once done is closed.
-type waiter struct {
-	n     int64 // ids wanted
-	key   int64 // or the key to be passed
-	gone  bool  // the call is over
-	done  chan struct{}
-	first int64
-	err   error
-}
 
 // wait takes n ids, after a fetch if there are not enough.
 func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
@@ -33,6 +21,9 @@ func (g *Generator) wait(ctx context.Context, n int64) (int64, error) {
 		return 0, idgen.ErrClosed
 	}
 	if first, ok := g.take(n); ok {
+		if s := g.cur.Load(); s.taken() > s.mark.Load() {
+			g.stock(s)
+		}
 		g.mu.Unlock()
 		return first, nil
 	}
@@ -69,17 +60,6 @@ func (g *Generator) await(ctx context.Context, w *waiter) error {
 	}
 	w.gone = true
 	return g.gaveUp(ctx.Err())
-}
-
-// gaveUp is the error of a call whose context ended with err; nil: it had no deadline.
-func (g *Generator) gaveUp(err error) error {
-	if err == nil {
-		return &UnavailableError{Tag: g.tag, Cause: noAnswerError(g.patience())}
-	}
-	if g.failure != nil {
-		return fmt.Errorf("leafsql: waiting for ids for tag %q: %w; the last fetch failed: %v", g.tag, err, part.Of(g.failure))
-	}
-	return fmt.Errorf("leafsql: waiting for ids for tag %q: %w", g.tag, err)
 }
 
 // fetch starts a fetch, unless one is under way or, the store being away, about to be
@@ -128,6 +108,35 @@ func (g *Generator) fetch() {
 			s.mark.Store(s.taken())
 		}
 	})
+}
+
+// look measures the rate and sees to the stock. Who finds the lock taken leaves it to
+// a later call.
+func (g *Generator) look(s *segment) {
+	if !g.mu.TryLock() {
+		return
+	}
+	defer g.mu.Unlock()
+	if s == g.cur.Load() {
+		g.stock(s)
+	}
+}
+
+// stock starts a fetch if the ids left in s might run out before it is done, else sets
+// the mark at which to look again.
+func (g *Generator) stock(s *segment) {
+	now := time.Now()
+	taken := s.taken()
+	g.pace.measure(g.stats.IDs+s.issued(), now)
+	switch left := s.size - taken; {
+	case g.fetching || len(g.queue) > 0:
+		s.mark.Store(s.size)
+	case left <= max(s.size/2, g.pace.need()) || g.pace.small(now):
+		s.mark.Store(s.size)
+		g.fetch()
+	default:
+		s.mark.Store(min(taken+max(s.size/16, 1), s.size))
+	}
 }
 
 // request says what to ask the store for: how the row stands where that is not known,
@@ -208,22 +217,6 @@ func (g *Generator) stands(r Range, now time.Time) {
 	g.pace.looks(r.Step, now)
 }
 
-// add puts a span behind the queue, without the ids that are not to be issued.
-func (g *Generator) add(s span) {
-	if low := min(max(g.floor, g.least), s.end); s.start < low {
-		g.stats.Dropped += low - s.start
-		s.start = low
-	}
-	if s.size() <= 0 {
-		return
-	}
-	if last := len(g.queue) - 1; last >= 0 && g.queue[last].end == s.start {
-		g.queue[last].end = s.end
-	} else {
-		g.queue = append(g.queue, s)
-	}
-}
-
 // serve ends the waits that what has come allows: first those of Skip for keys that the
 // row is above by now, then those of Next, first come first served.
 func (g *Generator) serve() {
@@ -244,12 +237,6 @@ func (g *Generator) serve() {
 		}
 	}
 	g.waiters = slices.DeleteFunc(g.waiters, func(w *waiter) bool { return w.gone })
-}
-
-// finish ends a call's wait.
-func (w *waiter) finish(err error) {
-	w.err, w.gone = err, true
-	close(w.done)
 }
 
 // failed tells who waits, and plans the next attempt if the store may come back by
@@ -287,31 +274,4 @@ func (g *Generator) failed(err error, step int64) {
 			g.fetch()
 		}
 	})
-}
-
-// awaited reports whether anybody waits.
-func (g *Generator) awaited() bool {
-	return slices.ContainsFunc(g.waiters, func(w *waiter) bool { return !w.gone })
-}
-
-// fail gives err to who waits.
-func (g *Generator) fail(err error) {
-	for _, w := range g.waiters {
-		if !w.gone {
-			w.finish(err)
-		}
-	}
-	g.waiters = nil
-}
-
-// isAnswer reports whether err is the store's answer, not a sign that the store is away.
-func isAnswer(err error) bool {
-	var (
-		unknown *UnknownTagError
-		row     *RowError
-		back    *RolledBackError
-		count   *idgen.CountError
-		full    *FullError
-	)
-	return errors.Is(err, idgen.ErrExhausted) || errors.As(err, &unknown) || errors.As(err, &row) || errors.As(err, &back) || errors.As(err, &count) || errors.As(err, &full)
 }

@@ -23,9 +23,9 @@ type replacement struct{ file, old, new string }
 
 var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
-		{"take.go", "decimal(q.Seen-t.last)", "decimal(-t.last)"},
-		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < floor:"},
-		{"take.go", "case row.next < q.Seen:", "case false:"},
+		{"internal/tagrow/tagrow.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
+		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
+		{"counter.go", "case row.next < q.Seen:", "case false:"},
 		{"fetch.go", "case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
@@ -35,16 +35,16 @@ var mutations = []mutation{
 		{"fetch.go", "w.key > 0 && w.key < g.top", "w.key > 0"},
 	}},
 	{"Skip gives up what is left of the segment in use", "one process", []replacement{
-		{"skip.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
+		{"queue.go", "gone := g.cur.Load().skip(k)", "gone := int64(0)"},
 	}},
 	{"Skip gives up what is in the queue", "one process", []replacement{
-		{"skip.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > math.MaxInt32 {"},
+		{"queue.go", "min(q.end, g.floor) - q.start; n > 0 {", "min(q.end, g.floor) - q.start; n > 1<<31 {"},
 	}},
 	{"Skip gives up what is in memory after it has waited", "one process", []replacement{
 		{"fetch.go", "\t\t\tg.pass(w.key)\n", ""},
 	}},
 	{"a fetch under way is cut to what was not skipped", "goes back", []replacement{
-		{"fetch.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
+		{"queue.go", "low := min(max(g.floor, g.least), s.end)", "low := s.start"},
 	}},
 	{"ids in memory that rows have are given up", "way back", []replacement{
 		{"inuse.go", "\t\t\tg.pass(k)\n", ""},
@@ -53,13 +53,13 @@ var mutations = []mutation{
 		{"inuse.go", "g.least = max(g.least, highest+1)", "g.least = 0"},
 	}},
 	{"a range whose answer was lost is not used", "cuts", []replacement{
-		{"take.go", "t.updateText(q, row, floor))\n\tif err != nil {\n\t\treturn Range{}, err\n\t}\n",
-			"t.updateText(q, row, floor))\n\tif err != nil {\n\t\trows, id = 1, max(q.Seen, floor)+q.N\n\t}\n"},
+		{"counter.go", "t.move(q, row, floor))\n\tif err != nil {\n\t\treturn Range{}, err\n\t}\n",
+			"t.move(q, row, floor))\n\tif err != nil {\n\t\tend = max(q.Seen, floor) + q.N\n\t}\n"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
-		{"take.go", `"GREATEST("+t.nextID()+", "+decimal(floor)+") + "+`, `t.nextID()+" + "+`},
-		{"take.go", "id-q.N < max(q.Seen, floor):", "id-q.N < q.Seen:"},
-		{"take.go", "Range{Start: id - q.N, End: id,", "Range{Start: max(id-q.N, floor), End: max(id-q.N, floor) + q.N,"},
+		{"internal/tagrow/tagrow.go", `(GREATEST("+now+", "+decimal(m.Floor)+") + "+`, `("+now+" + "+`},
+		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.From ||"},
+		{"counter.go", "Range{Start: end - q.N, End: end,", "Range{Start: max(end-q.N, floor), End: max(end-q.N, floor) + q.N,"},
 	}},
 }
 
@@ -105,7 +105,7 @@ func (m mutation) build(t *testing.T) (binary string) {
 			t.Fatalf("%s holds %q %d times; the mutation needs it once", r.file, r.old, n)
 		}
 		sources[r.file] = strings.Replace(sources[r.file], r.old, r.new, 1)
-		overlay[filepath.Join(here, r.file)] = filepath.Join(dir, r.file)
+		overlay[filepath.Join(here, r.file)] = filepath.Join(dir, filepath.Base(r.file))
 	}
 	list, err := json.Marshal(map[string]any{"Replace": overlay})
 	if err != nil {
@@ -113,7 +113,7 @@ func (m mutation) build(t *testing.T) (binary string) {
 	}
 	sources["overlay.json"] = string(list)
 	for file, text := range sources {
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

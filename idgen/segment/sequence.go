@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -33,18 +34,18 @@ type SequenceStore struct{ counter }
 // NewSequenceStore returns the store on table, which is t_sequence's name or db.name,
 // unquoted. The pool is as for [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
-	s := &SequenceStore{counter{db: db, table: quote.Table(table), columns: columns{tag: "`name`", next: "`current_value`", step: "`increment`", last: 1}}}
+	s := &SequenceStore{counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
 	s.read = s.readSequence
 	return s
 }
 
 func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name string) (r row, autocommit bool, err error) {
-	all, err := s.cells(ctx, c, name, "*")
+	all, err := s.rows.Read(ctx, c, name, "*")
 	if err != nil {
 		return r, false, err
 	}
 	odd := func(column, reason, fix string) error {
-		return &RowError{name, s.table, column + " is " + null(all[column]) + ", " + reason, fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.table, column, fix, s.tag, quote.String(name))}
+		return &tagrow.Error{Reason: column + " is " + all[column].Text() + ", " + reason, Fix: fmt.Sprintf("UPDATE %s SET `%s` = %s WHERE %s = %s", s.rows.Table, column, fix, s.rows.Tag, quote.String(name))}
 	}
 	// A column that is not there, or NULL, is as good as its default.
 	number := func(column string, byDefault int64) int64 {
@@ -55,7 +56,7 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		case !c.Valid:
 			r.as += " AND `" + column + "` IS NULL"
 			return byDefault
-		case c.typ == "BIT":
+		case c.Type == "BIT":
 			c.String = strconv.Itoa(int(c.String[len(c.String)-1]))
 			all[column] = c
 		}
@@ -81,15 +82,15 @@ func (s *SequenceStore) readSequence(ctx context.Context, c *sql.Conn, name stri
 		r.step, err = s.readStep(name, "increment", all["increment"])
 	}
 	if err == nil {
-		r.next, err = s.readNext(name, all["current_value"])
+		r.next, err = s.rows.ReadNext(name, all["current_value"])
 	}
-	return r, all.autocommit(), err
+	return r, all.Autocommit(), err
 }
 
 // Create creates the table where it does not exist, looking first as
 // [AllocStore.Create] does.
 func (s *SequenceStore) Create(ctx context.Context) error {
-	return s.create(ctx, schema.Sequences(s.table))
+	return s.rows.Create(ctx, schema.Sequences(s.rows.Table))
 }
 
 // Ensure adds a row for the sequence where it has none; a row that is there stays as it
@@ -101,10 +102,10 @@ func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment
 // Row returns the sequence's row without moving it, or *UnknownTagError: MaxID is
 // current_value + 1, or min_value if that is higher.
 func (s *SequenceStore) Row(ctx context.Context, name string) (r Row, err error) {
-	err = s.retry(ctx, func(c *sql.Conn) error {
+	err = s.retry(ctx, name, func(c *sql.Conn) error {
 		found, autocommit, err := s.readSequence(ctx, c, name)
 		r = Row{Tag: name, MaxID: max(found.next, found.least), Step: found.step}
-		return s.unlock(ctx, c, autocommit, err)
+		return s.rows.Unlock(ctx, c, autocommit, err)
 	})
 	return r, err
 }

@@ -36,29 +36,3 @@ func (g *Generator) Skip(ctx context.Context, k int64) error {
 	}
 	return g.await(ctx, &waiter{key: k, done: make(chan struct{})})
 }
-
-// pass gives up the ids in memory up to k, and those that a fetch under way may bring.
-//
-// It needs g.mu for more than its own fields. Calls without the lock may hold a segment
-// that is not cur any more, but that one is drained; all ids that can still be issued
-// are in cur and behind it in the queue, and only under g.mu do they move.
-func (g *Generator) pass(k int64) {
-	if k < g.floor {
-		return
-	}
-	g.floor = k + 1
-	gone := g.cur.Load().skip(k)
-	kept := g.queue[:0]
-	for _, q := range g.queue {
-		if n := min(q.end, g.floor) - q.start; n > 0 {
-			gone += n
-			g.stats.Dropped += n
-			q.start += n
-		}
-		if q.size() > 0 {
-			kept = append(kept, q)
-		}
-	}
-	g.queue = kept
-	g.pace.skipped += gone
-}

@@ -66,3 +66,10 @@ type Store interface {
 	// lost or were never taken; nobody issues them. Fetch returns soon after ctx ends.
 	Fetch(ctx context.Context, q Request) (Range, error)
 }
+
+// Row is a tag's row.
+type Row struct {
+	Tag   string `db:"biz_tag"`
+	MaxID int64  `db:"max_id"` // the next id that nobody has
+	Step  int64  `db:"step"`   // ids per fetch
+}

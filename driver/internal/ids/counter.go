@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 )
 
 // A Tag names a counter: a row of leaf_alloc, or of t_sequence.
@@ -86,7 +87,7 @@ func (c *Counter) Fit(highest int64) {
 
 // ReadRow reads a row, of several stores as it stands at the highest key.
 func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segment.Row, error) {
-	if s, ok := rows.(*segment.Interleaved); ok {
+	if s, ok := rows.(*interleaved.Store); ok {
 		return s.RowAt(ctx, name, highest)
 	}
 	return rows.(interface {

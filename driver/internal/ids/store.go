@@ -15,6 +15,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
 )
@@ -111,21 +112,21 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	s := &Store{Name: cfg.Name, Table: cfg.Databases[0].table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	alive.Store(s, nil)
-	var allocs []*segment.AllocStore
+	var tables []interleaved.Table
 	for _, d := range cfg.Databases {
 		db := ownpool.Open(d.Connector, storeConns)
 		s.dbs = append(s.dbs, db)
-		allocs = append(allocs, segment.NewAllocStore(sqlx.NewDb(db, "mysql"), d.table()))
+		tables = append(tables, interleaved.Table{DB: sqlx.NewDb(db, "mysql"), Name: d.table()})
 	}
 	switch {
 	case cfg.Replacement != nil:
 		s.segments = cfg.Replacement
 		return s
-	case len(allocs) > 1:
-		s.Alloc = segment.NewInterleaved(allocs, cfg.Create, s.log)
+	case len(tables) > 1:
+		s.Alloc = interleaved.New(tables, cfg.Create, s.log)
 	default:
-		s.Alloc = allocs[0]
-		s.sequences = segment.NewSequenceStore(sqlx.NewDb(s.dbs[0], "mysql"), SequenceTable)
+		s.Alloc = segment.NewAllocStore(tables[0].DB, tables[0].Name)
+		s.sequences = segment.NewSequenceStore(tables[0].DB, SequenceTable)
 	}
 	s.segments = s.Alloc
 	return s

@@ -246,7 +246,7 @@ func (t *Table) insertRow() string {
 	tag := quote.String(t.counter.Name)
 	switch {
 	case t.set.store.Several():
-		return fmt.Sprintf("segment.Interleaved's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
+		return fmt.Sprintf("interleaved.Store's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
 	case t.counter.Sequence:
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
 	}

@@ -24,7 +24,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
@@ -40,11 +40,11 @@ type Set struct {
 func (s *Set) Several() bool { return len(s.Stores) > 1 }
 
 // Interleaved is what several stores are together.
-func (s *Set) Interleaved() *segment.Interleaved {
-	all := lo.Map(s.Stores, func(o *Store, _ int) *segment.AllocStore {
-		return segment.NewAllocStore(sqlx.NewDb(o.DB, "mysql"), o.Plain())
+func (s *Set) Interleaved() *interleaved.Store {
+	all := lo.Map(s.Stores, func(o *Store, _ int) interleaved.Table {
+		return interleaved.Table{DB: sqlx.NewDb(o.DB, "mysql"), Name: o.Plain()}
 	})
-	return segment.NewInterleaved(all, false, slog.New(slog.DiscardHandler))
+	return interleaved.New(all, false, slog.New(slog.DiscardHandler))
 }
 
 // AllStores is an error where a store does not answer: what is written has to be written

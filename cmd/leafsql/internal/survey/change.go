@@ -7,6 +7,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -53,7 +54,7 @@ func (l *Leases) Create() Change {
 // AddRow adds a tag's row, or raises one that came meanwhile.
 func (s *Survey) AddRow(tag string, maxID int64) Change {
 	if s.Set.Several() {
-		return s.together(tag, "add the row", maxID, func(ctx context.Context, stores *segment.Interleaved) error {
+		return s.together(tag, "add the row", maxID, func(ctx context.Context, stores *interleaved.Store) error {
 			return stores.Ensure(ctx, tag, maxID, Step)
 		})
 	}
@@ -72,7 +73,7 @@ func (s *Survey) RaiseRow(tag string, maxID int64) Change {
 }
 
 // together changes a tag's rows in several stores, and sees that they are high enough then.
-func (s *Survey) together(tag, what string, maxID int64, change func(context.Context, *segment.Interleaved) error) Change {
+func (s *Survey) together(tag, what string, maxID int64, change func(context.Context, *interleaved.Store) error) Change {
 	text := fmt.Sprintf("-- in all %d stores: %s of %s; its ids begin at %d or above", len(s.Set.Stores), what, quote.String(tag), maxID)
 	return Change{On: s.Set.Store.Server, Text: text, Run: func(ctx context.Context) error {
 		if err := s.Set.AllStores(); err != nil {

@@ -1,80 +1,31 @@
-package segment_test
+package interleaved_test
 
 import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/segmenttest"
-	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
-// three are the databases of three stores.
-func three(t *testing.T) []string {
-	var dsns []string
-	for range 3 {
-		dsns = append(dsns, mysqltest.Database(t))
-	}
-	return dsns
-}
-
-// interleave opens stores as one more process does, one that restores what was lost.
-// Their blocks hold size ids; 0: as they are.
-func interleave(t *testing.T, size int64, dsns ...string) *segment.Interleaved {
-	t.Helper()
-	return interleaved(t, size, true, dsns...)
-}
-
-func interleaved(t *testing.T, size int64, restore bool, dsns ...string) *segment.Interleaved {
-	t.Helper()
-	var stores []*segment.AllocStore
-	for _, dsn := range dsns {
-		stores = append(stores, segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc"))
-	}
-	s := segment.NewInterleaved(stores, restore, nil)
-	if size > 0 {
-		s.SetBlockSize(size)
-	}
-	t.Cleanup(func() { s.Close() })
-	return s
-}
-
-func databases(t *testing.T, dsns []string) (dbs []*sqlx.DB) {
-	for _, dsn := range dsns {
-		dbs = append(dbs, pool(t, dsn, ""))
-	}
-	return dbs
-}
-
-func ensure(t *testing.T, s *segment.Interleaved, tag string, next, step int64) {
-	t.Helper()
-	if err := s.Ensure(t.Context(), tag, next, step); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func TestInterleavedStore(t *testing.T) {
+func TestStore(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
 			segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
 				dsns := []string{server.Database(t), server.Database(t), server.Database(t)}
 				return segmenttest.Fixture{
 					Several: true,
-					Open:    func() segment.Store { return interleaved(t, 0, false, dsns...) },
+					Open:    func() segment.Store { return open(t, 0, false, dsns...) },
 					Put: func(row segment.Row) error {
 						return interleave(t, 0, dsns...).Ensure(t.Context(), row.Tag, row.MaxID, row.Step)
 					},
@@ -91,7 +42,7 @@ func TestInterleavedStore(t *testing.T) {
 }
 
 // The step is in the rows' descriptions; what cannot be used there is refused.
-func TestInterleavedRows(t *testing.T) {
+func TestRows(t *testing.T) {
 	ctx := t.Context()
 	dsns := three(t)
 	dbs := databases(t, dsns)
@@ -149,12 +100,12 @@ func TestInterleavedRows(t *testing.T) {
 	}
 }
 
-// Ids begin at 1, those of a call are consecutive, and any two stores may be away once
-// all are in one round.
-func TestInterleaved(t *testing.T) {
+// Ids begin at 1, those of a call are consecutive, and any two members may be away once
+// all are in one epoch.
+func TestMembersAway(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
-	s := interleaved(t, 0, false, dsns...)
+	s := open(t, 0, false, dsns...)
 	for range 2 {
 		ensure(t, s, "a", 1, 1000)
 	}
@@ -173,7 +124,7 @@ func TestInterleaved(t *testing.T) {
 	}
 	next(g, 5, 0)
 	dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
-	other := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
+	other := segment.New(open(t, 0, false, dsns...), "a", nil)
 	defer other.Close()
 	next(other, 5, 1)
 	dbs[1].MustExec("RENAME TABLE leaf_alloc TO away")
@@ -181,14 +132,14 @@ func TestInterleaved(t *testing.T) {
 	next(other, 2000, 2)
 	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
 	dbs[2].MustExec("RENAME TABLE leaf_alloc TO away")
-	last := segment.New(interleaved(t, 0, false, dsns...), "a", nil)
+	last := segment.New(open(t, 0, false, dsns...), "a", nil)
 	defer last.Close()
 	next(last, 5, 0)
 }
 
 // Stores that were not named like that from the first are refused, and nobody else draws
 // from their rows.
-func TestInterleavedOthers(t *testing.T) {
+func TestOthers(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
 	ensure(t, interleave(t, 0, dsns...), "a", 1, 1000)
@@ -233,7 +184,7 @@ func TestInterleavedOthers(t *testing.T) {
 }
 
 // A key that comes from elsewhere moves all stores: nobody gives ids up to it any more.
-func TestInterleavedKeys(t *testing.T) {
+func TestKeys(t *testing.T) {
 	dsns := three(t)
 	ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
 	var gs []*segment.Generator
@@ -262,11 +213,11 @@ func TestInterleavedKeys(t *testing.T) {
 }
 
 // A key that came while the store it belongs to was away is not given out when it is back.
-func TestInterleavedKeyOfAStoreAway(t *testing.T) {
+func TestKeyOfAMemberAway(t *testing.T) {
 	dsns := three(t)
 	dbs := databases(t, dsns)
 	ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
-	g := segment.New(interleaved(t, 1000, false, dsns...), "a", nil)
+	g := segment.New(open(t, 1000, false, dsns...), "a", nil)
 	defer g.Close()
 	if id, err := g.Next(t.Context(), 1); err != nil || id != 1 {
 		t.Fatal(id, err)
@@ -281,7 +232,7 @@ func TestInterleavedKeyOfAStoreAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
-	other := interleaved(t, 1000, false, dsns...)
+	other := open(t, 1000, false, dsns...)
 	for range 20 {
 		if r, err := other.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start <= 100 {
 			t.Fatal(r, err)
@@ -291,7 +242,7 @@ func TestInterleavedKeyOfAStoreAway(t *testing.T) {
 
 // Where a store falls silent the next one is asked at once, and keys pass within the 5 s that
 // any of them has.
-func TestInterleavedSilentStore(t *testing.T) {
+func TestSilentMember(t *testing.T) {
 	dsns := three(t)
 	var proxies []*netfault.Proxy
 	for k, dsn := range dsns {
@@ -325,11 +276,11 @@ func TestInterleavedSilentStore(t *testing.T) {
 	}
 }
 
-// TestInterleavedRowsMadeElsewhere: stores that had no row for a tag are looked at
+// TestRowsMadeElsewhere: stores that had no row for a tag are looked at
 // again at once, since another process may have made it, for keys to follow as well.
-func TestInterleavedRowsMadeElsewhere(t *testing.T) {
+func TestRowsMadeElsewhere(t *testing.T) {
 	dsns := three(t)
-	late, early := interleaved(t, 0, false, dsns...), interleave(t, 0, dsns...)
+	late, early := open(t, 0, false, dsns...), interleave(t, 0, dsns...)
 	ensure(t, early, "other", 1, 10)
 	for _, raise := range []bool{false, true} {
 		q := segment.Request{Tag: fmt.Sprintf("t-%v", raise), N: 1, Raise: raise, Floor: 5000}
@@ -340,78 +291,6 @@ func TestInterleavedRowsMadeElsewhere(t *testing.T) {
 		ensure(t, early, q.Tag, 1, 10)
 		if _, err := late.Fetch(t.Context(), q); err != nil {
 			t.Errorf("raise %v: %v", raise, err)
-		}
-	}
-}
-
-// Stores lose their tables one at a time, while processes draw from them, come and go:
-// no id comes twice.
-func TestInterleavedLosses(t *testing.T) {
-	dsns := three(t)
-	dbs := databases(t, dsns)
-	const size = 20_000
-	ensure(t, interleave(t, size, dsns...), "a", 1, 10)
-	var ids idcheck.Collector
-	var stop atomic.Bool
-	var fetches atomic.Int64
-	var wg sync.WaitGroup
-	for range 6 {
-		wg.Go(func() {
-			low := int64(1)
-			for !stop.Load() { // one process after the other
-				s := interleave(t, size, dsns...)
-				r := ids.Recorder()
-				for range 50 + rand.IntN(200) {
-					q := segment.Request{Tag: "a", N: 1 + rand.Int64N(40), Step: 10}
-					if rand.IntN(3000) == 0 {
-						q.Floor, q.Raise = low+rand.Int64N(3*size), true
-					}
-					got, err := s.Fetch(t.Context(), q)
-					if err != nil {
-						t.Error(err)
-						break
-					}
-					fetches.Add(1)
-					if low = got.End; got.Start < got.End {
-						r.Add(got.Start, int(got.End-got.Start))
-					}
-				}
-				s.Close()
-			}
-		})
-	}
-	losses := 0
-	for ; losses < 6 && !t.Failed(); losses++ {
-		for n := fetches.Load(); fetches.Load() < n+300; { // in the round that the stores are in
-			time.Sleep(time.Millisecond)
-		}
-		dbs[losses%3].MustExec("DROP TABLE leaf_alloc")
-		whole(t, dbs, "a")
-	}
-	stop.Store(true)
-	wg.Wait()
-	report := ids.Verify(t)
-	t.Logf("%d losses, ids %+v", losses, report)
-}
-
-// whole waits until all stores have the tag's row again, as one of their set.
-func whole(t *testing.T, dbs []*sqlx.DB, tag string) {
-	t.Helper()
-	for began := time.Now(); ; time.Sleep(10 * time.Millisecond) {
-		sets := map[string]bool{}
-		var err error
-		for _, db := range dbs {
-			var mark string
-			err = errors.Join(err, db.Get(&mark, "SELECT description FROM leaf_alloc WHERE biz_tag = ?", tag))
-			_, set, _ := strings.Cut(mark, ", set ")
-			sets[set] = true
-		}
-		if err == nil && len(sets) == 1 && !sets["new"] {
-			return
-		}
-		if time.Since(began) > 30*time.Second {
-			t.Error(fmt.Errorf("not whole: %v, %w", sets, err))
-			return
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package segment
+package tagrow
 
 import (
 	"context"
@@ -13,25 +13,41 @@ import (
 	"strings"
 	"time"
 
-	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/internal/mysqlerr"
 )
 
 // Pauses between attempts: doubled from the one to the other, each shortened by up to
 // a half at random. Writers that meet on one row of a Galera cluster need more than a
 // few quick attempts.
-const minRetry, maxRetry = 2 * time.Millisecond, 250 * time.Millisecond
+const MinRetry, MaxRetry = 2 * time.Millisecond, 250 * time.Millisecond
 
 const (
-	retryTime = 5 * time.Second // how long attempts go on where the context sets no limit
-	soonTime  = 2 * time.Second // and from the first of several soonErrors in a row
+	RetryTime = 5 * time.Second // how long attempts go on where the context sets no limit
+	SoonTime  = 2 * time.Second // and from the first of several answers in a row that are not final
 )
 
-// soonError is an answer that another attempt may change: behind a balancer, the node
-// that answers may not have applied yet what another one told us.
-type soonError struct{ error }
+// Error says why a row, or its table, cannot give ids as it stands, and what mends it.
+type Error struct{ Reason, Fix string }
 
-func (e soonError) Unwrap() error { return e.error }
+func (e *Error) Error() string { return e.Reason + "; " + e.Fix }
+
+// ErrNone means that the tag has no row.
+var ErrNone = errors.New("the tag has no row")
+
+// twoRows is the Error of a tag that has more than one row.
+func (r *Rows) twoRows() error {
+	return &Error{"the tag has more than one row", "delete all but the highest and make " + r.Tag + " the primary key"}
+}
+
+// Answer is an error of a caller's own that is the row's answer, as Error and ErrNone are:
+// no attempt follows.
+type Answer struct {
+	Err  error
+	Soon bool // some do: behind a balancer, the node that answers may not have applied yet what another one told us
+}
+
+func (e Answer) Error() string { return e.Err.Error() }
+func (e Answer) Unwrap() error { return e.Err }
 
 // noConnError is a failure to get a connection: then the store is away.
 type noConnError struct{ error }
@@ -41,20 +57,20 @@ func (e noConnError) Unwrap() error { return e.error }
 // errNoInsertID asks for another attempt, in a transaction.
 var errNoInsertID = errors.New("leafsql: the UPDATE of a range came back without its insert id")
 
-// retry runs do, each time on a connection of its own choosing, until it works or fails
+// Retry runs do, each time on a connection of its own choosing, until it works or fails
 // with something that does not pass by itself.
-func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
+func (r *Rows) Retry(ctx context.Context, do func(*sql.Conn) error) error {
 	until := time.Duration(math.MaxInt64)
 	if _, limited := ctx.Deadline(); !limited {
-		until = retryTime
+		until = RetryTime
 	}
 	var last error
 	began := time.Now()
-	since := began // when the soonErrors began that came one after another
-	for pause := minRetry; ; pause = min(2*pause, maxRetry) {
-		err := attempt(ctx, t.db.DB, do)
-		_, soon := errors.AsType[soonError](err)
-		if !soon {
+	since := began // when the answers that are not final began to come one after another
+	for pause := MinRetry; ; pause = min(2*pause, MaxRetry) {
+		err := attempt(ctx, r.DB.DB, do)
+		answer, _ := errors.AsType[Answer](err)
+		if !answer.Soon {
 			since = time.Now()
 		}
 		switch {
@@ -65,7 +81,7 @@ func (t *counter) retry(ctx context.Context, do func(*sql.Conn) error) error {
 		case ctx.Err() != nil || time.Since(began) >= until || time.Since(since) >= patience(err):
 			return err
 		}
-		if number, _ := serverError(err); soon || number != 0 { // a connection that broke says less than that the time is up
+		if number, _ := ServerError(err); answer.Soon || number != 0 { // a connection that broke says less than that the time is up
 			last = err
 		}
 		select {
@@ -83,26 +99,22 @@ func attempt(ctx context.Context, db *sql.DB, do func(*sql.Conn) error) error {
 	}
 	defer c.Close()
 	err = do(c)
-	if n, _ := serverError(err); slices.Contains(mysqlerr.NotWritable, n) {
-		discard(c) // the next one may lead to another server
+	if n, _ := ServerError(err); slices.Contains(mysqlerr.NotWritable, n) {
+		Discard(c) // the next one may lead to another server
 	}
 	return err
 }
 
 // patience says for how long another attempt may follow on err.
 func patience(err error) time.Duration {
-	var (
-		soon    soonError
-		unknown *UnknownTagError
-		row     *RowError
-		back    *RolledBackError
-		noConn  noConnError
-	)
-	number, state := serverError(err)
+	answer, isAnswer := errors.AsType[Answer](err)
+	_, isError := errors.AsType[*Error](err)
+	_, noConn := errors.AsType[noConnError](err)
+	number, state := ServerError(err)
 	switch {
-	case errors.As(err, &soon):
-		return soonTime
-	case errors.As(err, &unknown), errors.As(err, &row), errors.As(err, &back), errors.Is(err, idgen.ErrExhausted), errors.As(err, &noConn):
+	case answer.Soon:
+		return SoonTime
+	case isAnswer, isError, noConn, errors.Is(err, ErrNone):
 		return 0
 	case number != 0 && !slices.Contains(mysqlerr.Conflicts, number) && !slices.Contains(mysqlerr.NotWritable, number) && !strings.HasPrefix(state, "40"):
 		return 0
@@ -112,9 +124,9 @@ func patience(err error) time.Duration {
 	return math.MaxInt64
 }
 
-// serverError gives the number and SQLSTATE in a server's error, 0 in any other. It
+// ServerError gives the number and SQLSTATE in a server's error, 0 in any other. It
 // reads the text: drivers have no type in common, and this package knows none of them.
-func serverError(err error) (number uint16, state string) {
+func ServerError(err error) (number uint16, state string) {
 	if err == nil {
 		return 0, ""
 	}
@@ -129,8 +141,11 @@ func serverError(err error) (number uint16, state string) {
 // errorText finds the number and the SQLSTATE in "Error 1213 (40001): Deadlock found".
 var errorText = regexp.MustCompile(`Error (\d{4,5})(?: \((\w{5})\))?: `)
 
-// discard makes the pool close the connection, with which its transaction ends.
-func discard(c *sql.Conn) {
+// ErrNoTable is the number of "Table doesn't exist".
+const ErrNoTable = 1146
+
+// Discard makes the pool close the connection, with which its transaction ends.
+func Discard(c *sql.Conn) {
 	c.Raw(func(any) error { return driver.ErrBadConn })
 }
 
@@ -143,10 +158,10 @@ func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
 	err := do()
 	if err == nil {
 		if _, err = c.ExecContext(ctx, "COMMIT"); err != nil {
-			discard(c)
+			Discard(c)
 		}
 	} else if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
-		discard(c)
+		Discard(c)
 	}
 	return err
 }

@@ -1,0 +1,188 @@
+package segment
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// A counter is a table with a row for each tag, which says up to where ids are taken.
+//
+// A fetch is one UPDATE in autocommit, which touches nothing where the row is not as the
+// caller knows it. A transaction of an UPDATE and a SELECT is not as safe: a cluster can
+// abort it in between and let the COMMIT succeed.
+type counter struct {
+	rows tagrow.Rows
+
+	// read reads the tag's row and judges it, and whether the connection is in
+	// autocommit.
+	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
+
+	known   sync.Map // tag -> row, as it was last read
+	fetched sync.Map // tag -> when a range was last taken
+}
+
+// row is a tag's row.
+type row struct {
+	next  int64 // the next id that nobody has
+	step  int64
+	least int64  // no id is below
+	end   int64  // and none is here or above
+	as    string // conditions under which all of this but next still holds
+	added bool   // a moment ago: the first look is spared
+}
+
+// Fetch implements Store. What passes by itself is tried again until ctx ends, or for
+// 5 s where it has no deadline: deadlocks and other conflicts, servers that only read,
+// connections that break.
+func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
+	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
+		r, err = t.fetch(ctx, c, q)
+		return err
+	})
+	if err != nil {
+		return Range{}, err
+	}
+	return r, nil
+}
+
+// fetch is one attempt.
+func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
+	if v, known := t.known.Load(q.Tag); known && q.N == 0 && v.(row).added {
+		row := v.(row)
+		row.added = false
+		t.known.Store(q.Tag, row)
+		return Range{Start: row.next, End: row.next, Step: row.step}, nil
+	} else if q.N == 0 || !known {
+		if r, fit, err := t.look(ctx, c, q); !fit {
+			return r, err
+		}
+	}
+	v, _ := t.known.Load(q.Tag)
+	row := v.(row)
+	floor := max(q.Floor, row.least)
+	if floor > row.end-q.N {
+		return Range{}, t.exhausted(q, row, floor)
+	}
+	if q.MaxStart > 0 && floor > q.MaxStart {
+		return Range{Start: floor, End: floor, Step: row.step}, nil
+	}
+	end, err := t.rows.Move(ctx, c, q.Tag, t.move(q, row, floor))
+	if err != nil {
+		return Range{}, err
+	}
+	if end == 0 {
+		r, fit, err := t.look(ctx, c, q)
+		if fit { // by now, or the table does not let itself be changed
+			return Range{}, tagrow.Answer{Err: &tagrow.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
+		}
+		return r, err
+	}
+	t.fetched.Store(q.Tag, time.Now())
+	return Range{Start: end - q.N, End: end, Step: row.step}, nil
+}
+
+// move takes q's ids off a row.
+func (t *counter) move(q Request, row row, floor int64) tagrow.Move {
+	m := tagrow.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
+	if q.MaxStart > 0 {
+		m.To = min(m.To, q.MaxStart)
+	}
+	m.Where = " AND " + t.rows.Step + " BETWEEN 1 AND " + strconv.FormatInt(cmp.Or(q.Step, maxRowStep), 10) + row.as
+	if q.Raise {
+		m.Where += " AND " + t.rows.Next + " < " + strconv.FormatInt(q.Floor-t.rows.Last, 10)
+	}
+	return m
+}
+
+// look reads the row and says whether q can have ids from it. Where it cannot, r and
+// err are Fetch's answer.
+func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
+	row, autocommit, err := t.read(ctx, c, q.Tag)
+	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
+		return Range{}, false, err
+	}
+	t.known.Store(q.Tag, row)
+	r = Range{Start: row.next, End: row.next, Step: row.step}
+	switch {
+	case row.next < q.Seen:
+		back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns}
+		at, ok := t.fetched.Load(q.Tag)
+		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime // every node had the time to apply what was fetched
+		return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
+	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
+		return r, false, nil
+	case row.next > row.end-q.N:
+		return Range{}, false, t.exhausted(q, row, row.next)
+	}
+	return r, true, nil
+}
+
+func (t *counter) exhausted(q Request, r row, at int64) error {
+	return tagrow.Answer{Err: fmt.Errorf("%w: tag %q in %s: there are fewer than %d from %d up to %d", idgen.ErrExhausted, q.Tag, t.rows.Table, q.N, at, r.end-1)}
+}
+
+// maxEnd is above every id.
+const maxEnd = math.MaxInt64
+
+// readStep reads how many ids a fetch takes out of its column.
+func (t *counter) readStep(tag, column string, c tagrow.Cell) (int64, error) {
+	v, err := strconv.ParseInt(c.String, 10, 64)
+	if err != nil || v < 1 || v > maxRowStep {
+		return 0, &tagrow.Error{Reason: fmt.Sprintf("%s is %s, not in 1 … %d", column, c.Text(), int64(maxRowStep)), Fix: fmt.Sprintf("UPDATE %s SET %s = 1000 WHERE %s = %s", t.rows.Table, t.rows.Step, t.rows.Tag, quote.String(tag))}
+	}
+	return v, nil
+}
+
+// retry is what passes by itself tried again, with the errors that users see.
+func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) error) error {
+	err := t.rows.Retry(ctx, do)
+	if answer, ok := errors.AsType[tagrow.Answer](err); ok {
+		err = answer.Err
+	}
+	if row, ok := errors.AsType[*tagrow.Error](err); ok {
+		return &RowError{tag, t.rows.Table, row.Reason, row.Fix}
+	}
+	if errors.Is(err, tagrow.ErrNone) {
+		return &UnknownTagError{Tag: tag, Table: t.rows.Table, columns: t.rows.Columns}
+	}
+	return err
+}
+
+func (t *counter) ensure(ctx context.Context, tag string, next, step int64) error {
+	if step < 1 || step > maxRowStep {
+		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
+	}
+	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.rows.Table, t.rows.Tag, t.rows.Next, t.rows.Step, quote.Literal(tag), next-t.rows.Last, step)
+	return t.rows.Failed("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
+		if _, err := c.ExecContext(ctx, text); err != nil {
+			return err
+		}
+		// Reading it tells whether the INSERT was in autocommit, and spares the first look.
+		row, autocommit, err := t.read(ctx, c, tag)
+		if !autocommit {
+			if _, err := c.ExecContext(ctx, "COMMIT"); err != nil {
+				tagrow.Discard(c)
+				return err
+			}
+		}
+		if err == nil {
+			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
+			row.added = true
+			t.known.Store(tag, row)
+		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // for who draws from it
+			err = nil
+		}
+		return err
+	}))
+}

@@ -1,0 +1,106 @@
+package interleaved
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+)
+
+// catchUp returns the state of a member's row, after it has made sure that the row may give
+// ids: it is there and part of the cluster, and no other member that answers is in a later
+// epoch.
+func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (state, error) {
+	for {
+		last := s.lastSeen(tag, k)
+		row := last.row
+		if row == nil || afresh {
+			r := s.look(ctx, tag, k)
+			if r.err == nil && r.isNew() || lacksRow(r.err) && s.restore {
+				if r.err = s.join(ctx, tag, -1, 0); r.err == nil {
+					continue
+				}
+			}
+			if r.err != nil {
+				return state{}, r.err
+			}
+			row = &r.state
+		}
+		if last.current {
+			return *row, nil
+		}
+		latest := int64(-1)
+		for _, r := range s.poll(ctx, tag, k, quickly) {
+			if r.usable() {
+				latest = max(latest, r.epoch)
+			} else if isMismatch(r.err) {
+				return state{}, r.err
+			}
+		}
+		if latest <= row.epoch {
+			return *row, nil
+		}
+		if err := s.advance(ctx, tag, k, latest); err != nil {
+			return state{}, err
+		}
+		afresh = false
+	}
+}
+
+// setCurrent notes that ids came from a member.
+func (s *Store) setCurrent(tag string, k int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for j := range s.view(tag) {
+		s.view(tag)[j].current = j == k
+	}
+	s.probe(tag)
+	if !s.probing && s.ctx.Err() == nil {
+		s.probing = true
+		s.tasks.Go(s.keepProbing)
+	}
+}
+
+// keepProbing has all members of all tags probed from time to time: one that was away, or
+// has lost its rows, must have caught up before it is needed.
+func (s *Store) keepProbing() {
+	every := time.NewTicker(probeEvery)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.ctx.Done():
+			return
+		case <-every.C:
+		}
+		s.mu.Lock()
+		for tag, members := range s.tags {
+			if slices.ContainsFunc(members, isCurrent) {
+				s.probe(tag)
+			}
+		}
+		s.mu.Unlock()
+	}
+}
+
+// probe probes the members of a tag whose time it is. It is called with s.mu held.
+func (s *Store) probe(tag string) {
+	for k := range s.view(tag) {
+		m := &s.view(tag)[k]
+		if m.probing || time.Now().Before(m.probeAt) || s.ctx.Err() != nil {
+			continue
+		}
+		m.probing = true
+		s.tasks.Go(func() {
+			ctx, cancel := context.WithTimeout(s.ctx, tagrow.RetryTime)
+			defer cancel()
+			_, err := s.catchUp(ctx, tag, k, true)
+			if err != nil {
+				s.record(tag, k, nil, err)
+			}
+			s.mu.Lock()
+			m.probing = false
+			s.mu.Unlock()
+		})
+	}
+}
