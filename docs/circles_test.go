@@ -21,9 +21,7 @@ import (
 const maxCircle = 3
 
 // largerCircles are the packages with larger ones, and the files in the largest. The table only shrinks.
-var largerCircles = map[string]int{
-	"idgen/worker": 7,
-}
+var largerCircles = map[string]int{}
 
 // TestCircles bounds the circles in each package of ARCHITECTURE.md's table of who imports whom.
 func TestCircles(t *testing.T) {

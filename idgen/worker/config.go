@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/part"
@@ -154,3 +155,37 @@ func (s *Status) Reason() string {
 	}
 	return "the search for a worker id goes on"
 }
+
+// tick is the unit of timestamps in ids.
+const tick = time.Millisecond
+
+// lengths are the protocol's.
+type lengths struct {
+	lease time.Duration // how far a renewal carries the bound beyond now
+	renew time.Duration // from one renewal to the next
+	grace time.Duration // an expired slot is left to its owner this long; safety does not need it
+	skew  time.Duration // at least the difference of two machines' clocks plus the life of a message
+	call  time.Duration // what one call to the registry may take
+	ahead time.Duration // how far beyond now a lease is to be used up in a burst
+	pause time.Duration // between tries, at least; others are multiples of it
+}
+
+// lengthsFor gives those of a registry on the network.
+func lengthsFor(lease time.Duration) lengths {
+	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, ahead: lease / 2, pause: 250 * time.Millisecond}
+}
+
+// localLengths are for a registry on the same machine, held under a lock of the
+// operating system: one clock, no messages, and a write takes milliseconds.
+var localLengths = lengths{lease: 3 * time.Second, renew: time.Second, call: time.Second, ahead: 1500 * time.Millisecond, pause: 250 * time.Millisecond}
+
+// jitter is a random length, lo … hi.
+func (e *engine) jitter(lo, hi time.Duration) time.Duration { return jitter(e.host, lo, hi) }
+
+func jitter(h host, lo, hi time.Duration) time.Duration {
+	return lo + time.Duration(h.random()%uint64(hi-lo+1)).Truncate(tick)
+}
+
+func latest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
+
+func earliest(times ...time.Time) time.Time { return slices.MinFunc(times, time.Time.Compare) }

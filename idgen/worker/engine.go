@@ -8,35 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/part"
 )
-
-// tick is the unit of timestamps in ids.
-const tick = time.Millisecond
-
-// lengths are the protocol's.
-type lengths struct {
-	lease time.Duration // how far a renewal carries the bound beyond now
-	renew time.Duration // from one renewal to the next
-	grace time.Duration // an expired slot is left to its owner this long; safety does not need it
-	skew  time.Duration // at least the difference of two machines' clocks plus the life of a message
-	call  time.Duration // what one call to the registry may take
-	ahead time.Duration // how far beyond now a lease is to be used up in a burst
-	pause time.Duration // between tries, at least; others are multiples of it
-}
-
-// lengthsFor gives those of a registry on the network.
-func lengthsFor(lease time.Duration) lengths {
-	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, ahead: lease / 2, pause: 250 * time.Millisecond}
-}
-
-// localLengths are for a registry on the same machine, held under a lock of the
-// operating system: one clock, no messages, and a write takes milliseconds.
-var localLengths = lengths{lease: 3 * time.Second, renew: time.Second, call: time.Second, ahead: 1500 * time.Millisecond, pause: 250 * time.Millisecond}
 
 // engine takes and keeps slots. It is the protocol and nothing else: a put told
 // OK is the only proof of anything, and reads are hints.
@@ -141,10 +120,6 @@ type registry struct {
 	made int    // so many slots have documents, in order
 }
 
-// madeMark stands in the registry's document between the terms and the number
-// of slots made.
-const madeMark = "; slots made: "
-
 // registry reads the registry's document, and creates it if it is missing.
 func (e *engine) registry(ctx context.Context) (registry, error) {
 	if e.source.fixed != nil {
@@ -187,117 +162,6 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	return reg, nil
 }
 
-// Prepare makes all documents of a new registry, so that the first processes
-// need not wait out an unknown history. Like Config.NewRegistry it declares
-// that nobody who uses the registry is running. Of cfg it needs Workers, Lease
-// and Layout as those processes will have them.
-func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
-	if err := cfg.complete(); err != nil {
-		return err
-	}
-	src, err := open(ctx)
-	if err != nil {
-		return err
-	}
-	defer src.close()
-	e, err := newEngine(src, &cfg, &clock{host: cfg.host})
-	if err != nil {
-		return err
-	}
-	for {
-		reg, err := e.registry(ctx)
-		if err != nil {
-			return err
-		}
-		switch done, err := e.prepare(ctx, reg.id, true); {
-		case done:
-			return nil
-		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document
-			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// prepare makes the next few slots that have no document, or an unknown one, so
-// that processes to come need not wait out an unknown history. All processes
-// get on together: the registry's document says how far they are. It reports
-// whether nothing is left to be done.
-func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool, err error) {
-	reg, err := e.registry(ctx)
-	if err != nil || reg.id != id || reg.made >= len(e.slots) {
-		return err == nil, err
-	}
-	upTo := min(reg.made+readAtOnce, len(e.slots))
-	batch := make([]int, 0, readAtOnce)
-	for slot := reg.made; slot < upTo; slot++ {
-		batch = append(batch, slot)
-	}
-	rs := e.read(ctx, batch)
-	failed := make([]error, len(batch))
-	e.host.each(len(batch), func(i int) {
-		if rs[i].err == nil {
-			failed[i] = e.spare(ctx, id, fresh, rs[i])
-		}
-	})
-	unread := 0
-	for i, r := range rs {
-		if failed[i] != nil {
-			return false, failed[i]
-		}
-		if r.err != nil {
-			unread++ // one alone may be unreadable, and must not stop the others
-			err = r.err
-		}
-	}
-	if unread > 1 || unread == len(batch) {
-		return false, err
-	}
-	d := reg.doc
-	d.Registry, d.HighWater, d.Owner = id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
-	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
-	if res == Unknown {
-		return false, err
-	}
-	return res == OK && upTo == len(e.slots), nil
-}
-
-// spare makes a slot one that can be taken without waiting, quarantined from
-// now on if need be.
-func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) error {
-	if r.ver == "" {
-		if r = e.create(ctx, r.slot); r.err != nil {
-			return r.err
-		}
-	}
-	for range 3 { // a put is refused where another process was there at the same time, and by some registries without a reason
-		if !r.doc.Free || !unknown(r.doc, id) {
-			return nil
-		}
-		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
-		if fresh {
-			d.HighWater = e.now()
-		}
-		if r.doc.unused() {
-			d.Nonce = spareNonce
-		} else {
-			d.HighWater = latest(d.HighWater, r.doc.HighWater) // mutation: prepared again
-		}
-		_, res, err := e.put(ctx, r.slot, d, r.ver)
-		switch res {
-		case OK:
-			return nil
-		case Unknown:
-			return err
-		}
-		if r = e.get(ctx, r.slot); r.err != nil {
-			return r.err
-		}
-	}
-	return errContended
-}
-
 // create writes the document of unknown history into a missing slot. Whether
 // it was this call that wrote it does not matter, nor if several did.
 func (e *engine) create(ctx context.Context, slot int) reading {
@@ -309,27 +173,66 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 	return r
 }
 
-// jitter is a random length, lo … hi.
-func (e *engine) jitter(lo, hi time.Duration) time.Duration { return jitter(e.host, lo, hi) }
+// madeMark stands in the registry's document between the terms and the number
+// of slots made.
+const madeMark = "; slots made: "
 
-func jitter(h host, lo, hi time.Duration) time.Duration {
-	return lo + time.Duration(h.random()%uint64(hi-lo+1)).Truncate(tick)
+// readAtOnce is how many slots a search reads at the same time, after the
+// first, which more often than not is free, or was this process's before.
+const readAtOnce = 16
+
+// read gets several slots at once.
+func (e *engine) read(ctx context.Context, slots []int) []reading {
+	rs := make([]reading, len(slots))
+	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
+	return rs
 }
 
-func latest(t time.Time, more ...time.Time) time.Time {
-	for _, o := range more {
-		if o.After(t) {
-			t = o
-		}
-	}
-	return t
+// shuffled gives the slots 0 … n-1 in an order that follows from a seed.
+func shuffled(n int, seed uint64) []int {
+	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
 }
 
-func earliest(t time.Time, more ...time.Time) time.Time {
-	for _, o := range more {
-		if o.Before(t) {
-			t = o
-		}
-	}
-	return t
+// hold is one slot in this process's hands, from the take to the end.
+type hold struct {
+	slot     int
+	floor    time.Time // the latest time that may have been issued before
+	start    time.Time // the first that may be issued now
+	used     bool      // ids may have been issued
+	unknown  bool      // what the slot held when it was taken said nothing of the past
+	fresh    bool      // it was taken in a registry declared new
+	alone    bool      // the search saw no slot that somebody holds
+	registry registry  // as of the take
+
+	doc         Doc         // ours, as it is known to be in the registry
+	sure        Version     // and its version
+	ver         Version     // which the next put expects: a later one may have been read
+	sent        time.Time   // the highest high water ever sent: no text is sent twice
+	unconfirmed []time.Time // those sent since doc was confirmed
+
+	// bound is what the last put told OK allows: its high water, but never more
+	// than the lease beyond the time it was decided on. The high water can be
+	// far above that while an unknown history is waited out; a bound as high
+	// would outlast the quarantine of whoever comes after a wipe.
+	bound time.Time
+}
+
+// is reports whether a document is this hold's, though it may be lost: then
+// nobody had the slot since.
+func (h *hold) is(r reading) bool {
+	return h != nil && r.slot == h.slot && !r.doc.Free && h.wrote(r.doc)
+}
+
+// wrote reports whether this hold can have written d: the document that was
+// confirmed, an older one, or one whose reply was lost. One with its nonce that
+// it did not write is of a copy of this process, such as a virtual machine's
+// snapshot started beside it.
+func (h *hold) wrote(d Doc) bool {
+	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
+}
+
+// confirm notes a put that was told OK.
+func (h *hold) confirm(d Doc, v Version, bound time.Time) {
+	h.doc, h.sure, h.ver, h.unconfirmed = d, v, v, nil
+	h.bound = bound
 }

@@ -4,55 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/part"
 )
-
-// hold is one slot in this process's hands, from the take to the end.
-type hold struct {
-	slot     int
-	floor    time.Time // the latest time that may have been issued before
-	start    time.Time // the first that may be issued now
-	used     bool      // ids may have been issued
-	unknown  bool      // what the slot held when it was taken said nothing of the past
-	fresh    bool      // it was taken in a registry declared new
-	alone    bool      // the search saw no slot that somebody holds
-	registry registry  // as of the take
-
-	doc         Doc         // ours, as it is known to be in the registry
-	sure        Version     // and its version
-	ver         Version     // which the next put expects: a later one may have been read
-	sent        time.Time   // the highest high water ever sent: no text is sent twice
-	unconfirmed []time.Time // those sent since doc was confirmed
-
-	// bound is what the last put told OK allows: its high water, but never more
-	// than the lease beyond the time it was decided on. The high water can be
-	// far above that while an unknown history is waited out; a bound as high
-	// would outlast the quarantine of whoever comes after a wipe.
-	bound time.Time
-}
-
-// is reports whether a document is this hold's, though it may be lost: then
-// nobody had the slot since.
-func (h *hold) is(r reading) bool {
-	return h != nil && r.slot == h.slot && !r.doc.Free && h.wrote(r.doc)
-}
-
-// wrote reports whether this hold can have written d: the document that was
-// confirmed, an older one, or one whose reply was lost. One with its nonce that
-// it did not write is of a copy of this process, such as a virtual machine's
-// snapshot started beside it.
-func (h *hold) wrote(d Doc) bool {
-	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
-}
-
-// confirm notes a put that was told OK.
-func (h *hold) confirm(d Doc, v Version, bound time.Time) {
-	h.doc, h.sure, h.ver, h.unconfirmed = d, v, v, nil
-	h.bound = bound
-}
 
 // renew tries once to raise the bound, which at now had not ended. After an
 // error it is to be tried again a while later, unless it says that the worker id is lost.

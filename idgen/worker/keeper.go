@@ -218,28 +218,6 @@ func (k *Keeper) attempt(few int) (err error) {
 	return err
 }
 
-// newEngine makes the engine for a source.
-func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
-	e := &engine{
-		lengths: cfg.lengths, source: src, terms: terms(cfg),
-		check: cfg.Check, fresh: cfg.NewRegistry, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
-	}
-	if src.fixed != nil {
-		return e, e.local(*src.fixed, cfg)
-	}
-	if src.Slots == nil {
-		return nil, errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
-	}
-	if cfg.State != "" {
-		e.log.Warn("leafsql: leafState means nothing to this source of worker ids, whose registry is elsewhere; leave it out", "registry", src.Name)
-	}
-	e.slots = shuffled(cfg.Workers, cfg.host.random())
-	return e, nil
-}
-
-// terms are what all processes of a registry have in common.
-func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
-
 // complain logs why there is no worker id, unless the line before was of the same kind.
 func (k *Keeper) complain(err error) {
 	class := fmt.Sprintf("%T", err)

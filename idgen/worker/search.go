@@ -6,16 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/part"
 )
-
-// readAtOnce is how many slots a search reads at the same time, after the
-// first, which more often than not is free, or was this process's before.
-const readAtOnce = 16
 
 // reading is what was seen of one document, and what it means to a search.
 type reading struct {
@@ -164,18 +159,6 @@ func (e *engine) nextToEnd(n int) []int {
 	})
 	all = slices.DeleteFunc(all, func(s int) bool { return e.seen[s].is == unreadable })
 	return all[:min(n, len(all))]
-}
-
-// shuffled gives the slots 0 … n-1 in an order that follows from a seed.
-func shuffled(n int, seed uint64) []int {
-	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
-}
-
-// read gets several slots at once.
-func (e *engine) read(ctx context.Context, slots []int) []reading {
-	rs := make([]reading, len(slots))
-	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
-	return rs
 }
 
 // take makes a slot this process's by compare-and-set. Its ids begin above

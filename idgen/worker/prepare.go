@@ -1,0 +1,143 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/leafsql/leafsql/internal/part"
+)
+
+// Prepare makes all documents of a new registry, so that the first processes
+// need not wait out an unknown history. Like Config.NewRegistry it declares
+// that nobody who uses the registry is running. Of cfg it needs Workers, Lease
+// and Layout as those processes will have them.
+func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
+	if err := cfg.complete(); err != nil {
+		return err
+	}
+	src, err := open(ctx)
+	if err != nil {
+		return err
+	}
+	defer src.close()
+	e, err := newEngine(src, &cfg, &clock{host: cfg.host})
+	if err != nil {
+		return err
+	}
+	for {
+		reg, err := e.registry(ctx)
+		if err != nil {
+			return err
+		}
+		switch done, err := e.prepare(ctx, reg.id, true); {
+		case done:
+			return nil
+		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document
+			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// newEngine makes the engine for a source.
+func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
+	e := &engine{
+		lengths: cfg.lengths, source: src, terms: terms(cfg),
+		check: cfg.Check, fresh: cfg.NewRegistry, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
+	}
+	if src.fixed != nil {
+		return e, e.local(*src.fixed, cfg)
+	}
+	if src.Slots == nil {
+		return nil, errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
+	}
+	if cfg.State != "" {
+		e.log.Warn("leafsql: leafState means nothing to this source of worker ids, whose registry is elsewhere; leave it out", "registry", src.Name)
+	}
+	e.slots = shuffled(cfg.Workers, cfg.host.random())
+	return e, nil
+}
+
+// terms are what all processes of a registry have in common.
+func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
+
+// prepare makes the next few slots that have no document, or an unknown one, so
+// that processes to come need not wait out an unknown history. All processes
+// get on together: the registry's document says how far they are. It reports
+// whether nothing is left to be done.
+func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool, err error) {
+	reg, err := e.registry(ctx)
+	if err != nil || reg.id != id || reg.made >= len(e.slots) {
+		return err == nil, err
+	}
+	upTo := min(reg.made+readAtOnce, len(e.slots))
+	batch := make([]int, 0, readAtOnce)
+	for slot := reg.made; slot < upTo; slot++ {
+		batch = append(batch, slot)
+	}
+	rs := e.read(ctx, batch)
+	failed := make([]error, len(batch))
+	e.host.each(len(batch), func(i int) {
+		if rs[i].err == nil {
+			failed[i] = e.spare(ctx, id, fresh, rs[i])
+		}
+	})
+	unread := 0
+	for i, r := range rs {
+		if failed[i] != nil {
+			return false, failed[i]
+		}
+		if r.err != nil {
+			unread++ // one alone may be unreadable, and must not stop the others
+			err = r.err
+		}
+	}
+	if unread > 1 || unread == len(batch) {
+		return false, err
+	}
+	d := reg.doc
+	d.Registry, d.HighWater, d.Owner = id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
+	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
+	if res == Unknown {
+		return false, err
+	}
+	return res == OK && upTo == len(e.slots), nil
+}
+
+// spare makes a slot one that can be taken without waiting, quarantined from
+// now on if need be.
+func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) error {
+	if r.ver == "" {
+		if r = e.create(ctx, r.slot); r.err != nil {
+			return r.err
+		}
+	}
+	for range 3 { // a put is refused where another process was there at the same time, and by some registries without a reason
+		if !r.doc.Free || !unknown(r.doc, id) {
+			return nil
+		}
+		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
+		if fresh {
+			d.HighWater = e.now()
+		}
+		if r.doc.unused() {
+			d.Nonce = spareNonce
+		} else {
+			d.HighWater = latest(d.HighWater, r.doc.HighWater) // mutation: prepared again
+		}
+		_, res, err := e.put(ctx, r.slot, d, r.ver)
+		switch res {
+		case OK:
+			return nil
+		case Unknown:
+			return err
+		}
+		if r = e.get(ctx, r.slot); r.err != nil {
+			return r.err
+		}
+	}
+	return errContended
+}
