@@ -35,7 +35,7 @@ func TestStormKitOnTheFake(t *testing.T) {
 			turn <- struct{}{}
 			defer func() { <-turn }()
 			t.Run(name, func(t *testing.T) {
-				workertest.RunApart(t, func(t testing.TB) workertest.Fixture { return onFake(t, faults) })
+				workertest.Registry(func(t testing.TB) workertest.Fixture { return onFake(t, faults) }).RunApart(t)
 			})
 		})
 	}
@@ -45,9 +45,9 @@ func TestStormKitOnTheFake(t *testing.T) {
 // testKit gives each part a service, and so documents, of its own.
 func testKit(t *testing.T, s *nacostest.Server) {
 	var services atomic.Int64
-	workertest.Run(t, func(t testing.TB) workertest.Fixture {
+	workertest.Registry(func(t testing.TB) workertest.Fixture {
 		return disturbed(t, s, fmt.Sprintf("kit%d", services.Add(1)))
-	})
+	}).Run(t)
 }
 
 // disturbed has a hand on the server itself.

@@ -18,7 +18,7 @@ import (
 
 // TestWorkerKitOnTheFake gives each part a server of its own.
 func TestWorkerKitOnTheFake(t *testing.T) {
-	workertest.RunRules(t, func(t testing.TB) workertest.Fixture { return onFake(t, fakenacos.Faults{}) })
+	workertest.Registry(func(t testing.TB) workertest.Fixture { return onFake(t, fakenacos.Faults{}) }).RunRules(t)
 }
 
 func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
@@ -48,9 +48,9 @@ func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
 // testRules gives each part a service, and so documents, of its own.
 func testRules(t *testing.T, s *nacostest.Server) {
 	var services atomic.Int64
-	workertest.RunRules(t, func(testing.TB) workertest.Fixture {
+	workertest.Registry(func(testing.TB) workertest.Fixture {
 		return onServer(s, fmt.Sprintf("rules%d", services.Add(1)))
-	})
+	}).RunRules(t)
 }
 
 // onServer leaves the server alone, which others use too.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestKitOnTheLocalFile(t *testing.T) {
-	workertest.RunInBubble(t, func(t testing.TB) workertest.Fixture {
+	workertest.Registry(func(t testing.TB) workertest.Fixture {
 		dir := t.TempDir()
 		return workertest.Fixture{
 			Exclusive: true,
@@ -23,5 +23,5 @@ func TestKitOnTheLocalFile(t *testing.T) {
 				return os.WriteFile(filepath.Join(dir, fmt.Sprintf("worker-%d.json", slot)), []byte(`{"nonce":"`), 0o644)
 			},
 		}
-	})
+	}).RunInBubble(t)
 }

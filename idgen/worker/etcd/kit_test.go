@@ -17,24 +17,24 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// kit is workertest.RunRules, or with the tag storm workertest.Run.
-type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+// kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
+type kit = func(workertest.Registry, *testing.T)
 
 // TestWorkerKit gives each part keys of its own on one server.
 func TestWorkerKit(t *testing.T) {
 	t.Parallel()
-	workertest.RunRules(t, startPair(t).fixture)
+	workertest.Registry(startPair(t).fixture).RunRules(t)
 }
 
 // TestWorkerKitOnACluster has three servers with TLS and a password, which two
 // of them leave.
-func TestWorkerKitOnACluster(t *testing.T) { onCluster(t, workertest.RunRules) }
+func TestWorkerKitOnACluster(t *testing.T) { onCluster(t, workertest.Registry.RunRules) }
 
 func onCluster(t *testing.T, kit kit) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t, etcdtest.Config{TLS: true, Password: "secret"})
 	var parts atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		client := config(c.Nodes[:]...)
 		client.Username, client.Password, client.TLS = "root", "secret", c.ClientConfig().TLS
 		client.Prefix = fmt.Sprintf("kit%d", parts.Add(1))
@@ -59,7 +59,7 @@ func onCluster(t *testing.T, kit kit) {
 			Remove:  hand.remove,
 			Corrupt: hand.corrupt,
 		}
-	})
+	}, t)
 }
 
 // pair is a server behind a proxy, and another one to go on with.
@@ -174,7 +174,7 @@ func (h hand) copyTo(to clientv3.Config) (restore func() error, err error) {
 	}, err
 }
 
-func BenchmarkWorker(b *testing.B) { workertest.Bench(b, startPair(b).fixture) }
+func BenchmarkWorker(b *testing.B) { workertest.Registry(startPair(b).fixture).Bench(b) }
 
 func TestLostReply(t *testing.T) {
 	t.Parallel()

@@ -11,10 +11,10 @@ import (
 
 func TestStormKit(t *testing.T) {
 	t.Parallel()
-	workertest.Run(t, startPair(t).fixture)
+	workertest.Registry(startPair(t).fixture).Run(t)
 }
 
-func TestStormKitOnACluster(t *testing.T) { onCluster(t, workertest.Run) }
+func TestStormKitOnACluster(t *testing.T) { onCluster(t, workertest.Registry.Run) }
 
 // TestStorm kills the server twice, and replaces it by one that lacks the last
 // seconds.
@@ -22,7 +22,7 @@ func TestStorm(t *testing.T) {
 	t.Parallel()
 	f := startPair(t).fixture(t)
 	over := func() error { return nil }
-	workertest.Storm(t, f, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
+	f.Storm(t, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
 		over, err = f.FailOver()
 		return err
 	}, func() error { return over() })

@@ -19,11 +19,11 @@ import (
 // TestWorkerKitOnGalera and the next have processes write to different nodes at
 // the same time. The nodes are one registry.
 func TestWorkerKitOnGalera(t *testing.T) {
-	onCluster(t, workertest.RunRules, clustertest.Galera(t), "galera ")
+	onCluster(t, workertest.Registry.RunRules, clustertest.Galera(t), "galera ")
 }
 
 func TestWorkerKitOnGroupReplication(t *testing.T) {
-	onCluster(t, workertest.RunRules, clustertest.GroupReplication(t), "group ")
+	onCluster(t, workertest.Registry.RunRules, clustertest.GroupReplication(t), "group ")
 }
 
 func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
@@ -54,7 +54,7 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 		t.Errorf("the nodes have different identities: %v", seen)
 	}
 	var parts, processes atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		table := fmt.Sprintf("kit%d", parts.Add(1))
 		if db, src, err := open(0, table); err != nil {
 			t.Fatal(err)
@@ -92,5 +92,5 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 				return do(fmt.Sprintf("UPDATE %s SET nonce = '' WHERE worker_id = %d", table, slot))
 			},
 		}
-	})
+	}, t)
 }

@@ -23,25 +23,25 @@ var kinds = []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
 
 func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
 
-// kit is workertest.RunRules, or with the tag storm workertest.Run.
-type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+// kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
+type kit = func(workertest.Registry, *testing.T)
 
 // TestWorkerKit gives each part a table of its own on one server. Every second
 // one counts rows that were found and not changed.
-func TestWorkerKit(t *testing.T) { onServers(t, workertest.RunRules) }
+func TestWorkerKit(t *testing.T) { onServers(t, workertest.Registry.RunRules) }
 
 func onServers(t *testing.T, kit kit) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
-			kit(t, startPair(t, kind).fixture)
+			kit(startPair(t, kind).fixture, t)
 		})
 	}
 }
 
 func BenchmarkWorker(b *testing.B) {
 	for _, kind := range kinds {
-		b.Run(string(kind), func(b *testing.B) { workertest.Bench(b, startPair(b, kind).fixture) })
+		b.Run(string(kind), func(b *testing.B) { workertest.Registry(startPair(b, kind).fixture).Bench(b) })
 	}
 }
 

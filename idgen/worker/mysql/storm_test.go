@@ -12,17 +12,17 @@ import (
 
 func TestStormKit(t *testing.T) {
 	t.Parallel()
-	onServers(t, workertest.Run)
+	onServers(t, workertest.Registry.Run)
 }
 
 func TestStormKitOnGalera(t *testing.T) {
 	t.Parallel()
-	onCluster(t, workertest.Run, clustertest.Galera(t), "galera ")
+	onCluster(t, workertest.Registry.Run, clustertest.Galera(t), "galera ")
 }
 
 func TestStormKitOnGroupReplication(t *testing.T) {
 	t.Parallel()
-	onCluster(t, workertest.Run, clustertest.GroupReplication(t), "group ")
+	onCluster(t, workertest.Registry.Run, clustertest.GroupReplication(t), "group ")
 }
 
 // TestStorm kills the server twice, and replaces it by one that lacks the last
@@ -33,7 +33,7 @@ func TestStorm(t *testing.T) {
 			t.Parallel()
 			f := startPair(t, kind).fixture(t)
 			over := func() error { return nil }
-			workertest.Storm(t, f, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
+			f.Storm(t, 8, 35*time.Second, f.Stop, f.Start, f.Stop, f.Start, func() (err error) {
 				over, err = f.FailOver()
 				return err
 			}, func() error { return over() })

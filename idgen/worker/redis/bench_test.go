@@ -8,7 +8,7 @@ import (
 )
 
 func BenchmarkWorker(b *testing.B) {
-	workertest.Bench(b, func(tb testing.TB) workertest.Fixture {
+	workertest.Registry(func(tb testing.TB) workertest.Fixture {
 		return workertest.Fixture{Open: opening(of(redistest.Start(tb, redistest.Config{}).Options()))}
-	})
+	}).Bench(b)
 }

@@ -33,17 +33,17 @@ func fixture(t testing.TB, o *redis.UniversalOptions, cfg Config) workertest.Fix
 	}
 }
 
-// kit is workertest.RunRules, or with the tag storm workertest.Run.
-type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+// kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
+type kit = func(workertest.Registry, *testing.T)
 
 // TestKitOnAServer has the server away by freezing it: a restart is a fail-over, as far as anybody can tell.
-func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.RunRules) }
+func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.RunRules) }
 
 func kitOnAServer(t *testing.T, kit kit) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	var n atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		cfg := of(s.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, s.Options(), cfg)
@@ -63,18 +63,18 @@ func kitOnAServer(t *testing.T, kit kit) {
 			}, s.Snapshot(dir)
 		}
 		return f
-	})
+	}, t)
 }
 
 // TestKitOnSentinels loses a primary with what only that one had. Where its replicas are waited for nothing is lost, so one
 // registry waits for none.
-func TestKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.RunRules) }
+func TestKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.Registry.RunRules) }
 
 func kitOnSentinels(t *testing.T, kit kit) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
 	var n atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		cfg := of(r.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, r.Options(), cfg)
@@ -93,21 +93,21 @@ func kitOnSentinels(t *testing.T, kit kit) {
 			}, r.CutReplication()
 		}
 		return f
-	})
+	}, t)
 }
 
 // TestKitOnACluster has no replicas to fail over to.
-func TestKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.RunRules) }
+func TestKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.Registry.RunRules) }
 
 func kitOnACluster(t *testing.T, kit kit) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Config{})
 	var n atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		cfg := of(c.Options())
 		cfg.Prefix = fmt.Sprintf("kit%d", n.Add(1))
 		f := fixture(t, c.Options(), cfg)
 		f.Wipe = c.FlushAll
 		return f
-	})
+	}, t)
 }

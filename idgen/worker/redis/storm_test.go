@@ -13,11 +13,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
-func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Run) }
+func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.Run) }
 
-func TestStormKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.Run) }
+func TestStormKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.Registry.Run) }
 
-func TestStormKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.Run) }
+func TestStormKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.Registry.Run) }
 
 // storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
 const storm = 110 * time.Second
@@ -28,7 +28,7 @@ func TestStormOnAServer(t *testing.T) {
 	s := redistest.Start(t, redistest.Config{})
 	f := fixture(t, s.Options(), of(s.Options()))
 	dir := filepath.Join(t.TempDir(), "before")
-	workertest.Storm(t, f, 8, storm,
+	f.Storm(t, 8, storm,
 		s.Restart,
 		func() error { return s.Snapshot(dir) },
 		func() error {
@@ -50,7 +50,7 @@ func TestStormOnSentinels(t *testing.T) {
 			cfg := of(r.Options())
 			cfg.Replicas = replicas
 			f := fixture(t, r.Options(), cfg)
-			workertest.Storm(t, f, 8, storm,
+			f.Storm(t, 8, storm,
 				func() error {
 					if err := r.CutReplication(); err != nil {
 						return err

@@ -12,7 +12,7 @@ import (
 // Bench measures a registry that is in use: the time from nothing to a worker
 // id, for one process and for 64 at once, and that of one renewal, of which a
 // worker makes one in 10 s. open is called once for each.
-func Bench(b *testing.B, open func(tb testing.TB) Fixture) {
+func (open Registry) Bench(b *testing.B) {
 	cfg := worker.Config{Workers: 1024, Lease: time.Minute}
 	wave := func(b *testing.B, n int) {
 		k := &kit{TB: b, Fixture: open(b)}

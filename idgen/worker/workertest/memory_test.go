@@ -12,10 +12,10 @@ func TestMemory(t *testing.T) {
 		"Insert": {Insert: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			RunInBubble(t, func(testing.TB) Fixture {
+			Registry(func(testing.TB) Fixture {
 				m := &Memory{faults: f}
 				return m.Fixture()
-			})
+			}).RunInBubble(t)
 		})
 	}
 }

@@ -1,13 +1,13 @@
 // Package workertest is what every worker.Slots must pass.
 //
 //	func TestSlots(t *testing.T) {
-//		workertest.Run(t, func(t testing.TB) workertest.Fixture {
+//		workertest.Registry(func(t testing.TB) workertest.Fixture {
 //			name := newTable(t) // documents of its own for each call
 //			return workertest.Fixture{
 //				Open: func(ctx context.Context) (worker.Source, error) { return open(ctx, name) },
 //				Wipe: func() error { return drop(name) },
 //			}
-//		})
+//		}).Run(t)
 //	}
 //
 // First come the rules of Slots themselves, then leases on them: processes that
@@ -58,15 +58,18 @@ type Fixture struct {
 	Outage time.Duration
 }
 
-// Run tests a registry that waits for something outside the process. open is
+// A Registry is one under test: each call gives documents of their own in it.
+type Registry func(t testing.TB) Fixture
+
+// Run tests a registry that waits for something outside the process. It is
 // called for each part; parts that disturb the whole registry run first and
 // alone, the others at once.
-func Run(t *testing.T, open func(t testing.TB) Fixture) { run(t, append(rules, leases...), open) }
+func (open Registry) Run(t *testing.T) { run(t, append(rules, leases...), open) }
 
 // RunRules is Run without what waits for leases: what is read and written, also
 // of a registry that was away or lost something, and processes that start at
 // once. It takes seconds, and its result does not depend on how fast the machine is.
-func RunRules(t *testing.T, open func(t testing.TB) Fixture) { run(t, rules, open) }
+func (open Registry) RunRules(t *testing.T) { run(t, rules, open) }
 
 func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	var others []part
@@ -82,7 +85,7 @@ func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 
 // RunApart is Run for registries that have nothing in common, such as one
 // server for each call of open. No part has to wait for another.
-func RunApart(t *testing.T, open func(t testing.TB) Fixture) {
+func (open Registry) RunApart(t *testing.T) {
 	runAtOnce(t, append(rules, leases...), open)
 }
 
@@ -104,7 +107,7 @@ func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 
 // RunInBubble is Run for a registry that waits for nothing outside the
 // process: each part runs in virtual time, as testing/synctest gives it.
-func RunInBubble(t *testing.T, open func(t testing.TB) Fixture) {
+func (open Registry) RunInBubble(t *testing.T) {
 	for _, p := range append(rules, leases...) {
 		t.Run(p.name, func(t *testing.T) {
 			leftOut := false

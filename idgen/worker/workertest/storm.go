@@ -16,7 +16,7 @@ import (
 //
 // Where history is lost, worker ids that nobody holds are to be had a lease and a minute later: a storm that is to see them
 // used again has to last longer.
-func Storm(t *testing.T, f Fixture, processes int, d time.Duration, disturb ...func() error) {
+func (f Fixture) Storm(t *testing.T, processes int, d time.Duration, disturb ...func() error) {
 	k := &kit{TB: t, Fixture: f}
 	cfg := worker.Config{Workers: 2 * processes, Lease: least}
 	k.inUse(cfg)

@@ -8,8 +8,8 @@ import (
 )
 
 func BenchmarkWorker(b *testing.B) {
-	workertest.Bench(b, func(tb testing.TB) workertest.Fixture {
+	workertest.Registry(func(tb testing.TB) workertest.Fixture {
 		s := zktest.Start(tb, zktest.Config{Lines: []string{"maxClientCnxns=200"}})
 		return workertest.Fixture{Open: opening(Config{Servers: []string{s.Addr}})}
-	})
+	}).Bench(b)
 }

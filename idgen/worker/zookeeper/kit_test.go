@@ -71,16 +71,16 @@ func removeAll(c *zk.Conn, node string) error {
 	return c.Delete(node, -1)
 }
 
-// kit is workertest.RunRules, or with the tag storm workertest.Run.
-type kit = func(*testing.T, func(testing.TB) workertest.Fixture)
+// kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
+type kit = func(workertest.Registry, *testing.T)
 
-func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.RunRules) }
+func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.RunRules) }
 
 func kitOnAServer(t *testing.T, kit kit) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
 	var n atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		f := fixture(t, Config{Servers: []string{s.Addr}, Name: fmt.Sprintf("kit%d", n.Add(1))})
 		f.Outage = 30 * time.Second
 		f.Stop, f.Start = s.Kill9, s.Start
@@ -100,19 +100,19 @@ func kitOnAServer(t *testing.T, kit kit) {
 			}, s.Snapshot(dir)
 		}
 		return f
-	})
+	}, t)
 }
 
 // TestKitOnAnEnsemble has the registry removed by hand.
-func TestKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.RunRules) }
+func TestKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Registry.RunRules) }
 
 func kitOnAnEnsemble(t *testing.T, kit kit) {
 	t.Parallel()
 	e := zktest.StartEnsemble(t, zktest.Config{})
 	var n atomic.Int64
-	kit(t, func(t testing.TB) workertest.Fixture {
+	kit(func(t testing.TB) workertest.Fixture {
 		f := fixture(t, Config{Servers: e.Addrs(), Name: fmt.Sprintf("kit%d", n.Add(1)), Username: "ids", Password: "s3cret"})
 		f.Outage = 10 * time.Second
 		return f
-	})
+	}, t)
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/zktest"
 )
 
-func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Run) }
+func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.Run) }
 
-func TestStormKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Run) }
+func TestStormKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Registry.Run) }
 
 // storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
 const storm = 110 * time.Second
@@ -29,7 +29,7 @@ func TestStormOnAServer(t *testing.T) {
 		}
 		return s.Start()
 	}
-	workertest.Storm(t, f, 8, storm, s.Restart, wipe, s.Restart)
+	f.Storm(t, 8, storm, s.Restart, wipe, s.Restart)
 }
 
 // TestStormOnAnEnsemble kills who leads, time and again.
@@ -48,5 +48,5 @@ func TestStormOnAnEnsemble(t *testing.T) {
 		_, err = e.Leader()
 		return errors.Join(err, l.Start())
 	}
-	workertest.Storm(t, f, 8, time.Minute, kill, kill, kill, kill)
+	f.Storm(t, 8, time.Minute, kill, kill, kill, kill)
 }
