@@ -6,12 +6,11 @@
 //	…                                 // it runs
 //	p.After(st, err)                  // where st.Effects, or it failed
 //
-// That is what the doors to the engine have in common, database/sql's and others: whoever
-// relays a statement without this package's help tells it by Use, DoubtDatabase, AfterOpaque,
-// ForgetSettings and DoubtTemporary what it may have done.
+// If something changed the session that was no statement, such as a command of MySQL's
+// protocol, the caller says so by Use, ForgetSettings, DoubtTemporary or AfterOpaque.
 //
-// It draws no ids and runs no statement of the application. It asks the session where
-// the meaning of a text depends on it.
+// The package draws no ids and runs no statement of the application. It asks the session
+// for its settings if the meaning of a text depends on them.
 package planner
 
 import (

@@ -18,8 +18,8 @@
 //	learn.go     what is read before the first statement
 //	inspect.go   the same judgement for the command, without a statement
 //
-// It reads no statement of the application, and knows no connection but for the question
-// for a key in a table that the connection itself has locked.
+// It reads no statement of the application. It uses the application's connection for one
+// question only: for the highest key of a table that this connection has locked.
 package tables
 
 import (
