@@ -1,0 +1,37 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/tables"
+)
+
+// TestPlansAreShared: sessions that read texts alike share their plans, as long as what is
+// known of the tables stays. A session that has not gone over to what is known now gets
+// plans of its own, and takes none from the others.
+func TestPlansAreShared(t *testing.T) {
+	set := tables.New(tables.Config{}, catalog.New(nil), nil, nil)
+	var plans Plans
+	old := set.Schema.Load()
+	shop := plans.of(set, old, planKey{db: "shop"})
+	if plans.of(set, old, planKey{db: "shop"}) != shop {
+		t.Error("equal sessions have different plans")
+	}
+	if plans.of(set, old, planKey{db: "other"}) == shop || plans.of(set, old, planKey{db: "shop", settings: insert.Settings{ANSIQuotes: true}}) == shop {
+		t.Error("sessions that read texts in another way share plans")
+	}
+	set.Schema.Store(new(tables.Schema))
+	if now := plans.of(set, set.Schema.Load(), planKey{db: "shop"}); now == shop || plans.of(set, set.Schema.Load(), planKey{db: "shop"}) != now {
+		t.Error("plans are kept beyond what they were made of, or not shared")
+	} else if plans.of(set, old, planKey{db: "shop"}) == now {
+		t.Error("a session that knows other tables shares the plans")
+	}
+	for i := range 3 * planCaches {
+		plans.of(set, set.Schema.Load(), planKey{settings: insert.Settings{Version: i}})
+	}
+	if n := len(plans.caches); n > planCaches {
+		t.Errorf("%d caches are kept", n)
+	}
+}

@@ -1,0 +1,22 @@
+package tables
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// TestNote: what was not run is counted for its table, with the reason; errors of the server
+// are none of leafsql's.
+func TestNote(t *testing.T) {
+	var c Counts
+	c.Note(&insert.Refusal{DB: "shop", Table: "b", Reason: "why"})
+	c.Note(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})
+	c.Note(errors.New("the server's"))
+	all := c.All()
+	if len(all) != 2 || all[0].Name != "shop.a" || all[0].LastRefusal != "leafsql: table shop.a: cannot get an id: away" ||
+		all[1].Name != "shop.b" || all[1].LastRefusal != "why" || all[1].Refused != 1 || all[1].LastRefused.IsZero() {
+		t.Errorf("%+v", all)
+	}
+}
