@@ -37,7 +37,8 @@ func TestProgramsAreAskedByName(t *testing.T) {
 		var log textLog
 		leaf := openWrapped(t, target, func(inner driver.Connector) driver.Connector { return recording{Connector: inner, before: log.note} },
 			"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, b INT)", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2)", "CREATE TABLE log (a INT)",
-			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()", "CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
+			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()",
+			"CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
 		leaf.SetMaxOpenConns(1)
 		at := 0
 		for _, step := range []struct{ text, reads string }{

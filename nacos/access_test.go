@@ -104,7 +104,8 @@ func testAccess(t *testing.T, v nacostest.Version) {
 	if e, err := refused("a wrong password", worker.Options{"Password": "wr0ng!"}); e == nil || strings.Contains(err.Error(), "wr0ng") {
 		t.Errorf("a wrong password: %v, want a LoginError that does not show it", err)
 	}
-	if e, err := refused("no user", worker.Options{"Username": "", "Password": ""}); e == nil || e.User != "" || !strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
+	if e, err := refused("no user", worker.Options{"Username": "", "Password": ""}); e == nil || e.User != "" ||
+		!strings.Contains(err.Error(), "127.0.0.1:") || !strings.Contains(err.Error(), "leafNacosUsername") {
 		t.Errorf("no user: %v, want a LoginError that says which server wants one", err)
 	}
 	c := look(t, s, with(worker.Options{"CA": ""}))

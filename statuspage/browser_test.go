@@ -77,7 +77,8 @@ func long() driver.Stats {
 	far := tag(name, 9_223_372_036_854_000_000, 500)
 	return driver.Stats{
 		Tags:   []driver.TagStats{far, tag("订单_"+strings.Repeat("订", 100), 1, 5)},
-		Tables: []driver.TableStats{{Name: strings.Repeat("database_", 7) + "." + strings.Repeat("table_", 10), Generator: "segment", Tag: name, Refused: 1, LastRefused: time.Now(), LastRefusal: strings.Repeat("why ", 100)}},
+		Tables: []driver.TableStats{{Name: strings.Repeat("database_", 7) + "." + strings.Repeat("table_", 10), Generator: "segment", Tag: name,
+			Refused: 1, LastRefused: time.Now(), LastRefusal: strings.Repeat("why ", 100)}},
 	}
 }
 

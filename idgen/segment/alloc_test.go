@@ -97,7 +97,8 @@ func TestAllocStoreOddTables(t *testing.T) {
 					if step == "" {
 						step = "10"
 					}
-					for _, text := range []string{"DROP TABLE IF EXISTS leaf_alloc", "CREATE TABLE leaf_alloc (" + c.columns + ") " + c.options, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', " + maxID + ", " + step + "), ('b', 1, 1)"} {
+					for _, text := range []string{"DROP TABLE IF EXISTS leaf_alloc", "CREATE TABLE leaf_alloc (" + c.columns + ") " + c.options,
+						"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', " + maxID + ", " + step + "), ('b', 1, 1)"} {
 						if _, err := plain.Exec(text); err != nil {
 							t.Fatal(text, err)
 						}

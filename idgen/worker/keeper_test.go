@@ -319,7 +319,8 @@ func TestLog(t *testing.T) {
 		said("back", map[string]int{"level=INFO msg=\"leafsql: the worker id is renewed again\"": 1})
 		lose(t, f, k)
 		time.Sleep(10 * time.Minute)
-		said("lost", map[string]int{"the worker id is not renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1, "no worker id: registry of worker ids (fake): its document: the registry is away; see whether it runs and can be reached": 1})
+		said("lost", map[string]int{"the worker id is not renewed": 1, "level=WARN msg=\"leafsql: worker id lost\"": 1,
+			"no worker id: registry of worker ids (fake): its document: the registry is away; see whether it runs and can be reached": 1})
 		for i := range 2 {
 			f.write(i, other(now().Add(150*time.Second), "shop-2"))
 		}

@@ -39,7 +39,8 @@ func TestSessions(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
 		reference := Open(openPool(t, dsn, ""), Config{Create: true}).Slots
-		for i, params := range []string{"", "charset=latin1", "charset=gbk", "clientFoundRows=true", "sql_mode=''", "sql_mode='ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "interpolateParams=true&time_zone='%2B03:00'&parseTime=true"} {
+		for i, params := range []string{"", "charset=latin1", "charset=gbk", "clientFoundRows=true", "sql_mode=''",
+			"sql_mode='ANSI_QUOTES,NO_BACKSLASH_ESCAPES,PIPES_AS_CONCAT'", "interpolateParams=true&time_zone='%2B03:00'&parseTime=true"} {
 			t.Run(server.Name+" "+params, func(t *testing.T) {
 				src := Open(openPool(t, dsn, params), Config{Create: true})
 				d := doc("Zoë's \"host\" \\ 🍃:7")

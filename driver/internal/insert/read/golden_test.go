@@ -245,7 +245,8 @@ func describe(in *insert.Insert) string {
 		name string
 	}{
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.SetIDAfter, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"}, {in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
+		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.SetIDAfter, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"},
+		{in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
 		{in.Staging != nil && in.Staging.Clock, "clock"}, {in.Staging != nil && in.Staging.Named, "names the source"},
 	} {
 		if f.on {
