@@ -76,7 +76,7 @@ func long() driver.Stats {
 	name := strings.Repeat("a_very_long_name_of_a_table_", 5)[:128]
 	far := tag(name, 9_223_372_036_854_000_000, 500)
 	return driver.Stats{
-		Tags:   []driver.TagStats{far, tag("订单_"+strings.Repeat("订", 100), 1, 5)},
+		Tags: []driver.TagStats{far, tag("订单_"+strings.Repeat("订", 100), 1, 5)},
 		Tables: []driver.TableStats{{Name: strings.Repeat("database_", 7) + "." + strings.Repeat("table_", 10), Generator: "segment", Tag: name,
 			Refused: 1, LastRefused: time.Now(), LastRefusal: strings.Repeat("why ", 100)}},
 	}
