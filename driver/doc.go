@@ -1,6 +1,6 @@
-// Package driver is the database/sql driver "mysql-leaf": go-sql-driver/mysql,
-// and every INSERT into a configured table gets its primary key from a Leaf
-// segment or from a snowflake instead of AUTO_INCREMENT.
+// Package driver is the database/sql driver "mysql-leaf". It is go-sql-driver/mysql with
+// one addition: every INSERT into a table that leafTables names (a configured table) gets
+// its primary key from a Leaf segment or from a snowflake instead of AUTO_INCREMENT.
 //
 //	import _ "github.com/leafsql/leafsql/driver"
 //

@@ -7,9 +7,10 @@
 // of its tags: each reports them, under its own db_name. Alerts and a dashboard
 // on these names are in the repository's folder contrib.
 //
-// It is no part of package driver, so that who does not want Prometheus does
-// not link it. It does not measure statements: otelsql and the like do, see
-// the repository's examples/otelsql, which also shows these to OpenTelemetry.
+// It is not part of package driver, so that programs without Prometheus do not link its
+// client. It does not measure statements; otelsql and similar packages do. The
+// repository's examples/otelsql shows that, and how to give these metrics to
+// OpenTelemetry.
 package metrics
 
 import (

@@ -12,15 +12,16 @@
 // the process shows in the console; leafNacosGRPCPort and leafNacosContextPath
 // where they are not Nacos' own; leafNacosTLS (true, or skip-verify);
 // leafNacosCA, leafNacosCert and leafNacosKey, the PEM files for TLS; and
-// leafNacosPlainHTTP=true where only gRPC has TLS. Config says the same in Go,
-// and takes the SDK's clients of a service that is registered already.
+// leafNacosPlainHTTP=true where only gRPC has TLS. Config has the same settings in Go. It
+// can also take the SDK's clients of an application that has registered a service
+// already.
 //
 // Give the registry a namespace of its own: it has a document for each worker
 // id, which would fill other lists and quotas, and in 3.x the default namespace
 // is kept under two names at once and now and then refuses writes for some
-// seconds. A namespace that does not exist is no error to Nacos: the registry is
-// then a new one in a place that no console shows. That a registry was made is
-// logged as a warning that says where.
+// seconds. Nacos accepts a namespace that does not exist: leafsql then makes a new
+// registry there, which no console shows. A warning in the log says where a new registry
+// was made.
 //
 // On Nacos 2.3 and 3 every worker id is one config document,
 // "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
@@ -33,10 +34,9 @@
 // port, which is normal.
 //
 // A server whose compare-and-set does not compare (2.0.x) is found out and
-// refused, at the start and whenever the process goes on to another. The
-// servers are to be of one cluster, which is checked at the start; and a worker
-// id that was taken in one is not renewed in another, but lost when its bound is
-// over.
+// refused, at the start and whenever the process goes on to another. All servers must
+// belong to one cluster, which is checked at the start. A worker id that was taken in one
+// cluster is never renewed in another; it is lost when its bound is over.
 //
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
 // integer instance id that the server gives a persistent instance. Those servers

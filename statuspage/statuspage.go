@@ -6,11 +6,11 @@
 //	go page.Run(ctx) // charts begin before somebody looks
 //	mux.Handle("GET /leafsql", page)
 //
-// The page is one document without anything loaded from elsewhere, readable on
-// a phone, in the dark and without JavaScript, which only renews the figures.
-// It shows names of tags and tables and the texts of errors, and no rows, no
-// statements and no passwords. It changes nothing, asks no server, and does not
-// ask who looks: put it behind what protects the application's other internals.
+// The page is one document that loads nothing from elsewhere. It can be read on a phone,
+// in dark mode and without JavaScript, which only renews the figures. It shows names of
+// tags and tables and the texts of errors, and no rows, no statements and no passwords.
+// It changes nothing, asks no server, and does not ask who looks: put it behind what
+// protects the application's other internals.
 package statuspage
 
 import (

@@ -11,12 +11,12 @@
 //	defer ids.Close()
 //	first, err := ids.Next(ctx, 3) // first, first+1 and first+2
 //
-// Ids of one generator only rise, also over a worker id lost and another taken.
-// In a burst their time may run ahead of the clock: by worker.Status.Ahead at
-// most, plus the time that a call waited, if it had to. It never runs beyond the
-// lease's limit. A clock set back while the process runs is not
-// followed. One set back between two runs is waited out, or refused with a
-// worker.UnavailableError that says until when.
+// The ids of one generator always ascend, even if its worker id is lost and it takes
+// another one. In a burst their time may run ahead of the clock: by worker.Status.Ahead
+// at most, plus the time that a call waited, if it had to. It never runs beyond the
+// lease's limit. A clock set back while the process runs is not followed. One set back
+// between two runs is waited out, or refused with a worker.UnavailableError that says
+// until when.
 //
 // The package does not choose worker ids and does not know whether one is
 // unique: that is what the lease is for. Ids of different workers are ordered

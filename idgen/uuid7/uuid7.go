@@ -5,8 +5,8 @@
 //	first, last := block.At(0), block.At(2)
 //
 // They ascend within the process, by github.com/google/uuid's clock, which
-// never repeats or goes back. Those of other processes are told apart by
-// chance: 61 random bits beside a time of about 0.25 µs. The package needs no
+// never repeats or goes back. UUIDs of different processes differ by chance: each has 61
+// random bits beside a time with a resolution of about 0.25 µs. The package needs no
 // worker id and no server.
 package uuid7
 

@@ -1,4 +1,5 @@
-// Package leasetest has what tests of this module's sources of worker ids share, beside the kit workertest, which tests any.
+// Package leasetest has helpers that the tests of this module's sources of worker ids
+// share. The tests that every source must pass are in package workertest.
 //
 //	leasetest.InUse(t, open, cfg)     // the registry was used before
 //	k := leasetest.Keep(t, open, cfg) // and a worker id is held

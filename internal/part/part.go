@@ -1,5 +1,5 @@
-// Package part makes errors of leafsql parts of others, whose text then begins with
-// "leafsql: " once.
+// Package part puts one error of leafsql inside another one, so that the whole text has
+// "leafsql: " once, at its beginning.
 //
 //	return fmt.Errorf("leafsql: taking worker id %d: %w", id, part.Of(err))
 //

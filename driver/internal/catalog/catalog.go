@@ -1,12 +1,12 @@
-// Package catalog reads what a server knows of tables, by their names: columns,
-// triggers and indexes, and the highest key where an index has it; and the texts of
-// stored routines and views that it is told the names of.
+// Package catalog asks a server about tables, by their names: their columns, triggers and
+// indexes, and the highest key if an index has it. It also reads the texts of stored
+// routines and views that the caller names.
 //
 //	c := catalog.New(pool)
 //	tables, err := c.Tables(ctx, []catalog.Name{{DB: "shop", Table: "orders"}})
 //
 // It knows no rules and keeps nothing. Temporary tables are not in a catalog:
-// only the connection that made one sees it.
+// only the connection that made such a table sees it.
 package catalog
 
 import (

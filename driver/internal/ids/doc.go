@@ -6,6 +6,7 @@
 //	first, err := store.Counter(ids.Tag{Name: "orders"}).Next(ctx, 3)
 //	err = store.Close()
 //
-// Who opens the same thing twice gets the same one, and it ends with its last user.
-// The package knows no tables, rules or DSNs, and reads no row before an id is wanted.
+// Opening the same Store or Snowflakes twice gives the same one, which is closed when its
+// last user closes it. The package knows no tables, rules or DSNs, and reads no row
+// before an id is wanted.
 package ids

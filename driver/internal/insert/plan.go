@@ -1,5 +1,6 @@
-// Package insert is what a SQL text needs so that every row it writes to a configured
-// table gets a key, and the texts that give it: package read makes a Plan of a text.
+// Package insert has the Plan, which says what a SQL text needs so that every row it
+// writes to a configured table gets a key, and makes the texts that give these keys.
+// Package read makes the Plan of a text.
 //
 //	blocks := []insert.Block{{First: first, N: plan.Inserts[0].Lacking}}
 //	text := plan.Text(blocks)

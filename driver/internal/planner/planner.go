@@ -4,7 +4,7 @@
 //	p := planner.New(session, set, plans)
 //	st, err := p.Statement(ctx, text) // how: st.Way; what its rows need: st.Plan
 //	…                                 // it runs
-//	p.After(st, err)                  // where st.Effects, or it failed
+//	p.After(st, err)                  // if st.Effects is set, or the statement failed
 //
 // If something changed the session that was no statement, such as a command of MySQL's
 // protocol, the caller says so by Use, ForgetSettings, DoubtTemporary or AfterOpaque.

@@ -1,5 +1,6 @@
-// Package session asks what only the session of one of the application's connections
-// knows, and keeps the answers until something may have changed them.
+// Package session asks one of the application's connections about its session, such as
+// the database in use or sql_mode, and keeps the answers until something may have changed
+// them.
 //
 //	s := session.New(conn, "shop", settings)
 //	…

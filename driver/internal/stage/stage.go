@@ -5,8 +5,8 @@
 //	run := stage.Run{Stage: &st, Session: s, Insert: in, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
-// A run leaves the session as it found it (transaction.go). Which statements need a stage, and
-// the texts that go through one, are package insert's.
+// A run leaves the session as it found it (transaction.go). Package read decides which
+// statements need a stage; package insert has the texts that go through one.
 package stage
 
 import (

@@ -21,9 +21,9 @@
 //
 // A write that etcd has acknowledged is stored on a majority of its members, so
 // the death of a leader loses nothing. The cluster's id and a random key, which a cluster that was wiped
-// lacks, tell one registry from another. A snapshot that is restored, and
-// --force-new-cluster on a member that is behind, keep both: stop the writers
-// for two minutes before.
+// lacks, tell one registry from another. Both stay the same if a snapshot is restored, or
+// if --force-new-cluster is used on a member that is behind: stop the writers for two
+// minutes before doing either.
 //
 // The package takes no client of the application's: one that sends a write again
 // by itself would not be safe.

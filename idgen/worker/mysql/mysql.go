@@ -18,14 +18,13 @@
 // the lease and reads nothing. The rows are not to be edited or deleted while
 // processes run; owner and update_time are there to be looked at.
 //
-// What the rows say is believed as long as the same server says it: the one
-// with that server_uuid on MySQL, with that server_id, host name and port on
-// MariaDB. After a fail-over to another one, which may lack the last writes,
-// and after a move to another host, a process that starts waits for the lease
-// and 60 s until its first id; those that run go on. A Galera cluster and a
-// group of Group Replication, which lose nothing, count as one server. Where a
-// copy of the server answers under the same identity, such as one restored from
-// an older backup, nobody can see it: stop the writers for two minutes before.
+// The rows are trusted as long as the same server gives them. On MySQL a server is known
+// by its server_uuid, on MariaDB by its server_id, host name and port. After a fail-over
+// to another one, which may lack the last writes, and after a move to another host, a
+// process that starts waits for the lease and 60 s until its first id; those that run go
+// on. A Galera cluster and a group of Group Replication, which lose nothing, count as one
+// server. A copy of the server with the same identity, such as one restored from an older
+// backup, cannot be noticed: stop the writers for two minutes before bringing one in.
 //
 // Shards must share one table, as they share one leaf_alloc. The package
 // creates no database and grants nothing: the user needs SELECT, INSERT and

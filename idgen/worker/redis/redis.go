@@ -17,19 +17,24 @@
 //
 // Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too, unless appendfsync is always.
 // After a fail-over and after a restart the server has another replication id, which shows that writes may have been lost.
-// Worker ids that are held go on then. A process that takes one that nobody is seen to hold waits until a former owner can't
-// issue ids any more: for the lease and 60 s. The first use of each worker id in a new registry waits as long, unless
+// Processes that hold worker ids go on then. A process that takes a free worker id waits
+// for the lease and 60 s, until a former owner whom the server has forgotten cannot issue
+// ids any more. The first use of each worker id in a new registry waits as long, unless
 // leafNewRegistry declares the registry new.
 //
-// A primary that was given up does not know it at once and goes on acknowledging. So where there are replicas, one of them has
-// to have a write before it counts (WAIT). leafRedisReplicas says how many: 1 by default with Sentinels, and elsewhere once
-// the server was seen to have replicas. If it is the number of all replicas (2 for a primary with two replicas), no worker id
-// has two owners in any partition, and no worker id is renewed while a replica is away. If it is less, a primary that stays cut off together with enough
-// replicas, from the Sentinels and from others of the processes, gives out worker ids that the new primary gives out as well.
-// leafRedisReplicas=0 waits for none.
+// A primary that the Sentinels have replaced does not know this at once, and goes on
+// acknowledging writes. So where there are replicas, one of them has to have a write
+// before it counts (WAIT). leafRedisReplicas says how many: 1 by default with Sentinels,
+// and elsewhere once the server was seen to have replicas. If it is the number of all
+// replicas (2 for a primary with two replicas), no worker id has two owners in any
+// partition, and no worker id is renewed while a replica is away. If it is less, a
+// partition can give one worker id to two processes: if the old primary, enough replicas
+// and some processes stay cut off together from the Sentinels and the other processes,
+// both primaries give out the same worker ids. leafRedisReplicas=0 waits for none.
 //
-// A user needs the rights to get, set, eval, info, time and wait, and to select where leafRedisDatabase is set, or to
-// cluster|slots and cluster|shards in a cluster. Redis 4 and later will do, and Valkey. A proxy that hides which server answers can't be used.
+// The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase
+// also SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later will
+// do, and Valkey. A proxy that hides which server answers can't be used.
 //
 // The package takes no client of the application's: one that sends a write again by itself would not be safe.
 package redis

@@ -5,27 +5,35 @@
 //
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafWorker=zookeeper(h1:2181,h2:2181,h3:2181)")
 //
-// Parameters of the DSN, all optional, are leafZooKeeperName, leafsql if missing, by which several registries share an
-// ensemble: leaf.name, where there is a Java Leaf; leafZooKeeperRoot, the folder of all, /snowflake if missing, each / written
-// as %2F; and leafZooKeeperUsername and leafZooKeeperPassword, who log in by digest. With them nobody else may touch what the
-// package creates, but for the folders that Java Leaf uses too. Config says the same in Go.
+// The DSN has these parameters, all optional. leafZooKeeperName (leafsql if missing)
+// names the registry, so that several can share an ensemble; beside a Java Leaf it is
+// that server's leaf.name. leafZooKeeperRoot (/snowflake if missing) is the node above
+// all registries; write each / as %2F. leafZooKeeperUsername and leafZooKeeperPassword
+// log in by digest: then other users have no access to the nodes that the package
+// creates, but for those that Java Leaf uses too. Config says the same in Go.
 //
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>, that is changed by its version alone. None is to
 // be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was decided on
 // before a wipe changes nothing after it. No node is ephemeral. A lost session does not end a lease, and a session does not
-// keep one: a lease lasts until its bound. Who is disconnected opens a new session.
+// keep one: a lease lasts until its bound. A process that loses its session opens a new
+// one.
 //
 // # Beside Java Leaf
 //
-// Where /snowflake/<name>/forever is, worker ids are shared with the Java Leaf of that name, both unchanged. Of the 1024
-// worker ids this library does not use the number n of any node <ip>:<port>-<n> there, nor the next 64 numbers of Java Leaf.
-// A process whose worker id comes to be one of them, because many a Java Leaf was started, takes another.
+// If the node /snowflake/<name>/forever exists, worker ids are shared with the Java Leaf
+// of that name, in which nothing has to be changed. This library leaves out some of the
+// 1024 worker ids: the number n of each node <ip>:<port>-<n> there, and the 64 numbers
+// that Java Leaf takes next. If so many Java Leaf servers start that a process's worker
+// id becomes one of these, the process takes another.
 //
-// Java Leaf never removes its nodes. One that has not reported its time for an hour stands back: if no other worker id is to be
-// had, its number is taken and its node deleted in the same step, so that a Java Leaf which returns to that address gets a
-// new number. Two things no registry can prevent: a Java Leaf that goes on for an hour without ZooKeeper, and one that starts
-// without it, from the number in its local file, after its node was deleted. And where the first Java Leaf is started after
-// this library, it takes number 0 unasked, whoever has it: create the node forever, empty, before this library's first start.
+// Java Leaf never removes its nodes. A Java Leaf that has not reported its time for an
+// hour may lose its number: if no other worker id is free, a process takes that number
+// and deletes the node in the same step. If that Java Leaf returns, it gets a new number.
+// Two things no registry can prevent: a Java Leaf that goes on for an hour without
+// ZooKeeper, and one that starts without it, from the number in its local file, after its
+// node was deleted. And where the first Java Leaf is started after this library, it takes
+// number 0 unasked, whoever has it: create the node forever, empty, before this library's
+// first start.
 //
 // The package makes no TLS connections.
 package zookeeper

@@ -1,10 +1,10 @@
 // Package nacos14 is the registry on Nacos 1.4.1 to 1.4.8, which have no
-// compare-and-set. The worker id is the integer id that the server gives a
-// persistent instance; since it gives one id to several that register at once,
-// and loses registrations, ids are settled and compared before they are used.
-// The slot's document, written without comparison, is the second guard: two
-// instances that have one id find each other there. So an id is verified, but
-// not guaranteed to be one instance's alone.
+// compare-and-set. The worker id is the integer id that the server gives a persistent
+// instance. The server can give one id to several instances that register at once, and it
+// can lose registrations. So each process waits some seconds after it registered, and
+// compares its id with those of all instances before it uses the id. The slot's document,
+// written without comparison, is the second guard: two instances that have one id find
+// each other there. So an id is verified, but not guaranteed to be one instance's alone.
 package nacos14
 
 import (

@@ -1,5 +1,5 @@
-// Package tagrow sends the statements that read and move the row which a table has for
-// each tag, and which says up to where the tag's ids are taken.
+// A table has one row for each tag, which says up to where the tag's ids are taken.
+// Package tagrow sends the statements that read and move that row.
 //
 //	rows := tagrow.Rows{DB: db, Table: "`leaf_alloc`", Columns: tagrow.LeafAlloc}
 //	err := rows.Retry(ctx, func(c *sql.Conn) error {
@@ -7,9 +7,9 @@
 //		return err
 //	})
 //
-// The ids up to next are the caller's then. What a row means is the callers' business, and
-// so are the errors that users see: those of this package, [Error] and [ErrNone], are facts
-// that callers put names to.
+// The ids up to next are the caller's then. What a row means is for the callers to say.
+// This package's errors, [Error] and [ErrNone], say only what happened: callers make the
+// errors of them that users see.
 package tagrow
 
 import (
