@@ -24,9 +24,9 @@
 // smaller: see [Generator.Fit].
 //
 // Rows that bring their own key are announced with [Generator.Skip]: no id up to that
-// key is issued afterwards, by this generator or by any range fetched later. Where rows
-// were not announced, a caller that can look for them in the table discards the ids in
-// memory that they have with [Generator.DropInUse].
+// key is issued afterwards, by this generator or by any range fetched later. If rows were
+// not announced, a caller that can look for them in the table calls
+// [Generator.DropInUse], which discards the ids in memory that these rows have.
 //
 // When the store is away, ids in memory are issued as ever while attempts go on in the
 // background, at most a second apart. A call that finds none left waits for one attempt,

@@ -17,17 +17,18 @@
 // import; mysql() takes a pool, which mysql-leaf gives it. A new one implements
 // [Slots], two methods, and passes the tests of package workertest.
 //
-// The words, and what they are by default:
+// The terms, with the default lengths:
 //
 //	slot         one document of the registry, for one worker id
 //	lease        the right to use a worker id; it is confirmed for 60 s at a time (Config.Lease)
 //	bound        the end of what is confirmed: no id has a later time
-//	high water   what a document says of that: the latest time its owner may put into an id
-//	renewal      a confirmed write that raises both; every sixth of the lease
+//	high water   the bound as the document has it: the latest time that its owner may put into an id
+//	renewal      a confirmed write that raises both; six times in the length of a lease
 //	grace        how long an expired slot is left to its owner: twice the lease. Safety does not need it
 //	unknown      a document that does not tell what was before it: a new one, or one of a
-//	             registry that was wiped, or failed over, since
-//	quarantine   the lease and 60 s, after which no owner that is unknown can issue ids
+//	             registry that was wiped or failed over after the document was written
+//	quarantine   the lease and 60 s, after which no owner that the registry does not know of
+//	             can still issue ids
 //	floor        the latest time that may have been used under a slot before it was taken
 //	spare        a free document made in advance, which nobody ever used
 //

@@ -6,7 +6,7 @@
 //	…                                 // it runs
 //	p.After(st, err)                  // if st.Effects is set, or the statement failed
 //
-// If something changed the session that was no statement, such as a command of MySQL's
+// If something other than a statement changed the session, such as a command of MySQL's
 // protocol, the caller says so by Use, ForgetSettings, DoubtTemporary or AfterOpaque.
 //
 // The package draws no ids and runs no statement of the application. It asks the session

@@ -13,28 +13,29 @@
 //   - member (store): one of the tables; of m members the one with index k, counted from 0.
 //   - block: 100,000,000 ids. Member k owns the blocks k, k+m, k+2m, …, and gives out their
 //     ids alone. A range never crosses a block.
-//   - epoch: a block's number divided by m, so that each member owns one block of each
-//     epoch. A row is in the epoch of the block that it stands in.
+//   - epoch: a block's number divided by m, rounded down: in each epoch every member owns
+//     one block. A row is in the epoch of the block that it stands in.
 //   - description: what a row says of itself in its column of that name. Each statement
 //     compares it.
 //   - incarnation (life): a random text, another one each time that a row is created.
-//   - cluster (set): the rows that belong together, by a hash of the incarnations of those
-//     that were created first.
-//   - new: a row is, from when it was created until it joined the cluster.
+//   - cluster (set): the rows that belong together. The description of each has the
+//     cluster's name, a hash of the incarnations of the rows that were created first.
+//   - new: said of a row from its creation until it has joined the cluster.
 //   - state: a row's description, the next id that nobody has, and the block it is in.
 //   - sealed: a row that stands at the first id of its block. It gives no ids until it is
 //     unsealed, which takes that id: nobody ever gets the first one of a block.
 //
 // What members do, or a process does with them:
 //
-//   - advance: to seal the rows of all members that answer in an epoch, and then to unseal
-//     them.
+//   - advance to an epoch: to seal in it the rows of all members that answer, and then to
+//     unseal them.
 //   - join: to create the rows that members lack, and to take new ones into the cluster.
 //   - catch up: to advance a member that is in an earlier epoch than others that answer,
-//     before ids are taken from it. Such a member was away when the others went on, and
-//     perhaps when keys from elsewhere were passed, which came with a new epoch.
-//   - current member: the one that a tag's ids came from last in this process, and come from
-//     again. It has caught up.
+//     before ids are taken from it. Such a member was away when the others
+//     advanced. They may have advanced to pass a key from elsewhere, so that the member's
+//     remaining ids may lie below such a key.
+//   - current member: the one that gave this process its last ids of a tag, and is asked
+//     first for the next ones. It has caught up.
 //   - look: to read a member's row. Poll: to look at all members at the same time.
 //   - last seen: what a process remembers of a member's row.
 //   - probe: to have a member catch up in the background, before it is needed.

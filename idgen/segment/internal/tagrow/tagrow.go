@@ -8,8 +8,8 @@
 //	})
 //
 // The ids up to next are the caller's then. What a row means is for the callers to say.
-// This package's errors, [Error] and [ErrNone], say only what happened: callers make the
-// errors of them that users see.
+// This package's errors, [Error] and [ErrNone], say only what happened: callers turn them
+// into the errors that users see.
 package tagrow
 
 import (
