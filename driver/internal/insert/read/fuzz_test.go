@@ -18,6 +18,8 @@ func FuzzParse(f *testing.F) {
 	for _, text := range inserttest.Corpus(f, "testdata") {
 		f.Add(text)
 	}
+	f.Add("INSERT INTO orders (total) SELECT 1 FROM x ON DUPLICATE KEY UPDATE total = orders.") // ends in a name
+	f.Add("INSERT größe 0")                                                                     // refused, and in need of the session's character set
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, m := range modes {
 			checkText(t, text, m)

@@ -75,10 +75,13 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	}
 	*r = reader{}
 	readers.Put(r)
-	if unknown || err != nil {
-		plan = nil
+	switch {
+	case unknown: // what is refused now may be read in another way then
+		return nil, true, nil
+	case err != nil:
+		return nil, false, err
 	}
-	return plan, unknown, err
+	return plan, false, nil
 }
 
 // readers are those that read nothing now, and are zero.

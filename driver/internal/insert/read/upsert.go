@@ -122,9 +122,9 @@ func (w *insertReader) namesOthers(value cursor) bool {
 			v.parens()
 			continue
 		case v.atName() && !call:
-			name, _ := v.column()
+			name, ok := v.column()
 			own := v.prevEnd-first.Pos == len(name) || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
-			if !own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) }) {
+			if ok && (!own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) })) {
 				return true
 			}
 			continue
