@@ -277,6 +277,9 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 // of ids for them, after the counters were moved above all keys that the text
 // gives: none of its ids must meet one of those.
 func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedValue) ([]insert.Block, error) {
+	if used := &c.connector.tables.Used; !used.Load() { // a store at each statement would slow down all connections
+		used.Store(true)
+	}
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]

@@ -225,3 +225,22 @@ func TestNothingIsKeptOfArguments(t *testing.T) {
 		return nil
 	})
 }
+
+// TestStatementsKeepTablesKnown: what no statement uses is forgotten after a while; an INSERT
+// whose rows bring their keys uses its table too.
+func TestStatementsKeepTablesKnown(t *testing.T) {
+	_, leaf := openNoop(t)
+	c, err := connectorOf(leaf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"INSERT INTO t (a, b) VALUES (1, 2)", "INSERT INTO t (id, a) VALUES (7, 1)"} {
+		c.tables.Used.Store(false)
+		if _, err := leaf.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+		if !c.tables.Used.Load() {
+			t.Errorf("%s: its table counts as not used", text)
+		}
+	}
+}

@@ -232,7 +232,7 @@ func (set *Set) keepFresh() {
 		case <-time.After(wait):
 		}
 		wait = RefreshEvery
-		if !set.used.Swap(false) {
+		if !set.Used.Swap(false) {
 			set.Forget(func(catalog.Name) bool { return true })
 		}
 		if set.Refresh() != nil {

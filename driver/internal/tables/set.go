@@ -67,6 +67,7 @@ type Set struct {
 	DefaultDB string
 
 	Schema atomic.Pointer[Schema] // what is known now
+	Used   atomic.Bool            // a statement used that since it was refreshed
 
 	cfg        Config
 	rules      []Rule // the first that matches counts
@@ -77,7 +78,6 @@ type Set struct {
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
 
-	used       atomic.Bool // a statement used it since it was refreshed
 	rowMissing atomic.Bool // the last row of leaf_alloc that was looked for was not there
 
 	learned  atomic.Bool

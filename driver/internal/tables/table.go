@@ -147,9 +147,6 @@ func (t *Table) warnZero() {
 // Draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
 func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (err error) {
-	if !t.set.used.Load() { // a store at each statement would slow down all connections
-		t.set.used.Store(true)
-	}
 	if t.keyless {
 		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")

@@ -107,6 +107,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 		first = min(first, strings.Index(r.text, "/*!"))
 	}
 	refusal, refused := err.(*insert.Refusal)
+	refused = refused && !refusal.Passing // which is not for what was read
 	switch {
 	case err != nil && !refused, err == nil && r.decided <= first && strings.IndexByte(r.text[first:], ';') < 0:
 		return unknown, err

@@ -1,0 +1,20 @@
+package read
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// TestRefusalsOfTables: why a table is refused as it stands now is told as it is, also for a
+// text that might be read in another way.
+func TestRefusalsOfTables(t *testing.T) {
+	unfit := &insert.Refusal{DB: "shop", Table: "orders", Reason: "no primary key", Passing: true}
+	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}
+	settings := insert.Settings{Version: 90000, SessionKnown: true, Charset: "gbk"}
+	for _, text := range []string{"INSERT INTO orders (customer) VALUES ('ann')", "INSERT INTO orders (customer) VALUES ('\xb0\x5c')", `SET sql_mode = @m; INSERT INTO orders (customer) VALUES ("\"")`} {
+		if _, unknown, err := Parse(text, settings, schema); err != error(unfit) || unknown {
+			t.Errorf("%q: %v, %v", text, err, unknown)
+		}
+	}
+}
