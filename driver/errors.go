@@ -10,7 +10,7 @@ import (
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
 // table: the statement did not reach the server and no row was written.
-var ErrRefused = errors.New("leafsql: refused")
+var ErrRefused = insert.ErrRefused
 
 // RefusedError says why a statement that writes a configured table was not
 // run: leafsql cannot give its rows their keys, and running it as it is would

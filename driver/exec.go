@@ -184,14 +184,15 @@ func (noRows) Next([]driver.Value) error { return io.EOF }
 func (e *execution) refuseIDAfterRows() error {
 	for i := range e.st.Plan.Inserts {
 		in := &e.st.Plan.Inserts[i]
+		if !in.SetIDAfter {
+			continue
+		}
 		refusal := &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name,
 			Reason: "it reads LAST_INSERT_ID() behind its key, and answers with rows", Fix: "write the key column behind LAST_INSERT_ID(), or run it with Exec"}
 		if in.Table.ReadsID {
 			refusal.Reason, refusal.Fix = "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"
 		}
-		if in.SetIDAfter {
-			return refusal
-		}
+		return refusal
 	}
 	return nil
 }

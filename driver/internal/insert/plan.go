@@ -16,6 +16,7 @@
 package insert
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -279,6 +280,9 @@ type Block struct {
 	Explicit []bool
 }
 
+// ErrRefused is what errors.Is finds in every refusal.
+var ErrRefused = errors.New("leafsql: refused")
+
 // A Refusal is the error for a statement that would write a configured table
 // and cannot be filled.
 type Refusal struct {
@@ -290,6 +294,9 @@ type Refusal struct {
 	Unreadable bool // it cannot be read: perhaps no server can
 	Passing    bool // it holds for this once: of what could not be asked now
 }
+
+// Is makes errors.Is(err, ErrRefused) true.
+func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 
 // On is what is refused: the table, with its database where that is known, or "".
 func (r *Refusal) On() string {

@@ -24,12 +24,6 @@ const (
 	raiseMargin = 1_000_000
 )
 
-// isRefusal says whether an error refuses the statement, so that nothing is to be added to it.
-func isRefusal(err error) bool {
-	_, ok := errors.AsType[*insert.Refusal](err)
-	return ok
-}
-
 // check holds the row against the table, once: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between lie below the row by then:
@@ -59,7 +53,7 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 		row, err = t.counter.Row(ctx, highest)
 	}
 	switch {
-	case isRefusal(err):
+	case errors.Is(err, insert.ErrRefused):
 		return err
 	case servererr.Is(err, servererr.NoSuchTable) && !t.set.cfg.Create:
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),

@@ -57,7 +57,7 @@ func (c *Counts) Note(err error) {
 	case errors.As(err, &refused):
 		name, why = refused.On(), refused.Reason
 	case errors.As(err, &unfilled):
-		name, why = unfilled.Table, unfilled.Error()
+		name, why = unfilled.Table, unfilled.Err.Error()
 	default:
 		return
 	}

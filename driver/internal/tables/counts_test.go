@@ -15,7 +15,7 @@ func TestNote(t *testing.T) {
 	c.Note(&FillError{Table: "shop.a", Rows: 1, Err: errors.New("away")})
 	c.Note(errors.New("the server's"))
 	all := c.All()
-	if len(all) != 2 || all[0].Name != "shop.a" || all[0].LastRefusal != "leafsql: table shop.a: cannot get an id: away" ||
+	if len(all) != 2 || all[0].Name != "shop.a" || all[0].LastRefusal != "away" ||
 		all[1].Name != "shop.b" || all[1].LastRefusal != "why" || all[1].Refused != 1 || all[1].LastRefused.IsZero() {
 		t.Errorf("%+v", all)
 	}

@@ -77,7 +77,7 @@ func (set *Set) learnTags(ctx context.Context) error {
 		return set.AllocError(set.store.Table, "reading its tags", err)
 	}
 	if len(tags) == 0 && set.cfg.Create {
-		set.cfg.Logger.Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
+		set.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
 			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
 	}
 	set.Schema.Store(set.newSchema(tags))
@@ -97,7 +97,7 @@ func (set *Set) warnMissing(ctx context.Context) {
 	found, err := set.Catalog.Tables(ctx, names)
 	for _, name := range names {
 		if err == nil && found[name] == nil {
-			set.cfg.Logger.Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
+			set.logger().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
 				"table", name.String(), "way out", "check the name and its case")
 		}
 	}

@@ -23,6 +23,7 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strings"
@@ -48,7 +49,7 @@ type Config struct {
 	KeepZero            bool
 	KeepExplicit        bool
 	UUID                string
-	Logger              *slog.Logger
+	Logger              *slog.Logger // nil: slog.Default() as it is then
 
 	Server  string // where connections lead to, "" where that is not known
 	Foreign bool   // leaf_alloc is in another database than the tables: others may have tables on the same tags
@@ -123,5 +124,10 @@ func (set *Set) once(key string) *slog.Logger {
 	if _, said := set.said.LoadOrStore(key, struct{}{}); said {
 		return slog.New(slog.DiscardHandler)
 	}
-	return set.cfg.Logger
+	return set.logger()
+}
+
+// logger is the configuration's or, if that has none, the program's as it is now.
+func (set *Set) logger() *slog.Logger {
+	return cmp.Or(set.cfg.Logger, slog.Default())
 }

@@ -169,7 +169,7 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 		}
 	}
 	if err != nil {
-		if isRefusal(err) {
+		if errors.Is(err, insert.ErrRefused) {
 			return err
 		}
 		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
@@ -206,7 +206,7 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
 	case rowless && !t.set.cfg.Create:
 		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
 		return nil
-	case err == nil || told || isRefusal(err):
+	case err == nil || told || errors.Is(err, insert.ErrRefused):
 		return err
 	}
 	return &FillError{Table: t.Name.String(), Key: k, Err: err}
@@ -223,7 +223,7 @@ func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
 	}
 	highest, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Highest)
 	if err == nil && t.skips.Skip(ctx, highest) == nil {
-		t.set.cfg.Logger.Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
+		t.set.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
 	}
 }
 

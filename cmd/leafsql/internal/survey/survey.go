@@ -141,7 +141,9 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 	var err error
 	shard := &Shard{Shard: db}
 	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
-	if shard.Inspection, err = inspect.Server(ctx, db.Config.FormatDSN(), tags); err != nil {
+	tables := db.Config.Clone()
+	tables.Store = "" // where ids come from does not say which tables get them
+	if shard.Inspection, err = inspect.Server(ctx, tables.FormatDSN(), tags); err != nil {
 		return nil, err
 	}
 	for _, info := range shard.Inspection.Tables {
