@@ -9,12 +9,11 @@
 // Parameters of the DSN, all optional, are leafNacosNamespace (the id, not the
 // name), leafNacosGroup, leafNacosService; leafNacosUsername and
 // leafNacosPassword; leafNacosIP, leafNacosPort and leafNacosCluster, with which
-// the process shows in the console; leafNacosGRPCPort and leafNacosContextPath
-// where they are not Nacos' own; leafNacosTLS (true, or skip-verify);
-// leafNacosCA, leafNacosCert and leafNacosKey, the PEM files for TLS; and
-// leafNacosPlainHTTP=true where only gRPC has TLS. Config has the same settings in Go. It
-// can also take the SDK's clients of an application that has registered a service
-// already.
+// the process shows in the console; leafNacosGRPCPort and leafNacosContextPath, if they
+// differ from Nacos' defaults; leafNacosTLS (true, or skip-verify); leafNacosCA,
+// leafNacosCert and leafNacosKey, the PEM files for TLS; and leafNacosPlainHTTP=true
+// where only gRPC has TLS. Config has the same settings in Go. It can also take the SDK's
+// clients of an application that has registered a service already.
 //
 // Give the registry a namespace of its own: it has a document for each worker
 // id, which would fill other lists and quotas, and in 3.x the default namespace
