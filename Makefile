@@ -10,7 +10,7 @@ STATES      = 100000
 STORM       = ^TestStorm
 PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/... ./docs
-SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer
+SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
 BIN   = .cache/bin
