@@ -74,15 +74,15 @@ func BenchmarkRenew(b *testing.B) {
 			r := src.Slots.(*registry)
 			defer src.Close()
 			d := doc()
-			v, res, err := r.Put(b.Context(), 0, d, "")
-			if res != worker.OK {
-				b.Fatal(res, err)
+			v, ok, err := r.Put(b.Context(), 0, d, "")
+			if !ok {
+				b.Fatal(ok, err)
 			}
 			b.ReportAllocs()
 			for b.Loop() {
 				d.HighWater = d.HighWater.Add(time.Millisecond)
-				if v, res, err = r.Put(b.Context(), 0, d, v); res != worker.OK {
-					b.Fatal(res, err)
+				if v, ok, err = r.Put(b.Context(), 0, d, v); !ok {
+					b.Fatal(ok, err)
 				}
 			}
 		})

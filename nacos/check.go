@@ -94,7 +94,8 @@ func registryOf(ctx context.Context, server documents, service string) (string, 
 	if err != nil || !found {
 		return "", err
 	}
-	d, err := worker.ParseDoc(text)
+	var d worker.Doc
+	err = d.Decode(text)
 	return d.Nonce, err
 }
 

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -41,12 +42,12 @@ func taken(t *testing.T, r *registry, slot int) worker.Version {
 	t.Helper()
 	here := doc()
 	here.Free = true
-	if _, res, err := r.Put(within30s(t), worker.RegistrySlot, here, ""); res != worker.OK {
-		t.Fatal(res, err)
+	if _, ok, err := r.Put(within30s(t), worker.RegistrySlot, here, ""); !ok {
+		t.Fatal(err)
 	}
-	v, res, err := r.Put(within30s(t), slot, heldIn(here.Nonce), "")
-	if res != worker.OK {
-		t.Fatal(res, err)
+	v, ok, err := r.Put(within30s(t), slot, heldIn(here.Nonce), "")
+	if !ok {
+		t.Fatal(err)
 	}
 	return v
 }
@@ -62,8 +63,8 @@ func heldIn(registry string) worker.Doc {
 func refused(t *testing.T, r *registry, slot int, v worker.Version, why string) {
 	t.Helper()
 	for range 3 {
-		if _, res, err := r.Put(within30s(t), slot, doc(), v); res != worker.Refused || err == nil || !strings.Contains(err.Error(), why) {
-			t.Errorf("%v, %v; want refused: %s", res, err, why)
+		if _, ok, err := r.Put(within30s(t), slot, doc(), v); ok || !leasetest.NotWritten(err) || !strings.Contains(err.Error(), why) {
+			t.Errorf("%v, %v; want refused: %s", ok, err, why)
 		}
 	}
 }
@@ -83,8 +84,8 @@ func TestServerThatLiesAfterFailover(t *testing.T) {
 	})
 	refused(t, r, 3, v, "wrong md5")
 	s.Fault(func(f *fakenacos.Faults) { f.Lie = false })
-	if _, res, err := r.Put(within30s(t), 3, doc(), v); res != worker.OK {
-		t.Errorf("on a good server: %v, %v", res, err)
+	if _, ok, err := r.Put(within30s(t), 3, doc(), v); !ok {
+		t.Errorf("on a good server: %v, %v", ok, err)
 	}
 }
 
@@ -112,8 +113,8 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			v := taken(t, r, 3)
 			spare := heldIn(r.configs.(*cluster).held)
 			spare.Free = true
-			if _, res, err := r.Put(within30s(t), 4, spare, ""); res != worker.OK { // a holder makes slots for others
-				t.Fatal(res, err)
+			if _, ok, err := r.Put(within30s(t), 4, spare, ""); !ok { // a holder makes slots for others
+				t.Fatal(err)
 			}
 			a.Kill()
 			eventually(t, "a new connection", func() bool {
@@ -122,8 +123,8 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			})
 			refused(t, r, 3, v, "one cluster")
 			a.Revive()
-			if _, res, err := r.Put(within30s(t), 3, doc(), v); res != worker.OK {
-				t.Errorf("the first cluster is back: %v, %v", res, err)
+			if _, ok, err := r.Put(within30s(t), 3, doc(), v); !ok {
+				t.Errorf("the first cluster is back: %v, %v", ok, err)
 			}
 		})
 	}
@@ -173,11 +174,11 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 	for range 2 {
 		s.Wipe()
 		var (
-			res worker.Result
+			ok  bool
 			err error
 		)
-		if v, res, err = r.Put(within30s(t), 3, heldIn(registry), v); res != worker.OK {
-			t.Errorf("%v, %v", res, err)
+		if v, ok, err = r.Put(within30s(t), 3, heldIn(registry), v); !ok {
+			t.Errorf("%v, %v", ok, err)
 		}
 		s.Break()
 		eventually(t, "a new connection", func() bool {
@@ -196,8 +197,8 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 	v := taken(t, r, 3)
 	given := heldIn(r.configs.(*cluster).held)
 	given.Free = true
-	if _, res, err := r.Put(within30s(t), 3, given, v); res != worker.OK {
-		t.Fatal(res, err)
+	if _, ok, err := r.Put(within30s(t), 3, given, v); !ok {
+		t.Fatal(err)
 	}
 	a.Kill()
 	eventually(t, "the other one", func() bool {

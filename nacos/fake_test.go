@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -61,7 +62,7 @@ func TestProbe(t *testing.T) {
 		"good":                       {usable: true},
 		"stale reads":                {fakenacos.Faults{ReadLag: 300 * time.Millisecond}, true},
 		"replies lost":               {fakenacos.Faults{LoseReplies: 2}, true},
-		"several creators told ok":   {fakenacos.Faults{AllCreators: true}, true},
+		"several creators told true": {fakenacos.Faults{AllCreators: true}, true},
 		"refused now and then":       {fakenacos.Faults{RefuseRight: 2}, true},
 		"refused texts are served":   {fakenacos.Faults{RefuseRight: 2, ServeRefused: true, ReadLag: 50 * time.Millisecond}, true},
 		"ok to everything":           {fakenacos.Faults{Lie: true}, false},
@@ -98,8 +99,8 @@ func takeSlot(t *testing.T, r *registry) error {
 		if v == "" {
 			d = worker.Doc{Nonce: "initial", Free: true}
 		}
-		_, res, err := r.Put(ctx, 3, d, v)
-		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable || res == worker.OK && v != "" {
+		_, ok, err := r.Put(ctx, 3, d, v)
+		if _, unusable := errors.AsType[*worker.UnusableError](err); unusable || ok && v != "" {
 			return err
 		}
 	}
@@ -116,15 +117,15 @@ func TestPut(t *testing.T) {
 	r := mustOpenFake(t, fakeConfig(s))
 	ctx := within30s(t)
 	first := doc()
-	v, res, err := r.Put(ctx, 7, first, "")
-	if res != worker.OK {
-		t.Fatal(res, err)
+	v, ok, err := r.Put(ctx, 7, first, "")
+	if !ok {
+		t.Fatal(err)
 	}
-	if _, res, err := r.Put(ctx, 7, doc(), ""); res != worker.Refused || err != nil {
-		t.Errorf("upon an existing slot taken for missing: %v, %v", res, err)
+	if _, ok, err := r.Put(ctx, 7, doc(), ""); ok || err != nil {
+		t.Errorf("upon an existing slot taken for missing: %v, %v", ok, err)
 	}
-	if _, res, err := r.Put(ctx, 7, doc(), worker.Version(noSum())); res != worker.Refused || err != nil {
-		t.Errorf("upon another version: %v, %v", res, err)
+	if _, ok, err := r.Put(ctx, 7, doc(), worker.Version(noSum())); ok || err != nil {
+		t.Errorf("upon another version: %v, %v", ok, err)
 	}
 	if d, got, err := r.Get(ctx, 7); err != nil || got != v || d != first {
 		t.Errorf("Get: %v, %s, %v", d, got, err)
@@ -132,8 +133,8 @@ func TestPut(t *testing.T) {
 
 	s.Fault(func(f *fakenacos.Faults) { f.LoseReplies = 1 })
 	before, second := s.Publishes(), doc()
-	if _, res, err := r.Put(ctx, 7, second, v); res != worker.Unknown || err == nil {
-		t.Errorf("with the reply lost: %v, %v", res, err)
+	if _, ok, err := r.Put(ctx, 7, second, v); ok || err == nil || leasetest.NotWritten(err) {
+		t.Errorf("with the reply lost: %v, %v", ok, err)
 	}
 	if n := s.Publishes() - before; n != 1 {
 		t.Errorf("it was sent %d times", n)
@@ -148,8 +149,8 @@ func TestPut(t *testing.T) {
 	s.Fault(func(f *fakenacos.Faults) { f.ReadLag = lag })
 	time.Sleep(lag) // what the unconfirmed write replaced shows no more
 	third := doc()
-	if _, res, err := r.Put(ctx, 7, third, v); res != worker.OK {
-		t.Fatal(res, err)
+	if _, ok, err := r.Put(ctx, 7, third, v); !ok {
+		t.Fatal(err)
 	}
 	if d, _, err := r.Get(ctx, 7); err != nil || d != third {
 		t.Errorf("a read after a write shows what was before: %v, %v", d, err)
@@ -179,8 +180,8 @@ func TestServerAway(t *testing.T) {
 	if _, _, err := r.Get(t.Context(), 1); err == nil {
 		t.Error("Get from nobody: no error")
 	}
-	if _, res, err := r.Put(t.Context(), 1, doc(), ""); res != worker.Refused || err == nil {
-		t.Errorf("Put to nobody: %v, %v; want refused, for nothing was sent", res, err)
+	if _, ok, err := r.Put(t.Context(), 1, doc(), ""); ok || !leasetest.NotWritten(err) {
+		t.Errorf("Put to nobody: %v, %v; want refused, for nothing was sent", ok, err)
 	}
 	for range 8 { // whichever comes first
 		both := fakeConfig(s)

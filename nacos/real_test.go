@@ -141,8 +141,8 @@ func testLease(t *testing.T, s *nacostest.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := worker.ParseDoc(text)
-		return err == nil && !d.Free && !d.HighWater.Before(held.Limit)
+		var d worker.Doc
+		return d.Decode(text) == nil && !d.Free && !d.HighWater.Before(held.Limit)
 	})
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
@@ -159,8 +159,8 @@ func testLease(t *testing.T, s *nacostest.Server) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := worker.ParseDoc(text)
-		return err == nil && d.Free
+		var d worker.Doc
+		return d.Decode(text) == nil && d.Free
 	})
 }
 

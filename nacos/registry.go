@@ -83,18 +83,17 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 }
 
 // Put implements worker.Slots. On a missing document servers take any md5.
-func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if err := r.configs.ready(ctx); err != nil {
-		return "", worker.Refused, err
+		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	id, text := api.DocumentID(r.service, slot), d.Encode()
-	res, err := outcome(r.configs.publish(ctx, id, text, cmp.Or(string(expected), noSum())))
-	if res != worker.OK {
-		return "", res, err
+	if err := r.configs.publish(ctx, id, text, cmp.Or(string(expected), noSum())); err != nil {
+		return "", false, putError(err)
 	}
 	r.wrote(slot, expected)
 	if err := r.prove(ctx, id, text, expected); err != nil {
-		return "", worker.Unknown, err
+		return "", false, err
 	}
 	switch {
 	case slot == worker.RegistrySlot:
@@ -103,7 +102,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	default:
 		r.configs.hold(slot, d.Registry, d.HighWater)
 	}
-	return api.Version(text), worker.OK, nil
+	return api.Version(text), true, nil
 }
 
 // wrote remembers what a write has replaced, and a few from before that.
@@ -114,19 +113,15 @@ func (r *registry) wrote(slot int, over worker.Version) {
 	r.written[slot] = written{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
 }
 
-// outcome tells what became of a publish.
-func outcome(err error) (worker.Result, error) {
-	if err == nil {
-		return worker.OK, nil
-	}
+// putError is what Put says of a publish that failed: nothing where the servers
+// hold another document.
+func putError(err error) error {
 	_, login := errors.AsType[*api.LoginError](err)
 	switch e, answered := errors.AsType[*api.ServerError](err); {
-	case login || api.IsUnsent(err):
-		return worker.Refused, err
 	case answered && api.CasMissed(e):
-		return worker.Refused, nil
-	case answered && e.Code == api.NoHandler:
-		return worker.Refused, err
+		return nil
+	case login, api.IsUnsent(err), answered && e.Code == api.NoHandler:
+		return &worker.NotWrittenError{Err: err}
 	}
-	return worker.Unknown, err
+	return err
 }

@@ -62,7 +62,7 @@ func TestLoggerOfSegments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 1, Step: 10})
+	store := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 1, Step: 10})
 	heard := &logBuffer{}
 	cfg.SegmentStore, cfg.Logger = store, slog.New(slog.NewTextHandler(heard, nil))
 	c, err := driver.NewConnector(cfg)
@@ -145,7 +145,7 @@ func TestIDsWithoutSQL(t *testing.T) {
 
 func TestIDsOfAnotherStore(t *testing.T) {
 	cfg := driver.NewConfig()
-	cfg.Auto, cfg.SegmentStore = false, segmenttest.NewMemory()
+	cfg.Auto, cfg.SegmentStore = false, new(segmenttest.Memory)
 	c, err := driver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -111,7 +111,7 @@ func TestSequenceAndSegmentStore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg.SegmentStore = segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 1, Step: 1})
+	cfg.SegmentStore = new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 1, Step: 1})
 	if _, err := driver.NewConnector(cfg); err == nil || !strings.Contains(err.Error(), "sequences are rows") {
 		t.Error(err)
 	}

@@ -65,7 +65,7 @@ func (a aheadSlots) Get(ctx context.Context, slot int) (worker.Doc, worker.Versi
 	return a.seen(d), v, err
 }
 
-func (a aheadSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (a aheadSlots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	return a.Slots.Put(ctx, slot, a.written(d), expected)
 }
 

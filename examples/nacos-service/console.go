@@ -98,7 +98,9 @@ func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
 	if err != nil {
 		return worker.Doc{}, err
 	}
-	return worker.ParseDoc(string(body))
+	var d worker.Doc
+	err = d.Decode(string(body))
+	return d, err
 }
 
 // prepare makes the documents of all worker ids of a new registry. Without, the

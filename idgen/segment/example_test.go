@@ -12,7 +12,7 @@ import (
 )
 
 func ExampleNew() {
-	store := segmenttest.NewMemory(segment.Row{Tag: "orders", MaxID: 1, Step: 1000})
+	store := new(segmenttest.Memory).Put(segment.Row{Tag: "orders", MaxID: 1, Step: 1000})
 	orders := segment.New(store, "orders", nil)
 	defer orders.Close()
 

@@ -260,7 +260,7 @@ func TestBackOff(t *testing.T) {
 
 // What the table answers comes at once, and is asked for anew.
 func TestAnswersAreNotOutages(t *testing.T) {
-	m := segmenttest.NewMemory()
+	m := new(segmenttest.Memory)
 	bubble(t, m, func(t *testing.T, g *segment.Generator) {
 		begin := time.Now()
 		for range 5 {

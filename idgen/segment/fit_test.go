@@ -31,7 +31,7 @@ func (s thrifty) Fetch(ctx context.Context, q segment.Request) (segment.Range, e
 // Processes that end after a few ids each, and last ones that do not, take most of a small
 // column, and no id beyond it.
 func TestFitRestarts(t *testing.T) {
-	m := thrifty{segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
+	m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, 1}
 	ids, processes := 0, 0
 	for last := int64(0); last < 255; processes++ {
 		g := segment.New(m, "a", nil)
@@ -57,7 +57,7 @@ func TestFitRestarts(t *testing.T) {
 // are lost, as everywhere.
 func TestFitTogether(t *testing.T) {
 	for _, n := range []int{1, 2, 3} {
-		m := thrifty{segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
+		m := thrifty{new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 1, Step: 1000}), t, 255, int64(8 * n)}
 		var (
 			wg   sync.WaitGroup
 			mu   sync.Mutex
@@ -102,7 +102,7 @@ func TestFitTogether(t *testing.T) {
 // Of several columns the smallest that has room counts, and calls fail where the largest
 // has none.
 func TestFitSeveral(t *testing.T) {
-	m := segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
+	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: 250, Step: 1000})
 	g := segment.New(m, "a", nil)
 	defer g.Close()
 	for _, highest := range []int64{65535, 255, 65535} {
@@ -142,7 +142,7 @@ func TestFitSeveral(t *testing.T) {
 
 // Where ids end, the store says, and a row far above a small column is no trap.
 func TestFitEnd(t *testing.T) {
-	m := segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
+	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: math.MaxInt64 - 3, Step: 1000})
 	for _, highest := range []int64{255, math.MaxInt64} {
 		g := segment.New(m, "a", nil)
 		defer g.Close()

@@ -20,7 +20,7 @@ import (
 var _ idgen.Generator = (*segment.Generator)(nil)
 
 func memory(maxID, step int64) *segmenttest.Memory {
-	return segmenttest.NewMemory(segment.Row{Tag: "a", MaxID: maxID, Step: step})
+	return new(segmenttest.Memory).Put(segment.Row{Tag: "a", MaxID: maxID, Step: step})
 }
 
 // bubble runs a test with a fake clock and a generator for tag a.
@@ -297,7 +297,7 @@ func TestNobodyWaitsAtASwitch(t *testing.T) {
 // 64 goroutines on several tags: each id once, and errors none, though the step is
 // small and the store slow.
 func TestConcurrent(t *testing.T) {
-	m := segmenttest.NewMemory(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
+	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 10}, segment.Row{Tag: "b", MaxID: 5, Step: 1}, segment.Row{Tag: "c", MaxID: 1, Step: 1000})
 	m.Delay(100 * time.Microsecond)
 	for _, tag := range []string{"a", "b", "c"} {
 		var ids idcheck.Collector

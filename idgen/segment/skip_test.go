@@ -287,7 +287,7 @@ func TestSkipNoticesTheStep(t *testing.T) {
 // Whatever happens at the same moment, an id that is asked for after Skip has returned
 // is above its key, and none is issued twice.
 func TestSkipConcurrent(t *testing.T) {
-	m := segmenttest.NewMemory(segment.Row{Tag: "a", Step: 7})
+	m := new(segmenttest.Memory).Put(segment.Row{Tag: "a", Step: 7})
 	m.Delay(50 * time.Microsecond)
 	var ids idcheck.Collector
 	for range 2 { // processes

@@ -15,7 +15,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	segmenttest.Run(t, func(t *testing.T) segmenttest.Fixture {
-		m := segmenttest.NewMemory()
+		m := new(segmenttest.Memory)
 		return segmenttest.Fixture{
 			Open:   func() segment.Store { return m },
 			Put:    func(row segment.Row) error { m.Put(row); return nil },

@@ -32,14 +32,17 @@ func (r *registry) Get(_ context.Context, slot int) (worker.Doc, worker.Version,
 	return r.docs[slot], r.version(slot), r.gone
 }
 
-func (r *registry) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.gone != nil || r.version(slot) != expected {
-		return "", worker.Refused, r.gone
+	switch {
+	case r.gone != nil:
+		return "", false, &worker.NotWrittenError{Err: r.gone}
+	case r.version(slot) != expected:
+		return "", false, nil
 	}
 	r.write(slot, d)
-	return r.version(slot), worker.OK, nil
+	return r.version(slot), true, nil
 }
 
 func (r *registry) version(slot int) worker.Version {
@@ -120,7 +123,7 @@ func (f *few) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, er
 	return d, v, err
 }
 
-func (f *few) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (f *few) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot == worker.RegistrySlot {
 		d.Nonce, d.Registry, d.Owner = "r", "r", d.Owner+"; slots made: 4194304"
 	}

@@ -98,17 +98,13 @@ func (e *engine) unread(what string, err error) error {
 	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, part.Of(err), wayOut)
 }
 
-func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Version, outcome, error) {
 	one, cancel := e.host.within(ctx, e.call)
 	defer cancel()
-	v, res, err := e.source.Slots.Put(one, slot, d, expected) // mutation: compare-and-set
-	err = e.silent(ctx, err)
-	switch {
-	case err != nil:
-	case res == Refused:
+	v, ok, err := e.source.Slots.Put(one, slot, d, expected) // mutation: compare-and-set
+	res, err := outcomeOf(ok, err), e.silent(ctx, err)
+	if res == refused && err == nil {
 		err = errContended
-	case res == Unknown:
-		err = errors.New("no clear answer")
 	}
 	return v, res, err
 }
@@ -137,7 +133,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	r := e.get(ctx, RegistrySlot)
 	if r.err == nil && r.ver == "" {
 		d := Doc{Nonce: newNonce(e.host), HighWater: e.now(), Free: true, Owner: e.terms}
-		if _, res, _ := e.put(ctx, RegistrySlot, d, ""); res == OK {
+		if _, res, _ := e.put(ctx, RegistrySlot, d, ""); res == swapped {
 			e.log.Warn("leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
@@ -210,7 +206,7 @@ type hold struct {
 	sent        time.Time   // the highest high water ever sent: no text is sent twice
 	unconfirmed []time.Time // those sent since doc was confirmed
 
-	// bound is what the last put told OK allows: its high water, but never more
+	// bound is what the last put told true allows: its high water, but never more
 	// than the lease beyond the time it was decided on. The high water can be
 	// far above that while an unknown history is waited out; a bound as high
 	// would outlast the quarantine of whoever comes after a wipe.
@@ -231,7 +227,7 @@ func (h *hold) wrote(d Doc) bool {
 	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
 }
 
-// confirm notes a put that was told OK.
+// confirm notes a put that was told true.
 func (h *hold) confirm(d Doc, v Version, bound time.Time) {
 	h.doc, h.sure, h.ver, h.unconfirmed = d, v, v, nil
 	h.bound = bound

@@ -197,12 +197,27 @@ func TestIdentityChanges(t *testing.T) {
 	})
 }
 
-// A result without a reason has one.
-func TestPutSaysWhy(t *testing.T) {
-	for res, want := range map[Result]string{Refused: "another process", Unknown: "no clear answer"} {
-		e := &engine{source: Source{Slots: answering(res)}, host: machine{}, lengths: lengthsFor(time.Minute)}
-		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != res || err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %v, %v", res, got, err)
+// What a put is told is taken for no more than it says.
+func TestOutcomes(t *testing.T) {
+	for _, tt := range []struct {
+		ok   bool
+		err  error
+		want outcome
+		why  string
+	}{
+		{true, nil, swapped, "<nil>"},
+		{true, errAway, unclear, "away"},
+		{true, &NotWrittenError{errAway}, unclear, "away"},
+		{false, nil, refused, "another process"},
+		{false, errAway, unclear, "away"},
+		{false, context.Canceled, unclear, "canceled"},
+		{false, context.DeadlineExceeded, unclear, "no answer within"},
+		{false, &NotWrittenError{errAway}, refused, "away"},
+		{false, fmt.Errorf("a lock: %w", &NotWrittenError{context.DeadlineExceeded}), refused, "no answer within"},
+	} {
+		e := &engine{source: Source{Slots: answering{tt.ok, tt.err}}, host: machine{}, lengths: lengthsFor(time.Minute)}
+		if _, got, err := e.put(t.Context(), 0, Doc{}, ""); got != tt.want || !strings.Contains(fmt.Sprint(err), tt.why) {
+			t.Errorf("told %t, %v: outcome %d, %v; want %d, %q", tt.ok, tt.err, got, err, tt.want, tt.why)
 		}
 	}
 	if s := fmt.Sprint(latest(at(1), at(3), at(2)).UnixMilli(), earliest(at(2), at(1), at(3)).UnixMilli()); s != "3 1" {
@@ -211,11 +226,14 @@ func TestPutSaysWhy(t *testing.T) {
 }
 
 // answering says one thing to every put.
-type answering Result
+type answering struct {
+	ok  bool
+	err error
+}
 
 func (answering) Get(context.Context, int) (Doc, Version, error) { return Doc{}, "", nil }
-func (a answering) Put(context.Context, int, Doc, Version) (Version, Result, error) {
-	return "", Result(a), nil
+func (a answering) Put(context.Context, int, Doc, Version) (Version, bool, error) {
+	return "", a.ok, a.err
 }
 
 // A prepared registry keeps nobody waiting, under its own terms.

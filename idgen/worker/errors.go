@@ -35,6 +35,17 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
+// NotWrittenError marks the error of a Put that has certainly written nothing,
+// now or later: nothing was sent, or the server denied it. After any other error
+// of a Put its document may be there.
+type NotWrittenError struct {
+	Err error // what happened; the text is its alone
+}
+
+func (e *NotWrittenError) Error() string { return e.Err.Error() }
+
+func (e *NotWrittenError) Unwrap() error { return e.Err }
+
 // termsError says that the registry is used with another lease or layout than
 // this process's. With two of them worker ids would not be safe.
 func termsError(registry, theirs, ours string) error {

@@ -93,8 +93,9 @@ func ExampleRegister() {
 }
 
 // What a registry keeps for a worker id.
-func ExampleParseDoc() {
-	doc, err := worker.ParseDoc(`{"nonce":"5f1c","hw":1761523200000,"owner":"db0:4711"}`)
+func ExampleDoc_Decode() {
+	var doc worker.Doc
+	err := doc.Decode(`{"nonce":"5f1c","hw":1761523200000,"owner":"db0:4711"}`)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -38,10 +38,10 @@ type fakeFaults struct {
 
 // written is one put as it was sent.
 type written struct {
-	at     time.Time
-	slot   int
-	doc    Doc
-	result Result
+	at      time.Time
+	slot    int
+	doc     Doc
+	swapped bool
 }
 
 var errAway = errors.New("the registry is away")
@@ -119,31 +119,31 @@ func (f *fake) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	return f.memory.Get(ctx, slot)
 }
 
-func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	f.mu.Lock()
 	n := len(f.puts)
-	f.puts = append(f.puts, written{at: time.Now(), slot: slot, doc: d, result: Unknown})
+	f.puts = append(f.puts, written{at: time.Now(), slot: slot, doc: d})
 	f.mu.Unlock()
-	v, res, err := f.put(ctx, n+1, slot, d, expected)
+	v, ok, err := f.put(ctx, n+1, slot, d, expected)
 	f.mu.Lock()
-	f.puts[n].result = res
+	f.puts[n].swapped = ok
 	f.mu.Unlock()
-	return v, res, err
+	return v, ok, err
 }
 
-func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) (Version, Result, error) {
+func (f *fake) put(ctx context.Context, nth, slot int, d Doc, expected Version) (Version, bool, error) {
 	faults, err := f.answer(ctx)
 	switch {
 	case err != nil:
-		return "", Unknown, err
+		return "", false, err
 	case faults.deny > 0 && nth%faults.deny == 0:
-		return "", Refused, nil
+		return "", false, nil
 	}
-	v, res, err := f.memory.Put(ctx, slot, d, expected)
+	v, ok, err := f.memory.Put(ctx, slot, d, expected)
 	if faults.lose > 0 && nth%faults.lose == 0 {
-		return "", Unknown, errAway
+		return "", false, errAway
 	}
-	return v, res, err
+	return v, ok, err
 }
 
 func (f *fake) close() error {

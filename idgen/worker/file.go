@@ -50,26 +50,29 @@ func (f *file) read() (Doc, Version, error) {
 	if err != nil {
 		return Doc{}, "", err
 	}
-	d, err := ParseDoc(string(text))
-	if err != nil {
+	var d Doc
+	if err := d.Decode(string(text)); err != nil {
 		return Doc{}, "", fmt.Errorf("%s: %w; remove the file if no id younger than %v can have been issued", f.path, err, localLengths.lease)
 	}
 	return d, Version(text), nil
 }
 
-func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, Result, error) {
+func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	_, v, err := f.read()
-	if err != nil || v != expected {
-		return "", Refused, err
+	switch {
+	case err != nil:
+		return "", false, &NotWrittenError{err}
+	case v != expected:
+		return "", false, nil
 	}
 	text := d.Encode()
 	if err := writeDurably(f.path, []byte(text)); err != nil {
-		return "", Unknown, unusable(err)
+		return "", false, unusable(err)
 	}
 	f.mine = true
-	return Version(text), OK, nil
+	return Version(text), true, nil
 }
 
 // Close gives up the lock. The document stays.

@@ -34,11 +34,11 @@ func TestFileAcrossLives(t *testing.T) {
 	d := Doc{Nonce: "ab", HighWater: at(7), Owner: "me"}
 	for _, tt := range []struct {
 		expected Version
-		res      Result
-	}{{"another", Refused}, {"", OK}, {"", Refused}, {Version(d.Encode()), OK}} {
-		v, res, err := f.Put(t.Context(), 3, d, tt.expected)
-		if res != tt.res || err != nil || (res == OK) != (v == Version(d.Encode())) {
-			t.Errorf("at %q: %q, %v, %v; want %v", tt.expected, v, res, err, tt.res)
+		swapped  bool
+	}{{"another", false}, {"", true}, {"", false}, {Version(d.Encode()), true}} {
+		v, ok, err := f.Put(t.Context(), 3, d, tt.expected)
+		if ok != tt.swapped || err != nil || ok != (v == Version(d.Encode())) {
+			t.Errorf("at %q: %q, %v, %v; want %v", tt.expected, v, ok, err, tt.swapped)
 		}
 	}
 	if got, v, err := f.Get(t.Context(), 3); got != d || v != Version(d.Encode()) || err != nil {
@@ -89,7 +89,7 @@ func TestFileLostOrCorrupted(t *testing.T) {
 					if waited := time.Since(began); err != nil || waited < tt.waited || waited > tt.waited+2*time.Millisecond {
 						t.Errorf("waited %v, %v; want %v", waited, err, tt.waited)
 					}
-					if d, err := ParseDoc(files(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
+					if d, err := decode(files(t, dir)["worker-3.json"]); err != nil || d.HighWater.Before(k.Status().Limit) {
 						t.Errorf("the file has %+v, %v beside a limit of %v", d, err, k.Status().Limit)
 					}
 					return

@@ -127,19 +127,20 @@ func (m *memory) Get(_ context.Context, slot int) (Doc, Version, error) {
 	if !found {
 		return Doc{}, "", nil
 	}
-	d, err := ParseDoc(text)
+	var d Doc
+	err := d.Decode(text)
 	return d, Version(text), err
 }
 
-func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if Version(m.texts[slot]) != expected {
-		return "", Refused, nil
+		return "", false, nil
 	}
 	if m.texts == nil {
 		m.texts = make(map[int]string)
 	}
 	m.texts[slot] = d.Encode()
-	return Version(m.texts[slot]), OK, nil
+	return Version(m.texts[slot]), true, nil
 }

@@ -18,7 +18,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	h.sent = y.HighWater                          // mutation: sent
 	h.unconfirmed = append(h.unconfirmed, y.HighWater)
 	v, res, err := e.put(ctx, h.slot, y, h.ver) // mutation: decided
-	if res == OK {                              // mutation: confirmed
+	if res == swapped {                         // mutation: confirmed
 		h.confirm(y, v, bound)
 		return e.lengths.renew, nil
 	}
@@ -32,12 +32,12 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 		// One of our own puts, perhaps this one. It is where the next one goes
 		// on from; it raises nothing. If that is refused as well, what was read
 		// may be a put that was refused and is served all the same.
-		if res == Refused && h.ver != h.sure {
+		if res == refused && h.ver != h.sure {
 			h.ver = h.sure
 		} else {
 			h.ver = r.ver
 		}
-		if res == Unknown && r.doc.HighWater.Equal(y.HighWater) { // mutation: read
+		if res == unclear && r.doc.HighWater.Equal(y.HighWater) { // mutation: read
 			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
 		}
 	case r.doc.Nonce == h.doc.Nonce:
@@ -54,7 +54,7 @@ func (e *engine) release(ctx context.Context, h *hold, last time.Time) {
 	free := h.doc
 	free.HighWater, free.Free = last, true // mutation: freed
 	_, res, err := e.put(ctx, h.slot, free, h.ver)
-	if res != Refused || !errors.Is(err, errContended) {
+	if res != refused || !errors.Is(err, errContended) {
 		return
 	}
 	// The last renewal's reply may have been lost.

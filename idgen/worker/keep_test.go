@@ -80,7 +80,7 @@ func TestWritesOfALease(t *testing.T) {
 						t.Errorf("%d writes and %d reads in 360 sixths of the lease", len(puts), reads)
 					}
 					for i, p := range puts {
-						if p.result != OK || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
+						if !p.swapped || p.doc.Free || i > 0 && p.at.Sub(puts[i-1].at) != lease/6 {
 							t.Fatalf("write %d: %+v, %v after the one before", i, p, p.at.Sub(puts[max(i, 1)-1].at))
 						}
 						if hw := p.at.Add(lease); !p.doc.HighWater.Equal(at(hw.UnixMilli())) {
@@ -299,18 +299,18 @@ type servesRefused struct {
 	puts int
 }
 
-func (s *servesRefused) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (s *servesRefused) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.puts++; s.puts == s.n {
 		s.doc = d
-		return "", Refused, nil
+		return "", false, nil
 	}
-	v, res, err := s.fake.Put(ctx, slot, d, expected)
-	if res == OK {
+	v, ok, err := s.fake.Put(ctx, slot, d, expected)
+	if ok {
 		s.doc = Doc{}
 	}
-	return v, res, err
+	return v, ok, err
 }
 
 func (s *servesRefused) Get(ctx context.Context, slot int) (Doc, Version, error) {

@@ -101,10 +101,10 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 	d := reg.doc
 	d.Registry, d.HighWater, d.Owner = id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
 	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
-	if res == Unknown {
+	if res == unclear {
 		return false, err
 	}
-	return res == OK && upTo == len(e.slots), nil
+	return res == swapped && upTo == len(e.slots), nil
 }
 
 // spare makes a slot one that can be taken without waiting, quarantined from
@@ -130,9 +130,9 @@ func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) er
 		}
 		_, res, err := e.put(ctx, r.slot, d, r.ver)
 		switch res {
-		case OK:
+		case swapped:
 			return nil
-		case Unknown:
+		case unclear:
 			return err
 		}
 		if r = e.get(ctx, r.slot); r.err != nil {

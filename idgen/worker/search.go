@@ -182,17 +182,17 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
 	h.doc.HighWater = floor // nothing beyond is confirmed
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// Where several creators are told OK, one that is late may still put the
+	// Where several creators are told true, one that is late may still put the
 	// initial document over ours, and whoever comes then waits nothing out if
 	// the registry is declared new. So what is taken is taken once more.
-	unconfirmed := res == OK && e.fresh && r.doc.IsInitial() && e.source.fixed == nil // mutation: first take
-	if unconfirmed || res == Unknown {
+	unconfirmed := res == swapped && e.fresh && r.doc.IsInitial() && e.source.fixed == nil // mutation: first take
+	if unconfirmed || res == unclear {
 		e.claim = h
 	}
 	switch {
 	case unconfirmed:
 		return nil, failed(errUnconfirmed)
-	case res != OK: // mutation: taken
+	case res != swapped: // mutation: taken
 		return nil, failed(err)
 	}
 	if after, err := e.registry(ctx); err != nil || after.id != reg.id { // mutation: after the take

@@ -360,9 +360,9 @@ func (c *crashing) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	return c.Slots.Get(ctx, slot)
 }
 
-func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error) {
+func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
 	if c.dead.Load() {
-		return "", Refused, errAway
+		return "", false, &NotWrittenError{errAway}
 	}
 	return c.Slots.Put(ctx, slot, d, expected)
 }

@@ -118,17 +118,17 @@ func (r *simRegistry) version(rec *record, d worker.Doc) worker.Version {
 	return worker.Version(d.Nonce + strconv.FormatInt(d.HighWater.UnixMilli(), 36) + strconv.FormatBool(d.Free) + d.Registry + d.Owner)
 }
 
-// apply is a put's arrival.
-func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result) {
+// apply is a put's arrival; version "" says that the document was at another one.
+func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Version) (worker.Version, error) {
 	rec := &r.records[i]
 	ok := rec.now.ver == expected
 	switch {
 	case r.w.now < r.away:
-		return "", worker.Unknown
+		return "", errLost
 	case r.w.lies:
 		ok = true
 	case r.w.several && r.w.now-rec.created < 300/scale && (expected == "" || r.w.insert):
-		ok = true // created a moment ago by somebody else who was told ok, too
+		ok = true // created a moment ago by somebody else who was told true, too
 	case rec.now.ver == "" && r.w.insert:
 		ok = true
 	case ok && (r.w.now < r.refuses || rng.chance(100)):
@@ -138,10 +138,10 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 		if !r.w.counter {
 			rec.phantom = document{d, r.version(rec, d)}
 		}
-		return "", worker.Refused
+		return "", nil
 	}
 	r.set(i, d)
-	return rec.now.ver, worker.OK
+	return rec.now.ver, nil
 }
 
 // read is a get's arrival.
@@ -226,13 +226,13 @@ func (s simSlots) Get(_ context.Context, slot int) (worker.Doc, worker.Version, 
 	return t.doc, t.ver, nil
 }
 
-func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	p, w := s.p, s.p.w
 	rng := p.call()
 	var (
 		at    = w.registry.at(slot)
 		v     worker.Version
-		res   = worker.Unknown
+		err   = errLost // until the request has arrived
 		sent  = int64(rng.n(60 / scale))
 		reply = int64(rng.n(60 / scale))
 		lost  bool
@@ -258,19 +258,16 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 	w.tracef("%s puts %d = %s", from, at, show(d))
 	if !lost {
 		w.at(w.now+sent, func() {
-			v, res = w.registry.apply(rng, at, d, expected)
-			w.tracef("%s put of slot %d, %s: %s", from, at, show(d), res)
+			v, err = w.registry.apply(rng, at, d, expected)
+			w.tracef("%s put of slot %d, %s: %q, %v", from, at, show(d), v, err)
 		})
 	}
 	if lost || reply < 0 {
 		p.park(timeout)
-		return "", worker.Unknown, errLost
+		return "", false, errLost
 	}
 	p.park(sent + reply)
-	if res == worker.Unknown {
-		return "", worker.Unknown, errLost
-	}
-	return v, res, nil
+	return v, v != "", err
 }
 
 // identity tells the servers apart.

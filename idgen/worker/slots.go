@@ -42,7 +42,7 @@ const (
 )
 
 // initial is the document a missing slot is created with. It is the same text
-// whoever creates it, so that several creators told OK do no harm, and means
+// whoever creates it, so that several creators told true do no harm, and means
 // "free, history unknown".
 func initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
@@ -71,44 +71,47 @@ func (d Doc) Encode() string {
 	return string(b)
 }
 
-// ParseDoc reads what Encode wrote. A text it cannot read is an error, never
-// a free slot.
-func ParseDoc(text string) (Doc, error) {
+// Decode makes d what Encode wrote. A text it cannot read is an error, never
+// a free slot, and leaves d as it was.
+func (d *Doc) Decode(text string) error {
 	t := docText{HW: -1} // one without is not to be taken for 0
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&t); err != nil {
-		return Doc{}, fmt.Errorf("leafsql: not a worker slot's document: %w", err)
+		return fmt.Errorf("leafsql: not a worker slot's document: %w", err)
 	}
-	d := Doc{t.Nonce, time.UnixMilli(t.HW), t.Free, t.Owner, t.Registry}
+	read := Doc{t.Nonce, time.UnixMilli(t.HW), t.Free, t.Owner, t.Registry}
 	switch _, err := dec.Token(); {
 	case err != io.EOF:
-		return Doc{}, errors.New("leafsql: not a worker slot's document: text after its end")
+		return errors.New("leafsql: not a worker slot's document: text after its end")
 	case t.Nonce == "" || t.HW < 0:
-		return Doc{}, errors.New("leafsql: not a worker slot's document: no nonce, or hw below 0")
-	case d.IsInitial() && (t.HW != 0 || !t.Free):
-		return Doc{}, errors.New("leafsql: not a worker slot's document: initial, but with a bound")
+		return errors.New("leafsql: not a worker slot's document: no nonce, or hw below 0")
+	case read.IsInitial() && (t.HW != 0 || !t.Free):
+		return errors.New("leafsql: not a worker slot's document: initial, but with a bound")
 	}
-	return d, nil
+	*d = read
+	return nil
 }
 
-// Result is what became of a Put.
-type Result int
+// outcome is what became of a Put.
+type outcome int
 
 const (
-	Unknown Result = iota // perhaps written: the reply was lost, late or unclear
-	Refused               // certainly not written
-	OK                    // written, and the document was at the expected version
+	unclear outcome = iota // perhaps written: the reply was lost, late or unclear
+	refused                // certainly not written
+	swapped                // written, and the document was at the expected version
 )
 
-func (r Result) String() string {
-	switch r {
-	case OK:
-		return "ok"
-	case Refused:
-		return "refused"
+// outcomeOf reads the answer of a Put.
+func outcomeOf(ok bool, err error) outcome {
+	_, notWritten := errors.AsType[*NotWrittenError](err)
+	switch {
+	case ok && err == nil:
+		return swapped
+	case !ok && (err == nil || notWritten):
+		return refused
 	}
-	return "unknown"
+	return unclear
 }
 
 // RegistrySlot is the number of the one document that is no slot: the
@@ -118,7 +121,7 @@ const RegistrySlot = -1
 
 // Slots is a registry of worker ids: one document for each, 0 … Workers-1, and
 // RegistrySlot, changed only by compare-and-set. The package trusts nothing but
-// a Put told OK; reads may be stale and may even show what was never written.
+// a Put told true; reads may be stale and may even show what was never written.
 // Methods are called from several goroutines at once and must return soon after
 // ctx is done; ctx always has a deadline.
 type Slots interface {
@@ -129,13 +132,13 @@ type Slots interface {
 	// Put writes d if the document is at the expected version, "" being
 	// missing, and gives the new version, which must be another one.
 	//
-	// OK is promised only if both were one step. Refused says that d is not
-	// there and never will be: the document was at another version (no error),
-	// or nothing was sent (with the error). Everything else is Unknown, above
-	// all an error after something was sent. Put must not send d a second time
-	// on its own.
+	// True is promised only if both were one step. False without an error says
+	// that the document was at another version, so that d is not there and never
+	// will be; a NotWrittenError says so for another reason. After any other error
+	// d may have been written, or be yet. Put must not send d a second time on its
+	// own.
 	//
 	// A backend whose missing document takes a put at any version, as Nacos'
-	// does, may say OK: the registry's own document tells of a wipe.
-	Put(ctx context.Context, slot int, d Doc, expected Version) (Version, Result, error)
+	// does, may say true: the registry's own document tells of a wipe.
+	Put(ctx context.Context, slot int, d Doc, expected Version) (after Version, swapped bool, err error)
 }

@@ -56,6 +56,12 @@ func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
 	}
 }
 
+// NotWritten reports whether the error of a Put says that certainly nothing was written.
+func NotWritten(err error) bool {
+	_, ok := errors.AsType[*worker.NotWrittenError](err)
+	return ok
+}
+
 // InUse makes a registry one that was used before: the documents of all worker ids are there, and free. On a busy machine an
 // answer may be late.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {

@@ -26,7 +26,7 @@ func TestGone(t *testing.T) {
 		{"s", "shop", "", true, true, true},
 		{"s", "crm", "", true, false, false},
 	} {
-		memory := segmenttest.NewMemory(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
+		memory := new(segmenttest.Memory).Put(segment.Row{Tag: one, MaxID: 1, Step: 10}, segment.Row{Tag: both, MaxID: 1, Step: 10})
 		s := open(t, StoreConfig{Replacement: memory, Home: Home{Server: "s", DB: "shop", Table: "leaf_alloc"}})
 		s.Counter(Tag{Name: one}).Feeds("s", "shop")
 		s.Counter(Tag{Name: both}).Feeds("s", "shop")
@@ -59,7 +59,7 @@ func TestAboveAllPools(t *testing.T) {
 	away.Server = "other"
 	var all []*Store
 	for i, h := range []Home{home, home, away, {}} {
-		s := open(t, StoreConfig{Replacement: segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
+		s := open(t, StoreConfig{Replacement: new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: int64(1000 * (i + 1)), Step: 10}), Home: h})
 		defer s.Close()
 		if _, err := s.Counter(Tag{Name: "t"}).Next(t.Context(), 1); err != nil {
 			t.Fatal(err)

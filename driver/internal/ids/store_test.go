@@ -50,7 +50,7 @@ func TestStoresAreShared(t *testing.T) {
 		"equal":                       {one, one, true},
 		"another database":            {one, StoreConfig{Key: "b"}, false},
 		"an unknown database":         {StoreConfig{}, StoreConfig{}, false},
-		"a replacement":               {StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, StoreConfig{Key: "a", Replacement: segmenttest.NewMemory()}, false},
+		"a replacement":               {StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, false},
 		"one creates":                 {one, StoreConfig{Key: "a", Create: true}, true},
 		"several, of which one heals": {StoreConfig{Key: "a", Databases: two}, StoreConfig{Key: "a", Databases: two, Create: true}, false},
 	} {
@@ -72,7 +72,7 @@ func TestStoresAreShared(t *testing.T) {
 
 // TestStoreEnds: a counter has one generator, which lasts as long as its store has users.
 func TestStoreEnds(t *testing.T) {
-	memory := segmenttest.NewMemory(segment.Row{Tag: "t", MaxID: 100, Step: 10})
+	memory := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
 	c := s.Counter(Tag{Name: "t"})
 	if s.Alloc != nil || c.Rows != nil || s.Several() {

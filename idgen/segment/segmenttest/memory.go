@@ -22,20 +22,17 @@ type Memory struct {
 	requests []segment.Request
 }
 
-// NewMemory returns a store that holds rows.
-func NewMemory(rows ...segment.Row) *Memory {
-	m := &Memory{rows: make(map[string]segment.Row)}
+// Put adds rows, or replaces those of their tags, and returns m.
+func (m *Memory) Put(rows ...segment.Row) *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rows == nil {
+		m.rows = make(map[string]segment.Row)
+	}
 	for _, r := range rows {
 		m.rows[r.Tag] = r
 	}
 	return m
-}
-
-// Put adds a row or replaces the tag's.
-func (m *Memory) Put(row segment.Row) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.rows[row.Tag] = row
 }
 
 // Row returns the tag's row, zero where there is none.

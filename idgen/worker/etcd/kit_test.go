@@ -179,12 +179,7 @@ func BenchmarkWorker(b *testing.B) { workertest.Registry(startPair(b).fixture).B
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
-	src, err := p.fixture(t).Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	workertest.LostReply(t, src.Slots, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
+	workertest.Registry(p.fixture).LostReply(t, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
 }
 
 // TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.

@@ -39,8 +39,8 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 		return worker.Doc{}, "", err
 	}
 	text := string(resp.Kvs[0].Value)
-	d, err := worker.ParseDoc(text)
-	if err != nil {
+	var d worker.Doc
+	if err := d.Decode(text); err != nil {
 		return worker.Doc{}, "", fmt.Errorf("key %s: %w", key, err)
 	}
 	return d, version(resp.Kvs[0].ModRevision, text), nil
@@ -61,14 +61,14 @@ func (r *registry) ask(ctx context.Context, key string) (resp *clientv3.GetRespo
 }
 
 // Put implements worker.Slots.
-func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	key, text := r.key(slot), d.Encode()
 	is := []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(key), "=", 0)}
 	if expected != "" {
 		number, was, _ := strings.Cut(string(expected), " ")
 		revision, err := strconv.ParseInt(number, 10, 64)
 		if err != nil {
-			return "", worker.Refused, err
+			return "", false, &worker.NotWrittenError{Err: err}
 		}
 		is = []clientv3.Cmp{
 			clientv3.Compare(clientv3.ModRevision(key), "=", revision),
@@ -84,13 +84,13 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	}
 	switch {
 	case denied(err):
-		return "", worker.Refused, err
+		return "", false, &worker.NotWrittenError{Err: err}
 	case err != nil:
-		return "", worker.Unknown, err
+		return "", false, err
 	case !resp.Succeeded:
-		return "", worker.Refused, nil
+		return "", false, nil
 	}
-	return version(resp.Header.Revision, text), worker.OK, nil
+	return version(resp.Header.Revision, text), true, nil
 }
 
 // denied reports whether the user may not do that, whoever is asked.

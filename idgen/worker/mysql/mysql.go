@@ -186,7 +186,7 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us), err
 }
 
-// errAutocommit says that what is told OK may be rolled back later.
+// errAutocommit says that what is told true may be rolled back later.
 var errAutocommit = &worker.UnusableError{
 	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
 }

@@ -73,7 +73,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	}
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
-	if d, err = worker.ParseDoc(text); err != nil {
+	if err := d.Decode(text); err != nil {
 		return worker.Doc{}, "", fmt.Errorf("leafsql: table %s, worker_id %d: %w; delete the row once no process uses this worker id, and two minutes after the last did", s.table, slot, part.Of(err))
 	}
 	return d, worker.Version(text), nil
@@ -82,15 +82,15 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 // Put implements worker.Slots. An autocommit statement is one step; that one row
 // was written proves that it was as expected, also where rows are counted that
 // were found and not changed.
-func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	text := d.Encode()
 	var statement string
 	if expected == "" {
 		statement = s.insert(slot, d)
 	} else {
-		was, err := worker.ParseDoc(string(expected))
-		if err != nil {
-			return "", worker.Refused, err
+		var was worker.Doc
+		if err := was.Decode(string(expected)); err != nil {
+			return "", false, &worker.NotWrittenError{Err: err}
 		}
 		statement = s.update(slot, d, was)
 	}
@@ -101,19 +101,19 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	})
 	switch {
 	case expected == "" && servererr.Is(err, servererr.DuplicateKey), servererr.Is(err, mysqlerr.Overtaken...):
-		return "", worker.Refused, nil
+		return "", false, nil
 	case err != nil:
-		return "", worker.Unknown, err
+		return "", false, err
 	}
 	switch rows, err := res.RowsAffected(); {
 	case err != nil:
-		return "", worker.Unknown, err
+		return "", false, err
 	case rows == 0:
-		return "", worker.Refused, nil
+		return "", false, nil
 	case rows > 1:
-		return "", worker.Unknown, fmt.Errorf("leafsql: table %s has %d rows for worker_id %d; delete all but one and make worker_id the primary key", s.table, rows, slot)
+		return "", false, fmt.Errorf("leafsql: table %s has %d rows for worker_id %d; delete all but one and make worker_id the primary key", s.table, rows, slot)
 	}
-	return worker.Version(text), worker.OK, nil
+	return worker.Version(text), true, nil
 }
 
 func (s *slots) insert(slot int, d worker.Doc) string {

@@ -114,12 +114,9 @@ func TestSilentServer(t *testing.T) {
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
-	src, err := Open(Config{Servers: []string{p.Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
+	workertest.Registry(func(testing.TB) workertest.Fixture {
+		return workertest.Fixture{Open: func(context.Context) (worker.Source, error) { return Open(Config{Servers: []string{p.Addr()}}) }}
+	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
 // TestUser has a user with no more rights than the documentation lists, and TLS.
@@ -173,8 +170,8 @@ func TestReplica(t *testing.T) {
 	if _, err := src.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "leafRedisMaster") {
 		t.Error(err)
 	}
-	if _, res, err := src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "initial", Free: true}, ""); res != worker.Refused || err == nil {
-		t.Error(res, err)
+	if _, ok, err := src.Slots.Put(t.Context(), 0, worker.Doc{Nonce: "initial", Free: true}, ""); ok || !leasetest.NotWritten(err) {
+		t.Error(ok, err)
 	}
 }
 
@@ -182,7 +179,7 @@ func TestReplica(t *testing.T) {
 func TestReplicasAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
-	put := func(replicas int) (worker.Result, error) {
+	put := func(replicas int) (bool, error) {
 		src, err := Open(Config{Servers: []string{r.Nodes[0].Addr}, Replicas: replicas, Prefix: strconv.Itoa(replicas)})
 		if err != nil {
 			t.Fatal(err)
@@ -197,16 +194,16 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, res, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, "")
-		return res, err
+		_, ok, err := src.Slots.Put(ctx, 0, worker.Doc{Nonce: "initial", Free: true}, "")
+		return ok, err
 	}
 	for _, n := range []int{-1, 0, 1, 2} {
-		if res, err := put(n); res != worker.OK || err != nil {
-			t.Errorf("%d replicas: %v, %v", n, res, err)
+		if ok, err := put(n); !ok || err != nil {
+			t.Errorf("%d replicas: %v, %v", n, ok, err)
 		}
 	}
-	if res, err := put(3); res != worker.Unknown || err == nil || !strings.Contains(err.Error(), "2 replicas have the write, of 3 that must") {
-		t.Errorf("3 replicas: %v, %v", res, err)
+	if ok, err := put(3); ok || err == nil || leasetest.NotWritten(err) || !strings.Contains(err.Error(), "2 replicas have the write, of 3 that must") {
+		t.Errorf("3 replicas: %v, %v", ok, err)
 	}
 }
 

@@ -72,8 +72,8 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	case err != nil:
 		return worker.Doc{}, "", r.explain(err)
 	}
-	d, err := worker.ParseDoc(text)
-	if err != nil {
+	var d worker.Doc
+	if err := d.Decode(text); err != nil {
 		return worker.Doc{}, "", fmt.Errorf("key %s: %w", r.key(slot), err)
 	}
 	return d, worker.Version(text), nil
@@ -85,10 +85,10 @@ redis.call('SET', KEYS[1], ARGV[2])
 return 1`
 
 // Put implements worker.Slots.
-func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	node, err := r.node(ctx)
 	if err != nil {
-		return "", worker.Refused, r.explain(err)
+		return "", false, &worker.NotWrittenError{Err: r.explain(err)}
 	}
 	var (
 		text = d.Encode()
@@ -104,23 +104,23 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	pipe.Exec(ctx) // each command has its own error
 	switch written, err := put.Int(); {
 	case err != nil && isAnswer(err):
-		return "", worker.Refused, r.explain(err)
+		return "", false, &worker.NotWrittenError{Err: r.explain(err)}
 	case err != nil:
-		return "", worker.Unknown, r.explain(err)
+		return "", false, r.explain(err)
 	case written == 0:
-		return "", worker.Refused, nil
+		return "", false, nil
 	}
 	if wait != nil {
 		have, err := wait.Result()
 		if err != nil {
-			return "", worker.Unknown, r.explain(err)
+			return "", false, r.explain(err)
 		}
 		if have < want {
-			return "", worker.Unknown, fmt.Errorf("%s: %d replicas have the write, of %d that must; start them, or say how many must in leafRedisReplicas",
+			return "", false, fmt.Errorf("%s: %d replicas have the write, of %d that must; start them, or say how many must in leafRedisReplicas",
 				r.cfg.String(), have, want)
 		}
 	}
-	return worker.Version(text), worker.OK, nil
+	return worker.Version(text), true, nil
 }
 
 // isAnswer reports whether the server has answered with an error. The script has not written then: writing is its last step.

@@ -37,11 +37,11 @@ func (open Registry) Bench(b *testing.B) {
 		for b.Loop() {
 			d.HighWater = d.HighWater.Add(time.Millisecond)
 			var (
-				r   worker.Result
+				ok  bool
 				err error
 			)
-			if v, r, err = p.slots.Put(b.Context(), 0, d, v); r != worker.OK {
-				b.Fatal(r, err)
+			if v, ok, err = p.slots.Put(b.Context(), 0, d, v); !ok {
+				b.Fatal(err)
 			}
 		}
 	})

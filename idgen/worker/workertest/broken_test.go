@@ -87,23 +87,23 @@ var breakages = []breakage{
 		return new(Memory).through(&wrapper{
 			put: func(m *Memory, p put) told {
 				if _, v, err := m.Get(p.ctx, p.slot); err != nil || v != p.expected {
-					return told{r: worker.Refused, err: err}
+					return told{err: err}
 				}
 				time.Sleep(time.Millisecond)
-				return told{m.overwrite(p), worker.OK, nil}
+				return told{m.overwrite(p), true, nil}
 			},
 			last: func(*Memory) (int, bool) { return 0, true }, // where all meet
 		})
 	}, []string{"OneWinner", "Creators", "NoUpdateIsLost", "StartsAtOnce"}},
 	{"nothing can be created", putting(func(m *Memory, p put) told {
 		if p.expected == "" {
-			return told{r: worker.Refused}
+			return told{}
 		}
 		return p.to(m)
 	}), []string{"Creators", "StartsAtOnceOnNothing"}},
 	{"created though it is there", putting(func(m *Memory, p put) told {
 		if p.expected == "" {
-			return told{m.overwrite(p), worker.OK, nil}
+			return told{m.overwrite(p), true, nil}
 		}
 		return p.to(m)
 	}), []string{"WrongVersion"}},
@@ -120,7 +120,7 @@ var breakages = []breakage{
 	{"sent twice", func() Fixture {
 		var puts atomic.Int64
 		return putting(func(m *Memory, p put) told {
-			if t := p.to(m); t.r != worker.OK || puts.Add(1)%3 > 0 {
+			if t := p.to(m); !t.ok || puts.Add(1)%3 > 0 {
 				return t
 			}
 			return p.to(m)
@@ -137,23 +137,23 @@ var breakages = []breakage{
 		if t := p.to(m); ended == nil {
 			return t
 		}
-		return told{r: worker.Refused, err: ended}
+		return told{err: &worker.NotWrittenError{Err: ended}}
 	}), []string{"EndedContext"}},
 	{"nothing is given back", putting(func(m *Memory, p put) told {
 		if p.d.Free && p.d.Nonce == m.doc(p.slot).Nonce {
-			return told{worker.Version(p.d.Encode()), worker.OK, nil}
+			return told{worker.Version(p.d.Encode()), true, nil}
 		}
 		return p.to(m)
 	}), []string{"Release"}},
 	{"whoever has it keeps it", putting(func(m *Memory, p put) told {
 		if d := m.doc(p.slot); d.Nonce != "" && !d.Free && d.Nonce != p.d.Nonce {
-			return told{r: worker.Refused}
+			return told{}
 		}
 		return p.to(m)
 	}), []string{"CrashAlone", "TakeOver", "Fencing", "CutOff", "Restored"}},
 	{"written once by each", putting(func(m *Memory, p put) told {
 		if p.d.Nonce == m.doc(p.slot).Nonce && !p.d.Free {
-			return told{r: worker.Refused}
+			return told{}
 		}
 		return p.to(m)
 	}), []string{"BoundHonoured", "LostReplies", "DownDuringRun", "Restored"}},

@@ -34,9 +34,9 @@ type Faults struct {
 	StaleReads  int           // of n reads, one shows what was before
 	Insert      bool          // a missing slot takes a put at any version, as on Nacos
 
-	AlwaysOK   bool // wrong versions are told OK, without effect
+	AlwaysOK   bool // wrong versions are told true, without effect
 	NoCompare  bool // wrong versions are written upon
-	LoseWrites bool // right versions are told OK, without effect
+	LoseWrites bool // right versions are told true, without effect
 }
 
 // errAway is the error of a registry that does not answer.
@@ -113,17 +113,17 @@ func (m *Memory) Get(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	if shown == "" {
 		return worker.Doc{}, "", nil
 	}
-	d, err := worker.ParseDoc(shown)
-	if err != nil {
+	var d worker.Doc
+	if err := d.Decode(shown); err != nil {
 		return worker.Doc{}, "", err
 	}
 	return d, worker.Version(shown), nil
 }
 
 // Put implements worker.Slots.
-func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if err := m.dawdle(ctx); err != nil {
-		return "", worker.Refused, err
+		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,20 +131,20 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	right := worker.Version(s.now) == expected || f.Insert && s.now == ""
 	switch {
 	case f.Away:
-		return "", worker.Unknown, errAway
+		return "", false, errAway
 	case f.AlwaysOK && !right, f.LoseWrites && right && s.now != "":
-		return worker.Version(y), worker.OK, nil
+		return worker.Version(y), true, nil
 	case !right && !f.NoCompare, oneIn(f.RefuseRight):
-		return "", worker.Refused, nil
+		return "", false, nil
 	}
 	if m.slots == nil {
 		m.slots = make(map[int]text)
 	}
 	m.slots[slot] = text{now: y, before: s.now}
 	if oneIn(f.LoseReplies) {
-		return "", worker.Unknown, errAway
+		return "", false, errAway
 	}
-	return worker.Version(y), worker.OK, nil
+	return worker.Version(y), true, nil
 }
 
 // identity tells one server from another.

@@ -209,20 +209,20 @@ func (p *process) Get(ctx context.Context, slot int) (worker.Doc, worker.Version
 	return shifted(d, -p.shift), v, err
 }
 
-func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (p *process) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if p.cut.Load() || p.dead.Load() {
-		return "", worker.Refused, errCut
+		return "", false, &worker.NotWrittenError{Err: errCut}
 	}
 	if before := p.before; before != nil && slot >= 0 {
 		p.before = nil
 		before(slot)
 	}
-	v, r, err := p.slots.Put(ctx, slot, shifted(d, p.shift), expected)
+	v, ok, err := p.slots.Put(ctx, slot, shifted(d, p.shift), expected)
 	time.Sleep(time.Duration(p.slow.Load()))
 	if slot >= 0 && p.lose.Add(-1) >= 0 {
-		return "", worker.Unknown, errCut
+		return "", false, errCut
 	}
-	return v, r, err
+	return v, ok, err
 }
 
 func (p *process) Close() {

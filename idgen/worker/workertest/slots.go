@@ -25,32 +25,33 @@ func doc() worker.Doc {
 // millis is a time as documents have it.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 
-// set writes until it is told OK, upon whatever is there, and gives the version.
+// unclear reports whether a put that was not told true may have written.
+func unclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
+
+// set writes until it is told true, upon whatever is there, and gives the version.
 // Something else comes between two writes of the same: nobody writes a document
 // upon itself.
 func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	k.Helper()
-	var (
-		last worker.Result
-		why  error
-	)
+	var why error
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(100 * time.Millisecond) {
 		ctx, cancel := context.WithTimeout(k.Context(), 5*time.Second)
 		was, v, err := s.Get(ctx, slot)
 		if why = err; err == nil {
+			var ok bool
 			y := d
 			if was == d {
 				y = doc()
 			}
-			v, last, why = s.Put(ctx, slot, y, v)
-			if last == worker.OK && y == d {
+			v, ok, err = s.Put(ctx, slot, y, v)
+			if why = err; ok && y == d {
 				cancel()
 				return v
 			}
 		}
 		cancel()
 	}
-	k.Fatalf("slot %d can't be written: %v, %v", slot, last, why)
+	k.Fatalf("slot %d can't be written: %v", slot, why)
 	return ""
 }
 
@@ -58,14 +59,14 @@ func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
 	k.Helper()
 	for range 10 {
-		_, r, err := s.Put(k.within(5*time.Second), slot, doc(), expected)
-		switch r {
-		case worker.OK:
-			k.Fatalf("slot %d: a put at the wrong version %q was told OK", slot, expected)
-		case worker.Refused:
+		_, ok, err := s.Put(k.within(5*time.Second), slot, doc(), expected)
+		switch {
+		case ok:
+			k.Fatalf("slot %d: a put at the wrong version %q was told true", slot, expected)
+		case err == nil, leasetest.NotWritten(err):
 			return
 		}
-		k.Logf("slot %d: a put at the wrong version: %v, %v", slot, r, err)
+		k.Logf("slot %d: a put at the wrong version: %v", slot, err)
 	}
 	k.Fatalf("slot %d: puts at a wrong version are never refused", slot)
 }
@@ -76,7 +77,7 @@ func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
 func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	k.Helper()
 	var (
-		r    worker.Result
+		ok   bool
 		err  error
 		lost bool
 	)
@@ -89,17 +90,17 @@ func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 			}
 		}
 		var after worker.Version
-		after, r, err = s.Put(k.within(5*time.Second), slot, doc(), v)
+		after, ok, err = s.Put(k.within(5*time.Second), slot, doc(), v)
 		switch {
-		case r == worker.OK && (after == "" || after == v):
+		case ok && (after == "" || after == v):
 			k.Fatalf("slot %d: version %q after a put at %q", slot, after, v)
-		case r == worker.OK:
+		case ok:
 			return after
-		case r == worker.Unknown:
+		case unclear(err):
 			lost = true
 		}
 	}
-	k.Fatalf("slot %d: puts at the version last told are %v, %v: another put changed the slot, or that one did not", slot, r, err)
+	k.Fatalf("slot %d: puts at the version last told are told %t, %v: another put changed the slot, or that one did not", slot, ok, err)
 	return ""
 }
 
@@ -198,32 +199,32 @@ func chain(k *kit) {
 	}
 }
 
-// rivals has n processes put at once at one version and tells what became of
-// them.
-func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (told map[worker.Result]int, winner worker.Version) {
+// rivals has n processes put at once at one version. It counts those told true, and those of which it is unclear.
+func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
 	var (
 		mu sync.Mutex
 		wg sync.WaitGroup
 	)
-	told = make(map[worker.Result]int)
 	ctx, cancel := context.WithTimeout(k.Context(), patience)
 	defer cancel()
 	for i := range n {
 		wg.Go(func() {
-			after, r, err := procs[i%len(procs)].Put(ctx, 0, d(), v)
+			after, ok, err := procs[i%len(procs)].Put(ctx, 0, d(), v)
 			mu.Lock()
 			defer mu.Unlock()
-			told[r]++
-			if r == worker.OK {
+			switch {
+			case ok && err != nil:
+				k.Errorf("told true, with an error: %v", err)
+			case ok:
+				won++
 				winner = after
-			}
-			if r == worker.OK && err != nil {
-				k.Errorf("OK with an error: %v", err)
+			case unclear(err):
+				open++
 			}
 		})
 	}
 	wg.Wait()
-	return told, winner
+	return won, open, winner
 }
 
 func (k *kit) crowd(n int) []worker.Slots {
@@ -241,40 +242,40 @@ func oneWinner(k *kit) {
 	procs := k.crowd(4)
 	v := k.set(procs[0], 0, doc())
 	const rounds = 10
-	won := 0
+	decided := 0
 	for range rounds {
-		told, winner := k.rivals(procs, 8, doc, v)
+		won, open, winner := k.rivals(procs, 8, doc, v)
 		switch {
-		case told[worker.OK] > 1:
-			k.Fatalf("%d of 8 puts at one version were told OK", told[worker.OK])
-		case told[worker.OK] == 1:
-			won++
+		case won > 1:
+			k.Fatalf("%d of 8 puts at one version were told true", won)
+		case won == 1:
+			decided++
 			v = k.next(procs[1%len(procs)], 0, winner)
 		default:
-			k.Logf("no winner: %v", told)
+			k.Logf("no winner, %d unclear", open)
 			v = k.set(procs[0], 0, doc())
 		}
 	}
-	if won < rounds/2 && !k.Unreliable {
-		k.Errorf("a winner in %d of %d rounds", won, rounds)
+	if decided < rounds/2 && !k.Unreliable {
+		k.Errorf("a winner in %d of %d rounds", decided, rounds)
 	}
 }
 
 // creators create the document of unknown history at once. Several may be told
-// OK; but of those who then take it, one.
+// true; but of those who then take it, one.
 func creators(k *kit) {
 	procs := k.crowd(4)
-	told, _ := k.rivals(procs, 8, initial, "")
-	k.Logf("creators were told %v", told)
+	won, open, _ := k.rivals(procs, 8, initial, "")
+	k.Logf("%d of 8 creators were told true, of %d it is unclear", won, open)
 	var v worker.Version
 	k.eventually("the document that all created", func() bool {
 		d, now, err := procs[len(procs)-1].Get(k.within(5*time.Second), 0)
 		v = now
 		return err == nil && d == initial()
 	})
-	told, winner := k.rivals(procs, 8, doc, v)
-	if told[worker.OK] > 1 || told[worker.OK]+told[worker.Unknown] == 0 {
-		k.Errorf("of 8 that took it: %v", told)
+	won, open, winner := k.rivals(procs, 8, doc, v)
+	if won > 1 || won+open == 0 {
+		k.Errorf("of 8 that took it %d were told true, of %d it is unclear", won, open)
 	}
 	if winner != "" {
 		k.next(procs[0], 0, winner)
@@ -289,8 +290,8 @@ func noUpdateIsLost(k *kit) {
 	v := k.set(procs[0], 0, d)
 	k.shows(procs[len(procs)-1], 0, d, v)
 	var (
-		wg          sync.WaitGroup
-		ok, unknown atomic.Int64
+		wg        sync.WaitGroup
+		won, open atomic.Int64
 	)
 	ctx, cancel := context.WithTimeout(k.Context(), 2*patience)
 	defer cancel()
@@ -303,17 +304,17 @@ func noUpdateIsLost(k *kit) {
 				d, v, err := s.Get(ctx, 0)
 				y := doc()
 				y.HighWater = d.HighWater.Add(time.Millisecond)
-				var r worker.Result
-				if err == nil {
-					_, r, _ = s.Put(ctx, 0, y, v)
+				if err != nil {
+					continue
 				}
-				switch r {
-				case worker.OK:
-					ok.Add(1)
+				_, ok, err := s.Put(ctx, 0, y, v)
+				switch {
+				case ok:
+					won.Add(1)
 					done++
 					pause = 10
-				case worker.Unknown:
-					unknown.Add(1)
+				case unclear(err):
+					open.Add(1)
 				default: // what was refused may be what reads show for a while
 					time.Sleep(time.Duration(rand.IntN(pause)) * time.Millisecond)
 					pause = min(2*pause, 2000)
@@ -322,10 +323,10 @@ func noUpdateIsLost(k *kit) {
 		})
 	}
 	wg.Wait()
-	if ok.Load() != 4*each {
-		k.Errorf("%d writes of %d in %v", ok.Load(), 4*each, 2*patience)
+	if won.Load() != 4*each {
+		k.Errorf("%d writes of %d in %v", won.Load(), 4*each, 2*patience)
 	}
-	low, high := 1000+ok.Load(), 1000+ok.Load()+unknown.Load()
+	low, high := 1000+won.Load(), 1000+won.Load()+open.Load()
 	var got worker.Doc
 	k.eventually(fmt.Sprintf("a count of %d … %d", low, high), func() bool {
 		var err error
@@ -341,7 +342,7 @@ func endedContext(k *kit) {
 	cancel()
 	began := time.Now()
 	_, _, getErr := s.Get(ctx, 0)
-	after, r, putErr := s.Put(ctx, 0, doc(), v)
+	after, ok, putErr := s.Put(ctx, 0, doc(), v)
 	soon := patience / 3
 	if k.virtual {
 		soon = 10 * time.Millisecond
@@ -349,10 +350,10 @@ func endedContext(k *kit) {
 	if took := time.Since(began); took > soon {
 		k.Errorf("calls with an ended context took %v (%v, %v)", took, getErr, putErr)
 	}
-	switch r { // said truly, whichever it was
-	case worker.OK:
+	switch { // said truly, whichever it was
+	case ok:
 		k.next(s, 0, after)
-	case worker.Refused:
+	case !unclear(putErr):
 		k.next(s, 0, v)
 	}
 }

@@ -25,7 +25,7 @@ type (
 	}
 	told struct {
 		v   worker.Version
-		r   worker.Result
+		ok  bool
 		err error
 	}
 	seen struct {
@@ -38,18 +38,18 @@ type (
 
 // to has the call carried out as it is.
 func (p put) to(m *Memory) (t told) {
-	t.v, t.r, t.err = m.Put(p.ctx, p.slot, p.d, p.expected)
+	t.v, t.ok, t.err = m.Put(p.ctx, p.slot, p.d, p.expected)
 	return t
 }
 
-func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (w *wrapper) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	p := put{ctx, slot, d, expected}
 	if w.put == nil || slot == worker.RegistrySlot {
 		t := p.to(w.Memory)
-		return t.v, t.r, t.err
+		return t.v, t.ok, t.err
 	}
 	t := w.put(w.Memory, p)
-	return t.v, t.r, t.err
+	return t.v, t.ok, t.err
 }
 
 func (w *wrapper) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
@@ -112,12 +112,12 @@ func versioned(version func(d worker.Doc, writes int) string) func() Fixture {
 				mu.Lock()
 				defer mu.Unlock()
 				if now[p.slot] != p.expected {
-					return told{r: worker.Refused}
+					return told{}
 				}
 				m.overwrite(p)
 				writes[p.slot]++
 				now[p.slot] = worker.Version(version(p.d, writes[p.slot]))
-				return told{now[p.slot], worker.OK, nil}
+				return told{now[p.slot], true, nil}
 			},
 			get: func(s seen) seen {
 				mu.Lock()
@@ -149,10 +149,8 @@ func (m *Memory) at(slot int) text {
 
 // doc is the document there; the zero one if there is none.
 func (m *Memory) doc(slot int) worker.Doc {
-	d, err := worker.ParseDoc(m.at(slot).now)
-	if err != nil {
-		return worker.Doc{}
-	}
+	var d worker.Doc
+	d.Decode(m.at(slot).now)
 	return d
 }
 
@@ -161,7 +159,8 @@ func (m *Memory) free(slot int) {
 	if slot == worker.RegistrySlot {
 		return
 	}
-	was, _ := worker.ParseDoc(m.slots[slot].now)
+	var was worker.Doc
+	was.Decode(m.slots[slot].now)
 	d := doc()
 	d.Registry = was.Registry
 	m.slots[slot] = text{now: d.Encode()}

@@ -172,8 +172,8 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 
 	// Who has not seen that it was there, or has not seen that it has gone, does not get it.
 	for _, v := range []worker.Version{"", taken} {
-		if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
-			t.Errorf("at %q: %v, %v", v, res, err)
+		if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
+			t.Errorf("at %q: %v, %v", v, ok, err)
 		}
 	}
 	// One that was heard of meanwhile keeps it.
@@ -183,8 +183,8 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	}
 	leasetest.Eventually(t, "a report", func() bool { return changed(t, c, back.Path) })
 	back.Stop()
-	if _, res, err := r.Put(t.Context(), number, mine, v); res != worker.Refused || err != nil {
-		t.Errorf("%v, %v", res, err)
+	if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
 	}
 
 	time.Sleep(10 * time.Millisecond)
@@ -192,9 +192,9 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, res, err := r.Put(t.Context(), number, mine, v)
-	if res != worker.OK {
-		t.Fatalf("%v, %v", res, err)
+	after, ok, err := r.Put(t.Context(), number, mine, v)
+	if !ok {
+		t.Fatalf("%v, %v", ok, err)
 	}
 	if there, _, err := c.Exists(back.Path); there || err != nil {
 		t.Errorf("its node is there: %v, %v", there, err)
@@ -207,8 +207,8 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	if again.Worker == number {
 		t.Errorf("number %d, which is taken", again.Worker)
 	}
-	if _, res, err := r.Put(t.Context(), number, worker.Doc{Nonce: "n", HighWater: mine.HighWater.Add(time.Second)}, after); res != worker.OK {
-		t.Errorf("a renewal: %v, %v", res, err)
+	if _, ok, err := r.Put(t.Context(), number, worker.Doc{Nonce: "n", HighWater: mine.HighWater.Add(time.Second)}, after); !ok {
+		t.Errorf("a renewal: %v, %v", ok, err)
 	}
 }
 

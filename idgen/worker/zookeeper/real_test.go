@@ -155,12 +155,9 @@ func TestSilentServer(t *testing.T) {
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
-	src, err := Open(Config{Servers: []string{p.Addr()}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer src.Close()
-	workertest.LostReply(t, src.Slots, func() { p.Drop(netfault.ToClient) }, p.Heal)
+	workertest.Registry(func(testing.TB) workertest.Fixture {
+		return workertest.Fixture{Open: func(context.Context) (worker.Source, error) { return Open(Config{Servers: []string{p.Addr()}}) }}
+	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
 // TestAccess has nodes that only their creator may touch.
@@ -205,17 +202,17 @@ func TestVersionsOfBefore(t *testing.T) {
 		t.Cleanup(func() { src.Close() })
 		return src.Slots
 	}
-	put := func(r worker.Slots, at worker.Version) (worker.Version, worker.Result) {
-		v, res, err := r.Put(t.Context(), 3, worker.Doc{Nonce: "n", HighWater: time.UnixMilli(1)}, at)
+	put := func(r worker.Slots, at worker.Version) (worker.Version, bool) {
+		v, ok, err := r.Put(t.Context(), 3, worker.Doc{Nonce: "n", HighWater: time.UnixMilli(1)}, at)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return v, res
+		return v, ok
 	}
 	r := open()
-	v, res := put(r, "")
-	if res != worker.OK {
-		t.Fatal(res)
+	v, ok := put(r, "")
+	if !ok {
+		t.Fatal("refused")
 	}
 	for _, wipe := range []func() error{
 		fixture(t, cfg).Wipe,
@@ -228,17 +225,17 @@ func TestVersionsOfBefore(t *testing.T) {
 		if err := wipe(); err != nil {
 			t.Fatal(err)
 		}
-		now, res := put(open(), "")
-		if res != worker.OK || now == v {
-			t.Fatalf("%v at %q, %q before", res, now, v)
+		now, ok := put(open(), "")
+		if !ok || now == v {
+			t.Fatalf("%v at %q, %q before", ok, now, v)
 		}
 		leasetest.Eventually(t, "an answer to who was connected", func() bool {
 			_, got, err := r.Get(t.Context(), 3)
 			return err == nil && got == now
 		})
 		for _, r := range []worker.Slots{r, open()} {
-			if _, res := put(r, v); res != worker.Refused {
-				t.Errorf("at %q in a registry of %q: %v", v, now, res)
+			if _, ok := put(r, v); ok {
+				t.Errorf("at %q in a registry of %q: %v", v, now, ok)
 			}
 		}
 		v = now

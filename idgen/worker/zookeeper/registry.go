@@ -174,8 +174,8 @@ func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, vers
 		case err != nil:
 			return worker.Doc{}, version{}, err
 		}
-		d, err := worker.ParseDoc(string(got.text))
-		if err != nil {
+		var d worker.Doc
+		if err := d.Decode(string(got.text)); err != nil {
 			return worker.Doc{}, version{}, fmt.Errorf("node %s: %w", r.node(epoch, slot), err)
 		}
 		return d, version{epoch: epoch, n: got.stat.Version}, nil
@@ -219,22 +219,22 @@ func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, 
 }
 
 // Put implements worker.Slots.
-func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	v, ok := parseVersion(expected)
 	if !ok {
-		return "", worker.Refused, nil
+		return "", false, nil
 	}
 	c, err := r.servers.connection(ctx)
 	if err != nil {
-		return "", worker.Refused, err
+		return "", false, &worker.NotWrittenError{Err: err}
 	}
 	if slot != worker.RegistrySlot {
 		l, err := r.leaves(ctx, c)
 		switch {
 		case err != nil:
-			return "", worker.Refused, r.explain(err)
+			return "", false, &worker.NotWrittenError{Err: r.explain(err)}
 		case l.reserved(slot) || l.nodes[slot] != v.leaf:
-			return "", worker.Refused, nil
+			return "", false, nil
 		}
 	}
 	epoch, err := r.epoch(ctx, c, false)
@@ -243,21 +243,21 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	}
 	switch {
 	case err != nil:
-		return "", worker.Refused, r.explain(err)
+		return "", false, &worker.NotWrittenError{Err: r.explain(err)}
 	case v.epoch != "" && v.epoch != epoch:
-		return "", worker.Refused, nil
+		return "", false, nil
 	}
 	after := version{epoch: epoch}
 	after.n, err = r.write(ctx, c, r.node(epoch, slot), []byte(d.Encode()), v)
 	switch {
 	case err == nil:
-		return after.text(), worker.OK, nil
+		return after.text(), true, nil
 	case errors.Is(err, zk.ErrBadVersion), errors.Is(err, zk.ErrNodeExists), errors.Is(err, zk.ErrNoNode):
-		return "", worker.Refused, nil
+		return "", false, nil
 	case errors.Is(err, zk.ErrNoAuth):
-		return "", worker.Refused, r.explain(err)
+		return "", false, &worker.NotWrittenError{Err: r.explain(err)}
 	}
-	return "", worker.Unknown, r.explain(err)
+	return "", false, r.explain(err)
 }
 
 // write is the compare-and-set. With the node of a Java Leaf that has gone it deletes that, unless it was heard of again.

@@ -31,8 +31,8 @@ func Slot(id string, query func(id string) (text string, found bool, err error))
 	if err != nil || !found {
 		return worker.Doc{}, "", err
 	}
-	d, err := worker.ParseDoc(text)
-	if err != nil {
+	var d worker.Doc
+	if err := d.Decode(text); err != nil {
 		return worker.Doc{}, "", fmt.Errorf("config %s: %w", id, err)
 	}
 	return d, Version(text), nil

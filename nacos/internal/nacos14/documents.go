@@ -43,16 +43,19 @@ func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Versi
 // instance id is checked, the document is compared, written, left alone for a
 // while if it changes hands, and read again from every server. Two writers
 // that do this at once both see the later text, so one of them gives in.
-func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot != worker.RegistrySlot {
 		if err := r.owns(ctx, slot); err != nil {
-			return "", worker.Refused, err
+			return "", false, &worker.NotWrittenError{Err: err}
 		}
 	}
 	began := time.Now()
 	was, ver, err := r.read(ctx, slot)
-	if err != nil || ver != expected {
-		return "", worker.Refused, err
+	switch {
+	case err != nil:
+		return "", false, &worker.NotWrittenError{Err: err}
+	case ver != expected:
+		return "", false, nil
 	}
 	if !d.Free {
 		r.mu.Lock()
@@ -67,16 +70,16 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			wait = min(wait, time.Until(end)/3)
 		}
 		if err != nil || time.Since(began) > wait/2 {
-			// Another that wrote before may have looked already. To say Unknown
-			// would be to have this text, if it stands there, taken for a lease.
-			return "", worker.Refused, cmp.Or(err, errTooLate)
+			// Another that wrote before may have looked already. An error that
+			// leaves it open would be to have this text, if it stands there, taken for a lease.
+			return "", false, &worker.NotWrittenError{Err: cmp.Or(err, errTooLate)}
 		}
 		if !api.Sleep(ctx, wait) {
-			return "", worker.Unknown, context.Cause(ctx)
+			return "", false, context.Cause(ctx)
 		}
 	}
 	if err != nil {
-		return "", worker.Unknown, err
+		return "", false, err
 	}
 	return r.confirm(ctx, slot, api.Version(text), expected)
 }
@@ -88,25 +91,25 @@ const changeTime = 1500 * time.Millisecond
 var errTooLate = errors.New("the server took too long to write what was compared before")
 
 // confirm reads a document until every server has what was written.
-func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Version) (worker.Version, worker.Result, error) {
+func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Version) (worker.Version, bool, error) {
 	for _, base := range r.HTTP.Servers() {
 		for {
 			now, found, err := r.query(ctx, base, r.id(slot))
 			switch seen := api.Version(now); {
 			case err != nil:
-				return "", worker.Unknown, err
+				return "", false, err
 			case found && seen != ver && seen != over:
-				return "", worker.Refused, nil
+				return "", false, nil
 			case !found || seen != ver:
 				if !api.Sleep(ctx, 50*time.Millisecond) {
-					return "", worker.Unknown, context.Cause(ctx)
+					return "", false, context.Cause(ctx)
 				}
 				continue
 			}
 			break
 		}
 	}
-	return ver, worker.OK, nil
+	return ver, true, nil
 }
 
 // owns makes sure that the slot is the one of this process's instance id.

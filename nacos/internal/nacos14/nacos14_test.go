@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
@@ -155,29 +156,34 @@ func TestDocuments(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, res, err := b.Put(t.Context(), slot, doc(), ""); res != worker.Refused || err == nil {
-		t.Errorf("Put without an instance: %v, %v", res, err)
+	if _, ok, err := b.Put(t.Context(), slot, doc(), ""); ok || !leasetest.NotWritten(err) {
+		t.Errorf("Put without an instance: %v, %v", ok, err)
 	}
 	b.in, b.mine = a.in, a.mine // as a copy of the virtual machine would
 	initial := worker.Doc{Nonce: "initial", Free: true}
-	v, res, err := a.Put(within30s(t), slot, initial, "")
-	if res != worker.OK {
-		t.Fatal(res, err)
+	v, ok, err := a.Put(within30s(t), slot, initial, "")
+	if !ok {
+		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	var results [2]worker.Result
+	var (
+		taken [2]bool
+		errs  [2]error
+	)
 	for i, l := range []*registry{a, b} {
-		wg.Go(func() { _, results[i], _ = l.Put(within30s(t), slot, doc(), v) })
+		wg.Go(func() { _, taken[i], errs[i] = l.Put(within30s(t), slot, doc(), v) })
 	}
 	wg.Wait()
-	if results[0] == worker.OK && results[1] == worker.OK {
-		t.Error("both took the slot")
+	for i, err := range errs {
+		if err != nil && (taken[i] || !leasetest.NotWritten(err)) {
+			t.Errorf("want that one takes the slot and the other is refused, got %v, %v", taken[i], err)
+		}
 	}
-	if results[0] != worker.OK && results[1] != worker.OK || results[0] != worker.Refused && results[1] != worker.Refused {
-		t.Errorf("want that one takes the slot and the other is refused, got %v", results)
+	if taken[0] == taken[1] {
+		t.Errorf("the slot was taken: %v, by one it should be", taken)
 	}
-	if _, res, _ := a.Put(within30s(t), slot, doc(), v); res == worker.OK {
-		t.Error("Put upon an old version was told ok")
+	if _, ok, _ := a.Put(within30s(t), slot, doc(), v); ok {
+		t.Error("Put upon an old version was told true")
 	}
 	_, now, err := a.read(t.Context(), slot)
 	if err != nil {
@@ -188,15 +194,15 @@ func TestDocuments(t *testing.T) {
 	if err := a.register(t.Context(), a.in); err != nil {
 		t.Fatal(err)
 	}
-	if _, res, _ := a.Put(within30s(t), slot, doc(), now); res == worker.OK {
-		t.Error("Put upon a document that was wiped was told ok")
+	if _, ok, _ := a.Put(within30s(t), slot, doc(), now); ok {
+		t.Error("Put upon a document that was wiped was told true")
 	}
 	restore()
 	if err := a.deregister(t.Context(), a.in); err != nil {
 		t.Fatal(err)
 	}
-	if _, res, err := a.Put(within30s(t), slot, doc(), now); res != worker.Refused || err == nil {
-		t.Errorf("Put after the instance was removed: %v, %v", res, err)
+	if _, ok, err := a.Put(within30s(t), slot, doc(), now); ok || !leasetest.NotWritten(err) {
+		t.Errorf("Put after the instance was removed: %v, %v", ok, err)
 	}
 }
 
