@@ -133,11 +133,10 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 			dst = append(dst, number(int64(b.N-1)))
 		case placeArgument:
 			if b.Explicit != nil && b.Explicit[p.ref] {
-				dst = append(dst, args[used])
-			} else {
-				dst = append(dst, id(int(insert), b, k))
-				k++
+				continue // copied with those behind it
 			}
+			dst = append(dst, id(int(insert), b, k))
+			k++
 			used++
 		case placeMarker:
 			dst = append(dst, number(b.First))

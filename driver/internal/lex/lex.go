@@ -147,8 +147,7 @@ func (s *Scanner) Next() Token {
 		case backtick:
 			return s.name(start, c)
 		case param:
-			s.pos++
-			return Token{Param, start, s.pos}
+			return s.token(Param, start, start+1)
 		case slash:
 			if strings.HasPrefix(text[start:], "/*") {
 				if !s.comment() {
@@ -180,17 +179,14 @@ func (s *Scanner) Next() Token {
 			return s.variable(start)
 		case colon:
 			if strings.HasPrefix(text[start:], ":=") {
-				s.pos += 2
-				return Token{Assign, start, s.pos}
+				return s.token(Assign, start, start+2)
 			}
 		case backslash:
 			if strings.HasPrefix(text[start:], `\N`) {
-				s.pos += 2
-				return Token{NullN, start, s.pos}
+				return s.token(NullN, start, start+2)
 			}
 		}
-		s.pos++
-		return Token{Kind(c & 0x7f), start, s.pos}
+		return s.token(Kind(c&0x7f), start, start+1)
 	}
 	if s.inside {
 		s.inside = false
@@ -199,21 +195,13 @@ func (s *Scanner) Next() Token {
 	return Token{EOF, len(text), len(text)}
 }
 
-// Over returns a scanner with the same settings over another text.
-func (s *Scanner) Over(text string) Scanner {
-	return Scanner{
-		Text:               text,
-		NoBackslashEscapes: s.NoBackslashEscapes,
-		ANSIQuotes:         s.ANSIQuotes,
-		MariaDB:            s.MariaDB,
-		Version:            s.Version,
-	}
+// token is the token Text[start:end], behind which the scanner goes on.
+func (s *Scanner) token(kind Kind, start, end int) Token {
+	s.pos = end
+	return Token{kind, start, end}
 }
 
-func (s *Scanner) bad(start int) Token {
-	s.pos = len(s.Text)
-	return Token{Bad, start, s.pos}
-}
+func (s *Scanner) bad(start int) Token { return s.token(Bad, start, len(s.Text)) }
 
 // word reads an unquoted name, or a string that begins with a letter.
 func (s *Scanner) word(start int) Token {
@@ -237,11 +225,10 @@ func (s *Scanner) word(start int) Token {
 		}
 	}
 	s.named = false
-	s.pos = i
-	return Token{Word, start, i}
+	return s.token(Word, start, i)
 }
 
-// quoted reads a string whose opening quote is at open.
+// quoted reads a string, or a quoted name, whose opening quote is at open.
 func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 	text := s.Text
 	end := open // the first quote from i on
@@ -253,7 +240,7 @@ func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 			}
 			end = i + n
 		}
-		if n := strings.IndexByte(text[i:end], '\\'); n >= 0 {
+		if n := strings.IndexByte(text[i:end], '\\'); n >= 0 && kind != Name {
 			s.Seen |= SeenBackslash
 			if !s.NoBackslashEscapes {
 				i += n + 2
@@ -261,8 +248,7 @@ func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 			}
 		}
 		if end+1 == len(text) || text[end+1] != q {
-			s.pos = end + 1
-			return Token{kind, start, s.pos}
+			return s.token(kind, start, end+1)
 		}
 		i = end + 2
 	}
@@ -270,19 +256,8 @@ func (s *Scanner) quoted(kind Kind, start, open int, q byte) Token {
 
 // name reads a quoted name.
 func (s *Scanner) name(start int, q byte) Token {
-	text := s.Text
 	s.named = false
-	for i := start + 1; ; i += 2 {
-		n := strings.IndexByte(text[min(i, len(text)):], q)
-		if n < 0 {
-			return s.bad(start)
-		}
-		i += n
-		if i+1 == len(text) || text[i+1] != q {
-			s.pos = i + 1
-			return Token{Name, start, i + 1}
-		}
-	}
+	return s.quoted(Name, start, start, q)
 }
 
 // variable reads @x, @@x, or the @ before a quoted name.
@@ -296,8 +271,7 @@ func (s *Scanner) variable(start int) Token {
 	for i = s.nameEnd(i); !system && i < len(text) && text[i] == '.'; {
 		i = s.nameEnd(i + 1)
 	}
-	s.pos = i
-	return Token{Var, start, i}
+	return s.token(Var, start, i)
 }
 
 // Is says whether a word is the given one, which is in lower case ASCII.

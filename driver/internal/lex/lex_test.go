@@ -80,7 +80,8 @@ func TestSQLMode(t *testing.T) {
 		{`"a\" b`, Scanner{ANSIQuotes: true}, `n["a\"] w[b]`, SeenDoubleQuote},
 		{`a \ b`, Scanner{}, `w[a] \ w[b]`, 0},
 	} {
-		s := c.settings.Over(c.text)
+		s := c.settings
+		s.Text = c.text
 		if got := tokens(s); got != c.want {
 			t.Errorf("%q\ngot  %s\nwant %s", c.text, got, c.want)
 		}
@@ -119,7 +120,8 @@ func TestVersionComments(t *testing.T) {
 			{"MySQL", c.mysql, Scanner{Version: 90704}},
 			{"old MySQL", c.old, Scanner{Version: 50614}},
 		} {
-			if got := tokens(r.settings.Over(c.text)); got != r.want {
+			r.settings.Text = c.text
+			if got := tokens(r.settings); got != r.want {
 				t.Errorf("%s: %q\ngot  %s\nwant %s", r.name, c.text, got, r.want)
 			}
 		}
@@ -151,7 +153,7 @@ func FuzzScanner(f *testing.F) {
 		for _, s := range []Scanner{
 			{}, {NoBackslashEscapes: true}, {ANSIQuotes: true}, {MariaDB: true, Version: 101119}, {Version: 90704},
 		} {
-			s = s.Over(text)
+			s.Text = text
 			end := 0
 			for {
 				tok := s.Next()

@@ -23,8 +23,7 @@ func (s *Scanner) number(start int) Token {
 		if j == i+2 || inName(at(j)) {
 			return s.word(start)
 		}
-		s.pos = j
-		return Token{Number, start, j}
+		return s.token(Number, start, j)
 	}
 	digits()
 	real := at(i) == '.'
@@ -40,15 +39,13 @@ func (s *Scanner) number(start int) Token {
 		if classes[at(exponent)] == digit {
 			i = exponent
 			digits()
-			s.pos = i
-			return Token{Number, start, i}
+			return s.token(Number, start, i)
 		}
 	}
 	if !real && inName(at(i)) {
 		return s.word(start)
 	}
-	s.pos = i
-	return Token{Number, start, i}
+	return s.token(Number, start, i)
 }
 
 func isHex(c byte) bool {

@@ -23,7 +23,7 @@ const (
 // columnList reads the column list, whose first parenthesis was read.
 func (w *insertReader) columnList() error {
 	w.form = empty
-	for more := w.tok.Kind != ')'; more; {
+	for more := w.tok.Kind != ')'; more; more = w.skip(',') {
 		w.form = listed
 		name, ok := w.column()
 		if !ok {
@@ -33,9 +33,6 @@ func (w *insertReader) columnList() error {
 			w.keyColumn = w.width
 		}
 		w.width++
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
 	}
 	if w.tok.Kind != ')' {
 		return w.unreadable(w.Table)
@@ -54,13 +51,7 @@ func (w *insertReader) columnList() error {
 
 // isKey says whether a name as written is the key's.
 func (w *insertReader) isKey(name string) bool {
-	if len(name) == len(w.Table.Key) && name == w.Table.Key {
-		return true
-	}
-	if c := name[0]; c == '`' || c == '"' {
-		name = unquote(name)
-	}
-	return strings.EqualFold(name, w.Table.Key)
+	return strings.EqualFold(unquote(name), w.Table.Key)
 }
 
 // allColumns makes the statement one that lists the table's columns. It says

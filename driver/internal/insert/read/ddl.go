@@ -35,24 +35,20 @@ func (r *reader) ddl(verb string) error {
 			if c.Drop && r.atName() {
 				r.Changes = append(r.Changes, insert.Change{TableName: insert.TableName{DB: r.name()}, Database: true})
 			}
-			r.toEnd()
 			return nil
 		case r.isAny("view", "trigger", "procedure", "function", "event", "package", "library"):
 			r.Changes = append(r.Changes, insert.Change{Program: true})
 			if verb == "create" && !r.is("view") || verb == "alter" && r.is("event") {
 				return r.storedProgram()
 			}
-			r.toEnd()
 			return nil
 		case r.is("index"): // ON a table: it may make another column unique
 			for !r.atEnd() && !r.accept("on") {
 				r.next()
 			}
 			r.changed(insert.Change{})
-			r.toEnd()
 			return nil
 		case r.isAny("user", "role", "sequence", "server", "tablespace"):
-			r.toEnd()
 			return nil
 		}
 	}
@@ -65,7 +61,6 @@ func (r *reader) changedTables(c insert.Change, create bool) {
 	runs := r.Runs
 	r.existence()
 	if !r.changed(c) {
-		r.toEnd()
 		return
 	}
 	if r.tok.Kind == '(' && r.peekIs("like") {

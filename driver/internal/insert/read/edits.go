@@ -85,6 +85,12 @@ func (w *insertReader) endSource() {
 	w.source.to, w.sourceInput, w.tailEdit = w.prevEnd, w.params, len(w.Edits)
 }
 
+// forget undoes what was noted of a statement.
+func (w *insertReader) forget() {
+	w.Edits = w.Edits[:w.firstEdit]
+	w.Texts = w.Texts[:w.firstText]
+}
+
 // newName is a name that the text does not hold.
 func (r *reader) newName() string {
 	if r.alias == "" {
@@ -100,7 +106,7 @@ func (r *reader) newName() string {
 // it may name, reads LAST_INSERT_ID().
 func (w *insertReader) storedReadID() (bool, error) {
 	var e effects
-	e.scan(w.s.Over(w.text[w.began.pos:]))
+	e.scan(scanner(w.text[w.began.pos:], w.settings))
 	run, err := w.programs(e.Effects)
 	return run.ReadsID || run.Hidden, err
 }

@@ -73,7 +73,6 @@ func (r *reader) load() error {
 	w.verbEnd = w.prevEnd
 	xml := w.is("xml")
 	if !xml && !w.is("data") {
-		w.toEnd()
 		return nil
 	}
 	for !w.is("into") || !w.peekIs("table") {
@@ -110,7 +109,6 @@ func (w *insertReader) readTarget() (bool, error) {
 	n, written, ok := w.tableName()
 	w.Runs = runs // a list of columns behind it is no call
 	if !ok {
-		w.toEnd()
 		return false, nil
 	}
 	if w.changedBefore(n) {
@@ -123,7 +121,6 @@ func (w *insertReader) readTarget() (bool, error) {
 	if t == nil {
 		w.decided = w.prevEnd
 		w.Runs = w.Runs || w.schema.Temporary != nil && !w.schema.Temporary(n)
-		w.toEnd()
 		return false, nil
 	}
 	switch {
@@ -256,13 +253,6 @@ func (w *insertReader) rowAlias() error {
 		w.insertText(insert.Filled, w.prevEnd, "("+quote.Names(w.columnNames())+", "+w.newName()+")")
 	}
 	return nil
-}
-
-// forget undoes what was noted of a statement.
-func (w *insertReader) forget() {
-	w.Edits = w.Edits[:w.firstEdit]
-	w.Texts = w.Texts[:w.firstText]
-	w.toEnd()
 }
 
 // finish notes the statement in the plan.

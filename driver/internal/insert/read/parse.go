@@ -87,14 +87,6 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 // readers are those that read nothing now, and are zero.
 var readers = sync.Pool{New: func() any { return new(reader) }}
 
-// scanner scans a text as the session that settings tell of does.
-func scanner(text string, settings insert.Settings) lex.Scanner {
-	return lex.Scanner{
-		Text: text, NoBackslashEscapes: settings.NoBackslashEscapes, ANSIQuotes: settings.ANSIQuotes,
-		MariaDB: settings.MariaDB, Version: settings.Version,
-	}
-}
-
 // decide looks whether a text may mean something else than was read: whether its
 // session has to be asked first, or the text is refused.
 func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {

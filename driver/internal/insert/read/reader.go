@@ -60,6 +60,14 @@ type start struct {
 	params  int // placeholders before it
 }
 
+// scanner scans a text as the session that settings tell of does.
+func scanner(text string, settings insert.Settings) lex.Scanner {
+	return lex.Scanner{
+		Text: text, NoBackslashEscapes: settings.NoBackslashEscapes, ANSIQuotes: settings.ANSIQuotes,
+		MariaDB: settings.MariaDB, Version: settings.Version,
+	}
+}
+
 // next goes on to the next token.
 func (r *reader) next() {
 	prev := r.tok
@@ -103,8 +111,7 @@ func (r *reader) str() string { return r.text[r.tok.Pos:r.tok.End] }
 
 // is says whether the token is the unquoted word given in lower case.
 func (r *reader) is(word string) bool {
-	return r.tok.Kind == lex.Word && r.tok.End-r.tok.Pos == len(word) &&
-		lex.Is(r.text[r.tok.Pos:r.tok.End], word)
+	return r.tok.Kind == lex.Word && lex.Is(r.text[r.tok.Pos:r.tok.End], word)
 }
 
 func (r *reader) isAny(words ...string) bool {
@@ -119,6 +126,15 @@ func (r *reader) isAny(words ...string) bool {
 // accept goes past the given word if it is there.
 func (r *reader) accept(word string) bool {
 	if r.is(word) {
+		r.next()
+		return true
+	}
+	return false
+}
+
+// skip goes past the given punctuation if it is there.
+func (r *reader) skip(kind lex.Kind) bool {
+	if r.tok.Kind == kind {
 		r.next()
 		return true
 	}
@@ -179,16 +195,12 @@ func stringContent(s string) string {
 // dot (in this database), and returns it as written too.
 func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 	n.DB = r.Use
-	if r.tok.Kind == '.' {
-		r.next()
-		if !r.atName() {
-			return n, "", false
-		}
+	if r.skip('.') && !r.atName() {
+		return n, "", false
 	}
 	n.Table, written = r.name(), r.str()
 	r.next()
-	if r.tok.Kind == '.' {
-		r.next()
+	if r.skip('.') {
 		if !r.atName() {
 			return n, "", false
 		}
@@ -201,19 +213,16 @@ func (r *reader) tableName() (n insert.TableName, written string, ok bool) {
 // column reads the name of a column, which may be qualified, and returns its
 // last part as written.
 func (r *reader) column() (string, bool) {
-	if r.tok.Kind == '.' {
-		r.next()
-	}
+	r.skip('.')
 	for {
 		if !r.atName() {
 			return "", false
 		}
 		name := r.str()
 		r.next()
-		if r.tok.Kind != '.' {
+		if !r.skip('.') {
 			return name, true
 		}
-		r.next()
 	}
 }
 

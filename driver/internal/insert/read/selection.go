@@ -76,12 +76,9 @@ func (w *insertReader) selection() *selection {
 		w.next()
 	}
 	s := &selection{}
-	for more := true; more; {
+	for more := true; more; more = w.skip(',') {
 		var tokens [32]lex.Token
 		s.list(w, tokens[:min(w.expr(w.endsItem, tokens[:]), len(tokens))])
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
 	}
 	s.star = s.star && len(s.columns) == 1
 	if !w.accept("from") {

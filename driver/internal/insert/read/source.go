@@ -49,7 +49,7 @@ func (w *insertReader) tablelessSelect() bool {
 	}
 	var tokens [maxKeyTokens]lex.Token
 	columns := 0
-	for more := true; more; columns++ {
+	for more := true; more; more = w.skip(',') {
 		params := w.paramsBefore()
 		n := w.expr(w.endsItem, tokens[:])
 		if n == 0 {
@@ -58,9 +58,7 @@ func (w *insertReader) tablelessSelect() bool {
 		if columns == w.keyColumn && !w.keyItem(tokens[:], n, params) {
 			return false
 		}
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
+		columns++
 	}
 	if columns != w.width { // the server has an error for it
 		return false
@@ -136,10 +134,9 @@ func (w *insertReader) file() error {
 			w.loaded = append(w.loaded, w.name())
 			w.next()
 		}
-		if w.tok.Kind != ')' {
+		if !w.skip(')') {
 			return w.unreadable(w.Table)
 		}
-		w.next()
 	} else {
 		w.allColumns()
 		w.loaded = w.Table.Columns

@@ -51,17 +51,10 @@ func (w *insertReader) finishStaged() error {
 	}
 	s.Marker = w.Table.Marker && !s.ReadsID
 	s.Clock = s.Clock && !s.Load && mayHint(s.CopyHead)
-	w.forgetRows()
+	w.forget() // the rows go another way than by edits
 	w.Marker, w.SetIDAfter, w.Staging = s.Marker, w.Table.Marker && !s.Marker, s
 	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
-}
-
-// forgetRows undoes what was noted of the rows: they go another way than by edits.
-func (w *insertReader) forgetRows() {
-	w.Edits, w.Texts = w.Edits[:w.firstEdit], w.Texts[:w.firstText]
-	w.EditFrom, w.EditTo = w.firstEdit, w.firstEdit
-	w.Rows, w.Lacking, w.ArgKeys, w.Floor, w.OwnKey, w.Positional, w.Conditional = 0, 0, nil, 0, 0, false, false
 }
 
 // mayHint says whether a statement can be told its time: nothing such as SET
@@ -88,8 +81,8 @@ func (w *insertReader) edited(from, to int, edits []insert.Edit) string {
 // are not refused for what they call, may tell: that is documented.
 func (w *insertReader) check(s *insert.Staging) error {
 	var source, tail effects
-	source.scan(w.s.Over(w.text[w.source.from:w.source.to]))
-	tail.scan(w.s.Over(s.Tail))
+	source.scan(scanner(w.text[w.source.from:w.source.to], w.settings))
+	tail.scan(scanner(s.Tail, w.settings))
 	called, err := w.programs(source.Effects)
 	if err != nil {
 		return err

@@ -31,6 +31,7 @@ func (r *reader) statements() error {
 		case len(r.Inserts) > 0 && r.Inserts[len(r.Inserts)-1].NeedsOwnText():
 			r.isolate()
 		}
+		r.toEnd()
 		r.s.Seen &^= seenHere
 		r.Results++
 	}
@@ -95,8 +96,7 @@ func (r *reader) statement() error {
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
-		r.toEnd() // it mentions statements without running them
-		return nil
+		return nil // it mentions statements without running them
 	}
 	if r.peek().Kind == ':' { // a label
 		return r.compoundStatement()
@@ -231,7 +231,7 @@ func (r *reader) stored() error {
 	}
 	text := b.String()
 	in := reader{text: text, settings: r.settings, schema: r.schema, Findings: insert.Findings{Use: r.Use}}
-	in.s = r.s.Over(text)
+	in.s = scanner(text, r.settings)
 	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {
 			for !in.ended() {

@@ -23,7 +23,7 @@ func (w *insertReader) duplicate() error {
 	w.Upsert = true
 	sets, brought := false, false // the list sets the key, and as the last to what the row brought
 	var itself lex.Token          // the value of key = key
-	for {
+	for more := true; more; more = w.skip(',') {
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
 			return w.unreadable(w.Table)
@@ -43,10 +43,6 @@ func (w *insertReader) duplicate() error {
 				brought, w.KeyArg = true, params+1
 			}
 		}
-		if w.tok.Kind != ',' {
-			break
-		}
-		w.next()
 	}
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)

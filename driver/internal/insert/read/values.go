@@ -17,10 +17,9 @@ func (w *insertReader) values() (isQuery bool, err error) {
 	w.next()
 	for {
 		w.accept("row")
-		if w.tok.Kind != '(' {
+		if !w.skip('(') {
 			return false, w.unreadable(w.Table)
 		}
-		w.next()
 		if w.Rows == 0 && w.form != listed {
 			w.listColumns(start, w.tok.Kind == ')')
 		}
@@ -28,10 +27,9 @@ func (w *insertReader) values() (isQuery bool, err error) {
 			return false, err
 		}
 		w.Rows++
-		if w.tok.Kind != ',' {
+		if !w.skip(',') {
 			break
 		}
-		w.next()
 		if w.Rows == 1 && w.Lacking == 1 { // the others are about as long
 			w.Edits = slices.Grow(w.Edits, min(1000, (len(w.text)-w.tok.Pos)/(w.tok.Pos-w.source.from)))
 		}
@@ -50,7 +48,7 @@ func (w *insertReader) row() error {
 		return nil
 	}
 	n := 0
-	for more := true; more; n++ {
+	for more := true; more; more = w.skip(',') {
 		if n == w.keyColumn {
 			if err := w.keyValue(nil); err != nil {
 				return err
@@ -58,9 +56,7 @@ func (w *insertReader) row() error {
 		} else {
 			w.expr(nil, nil)
 		}
-		if more = w.tok.Kind == ','; more {
-			w.next()
-		}
+		n++
 	}
 	if w.tok.Kind != ')' {
 		return w.unreadable(w.Table)
@@ -81,7 +77,7 @@ func (w *insertReader) assignments() error {
 	w.columns = w.cursor
 	w.next()
 	w.form = assigned
-	for {
+	for more := true; more; more = w.skip(',') {
 		name, ok := w.column()
 		if !ok || w.tok.Kind != '=' && w.tok.Kind != lex.Assign {
 			return w.unreadable(w.Table)
@@ -96,10 +92,6 @@ func (w *insertReader) assignments() error {
 			w.expr(w.closesList, nil)
 		}
 		w.width++
-		if w.tok.Kind != ',' {
-			break
-		}
-		w.next()
 	}
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
