@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -138,12 +139,12 @@ const Timeout = time.Minute
 type Catalog struct {
 	FoldsCase bool // the server ignores the case of tables' names
 
-	db                *sql.DB
+	db                *sqlx.DB
 	showsTransactions atomic.Bool
 }
 
 // New returns a catalog that asks through db.
-func New(db *sql.DB) *Catalog { return &Catalog{db: db} }
+func New(db *sql.DB) *Catalog { return &Catalog{db: sqlx.NewDb(db, "mysql")} }
 
 // Close closes the pool.
 func (c *Catalog) Close() error { return c.db.Close() }
@@ -287,50 +288,28 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 
 // Views reads those of some tables of a database that are views.
 func (c *Catalog) Views(ctx context.Context, db string, tables []string) (found []Program, err error) {
-	args := []any{db}
-	for _, t := range tables {
-		args = append(args, t)
-	}
-	rows, err := c.db.QueryContext(ctx, "SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?"+strings.Repeat(", ?", len(tables)-1)+")", args...)
+	query, args, err := sqlx.In("SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var text sql.NullString
-		if err := rows.Scan(&text); err != nil {
-			return nil, err
-		}
+	var texts []sql.NullString
+	err = c.db.SelectContext(ctx, &texts, query, args...)
+	for _, text := range texts {
 		found = append(found, Program{Text: text.String})
 	}
-	return found, rows.Err()
+	return found, err
 }
 
 // Databases lists the databases that this user sees.
-func (c *Catalog) Databases(ctx context.Context) ([]string, error) {
-	return c.names(ctx, "SELECT schema_name FROM information_schema.schemata")
+func (c *Catalog) Databases(ctx context.Context) (names []string, err error) {
+	err = c.db.SelectContext(ctx, &names, "SELECT schema_name FROM information_schema.schemata")
+	return names, err
 }
 
 // TableNames lists the base tables of a database.
-func (c *Catalog) TableNames(ctx context.Context, db string) ([]string, error) {
-	return c.names(ctx, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'", db)
-}
-
-func (c *Catalog) names(ctx context.Context, query string, args ...any) ([]string, error) {
-	rows, err := c.db.QueryContext(ctx, query, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var names []string
-	for rows.Next() {
-		var name string
-		if err := rows.Scan(&name); err != nil {
-			return nil, err
-		}
-		names = append(names, name)
-	}
-	return names, rows.Err()
+func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, err error) {
+	err = c.db.SelectContext(ctx, &names, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'", db)
+	return names, err
 }
 
 // Highest gives the highest value of an integer column below a limit, 0 for an
@@ -338,7 +317,7 @@ func (c *Catalog) names(ctx context.Context, query string, args ...any) ([]strin
 // table.
 func (c *Catalog) Highest(ctx context.Context, table Name, column string, below int64) (int64, error) {
 	var v sql.NullInt64
-	err := c.db.QueryRowContext(ctx, MaxQuery(table, column, below)).Scan(&v)
+	err := c.db.GetContext(ctx, &v, MaxQuery(table, column, below))
 	return max(v.Int64, 0), err
 }
 
