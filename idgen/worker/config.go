@@ -136,7 +136,7 @@ type Status struct {
 	// of the last look; 0 where the registry shows none.
 	ClockOffset time.Duration
 
-	quarantine error         // why Phase is "waiting"
+	quarantine error         // why there are no ids yet, where nothing has failed
 	changed    chan struct{} // closed when another status is there
 }
 
@@ -150,7 +150,7 @@ func (s *Status) Reason() string {
 		return fmt.Sprintf("%s (the next search is at %s)", part.Text(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
 		return part.Text(s.Err)
-	case s.Phase == phaseWaiting:
+	case s.Phase != phaseHolding && s.quarantine != nil:
 		return part.Text(s.quarantine)
 	}
 	return "the search for a worker id goes on"
@@ -161,18 +161,19 @@ const tick = time.Millisecond
 
 // lengths are the protocol's.
 type lengths struct {
-	lease time.Duration // how far a renewal carries the bound beyond now
-	renew time.Duration // from one renewal to the next
-	grace time.Duration // an expired slot is left to its owner this long; safety does not need it
-	skew  time.Duration // at least the difference of two machines' clocks plus the life of a message
-	call  time.Duration // what one call to the registry may take
-	ahead time.Duration // how far beyond now a lease is to be used up in a burst
-	pause time.Duration // between tries, at least; others are multiples of it
+	lease    time.Duration // how far a renewal carries the bound beyond now
+	renew    time.Duration // from one renewal to the next
+	grace    time.Duration // an expired slot is left to its owner this long; where it is below the skew, nothing is put back
+	skew     time.Duration // at least the difference of two machines' clocks plus the life of a message
+	call     time.Duration // what one call to the registry may take
+	courtesy time.Duration // how long slots of unknown history are left to who may hold them
+	ahead    time.Duration // how far beyond now a lease is to be used up in a burst
+	pause    time.Duration // between tries, at least; others are multiples of it
 }
 
 // lengthsFor gives those of a registry on the network.
 func lengthsFor(lease time.Duration) lengths {
-	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, ahead: lease / 2, pause: 250 * time.Millisecond}
+	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, courtesy: lease/6 + lease/12, ahead: lease / 2, pause: 250 * time.Millisecond}
 }
 
 // localLengths are for a registry on the same machine, held under a lock of the

@@ -35,8 +35,10 @@ type engine struct {
 	// its bound ended, or taken by a put whose reply was lost.
 	claim *hold
 
-	seen map[int]reading // by searches since the last one that looked at all slots
-	turn int             // of the slots that take turns
+	seen   map[int]reading // by searches since the last one that looked at all slots
+	turn   int             // of the slots that take turns
+	looked time.Time       // when a search first found nothing but unknown histories
+	made   bool            // a search since the last take made the registry
 }
 
 func (e *engine) now() time.Time { return e.clock.now() }
@@ -134,6 +136,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	if r.err == nil && r.ver == "" {
 		d := Doc{Nonce: newNonce(e.host), HighWater: e.now(), Free: true, Owner: e.terms}
 		if _, res, _ := e.put(ctx, RegistrySlot, d, ""); res == swapped {
+			e.made = true
 			e.log.Warn("leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
@@ -198,13 +201,15 @@ type hold struct {
 	unknown  bool      // what the slot held when it was taken said nothing of the past
 	fresh    bool      // it was taken in a registry declared new
 	alone    bool      // the search saw no slot that somebody holds
-	registry registry  // as of the take
+	registry registry  // as of the take, or of the last time that doc was put back
+	walk     time.Time // when to make the next missing slots
 
 	doc         Doc         // ours, as it is known to be in the registry
 	sure        Version     // and its version
 	ver         Version     // which the next put expects: a later one may have been read
 	sent        time.Time   // the highest high water ever sent: no text is sent twice
-	unconfirmed []time.Time // those sent since doc was confirmed
+	unconfirmed []time.Time // those sent since doc was confirmed, and not refused
+	denied      []time.Time // those that were refused since then
 
 	// bound is what the last put told true allows: its high water, but never more
 	// than the lease beyond the time it was decided on. The high water can be
@@ -227,8 +232,14 @@ func (h *hold) wrote(d Doc) bool {
 	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
 }
 
+// refused reports whether d is what a put of this hold wanted to write, and the
+// registry said that it did not.
+func (h *hold) refused(d Doc) bool {
+	return d.Nonce == h.doc.Nonce && slices.ContainsFunc(h.denied, d.HighWater.Equal)
+}
+
 // confirm notes a put that was told true.
 func (h *hold) confirm(d Doc, v Version, bound time.Time) {
-	h.doc, h.sure, h.ver, h.unconfirmed = d, v, v, nil
+	h.doc, h.sure, h.ver, h.unconfirmed, h.denied = d, v, v, nil, nil
 	h.bound = bound
 }

@@ -14,6 +14,9 @@ var (
 	errContended   = errors.New("another process was there at the same time")
 	errUnconfirmed = errors.New("the take is not confirmed yet")
 	errVoid        = errors.New("the registry may not be the one that was read")
+	errMissing     = errors.New("its document is missing")
+	errOlder       = errors.New("an older document of this process is there")
+	errLate        = errors.New("it was lost too long ago to be put back")
 	errClone       = errors.New("a copy of this process is running, with its memory")
 )
 
@@ -115,6 +118,19 @@ func lostError(worker int, by string, cause error) *UnavailableError {
 	}
 	return &UnavailableError{Reason: "lost", Worker: worker, Owner: by, Cause: cause,
 		text: fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)}
+}
+
+// refusedError says what was in the place of h's document when a renewal was refused.
+func refusedError(h *hold, r reading) error {
+	switch {
+	case r.err != nil:
+		return errContended
+	case r.ver == "":
+		return errMissing
+	case h.wrote(r.doc):
+		return errOlder
+	}
+	return fmt.Errorf("a document of %s is there", owner(r.doc.Owner))
 }
 
 // quarantineError says that a worker id is held and no id can be issued yet. It

@@ -57,14 +57,18 @@ func (s simulated) each(n int, f func(int)) {
 
 // On puts a Keeper on a simulated machine, with all of its lengths divided so
 // that there are fewer times to put into ids. A hasty one takes a slot over as
-// soon as its bound is over: the grace is a courtesy.
-func (c Config) On(h Host, divided time.Duration, hasty bool) Config {
+// soon as its bound is over, an early one when the
+// skew is over as well, and leaves unknown histories to nobody.
+func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	l := lengthsFor(c.Lease)
-	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.ahead, &l.pause} {
+	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.courtesy, &l.ahead, &l.pause} {
 		*d /= divided
 	}
-	if hasty {
+	switch {
+	case hasty:
 		l.grace = 0
+	case early:
+		l.grace, l.courtesy = l.skew, 0
 	}
 	c.host, c.lengths = simulated{h}, l
 	return c
@@ -77,11 +81,11 @@ func (c Config) Terms() string { return terms(&c) }
 func (k *Keeper) Stop() { k.cancel() }
 
 // CopyOf makes k one whose process is a copy of o's, with its memory, as it is
-// at this moment. It says up to when ids may be issued by both; there is none
-// if o holds nothing.
-func (k *Keeper) CopyOf(o *Keeper) (upTo time.Time, ok bool) {
+// at this moment. It says in which slot and up to when ids may be issued by
+// both; there is none if o holds nothing.
+func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 	if o.engine == nil || o.held == nil || o.next.Phase != phaseHolding {
-		return upTo, false
+		return 0, upTo, false
 	}
 	h, issued, mine := *o.held, o.cfg.Issued(), k.cfg.Issued
 	h.unconfirmed = append([]time.Time(nil), h.unconfirmed...)
@@ -101,5 +105,5 @@ func (k *Keeper) CopyOf(o *Keeper) (upTo time.Time, ok bool) {
 			k.run()
 		})
 	})
-	return latest(h.sent, h.bound), true
+	return h.slot, latest(h.sent, h.bound), true
 }

@@ -196,6 +196,9 @@ func (f *fake) wipe() {
 	f.memory.texts = nil
 }
 
+// unknownWait is what a process waits that finds nothing but unknown histories.
+const unknownWait = 135 * time.Second
+
 // keep makes a keeper, which is closed at the end of the test.
 func keep(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()

@@ -12,40 +12,59 @@ import (
 // renew tries once to raise the bound, which at now had not ended. After an
 // error it is to be tried again a while later, unless it says that the worker id is lost.
 func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
-	bound := now.Add(e.lease)
-	y := h.doc
-	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
-	h.sent = y.HighWater                          // mutation: sent
-	h.unconfirmed = append(h.unconfirmed, y.HighWater)
-	v, res, err := e.put(ctx, h.slot, y, h.ver) // mutation: decided
-	if res == swapped {                         // mutation: confirmed
-		h.confirm(y, v, bound)
+	again = e.jitter(2*e.pause, 6*e.pause)
+	hw, res, err := e.raise(ctx, h, h.doc, h.ver, now)
+	if res == swapped {
 		return e.lengths.renew, nil
 	}
-	again = e.jitter(2*e.pause, 6*e.pause)
-	r := e.get(ctx, h.slot)
+	r := e.get(ctx, h.slot) // mutation: read
+	if res == refused && errors.Is(err, errContended) {
+		err = refusedError(h, r)
+	}
 	switch {
 	case r.err != nil:
 		err = fmt.Errorf("%w; reading it: %w", part.Of(err), part.Of(r.err))
-	case r.ver == "": // it was deleted, or the read is stale
 	case h.wrote(r.doc): // mutation: nonce
 		// One of our own puts, perhaps this one. It is where the next one goes
-		// on from; it raises nothing. If that is refused as well, what was read
-		// may be a put that was refused and is served all the same.
-		if res == refused && h.ver != h.sure {
-			h.ver = h.sure
-		} else {
-			h.ver = r.ver
-		}
-		if res == unclear && r.doc.HighWater.Equal(y.HighWater) { // mutation: read
+		// on from; it raises nothing.
+		h.ver = r.ver
+		if res == unclear && r.doc.HighWater.Equal(hw) {
 			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
 		}
+	case h.refused(r.doc): // served all the same, or written by a copy of this process
+		h.ver = h.sure
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, owner(r.doc.Owner), errClone)
+	case res == refused && e.lacking(h, r):
+		if back, putErr := e.putBack(ctx, h, r); back {
+			return e.lengths.renew, nil
+		} else if putErr != nil {
+			err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(putErr))
+		}
 	case r.doc.HighWater.After(h.doc.HighWater):
 		return 0, lostError(h.slot, owner(r.doc.Owner), nil)
 	}
 	return again, err
+}
+
+// raise puts y with a higher high water, and raises the bound if that is told true.
+func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
+	bound := now.Add(e.lease)
+	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
+	h.sent = y.HighWater                          // mutation: sent
+	h.unconfirmed = append(h.unconfirmed, y.HighWater)
+	v, res, err := e.put(ctx, h.slot, y, expected)                                         // mutation: decided
+	if res == swapped && e.source.Inserts && e.late(h, now) && !e.still(ctx, h.registry) { // mutation: late insert
+		res, err = unclear, errVoid
+	}
+	switch res {
+	case swapped: // mutation: confirmed
+		h.confirm(y, v, bound)
+	case refused:
+		h.unconfirmed = h.unconfirmed[:len(h.unconfirmed)-1]
+		h.denied = append(h.denied, y.HighWater)
+	}
+	return y.HighWater, res, err
 }
 
 // release gives the slot back; ids up to last may have been issued. Nothing
@@ -92,7 +111,7 @@ func (k *Keeper) hold() {
 // lost publishes the end of a lease that could not be kept.
 func (k *Keeper) lost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
-	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
+	k.next.Phase, k.next.Limit, k.next.Err, k.next.quarantine = phaseSearching, time.Time{}, nil, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
@@ -117,11 +136,11 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 		e, h    = k.engine, k.held
 		taken   = e.now()
 		renewal = taken.Add(e.lengths.renew)
-		walk    = taken // when to make the next missing slots
-		failed  error   // of the last renewal
+		failed  error // of the last renewal
 	)
+	h.walk = taken
 	if h.registry.made >= len(e.slots) {
-		walk = never
+		h.walk = never
 	}
 	// Who held a worker id before knows that somebody was running.
 	h.alone = h.alone && k.next.Since.IsZero()
@@ -138,7 +157,7 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 		}
 		k.publish()
 		k.compareClocks(ctx)
-		wake := earliest(renewal, walk, h.bound.Add(tick))
+		wake := earliest(renewal, h.walk, h.bound.Add(tick))
 		if !h.used {
 			wake = earliest(wake, h.start)
 		}
@@ -147,7 +166,7 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 		}
 		now := e.now()
 		switch {
-		case now.After(h.bound): // mutation: past the bound
+		case now.After(h.bound):
 			return lostError(h.slot, "", failed)
 		case !now.Before(renewal):
 			again, err := e.renew(ctx, h, now)
@@ -159,8 +178,8 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 				renewal = now.Add(again)
 			}
 			k.next.Next = renewal
-		case !now.Before(walk):
-			walk = k.walk(ctx, taken)
+		case !now.Before(h.walk):
+			h.walk = k.walk(ctx, taken)
 		}
 	}
 	return nil

@@ -261,7 +261,7 @@ func TestClone(t *testing.T) {
 		k, clone := holding(t, f.source(), Config{Workers: 4, Issued: now}), keep(t, f.source(), Config{Workers: 4, Issued: now})
 		id := k.Status().Worker
 		time.Sleep(3 * time.Second)
-		if _, ok := clone.CopyOf(k); !ok {
+		if _, _, ok := clone.CopyOf(k); !ok {
 			t.Fatal("nothing to copy")
 		}
 		synctest.Wait()

@@ -29,9 +29,9 @@ var mutations = []mutation{
 	{"refuse above the bound", "limit", "^documents exist$", "k.next.Limit = h.bound.Add(6 * e.lease)"},
 	{"start above the previous high water", "start", "^documents exist$", "h.start = e.now()"},
 	{"a take keeps the high water at or above the previous one", "taken up to", "^documents exist", "y.HighWater = now.Add(e.lease)"},
-	{"raise the bound only on a confirmed put: not on an unknown one", "confirmed", "^documents exist", "if res != refused {"},
+	{"raise the bound only on a confirmed put: not on an unknown one", "confirmed", "^documents exist", "case swapped, unclear:"},
 	{"raise the bound only on a confirmed put: not when it is sent", "sent", "^documents exist", "h.sent, h.bound = y.HighWater, bound"},
-	{"never on a read: renewing", "read", "^documents exist", "if r.doc.HighWater.Equal(y.HighWater) {\nh.doc, h.bound = y, bound"},
+	{"never on a read: renewing", "read", "", "r := e.get(ctx, h.slot)\nif r.doc.Nonce == h.doc.Nonce && r.doc.HighWater.Equal(hw) {\nh.doc, h.bound, again = r.doc, now.Add(e.lease), e.pause/8\n}"},
 	{"never on a read: taking", "taken", "^documents exist$", "case res == unclear && e.get(ctx, r.slot).doc.Nonce == h.doc.Nonce:\nv = e.get(ctx, r.slot).ver\ncase res != swapped:"},
 	{"nonce", "nonce", "^documents exist$", "case true:"},
 	{"real compare-and-set: not a look before the write", "compare-and-set", "^documents exist$",
@@ -49,11 +49,12 @@ var mutations = []mutation{
 	{"quarantine of unknown history, where a document is of another registry", "unknown", "^wiped|identity", "return d.IsInitial()"},
 	{"unknown history that is declared new: the first take is confirmed", "first take", "declared new$", "unconfirmed := false"},
 	{"the registry is the same after the take", "after the take", "^wiped|identity", "if after, err := reg, error(nil); err != nil || after.id != reg.id {"},
-	{"the registry is the same after the take, and that could be read", "after the take", "^wiped.*taken over", "if after, err := e.registry(ctx); err == nil && after.id != reg.id {"},
+	{"the registry is the same after the take, and that could be read", "after the take", "taken over early$", "if after, err := e.registry(ctx); err == nil && after.id != reg.id {"},
 	{"the registry's identity is part of it", "identity", "identity", "sum := sha256.Sum256([]byte(r.doc.Nonce))"},
 	{"never send an old text again", "text", "^documents exist|^wiped", "y.HighWater = latest(now, h.doc.HighWater.Add(tick), h.sent)"},
-	{"no renewal past one's bound", "past the bound", "^wiped.*taken over", "case now.After(never):"},
-	{"the bound counts from when the put was decided on", "decided", "taken over at once$", "v, res, err := e.put(ctx, h.slot, y, h.ver)\nbound = e.now().Add(e.lease)"},
+	{"the bound counts from when the put was decided on", "decided", "taken over", "v, res, err := e.put(ctx, h.slot, y, expected)\nbound = e.now().Add(e.lease)"},
+	{"put nothing back that was lost long ago", "late", "is refused, long", "if false {"},
+	{"put nothing back that was lost long ago: not by a renewal that inserts", "late insert", "inserts, long", "if false {"},
 }
 
 // mutantSchedules bounds the search for a mutation's first duplicate.

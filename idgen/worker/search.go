@@ -112,6 +112,9 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 		return cmp.Or(cmp.Compare(a.is, b.is), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
+		if err := e.courteous(r, reg.id, e.now()); err != nil {
+			return nil, err
+		}
 		h, err := e.take(ctx, reg, r)
 		if h != nil || !errors.Is(err, errContended) {
 			return h, err
@@ -200,10 +203,10 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 		e.release(ctx, h, floor) // mutation: void take
 		return nil, failed(fmt.Errorf("%w: %w", errVoid, cmp.Or(err, errors.New("it was wiped meanwhile"))))
 	}
-	h.alone = !slices.ContainsFunc(slices.Collect(maps.Values(e.seen)), func(r reading) bool { return r.is == held })
+	h.alone = !e.made && !slices.ContainsFunc(slices.Collect(maps.Values(e.seen)), func(r reading) bool { return r.is == held })
 	h.confirm(y, v, now.Add(e.lease))
 	h.start = latest(floor.Add(tick), e.now()) // mutation: start
-	e.claim, e.seen, e.fresh = nil, nil, false
+	e.claim, e.seen, e.fresh, e.made, e.looked = nil, nil, false, false, time.Time{}
 	return h, nil
 }
 

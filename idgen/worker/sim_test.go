@@ -40,12 +40,18 @@ var safe = []combination{
 	{"documents missing, several creators told ok, the registry declared new", faults{clocks: near, missing: true, several: true, insert: true, fresh: true}},
 	{"wiped, a put on a missing document is refused, clocks within a minute", faults{clocks: near, wipes: true}},
 	{"wiped, a put on a missing document inserts, clocks within a minute", faults{clocks: near, wipes: true, several: true, insert: true}},
-	{"wiped, a put on a missing document inserts, held slots are taken over at once", faults{clocks: near, wipes: true, several: true, insert: true, hasty: true}},
+	{"wiped, a put on a missing document is refused, held slots are taken over early", faults{clocks: near, wipes: true, early: true}},
+	{"wiped, a put on a missing document inserts, held slots are taken over early", faults{clocks: near, wipes: true, several: true, insert: true, early: true}},
+	{"wiped twice, a put on a missing document is refused", faults{clocks: near, pairs: true, early: true}},
+	{"wiped twice, a put on a missing document is refused, long leases", faults{clocks: near, pairs: true, early: true, long: true}},
+	{"wiped twice, a put on a missing document inserts, long leases", faults{clocks: near, pairs: true, several: true, insert: true, early: true, long: true}},
+	{"a single document deleted twice, a put on a missing document is refused, long leases", faults{clocks: near, pairs: true, single: true, early: true, long: true}},
 	{"wiped, two lengths of the lease, clocks within seconds", faults{clocks: tight, wipes: true, leases: true}},
 	{"single documents deleted, a put on a missing document is refused, clocks within a minute", faults{clocks: near, deletes: true}},
+	{"single documents deleted, a put on a missing document is refused, held slots are taken over early", faults{clocks: near, deletes: true, early: true}},
 	{"an older copy after the quarantine, clocks within a minute", faults{clocks: near, restores: true, waited: true}},
 	{"failed over, the last seconds are lost, under another identity", faults{clocks: near, restores: true, lags: true, identity: true}},
-	{"a copy of a running process, from its next renewal on", faults{clocks: wild, clones: true}},
+	{"a copy of a running process, beyond the bound that it was copied with", faults{clocks: wild, clones: true}},
 }
 
 // broken is what remains impossible: where duplicates are found, and the

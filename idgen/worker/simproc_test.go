@@ -39,23 +39,20 @@ type life struct {
 	keeper  *worker.Keeper // the generator's
 	threads []*thread
 	src     *life // whose memory it was started with
-	upTo    int64 // what both may issue
+	slot    int   // what both hold then
+	upTo    int64 // and may issue
 }
 
 func (l *life) String() string { return l.name }
 
-// sharedWith gives the time up to which two lives issue the same: those of a
-// process and of its copy.
-func (l *life) sharedWith(o *life) int64 {
-	switch {
-	case l.src == o:
-		return l.upTo
-	case o.src == l:
-		return o.upTo
-	case l.src != nil && l.src == o.src:
-		return max(l.upTo, o.upTo)
+// sharedIn gives the time up to which a life may issue in a slot what others
+// issue too: the bound of the process that it is a copy of. Which of these ids a
+// copy issues before it knows that it is one, nobody can say.
+func (l *life) sharedIn(slot int) int64 {
+	if l.src == nil || slot != l.slot {
+		return -1
 	}
-	return -1
+	return l.upTo
 }
 
 // thread is a goroutine of a life, as a coroutine that gives way wherever it
@@ -78,6 +75,9 @@ func (s schedule) layout() snowflake.Layout {
 // config is what a process leases with.
 func (w *world) config(proc int) worker.Config {
 	cfg := worker.Config{Layout: w.layout().String(), Lease: time.Minute, Logger: silent}
+	if w.long {
+		cfg.Lease = 3 * time.Minute
+	}
 	if w.leases && proc%2 == 1 {
 		cfg.Lease = 10 * time.Second
 	}
@@ -102,14 +102,14 @@ func (p *proc) begin() *life {
 	cfg := p.w.config(p.id)
 	cfg.NewRegistry, cfg.Owner = p.w.fresh && p.lives == 1, l.name
 	open := func(context.Context) (worker.Source, error) {
-		src := worker.Source{Slots: simSlots{p}}
+		src := worker.Source{Slots: simSlots{p}, Inserts: p.w.insert}
 		if p.w.identity {
 			src.Identity = simSlots{p}.identity
 		}
 		return src, nil
 	}
 	var err error
-	if l.gen, err = snowflake.New(p.w.layout(), open, cfg.On(p, scale, p.w.hasty)); err != nil {
+	if l.gen, err = snowflake.New(p.w.layout(), open, cfg.On(p, scale, p.w.hasty, p.w.early)); err != nil {
 		panic(err)
 	}
 	l.keeper = (*worker.Keeper)(reflect.ValueOf(l.gen).Elem().FieldByName("keeper").UnsafePointer())
@@ -127,15 +127,12 @@ func (p *proc) start() {
 // copyOf starts the process with another one's memory.
 func (p *proc) copyOf(o *proc) bool {
 	l := p.begin()
-	upTo, ok := l.keeper.CopyOf(o.life.keeper)
+	slot, upTo, ok := l.keeper.CopyOf(o.life.keeper)
 	if !ok {
 		p.life = nil
 		return false
 	}
-	l.src, l.upTo = o.life, upTo.UnixMilli()
-	if o.life.src != nil {
-		l.src = o.life.src
-	}
+	l.src, l.slot, l.upTo = o.life, slot, upTo.UnixMilli()
 	p.thread(func() { p.use(l) }).user = true
 	return true
 }
@@ -266,7 +263,7 @@ func (p *proc) Start(f func()) { p.thread(f) }
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	for d > 0 && ctx.Err() == nil { // in short stretches, so that a stop is noticed
 		part := min(d, 2*time.Second/scale)
-		p.park(part.Milliseconds())
+		p.park(max(1, part.Milliseconds()))
 		d -= part
 	}
 	return ctx.Err()

@@ -29,7 +29,11 @@ type faults struct {
 	lags      bool  // ... of some seconds ago, as a replica's that writes reach later
 	lies      bool  // compare-and-set says ok without comparing
 	fresh     bool  // processes start the first time with the registry declared new
-	hasty     bool  // a held slot is taken over as soon as its bound is over: the grace is a courtesy
+	hasty     bool  // a held slot is taken over as soon as its bound is over: where nothing is lost the grace is a courtesy
+	early     bool  // ... as early as the difference of clocks allows
+	pairs     bool  // the registry is wiped twice, at the worst distance
+	single    bool  // ... or a single document is lost twice
+	long      bool  // the lease is longer than the skew
 	clones    bool  // a copy of a running process is started beside it
 	leases    bool  // processes have two lengths of the lease
 }
@@ -147,7 +151,7 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 // read is a get's arrival.
 func (r *simRegistry) read(rng *stream, i int) document {
 	rec := &r.records[i]
-	if rec.phantom.ver != "" && rng.chance(30) {
+	if rec.phantom.ver != "" && rng.chance(5) {
 		return rec.phantom
 	}
 	if r.w.staleWipe && rec.lost > 0 && r.w.now-rec.lost < 30_000/scale && rng.chance(3) {
@@ -237,7 +241,11 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 		reply = int64(rng.n(60 / scale))
 		lost  bool
 	)
-	switch rng.n(60) {
+	often := 60
+	if w.pairs && expected == "" { // what may come late is what a holder puts back
+		often = 12
+	}
+	switch rng.n(often) {
 	case 0: // the request is lost
 		lost = true
 	case 1, 2: // the reply is lost

@@ -28,6 +28,9 @@ type schedule struct {
 func newSchedule(f faults, seed uint64) schedule {
 	rng := newStream(seed)
 	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 << rng.n(3), horizon: (200_000 + int64(rng.n(500_000))) / scale}
+	if f.long {
+		s.horizon *= 2
+	}
 	add := func(kind string, proc int, amount int64) {
 		s.actions = append(s.actions, action{simEpoch + int64(rng.n(int(s.horizon))), kind, proc, amount})
 	}
@@ -72,6 +75,25 @@ func newSchedule(f faults, seed uint64) schedule {
 		}
 		for range rng.n(6) {
 			add("doze", rng.n(s.procs), int64(rng.n(10)))
+		}
+	}
+	// Of two losses at once the worst is that a holder sleeps through both of
+	// them, while somebody else takes its slot after the first one.
+	if f.pairs {
+		for range 1 + rng.n(2) {
+			at, apart := simEpoch+int64(rng.n(int(s.horizon)*2/3)), int64((50_000+rng.n(25_000))/scale)
+			if f.long {
+				apart += int64(rng.n(110_000 / scale))
+			}
+			for p := range s.procs {
+				if before := int64(rng.n(20_000 / scale)); rng.chance(2) {
+					s.actions = append(s.actions, action{at - before, "pause", p, before + apart + int64(rng.n(3_000/scale))})
+				} else {
+					s.actions = append(s.actions, action{at + int64(rng.n(10_000/scale)), []string{"start", "restart"}[rng.n(2)], p, 0})
+				}
+			}
+			slot := int64(rng.n(s.slots))
+			s.actions = append(s.actions, action{at, "lose", 0, slot}, action{at + apart, "lose", 0, slot})
 		}
 	}
 	if f.deletes {

@@ -134,6 +134,12 @@ func (w *world) act(a action) {
 		}
 		w.registry.away = max(w.registry.away, w.now+120_000/scale)
 		w.at(w.registry.away, func() { w.registry.restore(from) })
+	case "lose":
+		if w.single {
+			w.registry.remove(int(a.amount))
+		} else {
+			w.registry.wipe()
+		}
 	case "restart":
 		p.crash()
 		p.start()
@@ -180,7 +186,7 @@ func (w *world) record(slot int, i issue) {
 	w.tracef("%s issues in slot %d: %s … %s", i.by, slot, clockTime(i.from), clockTime(i.to))
 	for _, o := range w.issued[slot] {
 		from, to := max(o.from, i.from), min(o.to, i.to)
-		if o.by == i.by || from > to || w.dup != "" || to <= o.by.sharedWith(i.by) {
+		if o.by == i.by || from > to || w.dup != "" || to <= max(o.by.sharedIn(slot), i.by.sharedIn(slot)) {
 			continue
 		}
 		w.dup = fmt.Sprintf("slot %d: %s issued %s … %s, %s issued %s … %s",

@@ -29,6 +29,12 @@ type Source struct {
 	// document is gone shows it.
 	Identity func(ctx context.Context) (string, error)
 
+	// Inserts says that a missing document takes a put at any version, as Nacos'
+	// does, and that of several who create a document more than one may be told
+	// true. A holder's renewal then writes its lost document by itself; elsewhere
+	// the holder creates it, which must be exclusive.
+	Inserts bool
+
 	// Time, if set, gives the registry's clock. It is asked when a worker id was
 	// taken and when this machine's clock jumped; that they are far apart is
 	// logged and shown, nothing else.

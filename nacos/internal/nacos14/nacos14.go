@@ -85,7 +85,7 @@ func newRegistry(cfg Config) *registry {
 }
 
 func (r *registry) source() worker.Source {
-	return worker.Source{Slots: r, Name: r.Name, Time: r.HTTP.Time, Last: r.instanceID, OnChange: r.onChange, Close: r.close}
+	return worker.Source{Slots: r, Inserts: true, Name: r.Name, Time: r.HTTP.Time, Last: r.instanceID, OnChange: r.onChange, Close: r.close}
 }
 
 // instanceID is worker.Source's Last: it names the one worker id that is this

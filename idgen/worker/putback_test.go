@@ -1,0 +1,136 @@
+package worker
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// A wipe takes nobody's worker id: not while nobody else comes, nor from a
+// process that starts at that time, even where it has next to no other choice.
+func TestWipeTakesNobodysWorkerID(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		workers  int
+		newcomer time.Duration // after the wipe; 0: none
+	}{
+		{"nobody comes", 6, 0},
+		{"a newcomer at once", 7, time.Millisecond},
+		{"a newcomer before the first renewal", 7, time.Second},
+		{"a newcomer among renewals", 16, 5 * time.Second},
+		{"a newcomer after them", 7, 20 * time.Second},
+	} {
+		for at := range 5 { // within the time between two renewals
+			t.Run(fmt.Sprint(tt.name, at), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					f := newFake(tt.workers)
+					cfg := Config{Workers: tt.workers}
+					var holders []*Keeper
+					for range 6 {
+						holders = append(holders, holding(t, f.source(), cfg))
+						time.Sleep(2300 * time.Millisecond)
+					}
+					time.Sleep(time.Duration(at) * 2 * time.Second)
+					f.wipe()
+					if tt.newcomer > 0 {
+						time.Sleep(tt.newcomer)
+						began := time.Now()
+						k := keep(t, f.source(), cfg)
+						defer func() {
+							if s := k.until(phaseHolding); s.Start.Sub(began) > unknownWait+time.Second {
+								t.Errorf("the newcomer's ids came after %v", s.Start.Sub(began))
+							}
+						}()
+						k.Start()
+					}
+					ids := map[int]bool{}
+					for _, k := range holders {
+						ids[k.Status().Worker] = true
+					}
+					for end := time.Now().Add(5 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+						for _, k := range holders {
+							if s := k.Status(); s.Phase != phaseHolding || !s.Limit.After(time.Now()) || !ids[s.Worker] {
+								t.Fatalf("%+v", s)
+							}
+						}
+					}
+					if tt.workers < 16 {
+						return
+					}
+					if s := holding(t, f.source(), cfg).Status(); s.Start.After(s.Since) {
+						t.Errorf("who comes later waits: %+v", s)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What a fail-over leaves may be older than the take, and what a process that
+// starts makes of missing documents is nobody's: a holder writes over both. It
+// writes over nothing that somebody has.
+func TestPutBackOver(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		left Doc
+		back bool
+	}{
+		{"the document of unknown history", initial(), true},
+		{"a spare", Doc{Nonce: spareNonce, HighWater: at(946684800000 + 200_000), Free: true, Registry: "r"}, true},
+		{"what it was taken from", free(at(1)), true},
+		{"what was given back later", free(at(946684800000 + 5)), false},
+		{"somebody's", other(at(946684800000+300_000), "shop-2"), false},
+		{"somebody's of before", other(at(1), "shop-2"), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(1)
+				k := holding(t, f.source(), Config{Workers: 1})
+				time.Sleep(25 * time.Second)
+				f.write(0, tt.left)
+				time.Sleep(10 * time.Second)
+				if d := f.doc(0); (d.Owner == k.Status().Owner) != tt.back {
+					t.Errorf("%+v", d)
+				}
+				if !tt.back {
+					return
+				}
+				if s := k.Status(); s.Phase != phaseHolding || s.Limit.Before(time.Now().Add(50*time.Second)) || s.Err != nil {
+					t.Errorf("%+v", s)
+				}
+			})
+		})
+	}
+}
+
+// Long after the last renewal nothing is put back: somebody else may be past the
+// quarantine. Nor is it by a process of another lease or layout.
+func TestPutBackTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeOf(1, Config{Lease: 3 * time.Minute})
+		k := holding(t, f.source(), Config{Workers: 1, Lease: 3 * time.Minute})
+		f.set(fakeFaults{away: true})
+		time.Sleep(45 * time.Second)
+		f.wipe()
+		f.set(fakeFaults{})
+		time.Sleep(2 * time.Minute)
+		if d := f.doc(0); d.Nonce != "" {
+			t.Errorf("%+v", d)
+		}
+		if s := k.Status(); s.Phase != phaseHolding || s.Err == nil {
+			t.Errorf("%+v", s)
+		}
+		k.until(phaseSearching)
+	})
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(1)
+		k := holding(t, f.source(), Config{Workers: 1})
+		f.wipe()
+		f.write(RegistrySlot, newFakeOf(1, Config{Lease: 30 * time.Second}).doc(RegistrySlot))
+		k.until(phaseSearching)
+		if d := f.doc(0); d.Nonce != "" {
+			t.Errorf("%+v", d)
+		}
+	})
+}
