@@ -49,7 +49,7 @@ func (e *NotWrittenError) Unwrap() error { return e.Err }
 // termsError says that the registry is used with another lease or layout than
 // this process's. With two of them worker ids would not be safe.
 func termsError(registry, theirs, ours string) error {
-	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes the same leafLease and leafSnowflake, or this one a registry of its own",
+	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
 		inParentheses(registry), theirs, ours)}
 }
 
