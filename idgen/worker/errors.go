@@ -35,6 +35,13 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
+// advice is the error of a source whose text ends with a way out. Unlike an
+// UnusableError it is tried again at the usual pace.
+type advice interface {
+	error
+	WayOut() string
+}
+
 // NotWrittenError marks the error of a Put that has certainly written nothing,
 // now or later: nothing was sent, or the server denied it. After any other error
 // of a Put its document may be there.
