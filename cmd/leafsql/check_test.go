@@ -3,6 +3,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -174,6 +176,39 @@ func TestCheckServers(t *testing.T) {
 	want = []string{"workers-differ", "sql-mode", "new-registry", "tag-without-table ord"} // the DSNs'
 	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
 		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+	}
+}
+
+// TestCheckLeaseDurability: a server that may lose its last commits is named where worker ids
+// come from it, unless it is a node of Galera.
+func TestCheckLeaseDurability(t *testing.T) {
+	start := func(args ...string) (db *sql.DB, leaf string) {
+		server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: append(args, "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
+		open(t, server.DSN(""), "CREATE DATABASE shop")
+		db = open(t, server.DSN("shop"), "CREATE TABLE events (id BIGINT PRIMARY KEY)", schema.LeafWorker("leaf_worker"))
+		return db, server.DSN("shop") + "?leafTables=events:id:snowflake"
+	}
+	db, leaf := start()
+	report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+	if got := found(report); !slices.Equal(got, []string{"leases-durability leaf_worker", "leases-durability leaf_worker"}) {
+		t.Fatalf("found %v", got)
+	}
+	for i, variable := range []string{"innodb_flush_log_at_trx_commit is 2: ", "sync_binlog is 0: "} {
+		if f := report.Findings[i]; f.Severity != check.Warning || !strings.HasPrefix(f.Message, variable) {
+			t.Errorf("%+v", f)
+		}
+	}
+	_, node := start("--wsrep-on=ON")
+	for name, dsn := range map[string]string{"fixed worker ids": leaf + "&leafWorker=static(1)", "a node": node} {
+		if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", dsn)); len(got) > 0 {
+			t.Errorf("%s: found %v", name, got)
+		}
+	}
+	for _, f := range report.Findings {
+		exec(t, db, f.SQL...)
+	}
+	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+		t.Errorf("mended, there is %v", got)
 	}
 }
 

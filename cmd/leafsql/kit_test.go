@@ -29,6 +29,9 @@ func onBoth(t *testing.T, test func(t *testing.T, target mysqltest.Target, dsn s
 	}
 }
 
+// durable makes a test server flush its commits, as one should that leases worker ids.
+const durable = "SET GLOBAL innodb_flush_log_at_trx_commit = 1"
+
 // open connects with go-sql-driver alone, and runs statements.
 func open(t *testing.T, dsn string, stmts ...string) *sql.DB {
 	t.Helper()

@@ -26,7 +26,7 @@ func onStores(dsn string, stores ...string) string {
 // the stores.
 func TestSeveralStores(t *testing.T) {
 	dsn, a, b, c := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (150000000, 1)", "CREATE TABLE events (id BIGINT PRIMARY KEY)")
+	db := open(t, dsn, durable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (150000000, 1)", "CREATE TABLE events (id BIGINT PRIMARY KEY)")
 	leaf := onStores(dsn+"?leafTables=orders,events:id:snowflake", a, b, c)
 	tables := func() (n int64) {
 		for _, store := range []string{a, b, c} {

@@ -91,10 +91,11 @@ func (e *engine) silent(ctx context.Context, err error) error {
 }
 
 // unread says what of the registry could not be read. An error that nothing but
-// a change mends says itself what to do.
+// a change mends says itself what to do, and so does an advice.
 func (e *engine) unread(what string, err error) error {
 	wayOut := "; see whether it runs and can be reached"
-	if _, ok := errors.AsType[*UnusableError](err); ok {
+	_, unusable := errors.AsType[*UnusableError](err)
+	if _, ok := errors.AsType[advice](err); ok || unusable {
 		wayOut = ""
 	}
 	return fmt.Errorf("leafsql: registry of worker ids%s: %s: %w%s", inParentheses(e.source.Name), what, part.Of(err), wayOut)

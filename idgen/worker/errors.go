@@ -38,6 +38,13 @@ func (e *UnusableError) Error() string { return e.Err.Error() }
 
 func (e *UnusableError) Unwrap() error { return e.Err }
 
+// advice is the error of a source whose text ends with a way out. Unlike an
+// UnusableError it is tried again at the usual pace.
+type advice interface {
+	error
+	WayOut() string
+}
+
 // NotWrittenError marks the error of a Put that has certainly written nothing,
 // now or later: nothing was sent, or the server denied it. After any other error
 // of a Put its document may be there.
@@ -52,7 +59,7 @@ func (e *NotWrittenError) Unwrap() error { return e.Err }
 // termsError says that the registry is used with another lease or layout than
 // this process's. With two of them worker ids would not be safe.
 func termsError(registry, theirs, ours string) error {
-	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes the same leafLease and leafSnowflake, or this one a registry of its own",
+	return &UnusableError{fmt.Errorf("leafsql: the registry of worker ids%s is used with %q, this process has %q; give all processes of a table the same leafLease and leafSnowflake; to change them, see \"Changing the lease or the layout\" in docs/operations.md",
 		inParentheses(registry), theirs, ours)}
 }
 

@@ -41,7 +41,7 @@ func TestErrorTexts(t *testing.T) {
 		{quarantineError(7, until, true),
 			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: nothing is known of its past, and an owner of before may use it up to then; wait until then"},
 		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
-			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", this process has "lease 10s"; give all processes the same leafLease and leafSnowflake, or this one a registry of its own`},
+			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", this process has "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/operations.md`},
 	} {
 		if got := tt.err.Error(); got != tt.want || !houseForm.MatchString(got) {
 			t.Errorf("%#v:\n  %s\nwant\n  %s", tt.err, got, tt.want)

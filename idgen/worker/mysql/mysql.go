@@ -45,6 +45,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/mysqlerr"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -91,6 +92,9 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() error { return e.Err }
 
+// WayOut tells package worker that the text has one.
+func (e *tableError) WayOut() string { return e.Fix }
+
 // explained adds the way out to errors that have one.
 func (s *slots) explained(err error) error {
 	switch {
@@ -102,6 +106,8 @@ func (s *slots) explained(err error) error {
 		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case servererr.Denied(err):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
+	case servererr.Is(err, mysqlerr.NotWritable...):
+		return &tableError{s.table, "name a server in the DSN that takes writes, or let this one take them", err}
 	}
 	return err
 }

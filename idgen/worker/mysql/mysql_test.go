@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/leasetest"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
@@ -97,6 +98,13 @@ func TestTableErrors(t *testing.T) {
 		if _, v, err := slots.Get(t.Context(), 0); v != "" || err != nil {
 			t.Errorf("%s: created: %q, %v", server.Name, v, err)
 		}
+		if _, err := db.Exec("INSERT INTO leaf_worker (worker_id, nonce, hw, free, owner, registry) VALUES (7, '', 0, 0, '', '')"); err != nil {
+			t.Fatal(err)
+		}
+		_, _, err = slots.Get(t.Context(), 7)
+		if e, ok := errors.AsType[*tableError](err); !ok || !strings.Contains(e.Error(), "worker_id 7: ") || !strings.Contains(e.WayOut(), "delete the row") {
+			t.Errorf("%s: a row that is no document: %v", server.Name, err)
+		}
 		nowhere := Open(openPool(t, mysqltest.WithDatabase(server.DSN(), "leafsql_nowhere"), ""), Config{Create: true})
 		if _, err := nowhere.Identity(t.Context()); err == nil || !strings.Contains(err.Error(), "create the database, or correct the DSN") || !servererr.Is(err, servererr.UnknownDatabase) {
 			t.Errorf("%s: no such database: %v", server.Name, err)
@@ -121,6 +129,52 @@ func TestTableErrors(t *testing.T) {
 		if e, denied := errors.AsType[*tableError](err); !denied || ok || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
 			t.Errorf("%s: denied: %v, %v", server.Name, ok, err)
 		}
+	}
+}
+
+// A missing table and a server that takes no writes are told with one way out each, and no process waits long once somebody has
+// mended them.
+func TestMended(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
+			if err := execute(server, "CREATE DATABASE leases", "CREATE USER app", "GRANT ALL ON leases.* TO app"); err != nil {
+				t.Fatal(err)
+			}
+			cfg, err := mysql.ParseDSN(server.DSN("leases"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.User = "app"
+			db := openPool(t, cfg.FormatDSN(), "")
+			create := schema.LeafWorker("`leaf_worker`")
+			for _, c := range []struct{ spoil, mend, wayOut string }{
+				{"DO 0", create, strings.Join(strings.Fields(create), " ")},
+				{"SET GLOBAL read_only = 1", "SET GLOBAL read_only = 0", "; name a server in the DSN that takes writes, or let this one take them"},
+			} {
+				if err := execute(server, c.spoil); err != nil {
+					t.Fatal(err)
+				}
+				k, err := worker.Keep(func(context.Context) (worker.Source, error) { return Open(db, Config{}), nil }, worker.Config{Workers: 4, NewRegistry: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer k.Close()
+				if _, err := k.Wait(t.Context()); !strings.HasSuffix(fmt.Sprint(err), c.wayOut) {
+					t.Errorf("%s: %v", c.spoil, err)
+				}
+				if err := execute(server, "USE leases", c.mend); err != nil {
+					t.Fatal(err)
+				}
+				if s := k.Status(); time.Until(s.Next) > 10*time.Second {
+					t.Errorf("%s: the next try is in %v", c.spoil, time.Until(s.Next))
+				}
+				if _, err := leasetest.Wait(t, k); err != nil {
+					t.Errorf("%s: %v", c.mend, err)
+				}
+			}
+		})
 	}
 }
 

@@ -74,7 +74,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
 	if err := d.Decode(text); err != nil {
-		return worker.Doc{}, "", fmt.Errorf("leafsql: table %s, worker_id %d: %w; delete the row once no process uses this worker id, and two minutes after the last did", s.table, slot, part.Of(err))
+		return worker.Doc{}, "", &tableError{s.table, "delete the row once no process uses this worker id, and two minutes after the last did", fmt.Errorf("worker_id %d: %w", slot, part.Of(err))}
 	}
 	return d, worker.Version(text), nil
 }

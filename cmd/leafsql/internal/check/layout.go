@@ -15,7 +15,8 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// layout judges how leaf_alloc is made.
+// layout judges how leaf_alloc is made, and whether its server and that of the worker ids
+// keep what they confirm.
 func (c *checker) layout(context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away != nil {
@@ -26,6 +27,7 @@ func (c *checker) layout(context.Context) error {
 		}
 		c.store(store, c.Allocs[i])
 	}
+	c.leaseDurability()
 	return nil
 }
 
@@ -135,7 +137,27 @@ func (c *checker) durability(store *databases.Store, here func(string, Severity,
 	if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID }) {
 		return
 	}
-	for _, v := range []struct{ name, why string }{
+	c.forgetful(store, func(variable, when string) Finding {
+		return here("alloc-durability", Error, sprint("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
+	})
+}
+
+// leaseDurability judges the server of the worker ids. A cluster of Galera has on its
+// other nodes what one of them lost.
+func (c *checker) leaseDurability() {
+	if c.Leases == nil || strings.EqualFold(c.Leases.Table.Global["wsrep_on"], "ON") {
+		return
+	}
+	c.forgetful(c.Leases.Table, func(variable, _ string) Finding {
+		return Finding{Code: "leases-durability", Severity: Warning, Server: c.Leases.Table.Label, Table: c.Leases.Table.Plain(),
+			Message: sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits about two minutes for its first id.", variable)}
+	})
+}
+
+// forgetful adds a finding for each variable by which a crash can take back commits that
+// the server has confirmed.
+func (c *checker) forgetful(store *databases.Store, finding func(variable, when string) Finding) {
+	for _, v := range []struct{ name, when string }{
 		{"innodb_flush_log_at_trx_commit", "when the machine loses power"},
 		{"sync_binlog", "when the machine loses power and a replica takes over"},
 	} {
@@ -143,8 +165,8 @@ func (c *checker) durability(store *databases.Store, here func(string, Severity,
 		if v.name == "sync_binlog" && !strings.EqualFold(store.Global["log_bin"], "ON") || value == "1" || value == "" {
 			continue
 		}
-		f := here("alloc-durability", Error, sprint("%s is %s there, and the rows are on other servers: a range that was handed out is handed out again %s.", v.name, value, v.why),
-			"SET GLOBAL "+v.name+" = 1")
+		f := finding(v.name+" is "+value, v.when)
+		f.SQL = []string{"SET GLOBAL " + v.name + " = 1"}
 		f.Fix = "write it into the server's configuration as well"
 		c.add(f)
 	}
