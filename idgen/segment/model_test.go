@@ -339,9 +339,9 @@ func (w *world) run(s *statement) {
 		return
 	}
 	switch {
-	case strings.HasPrefix(s.text, "SELECT max_id, step, @@autocommit "):
+	case strings.HasPrefix(s.text, "SELECT max_id, step, description, @@autocommit "):
 		if w.row != nil {
-			s.rows = [][]driver.Value{{w.row.MaxID, w.row.Step, int64(1)}}
+			s.rows = [][]driver.Value{{w.row.MaxID, w.row.Step, nil, int64(1)}}
 		}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}
@@ -415,7 +415,7 @@ type modelRows struct{ s *statement }
 
 func (r *modelRows) Columns() []string {
 	if strings.HasPrefix(r.s.text, "SELECT max_id") {
-		return []string{"max_id", "step", "@@autocommit"}
+		return []string{"max_id", "step", "description", "@@autocommit"}
 	}
 	return []string{"highest"}
 }

@@ -99,6 +99,7 @@ type lastSeen struct {
 	row     *state    // where the row stood at least; nil: not known
 	end     int64     // of the highest range that came from it
 	failed  error     // nil if it worked when it was last asked
+	warned  bool      // the log knows of the failure
 	probeAt time.Time // when to probe it
 	probing bool      // that is being done
 }
@@ -168,25 +169,41 @@ func (s *Store) record(tag string, k int, row *state, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.view(tag)[k]
-	log := s.log.With(slog.String("tag", tag), slog.Int("store", k+1), slog.Int("of", len(s.members)))
 	switch {
 	case errors.Is(err, context.Canceled): // another member was faster
 	case err != nil:
-		if m.failed == nil && !lacksRow(err) {
-			log.Warn("leafsql: a store fails, and ids come from the others", "err", err)
-		}
 		m.probeAt = time.Now()
 		if !s.restore || !lacksRow(err) || lacksRow(m.failed) { // else it is restored at once
 			m.probeAt = m.probeAt.Add(backOff)
 		}
 		m.row, m.failed = nil, err
+		s.warn(tag)
 	default:
-		if m.failed != nil && !lacksRow(m.failed) {
-			log.Info("leafsql: a store answers again")
+		if m.warned {
+			s.about(tag, k).Info("leafsql: a store answers again")
 		}
-		m.failed, m.probeAt = nil, time.Now().Add(probeEvery)
+		m.failed, m.warned, m.probeAt = nil, false, time.Now().Add(probeEvery)
 		if m.row == nil || m.row.description != row.description || m.row.next < row.next {
 			m.row = row
 		}
 	}
+}
+
+// warn tells the log of members that fail, if ids do come from another one. It is called
+// with s.mu held.
+func (s *Store) warn(tag string) {
+	all := s.view(tag)
+	if !slices.ContainsFunc(all, func(m lastSeen) bool { return m.current && m.failed == nil }) {
+		return
+	}
+	for k := range all {
+		if m := &all[k]; m.failed != nil && !m.warned && !lacksRow(m.failed) {
+			m.warned = true
+			s.about(tag, k).Warn("leafsql: a store fails, and ids come from the others", "err", m.failed)
+		}
+	}
+}
+
+func (s *Store) about(tag string, k int) *slog.Logger {
+	return s.log.With(slog.String("tag", tag), slog.Int("store", k+1), slog.Int("of", len(s.members)))
 }

@@ -9,8 +9,9 @@ import (
 )
 
 // catchUp returns the state of a member's row, after it has made sure that the row may give
-// ids: it is there and part of the cluster, and no other member that answers is in a later
-// epoch.
+// ids: it is there and part of the cluster, no other member that answers is in a later
+// epoch, and one of them is in its own, which it may have come to by others that drew from it
+// alone.
 func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (state, error) {
 	for {
 		last := s.lastSeen(tag, k)
@@ -27,7 +28,7 @@ func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (st
 			}
 			row = &r.state
 		}
-		if last.current {
+		if last.current && last.row != nil && last.row.epoch == row.epoch {
 			return *row, nil
 		}
 		latest := int64(-1)
@@ -38,10 +39,10 @@ func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (st
 				return state{}, r.err
 			}
 		}
-		if latest <= row.epoch {
+		if latest < 0 || latest == row.epoch || latest < row.epoch && row.sealed() {
 			return *row, nil
 		}
-		if err := s.advance(ctx, tag, k, latest); err != nil {
+		if err := s.advance(ctx, tag, k, max(latest, row.epoch)); err != nil {
 			return state{}, err
 		}
 		afresh = false
@@ -55,6 +56,7 @@ func (s *Store) setCurrent(tag string, k int) {
 	for j := range s.view(tag) {
 		s.view(tag)[j].current = j == k
 	}
+	s.warn(tag)
 	s.probe(tag)
 	if !s.probing && s.ctx.Err() == nil {
 		s.probing = true
