@@ -217,6 +217,45 @@ func TestDrawnAloneIntoALaterEpoch(t *testing.T) {
 	}
 }
 
+// Nobody can tell whether who drew from a row alone passed the other stores' blocks on the
+// way: they give no ids of the epochs that it has left.
+func TestDrawnAlonePassesOthers(t *testing.T) {
+	for _, n := range []int{2, 3} {
+		dsns := three(t)[:n]
+		dbs := databases(t, dsns)
+		ensure(t, interleave(t, 1000, dsns...), "a", 1, 10)
+		fetch := func(s *interleaved.Store) (segment.Range, error) {
+			return s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10})
+		}
+		old := open(t, 1000, false, dsns...)
+		dbs[0].MustExec("RENAME TABLE leaf_alloc TO away")
+		if got, err := fetch(old); err != nil || got.Start/1000 != 1 {
+			t.Fatal(got, err)
+		}
+		dbs[0].MustExec("RENAME TABLE away TO leaf_alloc")
+		dbs[0].MustExec("UPDATE leaf_alloc SET step = 1000, max_id = 500 + 1000 * 3 * ?", n)
+		for name, s := range map[string]*interleaved.Store{"new": interleave(t, 1000, dsns...), "old": old} {
+			for k := range 3 {
+				if k > 0 && name == "old" {
+					time.Sleep(1200 * time.Millisecond) // a fetch has the first store looked at
+				}
+				got, err := fetch(s)
+				switch {
+				case k < 2 && name == "old":
+				case n == 2 && (err == nil || !strings.Contains(err.Error(), "SET step = 0")):
+					t.Errorf("%s, without another one: %v, %v", name, got, err)
+				case n == 3 && (err != nil || got.Start < 9000):
+					t.Errorf("%s: %v, %v", name, got, err)
+				}
+			}
+		}
+		repair(t, dbs[0], rowError(t, old, 0))
+		if got, err := fetch(interleave(t, 1000, dsns...)); err != nil || got.Start < int64(3000*n) {
+			t.Errorf("repaired: %v, %v", got, err)
+		}
+	}
+}
+
 // Rows from which others took ids of the other stores, or of which nobody knows what they
 // gave out, stop all.
 func TestDrawnAloneBeyondRepair(t *testing.T) {

@@ -193,17 +193,17 @@ func (m *member) read(ctx context.Context, tag string) (row state, err error) {
 }
 
 // drawnAlone refuses a row whose step is not 0, as of a member that is away: others can draw
-// from it without regard to blocks. While it stands in a block of its own, all ids that they
-// got are below it and are the member's, so that step 0 makes it usable again: if it is in a
-// later epoch than the other members they note that one first, see catchUp. A new row
-// may have given out what its predecessor gave out.
+// from it without regard to blocks. All that they got is below it. While it stands in a block
+// of its own, that are the member's ids, or those of epochs that the other members leave
+// before they give ids again, see catchUp, so that step 0 makes it usable. A new row may have
+// given out what its predecessor gave out.
 func (m *member) drawnAlone(tag string, row state, step string) error {
 	reason := "its step is " + step + " and not 0, so that others may have drawn from it alone"
 	if row.isNew() {
 		return m.mismatch(tag, reason, startOver)
 	}
-	return &segment.RowError{Tag: tag, Table: m.String(), Reason: reason,
-		Fix: fmt.Sprintf("stop those that name this store alone, and then: UPDATE %s SET step = 0 WHERE biz_tag = %s", m.rows.Table, quote.String(tag))}
+	return &aloneError{segment.RowError{Tag: tag, Table: m.String(), Reason: reason,
+		Fix: fmt.Sprintf("stop those that name this store alone, and then: UPDATE %s SET step = 0 WHERE biz_tag = %s", m.rows.Table, quote.String(tag))}}
 }
 
 // move moves the row, if it still has row's description. It returns where the row stands

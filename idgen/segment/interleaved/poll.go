@@ -25,6 +25,10 @@ type reply struct {
 
 func (r reply) usable() bool { return r.err == nil && !r.isNew() }
 
+// drewAlone reports whether others can have drawn from the row alone, in the block where it
+// stands.
+func (r reply) drewAlone() bool { return isAlone(r.err) && !r.sealed() }
+
 // look reads the row of one member.
 func (s *Store) look(ctx context.Context, tag string, k int) reply {
 	m, seen := s.members[k], s.lastSeen(tag, k).end // before the look: fetches go on meanwhile
@@ -142,9 +146,10 @@ func (s *Store) top(tag string) int64 {
 }
 
 // backingOff says whether a member failed a moment ago. One that has no row for the tag
-// answers, and may get it from any process: it is looked at each time.
+// answers, and may get it from any process: it is looked at each time. So is one that others
+// can draw from alone, and move.
 func (m lastSeen) backingOff() bool {
-	return m.failed != nil && !isMismatch(m.failed) && !lacksRow(m.failed) && time.Now().Before(m.probeAt)
+	return m.failed != nil && !isMismatch(m.failed) && !isAlone(m.failed) && !lacksRow(m.failed) && time.Now().Before(m.probeAt)
 }
 
 // forget has a member's row read before it is moved again.
@@ -177,6 +182,11 @@ func (s *Store) record(tag string, k int, row *state, err error) {
 			m.probeAt = m.probeAt.Add(backOff)
 		}
 		m.row, m.failed = nil, err
+		for j := range s.view(tag) { // one that lags behind has to catch up
+			if o := &s.view(tag)[j]; row != nil && o.row != nil && (reply{*row, err}).drewAlone() {
+				o.current = o.current && o.row.epoch >= row.epoch
+			}
+		}
 		s.warn(tag)
 	default:
 		if m.warned {

@@ -1,6 +1,7 @@
 package interleaved
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,9 +10,9 @@ import (
 )
 
 // catchUp returns the state of a member's row, after it has made sure that the row may give
-// ids: it is there and part of the cluster, no other member that answers is in a later
-// epoch, and one of them is in its own, which it may have come to by others that drew from it
-// alone.
+// ids: it is there and part of the cluster, and the others that answer are in its epoch. They
+// may be in a later one, or it is, where somebody drew from it alone: in blocks of all members,
+// for all that can be told.
 func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (state, error) {
 	for {
 		last := s.lastSeen(tag, k)
@@ -31,10 +32,12 @@ func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (st
 		if last.current && last.row != nil && last.row.epoch == row.epoch {
 			return *row, nil
 		}
-		latest := int64(-1)
+		latest, alone := int64(-1), error(nil)
 		for _, r := range s.poll(ctx, tag, k, quickly) {
 			if r.usable() {
 				latest = max(latest, r.epoch)
+			} else if r.drewAlone() && r.epoch > row.epoch {
+				latest, alone = max(latest, r.epoch), r.err
 			} else if isMismatch(r.err) {
 				return state{}, r.err
 			}
@@ -43,7 +46,7 @@ func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (st
 			return *row, nil
 		}
 		if err := s.advance(ctx, tag, k, max(latest, row.epoch)); err != nil {
-			return state{}, err
+			return state{}, cmp.Or(alone, err)
 		}
 		afresh = false
 	}
