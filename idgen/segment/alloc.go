@@ -27,7 +27,7 @@ func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 }
 
 func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row, bool, error) {
-	cells, err := s.rows.Read(ctx, c, tag, "max_id, step, description")
+	cells, err := s.rows.Read(ctx, c, tag, "*") // with description, where there is one
 	if n, _ := tagrow.ServerError(err); noDescription(n) {
 		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
 	}
@@ -45,8 +45,8 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 }
 
 // noDescription reports whether a server's error says that there is no column description,
-// or none that this user may read: then no row is one of several stores', which need it.
-func noDescription(number uint16) bool { return number == 1054 || number == 1143 }
+// or that this user may not read all columns: who uses several stores needs that one.
+func noDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
 // oneOfSeveral refuses a row whatever its step is. Who draws from it alone comes to the ids
 // of the other stores, so nothing is proposed that would let it.

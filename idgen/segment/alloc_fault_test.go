@@ -18,7 +18,7 @@ import (
 type script struct{ sqlmock.Sqlmock }
 
 const (
-	readText   = "SELECT max_id, step, description, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
+	readText   = "SELECT *, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 	updateText = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(GREATEST(max_id, 90) + 20) WHERE biz_tag = _utf8mb4 X'61' AND step BETWEEN 1 AND 15 AND max_id >= 100 AND max_id <= 9223372036854775787"
 	wroteText  = "SELECT LAST_INSERT_ID(), max_id FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 )
