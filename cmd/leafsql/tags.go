@@ -32,7 +32,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	for at := time.Now(); ; {
 		now := time.Now()
 		all := []storeTag{}
-		status, failed := fine, error(nil)
+		status, failed, broken := fine, error(nil), error(nil)
 		for i, store := range set.Stores {
 			rows, err := readTags(ctx, store)
 			switch {
@@ -41,7 +41,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 			case err != nil && !set.Several():
 				return unclear, err
 			case err != nil:
-				status, failed = unclear, errors.Join(failed, err)
+				failed = errors.Join(failed, err)
 				continue
 			}
 			for _, tag := range check.TagsOf(rows, check.Rates(before[i], rows, now.Sub(at))) {
@@ -52,6 +52,11 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 				all = append(all, of)
 			}
 			before[i] = rows
+			odd, err := set.RowErrors(ctx, i)
+			failed = errors.Join(failed, err)
+			for _, err := range odd {
+				broken = errors.Join(broken, err)
+			}
 		}
 		var err error
 		if f.json {
@@ -59,7 +64,12 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		} else {
 			printTags(s, all, *watch, set.Several())
 		}
+		if broken != nil {
+			status = mend
+			fmt.Fprintln(s.Err, broken)
+		}
 		if failed != nil {
+			status = unclear
 			fmt.Fprintln(s.Err, failed)
 		}
 		if err != nil || !*watch {

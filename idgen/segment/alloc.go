@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/jmoiron/sqlx"
 
@@ -26,15 +27,54 @@ func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 }
 
 func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row, bool, error) {
-	cells, err := s.rows.Read(ctx, c, tag, "max_id, step")
+	cells, err := s.rows.Read(ctx, c, tag, "*") // with description, where there is one
+	if n, _ := tagrow.ServerError(err); noDescription(n) {
+		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
+	}
 	if err != nil {
 		return row{}, false, err
+	}
+	if place, stores, several := tagrow.StoreOf(cells["description"].String); several {
+		return row{}, cells.Autocommit(), oneOfSeveral(place, stores)
 	}
 	r := row{end: maxEnd}
 	if r.step, err = s.readStep(tag, "step", cells["step"]); err == nil {
 		r.next, err = s.rows.ReadNext(tag, cells["max_id"])
 	}
 	return r, cells.Autocommit(), err
+}
+
+// noDescription reports whether a server's error says that there is no column description,
+// or that this user may not read all columns: who uses several stores needs that one.
+func noDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
+
+// oneOfSeveral refuses a row whatever its step is. Who draws from it alone comes to the ids
+// of the other stores, so nothing is proposed that would let it.
+func oneOfSeveral(place, stores int64) *tagrow.Error {
+	return &tagrow.Error{
+		Reason: fmt.Sprintf("its row is that of store %d of %d, which give out the tag's ids together", place, stores),
+		Fix:    fmt.Sprintf("name all %d of them in leafStore, in their order: leafStore=A|B|…, where this one has place %d", stores, place),
+	}
+}
+
+// RowErrors returns the *RowError of each row that is one store's of several, and gives no
+// ids to who names this one alone, ordered by tag.
+func (s *AllocStore) RowErrors(ctx context.Context) (errs []*RowError, err error) {
+	var rows []struct {
+		Tag         string `db:"biz_tag"`
+		Description string `db:"description"`
+	}
+	err = s.rows.DB.SelectContext(ctx, &rows, "SELECT biz_tag, description FROM "+s.rows.Table+" WHERE description LIKE 'leafsql: store %' ORDER BY biz_tag")
+	if n, _ := tagrow.ServerError(err); noDescription(n) {
+		return nil, nil
+	}
+	for _, r := range rows {
+		if place, stores, several := tagrow.StoreOf(r.Description); several {
+			why := oneOfSeveral(place, stores)
+			errs = append(errs, &RowError{r.Tag, s.rows.Table, why.Reason, why.Fix})
+		}
+	}
+	return errs, s.rows.Failed("read", err)
 }
 
 // Create creates the table where it does not exist. It looks first: the right to create

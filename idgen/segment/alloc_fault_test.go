@@ -18,7 +18,7 @@ import (
 type script struct{ sqlmock.Sqlmock }
 
 const (
-	readText   = "SELECT max_id, step, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
+	readText   = "SELECT *, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 	updateText = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(GREATEST(max_id, 90) + 20) WHERE biz_tag = _utf8mb4 X'61' AND step BETWEEN 1 AND 15 AND max_id >= 100 AND max_id <= 9223372036854775787"
 	wroteText  = "SELECT LAST_INSERT_ID(), max_id FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 )
@@ -40,9 +40,9 @@ func (s script) releases(values ...driver.Value) {
 }
 
 func (s script) rows(values ...driver.Value) *sqlmock.Rows {
-	r := s.NewRowsWithColumnDefinition(sqlmock.NewColumn("max_id").OfType("BIGINT", int64(0)), sqlmock.NewColumn("step"), sqlmock.NewColumn("@@autocommit"))
+	r := s.NewRowsWithColumnDefinition(sqlmock.NewColumn("max_id").OfType("BIGINT", int64(0)), sqlmock.NewColumn("step"), sqlmock.NewColumn("description"), sqlmock.NewColumn("@@autocommit"))
 	for ; len(values) > 0; values = values[3:] {
-		r.AddRow(values[:3]...)
+		r.AddRow(values[0], values[1], nil, values[2])
 	}
 	return r
 }

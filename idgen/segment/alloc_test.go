@@ -505,3 +505,31 @@ func TestAllocStoreExhausted(t *testing.T) {
 		t.Fatal(r, err)
 	}
 }
+
+// A user may have rights on the columns alone that ids need.
+func TestAllocStoreColumnRights(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			dsn := server.Database(t)
+			db := pool(t, dsn, "")
+			name := databaseOf(t, db)
+			user := "c" + name[len(name)-12:]
+			for _, text := range []string{
+				"CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint, step int, description varchar(256))",
+				"INSERT INTO leaf_alloc VALUES ('a', 5, 10, 'mine')",
+				"CREATE USER " + user,
+				"GRANT SELECT (biz_tag, max_id, step), UPDATE (max_id) ON " + name + ".leaf_alloc TO " + user,
+			} {
+				db.MustExec(text)
+			}
+			t.Cleanup(func() { db.Exec("DROP USER " + user) })
+			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
+			if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start != 5 {
+				t.Error(r, err)
+			}
+			if errs, err := s.RowErrors(t.Context()); len(errs) > 0 || err != nil {
+				t.Error(errs, err)
+			}
+		})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"strings"
 	"sync"
 	"testing"
@@ -436,6 +437,25 @@ func TestLog(t *testing.T) {
 		text := out.String()
 		if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"leafsql: ids cannot be fetched" tag=a wanted=10 err="the database is down"`) ||
 			!strings.Contains(text, `"leafsql: ids can be fetched again" tag=a`) {
+			t.Fatal(text)
+		}
+	})
+}
+
+// The end of the ids is told once, and not that they can be fetched again, which nobody
+// does: a look at the row is no range.
+func TestLogOfTheEnd(t *testing.T) {
+	m := memory(math.MaxInt64-30, 10)
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		g := segment.New(m, "a", &segment.Options{Logger: slog.New(slog.NewTextHandler(&out, nil)), Timeout: time.Second})
+		defer g.Close()
+		for range 60 {
+			g.Next(t.Context(), 1)
+			time.Sleep(10 * time.Second)
+		}
+		synctest.Wait()
+		if text := out.String(); strings.Count(text, "\n") != 1 || !strings.Contains(text, "the ids are used up") {
 			t.Fatal(text)
 		}
 	})

@@ -339,9 +339,9 @@ func (w *world) run(s *statement) {
 		return
 	}
 	switch {
-	case strings.HasPrefix(s.text, "SELECT max_id, step, @@autocommit "):
+	case strings.HasPrefix(s.text, readsRow):
 		if w.row != nil {
-			s.rows = [][]driver.Value{{w.row.MaxID, w.row.Step, int64(1)}}
+			s.rows = [][]driver.Value{{w.row.MaxID, w.row.Step, nil, int64(1)}}
 		}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}
@@ -369,7 +369,7 @@ func (p *process) send(ctx context.Context, text string) (*statement, error) {
 		p.w.mu.Unlock()
 		return nil, errors.New("the process is over")
 	}
-	if at := strings.HasPrefix(text, "SELECT max_id"); !p.w.create && !p.w.looks && !strings.HasPrefix(text, "UPDATE") || at && !p.w.looks {
+	if at := strings.HasPrefix(text, readsRow); !p.w.create && !p.w.looks && !strings.HasPrefix(text, "UPDATE") || at && !p.w.looks {
 		p.w.run(s)
 		p.w.mu.Unlock()
 		return s, ctx.Err()
@@ -411,11 +411,14 @@ func (c modelConn) QueryContext(ctx context.Context, text string, _ []driver.Nam
 	return &modelRows{s}, err
 }
 
+// readsRow begins the statement that reads a tag's row.
+const readsRow = "SELECT *, @@autocommit "
+
 type modelRows struct{ s *statement }
 
 func (r *modelRows) Columns() []string {
-	if strings.HasPrefix(r.s.text, "SELECT max_id") {
-		return []string{"max_id", "step", "@@autocommit"}
+	if strings.HasPrefix(r.s.text, readsRow) {
+		return []string{"max_id", "step", "description", "@@autocommit"}
 	}
 	return []string{"highest"}
 }

@@ -1,6 +1,10 @@
 package interleaved
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+)
 
 // TestDescription: rows keep the text that they were created with, so that it is read for good.
 func TestDescription(t *testing.T) {
@@ -12,8 +16,16 @@ func TestDescription(t *testing.T) {
 		if !ok || d != want || d.String() != text {
 			t.Errorf("%s: %+v, %v, and written again %s", text, d, ok, d)
 		}
+		if place, stores, several := tagrow.StoreOf(text); place != want.member || stores != want.members || !several {
+			t.Errorf("%s is of store %d of %d, %v", text, place, stores, several)
+		}
 	}
 	if d, ok := parseDescription("Leaf's own"); ok {
 		t.Error(d)
+	}
+	for _, text := range []string{"", "Leaf's own", "leafsql: store", "leafsql: stores of fruit"} {
+		if _, _, several := tagrow.StoreOf(text); several {
+			t.Error(text)
+		}
 	}
 }

@@ -22,6 +22,16 @@ func isMismatch(err error) bool {
 	return ok
 }
 
+// aloneError is the RowError of a member that others can draw from alone.
+type aloneError struct{ segment.RowError }
+
+func (e *aloneError) Unwrap() error { return &e.RowError }
+
+func isAlone(err error) bool {
+	_, ok := errors.AsType[*aloneError](err)
+	return ok
+}
+
 // lacksRow reports whether a member has no row for the tag, though it answers.
 func lacksRow(err error) bool {
 	_, unknown := errors.AsType[*segment.UnknownTagError](err)

@@ -43,7 +43,7 @@ type description struct {
 }
 
 // The text has the words of the first version of this package, which is in the rows.
-const descriptionFormat = "leafsql: store %d of %d, blocks of %d, step %d, life %s, set %s"
+const descriptionFormat = tagrow.Mark + ", blocks of %d, step %d, life %s, set %s"
 
 // descriptions matches what descriptionFormat writes.
 var descriptions = regexp.MustCompile(`^leafsql: store (\d+) of (\d+), blocks of (\d+), step (\d+), life ([0-9a-f]+), set ([0-9a-f]+|new)$`)
@@ -176,15 +176,34 @@ func (m *member) read(ctx context.Context, tag string) (row state, err error) {
 		return row, m.mismatch(tag, "its row is not one of several stores', so that others may draw from it alone", "name this store alone; or "+startOver)
 	case row.member != m.index+1 || row.members != m.count || row.description.blockSize != m.blockSize:
 		return row, m.mismatch(tag, fmt.Sprintf("its row is of store %d of %d, with blocks of %d ids", row.member, row.members, row.description.blockSize), "name the stores as they were named first: all of them, in the same order")
-	case cells["step"].String != "0":
-		return row, m.mismatch(tag, "its step is "+cells["step"].Text()+" and not 0, so that others may have drawn from it alone", startOver)
 	case row.step < 1 || row.step > m.blockSize/10 && row.step > 1:
 		return row, m.mismatch(tag, fmt.Sprintf("the step in its description is %d, not in 1 … %d", row.step, m.blockSize/10), "correct it there")
 	}
-	if row.next, err = m.rows.ReadNext(tag, cells["max_id"]); err == nil && !m.locate(&row) {
-		err = m.mismatch(tag, fmt.Sprintf("its row stands at %d, among another store's ids", row.next), startOver)
+	if row.next, err = m.rows.ReadNext(tag, cells["max_id"]); err != nil { // whose way out is for a store that is alone
+		return row, &segment.RowError{Tag: tag, Table: m.String(), Reason: "max_id is " + cells["max_id"].Text(),
+			Fix: fmt.Sprintf("delete its row there, which the other stores add again under leafCreate=true: DELETE FROM %s WHERE biz_tag = %s", m.rows.Table, quote.String(tag))}
 	}
-	return row, m.shown(tag, err)
+	if !m.locate(&row) {
+		return row, m.mismatch(tag, fmt.Sprintf("its row stands at %d, among another store's ids", row.next), startOver)
+	}
+	if cells["step"].String != "0" {
+		return row, m.drawnAlone(tag, row, cells["step"].Text())
+	}
+	return row, nil
+}
+
+// drawnAlone refuses a row whose step is not 0, as of a member that is away: others can draw
+// from it without regard to blocks. All that they got is below it. While it stands in a block
+// of its own, that are the member's ids, or those of epochs that the other members leave
+// before they give ids again, see catchUp, so that step 0 makes it usable. A new row may have
+// given out what its predecessor gave out.
+func (m *member) drawnAlone(tag string, row state, step string) error {
+	reason := "its step is " + step + " and not 0, so that others may have drawn from it alone"
+	if row.isNew() {
+		return m.mismatch(tag, reason, startOver)
+	}
+	return &aloneError{segment.RowError{Tag: tag, Table: m.String(), Reason: reason,
+		Fix: fmt.Sprintf("stop those that name this store alone, and then: UPDATE %s SET step = 0 WHERE biz_tag = %s", m.rows.Table, quote.String(tag))}}
 }
 
 // move moves the row, if it still has row's description. It returns where the row stands

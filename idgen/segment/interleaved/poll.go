@@ -25,6 +25,10 @@ type reply struct {
 
 func (r reply) usable() bool { return r.err == nil && !r.isNew() }
 
+// drewAlone reports whether others can have drawn from the row alone, in the block where it
+// stands.
+func (r reply) drewAlone() bool { return isAlone(r.err) && !r.sealed() }
+
 // look reads the row of one member.
 func (s *Store) look(ctx context.Context, tag string, k int) reply {
 	m, seen := s.members[k], s.lastSeen(tag, k).end // before the look: fetches go on meanwhile
@@ -99,6 +103,7 @@ type lastSeen struct {
 	row     *state    // where the row stood at least; nil: not known
 	end     int64     // of the highest range that came from it
 	failed  error     // nil if it worked when it was last asked
+	warned  bool      // the log knows of the failure
 	probeAt time.Time // when to probe it
 	probing bool      // that is being done
 }
@@ -141,9 +146,10 @@ func (s *Store) top(tag string) int64 {
 }
 
 // backingOff says whether a member failed a moment ago. One that has no row for the tag
-// answers, and may get it from any process: it is looked at each time.
+// answers, and may get it from any process: it is looked at each time. So is one that others
+// can draw from alone, and move.
 func (m lastSeen) backingOff() bool {
-	return m.failed != nil && !isMismatch(m.failed) && !lacksRow(m.failed) && time.Now().Before(m.probeAt)
+	return m.failed != nil && !isMismatch(m.failed) && !isAlone(m.failed) && !lacksRow(m.failed) && time.Now().Before(m.probeAt)
 }
 
 // forget has a member's row read before it is moved again.
@@ -168,25 +174,46 @@ func (s *Store) record(tag string, k int, row *state, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.view(tag)[k]
-	log := s.log.With(slog.String("tag", tag), slog.Int("store", k+1), slog.Int("of", len(s.members)))
 	switch {
 	case errors.Is(err, context.Canceled): // another member was faster
 	case err != nil:
-		if m.failed == nil && !lacksRow(err) {
-			log.Warn("leafsql: a store fails, and ids come from the others", "err", err)
-		}
 		m.probeAt = time.Now()
 		if !s.restore || !lacksRow(err) || lacksRow(m.failed) { // else it is restored at once
 			m.probeAt = m.probeAt.Add(backOff)
 		}
 		m.row, m.failed = nil, err
-	default:
-		if m.failed != nil && !lacksRow(m.failed) {
-			log.Info("leafsql: a store answers again")
+		for j := range s.view(tag) { // one that lags behind has to catch up
+			if o := &s.view(tag)[j]; row != nil && o.row != nil && (reply{*row, err}).drewAlone() {
+				o.current = o.current && o.row.epoch >= row.epoch
+			}
 		}
-		m.failed, m.probeAt = nil, time.Now().Add(probeEvery)
+		s.warn(tag)
+	default:
+		if m.warned {
+			s.about(tag, k).Info("leafsql: a store answers again")
+		}
+		m.failed, m.warned, m.probeAt = nil, false, time.Now().Add(probeEvery)
 		if m.row == nil || m.row.description != row.description || m.row.next < row.next {
 			m.row = row
 		}
 	}
+}
+
+// warn tells the log of members that fail, if ids do come from another one. It is called
+// with s.mu held.
+func (s *Store) warn(tag string) {
+	all := s.view(tag)
+	if !slices.ContainsFunc(all, func(m lastSeen) bool { return m.current && m.failed == nil }) {
+		return
+	}
+	for k := range all {
+		if m := &all[k]; m.failed != nil && !m.warned && !lacksRow(m.failed) {
+			m.warned = true
+			s.about(tag, k).Warn("leafsql: a store fails, and ids come from the others", "err", m.failed)
+		}
+	}
+}
+
+func (s *Store) about(tag string, k int) *slog.Logger {
+	return s.log.With(slog.String("tag", tag), slog.Int("store", k+1), slog.Int("of", len(s.members)))
 }

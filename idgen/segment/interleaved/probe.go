@@ -1,6 +1,7 @@
 package interleaved
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,8 +10,9 @@ import (
 )
 
 // catchUp returns the state of a member's row, after it has made sure that the row may give
-// ids: it is there and part of the cluster, and no other member that answers is in a later
-// epoch.
+// ids: it is there and part of the cluster, and the others that answer are in its epoch. They
+// may be in a later one, or it is, where somebody drew from it alone: in blocks of all members,
+// for all that can be told.
 func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (state, error) {
 	for {
 		last := s.lastSeen(tag, k)
@@ -27,22 +29,24 @@ func (s *Store) catchUp(ctx context.Context, tag string, k int, afresh bool) (st
 			}
 			row = &r.state
 		}
-		if last.current {
+		if last.current && last.row != nil && last.row.epoch == row.epoch {
 			return *row, nil
 		}
-		latest := int64(-1)
+		latest, alone := int64(-1), error(nil)
 		for _, r := range s.poll(ctx, tag, k, quickly) {
 			if r.usable() {
 				latest = max(latest, r.epoch)
+			} else if r.drewAlone() && r.epoch > row.epoch {
+				latest, alone = max(latest, r.epoch), r.err
 			} else if isMismatch(r.err) {
 				return state{}, r.err
 			}
 		}
-		if latest <= row.epoch {
+		if latest < 0 || latest == row.epoch || latest < row.epoch && row.sealed() {
 			return *row, nil
 		}
-		if err := s.advance(ctx, tag, k, latest); err != nil {
-			return state{}, err
+		if err := s.advance(ctx, tag, k, max(latest, row.epoch)); err != nil {
+			return state{}, cmp.Or(alone, err)
 		}
 		afresh = false
 	}
@@ -55,6 +59,7 @@ func (s *Store) setCurrent(tag string, k int) {
 	for j := range s.view(tag) {
 		s.view(tag)[j].current = j == k
 	}
+	s.warn(tag)
 	s.probe(tag)
 	if !s.probing && s.ctx.Err() == nil {
 		s.probing = true

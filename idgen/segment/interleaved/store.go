@@ -3,6 +3,7 @@ package interleaved
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -120,6 +121,22 @@ func (s *Store) Fits(ctx context.Context, tag string) error {
 		}
 	}
 	return nil
+}
+
+// RowErrors returns the *segment.RowError of each row of member k, counted from 0, that gives
+// no ids since its step is not 0, ordered by tag.
+func (s *Store) RowErrors(ctx context.Context, k int) (errs []*segment.RowError, err error) {
+	rows, err := s.members[k].alloc.Tags(ctx)
+	for _, r := range rows {
+		if r.Step == 0 {
+			continue
+		}
+		found, err := s.members[k].read(ctx, r.Tag)
+		if odd, ok := errors.AsType[*segment.RowError](err); ok && found.members > 0 { // else it is not several stores'
+			errs = append(errs, odd)
+		}
+	}
+	return errs, err
 }
 
 // Tags returns the rows of all members that answer, ordered by tag. Where none does, the

@@ -15,6 +15,15 @@ func (c *checker) rows(context.Context) error {
 		return nil
 	}
 	store := c.Set.Store
+	for i, broken := range c.Broken {
+		for _, e := range broken {
+			f := Finding{Code: "row-broken", Severity: Error, Server: c.Set.Stores[i].Label, Tag: e.Tag, Message: "It gives no ids: " + e.Reason + ".", Fix: e.Fix}
+			if !c.Set.Several() { // and no table of this DSN needs it
+				f.Severity = Warning
+			}
+			c.add(f)
+		}
+	}
 	for _, tag := range c.Tags {
 		here := func(code string, severity Severity, message string) Finding {
 			return Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag.Name, Message: message}

@@ -24,6 +24,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
@@ -45,6 +46,17 @@ func (s *Set) Interleaved() *interleaved.Store {
 		return interleaved.Table{DB: sqlx.NewDb(o.DB, "mysql"), Name: o.Plain()}
 	})
 	return interleaved.New(all, false, slog.New(slog.DiscardHandler))
+}
+
+// RowErrors says which rows of the i-th store give no ids because of what they say of the
+// several stores that they are, or are not, named with.
+func (s *Set) RowErrors(ctx context.Context, i int) ([]*segment.RowError, error) {
+	if !s.Several() {
+		return segment.NewAllocStore(sqlx.NewDb(s.Store.DB, "mysql"), s.Store.Plain()).RowErrors(ctx)
+	}
+	stores := s.Interleaved()
+	defer stores.Close()
+	return stores.RowErrors(ctx, i)
 }
 
 // AllStores is an error where a store does not answer: what is written has to be written

@@ -175,6 +175,21 @@ func (s *Survey) readTogether(ctx context.Context) error {
 	return err
 }
 
+// readBroken finds what Broken says, of the stores that can be read.
+func (s *Survey) readBroken(ctx context.Context) error {
+	s.Broken = make([][]*segment.RowError, len(s.Set.Stores))
+	for i, store := range s.Set.Stores {
+		if a := s.Allocs[i]; store.Away != nil || !a.Exists || a.Denied {
+			continue
+		}
+		var err error
+		if s.Broken[i], err = s.Set.RowErrors(ctx, i); err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
+			return failedToRead(store, err)
+		}
+	}
+	return nil
+}
+
 // collations are the errors of a table whose character set has not the tag's letters.
 var collations = []uint16{1267, 3854, 3988}
 
@@ -200,7 +215,7 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {
-			return &s.Rows[i], nil
+			return s.alone(&s.Rows[i])
 		}
 	}
 	if len(s.Rows) == 0 {
@@ -217,8 +232,19 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == written {
-			return &s.Rows[i], nil
+			return s.alone(&s.Rows[i])
 		}
 	}
 	return nil, nil
+}
+
+// alone is the row of the only store, and an error where it is one of several stores': what
+// would be done with it would break it.
+func (s *Survey) alone(row *Row) (*Row, error) {
+	for _, err := range s.Broken[0] {
+		if err.Tag == row.Tag {
+			return nil, err
+		}
+	}
+	return row, nil
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
 
@@ -26,10 +27,11 @@ import (
 type Survey struct {
 	Set    *databases.Set
 	Shards []*Shard
-	Allocs []Alloc // leaf_alloc's layout in each store
-	Rows   []Row   // by tag
-	Tags   []*Tag  // that configured tables take ids from, by name
-	Leases *Leases // nil: no worker ids come from there
+	Allocs []Alloc               // leaf_alloc's layout in each store
+	Rows   []Row                 // by tag
+	Tags   []*Tag                // that configured tables take ids from, by name
+	Leases *Leases               // nil: no worker ids come from there
+	Broken [][]*segment.RowError // by store: see databases.Set.RowErrors
 }
 
 // Leases is the table of worker ids, leaf_worker.
@@ -170,6 +172,9 @@ func (s *Survey) gather(ctx context.Context) error {
 			}
 			tags[t.Tag].Tables = append(tags[t.Tag].Tables, t)
 		}
+	}
+	if err := s.readBroken(ctx); err != nil {
+		return err
 	}
 	s.Tags = lo.Values(tags)
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })

@@ -48,6 +48,16 @@ type Columns struct {
 // LeafAlloc are leaf_alloc's.
 var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step"}
 
+// Mark is how the description of a row begins that is one store's of several, which only
+// all of them together draw from: its place, from 1, and how many they are.
+const Mark = "leafsql: store %d of %d"
+
+// StoreOf reads a description's Mark.
+func StoreOf(description string) (place, stores int64, several bool) {
+	n, _ := fmt.Sscanf(description, Mark, &place, &stores)
+	return place, stores, n == 2
+}
+
 // After is what comes behind the highest id in use, in an expression for Next.
 func (c Columns) After() string {
 	if c.Last > 0 {
