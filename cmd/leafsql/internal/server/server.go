@@ -76,6 +76,7 @@ type Server struct {
 	db           *sql.DB
 	connector    *driver.Connector
 	tags         *tags
+	several      bool            // stores of leaf_alloc, any of which may be away
 	snowflake    idgen.Generator // nil: none
 	searchAtOnce bool            // for a worker id, and not at the first request
 	layout       snowflake.Layout
@@ -123,7 +124,8 @@ func New(cfg Config) (*Server, error) {
 		s.log.Warn("leafsql: serve creates nothing: leafCreate=true is not used", "way out", "leafsql init")
 	}
 	dc.Auto, dc.Tables, dc.Create, dc.Logger = false, nil, false, cfg.Logger
-	s.searchAtOnce = dc.Worker != "" // who names none may want no snowflakes, and is not to take a worker id
+	s.several = strings.Contains(dc.Store, "|")
+	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
 	} else if dc.Worker == "" && dc.WorkerSource == nil {
@@ -169,9 +171,8 @@ func (s *Server) routes() http.Handler {
 	route("/metrics", "metrics", page, passOn(promhttp.HandlerFor(reg, promhttp.HandlerOpts{})))
 	route("/healthz", "healthz", open, s.healthy)
 	route("/readyz", "readyz", open, s.ready)
-	route("/", "other", plain, func(http.ResponseWriter, *http.Request) error {
-		return &problem{Status: http.StatusNotFound, Type: "not-found", Detail: "ids are at /api/segment/get/{tag} and /api/snowflake/get/{key}"}
-	})
+	route("/readyz/{kind}", "readyz", open, s.ready)
+	route("/", "other", plain, func(http.ResponseWriter, *http.Request) error { return notFound })
 	return mux
 }
 

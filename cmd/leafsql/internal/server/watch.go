@@ -49,27 +49,35 @@ func kindOf(err error) uint16 {
 	return 0
 }
 
-// refusals are the tags that failed last time though the store answers.
+// refusals are the tags that failed last time though the store answers; true are those of
+// which it said so itself.
 type refusals struct {
 	mu   sync.Mutex
 	tags map[string]bool
 }
 
+// refused reports whether the store has said that a tag gives no ids.
+func (s *Server) refused(tag string) bool {
+	s.refusals.mu.Lock()
+	defer s.refusals.mu.Unlock()
+	return s.refusals.tags[tag]
+}
+
 // failed tells the log that a tag gives no ids, unless that is so of all of them, or was told.
 func (s *Server) failed(tag string, err error) {
 	s.refusals.mu.Lock()
-	if s.refusals.tags[tag] {
-		s.refusals.mu.Unlock()
-		return
-	}
+	said, told := s.refusals.tags[tag]
 	if s.refusals.tags == nil {
 		s.refusals.tags = make(map[string]bool)
 	}
-	s.refusals.tags[tag] = true
+	s.refusals.tags[tag] = said || answered(err)
 	s.refusals.mu.Unlock()
+	if told {
+		return
+	}
 	s.failing.Add(1)
 	go func() {
-		if s.askStore() != nil {
+		if !answered(err) && s.askStore() != nil {
 			s.works(tag, false)
 			return
 		}
@@ -83,7 +91,7 @@ func (s *Server) works(tag string, say bool) {
 		return
 	}
 	s.refusals.mu.Lock()
-	failed := s.refusals.tags[tag]
+	_, failed := s.refusals.tags[tag]
 	delete(s.refusals.tags, tag)
 	s.refusals.mu.Unlock()
 	if !failed {

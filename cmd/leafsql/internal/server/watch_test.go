@@ -122,8 +122,7 @@ func TestTagRefused(t *testing.T) {
 // TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql().
 func TestDefaultSnowflakes(t *testing.T) {
 	db, dsn := database(t, 10, "orders")
-	exec(t, db, "CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL, owner text NOT NULL,"+
-		" registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4")
+	exec(t, db, workerTable)
 	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true"})
 	if rows := s.connector.Worker(); rows.Worker != -1 {
 		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
