@@ -88,6 +88,8 @@ type Server struct {
 	refusals     refusals
 	handler      http.Handler
 
+	connections *connections
+
 	requests atomic.Int64  // under way
 	waiting  chan struct{} // a token for each that may wait for ids
 	pages    chan struct{} // likewise for what takes long to make
@@ -109,6 +111,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.Default()
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
+	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error
 	if s.tls, err = loadTLS(cfg); err != nil {
 		return nil, err
@@ -157,7 +160,7 @@ func New(cfg Config) (*Server, error) {
 func (s *Server) routes() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.NewCollector(s.db, "serve"))
-	counts := newCounts(reg)
+	counts := newCounts(reg, s.connections)
 	mux := http.NewServeMux()
 	route := func(pattern, name string, kind kind, serve func(http.ResponseWriter, *http.Request) error) {
 		mux.Handle(pattern, &endpoint{s: s, name: name, kind: kind, serve: serve, counts: counts.of(name)})
@@ -202,7 +205,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) run(ctx context.Context, listener net.Listener) error {
-	listener = limit(listener, s.cfg.MaxConnections)
+	listener = s.connections.limit(listener)
 	address := listener.Addr().String()
 	srv := &http.Server{
 		Handler: s, MaxHeaderBytes: maxHeader, TLSConfig: s.tls,
