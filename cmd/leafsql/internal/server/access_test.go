@@ -21,14 +21,14 @@ const nowhere = "app:s3cret@tcp(127.0.0.1:1)/away"
 func TestToken(t *testing.T) {
 	_, server := start(t, Config{DSN: nowhere, Token: "t0ken"})
 	for _, path := range []string{"/", "/metrics", "/cache", "/db", "/decodeSnowflakeId", "/api/segment/get/x", "/api/snowflake/get/x", "/nosuch"} {
-		for _, header := range []string{"", "Bearer ", "Bearer wrong", "Basic eDp3cm9uZw==", "t0ken"} {
+		for _, header := range []string{"", "Bearer ", "Bearer wrong", "bearer wrong", "Basic eDp3cm9uZw==", "t0ken", "Bearert0ken", "Other t0ken", "Bearer T0KEN"} {
 			a := get(t, server+path, "Authorization", header)
 			a.problem(t, 401, "unauthorized")
 			if a.header.Get("WWW-Authenticate") == "" {
 				t.Error(a.header)
 			}
 		}
-		for _, header := range []string{"Bearer t0ken", "Basic eDp0MGtlbg=="} { // x:t0ken
+		for _, header := range []string{"Bearer t0ken", "bearer t0ken", "BEARER t0ken", "Basic eDp0MGtlbg==", "basic eDp0MGtlbg=="} { // x:t0ken
 			if a := get(t, server+path, "Authorization", header); a.code == 401 {
 				t.Errorf("%s with %s: %+v", path, header, a)
 			}
