@@ -71,13 +71,15 @@ func (s *Server) holds() error {
 }
 
 func (s *Server) storeAnswers(ctx context.Context) error {
+	var lacks error
 	if s.several { // any of which is enough
-		_, err := s.connector.Tags(ctx)
-		return err
+		if _, lacks = s.connector.Tags(ctx); lacks == nil {
+			return nil
+		}
 	}
 	_, err := s.connector.Tag(ctx, "")
 	if answered(err) {
-		return nil
+		return lacks
 	}
 	return err
 }

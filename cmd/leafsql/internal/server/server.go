@@ -40,7 +40,7 @@ import (
 
 // Config of a Server. The zero value of a field means its default.
 type Config struct {
-	DSN          string // as the driver takes it; its leafTables and leafCreate mean nothing here
+	DSN          string // as the driver takes it; its leafTables mean nothing here
 	Listen       string // 127.0.0.1:8080
 	NoSegments   bool   // serve snowflakes alone
 	NoSnowflakes bool   // serve segments alone
@@ -76,6 +76,7 @@ type Server struct {
 	db           *sql.DB
 	connector    *driver.Connector
 	tags         *tags
+	create       bool            // leaf_alloc, where it is missing
 	several      bool            // stores of leaf_alloc, any of which may be away
 	snowflake    idgen.Generator // nil: none
 	searchAtOnce bool            // for a worker id, and not at the first request
@@ -123,10 +124,8 @@ func New(cfg Config) (*Server, error) {
 	if dc.MySQL.DBName == "" && dc.Store == "" && !strings.Contains(dc.AllocTable, ".") {
 		return nil, errors.New("leafsql: serve: the DSN names no database that could hold leaf_alloc; write user:password@tcp(host:3306)/database")
 	}
-	if dc.Create {
-		s.log.Warn("leafsql: serve creates nothing: leafCreate=true is not used", "way out", "leafsql init")
-	}
-	dc.Auto, dc.Tables, dc.Create, dc.Logger = false, nil, false, cfg.Logger
+	dc.Auto, dc.Tables, dc.Logger = false, nil, cfg.Logger
+	s.create = dc.Create
 	s.several = strings.Contains(dc.Store, "|")
 	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
 	if cfg.NoSnowflakes {
