@@ -34,6 +34,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/metrics"
 	"github.com/leafsql/leafsql/statuspage"
 )
@@ -54,7 +55,8 @@ type Config struct {
 	MaxConnections int           // 8,192
 	Drain          time.Duration // how long it serves on after ctx ended, not ready any more; 0
 
-	Logger *slog.Logger // slog.Default()
+	Logger  *slog.Logger // slog.Default()
+	LogJSON bool         // for whoever makes that
 }
 
 var defaults = Config{Listen: "127.0.0.1:8080", Timeout: 3 * time.Second, MaxBlock: 10_000, MaxRequests: 4096, MaxConnections: 8192}
@@ -225,7 +227,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	if s.tls != nil {
 		scheme, listen = "https", func() error { return srv.ServeTLS(listener, "", "") }
 	}
-	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address)
+	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address, "version", version.Of())
 
 	failed := make(chan error, 1)
 	go func() { failed <- listen() }()
@@ -235,7 +237,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
-	s.log.Info("leafsql: draining", "for", s.cfg.Drain)
+	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String())
 	time.Sleep(s.cfg.Drain)
 	left, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
@@ -243,6 +245,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 		srv.Close()
 		return fmt.Errorf("leafsql: serve: requests were cut off after %v: %w; clients ask again", endTimeout, err)
 	}
+	s.log.Info("leafsql: ended")
 	return nil
 }
 
