@@ -148,13 +148,30 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	title := "leafsql serve"
+	title, of := "Ids over HTTP", ""
 	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
 		title += " on " + host
+		of = place(dc)
 	}
 	s.page = statuspage.Of(s.shown, title)
+	s.page.Server = of
+	s.page.Links = []statuspage.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
 	s.handler = s.routes()
 	return s, nil
+}
+
+// place names the databases of leaf_alloc, without users and passwords.
+func place(cfg *driver.Config) string {
+	if cfg.Store == "" {
+		return databases.Label(cfg.MySQL)
+	}
+	var names []string
+	for dsn := range strings.SplitSeq(cfg.Store, "|") {
+		if of, err := databases.Parse(dsn); err == nil {
+			names = append(names, databases.Label(of.MySQL))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // routes says what is answered by whom.
