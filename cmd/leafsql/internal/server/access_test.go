@@ -63,6 +63,31 @@ func TestTLS(t *testing.T) {
 	}
 }
 
+// TestIdleConnectionsHTTP2: also a connection of HTTP/2 ends with its answer where few are left.
+func TestIdleConnectionsHTTP2(t *testing.T) {
+	cert, err := selfsigned.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, err := cert.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
+	for range 3 {
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
+		defer client.CloseIdleConnections() // after all of them
+		res, err := client.Get(server + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 || res.ProtoMajor != 2 {
+			t.Errorf("%+v", res)
+		}
+	}
+}
+
 // TestWarnOpen: who lets others in without a token is told, with the token's
 // and the database's secrets left out.
 func TestWarnOpen(t *testing.T) {
