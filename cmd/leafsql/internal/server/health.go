@@ -78,7 +78,7 @@ func (s *Server) storeAnswers(ctx context.Context) error {
 		}
 	}
 	_, err := s.connector.Tag(ctx, "")
-	if answered(err) {
+	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // which is an answer
 		return lacks
 	}
 	return err

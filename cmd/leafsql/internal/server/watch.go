@@ -58,7 +58,7 @@ func wayOut(err error) string {
 }
 
 // createTable creates leaf_alloc in each store that lacks it, and reports whether that is
-// over. It is not while a store is away.
+// over: a refusal is told and ends it, and a store that is away does not.
 func (s *Server) createTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -70,10 +70,12 @@ func (s *Server) createTable(ctx context.Context) bool {
 	if set.AllStores() != nil {
 		return false
 	}
-	if err = set.Interleaved().Create(ctx); err != nil {
+	err = set.Interleaved().Create(ctx)
+	_, refused := errors.AsType[*mysql.MySQLError](err)
+	if refused {
 		s.log.Warn("leafsql: leaf_alloc could not be created", "err", err, "way out", "leafsql init as a user with the right, or: "+wayOut(err))
 	}
-	return true
+	return err == nil || refused
 }
 
 // kindOf is equal for errors of one cause: their texts may hold the numbers of ports.
