@@ -15,7 +15,7 @@ import (
 // TestErrors: operations.md explains every exported error of the packages that applications import.
 func TestErrors(t *testing.T) {
 	var errors, explained []string
-	forEachFile(t, []string{"internal", "testdata"}, func(file *ast.File) {
+	forEachFile(t, imported, []string{"internal", "testdata"}, func(file *ast.File) {
 		for _, decl := range file.Decls {
 			switch d := decl.(type) {
 			case *ast.FuncDecl: // func (e *X) Error() string
@@ -46,10 +46,16 @@ func TestErrors(t *testing.T) {
 	sameNames(t, "operations.md, Errors", explained, "the code", errors)
 }
 
-// TestLogLines: operations.md explains every line that these packages log.
+// TestLogLines: operations.md explains every line that these packages log, and serve.md those of the server.
 func TestLogLines(t *testing.T) {
+	logLines(t, imported, "operations.md", "### Log lines")
+	logLines(t, []string{"../cmd/leafsql/internal/server"}, "serve.md", "### Log lines of the server")
+}
+
+func logLines(t *testing.T, roots []string, page, heading string) {
+	t.Helper()
 	var lines, explained []string
-	forEachFile(t, []string{"fakenacos", "testdata"}, func(file *ast.File) {
+	forEachFile(t, roots, []string{"fakenacos", "testdata"}, func(file *ast.File) {
 		constants := map[string]ast.Expr{}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if c, ok := n.(*ast.ValueSpec); ok && len(c.Values) == 1 {
@@ -67,10 +73,10 @@ func TestLogLines(t *testing.T) {
 			return true
 		})
 	})
-	for _, row := range table(t, "operations.md", "### Log lines") {
+	for _, row := range table(t, page, heading) {
 		explained = append(explained, quoted(row[0])...)
 	}
-	sameNames(t, "operations.md, Log lines", explained, "the code", lines)
+	sameNames(t, page+", "+heading, explained, "the code", lines)
 }
 
 // text is what an expression is known to begin with.
@@ -89,10 +95,13 @@ func text(e ast.Expr, constants map[string]ast.Expr) string {
 	return ""
 }
 
-// forEachFile parses the files of the packages that applications import, but for the folders named.
-func forEachFile(t *testing.T, without []string, visit func(*ast.File)) {
+// imported are the folders of the packages that applications import.
+var imported = []string{"../driver", "../idgen", "../nacos"}
+
+// forEachFile parses the files in folders, but for those folders in them that are named.
+func forEachFile(t *testing.T, roots, without []string, visit func(*ast.File)) {
 	t.Helper()
-	for _, root := range []string{"../driver", "../idgen", "../nacos"} {
+	for _, root := range roots {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err

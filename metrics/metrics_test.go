@@ -164,6 +164,7 @@ func TestAlerts(t *testing.T) {
 func TestMetricsOfContrib(t *testing.T) {
 	known := map[string]bool{ // of leafsql serve
 		"leafsql_http_requests_total": true, "leafsql_http_request_duration_seconds_bucket": true,
+		"leafsql_http_connections": true, "leafsql_http_connections_limit": true,
 	}
 	for _, m := range table {
 		known["leafsql_"+m.name] = true

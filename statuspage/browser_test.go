@@ -119,6 +119,7 @@ func TestBrowser(t *testing.T) {
 		"desktop":      {},
 		"desktop-dark": {Dark: true},
 		"phone":        {Width: 390, Height: 1800},
+		"narrow":       {Width: 320, Height: 2400},
 		"phone-dark":   {Width: 390, Height: 1800, Dark: true},
 	}
 	for name, of := range map[string]func() driver.Stats{
@@ -126,7 +127,7 @@ func TestBrowser(t *testing.T) {
 	} {
 		server := page(t, of)
 		for kind, w := range windows {
-			if (name == "many" || name == "long" || name == "empty") && (kind == "desktop-dark" || kind == "phone") {
+			if (name == "many" || name == "long" || name == "empty") && (kind == "desktop-dark" || kind == "phone" || kind == "narrow") {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {

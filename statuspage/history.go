@@ -2,7 +2,7 @@ package statuspage
 
 import (
 	"fmt"
-	"strings"
+	"math"
 	"sync"
 	"time"
 
@@ -92,12 +92,30 @@ func rate(a, b note, tag string) float64 {
 	return max(0, float64(b.of(tag)-a.of(tag))/b.at.Sub(a.at).Seconds())
 }
 
+// busy is how many ids were issued in the time of the notes, by tag.
+func (h *history) busy() map[string]int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.notes) == 0 {
+		return nil
+	}
+	first, last := h.notes[0], h.notes[len(h.notes)-1]
+	issued := make(map[string]int64, len(last.ids))
+	for tag, ids := range last.ids {
+		issued[tag] = max(0, ids-first.ids[tag])
+	}
+	return issued
+}
+
 // A chart is a line of ids a second over the last span, drawn by the page.
 type chart struct {
 	Width, Height int
-	Line, Area    string // points, in SVG's terms; empty before there are two
+	Line          string // a path, in SVG's terms; empty before there are two notes
 	Most          float64
 }
+
+// Top is what the upper edge stands for.
+func (c chart) Top() string { return perSecond(c.Most) }
 
 func (h *history) chart(tag string, width, height int) chart {
 	h.mu.Lock()
@@ -112,19 +130,26 @@ func (h *history) chart(tag string, width, height int) chart {
 		rates = append(rates, rate(h.notes[i], h.notes[i+1], tag))
 		c.Most = max(c.Most, rates[i])
 	}
-	var line strings.Builder
 	x := func(at time.Time) float64 {
 		ago := h.notes[n-1].at.Sub(at).Seconds() / span.Seconds()
-		return max(0, 1-ago) * float64(width)
+		return math.Round(max(0, 1-ago) * float64(width))
 	}
 	y := func(r float64) float64 {
 		const border = 1 // of the line's own width
-		return float64(height) - border - r/max(c.Most, 1e-9)*float64(height-2*border)
+		return math.Round(float64(height) - border - r/max(c.Most, 1e-9)*float64(height-2*border))
 	}
+	// What closes the area is below and beside what can be seen.
+	line := fmt.Appendf(nil, "M%g %d", x(h.notes[0].at), height+2)
+	was := math.NaN()
 	for i, r := range rates { // each holds until the next note
-		fmt.Fprintf(&line, "%.1f,%.1f %.1f,%.1f ", x(h.notes[i].at), y(r), x(h.notes[i+1].at), y(r))
+		if at := y(r); at != was {
+			if i > 0 {
+				line = fmt.Appendf(line, "H%g", x(h.notes[i].at))
+			}
+			line = fmt.Appendf(line, "V%g", at)
+			was = at
+		}
 	}
-	c.Line = strings.TrimSpace(line.String())
-	c.Area = fmt.Sprintf("%.1f,%d %s %d,%d", x(h.notes[0].at), height, c.Line, width, height)
+	c.Line = string(fmt.Appendf(line, "H%dV%d", width+2, height+2))
 	return c
 }

@@ -7,7 +7,7 @@
       if (!document.hidden && !String(getSelection())) {
         const answer = await fetch(location.href, {cache: "no-store", signal: AbortSignal.timeout(5000)});
         const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-        for (const id of ["state", "live"]) {
+        for (const id of ["state", "live", "rows"]) {
           document.getElementById(id).replaceWith(page.getElementById(id));
         }
         away.hidden = true;

@@ -15,6 +15,7 @@ package statuspage
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -22,6 +23,8 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
@@ -29,10 +32,17 @@ import (
 
 // A Page is the http.Handler. It may be mounted anywhere.
 type Page struct {
+	Server string // where the ids come from, for people; "": not shown
+	Links  []Link // to pages beside this one
+
 	title   string
+	began   time.Time
 	stats   func() (driver.Stats, error)
 	history history
 }
+
+// A Link leads from the page to another one.
+type Link struct{ Text, Address string }
 
 // New returns the page of a pool that was opened through mysql-leaf. The title
 // says which one it is.
@@ -43,7 +53,7 @@ func New(db *sql.DB, title string) *Page {
 // Of returns a page of statistics that stats gives: of some whose errors and sources are
 // blanked, for example, where readers must not see the names of users and hosts in them.
 func Of(stats func() (driver.Stats, error), title string) *Page {
-	return &Page{title: title, stats: stats}
+	return &Page{title: title, began: time.Now(), stats: stats}
 }
 
 // Run notes how many ids are issued, until ctx ends. Without it the charts show
@@ -91,9 +101,9 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s, err = p.look(time.Now())
 	}
-	v := newView(p.title, s, err, &p.history, time.Now())
+	v := newView(p, s, err, time.Now())
 	q := r.URL.Query()
-	v.filter(q.Get("tag"))
+	v.filter(q.Get("tag"), &p.history)
 	v.decode(q.Get("id"), s.Worker)
 
 	var page bytes.Buffer
@@ -107,10 +117,34 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Vary", "Accept-Encoding")
+	if takesGzip(r) {
+		h.Set("Content-Encoding", "gzip")
+		page = compressed(page.Bytes())
+	}
 	if v.Err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	w.Write(page.Bytes())
+}
+
+// takesGzip reports whether a client reads what is compressed.
+func takesGzip(r *http.Request) bool {
+	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
+		name, weight, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(coding), " ", ""), ";")
+		if name == "gzip" {
+			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
+			return weight == "" || err == nil && q > 0
+		}
+	}
+	return false
+}
+
+func compressed(page []byte) (out bytes.Buffer) {
+	z := gzip.NewWriter(&out)
+	z.Write(page) // a Buffer takes all
+	z.Close()
+	return out
 }
 
 //go:embed page.html

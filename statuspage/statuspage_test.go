@@ -1,18 +1,28 @@
 package statuspage
 
 import (
+	"bytes"
+	"compress/gzip"
 	"database/sql"
 	"errors"
+	"fmt"
 	"html"
+	"io"
+	"math"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -190,16 +200,179 @@ func TestRun(t *testing.T) {
 		go p.Run(ctx)
 		time.Sleep(2 * span)
 		c := p.history.chart("a", 120, 28)
-		if c.Most != 10 || strings.Count(c.Line, ",") != 2*int(span/every) || !strings.HasPrefix(c.Line, "0.0,1.0 2.0,1.0 ") || !strings.HasSuffix(c.Line, " 120.0,1.0") {
+		if c.Most != 10 || c.Top() != "10" || c.Line != "M0 30V1H122V30" {
 			t.Errorf("%+v", c)
 		}
 	})
 }
 
+// TestChart: the line holds each rate until the next note, and its highest place is the highest rate.
+func TestChart(t *testing.T) {
+	var h history
+	at := time.Now()
+	for i, ids := range []int64{0, 0, 200, 300, 300} {
+		h.note(at.Add(time.Duration(i)*every), []driver.TagStats{{Tag: "a", Stats: segment.Stats{IDs: ids}}})
+	}
+	if c := h.chart("a", 120, 28); c.Most != 100 || c.Line != "M112 30V27H114V1H116V14H118V27H122V30" {
+		t.Errorf("%+v", c)
+	}
+	w := get(t, of(shop()), "/")
+	wants(t, text(w), "Ids a second in the last two minutes, at most 0", "2 min ago now")
+}
+
+// TestOrder: what fails comes first, then what is busiest; the rest is in the order of its names, and has no chart
+// beyond the first tags.
+func TestOrder(t *testing.T) {
+	s := many()
+	s.Tags[150].Err = away
+	p := of(s)
+	p.history.note(time.Now().Add(-time.Minute), s.Tags)
+	tags := slices.Clone(s.Tags)
+	tags[120].IDs += 100
+	tags[130].IDs += 3000
+	p.stats = func() (driver.Stats, error) { return driver.Stats{Tags: tags}, nil }
+	page := get(t, p, "/").Body.String()
+	var order []string
+	for _, m := range regexp.MustCompile(`scope="row">order_items_(\d+)<`).FindAllStringSubmatch(page, -1) {
+		order = append(order, m[1])
+	}
+	if len(order) != 200 || !slices.Equal(order[:5], []string{"150", "130", "120", "000", "001"}) || tags[0].Tag != "order_items_000" {
+		t.Error(order)
+	}
+	if n := strings.Count(page, "<svg"); n != 1+charted {
+		t.Errorf("%d charts", n)
+	}
+	if find := strings.Index(page, "Find a tag"); find < 0 || find > strings.Index(page, "<h2>Tags") || find > strings.Index(page, "order_items_000") {
+		t.Error("the search is below the rows")
+	}
+}
+
+// TestSize: 500 tags, each with ids of its own, all of them failing, are 100 KB on their way, and are the same page for who
+// cannot read gzip.
+func TestSize(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	var s driver.Stats
+	for i := range 500 {
+		x := tag(fmt.Sprintf("%s_%x", []string{"orders", "order_items", "customers", "payments"}[i%4], r.Uint32()), r.Int64N(1e12), r.Int64N(1000))
+		x.Waits, x.Failures, x.Err = r.Int64N(1000), r.Int64N(100), away
+		s.Tags = append(s.Tags, x)
+	}
+	p := of(s)
+	for at := time.Now().Add(-span); at.Before(time.Now()); at = at.Add(every) {
+		for i := range s.Tags {
+			s.Tags[i].IDs += r.Int64N(100_000)
+		}
+		p.history.note(at, s.Tags)
+	}
+	for encoding, want := range map[string]bool{"gzip": true, "br, gzip;q=0.5": true, "deflate, GZIP": true, "": false, "br": false, "gzip;q=0": false, "gzip; q=0.0": false, "identity": false} {
+		w := httptest.NewRecorder()
+		q := httptest.NewRequest("GET", "/", nil)
+		q.Header.Set("Accept-Encoding", encoding)
+		p.ServeHTTP(w, q)
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || w.Header().Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: %v", encoding, w.Header())
+		}
+		page, size := w.Body.Bytes(), w.Body.Len()
+		if want {
+			z, err := gzip.NewReader(w.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if page, err = io.ReadAll(z); err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%d of %d bytes", size, len(page))
+			if size > 100_000 {
+				t.Errorf("%d bytes", size)
+			}
+		}
+		if n := bytes.Count(page, []byte(`<th role="rowheader"`)); n != 500 || !bytes.Contains(page, []byte("</html>")) {
+			t.Errorf("%q: %d tags", encoding, n)
+		}
+	}
+}
+
+// TestAbout: which leafsql it is, since when, of what, and what else there is.
+func TestAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := Of(func() (driver.Stats, error) { return driver.Stats{}, nil }, "shop")
+		p.Server = "db:3306/shop <b>"
+		p.Links = []Link{{"rows & more", "db"}, {"bad", "javascript:alert(1)"}}
+		time.Sleep(3 * time.Hour)
+		w := get(t, p, "/")
+		wants(t, text(w), "leafsql "+version.Of()+", up for 3 h, ids of db:3306/shop <b>", "rows & more")
+		if body := w.Body.String(); !strings.Contains(body, `<a href="db">rows &amp; more</a>`) || strings.Contains(body, "javascript:") || strings.Contains(body, "shop <b>") {
+			t.Error(body)
+		}
+	})
+}
+
+// TestManyWrong: what fails does not hide the rest of the page.
+func TestManyWrong(t *testing.T) {
+	s := many()
+	for i := range s.Tags {
+		s.Tags[i].Err = away
+	}
+	w := get(t, of(s), "/")
+	wants(t, text(w), "200 to look at", "And 190 more: the rows below say why.")
+	if n := strings.Count(w.Body.String(), "<dt>Tag "); n != listed {
+		t.Error(n)
+	}
+}
+
+// TestContrast: texts have 4.5:1 against what they stand on, borders of fields and lines of charts 3:1, as WCAG 2.2 AA asks.
+func TestContrast(t *testing.T) {
+	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
+	if len(schemes) != 2 {
+		t.Fatal(schemes)
+	}
+	for i, scheme := range schemes {
+		colors := map[string]float64{}
+		for _, m := range regexp.MustCompile(`--(\w+): #(\w+)`).FindAllStringSubmatch(scheme[1], -1) {
+			colors[m[1]] = luminance(t, m[2])
+		}
+		ratio := func(a, b string) float64 {
+			return (max(colors[a], colors[b]) + 0.05) / (min(colors[a], colors[b]) + 0.05)
+		}
+		for _, on := range []string{"page", "card", "badpage"} {
+			for name, least := range map[string]float64{"text": 4.5, "soft": 4.5, "accent": 4.5, "good": 4.5, "bad": 4.5, "edge": 3, "badline": 3} {
+				if got := ratio(name, on); got < least {
+					t.Errorf("scheme %d: %s on %s: %.2f, want %.1f", i, name, on, got, least)
+				}
+			}
+		}
+	}
+	if !regexp.MustCompile(`input, button \{[^}]*border: 1px solid var\(--edge\)`).MatchString(css) {
+		t.Error("fields have another border")
+	}
+}
+
+// luminance is a color's, as WCAG defines it.
+func luminance(t *testing.T, hex string) float64 {
+	if len(hex) == 3 {
+		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})
+	}
+	n, err := strconv.ParseUint(hex, 16, 32)
+	if len(hex) == 8 {
+		n >>= 8
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	linear := func(c uint64) float64 {
+		v := float64(c&255) / 255
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*linear(n>>16) + 0.7152*linear(n>>8) + 0.0722*linear(n)
+}
+
 func TestWords(t *testing.T) {
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	for d, want := range map[time.Duration]string{
-		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago",
+		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago", 72 * time.Hour: "3 days ago",
 	} {
 		if got := relative(now.Add(-d), now); got != want {
 			t.Errorf("%v: %q", d, got)

@@ -1,24 +1,30 @@
 package statuspage
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/version"
 )
 
 // A view is what the page shows, as it shows it.
 type view struct {
 	Title  string
+	About  string // version, how long it runs, where the ids come from
+	Links  []Link
 	Now    string
 	Err    error // why nothing can be told
 	Rate   string
 	Chart  chart
 	Wrong  []wrong
+	Looks  int // how many are wrong
 	Worker *workerView
 	Tags   []tagView
 	Hidden int // tags that are not shown
@@ -58,16 +64,30 @@ type workerView struct {
 	Until string // how long ids can be made, "" where that is not known
 }
 
+// listed is how many things are shown as wrong above the tags, whose rows say it too.
+const listed = 10
+
+// charted is how many tags have a chart: the first ones, which are those that fail and the
+// busiest.
+const charted = 50
+
 // most is how many tags and tables one page shows.
 const most = 500
 
 // refusedLately is how long a refused statement is shown as something wrong.
 const refusedLately = 5 * time.Minute
 
-func newView(title string, s driver.Stats, err error, h *history, now time.Time) *view {
+func newView(p *Page, s driver.Stats, err error, now time.Time) *view {
+	h := &p.history
 	v := &view{
-		Title: title, Now: stamp(now), Err: err, Rate: perSecond(h.rate(total)), Chart: h.chart(total, 600, 80),
+		Title: p.title, About: "leafsql " + version.Of(), Links: p.Links, Now: stamp(now), Err: err, Rate: perSecond(h.rate(total)), Chart: h.chart(total, 600, 80),
 		Layout: snowflake.Leaf, now: now,
+	}
+	if !p.began.IsZero() {
+		v.About += ", up for " + lasting(now.Sub(p.began))
+	}
+	if p.Server != "" {
+		v.About += ", ids of " + p.Server
 	}
 	if w := s.Worker; w != nil {
 		v.Layout = w.Layout
@@ -79,10 +99,20 @@ func newView(title string, s driver.Stats, err error, h *history, now time.Time)
 			v.Wrong = append(v.Wrong, wrong{"Worker id", w.Err.Error()})
 		}
 	}
-	for _, t := range s.Tags {
+	issued, tags := h.busy(), slices.Clone(s.Tags)
+	slices.SortStableFunc(tags, func(a, b driver.TagStats) int {
+		switch {
+		case a.Err != nil && b.Err == nil:
+			return -1
+		case a.Err == nil && b.Err != nil:
+			return 1
+		}
+		return cmp.Compare(issued[b.Tag], issued[a.Tag])
+	})
+	for _, t := range tags {
 		v.IDs += t.IDs
 		size := t.Current.End - t.Current.Start
-		v.Tags = append(v.Tags, tagView{t, perSecond(h.rate(t.Tag)), h.chart(t.Tag, 120, 28), size - t.Left, size})
+		v.Tags = append(v.Tags, tagView{TagStats: t, Rate: perSecond(h.rate(t.Tag)), Used: size - t.Left, Size: size})
 		if t.Err != nil {
 			v.Wrong = append(v.Wrong, wrong{fmt.Sprintf("Tag %s, %s ids left", t.Tag, number(t.Remaining)), t.Err.Error()})
 		}
@@ -97,17 +127,22 @@ func newView(title string, s driver.Stats, err error, h *history, now time.Time)
 		}
 	}
 	v.Tables = s.Tables
+	v.Looks = len(v.Wrong)
+	v.Wrong = v.Wrong[:min(v.Looks, listed)]
 	return v
 }
 
 // filter keeps the tags and tables whose name holds part, and no more than a
 // page can bear.
-func (v *view) filter(part string) {
+func (v *view) filter(part string, h *history) {
 	v.Filter = part
 	tags, tables := v.Tags, v.Tables
 	v.Tags, v.Tables = nil, nil
 	for _, t := range tags {
 		if len(v.Tags) < most && holds(t.Tag, part) {
+			if len(v.Tags) < charted {
+				t.Chart = h.chart(t.Tag, 120, 28)
+			}
 			v.Tags = append(v.Tags, t)
 		}
 	}
@@ -117,9 +152,6 @@ func (v *view) filter(part string) {
 		}
 	}
 	v.Hidden = len(tags) - len(v.Tags) + len(tables) - len(v.Tables)
-	if len(v.Wrong) > most {
-		v.Wrong = v.Wrong[:most]
-	}
 }
 
 func holds(name, part string) bool {
@@ -149,6 +181,9 @@ func (v *view) decode(id string, w *driver.WorkerStats) {
 	}
 	v.Decoded = &decoded{parts, stamp(parts.Time)}
 }
+
+// More is how many more are wrong than the page lists.
+func (v *view) More() int { return v.Looks - len(v.Wrong) }
 
 // Number writes thousands apart.
 func (v *view) Number(n int64) string { return number(n) }
@@ -192,17 +227,21 @@ func perSecond(rate float64) string {
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") }
 
 func relative(t, now time.Time) string {
-	d := now.Sub(t)
-	unit := time.Second
+	if d := now.Sub(t); d >= 0 {
+		return lasting(d) + " ago"
+	}
+	return "in " + lasting(t.Sub(now))
+}
+
+// lasting is a duration in its largest fitting unit.
+func lasting(d time.Duration) string {
 	switch {
-	case d.Abs() > 2*time.Hour:
-		unit = time.Hour
-	case d.Abs() > 2*time.Minute:
-		unit = time.Minute
+	case d > 48*time.Hour:
+		return fmt.Sprintf("%d days", d/(24*time.Hour))
+	case d > 2*time.Hour:
+		return fmt.Sprintf("%d h", d/time.Hour)
+	case d > 2*time.Minute:
+		return fmt.Sprintf("%d min", d/time.Minute)
 	}
-	text := strconv.FormatInt(int64(d.Abs()/unit), 10) + map[time.Duration]string{time.Second: " s", time.Minute: " min", time.Hour: " h"}[unit]
-	if d < 0 {
-		return "in " + text
-	}
-	return text + " ago"
+	return fmt.Sprintf("%d s", d/time.Second)
 }

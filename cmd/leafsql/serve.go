@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/server"
@@ -13,9 +14,16 @@ func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	if err != nil {
 		return unclear, err
 	}
-	srv, err := server.New(cfg)
-	if err != nil {
-		return unclear, err
+	if cfg.LogJSON {
+		slog.SetDefault(slog.New(slog.NewJSONHandler(s.Err, nil)))
 	}
-	return fine, srv.Run(ctx)
+	srv, err := server.New(cfg)
+	if err == nil {
+		err = srv.Run(ctx)
+	}
+	if err != nil && cfg.LogJSON { // no line of another format
+		slog.Error("leafsql: failed", "err", err)
+		return unclear, nil
+	}
+	return fine, err
 }

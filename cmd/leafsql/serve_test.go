@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -95,11 +96,46 @@ func TestServe(t *testing.T) {
 
 // TestExitCodes: help is 0, what cannot be done is 2.
 func TestExitCodes(t *testing.T) {
-	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
+	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -log-format xml": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
 		cmd := process(t, strings.Fields(args)...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want || len(out) == 0 {
 			t.Errorf("leafsql %s: exit code %d, want %d\n%s", args, got, want, out)
+		}
+	}
+}
+
+// TestServeLogsJSON: each line of -log-format json is an object with a time, a level and a text, also the last one of a server that failed.
+func TestServeLogsJSON(t *testing.T) {
+	for _, c := range []struct {
+		listen, last string
+		code         int
+	}{{"127.0.0.1:0", "leafsql: ended", 0}, {"256.0.0.1:1", "leafsql: failed", 2}} {
+		cmd := process(t, "serve", "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
+		log, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		type entry struct{ Time, Level, Msg, Address, Version, Err string }
+		var line entry
+		for lines := bufio.NewScanner(log); lines.Scan(); {
+			line = entry{}
+			if err := json.Unmarshal(lines.Bytes(), &line); err != nil || line.Time == "" || line.Level == "" || line.Msg == "" {
+				t.Errorf("%v: %s", err, lines.Text())
+			}
+			if line.Msg == "leafsql: serving ids" {
+				if line.Address == "" || line.Version == "" {
+					t.Error(lines.Text())
+				}
+				cmd.Process.Signal(syscall.SIGTERM)
+			}
+		}
+		cmd.Wait()
+		if code := cmd.ProcessState.ExitCode(); code != c.code || line.Msg != c.last || (line.Err != "") != (code != 0) {
+			t.Errorf("exit code %d after %+v", code, line)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func (s *Server) authorized(r *http.Request) bool {
 	if s.cfg.Token == "" {
 		return true
 	}
-	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !bearer {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") { // schemes have no case
 		_, token, _ = r.BasicAuth()
 	}
 	want, got := sha256.Sum256([]byte(s.cfg.Token)), sha256.Sum256([]byte(token)) // of one length

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"crypto/tls"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -20,14 +21,14 @@ const nowhere = "app:s3cret@tcp(127.0.0.1:1)/away"
 func TestToken(t *testing.T) {
 	_, server := start(t, Config{DSN: nowhere, Token: "t0ken"})
 	for _, path := range []string{"/", "/metrics", "/cache", "/db", "/decodeSnowflakeId", "/api/segment/get/x", "/api/snowflake/get/x", "/nosuch"} {
-		for _, header := range []string{"", "Bearer ", "Bearer wrong", "Basic eDp3cm9uZw==", "t0ken"} {
+		for _, header := range []string{"", "Bearer ", "Bearer wrong", "bearer wrong", "Basic eDp3cm9uZw==", "t0ken", "Bearert0ken", "Other t0ken", "Bearer T0KEN"} {
 			a := get(t, server+path, "Authorization", header)
 			a.problem(t, 401, "unauthorized")
 			if a.header.Get("WWW-Authenticate") == "" {
 				t.Error(a.header)
 			}
 		}
-		for _, header := range []string{"Bearer t0ken", "Basic eDp0MGtlbg=="} { // x:t0ken
+		for _, header := range []string{"Bearer t0ken", "bearer t0ken", "BEARER t0ken", "Basic eDp0MGtlbg==", "basic eDp0MGtlbg=="} { // x:t0ken
 			if a := get(t, server+path, "Authorization", header); a.code == 401 {
 				t.Errorf("%s with %s: %+v", path, header, a)
 			}
@@ -59,6 +60,31 @@ func TestTLS(t *testing.T) {
 	}
 	if a := get(t, strings.Replace(server, "https", "http", 1)+"/healthz"); a.code != 400 {
 		t.Errorf("plain text: %+v", a)
+	}
+}
+
+// TestIdleConnectionsHTTP2: also a connection of HTTP/2 ends with its answer where few are left.
+func TestIdleConnectionsHTTP2(t *testing.T) {
+	cert, err := selfsigned.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, err := cert.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
+	for range 3 {
+		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
+		defer client.CloseIdleConnections() // after all of them
+		res, err := client.Get(server + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Body.Close()
+		if res.StatusCode != 200 || res.ProtoMajor != 2 {
+			t.Errorf("%+v", res)
+		}
 	}
 }
 
@@ -99,32 +125,83 @@ func TestLimits(t *testing.T) {
 
 	// One connection: the next is answered when the first one is closed.
 	_, server, _ = run(t, Config{DSN: nowhere, MaxConnections: 1})
-	address := strings.TrimPrefix(server, "http://")
-	first, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answered := func(c net.Conn) string {
-		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		text := make([]byte, 100)
-		n, _ := c.Read(text)
-		return string(text[:n])
-	}
-	if got := answered(first); !strings.HasPrefix(got, "HTTP/1.1 200") {
-		t.Error(got)
-	}
-	second, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer second.Close()
+	first, second := dial(t, server), dial(t, server)
 	second.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
-	if got := answered(second); got != "" {
+	if got := healthz(second); got != "" {
 		t.Error(got)
 	}
 	first.Close()
 	second.SetReadDeadline(time.Now().Add(30 * time.Second))
-	if got := answered(second); !strings.HasPrefix(got, "HTTP/1.1 200") {
+	if got := healthz(second); !strings.HasPrefix(got, "HTTP/1.1 200") {
 		t.Error(got)
+	}
+}
+
+func dial(t *testing.T, server string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("tcp", strings.TrimPrefix(server, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
+}
+
+// healthz asks on a connection that stays open, and returns the answer as it came.
+func healthz(c net.Conn) string {
+	io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+	text := make([]byte, 300)
+	n, _ := c.Read(text)
+	return string(text[:n])
+}
+
+// TestIdleConnections: a client that leaves thousands of connections idle keeps nobody else out, and the log and
+// the metrics tell of it, also of connections that bring no request.
+func TestIdleConnections(t *testing.T) {
+	const limit = 3000
+	var log lines
+	s, server, stop := run(t, Config{DSN: nowhere, MaxConnections: limit, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	var idle []net.Conn
+	for i := range limit + 200 {
+		c := dial(t, server)
+		c.SetReadDeadline(time.Now().Add(20 * time.Second))
+		answer := healthz(c)
+		if !strings.HasPrefix(answer, "HTTP/1.1 200") {
+			t.Fatalf("connection %d: %q", i, answer)
+		}
+		if closed := strings.Contains(answer, "Connection: close"); closed != (i >= limit-limit/8) {
+			t.Fatalf("connection %d: %q", i, answer)
+		}
+		idle = append(idle, c)
+	}
+	if a := get(t, server+"/healthz"); a.code != 200 {
+		t.Error(a)
+	}
+	a := get(t, server+"/metrics")
+	if !strings.Contains(a.body, "leafsql_http_connections_limit 3000\n") || !strings.Contains(a.body, fmt.Sprintf("leafsql_http_connections %d\n", limit-limit/8+1)) {
+		t.Error(a.body)
+	}
+	const few, none, half = "few connections are left", "all connections are taken", "half of the connections are free again"
+	if log.count("WARN", few, "limit=3000", "127.0.0.1") != 1 || log.count(none) != 0 {
+		t.Error(log.String())
+	}
+	for range limit / 8 { // which end after 5 s without a request
+		idle = append(idle, dial(t, server))
+	}
+	eventually(t, "the line at the limit", func() bool { return log.count("WARN", none) == 1 })
+	eventually(t, "an answer", func() bool { c, err := ask(t.Context(), "GET", server+"/healthz"); return err == nil && c.code == 200 })
+	for _, c := range idle {
+		c.Close()
+	}
+	eventually(t, "the end of all", func() bool { return s.connections.open.Load() <= 1 })
+	get(t, server+"/healthz").want(t, "ok\n")
+	if log.count("WARN", "connections") != 2 || log.count("INFO", half) != 1 {
+		t.Error(log.String())
+	}
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if n := s.connections.open.Load(); n != 0 || len(s.connections.from) != 0 {
+		t.Errorf("%d connections of %v after the end", n, s.connections.from)
 	}
 }

@@ -32,6 +32,9 @@ type endpoint struct {
 func (e *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	code := http.StatusOK
+	if e.s.connections.scarce() {
+		w.Header()["Connection"] = closing
+	}
 	if err := e.answer(w, r); err != nil {
 		p := problemOf(err)
 		p.write(w)
@@ -85,7 +88,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 		return &problem{Status: http.StatusMethodNotAllowed, Type: "method", Detail: "use GET"}
 	}
 	if r.ContentLength != 0 {
-		h.Set("Connection", "close")
+		h["Connection"] = closing
 		return &problem{Status: http.StatusRequestEntityTooLarge, Type: "body", Detail: "a request has no body here"}
 	}
 	if e.kind == ids && len(r.Header["Sec-Fetch-Site"]) > 0 && r.Header["Sec-Fetch-Site"][0] == "cross-site" {
@@ -94,7 +97,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-var noStore, noSniff = []string{"no-store"}, []string{"nosniff"}
+var noStore, noSniff, closing = []string{"no-store"}, []string{"nosniff"}, []string{"close"}
 
 // codes are the answers there are.
 var codes = []int{
@@ -113,7 +116,13 @@ type endpointCounts struct {
 	took prometheus.Observer
 }
 
-func newCounts(reg prometheus.Registerer) *counts {
+func newCounts(reg prometheus.Registerer, open *connections) *counts {
+	reg.MustRegister(
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections", Help: "Connections that are open."},
+			func() float64 { return float64(open.open.Load()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "leafsql_http_connections_limit", Help: "Connections that may be open at a time."},
+			func() float64 { return float64(open.most) }),
+	)
 	c := &counts{
 		prometheus.NewCounterVec(prometheus.CounterOpts{Name: "leafsql_http_requests_total", Help: "Requests answered."}, []string{"endpoint", "code"}),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{

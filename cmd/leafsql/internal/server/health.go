@@ -8,7 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
 )
 
 // healthy says that the process answers, whatever else is away.
@@ -18,15 +20,23 @@ func (s *Server) healthy(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ready says whether ids can be had: the store answers, or every tag in use has
-// ids in memory. While the store is away a balancer must not take the servers
-// away that can still serve.
+// ready says whether what is served can be had. Of /readyz these are the ids of leaf_alloc,
+// and the snowflakes where the settings ask for them; /readyz/segment and /readyz/snowflake
+// ask for one of the two.
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
-	if s.draining.Load() {
+	kind := r.PathValue("kind")
+	switch {
+	case s.draining.Load():
 		return &problem{Status: http.StatusServiceUnavailable, Type: "draining", Detail: "the server is about to end", retry: true}
+	case kind == "segment" && s.cfg.NoSegments:
+		return noSegments
+	case kind == "snowflake" && s.snowflake == nil:
+		return noSnowflakes
+	case kind != "" && kind != "segment" && kind != "snowflake":
+		return notFound
 	}
 	text := "ready\n"
-	if !s.cfg.NoSegments {
+	if kind != "snowflake" && !s.cfg.NoSegments {
 		if err := s.askStore(); err != nil {
 			if !s.stocked() {
 				return err
@@ -34,28 +44,68 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 			text = "ready: the store is away, there are ids in memory\n"
 		}
 	}
+	if kind != "segment" && s.snowflake != nil {
+		if err := s.holds(); err != nil {
+			if kind == "snowflake" || s.searchAtOnce {
+				return err
+			}
+			text += "no snowflakes: there is no worker id\n"
+		}
+	}
 	w.Header()["Content-Type"] = textPlain
 	io.WriteString(w, text)
 	return nil
 }
 
+// holds is nil while snowflakes can be made, or nobody has wanted one yet.
+func (s *Server) holds() error {
+	st := s.connector.Worker()
+	switch {
+	case st.Phase == "holding" && (st.Err == nil || time.Now().Before(st.Limit)), st.Phase == "idle" && !s.searchAtOnce:
+		return nil
+	case st.Phase == "waiting":
+		return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", retry: true,
+			Detail: "the ids of this worker id are safe from " + st.Start.UTC().Format(time.RFC3339) + " on"}
+	}
+	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
+}
+
 func (s *Server) storeAnswers(ctx context.Context) error {
+	var lacks error
+	if s.several { // any of which is enough
+		if _, lacks = s.connector.Tags(ctx); lacks == nil {
+			return nil
+		}
+	}
 	_, err := s.connector.Tag(ctx, "")
-	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing {
-		return nil // which is an answer
+	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing { // which is an answer
+		return lacks
 	}
 	return err
 }
 
-// stocked reports whether every tag in use has ids in memory.
+// answered reports whether err is what leaf_alloc says of a tag, and no sign that it is away.
+func answered(err error) bool {
+	_, unknown := errors.AsType[*segment.UnknownTagError](err)
+	_, row := errors.AsType[*segment.RowError](err)
+	_, back := errors.AsType[*segment.RolledBackError](err)
+	return unknown || row || back || errors.Is(err, idgen.ErrExhausted)
+}
+
+// stocked reports whether every tag in use has ids in memory. One whose row gave none while
+// the store was there has none elsewhere either.
 func (s *Server) stocked() bool {
-	tags := s.connector.Stats().Tags
-	for _, t := range tags {
-		if t.Remaining == 0 {
+	used := 0
+	for _, t := range s.connector.Stats().Tags {
+		switch {
+		case t.Fetches == 0 || answered(t.Err) || s.refused(t.Tag):
+		case t.Remaining == 0:
 			return false
+		default:
+			used++
 		}
 	}
-	return len(tags) > 0
+	return used > 0
 }
 
 // probeTimeout is how long the store may take to answer, and how long an answer

@@ -18,7 +18,7 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.cfg.NoSegments {
-		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
+		return noSegments
 	}
 	tag := r.PathValue("tag")
 	gen, ok := s.tags.known(tag)
@@ -30,7 +30,7 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := s.answer(w, r, gen, n, block); err != nil {
-		if r.Context().Err() == nil && problemOf(err).Type == "unavailable" { // else it is the client's
+		if kind := problemOf(err).Type; r.Context().Err() == nil && (kind == "unavailable" || kind == "unknown-tag") { // else it is the client's
 			s.failed(tag, err)
 		}
 		return err
@@ -47,7 +47,7 @@ func (s *Server) nextSnowflake(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	if s.snowflake == nil {
-		return &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
+		return noSnowflakes
 	}
 	return s.answer(w, r, s.snowflake, n, block)
 }

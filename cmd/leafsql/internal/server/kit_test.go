@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 const allocTable = `CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL DEFAULT '', max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL,
 	description VARCHAR(256) DEFAULT NULL, update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP, PRIMARY KEY (biz_tag))`
 
+const workerTable = `CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL,
+	owner text NOT NULL, registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4`
+
 // database returns a database with leaf_alloc and rows for tags, each from 1000 on.
 func database(t testing.TB, step int, tags ...string) (db *sql.DB, dsn string) {
 	t.Helper()

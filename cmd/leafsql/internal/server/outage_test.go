@@ -2,7 +2,10 @@ package server
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
+	"log/slog"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -147,5 +150,103 @@ func TestDrain(t *testing.T) {
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
+	}
+}
+
+// TestReadyDespiteOneTag: a row that gives no ids takes no server from its balancer in an outage, neither
+// one that was unusable from the start nor one that was used up or deleted later, whatever is asked during the outage.
+func TestReadyDespiteOneTag(t *testing.T) {
+	db, dsn := database(t, 1000, "orders", "deleted")
+	add(t, db, "bad step", 1, 0)
+	exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('used up', 9223372036854775807 - 16, 16)")
+	proxy, dsn := proxied(t, dsn)
+	s, server := start(t, Config{DSN: dsn, Timeout: 200 * time.Millisecond})
+	ask := func(tag string) int { return get(t, server+"/api/segment/get/"+tag).code }
+	if ask("deleted") != 200 {
+		t.Fatal("no id of deleted")
+	}
+	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'deleted'")
+	eventually(t, "an end of deleted", func() bool { return ask("deleted") == 404 })
+	eventually(t, "an end of used up", func() bool { return ask("used%20up") == 503 })
+	if code := ask("bad%20step"); code != 503 {
+		t.Error(code)
+	}
+	for range 20 {
+		ask("orders")
+	}
+	eventually(t, "a stock", func() bool { return s.tagStats("orders").Remaining > 100 })
+	get(t, server+"/readyz").want(t, "ready\n")
+	proxy.Down()
+	for range 3 {
+		for _, tag := range []string{"bad%20step", "used%20up", "deleted"} {
+			if ask(tag) == 200 {
+				t.Error(tag)
+			}
+		}
+		time.Sleep(probeTimeout)
+		get(t, server+"/readyz").want(t, "ready: the store is away, there are ids in memory\n")
+	}
+	for range s.tagStats("orders").Remaining {
+		ask("orders")
+	}
+	get(t, server+"/readyz").problem(t, 503, "unavailable")
+}
+
+// TestReadyWorkerID: a server of snowflakes is ready once it holds a worker id, also if the DSN names no source;
+// where one of ids from leaf_alloc was not told to make snowflakes it says that it makes none, and stays.
+func TestReadyWorkerID(t *testing.T) {
+	dbs, dsns := [3]*sql.DB{}, [3]string{} // pools of one process would share a worker id
+	for i := range dbs {
+		dbs[i], dsns[i] = database(t, 100)
+		dsns[i] += "?leafNewRegistry=true"
+	}
+	_, server, _ := run(t, Config{DSN: dsns[0], NoSegments: true}) // there is no leaf_worker
+	get(t, server+"/readyz").problem(t, 503, "unavailable")
+	get(t, server+"/readyz/snowflake").problem(t, 503, "unavailable")
+	get(t, server+"/readyz/segment").problem(t, 404, "disabled")
+
+	_, both, _ := run(t, Config{DSN: dsns[1] + "&leafWorker=mysql()"})
+	get(t, both+"/readyz").problem(t, 503, "unavailable")
+	get(t, both+"/readyz/segment").want(t, "ready\n")
+
+	_, lazy, _ := run(t, Config{DSN: dsns[2]})
+	get(t, lazy+"/readyz").want(t, "ready\n")
+	get(t, lazy+"/readyz/snowflake").want(t, "ready\n")
+	get(t, lazy+"/api/snowflake/get/x").problem(t, 503, "unavailable")
+	get(t, lazy+"/readyz").want(t, "ready\nno snowflakes: there is no worker id\n")
+	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable")
+
+	_, none, _ := run(t, Config{DSN: dsns[0], NoSnowflakes: true})
+	get(t, none+"/readyz").want(t, "ready\n")
+	get(t, none+"/readyz/snowflake").problem(t, 404, "disabled")
+	get(t, none+"/readyz/nosuch").problem(t, 404, "not-found")
+
+	for _, db := range dbs {
+		exec(t, db, workerTable)
+	}
+	for _, url := range []string{server, both, lazy} {
+		eventually(t, "a worker id", func() bool { return get(t, url+"/readyz/snowflake").code == 200 })
+		get(t, url+"/readyz").want(t, "ready\n")
+		if a := get(t, url+"/api/snowflake/get/x"); a.code != 200 {
+			t.Error(a)
+		}
+	}
+}
+
+// TestReadyWithoutOneStore: of several stores any may be away, and no line in the log says that there are no ids.
+func TestReadyWithoutOneStore(t *testing.T) {
+	first, second := mysqltest.Database(t), mysqltest.Database(t)
+	for _, dsn := range []string{first, second} {
+		exec(t, connect(t, dsn), allocTable)
+	}
+	proxy, first := proxied(t, first)
+	var log lines
+	_, server, _ := run(t, Config{DSN: first + "?leafStore=" + url.QueryEscape(first+"|"+second), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	get(t, server+"/readyz").want(t, "ready\n")
+	proxy.Down()
+	time.Sleep(2 * probeTimeout)
+	get(t, server+"/readyz").want(t, "ready\n")
+	if log.count("gives no ids") > 0 {
+		t.Error(log.String())
 	}
 }

@@ -2,12 +2,14 @@ package server
 
 import (
 	"flag"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/chromiumtest"
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
@@ -33,6 +35,35 @@ func TestMetrics(t *testing.T) {
 		}
 	}
 	promtooltest.Run(t, strings.NewReader(a.body), "check", "metrics")
+}
+
+// TestPageAbout: the page leads to the others, says which leafsql this is, and only who brings a token reads of which database.
+func TestPageAbout(t *testing.T) {
+	const store = "app:s3cret@tcp(127.0.0.1:1)/"
+	for _, c := range []struct{ dsn, place string }{
+		{nowhere, "127.0.0.1:1/away"},
+		{nowhere + "?leafStore=" + url.QueryEscape(store+"a|"+store+"b"), "127.0.0.1:1/a, 127.0.0.1:1/b"},
+	} {
+		for _, token := range []string{"", "t0ken"} {
+			_, server := start(t, Config{DSN: c.dsn, Token: token})
+			a := get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "gzip")
+			if a.header.Get("Content-Encoding") != "gzip" {
+				t.Error(a.header)
+			}
+			a = get(t, server+"/", "Authorization", "Bearer "+token, "Accept-Encoding", "identity")
+			if strings.Contains(a.body, c.place) != (token != "") || strings.Contains(a.body, "s3cret") || !strings.Contains(a.body, "leafsql "+version.Of()+", up for 0 s") {
+				t.Error(a.body)
+			}
+			for _, link := range []string{"cache", "db", "metrics"} {
+				if !strings.Contains(a.body, `<a href="`+link+`">`) {
+					t.Errorf("no link to %s", link)
+				}
+				if a := get(t, server+"/"+link, "Authorization", "Bearer "+token); a.code == 404 {
+					t.Errorf("%s: %+v", link, a)
+				}
+			}
+		}
+	}
 }
 
 // TestPage: the page at / in a browser, with ids being drawn and after the

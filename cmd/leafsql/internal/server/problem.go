@@ -19,6 +19,13 @@ type problem struct {
 	retry  bool   // the same request may work in a second
 }
 
+// What is answered wherever it is true.
+var (
+	noSegments   = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server issues no ids from leaf_alloc"}
+	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
+	notFound     = &problem{Status: http.StatusNotFound, Type: "not-found", Detail: "ids are at /api/segment/get/{tag} and /api/snowflake/get/{key}"}
+)
+
 func (p *problem) Error() string { return p.Detail }
 
 func (p *problem) write(w http.ResponseWriter) {

@@ -34,13 +34,14 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/metrics"
 	"github.com/leafsql/leafsql/statuspage"
 )
 
 // Config of a Server. The zero value of a field means its default.
 type Config struct {
-	DSN          string // as the driver takes it; its leafTables and leafCreate mean nothing here
+	DSN          string // as the driver takes it; its leafTables mean nothing here
 	Listen       string // 127.0.0.1:8080
 	NoSegments   bool   // serve snowflakes alone
 	NoSnowflakes bool   // serve segments alone
@@ -54,7 +55,8 @@ type Config struct {
 	MaxConnections int           // 8,192
 	Drain          time.Duration // how long it serves on after ctx ended, not ready any more; 0
 
-	Logger *slog.Logger // slog.Default()
+	Logger  *slog.Logger // slog.Default()
+	LogJSON bool         // for whoever makes that
 }
 
 var defaults = Config{Listen: "127.0.0.1:8080", Timeout: 3 * time.Second, MaxBlock: 10_000, MaxRequests: 4096, MaxConnections: 8192}
@@ -76,6 +78,8 @@ type Server struct {
 	db           *sql.DB
 	connector    *driver.Connector
 	tags         *tags
+	create       bool            // leaf_alloc, where it is missing
+	several      bool            // stores of leaf_alloc, any of which may be away
 	snowflake    idgen.Generator // nil: none
 	searchAtOnce bool            // for a worker id, and not at the first request
 	layout       snowflake.Layout
@@ -86,6 +90,8 @@ type Server struct {
 	failing      atomic.Int64 // how many tags do, of refusals
 	refusals     refusals
 	handler      http.Handler
+
+	connections *connections
 
 	requests atomic.Int64  // under way
 	waiting  chan struct{} // a token for each that may wait for ids
@@ -108,6 +114,7 @@ func New(cfg Config) (*Server, error) {
 		cfg.Logger = slog.Default()
 	}
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
+	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error
 	if s.tls, err = loadTLS(cfg); err != nil {
 		return nil, err
@@ -119,11 +126,10 @@ func New(cfg Config) (*Server, error) {
 	if dc.MySQL.DBName == "" && dc.Store == "" && !strings.Contains(dc.AllocTable, ".") {
 		return nil, errors.New("leafsql: serve: the DSN names no database that could hold leaf_alloc; write user:password@tcp(host:3306)/database")
 	}
-	if dc.Create {
-		s.log.Warn("leafsql: serve creates nothing: leafCreate=true is not used", "way out", "leafsql init")
-	}
-	dc.Auto, dc.Tables, dc.Create, dc.Logger = false, nil, false, cfg.Logger
-	s.searchAtOnce = dc.Worker != "" // who names none may want no snowflakes, and is not to take a worker id
+	dc.Auto, dc.Tables, dc.Logger = false, nil, cfg.Logger
+	s.create = dc.Create
+	s.several = strings.Contains(dc.Store, "|")
+	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
 	} else if dc.Worker == "" && dc.WorkerSource == nil {
@@ -142,20 +148,37 @@ func New(cfg Config) (*Server, error) {
 			return nil, err
 		}
 	}
-	title := "leafsql serve"
+	title, of := "Ids over HTTP", ""
 	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
 		title += " on " + host
+		of = place(dc)
 	}
 	s.page = statuspage.Of(s.shown, title)
+	s.page.Server = of
+	s.page.Links = []statuspage.Link{{Text: "ranges in memory", Address: "cache"}, {Text: "rows of leaf_alloc", Address: "db"}, {Text: "metrics", Address: "metrics"}}
 	s.handler = s.routes()
 	return s, nil
+}
+
+// place names the databases of leaf_alloc, without users and passwords.
+func place(cfg *driver.Config) string {
+	if cfg.Store == "" {
+		return databases.Label(cfg.MySQL)
+	}
+	var names []string
+	for dsn := range strings.SplitSeq(cfg.Store, "|") {
+		if of, err := databases.Parse(dsn); err == nil {
+			names = append(names, databases.Label(of.MySQL))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // routes says what is answered by whom.
 func (s *Server) routes() http.Handler {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), metrics.NewCollector(s.db, "serve"))
-	counts := newCounts(reg)
+	counts := newCounts(reg, s.connections)
 	mux := http.NewServeMux()
 	route := func(pattern, name string, kind kind, serve func(http.ResponseWriter, *http.Request) error) {
 		mux.Handle(pattern, &endpoint{s: s, name: name, kind: kind, serve: serve, counts: counts.of(name)})
@@ -169,9 +192,8 @@ func (s *Server) routes() http.Handler {
 	route("/metrics", "metrics", page, passOn(promhttp.HandlerFor(reg, promhttp.HandlerOpts{})))
 	route("/healthz", "healthz", open, s.healthy)
 	route("/readyz", "readyz", open, s.ready)
-	route("/", "other", plain, func(http.ResponseWriter, *http.Request) error {
-		return &problem{Status: http.StatusNotFound, Type: "not-found", Detail: "ids are at /api/segment/get/{tag} and /api/snowflake/get/{key}"}
-	})
+	route("/readyz/{kind}", "readyz", open, s.ready)
+	route("/", "other", plain, func(http.ResponseWriter, *http.Request) error { return notFound })
 	return mux
 }
 
@@ -201,7 +223,7 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) run(ctx context.Context, listener net.Listener) error {
-	listener = limit(listener, s.cfg.MaxConnections)
+	listener = s.connections.limit(listener)
 	address := listener.Addr().String()
 	srv := &http.Server{
 		Handler: s, MaxHeaderBytes: maxHeader, TLSConfig: s.tls,
@@ -222,7 +244,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	if s.tls != nil {
 		scheme, listen = "https", func() error { return srv.ServeTLS(listener, "", "") }
 	}
-	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address)
+	s.log.Info("leafsql: serving ids", "address", scheme+"://"+address, "version", version.Of())
 
 	failed := make(chan error, 1)
 	go func() { failed <- listen() }()
@@ -232,7 +254,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	case <-ctx.Done():
 	}
 	s.draining.Store(true)
-	s.log.Info("leafsql: draining", "for", s.cfg.Drain)
+	s.log.Info("leafsql: draining", "for", s.cfg.Drain.String())
 	time.Sleep(s.cfg.Drain)
 	left, cancel := context.WithTimeout(context.Background(), endTimeout)
 	defer cancel()
@@ -240,6 +262,7 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 		srv.Close()
 		return fmt.Errorf("leafsql: serve: requests were cut off after %v: %w; clients ask again", endTimeout, err)
 	}
+	s.log.Info("leafsql: ended")
 	return nil
 }
 

@@ -38,6 +38,7 @@ max-block: 2
 max-requests: 3
 max-connections: 4
 drain: 5s
+log-format: json
 `)
 	t.Setenv("LEAFSQL_CONFIG", file)
 	t.Setenv("LEAFSQL_MAX_BLOCK", "20")
@@ -46,7 +47,7 @@ drain: 5s
 	got, err := ReadConfig([]string{"-max-requests=300", "-drain", "50s"}, nil)
 	want := Config{
 		DSN: dsn, Listen: "127.0.0.1:1", NoSegments: true, TLSCert: "cert.pem", TLSKey: "key.pem", Token: "00123",
-		Timeout: time.Second, MaxBlock: 20, MaxRequests: 300, MaxConnections: 4, Drain: 50 * time.Second,
+		Timeout: time.Second, MaxBlock: 20, MaxRequests: 300, MaxConnections: 4, Drain: 50 * time.Second, LogJSON: true,
 	}
 	if err != nil || got != want {
 		t.Errorf("%v\n%+v, want\n%+v", err, got, want)

@@ -89,7 +89,7 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 }
 
 func unknown(tag string) *problem {
-	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag)}
+	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag) + "; add one that starts above the ids in use"}
 }
 
 // wellFormed reports whether a tag could be one.

@@ -8,19 +8,23 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // watch asks the store once a second, so that the log says when it is away though nobody
-// asks whether the server is ready.
+// asks whether the server is ready. Before, it makes leaf_alloc where it is to.
 func (s *Server) watch(ctx context.Context) {
 	tick := time.NewTicker(probeTimeout)
 	defer tick.Stop()
+	create := s.create
 	for {
+		create = create && !s.createTable(ctx)
 		s.askStore()
 		select {
 		case <-tick.C:
@@ -38,7 +42,40 @@ func (s *Server) storeChanged(err error) {
 		s.log.Info("leafsql: leaf_alloc gives ids again")
 		return
 	}
-	s.log.Warn("leafsql: leaf_alloc gives no ids", "err", err, "way out", "look at its server; of the DSN, the password and the rights of the user")
+	s.log.Warn("leafsql: leaf_alloc gives no ids", "err", err, "way out", wayOut(err))
+}
+
+// wayOut is what to do about an error of the store.
+func wayOut(err error) string {
+	_, config := errors.AsType[*driver.ConfigError](err) // which several stores say without a table
+	switch {
+	case config || servererr.Is(err, servererr.NoSuchTable):
+		return "leafsql init creates the table, and so does this server with leafCreate=true in the DSN"
+	case databases.Denied(err):
+		return "GRANT SELECT, UPDATE on leaf_alloc to this user, for leafCreate=true also CREATE"
+	}
+	return databases.WayOut(err)
+}
+
+// createTable creates leaf_alloc in each store that lacks it, and reports whether that is
+// over: a refusal is told and ends it, and a store that is away does not.
+func (s *Server) createTable(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	set, err := databases.Open(ctx, s.cfg.DSN, nil)
+	if err != nil {
+		return false
+	}
+	defer set.Close()
+	if set.AllStores() != nil {
+		return false
+	}
+	err = set.Interleaved().Create(ctx)
+	_, refused := errors.AsType[*mysql.MySQLError](err)
+	if refused {
+		s.log.Warn("leafsql: leaf_alloc could not be created", "err", err, "way out", "leafsql init as a user with the right, or: "+wayOut(err))
+	}
+	return err == nil || refused
 }
 
 // kindOf is equal for errors of one cause: their texts may hold the numbers of ports.
@@ -49,27 +86,35 @@ func kindOf(err error) uint16 {
 	return 0
 }
 
-// refusals are the tags that failed last time though the store answers.
+// refusals are the tags that failed last time though the store answers; true are those of
+// which it said so itself.
 type refusals struct {
 	mu   sync.Mutex
 	tags map[string]bool
 }
 
+// refused reports whether the store has said that a tag gives no ids.
+func (s *Server) refused(tag string) bool {
+	s.refusals.mu.Lock()
+	defer s.refusals.mu.Unlock()
+	return s.refusals.tags[tag]
+}
+
 // failed tells the log that a tag gives no ids, unless that is so of all of them, or was told.
 func (s *Server) failed(tag string, err error) {
 	s.refusals.mu.Lock()
-	if s.refusals.tags[tag] {
-		s.refusals.mu.Unlock()
-		return
-	}
+	said, told := s.refusals.tags[tag]
 	if s.refusals.tags == nil {
 		s.refusals.tags = make(map[string]bool)
 	}
-	s.refusals.tags[tag] = true
+	s.refusals.tags[tag] = said || answered(err)
 	s.refusals.mu.Unlock()
+	if told {
+		return
+	}
 	s.failing.Add(1)
 	go func() {
-		if s.askStore() != nil {
+		if !answered(err) && s.askStore() != nil {
 			s.works(tag, false)
 			return
 		}
@@ -83,7 +128,7 @@ func (s *Server) works(tag string, say bool) {
 		return
 	}
 	s.refusals.mu.Lock()
-	failed := s.refusals.tags[tag]
+	_, failed := s.refusals.tags[tag]
 	delete(s.refusals.tags, tag)
 	s.refusals.mu.Unlock()
 	if !failed {
@@ -112,6 +157,9 @@ func public(err error) string {
 	}
 	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
 		return "there is no worker id; the server's log says why, and ids come as soon as there is one"
+	}
+	if servererr.Is(err, servererr.NoSuchTable) {
+		return "there is no leaf_alloc; leafsql init creates it"
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "ids did not come in time; try again"

@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"database/sql"
 	"log/slog"
+	"net/url"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // lines is a log in memory.
@@ -122,8 +126,7 @@ func TestTagRefused(t *testing.T) {
 // TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql().
 func TestDefaultSnowflakes(t *testing.T) {
 	db, dsn := database(t, 10, "orders")
-	exec(t, db, "CREATE TABLE leaf_worker (worker_id int NOT NULL PRIMARY KEY, nonce varchar(64) NOT NULL, hw bigint unsigned NOT NULL, free tinyint NOT NULL, owner text NOT NULL,"+
-		" registry varchar(64) NOT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP) CHARACTER SET utf8mb4")
+	exec(t, db, workerTable)
 	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true"})
 	if rows := s.connector.Worker(); rows.Worker != -1 {
 		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
@@ -133,4 +136,62 @@ func TestDefaultSnowflakes(t *testing.T) {
 	}
 	_, server = start(t, Config{DSN: dsn, NoSnowflakes: true})
 	get(t, server+"/api/snowflake/get/any").problem(t, 404, "disabled")
+}
+
+// TestMissingTable: the way out is leafsql init, for the log and for clients.
+func TestMissingTable(t *testing.T) {
+	var log lines
+	_, server, _ := run(t, Config{DSN: mysqltest.Database(t), Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	eventually(t, "a warning", func() bool {
+		return log.count("WARN", "leaf_alloc gives no ids", "leafsql init creates the table") == 1
+	})
+	for _, path := range []string{"/readyz", "/api/segment/get/orders", "/db"} {
+		a := get(t, server+path)
+		a.problem(t, 503, "unavailable")
+		if path != "/db" && !strings.Contains(a.body, "there is no leaf_alloc; leafsql init creates it") {
+			t.Errorf("%s: %s", path, a.body)
+		}
+	}
+	if log.count("CREATE") != 0 {
+		t.Error(log.String())
+	}
+}
+
+// TestCreate: with leafCreate=true the server makes leaf_alloc, in each of several stores, and leaf_worker, and no row; a refusal is told once.
+func TestCreate(t *testing.T) {
+	first, second, third := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
+	for _, c := range []struct {
+		dsn    string
+		stores []string
+	}{
+		{first + "?leafCreate=true&leafNewRegistry=true", []string{first}},
+		{second + "?leafCreate=true&leafNewRegistry=true&leafStore=" + url.QueryEscape(second+"|"+third), []string{second, third}},
+	} {
+		_, server, _ := run(t, Config{DSN: c.dsn})
+		eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+		get(t, server+"/api/segment/get/orders").problem(t, 404, "unknown-tag")
+		for _, dsn := range c.stores {
+			db, n := connect(t, dsn), -1
+			if err := db.QueryRow("SELECT COUNT(*) FROM leaf_alloc").Scan(&n); err != nil || n != 0 {
+				t.Errorf("%d rows, %v", n, err)
+			}
+		}
+		if len(c.stores) == 1 {
+			add(t, connect(t, c.stores[0]), "orders", 1000, 10)
+			get(t, server+"/api/segment/get/orders").want(t, "1000")
+		}
+		if a := get(t, server+"/api/snowflake/get/x"); a.code != 200 {
+			t.Error(a)
+		}
+	}
+	db, cfg := withRights(t, "SELECT, UPDATE")
+	exec(t, db, "DROP TABLE leaf_alloc")
+	var log lines
+	_, server, _ := run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	get(t, server+"/readyz").problem(t, 503, "unavailable")
+	eventually(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
+	time.Sleep(2 * probeTimeout)
+	if log.count("could not be created") != 1 {
+		t.Error(log.String())
+	}
 }
