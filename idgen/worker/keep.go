@@ -3,84 +3,10 @@ package worker
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/part"
 )
-
-// renew tries once to raise the bound, which at now had not ended. After an
-// error it is to be tried again a while later, unless it says that the worker id is lost.
-func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
-	again = e.jitter(2*e.pause, 6*e.pause)
-	hw, res, err := e.raise(ctx, h, h.doc, h.ver, now)
-	if res == swapped {
-		return e.lengths.renew, nil
-	}
-	r := e.get(ctx, h.slot) // mutation: read
-	if res == refused && errors.Is(err, errContended) {
-		err = refusedError(h, r)
-	}
-	switch {
-	case r.err != nil:
-		err = fmt.Errorf("%w; reading it: %w", part.Of(err), part.Of(r.err))
-	case h.wrote(r.doc): // mutation: nonce
-		// One of our own puts, perhaps this one. It is where the next one goes
-		// on from; it raises nothing.
-		h.ver = r.ver
-		if res == unclear && r.doc.HighWater.Equal(hw) {
-			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
-		}
-	case h.refused(r.doc): // served all the same, or written by a copy of this process
-		h.ver = h.sure
-	case r.doc.Nonce == h.doc.Nonce:
-		return 0, lostError(h.slot, owner(r.doc.Owner), errClone)
-	case res == refused && e.lacking(h, r):
-		if back, putErr := e.putBack(ctx, h, r); back {
-			return e.lengths.renew, nil
-		} else if putErr != nil {
-			err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(putErr))
-		}
-	case r.doc.HighWater.After(h.doc.HighWater):
-		return 0, lostError(h.slot, owner(r.doc.Owner), nil)
-	}
-	return again, err
-}
-
-// raise puts y with a higher high water, and raises the bound if that is told true.
-func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
-	bound := now.Add(e.lease)
-	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
-	h.sent = y.HighWater                          // mutation: sent
-	h.unconfirmed = append(h.unconfirmed, y.HighWater)
-	v, res, err := e.put(ctx, h.slot, y, expected)                                         // mutation: decided
-	if res == swapped && e.source.Inserts && e.late(h, now) && !e.still(ctx, h.registry) { // mutation: late insert
-		res, err = unclear, errVoid
-	}
-	switch res {
-	case swapped: // mutation: confirmed
-		h.confirm(y, v, bound)
-	case refused:
-		h.unconfirmed = h.unconfirmed[:len(h.unconfirmed)-1]
-		h.denied = append(h.denied, y.HighWater)
-	}
-	return y.HighWater, res, err
-}
-
-// release gives the slot back; ids up to last may have been issued. Nothing
-// depends on its success: a slot that stays held is taken over after its bound.
-func (e *engine) release(ctx context.Context, h *hold, last time.Time) {
-	free := h.doc
-	free.HighWater, free.Free = last, true // mutation: freed
-	_, res, err := e.put(ctx, h.slot, free, h.ver)
-	if res != refused || !errors.Is(err, errContended) {
-		return
-	}
-	// The last renewal's reply may have been lost.
-	if r := e.get(ctx, h.slot); r.err == nil && h.is(r) {
-		e.put(ctx, h.slot, free, r.ver)
-	}
-}
 
 // releaseFor is how long an application that ends waits for the registry.
 const releaseFor = 5 * time.Second

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"fmt"
 	"time"
 )
 
@@ -55,27 +54,4 @@ func (e *engine) putBack(ctx context.Context, h *hold, r reading) (done bool, er
 func (e *engine) still(ctx context.Context, before registry) bool {
 	r := e.get(ctx, RegistrySlot)
 	return r.err == nil && r.doc.Nonce == before.doc.Nonce
-}
-
-// courteous gives holders whose documents were lost the time of a renewal to put
-// them back, before a slot of unknown history is taken.
-func (e *engine) courteous(r reading, registry string, now time.Time) error {
-	if !unknown(r.doc, registry) {
-		return nil
-	}
-	if e.looked.IsZero() {
-		e.looked = now
-	}
-	if until := e.looked.Add(e.courtesy); now.Before(until) {
-		return &courtesyError{until, e.quarantine(until)}
-	}
-	return nil
-}
-
-// courtesyError is the end of a search that found only slots of unknown history.
-type courtesyError struct{ until, safe time.Time }
-
-func (e *courtesyError) Error() string {
-	return fmt.Sprintf("leafsql: nothing is known of any worker id's past: processes that run have until %s to put theirs back, then one is taken, whose ids are safe from %s on; wait until then",
-		e.until.Format(time.RFC3339), e.safe.Format(time.RFC3339))
 }

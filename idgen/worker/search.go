@@ -127,6 +127,21 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 	return nil, e.none(unread)
 }
 
+// courteous gives holders whose documents were lost the time of a renewal to put
+// them back, before a slot of unknown history is taken.
+func (e *engine) courteous(r reading, registry string, now time.Time) error {
+	if !unknown(r.doc, registry) {
+		return nil
+	}
+	if e.looked.IsZero() {
+		e.looked = now
+	}
+	if until := e.looked.Add(e.courtesy); now.Before(until) {
+		return &courtesyError{until, e.quarantine(until)}
+	}
+	return nil
+}
+
 // order gives the slots in the order they are tried: the one that may still be
 // this process's, the one it is said to have held last, and then the others in
 // an order of this process's own, so that processes starting at once do not meet.

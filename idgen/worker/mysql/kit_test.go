@@ -53,7 +53,8 @@ type pair struct {
 }
 
 func startPair(t testing.TB, kind mysqltest.Kind) *pair {
-	p := &pair{primary: mysqltest.Run(t, mysqltest.Config{Kind: kind}), standby: mysqltest.Run(t, mysqltest.Config{Kind: kind})}
+	cfg := mysqltest.Config{Kind: kind, Args: durable} // known by the same identity after a crash
+	p := &pair{primary: mysqltest.Run(t, cfg), standby: mysqltest.Run(t, cfg)}
 	p.proxy = netfault.Start(t, p.primary.Addr())
 	for _, s := range []*mysqltest.Server{p.primary, p.standby} {
 		if err := execute(s, "CREATE DATABASE leases"); err != nil {

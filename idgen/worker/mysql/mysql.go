@@ -21,8 +21,9 @@
 // The rows are trusted as long as the same server gives them. On MySQL a server is known
 // by its server_uuid, on MariaDB by its server_id, host name and port. After a fail-over
 // to another one, which may lack the last writes, and after a move to another host, a
-// process that starts waits for the lease and 60 s until its first id; those that run go
-// on. A Galera cluster and a group of Group Replication, which lose nothing, count as one
+// process that starts waits for its first id for the lease, a quarter of it and 60 s; those that
+// run go on. A server that may lose its last commits in a crash, by innodb_flush_log_at_trx_commit
+// or sync_binlog, counts as another one after each start. A Galera cluster and a group of Group Replication, which lose nothing, count as one
 // server. A copy of the server with the same identity, such as one restored from an older
 // backup, cannot be noticed: stop the writers for two minutes before bringing one in.
 //
@@ -37,6 +38,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -56,6 +58,8 @@ type Config struct {
 	Table  string // [db.]table, unquoted; "" means leaf_worker
 	Create bool   // create the table where it is missing
 	Name   string // of the database, for logs and errors, without secrets; "" means MySQL
+
+	Logger *slog.Logger // of warnings; slog.Default()
 }
 
 func init() { worker.Register("mysql", openSpec) }
@@ -69,10 +73,13 @@ func openSpec(_ context.Context, address string, _ worker.Options) (worker.Sourc
 // before a worker id is wanted.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
-	s := &slots{db: db, table: quote.Table(table), create: cfg.Create, turn: semaphore.NewWeighted(1)}
+	s := &slots{
+		db: db, table: quote.Table(table), create: cfg.Create, turn: semaphore.NewWeighted(1),
+		name: cmp.Or(cfg.Name, "MySQL") + ", table " + table, log: cmp.Or(cfg.Logger, slog.Default()),
+	}
 	return worker.Source{
 		Slots:    s,
-		Name:     cmp.Or(cfg.Name, "MySQL") + ", table " + table,
+		Name:     s.name,
 		Identity: s.identity,
 		Time:     s.time,
 		Last:     s.last,
@@ -113,20 +120,24 @@ func (s *slots) explained(err error) error {
 }
 
 // identity names the server that answers, or the cluster where a fail-over
-// inside it loses nothing. Each question locks, if nothing, so that proxies ask
-// the primary.
+// inside it loses nothing. A server that does not flush each commit is another
+// one after each start, which may have lost the last takes. Each question locks,
+// if nothing, so that proxies ask the primary.
 func (s *slots) identity(ctx context.Context) (string, error) {
+	const losesCommits = "@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1"
 	var (
-		autocommit, galera bool
-		server, group      string
+		autocommit, galera, loses bool
+		server, group             string
 	)
 	ask := func(what string, into ...any) error {
 		return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 	}
 	unknown := func(err error) bool { return servererr.Is(err, servererr.UnknownVariable) }
-	err := ask("@@autocommit, @@server_uuid", &autocommit, &server)
+	status := "performance_schema.global_status"
+	err := ask("@@autocommit, @@server_uuid, "+losesCommits, &autocommit, &server, &loses)
 	if unknown(err) { // MariaDB
-		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on", &autocommit, &server, &galera)
+		status = "information_schema.GLOBAL_STATUS"
+		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on, "+losesCommits, &autocommit, &server, &galera, &loses)
 	} else if err == nil {
 		if err = ask("COALESCE(@@group_replication_group_name, '')", &group); err == nil || unknown(err) {
 			err = ask("@@global.wsrep_on", &galera) // Percona XtraDB Cluster
@@ -142,8 +153,17 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		return "", errAutocommit
 	case group != "":
 		return "group " + group, nil
-	case !galera:
+	case !galera && !loses:
 		return "server " + server, nil
+	case !galera:
+		s.warn.Do(func() {
+			s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
+		})
+		// Both times are of the statement's start, so that the difference is the
+		// second in which the server was started, as the server recorded it.
+		var start int64
+		err := ask("CAST(UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM "+status+" WHERE VARIABLE_NAME = 'Uptime') AS SIGNED)", &start)
+		return fmt.Sprintf("server %s started at %d", server, start), err
 	}
 	var name string
 	err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &group)

@@ -5,7 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
@@ -25,6 +27,9 @@ type slots struct {
 	db     *sql.DB
 	table  string // quoted
 	create bool
+	name   string // of the registry
+	log    *slog.Logger
+	warn   sync.Once // that commits may be lost
 
 	// turn, of 1, is held by each request: a search, which reads many slots at once, is
 	// to take one connection and not all that the server has.
