@@ -60,6 +60,11 @@ type Config struct {
 	// running, so that this start need not wait out unknown history: Lease and
 	// 60 s (leafNewRegistry). For a first roll-out; not to be left on.
 	NewRegistry bool
+
+	// AnyClock has a worker id taken though this machine's clock is more than a
+	// minute ahead of the registry's (leafAnyClock). It is for a registry whose own
+	// clock is wrong.
+	AnyClock bool
 	// Snowflake is the layout, TIME-WORKER-SEQUENCE[@EPOCH] in bits
 	// (leafSnowflake); "" is 41-10-12@1288834974657.
 	Snowflake string

@@ -32,6 +32,7 @@ var params = []param{
 	textParam("leafStore", checkStore, func(c *Config) *string { return &c.Store }),
 	textParam("leafAllocTable", checkAllocTable, func(c *Config) *string { return &c.AllocTable }),
 	choiceParam("leafCreate", "false", "true", func(c *Config) *bool { return &c.Create }),
+	choiceParam("leafAnyClock", "false", "true", func(c *Config) *bool { return &c.AnyClock }),
 	choiceParam("leafNewRegistry", "false", "true", func(c *Config) *bool { return &c.NewRegistry }),
 	textParam("leafWorker", checkWorker, func(c *Config) *string { return &c.Worker }),
 	textParam("leafSnowflake", anyText, func(c *Config) *string { return &c.Snowflake }),

@@ -15,7 +15,7 @@ func TestParseDSN(t *testing.T) {
 	cfg, err := ParseDSN(base + "?parseTime=true&time_zone=%27%2B00:00%27" +
 		"&leafTables=orders,order_*::snowflake&leafStore=root:pw@tcp(db:3306)%2Fleaf&leafAllocTable=ops.leaf_alloc&leafCreate=true" +
 		"&leafWorker=nacos(h1:8848,h2:8848)&leafNacosGroup=G&leafNacosPassword=p%26w&leafSnowflake=41-10-12@1288834974657" +
-		"&leafState=%2Fvar%2Flib%2Fleaf&leafLease=90s&leafLastInsertID=result&leafAutoIncrement=refuse&leafZero=keep&leafNewRegistry=true")
+		"&leafState=%2Fvar%2Flib%2Fleaf&leafLease=90s&leafLastInsertID=result&leafAutoIncrement=refuse&leafZero=keep&leafNewRegistry=true&leafAnyClock=true")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestParseDSN(t *testing.T) {
 		cfg.Store != "root:pw@tcp(db:3306)/leaf" || cfg.AllocTable != "ops.leaf_alloc" || !cfg.Create ||
 		cfg.Worker != "nacos(h1:8848,h2:8848)" || cfg.WorkerOptions["Group"] != "G" || cfg.WorkerOptions["Password"] != "p&w" ||
 		cfg.Snowflake != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
-		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || !cfg.KeepZero || !cfg.NewRegistry {
+		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || !cfg.KeepZero || !cfg.NewRegistry || !cfg.AnyClock {
 		t.Errorf("read %#v", *cfg)
 	}
 	again, err := ParseDSN(cfg.FormatDSN())

@@ -104,7 +104,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	}
 	flakes := ids.SnowflakesConfig{
 		Layout: layout, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
-		Worker: worker.Config{Lease: cfg.Lease, NewRegistry: cfg.NewRegistry, State: cfg.State, Logger: cfg.logger()},
+		Worker: worker.Config{Lease: cfg.Lease, NewRegistry: cfg.NewRegistry, AnyClock: cfg.AnyClock, State: cfg.State, Logger: cfg.logger()},
 	}
 	switch name, address, _ := spec.Parse(cmp.Or(cfg.Worker, defaultWorker)); {
 	case cfg.WorkerSource != nil:

@@ -32,6 +32,13 @@ type Config struct {
 	// for a first roll-out and for tests, not to be left on.
 	NewRegistry bool
 
+	// AnyClock has a worker id taken though this machine's clock is more than a
+	// minute ahead of the registry's, which is an UnusableError otherwise. It is
+	// for a registry whose own clock is wrong and can't be set right now. With a
+	// clock of one's own that is ahead, worker ids are taken from those who hold
+	// them, and blocked until that time has come.
+	AnyClock bool
+
 	// State is a directory for static, env and ordinal, for which it is the
 	// registry. It must be on a local disk that is never copied, rolled back or
 	// shared. Other sources keep nothing there; "" means none.

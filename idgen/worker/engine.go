@@ -39,6 +39,10 @@ type engine struct {
 	turn   int             // of the slots that take turns
 	looked time.Time       // when a search first found nothing but unknown histories
 	made   bool            // a search since the last take made the registry
+
+	anyClock bool          // a clock that is ahead of the registry's is no reason to take nothing
+	offset   time.Duration // how far it is ahead, as of the last look
+	drift    time.Duration // of the machine's clocks then
 }
 
 func (e *engine) now() time.Time { return e.clock.now() }

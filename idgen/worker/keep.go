@@ -161,27 +161,17 @@ func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
 	return e.now().Add(e.jitter(e.pause/2, 2*e.pause))
 }
 
-// compareClocks asks for the registry's time, at first and when this machine's
-// clock has jumped.
+// compareClocks shows how far this machine's clock is from the registry's.
 func (k *Keeper) compareClocks(ctx context.Context) {
 	e := k.engine
-	if e.source.Time == nil {
+	e.compareClocks(ctx, false)
+	if k.next.ClockOffset == e.offset {
 		return
 	}
-	drift := e.clock.drift()
-	if (drift - k.drift).Abs() < time.Second {
-		return
-	}
-	ctx, cancel := e.host.within(ctx, 2*time.Second)
-	defer cancel()
-	theirs, err := e.source.Time(ctx)
-	if err != nil {
-		return
-	}
-	k.drift, k.next.ClockOffset = drift, e.now().Sub(theirs).Round(time.Millisecond)
+	k.next.ClockOffset = e.offset
 	k.publish()
-	if k.next.ClockOffset.Abs() > e.skew/2 {
+	if e.offset.Abs() > e.skew/2 {
 		e.log.Warn("leafsql: this machine's clock and the registry's are far apart: ids have this machine's time, and a worker id that was used ahead of time is blocked until then; set the clock right and start the process again",
-			"ahead", k.next.ClockOffset, "registry", e.source.Name)
+			"ahead", e.offset, "registry", e.source.Name)
 	}
 }

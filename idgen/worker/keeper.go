@@ -33,7 +33,6 @@ type Keeper struct {
 	held   *hold         // the slot taken last
 	told   chan struct{} // closed when the last call of OnChange has returned
 	class  string        // of the failure that was logged last
-	drift  time.Duration // of the machine's clocks when the registry's was looked at
 }
 
 // Keep makes a Keeper of the source that open gives, which it closes in the

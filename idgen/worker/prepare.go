@@ -46,7 +46,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
 	e := &engine{
 		lengths: cfg.lengths, source: src, terms: terms(cfg),
-		check: cfg.Check, fresh: cfg.NewRegistry, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
+		check: cfg.Check, fresh: cfg.NewRegistry, anyClock: cfg.AnyClock, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
 	}
 	if src.fixed != nil {
 		return e, e.local(*src.fixed, cfg)

@@ -183,6 +183,9 @@ func (e *engine) nextToEnd(n int) []int {
 // everything that can have been issued before. An error that is not
 // errContended ends the search: the next one begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, error) {
+	if err := e.clockError(ctx); err != nil {
+		return nil, err
+	}
 	failed := func(err error) error { return fmt.Errorf("leafsql: taking worker id %d: %w", r.slot, part.Of(err)) }
 	if r.ver == "" {
 		if r = e.create(ctx, r.slot); r.err != nil {

@@ -35,9 +35,10 @@ type Source struct {
 	// the holder creates it, which must be exclusive.
 	Inserts bool
 
-	// Time, if set, gives the registry's clock. It is asked when a worker id was
-	// taken and when this machine's clock jumped; that they are far apart is
-	// logged and shown, nothing else.
+	// Time, if set, gives the registry's clock. It is asked before the first take
+	// and when this machine's clock has jumped. That they are far apart is logged
+	// and shown, and a process whose clock is more than a minute ahead takes no
+	// worker id.
 	Time func(ctx context.Context) (time.Time, error)
 
 	// Last, if set, is a hint which worker id this instance had before, asked
