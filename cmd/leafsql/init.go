@@ -15,6 +15,7 @@ import (
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "init").onDatabases().withJSON()
 	dry := f.Bool("dry-run", false, "write the SQL and run none of it")
+	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and nobody who uses it is running; refused where it holds any worker id")
 	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
@@ -53,12 +54,24 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		ran = append(ran, change{step.On.Label, step.Text})
 	}
+	if err == nil && !*dry {
+		var did string
+		if did, err = prepareRegistry(ctx, s, found.Set, *fresh); did != "" {
+			ran = append(ran, change{found.Set.Store.Label, did})
+			if !f.json {
+				s.Printf("%s\n", did)
+			}
+		}
+	}
 	if f.json {
 		if jsonErr := s.JSON(ran); jsonErr != nil {
 			return unclear, jsonErr
 		}
 	}
 	switch {
+	case errors.Is(err, errInUse):
+		fmt.Fprintln(s.Err, err)
+		return mend, nil
 	case err != nil:
 		return unclear, err
 	case *dry && len(steps) > 0:

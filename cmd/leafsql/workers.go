@@ -137,8 +137,8 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	return name, holders, workers - len(holders), err
 }
 
-// held reads all worker ids' documents.
-func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
+// documents reads those of all worker ids; a missing one has no version.
+func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers int) ([]worker.Doc, []worker.Version, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	docs := make([]worker.Doc, workers)
@@ -162,6 +162,15 @@ func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int)
 	}
 	reading.Wait()
 	if err := context.Cause(ctx); err != nil {
+		return nil, nil, err
+	}
+	return docs, versions, nil
+}
+
+// held says who holds which worker id.
+func held(ctx context.Context, s *screen.Screen, src worker.Source, workers int) (holders []holder, free int, err error) {
+	docs, versions, err := documents(ctx, s, src, workers)
+	if err != nil {
 		return nil, 0, err
 	}
 	now := time.Now()

@@ -112,5 +112,5 @@ func prepare(ctx context.Context, addr string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Minute) // 10 s on an idle machine
 	defer cancel()
-	return worker.Prepare(ctx, open, worker.Config{Layout: snowflake.Leaf.String()})
+	return worker.Prepare(ctx, open, worker.Config{Layout: snowflake.Leaf.String(), NewRegistry: true})
 }

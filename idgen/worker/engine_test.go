@@ -252,16 +252,37 @@ func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 	})
 }
 
+func TestPrepareInAdvance(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		cfg := Config{Workers: 100, Logger: quiet()}
+		if err := Prepare(t.Context(), func(context.Context) (Source, error) { return f.source(), nil }, cfg); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		holding(t, f.source(), cfg)
+		if waited := time.Since(began); waited < 119*time.Second || waited > 2*time.Minute+time.Second {
+			t.Errorf("the first process waited %v", waited)
+		}
+		began = time.Now()
+		holding(t, f.source(), cfg)
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the second one waited %v", waited)
+		}
+	})
+}
+
 func TestPrepare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
 		open := func(context.Context) (Source, error) { return f.source(), nil }
-		cfg := Config{Workers: 100, Layout: "l", Logger: quiet()}
+		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: quiet()}
 		for range 2 { // the second finds all made
 			if err := Prepare(t.Context(), open, cfg); err != nil {
 				t.Fatal(err)
 			}
 		}
+		cfg.NewRegistry = false
 		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
 			t.Errorf("%+v", k.Status())
 		}

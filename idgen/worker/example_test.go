@@ -58,7 +58,7 @@ func ExamplePrepare() {
 		return worker.Source{Slots: registry, Name: "memory"}, nil
 	}
 	ctx := context.Background()
-	if err := worker.Prepare(ctx, open, worker.Config{Workers: 4, Logger: quiet}); err != nil {
+	if err := worker.Prepare(ctx, open, worker.Config{Workers: 4, NewRegistry: true, Logger: quiet}); err != nil {
 		log.Fatal(err)
 	}
 	keeper, err := worker.Keep(open, worker.Config{Workers: 4, Logger: quiet})

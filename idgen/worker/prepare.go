@@ -9,10 +9,11 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Prepare makes all documents of a new registry, so that the first processes
-// need not wait out an unknown history. Like Config.NewRegistry it declares
-// that nobody who uses the registry is running. Of cfg it needs Workers, Lease
-// and Layout as those processes will have them.
+// Prepare makes the documents that a registry lacks, so that the wait for an
+// unknown history (Config.NewRegistry) begins now, and is over when the first
+// processes come later. With Config.NewRegistry it declares, as that does, that
+// nobody who uses the registry is running, and there is nothing to wait for. Of
+// cfg it needs Workers, Lease and Layout as those processes will have them.
 func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -31,7 +32,7 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		if err != nil {
 			return err
 		}
-		switch done, err := e.prepare(ctx, reg.id, true); {
+		switch done, err := e.prepare(ctx, reg.id, cfg.NewRegistry); {
 		case done:
 			return nil
 		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document

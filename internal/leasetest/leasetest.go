@@ -69,6 +69,7 @@ func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	ctx, cancel := context.WithTimeout(tb.Context(), 4*patience)
 	defer cancel()
 	for ; ; time.Sleep(100 * time.Millisecond) {
+		cfg.NewRegistry = true
 		err := worker.Prepare(ctx, open, cfg)
 		if err == nil {
 			return

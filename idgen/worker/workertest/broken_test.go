@@ -213,7 +213,7 @@ var breakages = []breakage{
 				m.free(slot)
 			}
 		})
-	}), []string{"Wiped", "Forgets"}},
+	}), []string{"Wiped", "WipedUnderHolders", "Forgets"}},
 	{"a removed slot is shown as free", spoiled(func(m *Memory, f *Fixture) {
 		f.Remove = func(slot int) error { return m.change(func() { m.free(slot) })() }
 	}), []string{"Removed"}},

@@ -134,3 +134,41 @@ func failedOver(k *kit) {
 	k.ok(over())
 	k.unknownHistory(p, cfg, time.Now())
 }
+
+// wipedUnderHolders loses everything under several live owners while a process
+// starts: nobody is without ids for a moment, and the newcomer has its first one
+// when it may.
+func wipedUnderHolders(k *kit) {
+	cfg := worker.Config{Workers: 8, Lease: time.Minute}
+	k.inUse(cfg)
+	var holders []*process
+	for range 6 {
+		holders = append(holders, k.hold(0, cfg))
+		time.Sleep(1500 * time.Millisecond) // their renewals are at different times
+	}
+	k.ok(k.Wipe())
+	began := time.Now()
+	q, started := k.open(0), make(chan error, 1)
+	soon := k.within(4 * time.Minute)
+	go func() { started <- q.acquire(soon, cfg) }()
+	for {
+		select {
+		case err := <-started:
+			k.ok(err)
+			if took := time.Since(began); took > cfg.Lease*5/4+time.Minute+patience/3 {
+				k.Errorf("the newcomer's first id came after %v", took)
+			}
+			q.burst()
+			for _, p := range holders {
+				p.burst()
+			}
+			return
+		case <-time.After(20 * time.Millisecond):
+		}
+		for i, p := range holders {
+			if p.issue(); !p.holds() || p.keeper.Status().Worker != p.worker {
+				k.Fatalf("process %d, %v after the wipe: %+v", i, time.Since(began), p.keeper.Status())
+			}
+		}
+	}
+}

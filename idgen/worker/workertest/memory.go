@@ -63,7 +63,7 @@ func (m *Memory) Fixture() Fixture {
 	return Fixture{
 		Unreliable: f.LoseReplies > 0 || f.RefuseRight > 0 || f.StaleReads > 0,
 		Open: func(context.Context) (worker.Source, error) {
-			return worker.Source{Slots: m, Name: "memory", Identity: m.identity}, nil
+			return worker.Source{Slots: m, Name: "memory", Inserts: f.Insert, Identity: m.identity}, nil
 		},
 		Wipe: m.change(func() { clear(m.slots) }),
 		Copy: func() (func() error, error) {

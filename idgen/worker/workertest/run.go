@@ -171,6 +171,7 @@ var leases = []part{
 	{"DownAtStart", downAtStart, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
 	{"DownDuringRun", downDuringRun, true, func(f *Fixture) bool { return f.Stop != nil && several(f) }},
 	{"Wiped", wiped, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) }},
+	{"WipedUnderHolders", wipedUnderHolders, true, func(f *Fixture) bool { return f.Wipe != nil && several(f) && !f.Unreliable }},
 	{"Restored", restored, true, func(f *Fixture) bool { return f.Copy != nil && several(f) }},
 	{"FailedOver", failedOver, true, func(f *Fixture) bool { return f.FailOver != nil && several(f) }},
 }
