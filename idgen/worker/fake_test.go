@@ -128,6 +128,9 @@ func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Vers
 	f.mu.Lock()
 	f.puts[n].swapped = ok
 	f.mu.Unlock()
+	if ctx.Err() != nil { // nobody hears the answer
+		return "", false, ctx.Err()
+	}
 	return v, ok, err
 }
 

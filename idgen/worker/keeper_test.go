@@ -136,6 +136,26 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
+// A process that ends while it takes a worker id gives it back, whenever that is.
+func TestClosedDuringATake(t *testing.T) {
+	for after := time.Duration(0); after < 500*time.Millisecond; after += 10 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake(4)
+			f.set(fakeFaults{delay: 40 * time.Millisecond})
+			k := keep(t, f.source(), Config{Workers: 4})
+			k.Start()
+			time.Sleep(after)
+			k.Close()
+			for slot := range 4 {
+				if d := f.doc(slot); !d.Free {
+					t.Errorf("closed after %v: %+v", after, d)
+				}
+			}
+		})
+	}
+}
+
+
 // A registry that hangs does not keep an application from ending.
 func TestCloseDoesNotHang(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {

@@ -202,6 +202,9 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: unknown(r.doc, reg.id), fresh: e.fresh, registry: reg}
 	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
 	h.doc.HighWater = floor // nothing beyond is confirmed
+	// A keeper that is closed now hears what became of the put, to give the slot back.
+	ctx, cancel := e.host.within(context.WithoutCancel(ctx), 2*releaseFor)
+	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
 	// Where several creators are told true, one that is late may still put the
 	// initial document over ours, and whoever comes then waits nothing out if
