@@ -120,7 +120,9 @@ func (s *stage) clock(ctx context.Context) error {
 		return err
 	}
 	s.scr.say("The clock of one process can't be set. Instead, each time that c reads or",
-		"writes in a lease or puts into an id is shifted: others see no difference.", "")
+		"writes in a lease or puts into an id is shifted: others see no difference.",
+		"As a rule such a process takes no worker id, and says so; this one has",
+		"leafAnyClock=true.", "")
 	sleep(ctx, 2*time.Second) // for some orders
 	if err := s.show(ctx); err != nil {
 		return err

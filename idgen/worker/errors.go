@@ -113,18 +113,23 @@ func aheadError(worker int, d Doc, now time.Time) error {
 			worker, owner(d.Owner), d.HighWater.Sub(now).Round(time.Millisecond))}
 }
 
-// lostError is the end of a lease that could not be kept: by is who holds the
-// worker id now, "" if the bound simply ended.
-func lostError(worker int, by string, cause error) *UnavailableError {
+// lostError is the end of a lease that could not be kept: d is the document that
+// is in the place of this process's, a zero one if the bound simply ended.
+func lostError(worker int, d Doc, cause error) *UnavailableError {
+	e := &UnavailableError{Reason: "lost", Worker: worker, Cause: cause}
 	why := "its bound ended before a renewal was confirmed"
-	if by != "" {
-		why = fmt.Sprintf("it is held by %s now", by)
+	if d.Nonce != "" {
+		e.Owner = owner(d.Owner)
+		why = fmt.Sprintf("it is held by %s now", e.Owner)
+		if d.Free {
+			why = fmt.Sprintf("a free document of %s is in its place", e.Owner)
+		}
 	}
 	if cause != nil {
 		why += ": " + part.Text(cause)
 	}
-	return &UnavailableError{Reason: "lost", Worker: worker, Owner: by, Cause: cause,
-		text: fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)}
+	e.text = fmt.Sprintf("leafsql: worker id %d was lost: %s; another one is searched", worker, why)
+	return e
 }
 
 // courtesyError is the end of a search that found only slots of unknown history.

@@ -32,11 +32,11 @@ func TestErrorTexts(t *testing.T) {
 			"leafsql: all 1024 worker ids are held: the oldest, 7 of shop-1:42, is free at 2026-03-01T12:00:00Z unless renewed; stop processes that need none, or use a layout with more worker bits"},
 		{aheadError(7, used, until.Add(-time.Hour-1500*time.Microsecond)),
 			"leafsql: worker id 7 was used by shop-1:42 up to 1h0m0.002s ahead of this machine's clock; set the clock right, or wait that long"},
-		{lostError(7, "", nil),
+		{lostError(7, Doc{}, nil),
 			"leafsql: worker id 7 was lost: its bound ended before a renewal was confirmed; another one is searched"},
-		{lostError(7, "", cause),
+		{lostError(7, Doc{}, cause),
 			"leafsql: worker id 7 was lost: its bound ended before a renewal was confirmed: no answer; another one is searched"},
-		{lostError(7, "shop-1:42", nil),
+		{lostError(7, Doc{Nonce: "n", Owner: "shop-1:42"}, nil),
 			"leafsql: worker id 7 was lost: it is held by shop-1:42 now; another one is searched"},
 		{quarantineError(7, until, true),
 			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: nothing is known of its past, and an owner of before may use it up to then; wait until then"},
@@ -47,7 +47,7 @@ func TestErrorTexts(t *testing.T) {
 			t.Errorf("%#v:\n  %s\nwant\n  %s", tt.err, got, tt.want)
 		}
 	}
-	if !errors.Is(fmt.Errorf("x: %w", lostError(7, "", cause)), cause) || errors.Unwrap(lostError(7, "", nil)) != nil {
+	if !errors.Is(fmt.Errorf("x: %w", lostError(7, Doc{}, cause)), cause) || errors.Unwrap(lostError(7, Doc{}, nil)) != nil {
 		t.Error("what the error of a lost worker id unwraps to")
 	}
 }

@@ -93,7 +93,7 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 		now := e.now()
 		switch {
 		case now.After(h.bound):
-			return lostError(h.slot, "", failed)
+			return lostError(h.slot, Doc{}, failed)
 		case !now.Before(renewal):
 			again, err := e.renew(ctx, h, now)
 			if lost, ok := errors.AsType[*UnavailableError](err); ok {

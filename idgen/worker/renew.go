@@ -34,7 +34,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	case h.refused(r.doc): // served all the same, or written by a copy of this process
 		h.ver = h.sure
 	case r.doc.Nonce == h.doc.Nonce:
-		return 0, lostError(h.slot, owner(r.doc.Owner), errClone)
+		return 0, lostError(h.slot, r.doc, errClone)
 	case res == refused && e.lacking(h, r):
 		if back, putErr := e.putBack(ctx, h, r); back {
 			return e.lengths.renew, nil
@@ -42,7 +42,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 			err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(putErr))
 		}
 	case r.doc.HighWater.After(h.doc.HighWater):
-		return 0, lostError(h.slot, owner(r.doc.Owner), nil)
+		return 0, lostError(h.slot, r.doc, nil)
 	}
 	return again, err
 }
