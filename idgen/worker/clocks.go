@@ -25,11 +25,8 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 // a worker id: to it leases are over that are not, and each one that it takes is
 // blocked for everybody else until that time has come.
 func (e *engine) clockError(ctx context.Context) error {
-	if e.anyClock {
-		return nil
-	}
 	e.compareClocks(ctx, e.offset > e.skew)
-	if e.offset <= e.skew {
+	if e.anyClock || e.offset <= e.skew {
 		return nil
 	}
 	now := e.now()

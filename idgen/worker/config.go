@@ -143,7 +143,7 @@ type Status struct {
 	// of the last look; 0 where the registry shows none.
 	ClockOffset time.Duration
 
-	quarantine error         // why there are no ids yet, where nothing has failed
+	quarantine error         // why Phase is "waiting"
 	changed    chan struct{} // closed when another status is there
 }
 
@@ -157,7 +157,7 @@ func (s *Status) Reason() string {
 		return fmt.Sprintf("%s (the next search is at %s)", part.Text(s.Err), s.Next.Format(time.TimeOnly))
 	case s.Err != nil:
 		return part.Text(s.Err)
-	case s.Phase != phaseHolding && s.quarantine != nil:
+	case s.Phase == phaseWaiting:
 		return part.Text(s.quarantine)
 	}
 	return "the search for a worker id goes on"

@@ -37,8 +37,7 @@ type engine struct {
 
 	seen   map[int]reading // by searches since the last one that looked at all slots
 	turn   int             // of the slots that take turns
-	looked time.Time       // when a search first found nothing but unknown histories
-	made   bool            // a search since the last take made the registry
+	waited bool            // since the last take, for holders to put back what was lost
 
 	anyClock bool          // a clock that is ahead of the registry's is no reason to take nothing
 	offset   time.Duration // how far it is ahead, as of the last look
@@ -141,7 +140,6 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	if r.err == nil && r.ver == "" {
 		d := Doc{Nonce: newNonce(e.host), HighWater: e.now(), Free: true, Owner: e.terms}
 		if _, res, _ := e.put(ctx, RegistrySlot, d, ""); res == swapped {
-			e.made = true
 			e.log.Warn("leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
@@ -205,7 +203,6 @@ type hold struct {
 	used     bool      // ids may have been issued
 	unknown  bool      // what the slot held when it was taken said nothing of the past
 	fresh    bool      // it was taken in a registry declared new
-	alone    bool      // the search saw no slot that somebody holds
 	registry registry  // as of the take, or of the last time that doc was put back
 	walk     time.Time // when to make the next missing slots
 

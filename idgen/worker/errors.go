@@ -132,19 +132,9 @@ func lostError(worker int, d Doc, cause error) *UnavailableError {
 	return e
 }
 
-// courtesyError is the end of a search that found only slots of unknown history.
-type courtesyError struct{ until, safe time.Time }
-
-func (e *courtesyError) Error() string {
-	return fmt.Sprintf("leafsql: nothing is known of any worker id's past: processes that run have until %s to put theirs back, then one is taken, whose ids are safe from %s on; wait until then",
-		e.until.Format(time.RFC3339), e.safe.Format(time.RFC3339))
-}
-
 // refusedError says what was in the place of h's document when a renewal was refused.
 func refusedError(h *hold, r reading) error {
 	switch {
-	case r.err != nil:
-		return errContended
 	case r.ver == "":
 		return errMissing
 	case h.wrote(r.doc):

@@ -37,7 +37,7 @@ func (k *Keeper) hold() {
 // lost publishes the end of a lease that could not be kept.
 func (k *Keeper) lost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
-	k.next.Phase, k.next.Limit, k.next.Err, k.next.quarantine = phaseSearching, time.Time{}, nil, nil
+	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
 	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
@@ -68,8 +68,6 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 	if h.registry.made >= len(e.slots) {
 		h.walk = never
 	}
-	// Who held a worker id before knows that somebody was running.
-	h.alone = h.alone && k.next.Since.IsZero()
 	k.next.Phase, k.next.Worker, k.next.Since, k.next.Start, k.next.Next = phaseWaiting, h.slot, taken, h.start, renewal
 	k.quarantine(h.start.Sub(taken))
 	for ctx.Err() == nil {
@@ -125,11 +123,7 @@ func (k *Keeper) quarantine(wait time.Duration) {
 	if wait < time.Second {
 		return
 	}
-	way := ""
-	if h.unknown && h.alone {
-		way = "; leafNewRegistry=true declares that the registry is new and nobody is running"
-	}
-	k.engine.log.Info("leafsql: "+part.Text(q)+way, "wait", wait.Round(time.Millisecond))
+	k.engine.log.Info("leafsql: "+part.Text(q), "wait", wait.Round(time.Millisecond))
 }
 
 // renewed publishes and logs what became of a renewal.

@@ -146,10 +146,6 @@ func (k *Keeper) search() bool {
 			k.complain(err)
 			k.next.Err, k.next.Next = err, now.Add(pause)
 			k.publish()
-		} else if e, ok := errors.AsType[*courtesyError](err); ok {
-			k.next.quarantine, k.next.Next = err, e.until
-			k.publish()
-			k.cfg.Logger.Info(part.Text(err), "wait", e.safe.Sub(now).Round(time.Millisecond))
 		}
 		k.cfg.host.sleep(k.ctx, pause)
 	}
@@ -185,9 +181,6 @@ func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bo
 		return pause, r.full == 1
 	}
 	r.full, r.few = 0, 0
-	if e, ok := errors.AsType[*courtesyError](err); ok {
-		return e.until.Sub(now) + tick, true
-	}
 	_, isUnusable := errors.AsType[*UnusableError](err)
 	switch {
 	case isUnusable:

@@ -155,7 +155,6 @@ func TestClosedDuringATake(t *testing.T) {
 	}
 }
 
-
 // A registry that hangs does not keep an application from ending.
 func TestCloseDoesNotHang(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
@@ -251,7 +250,7 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		f     *fake
 		wants []string
 	}{
-		{"an unknown history", &fake{}, []string{"until 2000-01-01T00:00:15Z to put theirs back", "safe from 2000-01-01T00:02:15Z on", "nothing is known of any worker id's past"}},
+		{"an unknown history", &fake{}, []string{"the search for a worker id goes on"}},
 		{"used ahead of time", func() *fake { f := newFake(1); f.write(0, free(at(946684800000+60_000))); return f }(),
 			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to then"}},
 		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id goes on"}},
@@ -356,38 +355,6 @@ func TestLog(t *testing.T) {
 
 // The way out that is dangerous where somebody runs is named only where no
 // search saw anybody.
-func TestNewRegistryHint(t *testing.T) {
-	const hint = "leafNewRegistry=true declares"
-	for name, tt := range map[string]struct {
-		f    func() *fake
-		want int
-	}{
-		"nothing there": {func() *fake { return &fake{} }, 0}, // it may have been wiped
-		"another registry's": {func() *fake {
-			f := newFake(2)
-			d := free(at(1))
-			d.Registry = "before"
-			f.write(0, d)
-			f.write(1, d)
-			return f
-		}, 1},
-		"somebody there": {func() *fake {
-			f := newFake(1)
-			f.write(0, other(now().Add(time.Minute), "shop-2"))
-			return f
-		}, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var j journal
-				k := holding(t, tt.f().source(), Config{Workers: 2, Logger: j.logger()})
-				if waited := k.Status().Start.Sub(k.Status().Since); waited < 2*time.Minute || j.count("its ids are safe from") != 1 || j.count(hint) != tt.want {
-					t.Errorf("waited %v: %s", waited, j.String())
-				}
-			})
-		})
-	}
-}
 
 // A source that does not open is tried again; what it says is in every error.
 func TestSourceThatDoesNotOpen(t *testing.T) {

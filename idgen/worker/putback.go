@@ -32,22 +32,21 @@ func (e *engine) late(h *hold, now time.Time) bool {
 }
 
 // putBack writes h's document again over what r shows.
-func (e *engine) putBack(ctx context.Context, h *hold, r reading) (done bool, err error) {
+func (e *engine) putBack(ctx context.Context, h *hold, r reading) error {
 	reg, err := e.registry(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
 	now := e.now()
 	if e.late(h, now) { // mutation: late
-		return false, errLate
+		return errLate
 	}
 	h.registry, h.doc.Registry, h.walk = reg, reg.id, now.Add(e.courtesy)
-	_, res, err := e.raise(ctx, h, h.doc, r.ver, now)
-	if res != swapped {
-		return false, err
+	if _, _, err := e.raise(ctx, h, h.doc, r.ver, now); err != nil {
+		return err
 	}
 	e.log.Warn("leafsql: the registry had lost the document of a worker id that is held; it is put back, and ids go on", "worker", h.slot, "registry", e.source.Name)
-	return true, nil
+	return nil
 }
 
 // still reports whether the registry is the one of before: it was not wiped.

@@ -18,7 +18,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 		return e.lengths.renew, nil
 	}
 	r := e.get(ctx, h.slot) // mutation: read
-	if res == refused && errors.Is(err, errContended) {
+	if res == refused && r.err == nil && errors.Is(err, errContended) {
 		err = refusedError(h, r)
 	}
 	switch {
@@ -36,11 +36,11 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, r.doc, errClone)
 	case res == refused && e.lacking(h, r):
-		if back, putErr := e.putBack(ctx, h, r); back {
+		failed := e.putBack(ctx, h, r)
+		if failed == nil {
 			return e.lengths.renew, nil
-		} else if putErr != nil {
-			err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(putErr))
 		}
+		err = fmt.Errorf("%w; putting it back: %w", part.Of(err), part.Of(failed))
 	case r.doc.HighWater.After(h.doc.HighWater):
 		return 0, lostError(h.slot, r.doc, nil)
 	}

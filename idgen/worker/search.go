@@ -112,8 +112,12 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 		return cmp.Or(cmp.Compare(a.is, b.is), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
-		if err := e.courteous(r, reg.id, e.now()); err != nil {
-			return nil, err
+		if unknown(r.doc, reg.id) && !e.waited { // holders whose documents were lost have the time of a renewal to put them back
+			e.log.Info("leafsql: nothing is known of any worker id's past, so that others may be running: one is taken when they had the time to say so, and its ids are safe a lease and a minute later",
+				"registry", e.source.Name, "wait", e.courtesy+e.lease+e.skew)
+			e.waited = true
+			e.host.sleep(ctx, e.courtesy)
+			return nil, errContended
 		}
 		h, err := e.take(ctx, reg, r)
 		if h != nil || !errors.Is(err, errContended) {
@@ -125,21 +129,6 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 		return nil, failed
 	}
 	return nil, e.none(unread)
-}
-
-// courteous gives holders whose documents were lost the time of a renewal to put
-// them back, before a slot of unknown history is taken.
-func (e *engine) courteous(r reading, registry string, now time.Time) error {
-	if !unknown(r.doc, registry) {
-		return nil
-	}
-	if e.looked.IsZero() {
-		e.looked = now
-	}
-	if until := e.looked.Add(e.courtesy); now.Before(until) {
-		return &courtesyError{until, e.quarantine(until)}
-	}
-	return nil
 }
 
 // order gives the slots in the order they are tried: the one that may still be
@@ -224,10 +213,9 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 		e.release(ctx, h, floor) // mutation: void take
 		return nil, failed(fmt.Errorf("%w: %w", errVoid, cmp.Or(err, errors.New("it was wiped meanwhile"))))
 	}
-	h.alone = !e.made && !slices.ContainsFunc(slices.Collect(maps.Values(e.seen)), func(r reading) bool { return r.is == held })
 	h.confirm(y, v, now.Add(e.lease))
 	h.start = latest(floor.Add(tick), e.now()) // mutation: start
-	e.claim, e.seen, e.fresh, e.made, e.looked = nil, nil, false, false, time.Time{}
+	e.claim, e.seen, e.fresh, e.waited = nil, nil, false, false
 	return h, nil
 }
 
