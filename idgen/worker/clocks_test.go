@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,11 +55,12 @@ func TestClockAheadTakesNothing(t *testing.T) {
 // goes on, who comes is told, and gets one with AnyClock, or once the clock is right.
 func TestRegistryClockBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f, behind := newFake(4), time.Duration(0)
+		f := newFake(4)
+		var behind atomic.Int64
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { return now().Add(-behind), nil }
+		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Duration(behind.Load())), nil }
 		before := holding(t, src, Config{Workers: 4})
-		behind = 10 * time.Minute
+		behind.Store(int64(10 * time.Minute))
 		k := keep(t, src, Config{Workers: 4})
 		if _, err := k.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "10m0s ahead") {
 			t.Errorf("%v", err)
@@ -68,7 +70,7 @@ func TestRegistryClockBehind(t *testing.T) {
 		if s := before.Status(); s.Phase != phaseHolding {
 			t.Errorf("%+v", s)
 		}
-		behind = 0
+		behind.Store(0)
 		k.until(phaseHolding)
 	})
 }

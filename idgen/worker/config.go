@@ -28,7 +28,7 @@ type Config struct {
 	Layout string
 
 	// NewRegistry declares that the registry is new and nobody is running, so
-	// that this start need not wait out unknown history (Lease + 60 s). It is
+	// that this start need not wait out unknown history (a lease and a quarter, and 60 s). It is
 	// for a first roll-out and for tests, not to be left on.
 	NewRegistry bool
 

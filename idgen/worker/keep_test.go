@@ -349,9 +349,10 @@ func (h *hands) wall() time.Time { return h.host.wall().Add(time.Duration(h.off.
 func TestClockOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
-		f, asked := newFake(8), 0
+		f := newFake(8)
+		var asked atomic.Int64
 		src := f.source()
-		src.Time = func(context.Context) (time.Time, error) { asked++; return now(), nil }
+		src.Time = func(context.Context) (time.Time, error) { asked.Add(1); return now(), nil }
 		h := &hands{host: machine{began: time.Now()}}
 		h.off.Store(int64(24 * time.Hour))
 		ahead := keep(t, src, Config{Workers: 8, Logger: j.logger(), host: h, AnyClock: true})
@@ -364,8 +365,8 @@ func TestClockOffset(t *testing.T) {
 			t.Errorf("a day ahead: %v, %s", s.ClockOffset, j.String())
 		}
 		time.Sleep(time.Hour)
-		if asked != 1 || j.count("far apart") != 1 {
-			t.Errorf("asked %d times, %s", asked, j.String())
+		if asked.Load() != 1 || j.count("far apart") != 1 {
+			t.Errorf("asked %d times, %s", asked.Load(), j.String())
 		}
 
 		// Others start at once: one slot is blocked, no spare is.
@@ -377,13 +378,13 @@ func TestClockOffset(t *testing.T) {
 
 		h.off.Store(int64(24*time.Hour + 3*time.Minute)) // set forward
 		time.Sleep(11 * time.Second)
-		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 2 {
-			t.Errorf("set forward: %v, asked %d times", s.ClockOffset, asked)
+		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 2 {
+			t.Errorf("set forward: %v, asked %d times", s.ClockOffset, asked.Load())
 		}
 		h.off.Store(0) // and right: ids go on with the time that they had
 		time.Sleep(11 * time.Second)
-		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked != 3 || s.Phase != phaseHolding {
-			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked)
+		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 3 || s.Phase != phaseHolding {
+			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked.Load())
 		}
 	})
 }
