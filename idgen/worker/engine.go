@@ -205,6 +205,7 @@ type hold struct {
 	fresh    bool      // it was taken in a registry declared new
 	registry registry  // as of the take, or of the last time that doc was put back
 	walk     time.Time // when to make the next missing slots
+	lost     bool      // a put since doc was confirmed may have written where doc was missing
 
 	doc         Doc         // ours, as it is known to be in the registry
 	sure        Version     // and its version
@@ -242,6 +243,6 @@ func (h *hold) refused(d Doc) bool {
 
 // confirm notes a put that was told true.
 func (h *hold) confirm(d Doc, v Version, bound time.Time) {
-	h.doc, h.sure, h.ver, h.unconfirmed, h.denied = d, v, v, nil, nil
+	h.doc, h.sure, h.ver, h.unconfirmed, h.denied, h.lost = d, v, v, nil, nil, false
 	h.bound = bound
 }

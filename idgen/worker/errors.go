@@ -16,7 +16,7 @@ var (
 	errVoid        = errors.New("the registry may not be the one that was read")
 	errMissing     = errors.New("its document is missing")
 	errOlder       = errors.New("an older document of this process is there")
-	errLate        = errors.New("it was lost too long ago to be put back")
+	errLate        = errors.New("too late to put it back, as somebody else may have the worker id by now")
 	errClone       = errors.New("a copy of this process is running, with its memory")
 )
 

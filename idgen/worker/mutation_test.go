@@ -53,12 +53,15 @@ var mutations = []mutation{
 	{"the registry's identity is part of it", "identity", "identity", "sum := sha256.Sum256([]byte(r.doc.Nonce))"},
 	{"never send an old text again", "text", "^documents exist|^wiped", "y.HighWater = latest(now, h.doc.HighWater.Add(tick), h.sent)"},
 	{"the bound counts from when the put was decided on", "decided", "taken over", "v, res, err := e.put(ctx, h.slot, y, expected)\nbound = e.now().Add(e.lease)"},
-	{"put nothing back that was lost long ago", "late", "is refused, long", "if false {"},
-	{"put nothing back that was lost long ago: not by a renewal that inserts", "late insert", "inserts, long", "if false {"},
+	{"put nothing back that was lost long ago", "late", "is refused, long", "return !h.used || e.grace < e.skew"},
+	{"put nothing back that was lost long ago: not by a renewal that inserts", "late", "inserts, long", "return !h.used || e.grace < e.skew"},
+	{"put nothing back that was lost long ago, also when the answer comes", "told late", "refused", "if false {"},
+	{"put nothing back in quarantine", "late", "is refused, .*(losses|long)", "return e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
+	{"put nothing back where a slot may be taken over before its bound is over", "late", "deleted.*at once", "return !h.used || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 }
 
 // mutantSchedules bounds the search for a mutation's first duplicate.
-const mutantSchedules = 60_000
+const mutantSchedules = 200_000
 
 // TestMutations compiles the tests once for each mutation.
 func TestMutations(t *testing.T) {

@@ -2,15 +2,15 @@ package worker
 
 import (
 	"context"
-	"time"
+	"errors"
 )
 
 // A registry that loses documents, by a wipe or a fail-over, takes nobody's
 // worker id: a holder whose document is missing writes it again by
 // compare-and-set. Whoever takes the slot meanwhile waits for the lease and the
-// skew, and issues only what a put allows that is told true when the skew is over.
-// What a holder puts back arrives before that, or is not sent: so one of the two
-// is refused before both issue.
+// skew, and issues only what a put allows that is decided on when the skew is over,
+// and told true. What a holder puts back is told true before that, or counts for
+// nothing: so one of the two is refused before both issue.
 
 // lacking reports whether r shows that the registry has lost h's document, and
 // that nobody has used the slot since. Where a missing document takes any put,
@@ -22,13 +22,14 @@ func (e *engine) lacking(h *hold, r reading) bool {
 	return r.doc.unused() || r.doc.Free && !r.doc.HighWater.After(h.floor) // what it was taken from, or older
 }
 
-// late reports whether a put that is decided on at now, and writes where h's
-// document was lost, may arrive so long after the last one told true that
-// somebody else is past the quarantine. A third of the skew is for its way. Where
-// the grace is below the skew, it may be late at any time: somebody whose clock
-// is ahead may have taken the slot over before it was lost.
-func (e *engine) late(h *hold, now time.Time) bool {
-	return e.grace < e.skew || now.After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))
+// late reports whether somebody else may be past the quarantine now, if h's
+// document was lost right after the last put that was told true. A third of the
+// skew is for the way of that one's take. Where the grace is below the skew, it may
+// be late at any time: somebody whose clock is ahead may have taken the slot over
+// before it was lost. A hold that is in quarantine itself puts nothing back: the
+// one from before may be doing so.
+func (e *engine) late(h *hold) bool {
+	return !h.used || e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease)) // mutation: late
 }
 
 // putBack writes h's document again over what r shows.
@@ -38,19 +39,42 @@ func (e *engine) putBack(ctx context.Context, h *hold, r reading) error {
 		return err
 	}
 	now := e.now()
-	if e.late(h, now) { // mutation: late
+	if e.late(h) {
 		return errLate
 	}
-	h.registry, h.doc.Registry, h.walk = reg, reg.id, now.Add(e.courtesy)
-	if _, _, err := e.raise(ctx, h, h.doc, r.ver, now); err != nil {
-		return err
-	}
-	e.log.Warn("leafsql: the registry had lost the document of a worker id that is held; it is put back, and ids go on", "worker", h.slot, "registry", e.source.Name)
-	return nil
+	e.adopt(h, reg)
+	h.lost = true
+	_, _, err = e.raise(ctx, h, h.doc, r.ver, now)
+	return err
 }
 
-// still reports whether the registry is the one of before: it was not wiped.
-func (e *engine) still(ctx context.Context, before registry) bool {
-	r := e.get(ctx, RegistrySlot)
-	return r.err == nil && r.doc.Nonce == before.doc.Nonce
+// adopt has h's documents say from now on that they are of a registry that has
+// lost the one before.
+func (e *engine) adopt(h *hold, reg registry) {
+	h.registry, h.doc.Registry, h.walk = reg, reg.id, e.now().Add(e.courtesy)
+	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
+}
+
+// void says why a put that was told true allows nothing: it may have written
+// where h's document was lost, and others may be past the quarantine.
+func (e *engine) void(ctx context.Context, h *hold) error {
+	if !e.source.Inserts {
+		if h.lost && e.late(h) { // mutation: told late
+			return errLate
+		}
+		return nil
+	}
+	reg, err := e.registry(ctx)
+	_, away := errors.AsType[*awayError](err)
+	switch {
+	case err == nil && reg.id == h.registry.id:
+		return nil
+	case e.late(h):
+		return errLate
+	case err == nil:
+		e.adopt(h, reg)
+	case away: // not even a look is possible, and it is early
+		return nil
+	}
+	return err
 }

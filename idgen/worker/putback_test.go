@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"testing/synctest"
@@ -131,6 +132,41 @@ func TestPutBackTooLate(t *testing.T) {
 		k.until(phaseSearching)
 		if d := f.doc(0); d.Nonce != "" {
 			t.Errorf("%+v", d)
+		}
+	})
+}
+
+// inserting is a fake whose missing documents take any put, as those of Nacos.
+type inserting struct{ *fake }
+
+func (f inserting) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+	if _, v, err := f.memory.Get(ctx, slot); err == nil && v == "" {
+		expected = ""
+	}
+	return f.fake.Put(ctx, slot, d, expected)
+}
+
+// Where a missing document takes any put, a wipe takes nobody's worker id either,
+// nor does an outage long after it: who holds one has made the new registry its own.
+func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var j journal
+		f := newFake(2)
+		src := f.source()
+		src.Slots, src.Inserts = inserting{f}, true
+		k := holding(t, src, Config{Workers: 2, Logger: j.logger()})
+		before := k.Status().Worker
+		f.wipe()
+		time.Sleep(time.Hour)
+		f.set(fakeFaults{away: true})
+		time.Sleep(55 * time.Second)
+		f.set(fakeFaults{})
+		time.Sleep(10 * time.Second)
+		if s := k.Status(); s.Phase != phaseHolding || s.Err != nil || s.Worker != before || j.count("puts it back") != 1 {
+			t.Errorf("%+v, %s", s, j.String())
+		}
+		if d, r := f.doc(before), f.doc(RegistrySlot); d.Registry != r.Nonce {
+			t.Errorf("%+v in the registry %+v", d, r)
 		}
 	})
 }

@@ -53,9 +53,12 @@ func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, no
 	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
 	h.sent = y.HighWater                          // mutation: sent
 	h.unconfirmed = append(h.unconfirmed, y.HighWater)
-	v, res, err := e.put(ctx, h.slot, y, expected)                                         // mutation: decided
-	if res == swapped && e.source.Inserts && e.late(h, now) && !e.still(ctx, h.registry) { // mutation: late insert
-		res, err = unclear, errVoid
+	v, res, err := e.put(ctx, h.slot, y, expected) // mutation: decided
+	if res == swapped {
+		if err = e.void(ctx, h); err != nil {
+			res = void
+		}
+		y.Registry = h.registry.id
 	}
 	switch res {
 	case swapped: // mutation: confirmed

@@ -102,7 +102,7 @@ func (p *proc) begin() *life {
 	cfg := p.w.config(p.id)
 	cfg.NewRegistry, cfg.Owner = p.w.fresh && p.lives == 1, l.name
 	open := func(context.Context) (worker.Source, error) {
-		src := worker.Source{Slots: simSlots{p}, Inserts: p.w.insert}
+		src := worker.Source{Slots: simSlots{p}, Inserts: p.w.insert && !p.w.mute}
 		if p.w.identity {
 			src.Identity = simSlots{p}.identity
 		}
@@ -244,7 +244,7 @@ func (p *proc) use(l *life) {
 // The process is the keeper's host.
 
 func (p *proc) Wall() time.Time {
-	if p.running != nil && !p.running.user && p.life.rng.chance(500) {
+	if p.running != nil && !p.running.user && !p.w.calm && p.life.rng.chance(500) {
 		p.park(int64(p.life.rng.n(100_000 / scale))) // stopped between any two lines
 	}
 	return time.UnixMilli(p.w.now + p.offset)
@@ -261,10 +261,9 @@ func (p *proc) Random() uint64 { return p.life.rng.next() }
 func (p *proc) Start(f func()) { p.thread(f) }
 
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
-	for d > 0 && ctx.Err() == nil { // in short stretches, so that a stop is noticed
-		part := min(d, 2*time.Second/scale)
-		p.park(max(1, part.Milliseconds()))
-		d -= part
+	until := p.w.now + max(1, d.Milliseconds())
+	for p.w.now < until && ctx.Err() == nil { // in short stretches, so that a stop is noticed
+		p.park(min(until-p.w.now, 2_000/scale))
 	}
 	return ctx.Err()
 }

@@ -18,6 +18,7 @@ type faults struct {
 	missing   bool  // documents are missing at the start
 	several   bool  // creators at the same time are all told ok
 	insert    bool  // a put on a missing document writes, whatever it expected
+	mute      bool  // ... and the source does not say so
 	identity  bool  // the registry tells its servers apart
 	moves     bool  // another server answers, with all that the one before had
 	counter   bool  // versions count from 1 again when a document is created again, else they are the content
@@ -31,8 +32,8 @@ type faults struct {
 	fresh     bool  // processes start the first time with the registry declared new
 	hasty     bool  // a held slot is taken over as soon as its bound is over: where nothing is lost the grace is a courtesy
 	early     bool  // ... as early as the difference of clocks allows
-	pairs     bool  // the registry is wiped twice, at the worst distance
-	single    bool  // ... or a single document is lost twice
+	losses    bool  // the registry is wiped two or three times, at the worst distances
+	single    bool  // ... or a single document is lost
 	long      bool  // the lease is longer than the skew
 	clones    bool  // a copy of a running process is started beside it
 	leases    bool  // processes have two lengths of the lease
@@ -135,7 +136,7 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 		ok = true // created a moment ago by somebody else who was told true, too
 	case rec.now.ver == "" && r.w.insert:
 		ok = true
-	case ok && (r.w.now < r.refuses || rng.chance(100)):
+	case ok && (r.w.now < r.refuses || rng.chance(100) && !r.w.calm):
 		ok = false
 	}
 	if !ok {
@@ -217,7 +218,7 @@ func (s simSlots) Get(_ context.Context, slot int) (worker.Doc, worker.Version, 
 	if slot == worker.RegistrySlot {
 		often = 30
 	}
-	if rng.chance(often) || p.w.now < r.away {
+	if rng.chance(often) && !p.w.calm || p.w.now < r.away {
 		p.park(timeout)
 		return worker.Doc{}, "", errLost
 	}
@@ -242,10 +243,14 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 		lost  bool
 	)
 	often := 60
-	if w.pairs && expected == "" { // what may come late is what a holder puts back
+	if w.losses && expected == "" { // what may come late is what a holder puts back
 		often = 12
 	}
-	switch rng.n(often) {
+	what := rng.n(often)
+	if w.calm {
+		what = often
+	}
+	switch what {
 	case 0: // the request is lost
 		lost = true
 	case 1, 2: // the reply is lost
@@ -257,6 +262,9 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 	case 7: // the request arrives twice
 		again := int64(rng.n(messageLife))
 		w.at(w.now+again, func() { w.registry.apply(rng, at, d, expected) })
+	}
+	if p.id == 0 && expected == "" && !d.Free {
+		p.park(w.stall)
 	}
 	from := p.life
 	if trap := w.registry.trap; trap != nil && !d.Free {

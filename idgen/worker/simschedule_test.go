@@ -22,15 +22,17 @@ type schedule struct {
 	procs   int
 	slots   int
 	horizon int64
+	stall   int64 // how long the first process stops between the decision to put a lost document back and its request
+	calm    bool  // messages arrive, and nothing stops between two lines
 	actions []action
 }
 
 func newSchedule(f faults, seed uint64) schedule {
 	rng := newStream(seed)
-	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 << rng.n(3), horizon: (200_000 + int64(rng.n(500_000))) / scale}
-	if f.long {
-		s.horizon *= 2
+	if f.losses {
+		return newLosses(f, seed, rng)
 	}
+	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(4), slots: 1 << rng.n(3), horizon: (200_000 + int64(rng.n(500_000))) / scale}
 	add := func(kind string, proc int, amount int64) {
 		s.actions = append(s.actions, action{simEpoch + int64(rng.n(int(s.horizon))), kind, proc, amount})
 	}
@@ -77,25 +79,6 @@ func newSchedule(f faults, seed uint64) schedule {
 			add("doze", rng.n(s.procs), int64(rng.n(10)))
 		}
 	}
-	// Of two losses at once the worst is that a holder sleeps through both of
-	// them, while somebody else takes its slot after the first one.
-	if f.pairs {
-		for range 1 + rng.n(2) {
-			at, apart := simEpoch+int64(rng.n(int(s.horizon)*2/3)), int64((50_000+rng.n(25_000))/scale)
-			if f.long {
-				apart += int64(rng.n(110_000 / scale))
-			}
-			for p := range s.procs {
-				if before := int64(rng.n(20_000 / scale)); rng.chance(2) {
-					s.actions = append(s.actions, action{at - before, "pause", p, before + apart + int64(rng.n(3_000/scale))})
-				} else {
-					s.actions = append(s.actions, action{at + int64(rng.n(10_000/scale)), []string{"start", "restart"}[rng.n(2)], p, 0})
-				}
-			}
-			slot := int64(rng.n(s.slots))
-			s.actions = append(s.actions, action{at, "lose", 0, slot}, action{at + apart, "lose", 0, slot})
-		}
-	}
 	if f.deletes {
 		for range 1 + rng.n(4) {
 			add([]string{"delete", "delete at a take"}[rng.n(2)], 0, int64(rng.n(s.slots)))
@@ -115,6 +98,10 @@ func newSchedule(f faults, seed uint64) schedule {
 			add("restore", 0, int64(rng.n(age)))
 		}
 	}
-	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
+	s.sort()
 	return s
+}
+
+func (s *schedule) sort() {
+	slices.SortStableFunc(s.actions, func(a, b action) int { return int(a.at - b.at) })
 }

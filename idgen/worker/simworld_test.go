@@ -150,16 +150,29 @@ func (w *world) act(a action) {
 	case "delete at a take":
 		w.registry.trap = w.registry.remove
 	case "doze":
-		if p.life != nil {
-			if st := p.life.keeper.Status(); st.Phase == "waiting" {
-				p.paused = max(p.paused, st.Start.UnixMilli()-p.offset+a.amount-2)
-			}
+		p.doze(a.amount)
+	case "sleep":
+		if !p.doze(a.amount % 10) {
+			p.paused = max(p.paused, w.now+a.amount)
 		}
 	case "another identity":
 		w.registry.identity++
 	case "copy":
 		w.copies(p)
 	}
+}
+
+// doze pauses a process that waits until about the time of its first id.
+func (p *proc) doze(after int64) bool {
+	if p.life == nil {
+		return false
+	}
+	st := p.life.keeper.Status()
+	if st.Phase != "waiting" {
+		return false
+	}
+	p.paused = max(p.paused, st.Start.UnixMilli()-p.offset+after-2)
+	return true
 }
 
 // copies starts a copy of a process on another machine, as a snapshot that was

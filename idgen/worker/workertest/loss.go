@@ -149,6 +149,7 @@ func wipedUnderHolders(k *kit) {
 	k.ok(k.Wipe())
 	began := time.Now()
 	q, started := k.open(0), make(chan error, 1)
+	q.src.Last = func(context.Context) (int, bool) { return holders[0].worker, true } // what it looks at first
 	soon := k.within(4 * time.Minute)
 	go func() { started <- q.acquire(soon, cfg) }()
 	for {

@@ -1,0 +1,62 @@
+package worker_test
+
+// newLosses makes a schedule of several losses in a row, which chance alone
+// hardly ever has at their worst distances. One process holds a slot, and is
+// paused or cut off until after the second loss. Another one takes the slot after
+// the first. Then neither hears of the other until its own ids begin.
+func newLosses(f faults, seed uint64, rng *stream) schedule {
+	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(6)/5, slots: 1 + rng.n(3)/2, horizon: 900_000 / scale}
+	s.calm = !rng.chance(3)
+	within := func(ms int) int64 { return int64(rng.n(ms / scale)) }
+	add := func(at int64, kind string, proc int, amount int64) {
+		s.actions = append(s.actions, action{at, kind, proc, amount})
+	}
+	lease := int64(60_000 / scale)
+	if f.long {
+		lease *= 3
+	}
+	at, slot := simEpoch+within(10_000), int64(rng.n(s.slots))
+	add(at, "start", 0, 0)
+	first := at + 40_000/scale + within(60_000)
+	if f.long { // right after a renewal, or late before the next
+		first += within(60_000)
+	}
+	if f.hasty { // to a clock that is ahead, a paused holder's bound is over before it is
+		wakes := at + 70_000/scale + within(30_000)
+		add(wakes-30_000/scale-within(30_000), "pause", 0, 0)
+		s.actions[len(s.actions)-1].amount = wakes - s.actions[len(s.actions)-1].at
+		add(at+1+within(40_000), "start", 1, 0)
+		add(wakes-within(10_000), "lose", 0, slot)
+		s.sort()
+		return s
+	}
+	second, before, pause, heard := first+within(int(lease*scale)+20_000), within(20_000), rng.chance(2), 40_000
+	last := second
+	switch rng.n(3) {
+	case 0: // a third one, each soon enough for lost documents to be put back
+		second, before, pause, heard = first+30_000/scale+within(8_000), within(3_000), true, 4_000
+		last = first + 60_000/scale + within(10_000)
+		add(last, "lose", 0, slot)
+	case 1: // the holder is stopped when it has decided to put its document back
+		second, before, pause, heard = first+80_000/scale+within(20_000), lease/12+within(20_000), false, 20_000
+		last = second
+		s.stall = 60_000/scale + within(60_000)
+	}
+	add(first, "lose", 0, slot)
+	add(second, "lose", 0, slot)
+	if pause {
+		add(first-before, "pause", 0, before+second-first+within(4_000))
+	}
+	add(first+before, "start", 1, 0)
+	for p := range 2 {
+		if !rng.chance(8) {
+			soon := last + within(heard)
+			add(soon, "sleep", p, first+lease+60_000/scale-soon+within(12_000))
+		}
+	}
+	for range rng.n(3) {
+		add(at+within(800_000), []string{"start", "crash", "stop", "restart"}[rng.n(4)], rng.n(s.procs), 0)
+	}
+	s.sort()
+	return s
+}
