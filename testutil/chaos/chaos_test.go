@@ -66,7 +66,7 @@ type run struct {
 }
 
 func start(t *testing.T, name string, s size) *run {
-	ctx, cancel := context.WithTimeout(t.Context(), 25*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
 	t.Cleanup(cancel)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("registry %s, %d writers of %d rows, leases of %v, layout %s, seed %d", name, s.processes, s.rows, s.lease, layout, seed)
@@ -311,7 +311,7 @@ func quick(t *testing.T) {
 // others are stopped for longer than their lease, all the while these things
 // happen to the registry one after another.
 func long(t *testing.T, name string) {
-	const lease = 10 * time.Second
+	const lease = 30 * time.Second // with shorter ones nothing is put back after a wipe
 	r := start(t, name, size{processes: *processes, rows: *rows, batch: 100, rate: 1000, lease: lease})
 	var all sync.WaitGroup
 	all.Go(func() {
@@ -346,6 +346,11 @@ func long(t *testing.T, name string) {
 	}
 	if r.reg.lose != nil {
 		r.note("registry "+r.reg.lose(), "with everybody at work")
+	}
+	for range 3 {
+		r.nap(r.between(10*time.Second, 50*time.Second))
+		r.reg.wipe()
+		r.note("registry wiped", "with everybody at work")
 	}
 	r.nap(30 * time.Second)
 	r.outage(last, 5*time.Second, func() {})

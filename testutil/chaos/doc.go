@@ -9,7 +9,7 @@
 //
 // The rows go into a table without any key on the id, so that the database
 // would take a duplicate, and is asked for them at the end. Leases are short
-// (10 s instead of 60 s) and worker ids few (32 instead of 1024), so that they
+// (30 s instead of 60 s) and worker ids few (32 instead of 1024), so that they
 // change hands often.
 //
 // It is a test and not a program because the servers' helpers belong to tests:

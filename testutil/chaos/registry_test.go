@@ -33,6 +33,9 @@ type registry struct {
 
 	// lose makes the registry forget its last writes, or all, with everybody at work. nil: it does not.
 	lose func() (what string)
+
+	// wipe makes it forget all, with everybody at work.
+	wipe func()
 }
 
 // A node is one server of a registry. After a kill, start lets it serve again.
@@ -100,13 +103,24 @@ func nacosServer(t *testing.T, r *registry) {
 	var dir string
 	r.older = func() { dir = s.Snapshot(t) }
 	r.setBack = func() { s.Restore(t, dir) }
+	r.wipe = func() { s.Kill9(); s.Wipe(t); s.Restart(t) }
 	r.nacos(t, s)
 }
 
 func nacosCluster(t *testing.T, r *registry) {
 	dsn := mysqltest.Database(t)
 	r.older, r.setBack = tables(t, dsn)
-	r.nacos(t, nacostest.StartCluster(t, dsn).Nodes[:]...)
+	nodes := nacostest.StartCluster(t, dsn).Nodes[:]
+	r.wipe = func() { // each node has a copy of the table
+		for _, s := range nodes {
+			s.Kill9()
+		}
+		execute(t, dsn, "DELETE FROM config_info")
+		for _, s := range nodes {
+			s.Restart(t)
+		}
+	}
+	r.nacos(t, nodes...)
 }
 
 // nacos leads to each server by two proxies: HTTP and gRPC.

@@ -57,6 +57,7 @@ func mysqlLeases(t *testing.T, r *registry) {
 		r.switchTo(at.Addr())
 		return "failed over, the writes of its last 3 s lost"
 	}
+	r.wipe = func() { execute(t, at.DSN("leases"), "TRUNCATE leaf_worker") }
 }
 
 // replicate copies the leases as they are.
@@ -115,9 +116,14 @@ func redisLeases(t *testing.T, r *registry) {
 		check(t, was.Start())
 		return "failed over, the writes of its last 3 s lost"
 	}
+	r.wipe = func() {
+		now, err := servers.Primary()
+		check(t, err)
+		check(t, now.FlushAll())
+	}
 }
 
-// zookeeperLeases: an ensemble of three. All of it is wiped.
+// zookeeperLeases: an ensemble of three.
 func zookeeperLeases(t *testing.T, r *registry) {
 	servers := zktest.StartEnsemble(t, zktest.Config{})
 	for _, s := range servers.Nodes {
@@ -125,10 +131,10 @@ func zookeeperLeases(t *testing.T, r *registry) {
 	}
 	r.open = func(h half) (worker.Source, error) { return zookeeper.Open(zookeeper.Config{Servers: h.addrs()}) }
 	r.params = func(h half) string { return "leafWorker=zookeeper(" + strings.Join(h.addrs(), ",") + ")" }
-	r.lose = func() string { return wipe(t, servers.Nodes[:], servers.Start) }
+	r.wipe = func() { wipe(t, servers.Nodes[:], servers.Start) }
 }
 
-// etcdLeases: a cluster of three. All of it is wiped.
+// etcdLeases: a cluster of three.
 func etcdLeases(t *testing.T, r *registry) {
 	servers := etcdtest.StartCluster(t, etcdtest.Config{})
 	for _, s := range servers.Nodes {
@@ -136,7 +142,7 @@ func etcdLeases(t *testing.T, r *registry) {
 	}
 	r.open = func(h half) (worker.Source, error) { return etcd.Open(etcd.Config{Servers: h.addrs()}) }
 	r.params = func(h half) string { return "leafWorker=etcd(" + strings.Join(h.addrs(), ",") + ")" }
-	r.lose = func() string { return wipe(t, servers.Nodes[:], servers.Start) }
+	r.wipe = func() { wipe(t, servers.Nodes[:], servers.Start) }
 }
 
 // node adds one server of several.
@@ -149,13 +155,12 @@ func (r *registry) node(t *testing.T, p *process.Process, addr string) {
 func wipe[S interface {
 	Kill9() error
 	Wipe() error
-}](t *testing.T, servers []S, start func() error) string {
+}](t *testing.T, servers []S, start func() error) {
 	for _, s := range servers {
 		check(t, s.Kill9())
 		check(t, s.Wipe())
 	}
 	check(t, start())
-	return "wiped"
 }
 
 func check(t *testing.T, err error) {
