@@ -27,7 +27,9 @@ func (k *Keeper) hold() {
 		k.closed()
 		ctx, cancel := e.host.within(context.WithoutCancel(k.ctx), min(e.call, releaseFor))
 		defer cancel()
-		e.release(ctx, h, k.issued())
+		if !h.lost { // mutation: given back
+			e.release(ctx, h, k.issued())
+		}
 	} else {
 		k.lost(lost)
 	}

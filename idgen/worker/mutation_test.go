@@ -55,7 +55,10 @@ var mutations = []mutation{
 	{"the bound counts from when the put was decided on", "decided", "taken over", "v, res, err := e.put(ctx, h.slot, y, expected)\nbound = e.now().Add(e.lease)"},
 	{"put nothing back that was lost long ago", "late", "is refused, long", "return !h.used || e.grace < e.skew"},
 	{"put nothing back that was lost long ago: not by a renewal that inserts", "late", "inserts, long", "return !h.used || e.grace < e.skew"},
-	{"put nothing back that was lost long ago, also when the answer comes", "told late", "refused", "if false {"},
+	{"put nothing back that was lost long ago, also when the answer comes", "told late", "losses", "if false {"},
+	{"what is put back is unknown history until a renewal", "mark", "losses", "y.Registry = reg.id"},
+	{"no renewal of what was put back too late", "given up", "single document, ", "if false {"},
+	{"what was put back too late is not given back", "given back", "single document, ", "{"},
 	{"put nothing back in quarantine", "late", "is refused, .*(losses|long)", "return e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 	{"put nothing back where a slot may be taken over before its bound is over", "late", "deleted.*at once", "return !h.used || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 }

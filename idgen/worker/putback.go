@@ -10,7 +10,9 @@ import (
 // compare-and-set. Whoever takes the slot meanwhile waits for the lease and the
 // skew, and issues only what a put allows that is decided on when the skew is over,
 // and told true. What a holder puts back is told true before that, or counts for
-// nothing: so one of the two is refused before both issue.
+// nothing: so one of the two is refused before both issue. It may arrive at any
+// time, if the process was stopped. So it says that it is of no registry, which is
+// unknown history to whoever comes, until a renewal follows it.
 
 // lacking reports whether r shows that the registry has lost h's document, and
 // that nobody has used the slot since. Where a missing document takes any put,
@@ -44,7 +46,9 @@ func (e *engine) putBack(ctx context.Context, h *hold, r reading) error {
 	}
 	e.adopt(h, reg)
 	h.lost = true
-	_, _, err = e.raise(ctx, h, h.doc, r.ver, now)
+	y := h.doc
+	y.Registry = "" // mutation: mark
+	_, _, err = e.raise(ctx, h, y, r.ver, now)
 	return err
 }
 
@@ -70,6 +74,7 @@ func (e *engine) void(ctx context.Context, h *hold) error {
 	case err == nil && reg.id == h.registry.id:
 		return nil
 	case e.late(h):
+		h.lost = true
 		return errLate
 	case err == nil:
 		e.adopt(h, reg)

@@ -12,6 +12,9 @@ import (
 // renew tries once to raise the bound, which at now had not ended. After an
 // error it is to be tried again a while later, unless it says that the worker id is lost.
 func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
+	if h.lost && e.late(h) { // mutation: given up
+		return e.lengths.renew, errLate
+	}
 	again = e.jitter(2*e.pause, 6*e.pause)
 	hw, res, err := e.raise(ctx, h, h.doc, h.ver, now)
 	if res == swapped {
@@ -56,7 +59,7 @@ func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, no
 	v, res, err := e.put(ctx, h.slot, y, expected) // mutation: decided
 	if res == swapped {
 		if err = e.void(ctx, h); err != nil {
-			res = void
+			res = unclear
 		}
 		y.Registry = h.registry.id
 	}

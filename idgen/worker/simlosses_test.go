@@ -5,8 +5,8 @@ package worker_test
 // paused or cut off until after the second loss. Another one takes the slot after
 // the first. Then neither hears of the other until its own ids begin.
 func newLosses(f faults, seed uint64, rng *stream) schedule {
-	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(6)/5, slots: 1 + rng.n(3)/2, horizon: 900_000 / scale}
-	s.calm = !rng.chance(3)
+	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(3)/2, slots: 1 + rng.n(8)/7, horizon: 900_000 / scale}
+	s.calm = !rng.chance(4)
 	within := func(ms int) int64 { return int64(rng.n(ms / scale)) }
 	add := func(at int64, kind string, proc int, amount int64) {
 		s.actions = append(s.actions, action{at, kind, proc, amount})
@@ -41,6 +41,10 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 		second, before, pause, heard = first+80_000/scale+within(20_000), lease/12+within(20_000), false, 20_000
 		last = second
 		s.stall = 60_000/scale + within(60_000)
+		if s.procs > 2 {
+			add(second+within(60_000), "stop", 0, 0)
+			add(second+within(120_000), "start", 2, 0)
+		}
 	}
 	add(first, "lose", 0, slot)
 	add(second, "lose", 0, slot)

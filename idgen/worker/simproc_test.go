@@ -209,7 +209,11 @@ func (p *proc) use(l *life) {
 	end() // Next must not wait, for real time does not pass
 	last, rng := int64(0), l.drawn
 	for {
-		p.park(int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)] / scale)))
+		pause := int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)] / scale))
+		if s := l.keeper.Status(); s.Phase == "waiting" { // so do statements
+			pause = min(pause, max(1, s.Start.UnixMilli()-p.offset-p.w.now+1))
+		}
+		p.park(pause)
 		draws := 1 + rng.n(3)
 		if rng.chance(8) {
 			draws = rng.n(60_000 / scale)

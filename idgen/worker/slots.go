@@ -100,7 +100,6 @@ const (
 	unclear outcome = iota // perhaps written: the reply was lost, late or unclear
 	refused                // certainly not written
 	swapped                // written, and the document was at the expected version
-	void                   // written, perhaps where it was lost, and too late to mean anything
 )
 
 // outcomeOf reads the answer of a Put.
