@@ -1,9 +1,10 @@
 package worker_test
 
-// newLosses makes a schedule of several losses in a row, which chance alone
-// hardly ever has at their worst distances. One process holds a slot, and is
-// paused or cut off until after the second loss. Another one takes the slot after
-// the first. Then neither hears of the other until its own ids begin.
+// newLosses makes a schedule of losses at their worst distances, which chance
+// alone hardly ever has. The first process holds the slot, and does not hear of
+// the first loss until after the second one, or is stopped when it has decided to
+// put its document back. The second process takes the slot after the first loss.
+// After the last one both are cut off until the second one's ids begin.
 func newLosses(f faults, seed uint64, rng *stream) schedule {
 	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(3)/2, slots: 1 + rng.n(8)/7, horizon: 900_000 / scale}
 	s.calm = !rng.chance(4)
