@@ -105,7 +105,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	case after == before: // all was there, and known
 		return "", nil
 	case !fresh:
-		did += ", and ids are safe from " + time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly) + " on"
+		did += "\n-- ids are safe from " + time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly) + " on"
 	}
 	return did, nil
 }

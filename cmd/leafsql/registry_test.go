@@ -44,7 +44,7 @@ func TestInitRegistry(t *testing.T) {
 			t.Errorf("a dry run wrote %d rows", n)
 		}
 		out := mustRun(t, fine, "init", "-dsn", leaf)
-		if !strings.Contains(out, documents+", and ids are safe from ") || strings.Contains(out, "nothing to do") {
+		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
@@ -75,7 +75,7 @@ func TestInitRegistry(t *testing.T) {
 		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
 			t.Error(out)
 		}
-		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document, and ids are safe from ") {
+		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
 			t.Error(out)
 		}
 		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
