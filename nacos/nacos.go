@@ -41,8 +41,9 @@
 // integer instance id that the server gives a persistent instance. Those servers
 // give one id to several instances that register at once, so each id is verified
 // for some seconds and guarded by the same documents; that is the best such a
-// server allows, and a warning says so. A worker id that was never used waits
-// for two minutes there. Versions before 1.4.1 are refused.
+// server allows, and a warning says so. A process that takes a worker id which
+// was never used waits for the lease, a quarter of it and 60 s there. Versions
+// before 1.4.1 are refused.
 //
 // The package does not discover services, does not read configuration, and
 // does not create namespaces. It starts no logger of the SDK's, writes no

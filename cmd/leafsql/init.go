@@ -34,9 +34,6 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, err
 	}
 	steps, err := prepare(found)
-	if err == nil && len(steps) == 0 && !f.json {
-		s.Printf("leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n", len(found.Tags))
-	}
 	ran := []change{}
 	for i, step := range steps {
 		if !f.json {
@@ -54,9 +51,9 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		}
 		ran = append(ran, change{step.On.Label, step.Text})
 	}
-	if err == nil && !*dry {
+	if err == nil {
 		var did string
-		if did, err = prepareRegistry(ctx, s, found.Set, *fresh); did != "" {
+		if did, err = prepareRegistry(ctx, s, found, *fresh, *dry); did != "" {
 			ran = append(ran, change{found.Set.Store.Label, did})
 			if !f.json {
 				s.Printf("%s\n", did)
@@ -74,8 +71,11 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return mend, nil
 	case err != nil:
 		return unclear, err
-	case *dry && len(steps) > 0:
+	case *dry && len(ran) > 0:
 		return mend, nil
+	case !f.json && len(ran) == 0:
+		s.Printf("leaf_alloc has a row above all keys for each of %d tags; nothing to do.\n", len(found.Tags))
+		return fine, nil
 	case f.json || len(steps) == 0:
 		return fine, nil
 	}
@@ -91,7 +91,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 // A change is one that init makes, or with -dry-run would.
 type change struct {
 	Server string `json:"server"`
-	SQL    string `json:"sql"` // a comment where several stores do more than SQL says
+	SQL    string `json:"sql"` // a comment where several stores do more than SQL says, or a registry of worker ids
 }
 
 // prepare is after what every tag has a row above all keys, and worker ids their table.

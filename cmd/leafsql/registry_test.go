@@ -10,6 +10,7 @@ import (
 	"time"
 
 	_ "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -30,8 +31,20 @@ func TestInitRegistry(t *testing.T) {
 			_, err = filled.ExecContext(soon, "INSERT INTO events VALUES ()")
 			return err
 		}
+		const documents = ": make the documents of 1024 worker ids"
+		for _, stmt := range []string{"", schema.LeafWorker("leaf_worker")} { // the table is there or not
+			if stmt != "" {
+				exec(t, db, stmt)
+			}
+			if out := mustRun(t, mend, "init", "-dsn", leaf, "-dry-run"); !strings.HasSuffix(out, documents+"\n") {
+				t.Errorf("a dry run: %s", out)
+			}
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 0 {
+			t.Errorf("a dry run wrote %d rows", n)
+		}
 		out := mustRun(t, fine, "init", "-dsn", leaf)
-		if !strings.Contains(out, "made the documents of 1024 worker ids, whose ids are safe from") {
+		if !strings.Contains(out, documents+"\n-- ids are safe from ") || strings.Contains(out, "nothing to do") {
 			t.Error(out)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker"); n != 1025 {
@@ -43,18 +56,34 @@ func TestInitRegistry(t *testing.T) {
 		if err := insert(); err == nil || !strings.Contains(err.Error(), "its ids are safe from") {
 			t.Errorf("right after init: %v", err)
 		}
-		if out := mustRun(t, fine, "init", "-dsn", leaf); strings.Contains(out, "worker ids") {
-			t.Error(out)
-		}
-		for range 2 {
-			status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-new-registry")
-			if status != mend || !strings.Contains(errs, "leave -new-registry out") {
+		for _, dry := range []string{"-dry-run=false", "-dry-run"} {
+			if out := mustRun(t, fine, "init", "-dsn", leaf, dry); !strings.Contains(out, "nothing to do") || strings.Contains(out, "worker ids") {
+				t.Error(out)
+			}
+			status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-new-registry", dry)
+			if status != mend || !strings.Contains(errs, "leave -new-registry out") || out != "" {
 				t.Errorf("in use: %d, %s%s", status, out, errs)
 			}
 		}
+		if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf+"&leafLease=30s"); status != unclear || strings.Count(errs, "leafsql: ") != 1 {
+			t.Errorf("another lease: %d, %s", status, errs)
+		}
+
+		// As the page on changing the lease says, the registry's own document was deleted.
+		exec(t, db, "DELETE FROM leaf_worker WHERE worker_id = -1", "UPDATE leaf_worker SET hw = 1, nonce = CONCAT(REPEAT('a', 28), 1000 + worker_id)")
+		changed := leaf + "&leafLease=30s"
+		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, ": write the registry's own document\n") {
+			t.Error(out)
+		}
+		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, ": write the registry's own document\n-- ids are safe from ") {
+			t.Error(out)
+		}
+		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
+			t.Errorf("the wait is %d s", n)
+		}
 		exec(t, db, "DROP TABLE leaf_worker")
 		out = mustRun(t, fine, "init", "-dsn", leaf, "-new-registry")
-		if !strings.Contains(out, "made the documents of 1024 worker ids\n") {
+		if !strings.Contains(out, documents+"\n") {
 			t.Error(out)
 		}
 		if err := insert(); err != nil {

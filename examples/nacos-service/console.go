@@ -104,7 +104,7 @@ func (c console) doc(ctx context.Context, id int) (worker.Doc, error) {
 }
 
 // prepare makes the documents of all worker ids of a new registry. Without, the
-// first processes wait out what they cannot know, for two minutes.
+// first processes wait out what they cannot know, for 135 s.
 func prepare(ctx context.Context, addr string) error {
 	open, err := worker.Lookup("nacos("+addr+")", nil)
 	if err != nil {

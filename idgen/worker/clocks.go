@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // compareClocks asks for the registry's time, at first and when this machine's
@@ -16,20 +18,25 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	one, cancel := e.host.within(ctx, min(e.call, 2*time.Second))
 	defer cancel()
 	now := e.now()
-	if theirs, err := e.source.Time(one); err == nil {
+	theirs, err := e.source.Time(one)
+	if err == nil {
 		e.drift, e.offset = drift, now.Sub(theirs).Round(time.Millisecond)
+	} else if !e.timeless && ctx.Err() == nil {
+		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", part.Text(err))
 	}
+	e.timeless = err != nil
 }
 
 // clockError keeps a process whose clock is ahead of the registry's from taking
 // a worker id: to it leases are over that are not, and each one that it takes is
-// blocked for everybody else until that time has come.
+// blocked for everybody else until that time has come. A registry that does not
+// answer the question stops nobody: it may never do.
 func (e *engine) clockError(ctx context.Context) error {
-	e.compareClocks(ctx, e.offset > e.skew)
+	e.compareClocks(ctx, true)
 	if e.anyClock || e.offset <= e.skew {
 		return nil
 	}
 	now := e.now()
-	return &UnusableError{fmt.Errorf("leafsql: no worker id is taken, as this machine's clock is %v ahead of the registry's: %s at %s, %s at the registry%s; set right which of the two is wrong, or take one all the same with leafAnyClock=true",
+	return &UnusableError{fmt.Errorf("leafsql: no worker id is taken, as this machine's clock is %v ahead of the registry's: %s at %s, %s at the registry%s; set this machine's clock right and start the process again, or set the registry's, or take one all the same with leafAnyClock=true",
 		e.offset.Round(time.Second), now.UTC().Format(time.RFC3339), e.owner, now.Add(-e.offset).UTC().Format(time.RFC3339), inParentheses(e.source.Name))}
 }

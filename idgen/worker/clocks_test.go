@@ -10,44 +10,143 @@ import (
 	"time"
 )
 
-// A process whose clock is ahead takes nothing, however often it is started, and
-// robs nobody. It says both times, and goes on by itself once they agree.
+// mortal is a registry as a process sees it that is killed.
+type mortal struct {
+	Slots
+	dead atomic.Bool
+}
+
+func (m *mortal) Get(ctx context.Context, slot int) (Doc, Version, error) {
+	if m.dead.Load() {
+		return Doc{}, "", errAway
+	}
+	return m.Slots.Get(ctx, slot)
+}
+
+func (m *mortal) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+	if m.dead.Load() {
+		return "", false, errAway
+	}
+	return m.Slots.Put(ctx, slot, d, expected)
+}
+
+// A process whose clock is an hour ahead, and that is killed and started again
+// twenty times on 16 worker ids, takes none: none is blocked, and nobody is
+// robbed of the one he holds. It says both times.
 func TestClockAheadTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(16)
 		src := f.source()
 		src.Time = func(context.Context) (time.Time, error) { return now(), nil }
-		var right []*Keeper
+		var (
+			right              []*Keeper
+			since              []time.Time
+			let, blocked, robs int
+		)
 		for range 4 {
-			right = append(right, holding(t, src, Config{Workers: 16}))
+			k := holding(t, src, Config{Workers: 16})
+			right, since = append(right, k), append(since, k.Status().Since)
 		}
 		h := &hands{host: machine{began: time.Now()}}
 		h.off.Store(int64(time.Hour))
 		for range 20 {
-			k, err := Keep(func(context.Context) (Source, error) { return src, nil }, Config{Workers: 16, Logger: quiet(), host: h, Owner: "shop-7:1"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, err = k.Wait(t.Context())
+			life := &mortal{Slots: f}
+			its := src
+			its.Slots = life
+			_, err := keep(t, its, Config{Workers: 16, host: h, Owner: "shop-7:1"}).Wait(t.Context())
+			time.Sleep(time.Second)
+			life.dead.Store(true)
 			if _, ok := errors.AsType[*UnusableError](err); !ok {
-				t.Fatal(err)
+				let++
+				continue
 			}
-			for _, want := range []string{"clock is 1h0m0s ahead", "2000-01-01T01:00:", "at shop-7:1, 2000-01-01T00:00:", "leafAnyClock=true"} {
+			for _, want := range []string{"clock is 1h0m0s ahead", "2000-01-01T01:00:", "at shop-7:1, 2000-01-01T00:00:", "at the registry (fake); ", "leafAnyClock=true"} {
 				if !strings.Contains(err.Error(), want) {
 					t.Errorf("%v; want %q", err, want)
 				}
 			}
-			k.Close()
-			time.Sleep(time.Second)
 		}
-		for range 12 {
-			right = append(right, holding(t, src, Config{Workers: 16}))
-		}
-		for _, k := range right {
-			if s := k.Status(); s.Phase != phaseHolding || s.Start.After(now()) {
-				t.Errorf("%+v", s)
+		time.Sleep(10 * time.Second) // a renewal
+		for slot := range 16 {
+			if f.doc(slot).HighWater.After(now().Add(2 * time.Minute)) {
+				blocked++
 			}
 		}
+		for i, k := range right {
+			if s := k.Status(); s.Phase != phaseHolding || s.Since != since[i] {
+				robs++
+			}
+		}
+		if let > 0 || blocked > 0 || robs > 0 {
+			t.Errorf("%d of 20 lives were not refused, %d of 16 worker ids are blocked, %d of 4 holders were robbed", let, blocked, robs)
+		}
+	})
+}
+
+// The time is asked before each take: a process that took its first worker id
+// when both clocks were right takes no second one when they are not.
+func TestClocksAreComparedBeforeEachTake(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(4)
+		var behind atomic.Int64
+		src := f.source()
+		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Duration(behind.Load())), nil }
+		k := holding(t, src, Config{Workers: 4})
+		behind.Store(int64(time.Hour))
+		lose(t, f, k)
+		f.set(fakeFaults{})
+		for {
+			s := k.Status()
+			if _, ok := errors.AsType[*UnusableError](s.Err); ok {
+				break
+			}
+			if s.Phase == phaseHolding {
+				t.Fatalf("it took worker id %d with a clock that is %v ahead", s.Worker, s.ClockOffset)
+			}
+			<-s.Changed()
+		}
+	})
+}
+
+// A registry that does not say its time stops nobody, whether it denies the
+// question or does not answer it, and the log says so once. A clock that was seen
+// to be ahead is one until the registry says otherwise.
+func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake(4)
+		type clock = func(context.Context) (time.Time, error)
+		var its atomic.Pointer[clock]
+		says := func(c clock) { its.Store(&c) }
+		says(func(context.Context) (time.Time, error) { return time.Time{}, errors.New("leafsql: denied") })
+		src := f.source()
+		src.Time = func(ctx context.Context) (time.Time, error) { return (*its.Load())(ctx) }
+		var j journal
+		denied := keep(t, src, Config{Workers: 4, Logger: j.logger()})
+		if _, err := denied.Wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Minute)
+		if n := j.count("does not say its time"); n != 1 || j.count("err=denied") != 1 {
+			t.Errorf("logged %d times: %s", n, j.String())
+		}
+
+		says(func(ctx context.Context) (time.Time, error) { <-ctx.Done(); return time.Time{}, ctx.Err() })
+		began := time.Now()
+		holding(t, src, Config{Workers: 4})
+		if d := time.Since(began); d > 2*time.Second {
+			t.Errorf("without an answer a take lasts %v", d)
+		}
+
+		says(func(context.Context) (time.Time, error) { return now().Add(-time.Hour), nil })
+		ahead := keep(t, src, Config{Workers: 4})
+		ahead.Wait(t.Context())
+		says(func(context.Context) (time.Time, error) { return time.Time{}, errAway })
+		time.Sleep(5 * time.Minute)
+		if s := ahead.Status(); s.Phase != phaseSearching {
+			t.Errorf("%+v", s)
+		}
+		says(func(context.Context) (time.Time, error) { return now(), nil })
+		ahead.until(phaseHolding)
 	})
 }
 

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"os"
@@ -67,14 +68,10 @@ type Config struct {
 
 // complete fills the defaults in.
 func (c *Config) complete() error {
-	if c.Workers == 0 {
-		c.Workers = 1024
-	}
+	c.Workers = cmp.Or(c.Workers, 1024)
+	c.Lease = cmp.Or(c.Lease, time.Minute)
 	if c.Workers < 0 {
 		return fmt.Errorf("leafsql: leases of %d worker ids: must be 1 or more; 0 means 1024", c.Workers)
-	}
-	if c.Lease == 0 {
-		c.Lease = time.Minute
 	}
 	if c.Lease < 6*time.Second || c.Lease > time.Hour {
 		return fmt.Errorf("leafsql: a lease of %v: out of range; choose 6s … 1h", c.Lease)
@@ -86,15 +83,9 @@ func (c *Config) complete() error {
 	if c.Check == nil {
 		c.Check = func(time.Time) error { return nil }
 	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	if c.lengths == (lengths{}) {
-		c.lengths = lengthsFor(c.Lease)
-	}
-	if c.host == nil {
-		c.host = machine{began: time.Now()}
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
+	c.lengths = cmp.Or(c.lengths, lengthsFor(c.Lease))
+	c.host = cmp.Or[host](c.host, machine{began: time.Now()})
 	return nil
 }
 

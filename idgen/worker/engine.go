@@ -41,6 +41,7 @@ type engine struct {
 
 	anyClock bool          // a clock that is ahead of the registry's is no reason to take nothing
 	offset   time.Duration // how far it is ahead, as of the last look
+	timeless bool          // the registry did not say its time then
 	drift    time.Duration // of the machine's clocks then
 }
 
@@ -139,11 +140,12 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 	r := e.get(ctx, RegistrySlot)
 	if r.err == nil && r.ver == "" {
 		d := Doc{Nonce: newNonce(e.host), HighWater: e.now(), Free: true, Owner: e.terms}
-		if _, res, _ := e.put(ctx, RegistrySlot, d, ""); res == swapped {
+		_, res, err := e.put(ctx, RegistrySlot, d, "")
+		if res == swapped {
 			e.log.Warn("leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
-			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", errContended)
+			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", part.Of(cmp.Or(err, errContended)))
 		}
 	}
 	if r.err != nil {
@@ -170,7 +172,7 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 	_, _, err := e.put(ctx, slot, initial(), "")
 	r := e.get(ctx, slot)
 	if r.err == nil && r.ver == "" {
-		r.err = fmt.Errorf("still missing after it was created: %w", cmp.Or(err, errContended))
+		r.err = fmt.Errorf("still missing after it was created: %w", part.Of(cmp.Or(err, errContended)))
 	}
 	return r
 }

@@ -260,7 +260,11 @@ func TestPrepareInAdvance(t *testing.T) {
 			t.Fatal(err)
 		}
 		began := time.Now()
-		holding(t, f.source(), cfg)
+		first := keep(t, f.source(), cfg)
+		if why := first.until(phaseWaiting).Reason(); !strings.Contains(why, "nothing is known of its past") {
+			t.Error(why)
+		}
+		first.until(phaseHolding)
 		if waited := time.Since(began); waited < 119*time.Second || waited > 2*time.Minute+time.Second {
 			t.Errorf("the first process waited %v", waited)
 		}
@@ -268,6 +272,28 @@ func TestPrepareInAdvance(t *testing.T) {
 		holding(t, f.source(), cfg)
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("the second one waited %v", waited)
+		}
+	})
+}
+
+// It ends where nothing can be written, and where it would write times to come.
+func TestPrepareGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Workers: 100, Logger: quiet()}
+		f := newFakeOf(0, cfg)
+		src := f.source()
+		src.Time = func(context.Context) (time.Time, error) { return now().Add(-time.Hour), nil }
+		open := func(context.Context) (Source, error) { return src, nil }
+		err := Prepare(t.Context(), open, cfg)
+		if _, ok := errors.AsType[*UnusableError](err); !ok || !strings.Contains(err.Error(), "1h0m0s ahead") || f.doc(0).Nonce != "" {
+			t.Errorf("%v, %+v", err, f.doc(0))
+		}
+		cfg.AnyClock = true
+		f.set(fakeFaults{deny: 1})
+		began := time.Now()
+		err = Prepare(t.Context(), open, cfg)
+		if d := time.Since(began); err == nil || !strings.Contains(err.Error(), "preparing the registry of worker ids: ") || d < time.Second || d > time.Minute {
+			t.Errorf("after %v: %v", d, err)
 		}
 	})
 }

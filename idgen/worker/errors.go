@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -156,10 +157,7 @@ func quarantineError(worker int, until time.Time, unknown bool) error {
 }
 
 func owner(s string) string {
-	if s == "" {
-		return "an unnamed owner"
-	}
-	return s
+	return cmp.Or(s, "an unnamed owner")
 }
 
 func inParentheses(s string) string {

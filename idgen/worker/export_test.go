@@ -92,11 +92,8 @@ func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 	k.cfg.Issued = func() time.Time { return latest(issued, mine()) }
 	k.once.Do(func() {
 		k.cfg.host.start(func() {
-			src, err := k.open(k.ctx)
-			if err != nil {
-				panic(err)
-			}
-			if k.engine, err = newEngine(src, &k.cfg, &k.clock); err != nil {
+			var err error
+			if k.engine, err = openEngine(k.ctx, k.open, &k.cfg, &k.clock); err != nil {
 				panic(err)
 			}
 			k.engine.fresh, k.held, h.used = false, &h, false

@@ -194,9 +194,7 @@ func (f *fake) write(slot int, d Doc) {
 
 // wipe loses everything.
 func (f *fake) wipe() {
-	f.memory.mu.Lock()
-	defer f.memory.mu.Unlock()
-	f.memory.texts = nil
+	f.memory.texts.Clear()
 }
 
 // unknownWait is what a process waits that finds nothing but unknown histories.

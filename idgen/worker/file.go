@@ -106,12 +106,7 @@ func writeDurably(path string, text []byte) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir makes a rename or a removal in a directory durable.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := os.Open(filepath.Dir(path)) // the rename is durable once the directory is
 	if err != nil {
 		return err
 	}

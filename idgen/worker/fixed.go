@@ -113,34 +113,23 @@ var claimed sync.Map
 
 // memory is Slots in this process's memory: what a fixed worker id without
 // local state has, so that its ids go on above those of an earlier pool.
-type memory struct {
-	mu    sync.Mutex
-	texts map[int]string
-}
+type memory struct{ texts sync.Map } // each is its own version
 
 var inProcess memory
 
-func (m *memory) Get(_ context.Context, slot int) (Doc, Version, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	text, found := m.texts[slot]
-	if !found {
-		return Doc{}, "", nil
+func (m *memory) Get(_ context.Context, slot int) (d Doc, v Version, err error) {
+	if text, found := m.texts.Load(slot); found {
+		v = text.(Version)
+		err = d.Decode(string(v))
 	}
-	var d Doc
-	err := d.Decode(text)
-	return d, Version(text), err
+	return d, v, err
 }
 
 func (m *memory) Put(_ context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if Version(m.texts[slot]) != expected {
-		return "", false, nil
+	text := Version(d.Encode())
+	if expected == "" {
+		_, found := m.texts.LoadOrStore(slot, text)
+		return text, !found, nil
 	}
-	if m.texts == nil {
-		m.texts = make(map[int]string)
-	}
-	m.texts[slot] = d.Encode()
-	return Version(m.texts[slot]), true, nil
+	return text, m.texts.CompareAndSwap(slot, expected, text), nil
 }

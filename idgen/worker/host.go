@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
+	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,10 +30,8 @@ func (m machine) mono() time.Duration { return time.Since(m.began) }
 func (m machine) start(f func())      { go f() }
 
 func (m machine) sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
 	select {
-	case <-t.C:
+	case <-time.After(d):
 	case <-ctx.Done():
 	}
 	return ctx.Err()
@@ -59,11 +57,9 @@ func (m machine) random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
+// newNonce is 128 random bits in hex.
 func newNonce(h host) string {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], h.random())
-	binary.BigEndian.PutUint64(b[8:], h.random())
-	return hex.EncodeToString(b[:])
+	return fmt.Sprintf("%016x%016x", h.random(), h.random())
 }
 
 // clock is the machine's clock without its steps back: the monotonic clock

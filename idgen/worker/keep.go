@@ -122,10 +122,9 @@ func (k *Keeper) quarantine(wait time.Duration) {
 	if k.next.Err != nil { // statements don't wait any more
 		k.next.Err = q
 	}
-	if wait < time.Second {
-		return
+	if wait >= time.Second {
+		k.engine.log.Info("leafsql: "+part.Text(q), "wait", wait.Round(time.Millisecond))
 	}
-	k.engine.log.Info("leafsql: "+part.Text(q), "wait", wait.Round(time.Millisecond))
 }
 
 // renewed publishes and logs what became of a renewal.

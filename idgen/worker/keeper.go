@@ -107,8 +107,8 @@ func (k *Keeper) run() {
 func (k *Keeper) end() {
 	k.closed()
 	<-k.told
-	if k.engine != nil && k.engine.source.Close != nil {
-		k.err = k.engine.source.Close()
+	if k.engine != nil {
+		k.err = k.engine.source.close()
 	}
 	close(k.over)
 }
@@ -131,10 +131,8 @@ func (k *Keeper) closed() {
 // search goes on until a slot is held. It gives up if the keeper is closed.
 func (k *Keeper) search() bool {
 	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
-	if k.next.Phase == phaseIdle {
-		k.next.Phase = phaseSearching
-		k.publish()
-	}
+	k.next.Phase = phaseSearching
+	k.publish()
 	for k.ctx.Err() == nil {
 		err := k.attempt(r.few)
 		if err == nil {
@@ -202,16 +200,10 @@ func (k *Keeper) attempt(few int) (err error) {
 	if k.engine == nil {
 		ctx, cancel := k.cfg.host.within(k.ctx, openTime)
 		defer cancel()
-		src, err := k.open(ctx)
-		if err != nil {
+		if k.engine, err = openEngine(ctx, k.open, &k.cfg, &k.clock); err != nil {
 			return err
 		}
-		e, err := newEngine(src, &k.cfg, &k.clock)
-		if err != nil {
-			src.close()
-			return err
-		}
-		k.engine, k.next.Registry, k.next.Ahead = e, src.Name, e.ahead
+		k.next.Registry, k.next.Ahead = k.engine.source.Name, k.engine.ahead
 	}
 	k.held, err = k.engine.search(k.ctx, few)
 	return err

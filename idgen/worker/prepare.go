@@ -18,47 +18,55 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 	if err := cfg.complete(); err != nil {
 		return err
 	}
-	src, err := open(ctx)
+	e, err := openEngine(ctx, open, &cfg, &clock{host: cfg.host})
 	if err != nil {
 		return err
 	}
-	defer src.close()
-	e, err := newEngine(src, &cfg, &clock{host: cfg.host})
-	if err != nil {
+	defer e.source.close()
+	if err := e.clockError(ctx); err != nil {
 		return err
 	}
-	for {
+	for failed := 0; ; {
 		reg, err := e.registry(ctx)
 		if err != nil {
 			return err
 		}
-		switch done, err := e.prepare(ctx, reg.id, cfg.NewRegistry); {
+		done, err := e.prepare(ctx, reg.id, cfg.NewRegistry)
+		switch {
 		case done:
 			return nil
-		case err != nil && e.host.sleep(ctx, e.pause) != nil: // a registry may be busy with a document
+		case err == nil:
+			failed = 0
+		case failed == 20 || e.host.sleep(ctx, e.pause) != nil:
 			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
+		default: // a registry may be busy with a document
+			failed++
 		}
 	}
 }
 
-// newEngine makes the engine for a source.
-func newEngine(src Source, cfg *Config, c *clock) (*engine, error) {
+// openEngine opens a source and makes its engine.
+func openEngine(ctx context.Context, open func(context.Context) (Source, error), cfg *Config, c *clock) (*engine, error) {
+	src, err := open(ctx)
+	if err != nil {
+		return nil, err
+	}
 	e := &engine{
-		lengths: cfg.lengths, source: src, terms: terms(cfg),
+		lengths: cfg.lengths, source: src, slots: shuffled(cfg.Workers, cfg.host.random()), terms: terms(cfg),
 		check: cfg.Check, fresh: cfg.NewRegistry, anyClock: cfg.AnyClock, owner: cfg.Owner, host: cfg.host, clock: c, log: cfg.Logger,
 	}
-	if src.fixed != nil {
-		return e, e.local(*src.fixed, cfg)
-	}
-	if src.Slots == nil {
-		return nil, errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
-	}
-	if cfg.State != "" {
+	switch {
+	case src.fixed != nil:
+		err = e.local(*src.fixed, cfg)
+	case src.Slots == nil:
+		err = errors.New("leafsql: a source of worker ids: it has no Slots; set Source.Slots")
+	case cfg.State != "":
 		e.log.Warn("leafsql: leafState means nothing to this source of worker ids, whose registry is elsewhere; leave it out", "registry", src.Name)
 	}
-	e.slots = shuffled(cfg.Workers, cfg.host.random())
+	if err != nil {
+		src.close()
+		return nil, err
+	}
 	return e, nil
 }
 
@@ -75,9 +83,9 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 		return err == nil, err
 	}
 	upTo := min(reg.made+readAtOnce, len(e.slots))
-	batch := make([]int, 0, readAtOnce)
-	for slot := reg.made; slot < upTo; slot++ {
-		batch = append(batch, slot)
+	batch := make([]int, upTo-reg.made)
+	for i := range batch {
+		batch[i] = reg.made + i
 	}
 	rs := e.read(ctx, batch)
 	failed := make([]error, len(batch))

@@ -35,10 +35,10 @@ type Source struct {
 	// the holder creates it, which must be exclusive.
 	Inserts bool
 
-	// Time, if set, gives the registry's clock. It is asked before the first take
-	// and when this machine's clock has jumped. That they are far apart is logged
-	// and shown, and a process whose clock is more than a minute ahead takes no
-	// worker id.
+	// Time, if set, gives the registry's clock. It is asked before each take and
+	// when this machine's clock has jumped. That they are far apart is logged and
+	// shown, and a process whose clock is more than a minute ahead takes no worker
+	// id. An error stops nobody; it is logged.
 	Time func(ctx context.Context) (time.Time, error)
 
 	// Last, if set, is a hint which worker id this instance had before, asked
@@ -86,32 +86,28 @@ func (o Options) Only(known ...string) error {
 // opener opens a source of one kind.
 type opener = func(ctx context.Context, address string, opts Options) (Source, error)
 
-var sources = struct {
-	sync.Mutex
-	open map[string]opener
-}{open: make(map[string]opener)}
+var sources sync.Map // name → opener
 
 // Register makes a source known under a name, as database/sql's drivers are:
 // from an init function of a package that applications import for its effect.
 // The address that open gets is what stands between the parentheses of a spec,
 // such as "h1:8848,h2:8848". Register panics if the name is taken.
 func Register(name string, open func(ctx context.Context, address string, opts Options) (Source, error)) {
-	sources.Lock()
-	defer sources.Unlock()
 	if name == "" || open == nil {
 		panic("leafsql: worker.Register without a name or a function")
 	}
-	if _, dup := sources.open[name]; dup {
+	if _, dup := sources.LoadOrStore(name, open); dup {
 		panic("leafsql: worker.Register called twice for " + name)
 	}
-	sources.open[name] = open
 }
 
 // sourceNames lists the sources' names, sorted.
-func sourceNames() []string {
-	sources.Lock()
-	defer sources.Unlock()
-	return slices.Sorted(maps.Keys(sources.open))
+func sourceNames() (names []string) {
+	for name := range sources.Range {
+		names = append(names, name.(string))
+	}
+	slices.Sort(names)
+	return names
 }
 
 // Lookup gives the function that opens the source which text names, such as
@@ -121,12 +117,10 @@ func Lookup(text string, opts Options) (open func(context.Context) (Source, erro
 	if err != nil {
 		return nil, err
 	}
-	sources.Lock()
-	opener := sources.open[name]
-	sources.Unlock()
-	if opener == nil {
+	source, ok := sources.Load(name)
+	if !ok {
 		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
 			name, strings.Join(sourceNames(), ", "))
 	}
-	return func(ctx context.Context) (Source, error) { return opener(ctx, address, opts) }, nil
+	return func(ctx context.Context) (Source, error) { return source.(opener)(ctx, address, opts) }, nil
 }

@@ -37,11 +37,7 @@ func TestOptionsOnly(t *testing.T) {
 func registered(t *testing.T, name string, open opener) {
 	t.Helper()
 	Register(name, open)
-	t.Cleanup(func() {
-		sources.Lock()
-		defer sources.Unlock()
-		delete(sources.open, name)
-	})
+	t.Cleanup(func() { sources.Delete(name) })
 }
 
 func TestRegister(t *testing.T) {

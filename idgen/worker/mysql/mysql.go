@@ -108,9 +108,9 @@ func (s *slots) explained(err error) error {
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case servererr.Is(err, servererr.NoDatabase):
-		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc, or name another source as leafWorker", err}
+		return &tableError{s.table, "name its database in the DSN, by leafStore or by leafAllocTable=DATABASE.leaf_alloc", err}
 	case servererr.Is(err, servererr.NoSuchTable):
-		return &tableError{s.table, "add leafCreate=true, run leafsql init, name another source as leafWorker, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
+		return &tableError{s.table, "if other writers have one, name its database by leafStore, or their leafWorker; else add leafCreate=true, run leafsql init, or create it: " + strings.Join(strings.Fields(schema.LeafWorker(s.table)), " "), err}
 	case servererr.Denied(err):
 		return &tableError{s.table, "GRANT SELECT, INSERT, UPDATE on it to this user, with leafCreate also CREATE", err}
 	case servererr.Is(err, mysqlerr.NotWritable...):

@@ -125,9 +125,18 @@ func TestTableErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.User = user
-		_, ok, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Slots.Put(t.Context(), 0, doc(""), "")
+		src := Open(openPool(t, cfg.FormatDSN(), ""), Config{})
+		_, ok, err := src.Slots.Put(t.Context(), 0, doc(""), "")
 		if e, denied := errors.AsType[*tableError](err); !denied || ok || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {
 			t.Errorf("%s: denied: %v, %v", server.Name, ok, err)
+		}
+		k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{Workers: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if _, err := k.Wait(t.Context()); !strings.HasSuffix(fmt.Sprint(err), "with leafCreate also CREATE") || strings.Count(err.Error(), "leafsql: ") != 1 {
+			t.Errorf("%s: no registry can be made: %v", server.Name, err)
 		}
 	}
 }

@@ -18,8 +18,8 @@
 // Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too, unless appendfsync is always.
 // After a fail-over and after a restart the server has another replication id, which shows that writes may have been lost.
 // Processes that hold worker ids go on then. A process that takes a free worker id waits
-// for the lease and 60 s, until a former owner whom the server has forgotten cannot issue
-// ids any more. The first use of each worker id in a new registry waits as long, unless
+// for the lease, a quarter of it and 60 s, until a former owner whom the server has forgotten
+// cannot issue ids any more. The first use of each worker id in a new registry waits as long, unless
 // leafNewRegistry declares the registry new.
 //
 // A primary that the Sentinels have replaced does not know this at once, and goes on

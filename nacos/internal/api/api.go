@@ -96,7 +96,7 @@ func Denied(server, user, message string) error {
 }
 
 // Newer is the way out for servers that are too old.
-const Newer = "; use Nacos 2.3 or later, or another source of worker ids"
+const Newer = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
 
 // Unusable is the error of servers that can't be a registry of worker ids; the
 // reason ends with the way out.

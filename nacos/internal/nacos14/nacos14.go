@@ -334,7 +334,7 @@ func (r *registry) check(ctx context.Context) error {
 // registered anew for the next lease.
 func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool) {
 	if held {
-		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids", "worker", id)
+		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker", id)
 		return
 	}
 	r.leave(ctx, id)

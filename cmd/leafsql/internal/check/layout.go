@@ -150,7 +150,7 @@ func (c *checker) leaseDurability() {
 	}
 	c.forgetful(c.Leases.Table, func(variable, _ string) Finding {
 		return Finding{Code: "leases-durability", Severity: Warning, Server: c.Leases.Table.Label, Table: c.Leases.Table.Plain(),
-			Message: sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits about two minutes for its first id.", variable)}
+			Message: sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits up to 135 s for its first id.", variable)}
 	})
 }
 
