@@ -87,8 +87,8 @@ func kindOf(err error) uint16 {
 	return 0
 }
 
-// refusals are the tags that failed last time though the store answers; true are those of
-// which it said so itself.
+// refusals are the tags that failed last time though the store answers. true says that its
+// answer was the reason; false, that something else was, such as a right that is missing.
 type refusals struct {
 	mu   sync.Mutex
 	tags map[string]bool
