@@ -97,15 +97,17 @@ type change struct {
 // prepare is after what every tag has a row above all keys, and worker ids their table.
 // With an error, which names tables for which that cannot be said, it is for the others.
 func prepare(found *survey.Survey) (steps []survey.Change, err error) {
-	if first := found.Shards[0].Config; first.Auto && len(found.Rows) == 0 {
-		return nil, errors.New("leafsql: leafTables=auto means the tables that have a row in leaf_alloc, and there is none; name the tables, for example leafTables=orders,users, here alone")
-	}
+	config := found.Shards[0].Config
+	noTables := config.Auto && len(found.Rows) == 0
 	for i, store := range found.Set.Stores {
 		if found.Allocs[i].Denied {
 			return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
 		}
 	}
 	var errs []error
+	if noTables {
+		errs = append(errs, errors.New("leafsql: leafTables=auto means the tables that have a row in leaf_alloc, and there is none; name the tables, for example leafTables=orders,users, here alone, or write leafTables=none for ids without tables"))
+	}
 	for _, shard := range found.Shards {
 		for _, rule := range shard.Inspection.Missing {
 			if !shard.Config.Auto {
@@ -127,7 +129,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
 	}
-	if len(steps) > 0 {
+	if len(steps) > 0 || noTables || !config.Auto && len(config.Tables) == 0 { // for the ids of leafsql serve no table is named
 		steps = append(found.CreateAllocs(), steps...)
 	}
 	if found.Leases != nil && !found.Leases.Exists {

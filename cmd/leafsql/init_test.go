@@ -65,6 +65,26 @@ func TestInit(t *testing.T) {
 	})
 }
 
+// TestInitWithoutTables: leafsql init makes leaf_alloc for leafsql serve, whose DSN names no tables. It fails all the same
+// where tables are meant, as none of them gets a row.
+func TestInitWithoutTables(t *testing.T) {
+	for tables, want := range map[string]struct {
+		status int
+		errs   string
+	}{"": {unclear, "or write leafTables=none"}, "?leafTables=none": {fine, ""}} {
+		dsn := mysqltest.Database(t)
+		db := open(t, dsn)
+		for range 2 {
+			if status, out, errs := leafsql(t.Context(), "init", "-dsn", dsn+tables); status != want.status || !strings.Contains(errs, want.errs) {
+				t.Errorf("%s: %d\n%s%s", tables, status, out, errs)
+			}
+			if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc"); n != 0 {
+				t.Errorf("%s: %d rows", tables, n)
+			}
+		}
+	}
+}
+
 func TestInitRefuses(t *testing.T) {
 	dsn := mysqltest.Database(t)
 	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))")

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	osexec "os/exec"
@@ -14,6 +15,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -136,6 +138,44 @@ func TestServeLogsJSON(t *testing.T) {
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != c.code || line.Msg != c.last || (line.Err != "") != (code != 0) {
 			t.Errorf("exit code %d after %+v", code, line)
+		}
+	}
+}
+
+// TestServeWithFewFiles: where the process may open fewer files than -max-connections says, a client that leaves connections
+// idle keeps nobody else out either, and the log says it.
+func TestServeWithFewFiles(t *testing.T) {
+	cmd := osexec.CommandContext(t.Context(), "sh", "-c", `ulimit -n 512; exec "$0" serve -dsn "app@tcp(127.0.0.1:1)/away" -listen 127.0.0.1:0`, os.Args[0])
+	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	lines, address, warned := bufio.NewScanner(log), "", false
+	for address == "" && lines.Scan() {
+		warned = warned || strings.Contains(lines.Text(), "fewer connections are taken than -max-connections says") && strings.Contains(lines.Text(), "connections=448")
+		if m := regexp.MustCompile(`serving ids.* address=http://(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			address = m[1]
+		}
+	}
+	if !warned {
+		t.Error("no warning")
+	}
+	for i := range 600 {
+		c, err := net.DialTimeout("tcp", address, 20*time.Second)
+		if err != nil {
+			t.Fatal(i, err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(20 * time.Second))
+		io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+		if line, err := bufio.NewReader(c).ReadString('\n'); !strings.HasPrefix(line, "HTTP/1.1 200") {
+			t.Fatal(i, line, err)
 		}
 	}
 }

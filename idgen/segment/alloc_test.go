@@ -506,6 +506,27 @@ func TestAllocStoreExhausted(t *testing.T) {
 	}
 }
 
+// Who drew from a row before it became that of one store of several is refused as well, also once
+// somebody has given it a step.
+func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			db := pool(t, server.Database(t), "")
+			db.MustExec("CREATE TABLE leaf_alloc (biz_tag varchar(128) PRIMARY KEY, max_id bigint, step int, description varchar(256))")
+			db.MustExec("INSERT INTO leaf_alloc VALUES ('a', 5, 10, 'mine')")
+			s := segment.NewAllocStore(db, "leaf_alloc")
+			fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10})
+			db.MustExec("UPDATE leaf_alloc SET step = 0, max_id = 100000001, description = 'leafsql: store 2 of 3, blocks of 100000000, step 10, life ab, set cd'")
+			for range 2 {
+				if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err == nil || !strings.Contains(err.Error(), "store 2 of 3") {
+					t.Error(r, err)
+				}
+				db.MustExec("UPDATE leaf_alloc SET step = 10")
+			}
+		})
+	}
+}
+
 // A user may have rights on the columns alone that ids need.
 func TestAllocStoreColumnRights(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

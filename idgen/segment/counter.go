@@ -110,6 +110,7 @@ func (t *counter) move(q Request, row row, floor int64) tagrow.Move {
 func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
 	row, autocommit, err := t.read(ctx, c, q.Tag)
 	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
+		t.known.Delete(q.Tag) // what was known may not be so any more
 		return Range{}, false, err
 	}
 	t.known.Store(q.Tag, row)

@@ -142,7 +142,7 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {
-		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: create, Name: s.Name}), nil
+		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: create, Name: s.Name, Logger: s.log}), nil
 	}
 }
 

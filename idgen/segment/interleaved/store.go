@@ -142,22 +142,24 @@ func (s *Store) RowErrors(ctx context.Context, k int) (errs []*segment.RowError,
 // Tags returns the rows of all members that answer, ordered by tag. Where none does, the
 // error is one of theirs.
 func (s *Store) Tags(ctx context.Context) ([]segment.Row, error) {
-	tags := make(map[string]segment.Row)
-	var errs []error
-	for _, m := range s.members {
-		one, cancel := context.WithTimeout(ctx, pollTime)
-		rows, err := m.alloc.Tags(one)
-		cancel()
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		for _, r := range rows {
-			tags[r.Tag] = segment.Row{Tag: r.Tag, MaxID: max(r.MaxID, tags[r.Tag].MaxID)}
-		}
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
+	lists, errs := make([][]segment.Row, len(s.members)), make([]error, len(s.members))
+	var wg sync.WaitGroup
+	for k, m := range s.members {
+		wg.Go(func() { lists[k], errs[k] = m.alloc.Tags(ctx) })
 	}
-	if len(errs) == len(s.members) {
+	wg.Wait()
+	if !slices.Contains(errs, nil) {
 		return nil, errs[0]
+	}
+	tags := make(map[string]segment.Row)
+	for k, rows := range lists {
+		for _, r := range rows {
+			if errs[k] == nil {
+				tags[r.Tag] = segment.Row{Tag: r.Tag, MaxID: max(r.MaxID, tags[r.Tag].MaxID)}
+			}
+		}
 	}
 	return slices.SortedFunc(maps.Values(tags), func(a, b segment.Row) int { return cmp.Compare(a.Tag, b.Tag) }), nil
 }

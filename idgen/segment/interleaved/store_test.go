@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -240,11 +242,8 @@ func TestKeyOfAMemberAway(t *testing.T) {
 	}
 }
 
-// Where a store falls silent the next one is asked at once, and keys pass within the 5 s that
-// any of them has.
-func TestSilentMember(t *testing.T) {
-	dsns := three(t)
-	var proxies []*netfault.Proxy
+// proxied leads dsns through proxies.
+func proxied(t *testing.T, dsns []string) (proxies []*netfault.Proxy) {
 	for k, dsn := range dsns {
 		cfg, err := mysql.ParseDSN(dsn)
 		if err != nil {
@@ -254,6 +253,57 @@ func TestSilentMember(t *testing.T) {
 		cfg.Addr = proxies[k].Addr()
 		dsns[k] = cfg.FormatDSN()
 	}
+	return proxies
+}
+
+// The rows are read from all stores at the same time, so that silent ones leave the others their time.
+func TestTagsAtOnce(t *testing.T) {
+	dsns := three(t)
+	proxies := proxied(t, dsns)
+	s := interleave(t, 0, dsns...)
+	ensure(t, s, "a", 1, 10)
+	for k, db := range databases(t, dsns) {
+		db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES (?, 1, 0)", fmt.Sprint("in ", k))
+	}
+	for range 20 { // where the machine is too busy for one
+		for _, proxy := range proxies {
+			proxy.Filter(nil)
+		}
+		s.Tags(t.Context()) // connects
+		all, over := make(chan struct{}), make(chan struct{})
+		var asked atomic.Int32
+		for _, proxy := range proxies {
+			tell := sync.OnceFunc(func() {
+				if asked.Add(1) == int32(len(proxies)) {
+					close(all)
+				}
+			})
+			proxy.Filter(func(dir netfault.Direction, _ []byte) netfault.Verdict {
+				if dir == netfault.ToServer {
+					tell()
+					return netfault.Pass
+				}
+				select {
+				case <-all:
+				case <-over:
+				}
+				return netfault.Pass
+			})
+		}
+		rows, err := s.Tags(t.Context())
+		close(over)
+		if err == nil && len(rows) == 1+len(proxies) {
+			return
+		}
+	}
+	t.Error("not all were asked before one had answered")
+}
+
+// Where a store falls silent the next one is asked at once, and keys pass within the 5 s that
+// any of them has.
+func TestSilentMember(t *testing.T) {
+	dsns := three(t)
+	proxies := proxied(t, dsns)
 	s := interleave(t, 100_000, dsns...)
 	ensure(t, s, "a", 1, 10)
 	g := segment.New(s, "a", nil)

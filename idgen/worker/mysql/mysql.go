@@ -105,6 +105,8 @@ func (e *tableError) WayOut() string { return e.Fix }
 // explained adds the way out to errors that have one.
 func (s *slots) explained(err error) error {
 	switch {
+	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
+		return &tableError{s.table, "correct user and password in the DSN", err}
 	case servererr.Is(err, servererr.UnknownDatabase):
 		return &tableError{s.table, "create the database, or correct the DSN", err}
 	case servererr.Is(err, servererr.NoDatabase):

@@ -82,8 +82,8 @@ func TestAutocommit(t *testing.T) {
 	}
 }
 
-// A table that is missing, or that the user may not write, is told with the way
-// out.
+// A table that is missing, or that the user may not write, and a wrong password are told
+// with the way out.
 func TestTableErrors(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
@@ -124,7 +124,11 @@ func TestTableErrors(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		cfg.User = user
+		cfg.User, cfg.Passwd = user, "wrong"
+		if _, err := Open(openPool(t, cfg.FormatDSN(), ""), Config{}).Identity(t.Context()); err == nil || !strings.HasSuffix(err.Error(), "; correct user and password in the DSN") {
+			t.Errorf("%s: a wrong password: %v", server.Name, err)
+		}
+		cfg.Passwd = ""
 		src := Open(openPool(t, cfg.FormatDSN(), ""), Config{})
 		_, ok, err := src.Slots.Put(t.Context(), 0, doc(""), "")
 		if e, denied := errors.AsType[*tableError](err); !denied || ok || !strings.Contains(e.Error(), "GRANT SELECT, INSERT, UPDATE") {

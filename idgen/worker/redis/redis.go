@@ -153,6 +153,7 @@ func Open(cfg Config) (worker.Source, error) {
 		Addrs: cfg.Servers, MasterName: cfg.Master, IsClusterMode: cfg.Cluster,
 		Username: cfg.Username, Password: cfg.Password, SentinelUsername: cfg.SentinelUsername, SentinelPassword: cfg.SentinelPassword,
 		DB: cfg.Database, TLSConfig: cfg.TLS,
+		Dialer: marked(redis.NewDialer(&redis.Options{DialTimeout: 4 * answerTime, TLSConfig: cfg.TLS})),
 
 		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice, and the keeper tries again
 		ContextTimeoutEnabled: true, DialTimeout: 4 * answerTime, ReadTimeout: answerTime,
@@ -160,6 +161,9 @@ func Open(cfg Config) (worker.Source, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
+	if cfg.Master != "" {
+		sentinels.Store(true)
+	}
 	r := &registry{client: client, cfg: cfg}
 	r.replicas.Store(int64(max(cfg.Replicas, 0)))
 	if cfg.Replicas == 0 && cfg.Master != "" {

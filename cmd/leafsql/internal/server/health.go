@@ -45,8 +45,9 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if kind != "segment" && s.snowflake != nil {
-		if err := s.holds(); err != nil {
-			if kind == "snowflake" || s.searchAtOnce {
+		wanted := kind == "snowflake" || s.searchAtOnce
+		if err := s.holds(wanted); err != nil {
+			if wanted {
 				return err
 			}
 			text += "no snowflakes: there is no worker id\n"
@@ -57,12 +58,15 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// holds is nil while snowflakes can be made, or nobody has wanted one yet.
-func (s *Server) holds() error {
+// holds is nil while snowflakes can be made. Before anybody has wanted one it is nil, too,
+// or, where they are wanted now, begins the search for a worker id.
+func (s *Server) holds(wanted bool) error {
 	st := s.connector.Worker()
 	switch {
-	case st.Phase == "holding" && (st.Err == nil || time.Now().Before(st.Limit)), st.Phase == "idle" && !s.searchAtOnce:
+	case st.Phase == "holding" && (st.Err == nil || time.Now().Before(st.Limit)), st.Phase == "idle" && !wanted:
 		return nil
+	case st.Phase == "idle":
+		s.snowflake.Next(ended, 1)
 	case st.Phase == "waiting":
 		return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", retry: true,
 			Detail: "the ids of this worker id are safe from " + st.Start.UTC().Format(time.RFC3339) + " on"}
@@ -70,9 +74,10 @@ func (s *Server) holds() error {
 	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
 }
 
+// storeAnswers is nil where leaf_alloc can be read; of several stores one is enough.
 func (s *Server) storeAnswers(ctx context.Context) error {
 	var lacks error
-	if s.several { // any of which is enough
+	if s.several { // a tag that none has says nothing about their tables
 		if _, lacks = s.connector.Tags(ctx); lacks == nil {
 			return nil
 		}
@@ -84,8 +89,8 @@ func (s *Server) storeAnswers(ctx context.Context) error {
 	return err
 }
 
-// answered reports whether err is what leaf_alloc says of a tag, and no sign that it is away.
-func answered(err error) bool {
+// isAnswer reports whether err is what leaf_alloc says of a tag, and no sign that it is away.
+func isAnswer(err error) bool {
 	_, unknown := errors.AsType[*segment.UnknownTagError](err)
 	_, row := errors.AsType[*segment.RowError](err)
 	_, back := errors.AsType[*segment.RolledBackError](err)
@@ -98,7 +103,7 @@ func (s *Server) stocked() bool {
 	used := 0
 	for _, t := range s.connector.Stats().Tags {
 		switch {
-		case t.Fetches == 0 || answered(t.Err) || s.refused(t.Tag):
+		case t.Fetches == 0 || isAnswer(t.Err) || s.refused(t.Tag):
 		case t.Remaining == 0:
 			return false
 		default:
@@ -108,11 +113,14 @@ func (s *Server) stocked() bool {
 	return used > 0
 }
 
-// probeTimeout is how long the store may take to answer, and how long an answer
-// counts.
-const probeTimeout = time.Second
+// How often the store is asked, and how long it may take to answer: less than the second
+// after which many a balancer takes /readyz for silent.
+const (
+	probeEvery   = time.Second
+	probeTimeout = 700 * time.Millisecond
+)
 
-// A probe asks whether something is there, once a second at most, and tells when that
+// A probe asks whether something is there, once in probeEvery at most, and tells when that
 // changes.
 type probe struct {
 	mu  sync.Mutex
@@ -123,7 +131,7 @@ type probe struct {
 func (p *probe) ask(there func(context.Context) error, changed func(error)) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if time.Since(p.at) >= probeTimeout {
+	if time.Since(p.at) >= probeEvery {
 		ctx, cancel := context.WithTimeout(context.Background(), probeTimeout) // not that of the request, which may be gone
 		defer cancel()
 		err := there(ctx)

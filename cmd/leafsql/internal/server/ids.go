@@ -30,8 +30,11 @@ func (s *Server) segment(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if err := s.answer(w, r, gen, n, block); err != nil {
-		if kind := problemOf(err).Type; r.Context().Err() == nil && (kind == "unavailable" || kind == "unknown-tag") { // else it is the client's
-			s.failed(tag, err)
+		switch problemOf(err).Type {
+		case "unavailable", "row", "unknown-tag": // else it is the client's
+			if r.Context().Err() == nil {
+				s.failed(tag, err)
+			}
 		}
 		return err
 	}

@@ -86,8 +86,8 @@ func TestProblems(t *testing.T) {
 		{"POST", "/api/segment/get/orders", 405, "method"},
 		{"DELETE", "/db", 405, "method"},
 		{"GET", "/api/snowflake/get/any", 404, "disabled"},
-		{"GET", "/api/segment/get/bad%20step", 503, "unavailable"},
-		{"GET", "/api/segment/get/used%20up", 503, "unavailable"},
+		{"GET", "/api/segment/get/bad%20step", 500, "row"},
+		{"GET", "/api/segment/get/used%20up", 500, "row"},
 		{"GET", "/decodeSnowflakeId", 400, "snowflake"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=x", 400, "snowflake"},
 		{"GET", "/decodeSnowflakeId?snowflakeId=0", 400, "snowflake"},
@@ -140,7 +140,7 @@ func TestNewTag(t *testing.T) {
 	}
 	a.problem(t, 404, "unknown-tag")
 	add(t, db, "t0", 1, 10)
-	get(t, server+"/api/segment/get/t0").problem(t, 503, "unavailable")
+	get(t, server+"/api/segment/get/t0").problem(t, 500, "row")
 }
 
 // TestColdTag: 64 clients at once on a tag whose step is far too small see no
@@ -181,7 +181,7 @@ func TestRowGoesBack(t *testing.T) {
 		}
 		a := get(t, server+"/api/segment/get/orders")
 		if a.code != 200 {
-			a.problem(t, 503, "unavailable")
+			a.problem(t, 500, "row")
 			if !strings.Contains(a.body, "went back") {
 				t.Error(a.body)
 			}

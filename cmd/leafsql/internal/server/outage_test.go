@@ -167,8 +167,8 @@ func TestReadyDespiteOneTag(t *testing.T) {
 	}
 	exec(t, db, "DELETE FROM leaf_alloc WHERE biz_tag = 'deleted'")
 	eventually(t, "an end of deleted", func() bool { return ask("deleted") == 404 })
-	eventually(t, "an end of used up", func() bool { return ask("used%20up") == 503 })
-	if code := ask("bad%20step"); code != 503 {
+	eventually(t, "an end of used up", func() bool { return ask("used%20up") == 500 })
+	if code := ask("bad%20step"); code != 500 {
 		t.Error(code)
 	}
 	for range 20 {
@@ -183,7 +183,7 @@ func TestReadyDespiteOneTag(t *testing.T) {
 				t.Error(tag)
 			}
 		}
-		time.Sleep(probeTimeout)
+		time.Sleep(probeEvery)
 		get(t, server+"/readyz").want(t, "ready: the store is away, there are ids in memory\n")
 	}
 	for range s.tagStats("orders").Remaining {
@@ -211,7 +211,7 @@ func TestReadyWorkerID(t *testing.T) {
 
 	_, lazy, _ := run(t, Config{DSN: dsns[2]})
 	get(t, lazy+"/readyz").want(t, "ready\n")
-	get(t, lazy+"/readyz/snowflake").want(t, "ready\n")
+	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable") // and now a worker id is searched
 	get(t, lazy+"/api/snowflake/get/x").problem(t, 503, "unavailable")
 	get(t, lazy+"/readyz").want(t, "ready\nno snowflakes: there is no worker id\n")
 	get(t, lazy+"/readyz/snowflake").problem(t, 503, "unavailable")
@@ -244,7 +244,7 @@ func TestReadyWithoutOneStore(t *testing.T) {
 	_, server, _ := run(t, Config{DSN: first + "?leafStore=" + url.QueryEscape(first+"|"+second), Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	get(t, server+"/readyz").want(t, "ready\n")
 	proxy.Down()
-	time.Sleep(2 * probeTimeout)
+	time.Sleep(2 * probeEvery)
 	get(t, server+"/readyz").want(t, "ready\n")
 	if log.count("gives no ids") > 0 {
 		t.Error(log.String())

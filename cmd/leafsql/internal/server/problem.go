@@ -49,8 +49,9 @@ func (p *problem) write(w http.ResponseWriter) {
 	w.Write(text)
 }
 
-// problemOf says how an error is answered. What a generator or the store fails
-// with is 503: the request was good, and may be again.
+// problemOf says how an error is answered. A row that gives no ids before somebody mends
+// it is 500, wherever one asks. What else a generator or the store fails with is 503: the
+// same request may work in a moment.
 func problemOf(err error) *problem {
 	if p, ok := errors.AsType[*problem](err); ok {
 		return p
@@ -60,6 +61,9 @@ func problemOf(err error) *problem {
 	}
 	if e, ok := errors.AsType[*idgen.CountError](err); ok {
 		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: part.Text(e)}
+	}
+	if isAnswer(err) {
+		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: public(err)}
 	}
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: public(err), retry: true}
 }

@@ -113,6 +113,12 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
+	// Where a process may open no more files, connections wait unseen, also its own to the database.
+	if files := openFiles(); cfg.MaxConnections > files-files/8 {
+		cfg.MaxConnections = max(1, files-files/8)
+		cfg.Logger.Warn("leafsql: fewer connections are taken than -max-connections says, since this process may open few files",
+			"files", files, "connections", cfg.MaxConnections, "way out", "raise ulimit -n, or lower -max-connections")
+	}
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
 	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error

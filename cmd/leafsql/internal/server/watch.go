@@ -10,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -20,7 +21,7 @@ import (
 // watch asks the store once a second, so that the log says when it is away though nobody
 // asks whether the server is ready. Before, it makes leaf_alloc where it is to.
 func (s *Server) watch(ctx context.Context) {
-	tick := time.NewTicker(probeTimeout)
+	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	create := s.create
 	for {
@@ -47,10 +48,10 @@ func (s *Server) storeChanged(err error) {
 
 // wayOut is what to do about an error of the store.
 func wayOut(err error) string {
-	_, config := errors.AsType[*driver.ConfigError](err) // which several stores say without a table
+	_, config := errors.AsType[*driver.ConfigError](err) // from storeAnswers: none of several stores has the table
 	switch {
 	case config || servererr.Is(err, servererr.NoSuchTable):
-		return "leafsql init creates the table, and so does this server with leafCreate=true in the DSN"
+		return "leafsql init creates the table, and so does this server when it starts with leafCreate=true in the DSN"
 	case databases.Denied(err):
 		return "GRANT SELECT, UPDATE on leaf_alloc to this user, for leafCreate=true also CREATE"
 	}
@@ -86,8 +87,8 @@ func kindOf(err error) uint16 {
 	return 0
 }
 
-// refusals are the tags that failed last time though the store answers; true are those of
-// which it said so itself.
+// refusals are the tags that failed last time though the store answers. true says that its
+// answer was the reason; false, that something else was, such as a right that is missing.
 type refusals struct {
 	mu   sync.Mutex
 	tags map[string]bool
@@ -107,14 +108,14 @@ func (s *Server) failed(tag string, err error) {
 	if s.refusals.tags == nil {
 		s.refusals.tags = make(map[string]bool)
 	}
-	s.refusals.tags[tag] = said || answered(err)
+	s.refusals.tags[tag] = said || isAnswer(err)
 	s.refusals.mu.Unlock()
 	if told {
 		return
 	}
 	s.failing.Add(1)
 	go func() {
-		if !answered(err) && s.askStore() != nil {
+		if !isAnswer(err) && s.askStore() != nil {
 			s.works(tag, false)
 			return
 		}
@@ -148,6 +149,9 @@ func public(err error) string {
 	}
 	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
 		return part.Text(e)
+	}
+	if errors.Is(err, idgen.ErrExhausted) {
+		return "the ids of the tag are used up; take another tag"
 	}
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
 		return part.Text(e)

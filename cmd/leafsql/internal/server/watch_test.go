@@ -123,16 +123,25 @@ func TestTagRefused(t *testing.T) {
 	}
 }
 
-// TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql().
+// TestDefaultSnowflakes: without a leafWorker snowflakes come with the default source, mysql(), whose warnings are in the
+// server's log.
 func TestDefaultSnowflakes(t *testing.T) {
 	db, dsn := database(t, 10, "orders")
 	exec(t, db, workerTable)
-	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true"})
+	var log lines
+	s, server := start(t, Config{DSN: dsn + "?leafNewRegistry=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if rows := s.connector.Worker(); rows.Worker != -1 {
 		t.Errorf("a worker id was taken before anybody asked: %+v", rows)
 	}
 	if a := get(t, server+"/api/snowflake/get/any"); a.code != 200 || len(a.body) < 15 {
 		t.Errorf("%d %s", a.code, a.body)
+	}
+	var warnings int
+	if err := db.QueryRow("SELECT @@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1").Scan(&warnings); err != nil {
+		t.Fatal(err)
+	}
+	if n := log.count("WARN", "may lose its last commits"); n != warnings {
+		t.Errorf("%d warnings, want %d: %s", n, warnings, log.String())
 	}
 	_, server = start(t, Config{DSN: dsn, NoSnowflakes: true})
 	get(t, server+"/api/snowflake/get/any").problem(t, 404, "disabled")
@@ -190,7 +199,7 @@ func TestCreate(t *testing.T) {
 	_, server, _ := run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	get(t, server+"/readyz").problem(t, 503, "unavailable")
 	eventually(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
-	time.Sleep(2 * probeTimeout)
+	time.Sleep(2 * probeEvery)
 	if log.count("could not be created") != 1 {
 		t.Error(log.String())
 	}

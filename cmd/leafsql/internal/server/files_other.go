@@ -1,0 +1,8 @@
+//go:build !unix
+
+package server
+
+import "math"
+
+// openFiles is how many files this process may have open: no limit is known here.
+func openFiles() int { return math.MaxInt }
