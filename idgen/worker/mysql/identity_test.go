@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"flag"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -90,6 +92,39 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 	}
 	t.Fatalf("identities: %v", seen)
 	return ""
+}
+
+// A server is known by the second of its start once that is over, so that it cannot be
+// started again in the same one, and also by a clock that was set back since.
+func TestSecondOfTheStart(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--innodb-flush-log-at-trx-commit=0"}})
+			at := func(ctx context.Context, params string) (string, error) {
+				return Open(openPool(t, s.DSN(""), params), Config{Logger: slog.New(slog.DiscardHandler)}).Identity(ctx)
+			}
+			want, err := at(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text, _ := strings.Cut(want, " started at ")
+			start, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || time.Since(time.Unix(start, 0)).Abs() > time.Hour {
+				t.Fatalf("%q, %v", want, err)
+			}
+			for _, uptime := range []int64{1, 86_400, -3600} {
+				if got, err := at(t.Context(), fmt.Sprintf("timestamp=%d", start+uptime)); got != want || err != nil {
+					t.Errorf("%d s after the start: %q, %v; want %q", uptime, got, err, want)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if got, err := at(ctx, fmt.Sprintf("timestamp=%d", start)); err == nil {
+				t.Errorf("in the second of the start: %q", got)
+			}
+		})
+	}
 }
 
 var kills = flag.Int("kills", 2, "how often TestKilledAfterATake kills each server")
