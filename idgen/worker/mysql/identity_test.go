@@ -123,6 +123,12 @@ func TestSecondOfTheStart(t *testing.T) {
 			if got, err := at(ctx, fmt.Sprintf("timestamp=%d", start)); err == nil {
 				t.Errorf("in the second of the start: %q", got)
 			}
+			if err := execute(s, "SET GLOBAL innodb_flush_log_at_trx_commit = 1"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := at(t.Context(), ""); got == want || err != nil {
+				t.Errorf("once commits are flushed: %q, %v", got, err)
+			}
 		})
 	}
 }
@@ -141,15 +147,18 @@ func TestKilledAfterATake(t *testing.T) {
 				if err := execute(s, "CREATE DATABASE leases"); err != nil {
 					t.Fatal(err)
 				}
+				ids := 0
 				for i := range *kills {
-					killedAfterATake(t, s, time.Duration(i)*100*time.Millisecond/time.Duration(*kills))
+					ids += killedAfterATake(t, s, time.Duration(i)*100*time.Millisecond/time.Duration(*kills))
 				}
+				t.Logf("%d kills, %d different ids", *kills, ids)
 			})
 		}
 	}
 }
 
-func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) {
+// killedAfterATake returns how many ids it saw.
+func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) int {
 	db, err := sql.Open("mysql", s.DSN("leases"))
 	if err != nil {
 		t.Fatal(err)
@@ -210,4 +219,5 @@ func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) {
 		issue(soon, newcomer) // as a rule it waits
 		cancel()
 	}
+	return len(ids)
 }
