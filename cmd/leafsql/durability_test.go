@@ -36,7 +36,6 @@ func TestCheckDurability(t *testing.T) {
 		}
 	}
 	const group = "--loose-group-replication-group-name=6c656166-7371-11ef-8000-000000000000"
-	_, galera := start(mysqltest.MariaDB, "--wsrep-on=ON")
 	_, replicated := start(mysqltest.MySQL, "--plugin-load-add=group_replication.so", "--loose-group-replication-start-on-boot=OFF", group)
 	for dsn, want := range map[string][]string{
 		leaf + both + "&leafWorker=static(1)": {"alloc-durability leaf_alloc", "alloc-durability leaf_alloc"},
@@ -46,10 +45,8 @@ func TestCheckDurability(t *testing.T) {
 			t.Errorf("%s: found %v", dsn, got)
 		}
 	}
-	for _, node := range []string{galera, replicated} {
-		if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", node+both)); len(got) > 0 {
-			t.Errorf("%s: found %v", node, got)
-		}
+	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", replicated+both)); len(got) > 0 {
+		t.Errorf("in a group there is %v", got)
 	}
 	exec(t, db, "SET GLOBAL innodb_flush_log_at_trx_commit = 0")
 	if f := jsonOf[check.Report](t, mend, "check", "-dsn", leaf+both).Findings[0]; !strings.Contains(f.Message, " is 0: when the server crashes, a range") {

@@ -32,6 +32,7 @@ func TestIdentity(t *testing.T) {
 			{"flushes, with a binlog", append([]string{"--log-bin=binlog", "--server-id=7"}, durable...), false},
 			{"flushes no binlog", append([]string{"--log-bin=binlog", "--server-id=7"}, "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=0"), true},
 			{"flushes each second", []string{"--innodb-flush-log-at-trx-commit=0"}, true},
+			{"flushes each second, of no cluster", []string{"--innodb-flush-log-at-trx-commit=0", "--loose-wsrep-on=ON", "--binlog-format=ROW"}, true},
 			{"leaves flushing to the system", []string{"--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF"}, true},
 		} {
 			t.Run(string(kind)+" "+tt.name, func(t *testing.T) {

@@ -126,7 +126,7 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	const losesCommits = "@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1"
 	var (
 		autocommit, galera, loses bool
-		server, group             string
+		server, group, cluster    string
 	)
 	ask := func(what string, into ...any) error { return s.ask(ctx, what, into...) }
 	unknown := func(err error) bool { return servererr.Is(err, servererr.UnknownVariable) }
@@ -143,6 +143,10 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 			err = nil
 		}
 	}
+	if err == nil && galera { // if it has a provider; without, there is no cluster
+		var name string
+		err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &cluster)
+	}
 	switch {
 	case err != nil:
 		return "", s.explained(err)
@@ -150,18 +154,16 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		return "", errAutocommit
 	case group != "":
 		return "group " + group, nil
-	case !galera && !loses:
+	case cluster != "":
+		return "galera " + cluster, nil
+	case !loses:
 		return "server " + server, nil
-	case !galera:
-		s.warn.Do(func() {
-			s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
-		})
-		start, err := s.started(ctx, status)
-		return fmt.Sprintf("server %s started at %d", server, start), err
 	}
-	var name string
-	err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &group)
-	return "galera " + group, err
+	s.warn.Do(func() {
+		s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
+	})
+	start, err := s.started(ctx, status)
+	return fmt.Sprintf("server %s started at %d", server, start), err
 }
 
 // ask locks, if nothing, so that proxies ask the primary.

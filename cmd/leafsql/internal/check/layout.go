@@ -183,7 +183,7 @@ func (c *checker) leaseTable() {
 // forgetful adds a finding for each variable by which a crash can take back commits that
 // the server has confirmed. In a cluster the other nodes have what one of them lost.
 func (c *checker) forgetful(store *databases.Store, finding func(variable, when string) Finding) {
-	if strings.EqualFold(store.Global["wsrep_on"], "ON") || store.Global["group_replication_group_name"] != "" {
+	if provider := store.Global["wsrep_provider"]; strings.EqualFold(store.Global["wsrep_on"], "ON") && provider != "" && provider != "none" || store.Global["group_replication_group_name"] != "" {
 		return
 	}
 	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog"} {
