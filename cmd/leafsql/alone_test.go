@@ -20,7 +20,7 @@ import (
 func TestOneOfSeveralStores(t *testing.T) {
 	const all = "name all 3 of them in leafStore, in their order"
 	dsn, a, b, c := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	db := open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE counted (id BIGINT PRIMARY KEY)")
+	db := open(t, dsn, durable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE counted (id BIGINT PRIMARY KEY)")
 	right := onStores(dsn+"?leafTables=orders", a, b, c)
 	mustRun(t, fine, "init", "-dsn", right)
 	exec(t, db, "INSERT INTO orders VALUES (150000000, 1)") // the row of the first store is below

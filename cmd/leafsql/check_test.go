@@ -3,7 +3,6 @@
 package main
 
 import (
-	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
-	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -179,39 +177,6 @@ func TestCheckServers(t *testing.T) {
 	}
 }
 
-// TestCheckLeaseDurability: a server that may lose its last commits is named where worker ids
-// come from it, unless it is a node of Galera.
-func TestCheckLeaseDurability(t *testing.T) {
-	start := func(args ...string) (db *sql.DB, leaf string) {
-		server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: append(args, "--log-bin=binlog", "--server-id=1", "--binlog-format=ROW")})
-		open(t, server.DSN(""), "CREATE DATABASE shop")
-		db = open(t, server.DSN("shop"), "CREATE TABLE events (id BIGINT PRIMARY KEY)", schema.LeafWorker("leaf_worker"))
-		return db, server.DSN("shop") + "?leafTables=events:id:snowflake"
-	}
-	db, leaf := start()
-	report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
-	if got := found(report); !slices.Equal(got, []string{"leases-durability leaf_worker", "leases-durability leaf_worker"}) {
-		t.Fatalf("found %v", got)
-	}
-	for i, variable := range []string{"innodb_flush_log_at_trx_commit is 2: ", "sync_binlog is 0: "} {
-		if f := report.Findings[i]; f.Severity != check.Warning || !strings.HasPrefix(f.Message, variable) {
-			t.Errorf("%+v", f)
-		}
-	}
-	_, node := start("--wsrep-on=ON")
-	for name, dsn := range map[string]string{"fixed worker ids": leaf + "&leafWorker=static(1)", "a node": node} {
-		if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", dsn)); len(got) > 0 {
-			t.Errorf("%s: found %v", name, got)
-		}
-	}
-	for _, f := range report.Findings {
-		exec(t, db, f.SQL...)
-	}
-	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
-		t.Errorf("mended, there is %v", got)
-	}
-}
-
 // TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.
 func TestCheckWithoutAlloc(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
@@ -233,7 +198,7 @@ func TestCheckWithoutAlloc(t *testing.T) {
 // TestCheckRate: what is left is told in years, from two looks.
 func TestCheckRate(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	db := open(t, dsn, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
 	earlier := filepath.Join(t.TempDir(), "earlier.json")
 	report := mustRun(t, fine, "check", "-json", "-dsn", dsn+"?leafTables=orders")
 	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil {
@@ -253,7 +218,7 @@ func TestCheckRate(t *testing.T) {
 // TestCheckStep: what takes more of a small column than it should is named.
 func TestCheckStep(t *testing.T) {
 	dsn, a, b := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	db := open(t, dsn, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
 		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
 	leaf := dsn + "?leafTables=small,large"
 	r := jsonOf[check.Report](t, fine, "check", "-dsn", leaf)

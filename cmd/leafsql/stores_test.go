@@ -120,7 +120,7 @@ func TestSeveralStores(t *testing.T) {
 // told of the others is told, and nothing is written to a part of them.
 func TestStoreAway(t *testing.T) {
 	dsn, a, b := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	open(t, dsn, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
+	open(t, dsn, durable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
 	tables := dsn + "?leafTables=orders"
 	mustRun(t, fine, "init", "-dsn", onStores(tables, a, b))
 	cut := "root:secret@tcp(127.0.0.1:1)/" + database(b)

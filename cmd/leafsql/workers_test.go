@@ -63,7 +63,7 @@ func TestWorkers(t *testing.T) {
 // mends it.
 func TestDefaultWorkers(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		db := open(t, dsn, durable, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
+		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)")
 		leaf := dsn + "?leafTables=events:id:snowflake"
 		if status, _, errs := leafsql(t.Context(), "workers", "-dsn", leaf); status != unclear || !strings.Contains(errs, "leafsql init creates it") {
 			t.Errorf("without the table: %d %s", status, errs)
@@ -122,7 +122,7 @@ func TestDefaultWorkers(t *testing.T) {
 func TestDefaultWorkersRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		name := database(dsn)
-		db := open(t, dsn, durable, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",
+		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",
 			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
 			"GRANT SELECT, INSERT ON "+name+".events TO "+name+"@'%'", "GRANT CREATE TEMPORARY TABLES ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })

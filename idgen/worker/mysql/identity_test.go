@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"flag"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -30,6 +32,7 @@ func TestIdentity(t *testing.T) {
 			{"flushes, with a binlog", append([]string{"--log-bin=binlog", "--server-id=7"}, durable...), false},
 			{"flushes no binlog", append([]string{"--log-bin=binlog", "--server-id=7"}, "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=0"), true},
 			{"flushes each second", []string{"--innodb-flush-log-at-trx-commit=0"}, true},
+			{"flushes each second, of no cluster", []string{"--innodb-flush-log-at-trx-commit=0", "--loose-wsrep-on=ON", "--binlog-format=ROW"}, true},
 			{"leaves flushing to the system", []string{"--innodb-flush-log-at-trx-commit=2", "--performance-schema=OFF"}, true},
 		} {
 			t.Run(string(kind)+" "+tt.name, func(t *testing.T) {
@@ -92,6 +95,45 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 	return ""
 }
 
+// A server is known by the second of its start once that is over, so that it cannot be
+// started again in the same one, and also by a clock that was set back since.
+func TestSecondOfTheStart(t *testing.T) {
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--innodb-flush-log-at-trx-commit=0"}})
+			at := func(ctx context.Context, params string) (string, error) {
+				return Open(openPool(t, s.DSN(""), params), Config{Logger: slog.New(slog.DiscardHandler)}).Identity(ctx)
+			}
+			want, err := at(t.Context(), "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, text, _ := strings.Cut(want, " started at ")
+			start, err := strconv.ParseInt(text, 10, 64)
+			if err != nil || time.Since(time.Unix(start, 0)).Abs() > time.Hour {
+				t.Fatalf("%q, %v", want, err)
+			}
+			for _, uptime := range []int64{1, 86_400, -3600} {
+				if got, err := at(t.Context(), fmt.Sprintf("timestamp=%d", start+uptime)); got != want || err != nil {
+					t.Errorf("%d s after the start: %q, %v; want %q", uptime, got, err, want)
+				}
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			if got, err := at(ctx, fmt.Sprintf("timestamp=%d", start)); err == nil {
+				t.Errorf("in the second of the start: %q", got)
+			}
+			if err := execute(s, "SET GLOBAL innodb_flush_log_at_trx_commit = 1"); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := at(t.Context(), ""); got == want || err != nil {
+				t.Errorf("once commits are flushed: %q, %v", got, err)
+			}
+		})
+	}
+}
+
 var kills = flag.Int("kills", 2, "how often TestKilledAfterATake kills each server")
 
 // A worker id is taken, and the server is killed at once: who took it goes on,
@@ -106,15 +148,18 @@ func TestKilledAfterATake(t *testing.T) {
 				if err := execute(s, "CREATE DATABASE leases"); err != nil {
 					t.Fatal(err)
 				}
+				ids := 0
 				for i := range *kills {
-					killedAfterATake(t, s, time.Duration(i)*100*time.Millisecond/time.Duration(*kills))
+					ids += killedAfterATake(t, s, time.Duration(i)*100*time.Millisecond/time.Duration(*kills))
 				}
+				t.Logf("%d kills, %d different ids", *kills, ids)
 			})
 		}
 	}
 }
 
-func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) {
+// killedAfterATake returns how many ids it saw.
+func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) int {
 	db, err := sql.Open("mysql", s.DSN("leases"))
 	if err != nil {
 		t.Fatal(err)
@@ -175,4 +220,5 @@ func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) {
 		issue(soon, newcomer) // as a rule it waits
 		cancel()
 	}
+	return len(ids)
 }

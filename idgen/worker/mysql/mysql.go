@@ -123,17 +123,14 @@ func (s *slots) explained(err error) error {
 
 // identity names the server that answers, or the cluster where a fail-over
 // inside it loses nothing. A server that does not flush each commit is another
-// one after each start, which may have lost the last takes. Each question locks,
-// if nothing, so that proxies ask the primary.
+// one after each start, which may have lost the last takes.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	const losesCommits = "@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1"
 	var (
 		autocommit, galera, loses bool
-		server, group             string
+		server, group, cluster    string
 	)
-	ask := func(what string, into ...any) error {
-		return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
-	}
+	ask := func(what string, into ...any) error { return s.ask(ctx, what, into...) }
 	unknown := func(err error) bool { return servererr.Is(err, servererr.UnknownVariable) }
 	status := "performance_schema.global_status"
 	err := ask("@@autocommit, @@server_uuid, "+losesCommits, &autocommit, &server, &loses)
@@ -148,6 +145,10 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 			err = nil
 		}
 	}
+	if err == nil && galera { // if it has a provider; without, there is no cluster
+		var name string
+		err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &cluster)
+	}
 	switch {
 	case err != nil:
 		return "", s.explained(err)
@@ -155,21 +156,42 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 		return "", errAutocommit
 	case group != "":
 		return "group " + group, nil
-	case !galera && !loses:
+	case cluster != "":
+		return "galera " + cluster, nil
+	case !loses:
 		return "server " + server, nil
-	case !galera:
-		s.warn.Do(func() {
-			s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
-		})
-		// Both times are of the statement's start, so that the difference is the
-		// second in which the server was started, as the server recorded it.
-		var start int64
-		err := ask("CAST(UNIX_TIMESTAMP() - (SELECT VARIABLE_VALUE FROM "+status+" WHERE VARIABLE_NAME = 'Uptime') AS SIGNED)", &start)
-		return fmt.Sprintf("server %s started at %d", server, start), err
 	}
-	var name string
-	err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &group)
-	return "galera " + group, err
+	s.warn.Do(func() {
+		s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
+	})
+	start, err := s.started(ctx, status)
+	return fmt.Sprintf("server %s started at %d", server, start), err
+}
+
+// ask locks, if nothing, so that proxies ask the primary.
+func (s *slots) ask(ctx context.Context, what string, into ...any) error {
+	return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
+}
+
+// started is the second in which the server was started, as the server recorded it:
+// both times are of the statement's start. The second has to be over, so that a server
+// that loses a take is not started again in the same one. An uptime below 0, of a clock
+// that was set back, comes as 2^64 more.
+func (s *slots) started(ctx context.Context, status string) (int64, error) {
+	for {
+		var (
+			now    int64
+			uptime uint64
+		)
+		err := s.ask(ctx, "UNIX_TIMESTAMP(), (SELECT VARIABLE_VALUE FROM "+status+" WHERE VARIABLE_NAME = 'Uptime')", &now, &uptime)
+		if err != nil || uptime > 0 {
+			return now - int64(uptime), err
+		}
+		select {
+		case <-ctx.Done(): // of which the next question's error tells
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // last is the worker id that was given back last by a process of this host, as

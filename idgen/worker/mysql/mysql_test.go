@@ -145,6 +145,31 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
+// A table whose key is not unique can get a second row for a worker id, and two processes would each
+// change one of them: none may have it.
+func TestTwoRows(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := openPool(t, server.Database(t), "")
+		slots := Open(db, Config{Create: true}).Slots
+		v, ok, err := slots.Put(t.Context(), 0, doc("first"), "")
+		if !ok {
+			t.Fatal(err)
+		}
+		for _, text := range []string{"ALTER TABLE leaf_worker DROP PRIMARY KEY", "INSERT INTO leaf_worker SELECT * FROM leaf_worker"} {
+			if _, err := db.Exec(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, read := slots.Get(t.Context(), 0)
+		_, ok, written := slots.Put(t.Context(), 0, doc("second"), v)
+		for _, err := range []error{read, written} {
+			if e, is := errors.AsType[*tableError](err); !is || ok || !strings.Contains(e.Error(), "2 rows for worker_id 0") || !strings.Contains(e.WayOut(), "primary key") {
+				t.Errorf("%s: %v, %v", server.Name, ok, err)
+			}
+		}
+	}
+}
+
 // A missing table and a server that takes no writes are told with one way out each, and no process waits long once somebody has
 // mended them.
 func TestMended(t *testing.T) {

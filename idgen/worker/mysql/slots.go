@@ -3,7 +3,6 @@ package mysql
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -64,17 +63,27 @@ func (s *slots) Get(ctx context.Context, slot int) (d worker.Doc, v worker.Versi
 // their replicas. Texts come as bytes, whatever the connection's character set.
 func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	var (
-		d  worker.Doc
-		hw int64
+		d         worker.Doc
+		hw, found int64
 	)
-	err := s.db.QueryRowContext(ctx, fmt.Sprintf(
-		"SELECT nonce, hw, free, CAST(owner AS BINARY), registry FROM %s WHERE worker_id = %d FOR UPDATE", s.table, slot)).
-		Scan(&d.Nonce, &hw, &d.Free, &d.Owner, &d.Registry)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return worker.Doc{}, "", nil
+	rows, err := s.db.QueryContext(ctx, fmt.Sprintf(
+		"SELECT nonce, hw, free, CAST(owner AS BINARY), registry FROM %s WHERE worker_id = %d FOR UPDATE", s.table, slot))
+	if err != nil {
+		return worker.Doc{}, "", err
+	}
+	defer rows.Close()
+	for ; rows.Next(); found++ {
+		if err := rows.Scan(&d.Nonce, &hw, &d.Free, &d.Owner, &d.Registry); err != nil {
+			return worker.Doc{}, "", err
+		}
+	}
+	switch err := rows.Err(); {
 	case err != nil:
 		return worker.Doc{}, "", err
+	case found == 0:
+		return worker.Doc{}, "", nil
+	case found > 1: // of which two processes would hold one each
+		return worker.Doc{}, "", s.several(slot, found)
 	}
 	d.HighWater = time.UnixMilli(hw)
 	text := d.Encode()
@@ -116,9 +125,14 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	case rows == 0:
 		return "", false, nil
 	case rows > 1:
-		return "", false, fmt.Errorf("leafsql: table %s has %d rows for worker_id %d; delete all but one and make worker_id the primary key", s.table, rows, slot)
+		return "", false, s.several(slot, rows)
 	}
 	return worker.Version(text), true, nil
+}
+
+// several is the error of a table whose key is not unique.
+func (s *slots) several(slot int, rows int64) error {
+	return &tableError{s.table, "delete all but the one with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
 }
 
 func (s *slots) insert(slot int, d worker.Doc) string {

@@ -57,6 +57,8 @@ var codes = []string{
 	"alloc-engine",       // leaf_alloc is not safe in a crash
 	"alloc-trigger",      // triggers stand on leaf_alloc
 	"alloc-durability",   // a power cut can bring ranges back
+	"leases-engine",      // leaf_worker is not safe in a crash
+	"leases-trigger",     // triggers stand on leaf_worker
 	"leases-durability",  // a power cut can bring worker ids back
 	"rights",             // this user lacks rights
 	"row-missing",        // a tag has no row

@@ -27,15 +27,13 @@ func (c *checker) layout(context.Context) error {
 		}
 		c.store(store, c.Allocs[i])
 	}
-	c.leaseDurability()
+	c.leaseTable()
 	return nil
 }
 
 // store judges one leaf_alloc.
 func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
-	here := func(code string, severity Severity, message string, sql ...string) Finding {
-		return Finding{Code: code, Severity: severity, Server: store.Label, Table: store.Database + "." + store.Table, Message: message, SQL: sql}
-	}
+	here := on(store)
 	alter := "ALTER TABLE " + store.Name() + " "
 	if !alloc.Exists {
 		if !c.takesSegments() {
@@ -49,6 +47,11 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 	if alloc.Denied {
 		return // found by rights
 	}
+	c.kept(here, "alloc", store, alloc.Kept, "a range that was handed out", "every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it")
+	c.durability(store, here)
+	if alloc.Engine == survey.View {
+		return
+	}
 	if !alloc.Unique {
 		sql := alter + "ADD PRIMARY KEY (biz_tag)"
 		if alloc.PrimaryKey {
@@ -56,20 +59,17 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		}
 		c.add(here("alloc-key", Error, "biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then.", sql))
 	}
-	if e := strings.ToLower(alloc.Engine); e != "" && e != "innodb" {
-		c.add(here("alloc-engine", Error, "Its engine is "+alloc.Engine+", which can lose a range that was handed out when the server crashes.", alter+"ENGINE = InnoDB"))
-	}
 	c.columns(alloc, here, alter)
-	if len(alloc.Triggers) > 0 {
-		f := here("alloc-trigger", Warning, "Triggers stand on it ("+strings.Join(alloc.Triggers, ", ")+"): every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it.")
-		f.Fix = "drop them, if nothing else needs them"
-		for _, name := range alloc.Triggers {
-			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.In(store.Database, name))
-		}
-		c.add(f)
-	}
-	c.durability(store, here)
 }
+
+// on makes findings about a table.
+func on(table *databases.Store) finder {
+	return func(code string, severity Severity, message string, sql ...string) Finding {
+		return Finding{Code: code, Severity: severity, Server: table.Label, Table: table.Plain(), Message: message, SQL: sql}
+	}
+}
+
+type finder = func(code string, severity Severity, message string, sql ...string) Finding
 
 // takesSegments reports whether any table takes ids from leaf_alloc, or would if it
 // were there.
@@ -78,7 +78,7 @@ func (c *checker) takesSegments() bool {
 }
 
 // columns judges leaf_alloc's columns against Leaf's.
-func (c *checker) columns(alloc survey.Alloc, here func(string, Severity, string, ...string) Finding, alter string) {
+func (c *checker) columns(alloc survey.Alloc, here finder, alter string) {
 	longest := 128
 	for _, tag := range c.Tags {
 		longest = max(longest, utf8.RuneCountInString(tag.Name))
@@ -131,42 +131,71 @@ func (c *checker) holdsTags(col survey.Column) bool {
 	return true
 }
 
-// durability judges a leaf_alloc on another server than the rows: a fetch that a power
-// cut takes back there goes out again, while the rows with its ids are still here.
-func (c *checker) durability(store *databases.Store, here func(string, Severity, string, ...string) Finding) {
-	if !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID }) {
+// kept judges by what a table loses, or has changed, what was written into it.
+func (c *checker) kept(here finder, prefix string, table *databases.Store, k survey.Kept, what, triggered string) {
+	switch {
+	case k.Engine == survey.View:
+		f := here(prefix+"-engine", Warning, "It is a view: whether the table behind it can lose "+what+" is not seen.")
+		f.Fix = "put that table in its place while no process runs"
+		c.add(f)
+	case k.Engine != "" && !strings.EqualFold(k.Engine, "InnoDB"):
+		c.add(here(prefix+"-engine", Error, "Its engine is "+k.Engine+", which can lose "+what+" when the server crashes.", "ALTER TABLE "+table.Name()+" ENGINE = InnoDB"))
+	}
+	if len(k.Triggers) > 0 {
+		f := here(prefix+"-trigger", Warning, "Triggers stand on it ("+strings.Join(k.Triggers, ", ")+"): "+triggered+".")
+		f.Fix = "drop them, if nothing else needs them"
+		for _, name := range k.Triggers {
+			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.In(table.Database, name))
+		}
+		c.add(f)
+	}
+}
+
+// durability judges the server of leaf_alloc. A fetch that it loses is made again by
+// another process, while the one that made it goes on with its range, and, where the rows
+// are on another server, while the rows with its ids are still there.
+func (c *checker) durability(store *databases.Store, here finder) {
+	if !c.takesSegments() {
 		return
 	}
+	elsewhere := slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID })
 	c.forgetful(store, func(variable, when string) Finding {
-		return here("alloc-durability", Error, sprint("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
+		if elsewhere {
+			return here("alloc-durability", Error, sprint("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
+		}
+		return here("alloc-durability", Warning, sprint("%s: %s, a range that a running process has is handed out to another one too, and then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.", variable, when))
 	})
 }
 
-// leaseDurability judges the server of the worker ids. A cluster of Galera has on its
-// other nodes what one of them lost.
-func (c *checker) leaseDurability() {
-	if c.Leases == nil || strings.EqualFold(c.Leases.Table.Global["wsrep_on"], "ON") {
+// leaseTable judges how leaf_worker is made, and its server.
+func (c *checker) leaseTable() {
+	if c.Leases == nil {
 		return
 	}
-	c.forgetful(c.Leases.Table, func(variable, _ string) Finding {
-		return Finding{Code: "leases-durability", Severity: Warning, Server: c.Leases.Table.Label, Table: c.Leases.Table.Plain(),
-			Message: sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits up to 135 s for its first id.", variable)}
+	table := c.Leases.Table
+	here := on(table)
+	c.kept(here, "leases", table, c.Leases.Kept, "a worker id that was taken, so that two processes have it,", "one that changes a row can give its worker id to two processes")
+	c.forgetful(table, func(variable, _ string) Finding {
+		return here("leases-durability", Warning, sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits up to 135 s for its first id.", variable))
 	})
 }
 
 // forgetful adds a finding for each variable by which a crash can take back commits that
-// the server has confirmed.
+// the server has confirmed. In a cluster the other nodes have what one of them lost.
 func (c *checker) forgetful(store *databases.Store, finding func(variable, when string) Finding) {
-	for _, v := range []struct{ name, when string }{
-		{"innodb_flush_log_at_trx_commit", "when the machine loses power"},
-		{"sync_binlog", "when the machine loses power and a replica takes over"},
-	} {
-		value := store.Global[v.name]
-		if v.name == "sync_binlog" && !strings.EqualFold(store.Global["log_bin"], "ON") || value == "1" || value == "" {
+	if provider := store.Global["wsrep_provider"]; strings.EqualFold(store.Global["wsrep_on"], "ON") && provider != "" && provider != "none" || store.Global["group_replication_group_name"] != "" {
+		return
+	}
+	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog"} {
+		value, when := store.Global[name], "when the machine loses power"
+		if name == "sync_binlog" && !strings.EqualFold(store.Global["log_bin"], "ON") || value == "1" || value == "" {
 			continue
 		}
-		f := finding(v.name+" is "+value, v.when)
-		f.SQL = []string{"SET GLOBAL " + v.name + " = 1"}
+		if name != "sync_binlog" && value == "0" {
+			when = "when the server crashes"
+		}
+		f := finding(name+" is "+value, when)
+		f.SQL = []string{"SET GLOBAL " + name + " = 1"}
 		f.Fix = "write it into the server's configuration as well"
 		c.add(f)
 	}

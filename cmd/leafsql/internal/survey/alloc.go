@@ -21,13 +21,21 @@ import (
 // Alloc is how leaf_alloc is made.
 type Alloc struct {
 	Exists     bool
-	Denied     bool // this user may not read it
-	Engine     string
+	Denied     bool              // this user may not read it
 	Columns    map[string]Column // by name, in lower case
 	Unique     bool              // no tag can have two rows
 	PrimaryKey bool              // it has one, on whatever columns
-	Triggers   []string
+	Kept
 }
+
+// Kept is what says whether a table keeps what is written into it.
+type Kept struct {
+	Engine   string // View where it is one
+	Triggers []string
+}
+
+// View stands for the engine of a table that is a view.
+const View = "VIEW"
 
 // A Column is one of leaf_alloc's.
 type Column struct {
@@ -82,11 +90,9 @@ func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error)
 		return a, err
 	}
 	a.Columns = make(map[string]Column)
-	var engine sql.NullString
-	if err := store.DB.QueryRowContext(ctx, "SELECT engine FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", store.Database, store.Table).Scan(&engine); err != nil && err != sql.ErrNoRows {
-		return failed(err)
+	if a.Kept, err = readKept(ctx, store); err != nil {
+		return a, err
 	}
-	a.Engine = engine.String
 	err = store.Each(ctx, func(scan func(...any) error) error {
 		var name, nullable string
 		var c Column
@@ -111,10 +117,18 @@ func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error)
 		return failed(err)
 	}
 	a.PrimaryKey = len(primary) > 0
-	if a.Triggers, err = store.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? ORDER BY 1", store.Database, store.Table); err != nil {
-		return failed(err)
-	}
 	return a, nil
+}
+
+func readKept(ctx context.Context, table *databases.Store) (k Kept, err error) {
+	err = table.DB.QueryRowContext(ctx, "SELECT COALESCE(engine, table_type) FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", table.Database, table.Table).Scan(&k.Engine)
+	if err == nil || err == sql.ErrNoRows {
+		k.Triggers, err = table.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? ORDER BY 1", table.Database, table.Table)
+	}
+	if err != nil {
+		return k, failedToRead(table, err)
+	}
+	return k, nil
 }
 
 // readRows reads leaf_alloc, as far as its columns are there.

@@ -39,6 +39,7 @@ type Leases struct {
 	Table  *databases.Store
 	Exists bool
 	Denied bool // this user may not read it, or there is none
+	Kept
 }
 
 // Readable reports whether a store shows its rows.
@@ -111,7 +112,10 @@ func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, er
 	if slices.ContainsFunc(set.Shards, (*databases.Shard).LeasesHere) && set.Store.Away == nil {
 		var err error
 		s.Leases = &Leases{Table: set.Store.Workers()}
-		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err != nil {
+		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err == nil && s.Leases.Exists && !s.Leases.Denied {
+			s.Leases.Kept, err = readKept(ctx, s.Leases.Table)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
