@@ -170,3 +170,20 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 		}
 	})
 }
+
+// A registry was declared new, not the one that a wipe makes of it: to who declared
+// it the slots there are of unknown history, as to everybody.
+func TestDeclaredNewOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		holding(t, f.source(), Config{Workers: 4, NewRegistry: true})
+		time.Sleep(25 * time.Second)
+		f.wipe()
+		wiped := time.Now()
+		time.Sleep(30 * time.Second) // it has made the slots again
+		s := holding(t, f.source(), Config{Workers: 4}).Status()
+		if s.Start.Before(wiped.Add(2 * time.Minute)) {
+			t.Errorf("ids from %v after the wipe on", s.Start.Sub(wiped))
+		}
+	})
+}
