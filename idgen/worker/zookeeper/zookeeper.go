@@ -116,5 +116,5 @@ func Open(cfg Config) (worker.Source, error) {
 		return worker.Source{}, err
 	}
 	r := &registry{cfg: cfg, servers: &servers{cfg: cfg}}
-	return worker.Source{Slots: r, Name: cfg.String(), Close: r.servers.close}, nil
+	return worker.Source{Slots: r, Name: cfg.String(), Time: r.time, Close: r.servers.close}, nil
 }
