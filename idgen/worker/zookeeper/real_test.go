@@ -100,6 +100,27 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
+// TestClock compares the server's clock with this machine's, which it runs on: each time it is asked.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
+	src, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if at, err := src.Time(t.Context()); err == nil {
+		t.Errorf("%v where there is no registry", at)
+	}
+	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 1})
+	for range 3 {
+		before := time.Now().Truncate(time.Millisecond)
+		if at, err := src.Time(t.Context()); err != nil || at.Before(before) || at.After(time.Now()) {
+			t.Errorf("%v, %v; asked at %v", at, err, before)
+		}
+	}
+}
+
 // TestDisconnected cuts a holder off: the next renewal is on a new connection. Where there is none to be had it stops at its
 // bound, and goes on when there is.
 func TestDisconnected(t *testing.T) {
