@@ -188,7 +188,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	floor := e.floor(r, reg.id, now)
 	y := Doc{Nonce: newNonce(e.host), Owner: e.owner, Registry: reg.id}
 	y.HighWater = latest(floor, now.Add(e.lease)) // mutation: taken up to
-	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: unknown(r.doc, reg.id), fresh: e.fresh, registry: reg}
+	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: unknown(r.doc, reg.id) || r.doc.unused(), fresh: e.fresh, registry: reg}
 	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
 	h.doc.HighWater = floor // nothing beyond is confirmed
 	// A keeper that is closed now hears what became of the put, to give the slot back.
