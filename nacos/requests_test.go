@@ -62,12 +62,13 @@ func TestRequests(t *testing.T) {
 		t.Errorf("a worker id took %d reads, %d writes, %d of names", r, w, n)
 	}
 	began := time.Now()
-	eventually(t, "2 renewals", func() bool { return writes() >= 3+2 })
+	// A renewal writes the slot, then reads the registry's document: a registry that was wiped takes the write.
+	eventually(t, "2 renewals", func() bool { return c.reads.Load() >= 3+2 })
 	if held := time.Since(began); held < 13*time.Second {
-		t.Errorf("%d writes in %v", writes()-3, held)
+		t.Errorf("2 renewals in %v", held)
 	}
 	// The instance was put into the list, and its neighbour there was looked at.
-	if r, n := c.reads.Load()-3, c.names.Load(); r != 0 || n != 2 {
-		t.Errorf("while it was held: %d reads, %d of names", r, n)
+	if w, n := writes()-3, c.names.Load(); w != 2 || n != 2 {
+		t.Errorf("while it was held: %d writes, %d of names", w, n)
 	}
 }

@@ -37,7 +37,7 @@ type engine struct {
 
 	seen   map[int]reading // by searches since the last one that looked at all slots
 	turn   int             // of the slots that take turns
-	waited bool            // since the last take, for holders to put back what was lost
+	waited string          // since the last take, in which registry, for holders to put back what was lost
 
 	anyClock bool          // a clock that is ahead of the registry's is no reason to take nothing
 	offset   time.Duration // how far it is ahead, as of the last look

@@ -253,6 +253,11 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 		{"an unknown history", &fake{}, []string{"the search for a worker id goes on"}},
 		{"used ahead of time", func() *fake { f := newFake(1); f.write(0, free(at(946684800000+60_000))); return f }(),
 			[]string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "it was used up to then"}},
+		{"made for who comes", func() *fake {
+			f := newFake(1)
+			f.write(0, Doc{Nonce: spareNonce, HighWater: at(946684800000 + 60_000), Free: true, Registry: "r"})
+			return f
+		}(), []string{"worker id 0", "safe from 2000-01-01T00:01:00Z on", "nothing is known of its past"}},
 		{"a search that hangs", func() *fake { f := newFake(1); f.set(fakeFaults{hangs: true}); return f }(), []string{"the search for a worker id goes on"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

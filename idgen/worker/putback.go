@@ -55,7 +55,7 @@ func (e *engine) putBack(ctx context.Context, h *hold, r reading) error {
 // adopt has h's documents say from now on that they are of a registry that has
 // lost the one before.
 func (e *engine) adopt(h *hold, reg registry) {
-	h.registry, h.doc.Registry, h.walk = reg, reg.id, e.now().Add(e.courtesy)
+	h.registry, h.doc.Registry, h.fresh, h.walk = reg, reg.id, false, e.now().Add(e.courtesy) // another registry than the one declared new
 	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
 }
 

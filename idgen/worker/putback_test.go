@@ -68,6 +68,37 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 	}
 }
 
+// Nor does a wipe that follows while a process that starts leaves holders the time
+// to put back what the one before took.
+func TestWipedAgain(t *testing.T) {
+	for at := range 5 {
+		t.Run(fmt.Sprint(at), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake(7)
+				cfg := Config{Workers: 7}
+				var holders []*Keeper
+				for range 6 {
+					holders = append(holders, holding(t, f.source(), cfg))
+					time.Sleep(2300 * time.Millisecond)
+				}
+				f.wipe()
+				k := keep(t, f.source(), cfg)
+				k.Start()
+				time.Sleep(10*time.Second + time.Duration(at)*1300*time.Millisecond)
+				f.wipe()
+				for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+					for _, k := range holders {
+						if s := k.Status(); s.Phase != phaseHolding || !s.Limit.After(time.Now()) {
+							t.Fatalf("%+v", s)
+						}
+					}
+				}
+				k.until(phaseHolding)
+			})
+		})
+	}
+}
+
 // What a fail-over leaves may be older than the take, and what a process that
 // starts makes of missing documents is nobody's: a holder writes over both. It
 // writes over nothing that somebody has.
@@ -167,6 +198,23 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 		}
 		if d, r := f.doc(before), f.doc(RegistrySlot); d.Registry != r.Nonce {
 			t.Errorf("%+v in the registry %+v", d, r)
+		}
+	})
+}
+
+// A registry was declared new, not the one that a wipe makes of it: to who declared
+// it the slots there are of unknown history, as to everybody.
+func TestDeclaredNewOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		holding(t, f.source(), Config{Workers: 4, NewRegistry: true})
+		time.Sleep(25 * time.Second)
+		f.wipe()
+		wiped := time.Now()
+		time.Sleep(30 * time.Second) // it has made the slots again
+		s := holding(t, f.source(), Config{Workers: 4}).Status()
+		if s.Start.Before(wiped.Add(2 * time.Minute)) {
+			t.Errorf("ids from %v after the wipe on", s.Start.Sub(wiped))
 		}
 	})
 }

@@ -112,10 +112,10 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 		return cmp.Or(cmp.Compare(a.is, b.is), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
-		if unknown(r.doc, reg.id) && !e.waited { // holders whose documents were lost have the time of a renewal to put them back
+		if unknown(r.doc, reg.id) && e.waited != reg.id { // holders whose documents were lost have the time of a renewal to put them back
 			e.log.Info("leafsql: nothing is known of any worker id's past, so that others may be running: one is taken when they had the time to say so, and its ids are safe a lease and a minute later",
 				"registry", e.source.Name, "wait", e.courtesy+e.lease+e.skew)
-			e.waited = true
+			e.waited = reg.id
 			e.host.sleep(ctx, e.courtesy)
 			return nil, errContended
 		}
@@ -215,7 +215,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	}
 	h.confirm(y, v, now.Add(e.lease))
 	h.start = latest(floor.Add(tick), e.now()) // mutation: start
-	e.claim, e.seen, e.fresh, e.waited = nil, nil, false, false
+	e.claim, e.seen, e.fresh, e.waited = nil, nil, false, ""
 	return h, nil
 }
 

@@ -23,7 +23,8 @@
 // the death of a leader loses nothing. The cluster's id and a random key, which a cluster that was wiped
 // lacks, tell one registry from another. Both stay the same if a snapshot is restored, or
 // if --force-new-cluster is used on a member that is behind: stop the writers for two
-// minutes before doing either.
+// minutes before doing either. etcd shows no clock: a process whose own is far ahead takes
+// worker ids that are held, and blocks them until their time has come.
 //
 // The package takes no client of the application's: one that sends a write again
 // by itself would not be safe.

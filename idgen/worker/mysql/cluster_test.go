@@ -87,6 +87,7 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 				_, src, err := open(int(processes.Add(1))%len(c.Nodes), table)
 				return src, err
 			},
+			Wipe:   func() error { return execute(c.Nodes[0], "USE "+database, "TRUNCATE "+table) },
 			Remove: func(slot int) error { return do(fmt.Sprintf("DELETE FROM %s WHERE worker_id = %d", table, slot)) },
 			Corrupt: func(slot int) error {
 				return do(fmt.Sprintf("UPDATE %s SET nonce = '' WHERE worker_id = %d", table, slot))

@@ -69,12 +69,12 @@ func TestRequests(t *testing.T) {
 		}
 		return netfault.Pass
 	})
-	const connect, exists, get, set, children, ping = 0, 3, 4, 5, 12, 11
+	const connect, create, exists, get, set, children, ping = 0, 1, 3, 4, 5, 12, 11
 	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
 	k := leasetest.Keep(t, opening(cfg), lease)
 	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there was looked at before
-	// and after the slot was read.
-	if n := soFar(); n[get] != 4 || n[set] != 1 || n[children] != 2 || n[exists] != 0 {
+	// and after the slot was read. The clock was asked for by a write, before which its node was made.
+	if n := soFar(); n[get] != 4 || n[set] != 3 || n[create] != 1 || n[children] != 2 || n[exists] != 0 {
 		t.Errorf("a worker id took %v", n)
 	}
 	for again := true; again; {
@@ -98,6 +98,27 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	k.Close()
+}
+
+// TestClock compares the server's clock with this machine's, which it runs on: each time it is asked.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
+	src, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	if at, err := src.Time(t.Context()); err == nil {
+		t.Errorf("%v where there is no registry", at)
+	}
+	leasetest.InUse(t, opening(cfg), worker.Config{Workers: 1})
+	for range 3 {
+		before := time.Now().Truncate(time.Millisecond)
+		if at, err := src.Time(t.Context()); err != nil || at.Before(before) || at.After(time.Now()) {
+			t.Errorf("%v, %v; asked at %v", at, err, before)
+		}
+	}
 }
 
 // TestDisconnected cuts a holder off: the next renewal is on a new connection. Where there is none to be had it stops at its

@@ -14,9 +14,10 @@
 //
 // Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>, that is changed by its version alone. None is to
 // be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was decided on
-// before a wipe changes nothing after it. No node is ephemeral. A lost session does not end a lease, and a session does not
-// keep one: a lease lasts until its bound. A process that loses its session opens a new
-// one.
+// before a wipe changes nothing after it. Who takes a worker id writes the node clock
+// beside them, for the server's time. No node is ephemeral. A lost session does not end a
+// lease, and a session does not keep one: a lease lasts until its bound. A process that
+// loses its session opens a new one.
 //
 // # Beside Java Leaf
 //
@@ -33,7 +34,9 @@
 // ZooKeeper, and one that starts without it, from the number in its local file, after its
 // node was deleted. And where the first Java Leaf is started after this library, it takes
 // number 0 unasked, whoever has it: create the node forever, empty, before this library's
-// first start.
+// first start. If the nodes of Java Leaf are lost, as by a wipe of the ensemble, a running
+// one does not write its own again, and this library can't know its number: stop all Java
+// Leaf servers, and start them within two minutes.
 //
 // The package makes no TLS connections.
 package zookeeper
@@ -116,5 +119,5 @@ func Open(cfg Config) (worker.Source, error) {
 		return worker.Source{}, err
 	}
 	r := &registry{cfg: cfg, servers: &servers{cfg: cfg}}
-	return worker.Source{Slots: r, Name: cfg.String(), Close: r.servers.close}, nil
+	return worker.Source{Slots: r, Name: cfg.String(), Time: r.time, Close: r.servers.close}, nil
 }
