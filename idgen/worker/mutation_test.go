@@ -59,7 +59,7 @@ var mutations = []mutation{
 	{"what is put back is unknown history until a renewal", "mark", "losses", "y.Registry = reg.id"},
 	{"no renewal of what was put back too late", "given up", "single document, ", "if false {"},
 	{"what was put back too late is not given back", "given back", "single document, ", "{"},
-	{"put nothing back in quarantine", "late", "is refused, .*(losses|long)", "return e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
+	{"put nothing back in quarantine", "late", "single document, ", "return e.grace < e.skew || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 	{"put nothing back where a slot may be taken over before its bound is over", "late", "deleted.*at once", "return !h.used || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 }
 
