@@ -14,7 +14,7 @@ import (
 
 func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "init").onDatabases().withJSON()
-	dry := f.Bool("dry-run", false, "write the SQL and run none of it")
+	dry := f.Bool("dry-run", false, "write the SQL, and what is to be done in the registry of worker ids, and do none of it")
 	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and nobody who uses it is running; refused where it holds any worker id")
 	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
 	if err := f.parse(args, false); err != nil {

@@ -7,17 +7,19 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
-	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // errInUse says that a registry is not new.
@@ -25,14 +27,14 @@ var errInUse = errors.New("it is not new, as it holds documents of worker ids al
 
 // prepareRegistry makes the documents of all worker ids, so that processes that
 // come later have nothing to wait for. Where all are there it makes the registry's
-// own, and those that are unknown to it, if need be. It does nothing where no worker
-// ids are leased, and writes nothing in a dry run. It says what it did or would do, ""
-// for nothing.
+// own, and renews those that are unknown to it, if need be. It does nothing where no
+// worker ids are leased, and writes nothing in a dry run. It says what it did or would
+// do, "" for nothing.
 func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey, fresh, dry bool) (did string, err error) {
 	set := found.Set
 	shard := set.Shards[0]
 	cfg := shard.Config
-	if !shard.LeasesHere() && (cfg.Worker == "" || !slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake })) {
+	if !leases(shard) {
 		return "", nil
 	}
 	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
@@ -58,54 +60,90 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	if src.Slots == nil { // fixed worker ids have no registry
 		return "", nil
 	}
-	failed := func(err error) error {
-		return fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, part.Of(err))
-	}
-	own := func() (worker.Version, error) {
-		asked, end := context.WithTimeout(ctx, askedFor)
-		defer end()
-		_, v, err := src.Slots.Get(asked, worker.RegistrySlot)
-		return v, err
-	}
-	missing, before := layout.Workers(), worker.Version("")
+	missing := layout.Workers()
 	if found.Leases == nil || found.Leases.Exists || !dry { // else the table is still to be made
 		_, versions, err := documents(ctx, s, src, layout.Workers())
 		if err != nil {
 			return "", err
 		}
 		missing = lo.Count(versions, "")
-		if before, err = own(); err != nil {
-			return "", failed(err)
-		}
+	}
+	if fresh && missing < layout.Workers() {
+		return "", fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, errInUse)
 	}
 	did = fmt.Sprintf("-- %s: make the documents of %d worker ids", screen.Plain(src.Name), missing)
-	if missing == 0 {
-		did = fmt.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
-	}
-	switch {
-	case fresh && missing < layout.Workers():
-		return "", failed(errInUse)
-	case dry && missing == 0 && before != "":
-		return "", nil
-	case dry:
+	if dry && missing == layout.Workers() {
 		return did, nil
 	}
 	end := s.Progress(func() string { return fmt.Sprintf("making %d documents of worker ids", missing) })
-	src.Close = nil
+	seen := &written{Slots: src.Slots, dry: dry, docs: map[int]worker.Doc{}}
+	src.Slots, src.Close = seen, nil
 	err = worker.Prepare(ctx, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{
 		Workers: layout.Workers(), Layout: layout.String(), Lease: cfg.Lease, NewRegistry: fresh, AnyClock: cfg.AnyClock, Logger: slog.New(slog.DiscardHandler),
 	})
 	end()
-	if err != nil {
-		return "", err
+	renewed := len(seen.docs)
+	if _, own := seen.docs[worker.RegistrySlot]; own {
+		renewed--
 	}
-	switch after, err := own(); {
-	case err != nil:
-		return "", failed(err)
-	case after == before: // all was there, and known
-		return "", nil
-	case !fresh:
+	switch {
+	case err != nil || len(seen.docs) == 0: // all was there, and known
+		return "", err
+	case missing > 0:
+	case seen.made || renewed == 0:
+		did = fmt.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
+	default: // written under another identity of the server
+		did = fmt.Sprintf("-- %s: renew what is known of %d worker ids", screen.Plain(src.Name), renewed)
+	}
+	if !fresh && !dry {
 		did += "\n-- ids are safe from " + time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly) + " on"
 	}
 	return did, nil
+}
+
+// leases reports whether worker ids are leased with a shard's DSN: for a table that
+// takes snowflakes, or, with leafTables=none, for leafsql serve. Fixed ones have no
+// registry, and the environment variable of env(NAME) need not be set here.
+func leases(shard *databases.Shard) bool {
+	cfg := shard.Config
+	switch name, _, _ := spec.Parse(cfg.Worker); name {
+	case "static", "env", "ordinal":
+		return false
+	}
+	return shard.LeasesHere() || cfg.Worker != "" && (!cfg.Auto && len(cfg.Tables) == 0 ||
+		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
+}
+
+// written is a registry that remembers what was written to it. In a dry run it keeps
+// that to itself.
+type written struct {
+	worker.Slots
+	dry bool
+
+	mu   sync.Mutex
+	docs map[int]worker.Doc
+	made bool // the registry's own document, which was missing
+}
+
+func (w *written) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
+	w.mu.Lock()
+	d, ok := w.docs[slot]
+	w.mu.Unlock()
+	if ok && w.dry {
+		return d, worker.Version(d.Encode()), nil
+	}
+	return w.Slots.Get(ctx, slot)
+}
+
+func (w *written) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (after worker.Version, swapped bool, err error) {
+	if after, swapped = worker.Version(d.Encode()), true; !w.dry {
+		after, swapped, err = w.Slots.Put(ctx, slot, d, expected)
+	}
+	if swapped && err == nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.docs[slot] = d
+		w.made = w.made || slot == worker.RegistrySlot && expected == ""
+	}
+	return after, swapped, err
 }

@@ -12,6 +12,7 @@ import (
 	_ "github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // TestInitRegistry: the wait for worker ids begins with init, or there is none where
@@ -81,6 +82,22 @@ func TestInitRegistry(t *testing.T) {
 		if n := number(t, db, "SELECT MIN(hw) DIV 1000 - UNIX_TIMESTAMP() FROM leaf_worker WHERE worker_id >= 0"); n < 60 || n > 90 {
 			t.Errorf("the wait is %d s", n)
 		}
+
+		// The server has failed over, and its successor has another identity.
+		exec(t, db, "UPDATE leaf_worker SET registry = 'another'", "UPDATE leaf_worker SET free = 0 WHERE worker_id IN (3, 4)")
+		const renewed = ": renew what is known of 1022 worker ids\n"
+		if out := mustRun(t, mend, "init", "-dsn", changed, "-dry-run"); !strings.HasSuffix(out, renewed) {
+			t.Error(out)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM leaf_worker WHERE registry = 'another'"); n != 1025 {
+			t.Errorf("a dry run left %d rows as they were", n)
+		}
+		if out := mustRun(t, fine, "init", "-dsn", changed); !strings.Contains(out, renewed+"-- ids are safe from ") {
+			t.Error(out)
+		}
+		if out := mustRun(t, fine, "init", "-dsn", changed, "-dry-run"); !strings.Contains(out, "nothing to do") {
+			t.Error(out)
+		}
 		exec(t, db, "DROP TABLE leaf_worker")
 		out = mustRun(t, fine, "init", "-dsn", leaf, "-new-registry")
 		if !strings.Contains(out, documents+"\n") {
@@ -90,4 +107,25 @@ func TestInitRegistry(t *testing.T) {
 			t.Errorf("after it was declared new: %v", err)
 		}
 	})
+}
+
+// TestInitRegistryElsewhere: for leafsql serve, which needs no tables, the documents are
+// made wherever leafWorker says, and not where only segments are wanted.
+func TestInitRegistryElsewhere(t *testing.T) {
+	s := redistest.Start(t, redistest.Config{})
+	target := mysqltest.Targets(t)[0]
+	dsn := target.Database(t)
+	open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE users (id BIGINT PRIMARY KEY)")
+	const documents = ": make the documents of 1024 worker ids\n"
+	for tables, made := range map[string]bool{"none": true, "orders::snowflake": true, "orders": false} {
+		out := mustRun(t, mend, "init", "-dry-run", "-dsn", dsn+"?leafTables="+tables+"&leafWorker=redis("+s.Addr+")")
+		if strings.HasSuffix(out, documents) != made {
+			t.Errorf("leafTables=%s: %s", tables, out)
+		}
+	}
+	for _, fixed := range []string{"static(7)", "env(LEAFSQL_NOT_SET)", "ordinal()"} {
+		if out := mustRun(t, mend, "init", "-dry-run", "-dsn", dsn+"?leafTables=orders,users::snowflake&leafWorker="+fixed); strings.Contains(out, "worker ids") {
+			t.Errorf("%s: %s", fixed, out)
+		}
+	}
 }

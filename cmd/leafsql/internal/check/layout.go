@@ -176,7 +176,7 @@ func (c *checker) leaseTable() {
 	here := on(table)
 	c.kept(here, "leases", table, c.Leases.Kept, "a worker id that was taken, so that two processes have it,", "one that changes a row can give its worker id to two processes")
 	c.forgetful(table, func(variable, _ string) Finding {
-		return here("leases-durability", Warning, sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits up to 135 s for its first id.", variable))
+		return here("leases-durability", Warning, sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits for its first id, 135 s at the default lease.", variable))
 	})
 }
 
