@@ -57,8 +57,9 @@ type Config struct {
 	// one.
 	WorkerSource func(context.Context) (worker.Source, error)
 	// NewRegistry declares that the registry of worker ids is new and nobody is
-	// running, so that this start need not wait out unknown history: Lease, a
-	// quarter of it and 60 s (leafNewRegistry). For a first roll-out; not to be left on.
+	// running, so that this start need not wait out unknown history, which takes
+	// one and a quarter leases plus 60 s: 135 s by default (leafNewRegistry). For a
+	// first roll-out; not to be left on.
 	NewRegistry bool
 
 	// AnyClock has a worker id taken though this machine's clock is more than a

@@ -38,7 +38,9 @@ type Config struct {
 	// not show in the console. 1.4 can't be reached through them. To which
 	// server such a client goes can't be seen, so only the first is tried
 	// for its compare-and-set: all of them must be 2.3 or later, and of one
-	// cluster.
+	// cluster. They do not show the servers' clock, so that a process whose
+	// own is far ahead takes worker ids that are held, and blocks them until
+	// their time has come.
 	ConfigClient configClient
 	NamingClient namingClient
 

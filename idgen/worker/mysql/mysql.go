@@ -11,21 +11,23 @@
 //	}
 //	ids, err := snowflake.New(snowflake.Leaf, open, worker.Config{})
 //
-// Give it a pool whose connections are in autocommit, are not held by
-// transactions that wait for ids, and lead to the primary. Every worker id is
-// one row, which is changed by compare-and-set alone: one UPDATE in autocommit
-// whose WHERE names all that the row held when it was read. A process writes once every sixth of
-// the lease and reads nothing. The rows are not to be edited or deleted while
-// processes run; owner and update_time are there to be looked at.
+// Give it a pool whose connections are in autocommit, are not held by transactions that
+// wait for ids, and lead to the primary. Every worker id is one row, which is changed by
+// compare-and-set alone: one UPDATE in autocommit whose WHERE names all that the row held
+// when it was read. A process writes once every sixth of the lease and reads nothing. The
+// rows are not to be edited or deleted while processes run; owner and update_time are there
+// to be looked at.
 //
-// The rows are trusted as long as the same server gives them. On MySQL a server is known
-// by its server_uuid, on MariaDB by its server_id, host name and port. After a fail-over
-// to another one, which may lack the last writes, and after a move to another host, a
-// process that starts waits for its first id for the lease, a quarter of it and 60 s; those that
-// run go on. A server that may lose its last commits in a crash, by innodb_flush_log_at_trx_commit
-// or sync_binlog, counts as another one after each start. A Galera cluster and a group of Group Replication, which lose nothing, count as one
-// server. A copy of the server with the same identity, such as one restored from an older
-// backup, cannot be noticed: stop the writers for two minutes before bringing one in.
+// The rows are trusted as long as the same server gives them. On MySQL a server is known by
+// its server_uuid, on MariaDB by its server_id, host name and port. After a fail-over to
+// another one, which may lack the last writes, and after a move to another host, the first
+// process that starts, however much later, waits for its first id for the lease, a quarter
+// of it and 60 s, and so do others until that wait is over; those that run go on. A server
+// that may lose its last commits in a crash, by innodb_flush_log_at_trx_commit or
+// sync_binlog, counts as another one after each start. A Galera cluster and a group of
+// Group Replication, which lose nothing, count as one server. A copy of the server with the
+// same identity, such as one restored from an older backup, cannot be noticed: stop the
+// writers for two minutes before bringing one in.
 //
 // Shards must share one table, as they share one leaf_alloc. The package
 // creates no database and grants nothing: the user needs SELECT, INSERT and

@@ -1,42 +1,46 @@
-// Package redis leases worker ids through Redis. Applications import it for its effect and name it in the DSN:
+// Package redis leases worker ids through Redis. Applications import it for its effect and name it
+// in the DSN:
 //
 //	import _ "github.com/leafsql/leafsql/idgen/worker/redis"
 //
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafWorker=redis(h1:6379)")
 //
-// One address is a single server, several are nodes of a Redis Cluster, and with leafRedisMaster, the name of a primary, they
-// are Sentinels. Parameters of the DSN, all optional, are leafRedisUsername, leafRedisPassword, leafRedisDatabase;
-// leafRedisMaster, leafRedisSentinelUsername and leafRedisSentinelPassword; leafRedisCluster=true where a cluster has one
-// address; leafRedisTLS (true, or skip-verify); leafRedisCA, leafRedisCert and leafRedisKey, the PEM files for TLS;
-// leafRedisPrefix, leafsql if missing, by which several registries share a server; and leafRedisReplicas, below. Config says
-// the same in Go.
+// One address is a single server, several are nodes of a Redis Cluster, and with leafRedisMaster,
+// the name of a primary, they are Sentinels. Parameters of the DSN, all optional, are
+// leafRedisUsername, leafRedisPassword, leafRedisDatabase; leafRedisMaster,
+// leafRedisSentinelUsername and leafRedisSentinelPassword; leafRedisCluster=true where a cluster
+// has one address; leafRedisTLS (true, or skip-verify); leafRedisCA, leafRedisCert and
+// leafRedisKey, the PEM files for TLS; leafRedisPrefix, leafsql if missing, by which several
+// registries share a server; and leafRedisReplicas, below. Config says the same in Go.
 //
-// Every worker id is one key, {leafsql}:worker:<n>, that is changed by compare-and-set alone, a script of three lines;
-// {leafsql}:registry is the registry's own. In a cluster one node has all of them. They have no expiry and must not get one,
-// nor be evicted, edited or deleted while processes run: a server whose maxmemory-policy is not noeviction is warned about.
+// Every worker id is one key, {leafsql}:worker:<n>, that is changed by compare-and-set alone, a
+// script of three lines; {leafsql}:registry is the registry's own. In a cluster one node has all of
+// them. They have no expiry and must not get one, nor be evicted, edited or deleted while processes
+// run: a server whose maxmemory-policy is not noeviction is warned about.
 //
-// Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too, unless appendfsync is always.
-// After a fail-over and after a restart the server has another replication id, which shows that writes may have been lost.
-// Processes that hold worker ids go on then. A process that takes a free worker id waits
-// for the lease, a quarter of it and 60 s, until a former owner whom the server has forgotten
-// cannot issue ids any more. The first use of each worker id in a new registry waits as long, unless
-// leafNewRegistry declares the registry new.
+// Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too,
+// unless appendfsync is always. After a fail-over and after a restart the server has another
+// replication id, which shows that writes may have been lost. Processes that hold worker ids go on
+// then. The first process that takes a worker id afterwards, however much later, waits for the
+// lease, a quarter of it and 60 s, until a former owner whom the server has forgotten cannot issue
+// ids any more, and so do others until that wait is over. The first process of a new registry waits
+// as long, unless leafsql init ran before or leafNewRegistry declares it new.
 //
-// A primary that the Sentinels have replaced does not know this at once, and goes on
-// acknowledging writes. So where there are replicas, one of them has to have a write
-// before it counts (WAIT). leafRedisReplicas says how many: 1 by default with Sentinels,
-// and elsewhere once the server was seen to have replicas. If it is the number of all
-// replicas (2 for a primary with two replicas), no worker id has two owners in any
-// partition, and no worker id is renewed while a replica is away. If it is less, a
-// partition can give one worker id to two processes: if the old primary, enough replicas
-// and some processes stay cut off together from the Sentinels and the other processes,
-// both primaries give out the same worker ids. leafRedisReplicas=0 waits for none.
+// A primary that the Sentinels have replaced does not know this at once, and goes on acknowledging
+// writes. So where there are replicas, one of them has to have a write before it counts (WAIT).
+// leafRedisReplicas says how many: 1 by default with Sentinels, and elsewhere once the server was
+// seen to have replicas. If it is the number of all replicas (2 for a primary with two replicas),
+// no worker id has two owners in any partition, and no worker id is renewed while a replica is
+// away. If it is less, a partition can give one worker id to two processes: if the old primary,
+// enough replicas and some processes stay cut off together from the Sentinels and the other
+// processes, both primaries give out the same worker ids. leafRedisReplicas=0 waits for none.
 //
-// The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase
-// also SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later will
-// do, and Valkey. A proxy that hides which server answers can't be used.
+// The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
+// SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later will do, and
+// Valkey. A proxy that hides which server answers can't be used.
 //
-// The package takes no client of the application's: one that sends a write again by itself would not be safe.
+// The package takes no client of the application's: one that sends a write again by itself would
+// not be safe.
 package redis
 
 import (
