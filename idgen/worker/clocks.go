@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// compareClocks asks for the registry's time, at first and when this machine's
-// clock has jumped, or anew.
+// compareClocks asks for the registry's time when this machine's clock has
+// jumped, and always if anew.
 func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	drift := e.clock.drift()
 	if e.source.Time == nil || !anew && (drift-e.drift).Abs() < time.Second {
@@ -19,8 +19,9 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	defer cancel()
 	now := e.now()
 	theirs, err := e.source.Time(one)
+	e.drift = drift
 	if err == nil {
-		e.drift, e.offset = drift, now.Sub(theirs).Round(time.Millisecond)
+		e.offset = now.Sub(theirs).Round(time.Millisecond)
 	} else if !e.timeless && ctx.Err() == nil {
 		e.log.Warn("leafsql: the registry of worker ids does not say its time, so that a clock that is ahead of it is not noticed; worker ids are taken all the same", "registry", e.source.Name, "err", part.Text(err))
 	}
@@ -30,7 +31,7 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 // clockError keeps a process whose clock is ahead of the registry's from taking
 // a worker id: to it leases are over that are not, and each one that it takes is
 // blocked for everybody else until that time has come. A registry that does not
-// answer the question stops nobody: it may never do.
+// answer the question stops nobody, unless its last answer did: it may never answer.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
 	if e.anyClock || e.offset <= e.skew {

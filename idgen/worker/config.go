@@ -29,8 +29,9 @@ type Config struct {
 	Layout string
 
 	// NewRegistry declares that the registry is new and nobody is running, so
-	// that this start need not wait out unknown history (a lease and a quarter, and 60 s). It is
-	// for a first roll-out and for tests, not to be left on.
+	// that this start need not wait out unknown history, for one and a quarter
+	// leases plus 60 s: 135 s by default. It is for a first roll-out and for
+	// tests, not to be left on.
 	NewRegistry bool
 
 	// AnyClock has a worker id taken though this machine's clock is more than a
@@ -164,7 +165,7 @@ type lengths struct {
 	grace    time.Duration // an expired slot is left to its owner this long; where it is below the skew, nothing is put back
 	skew     time.Duration // at least the difference of two machines' clocks plus the life of a message
 	call     time.Duration // what one call to the registry may take
-	courtesy time.Duration // how long slots of unknown history are left to who may hold them
+	courtesy time.Duration // how long a process that starts leaves slots of unknown history alone, for holders to put theirs back
 	ahead    time.Duration // how far beyond now a lease is to be used up in a burst
 	pause    time.Duration // between tries, at least; others are multiples of it
 }
@@ -179,8 +180,6 @@ func lengthsFor(lease time.Duration) lengths {
 var localLengths = lengths{lease: 3 * time.Second, renew: time.Second, call: time.Second, ahead: 1500 * time.Millisecond, pause: 250 * time.Millisecond}
 
 // jitter is a random length, lo … hi.
-func (e *engine) jitter(lo, hi time.Duration) time.Duration { return jitter(e.host, lo, hi) }
-
 func jitter(h host, lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(h.random()%uint64(hi-lo+1)).Truncate(tick)
 }

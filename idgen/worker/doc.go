@@ -24,13 +24,17 @@
 //	bound        the end of what is confirmed: no id has a later time
 //	high water   the bound as the document has it: the latest time that its owner may put into an id
 //	renewal      a confirmed write that raises both; six times in the length of a lease
-//	grace        how long an expired slot is left to its owner: twice the lease. Safety does not need it
+//	grace        how long an expired slot is left to its owner: twice the lease. Safety needs it
+//	             only where lost documents are put back: at least 60 s
 //	unknown      a document that does not tell what was before it: a new one, or one of a
-//	             registry that was wiped or failed over after the document was written
+//	             registry that was wiped or failed over after the document was written, or one
+//	             that may have been written again when others had the slot
 //	quarantine   the lease and 60 s, after which no owner that the registry does not know of
 //	             can still issue ids
 //	floor        the latest time that may have been used under a slot before it was taken
 //	spare        a free document made in advance, which nobody ever used
+//	put back     written again by the owner, after the registry lost it
+//	told true    of a write: the registry said that it was done, and gave no error
 //
 // The package does not make ids, and it cannot help where a registry is set
 // back to an older copy under the same identity while owners live: wait two

@@ -298,28 +298,28 @@ func TestPrepareGivesUp(t *testing.T) {
 	})
 }
 
-func TestPrepare(t *testing.T) {
+// TestTakeToldLate: a take of unknown history that is told late issues nothing, and leaves a document of unknown history.
+func TestTakeToldLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &fake{}
-		open := func(context.Context) (Source, error) { return f.source(), nil }
-		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: quiet()}
-		for range 2 { // the second finds all made
-			if err := Prepare(t.Context(), open, cfg); err != nil {
-				t.Fatal(err)
+		f, stopped := newFake(1), false
+		f.write(0, initial())
+		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+			if slot == 0 && !d.Free && !stopped {
+				stopped = true
+				time.Sleep(50 * time.Second)
 			}
+			return nil
+		}}
+		began := time.Now()
+		k := keep(t, Source{Slots: m}, Config{Workers: 1})
+		k.Start()
+		time.Sleep(66 * time.Second)
+		if d := f.doc(0); !d.Free || d.Registry != "" {
+			t.Errorf("%+v", d)
 		}
-		cfg.NewRegistry = false
-		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
-			t.Errorf("%+v", k.Status())
-		}
-		cfg.Layout = "other"
-		if _, ok := errors.AsType[*UnusableError](Prepare(t.Context(), open, cfg)); !ok {
-			t.Error("prepared under other terms")
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		if err := Prepare(ctx, open, Config{Layout: "l", Workers: 200}); err == nil {
-			t.Error("prepared after its context's end")
+		k.until(phaseHolding)
+		if s := k.Status(); s.Start.Before(began.Add(65*time.Second + 2*time.Minute)) {
+			t.Errorf("ids from %v on", s.Start.Sub(began))
 		}
 	})
 }

@@ -14,10 +14,10 @@ var (
 	errInUse       = errors.New("in use already") // a fixed worker id, or its local state, by another process or pool
 	errContended   = errors.New("another process was there at the same time")
 	errUnconfirmed = errors.New("the take is not confirmed yet")
-	errVoid        = errors.New("the registry may not be the one that was read")
+	errVoid        = errors.New("the registry may have changed since it was read")
 	errMissing     = errors.New("its document is missing")
 	errOlder       = errors.New("an older document of this process is there")
-	errLate        = errors.New("too late to put it back, as somebody else may have the worker id by now")
+	errLate        = errors.New("too late, as somebody else may have the worker id by now")
 	errClone       = errors.New("a copy of this process is running, with its memory")
 )
 

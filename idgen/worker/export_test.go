@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -88,7 +89,7 @@ func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 		return 0, upTo, false
 	}
 	h, issued, mine := *o.held, o.cfg.Issued(), k.cfg.Issued
-	h.unconfirmed = append([]time.Time(nil), h.unconfirmed...)
+	h.unconfirmed, h.denied = slices.Clone(h.unconfirmed), slices.Clone(h.denied)
 	k.cfg.Issued = func() time.Time { return latest(issued, mine()) }
 	k.once.Do(func() {
 		k.cfg.host.start(func() {

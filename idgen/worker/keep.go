@@ -145,15 +145,20 @@ func (k *Keeper) renewed(before, err error) {
 func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
 	e, h := k.engine, k.held
 	fresh := h.fresh && e.now().Before(taken.Add(e.lease)) // was declared of that time
-	switch done, err := e.prepare(ctx, h.registry.id, fresh); {
+	reg, err := e.registry(ctx)
+	done := err == nil && reg.id != h.registry.id // a renewal adopts it, or the worker id is lost
+	if err == nil && !done {
+		done, err = e.prepare(ctx, reg, fresh)
+	}
+	switch {
 	case done:
 		return never
 	case err != nil: // a registry in trouble is not to be asked for more
-		return e.now().Add(e.jitter(e.lease/2, e.lease))
+		return e.now().Add(jitter(e.host, e.lease/2, e.lease))
 	case fresh: // others are on their way
 		return e.now()
 	}
-	return e.now().Add(e.jitter(e.pause/2, 2*e.pause))
+	return e.now().Add(jitter(e.host, e.pause/2, 2*e.pause))
 }
 
 // compareClocks shows how far this machine's clock is from the registry's.

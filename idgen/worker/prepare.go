@@ -23,26 +23,22 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		return err
 	}
 	defer e.source.close()
-	if err := e.clockError(ctx); err != nil {
-		return err
+	reg, err := e.registry(ctx)
+	if err == nil {
+		err = e.clockError(ctx)
 	}
-	for failed := 0; ; {
-		reg, err := e.registry(ctx)
-		if err != nil {
-			return err
-		}
-		done, err := e.prepare(ctx, reg.id, cfg.NewRegistry)
-		switch {
+	for id, failed := reg.id, 0; err == nil; reg, err = e.registry(ctx) {
+		done, err := e.prepare(ctx, reg, cfg.NewRegistry && reg.id == id) // another one was not declared new
+		switch failed++; {
 		case done:
 			return nil
 		case err == nil:
 			failed = 0
-		case failed == 20 || e.host.sleep(ctx, e.pause) != nil:
+		case failed > 20 || e.host.sleep(ctx, e.pause) != nil: // it may be busy with a document
 			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
-		default: // a registry may be busy with a document
-			failed++
 		}
 	}
+	return err
 }
 
 // openEngine opens a source and makes its engine.
@@ -77,10 +73,9 @@ func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.L
 // that processes to come need not wait out an unknown history. All processes
 // get on together: the registry's document says how far they are. It reports
 // whether nothing is left to be done.
-func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool, err error) {
-	reg, err := e.registry(ctx)
-	if err != nil || reg.id != id || reg.made >= len(e.slots) {
-		return err == nil, err
+func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
+	if reg.made >= len(e.slots) {
+		return true, nil
 	}
 	upTo := min(reg.made+readAtOnce, len(e.slots))
 	batch := make([]int, upTo-reg.made)
@@ -91,7 +86,7 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 	failed := make([]error, len(batch))
 	e.host.each(len(batch), func(i int) {
 		if rs[i].err == nil {
-			failed[i] = e.spare(ctx, id, fresh, rs[i])
+			failed[i] = e.spare(ctx, reg.id, fresh, rs[i])
 		}
 	})
 	unread := 0
@@ -108,25 +103,23 @@ func (e *engine) prepare(ctx context.Context, id string, fresh bool) (done bool,
 		return false, err
 	}
 	d := reg.doc
-	d.Registry, d.HighWater, d.Owner = id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
+	d.Registry, d.HighWater, d.Owner = reg.id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
 	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
-	if res == unclear {
-		return false, err
+	if errors.Is(err, errContended) { // others were there
+		err = nil
 	}
-	return res == swapped && upTo == len(e.slots), nil
+	return res == swapped && upTo == len(e.slots), err
 }
 
 // spare makes a slot one that can be taken without waiting, quarantined from
 // now on if need be.
 func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) error {
 	if r.ver == "" {
-		if r = e.create(ctx, r.slot); r.err != nil {
-			return r.err
-		}
+		r = e.create(ctx, r.slot)
 	}
 	for range 3 { // a put is refused where another process was there at the same time, and by some registries without a reason
-		if !r.doc.Free || !unknown(r.doc, id) {
-			return nil
+		if r.err != nil || !r.doc.Free || !unknown(r.doc, id) {
+			return r.err
 		}
 		d := Doc{Nonce: r.doc.Nonce, HighWater: e.quarantine(e.now()), Free: true, Owner: e.owner, Registry: id} // mutation: prepared
 		if fresh {
@@ -144,9 +137,7 @@ func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) er
 		case unclear:
 			return err
 		}
-		if r = e.get(ctx, r.slot); r.err != nil {
-			return r.err
-		}
+		r = e.get(ctx, r.slot)
 	}
 	return errContended
 }

@@ -59,8 +59,8 @@ func (e *engine) adopt(h *hold, reg registry) {
 	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
 }
 
-// void says why a put that was told true allows nothing: it may have written
-// where h's document was lost, and others may be past the quarantine.
+// void gives an error if a put that was told true must not raise the bound: it may
+// have written a lost document again, after others were past the quarantine.
 func (e *engine) void(ctx context.Context, h *hold) error {
 	if !e.source.Inserts {
 		if h.lost && e.late(h) { // mutation: told late
@@ -70,16 +70,14 @@ func (e *engine) void(ctx context.Context, h *hold) error {
 	}
 	reg, err := e.registry(ctx)
 	_, away := errors.AsType[*awayError](err)
-	switch {
-	case err == nil && reg.id == h.registry.id:
+	switch late := e.late(h); {
+	case err == nil && reg.id == h.registry.id, away && !late: // not even a look is possible, and it is early
 		return nil
-	case e.late(h):
+	case late:
 		h.lost = true
 		return errLate
 	case err == nil:
 		e.adopt(h, reg)
-	case away: // not even a look is possible, and it is early
-		return nil
 	}
 	return err
 }

@@ -15,7 +15,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	if h.lost && e.late(h) { // mutation: given up
 		return e.lengths.renew, errLate
 	}
-	again = e.jitter(2*e.pause, 6*e.pause)
+	again = jitter(e.host, 2*e.pause, 6*e.pause)
 	hw, res, err := e.raise(ctx, h, h.doc, h.ver, now)
 	if res == swapped {
 		return e.lengths.renew, nil
@@ -32,7 +32,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 		// on from; it raises nothing.
 		h.ver = r.ver
 		if res == unclear && r.doc.HighWater.Equal(hw) {
-			again = e.jitter(e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
+			again = jitter(e.host, e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
 		}
 	case h.refused(r.doc): // served all the same, or written by a copy of this process
 		h.ver = h.sure

@@ -113,7 +113,7 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 	})
 	for _, r := range waits {
 		if unknown(r.doc, reg.id) && e.waited != reg.id { // holders whose documents were lost have the time of a renewal to put them back
-			e.log.Info("leafsql: nothing is known of any worker id's past, so that others may be running: one is taken when they had the time to say so, and its ids are safe a lease and a minute later",
+			e.log.Info("leafsql: no free worker id has a known past, as the registry is new or has lost documents: processes that it does not know of have time to write theirs again; then one is taken, and its ids are safe a lease and a minute later",
 				"registry", e.source.Name, "wait", e.courtesy+e.lease+e.skew)
 			e.waited = reg.id
 			e.host.sleep(ctx, e.courtesy)
@@ -188,6 +188,10 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	floor := e.floor(r, reg.id, now)
 	y := Doc{Nonce: newNonce(e.host), Owner: e.owner, Registry: reg.id}
 	y.HighWater = latest(floor, now.Add(e.lease)) // mutation: taken up to
+	blind := unknown(r.doc, reg.id) && !e.fresh && e.skew > 0
+	if blind { // the put may come when others had the slot since: its document is unknown history until a renewal
+		y.Registry = "" // mutation: blind
+	}
 	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: r.doc.unused() || unknown(r.doc, reg.id), fresh: e.fresh, registry: reg}
 	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
 	h.doc.HighWater = floor // nothing beyond is confirmed
@@ -208,11 +212,13 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	case res != swapped: // mutation: taken
 		return nil, failed(err)
 	}
-	if after, err := e.registry(ctx); err != nil || after.id != reg.id { // mutation: after the take
+	if after, err := e.registry(ctx); err != nil || after.id != reg.id || // mutation: after the take
+		blind && e.now().After(now.Add(e.skew/3)) { // mutation: taken late
 		h.ver, e.claim = v, h
 		e.release(ctx, h, floor) // mutation: void take
-		return nil, failed(fmt.Errorf("%w: %w", errVoid, cmp.Or(err, errors.New("it was wiped meanwhile"))))
+		return nil, failed(fmt.Errorf("%w: %w", errVoid, cmp.Or(err, errors.New("it was wiped meanwhile, or the answer came late"))))
 	}
+	y.Registry = reg.id
 	h.confirm(y, v, now.Add(e.lease))
 	h.start = latest(floor.Add(tick), e.now()) // mutation: start
 	e.claim, e.seen, e.fresh, e.waited = nil, nil, false, ""

@@ -49,6 +49,8 @@ var safe = []combination{
 	{"several losses, a put on a missing document is refused, long leases", faults{clocks: near, losses: true, early: true, long: true}},
 	{"several losses, a put on a missing document inserts, long leases", faults{clocks: near, losses: true, several: true, insert: true, early: true, long: true}},
 	{"several losses of a single document, a put on a missing document is refused, long leases", faults{clocks: near, losses: true, single: true, early: true, long: true}},
+	{"a single document deleted, and a take that was decided on before arrives", faults{clocks: near, losses: true, single: true, stalls: true}},
+	{"a single document deleted, and a take that was decided on before arrives, long leases", faults{clocks: near, losses: true, single: true, stalls: true, long: true}},
 	{"wiped, two lengths of the lease, clocks within seconds", faults{clocks: tight, wipes: true, leases: true}},
 	{"single documents deleted, a put on a missing document is refused, clocks within a minute", faults{clocks: near, deletes: true}},
 	{"single documents deleted, a put on a missing document is refused, held slots are taken over early", faults{clocks: near, deletes: true, early: true}},

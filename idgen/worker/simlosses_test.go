@@ -16,6 +16,17 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 	if f.long {
 		lease *= 3
 	}
+	if f.stalls { // the first process's take arrives when the second one's document was lost, and made anew by somebody who died
+		again := lease/2 + within(int(lease*scale)*3/2)
+		s.slots, s.stall = 1, again-lease/4+within(int(lease*scale)/2)
+		add(simEpoch, "anew", 0, 0)
+		add(simEpoch+within(1_000), "start", 0, 0)
+		add(simEpoch+within(10_000), "start", 1, 0)
+		add(simEpoch+again, "anew", 0, 0)
+		add(simEpoch+again+1, "sleep", 1, max(0, lease*5/4+60_000/scale-again)+within(12_000))
+		s.sort()
+		return s
+	}
 	at, slot := simEpoch+within(10_000), int64(rng.n(s.slots))
 	add(at, "start", 0, 0)
 	first := at + 40_000/scale + within(60_000)

@@ -35,6 +35,7 @@ type faults struct {
 	losses    bool  // the registry is wiped two or three times, at the worst distances
 	single    bool  // ... or a single document is lost
 	long      bool  // the lease is longer than the skew
+	stalls    bool  // the decision to take what is of unknown history may be older than the history
 	clones    bool  // a copy of a running process is started beside it
 	leases    bool  // processes have two lengths of the lease
 }
@@ -190,6 +191,12 @@ func (r *simRegistry) remove(i int) {
 	rec.past = append(rec.past, change{at: r.w.now})
 }
 
+// anew is a loss of a document in whose place somebody makes one of unknown history.
+func (r *simRegistry) anew(i int) {
+	r.remove(i)
+	r.set(i, worker.Doc{Nonce: "initial", HighWater: time.UnixMilli(0), Free: true})
+}
+
 // restore brings back the content of an earlier time, on another server if
 // the registry tells them apart.
 func (r *simRegistry) restore(at int64) {
@@ -263,7 +270,7 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 		again := int64(rng.n(messageLife))
 		w.at(w.now+again, func() { w.registry.apply(rng, at, d, expected) })
 	}
-	if p.id == 0 && expected == "" && !d.Free {
+	if p.id == 0 && !d.Free && (expected == "" || w.stalls && w.registry.records[at].now.doc.IsInitial()) {
 		p.park(w.stall)
 	}
 	from := p.life

@@ -22,7 +22,7 @@ type schedule struct {
 	procs   int
 	slots   int
 	horizon int64
-	stall   int64 // how long the first process stops between the decision to put a lost document back and its request
+	stall   int64 // how long a process stops between a decision and its request
 	calm    bool  // messages arrive, and nothing stops between two lines
 	actions []action
 }

@@ -140,6 +140,8 @@ func (w *world) act(a action) {
 		} else {
 			w.registry.wipe()
 		}
+	case "anew":
+		w.registry.anew(int(a.amount))
 	case "restart":
 		p.crash()
 		p.start()

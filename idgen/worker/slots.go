@@ -139,6 +139,6 @@ type Slots interface {
 	// own.
 	//
 	// A backend whose missing document takes a put at any version, as Nacos'
-	// does, may say true: the registry's own document tells of a wipe.
+	// does, may say true, and its Source must say Inserts.
 	Put(ctx context.Context, slot int, d Doc, expected Version) (after Version, swapped bool, err error)
 }

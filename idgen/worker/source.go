@@ -13,7 +13,8 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// Source is an opened place where worker ids come from. Only Slots is needed.
+// Source is an opened place where worker ids come from. Only Slots is needed,
+// and Inserts where it applies.
 type Source struct {
 	Slots Slots
 
@@ -31,8 +32,9 @@ type Source struct {
 
 	// Inserts says that a missing document takes a put at any version, as Nacos'
 	// does, and that of several who create a document more than one may be told
-	// true. A holder's renewal then writes its lost document by itself; elsewhere
-	// the holder creates it, which must be exclusive.
+	// true. There a renewal writes a lost document again unasked. Elsewhere it is
+	// refused, and the holder creates the document, in which only one process may
+	// succeed.
 	Inserts bool
 
 	// Time, if set, gives the registry's clock. It is asked before each take and

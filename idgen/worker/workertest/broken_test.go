@@ -196,6 +196,7 @@ var breakages = []breakage{
 			last: (*Memory).held,
 		})
 	}, []string{"CrashTakesAnotherSlot", "TakeOver", "ClockSetBack"}},
+	{"a missing slot takes a put at any version, and the source does not say so", faulty(Faults{Insert: true}), []string{"WrongVersion"}},
 	{"the registry's document outlives a wipe, and a put on a missing one inserts", spoiled(func(m *Memory, f *Fixture) {
 		m.faults.Insert = true
 		f.Wipe = m.change(func() {

@@ -183,6 +183,9 @@ func wrongVersion(k *kit) {
 	// proves that nothing was changed.
 	third := k.next(other, 0, second)
 	k.refused(s, 0, second)
+	if !p.src.Inserts && !k.Exclusive { // what a missing slot takes at a wrong version, its source says
+		k.refused(s, 1, third)
+	}
 	k.next(s, 0, third)
 }
 

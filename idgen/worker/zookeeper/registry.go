@@ -293,6 +293,9 @@ func (r *registry) time(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	epoch, err := r.epoch(ctx, c, false)
+	if err == nil && epoch == "" {
+		err = errors.New("leafsql: there is no registry yet")
+	}
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -1,0 +1,92 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestPrepare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{}
+		open := func(context.Context) (Source, error) { return f.source(), nil }
+		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: quiet()}
+		for range 2 { // the second finds all made
+			if err := Prepare(t.Context(), open, cfg); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cfg.NewRegistry = false
+		if k := holding(t, f.source(), cfg); k.Status().Start.Sub(k.Status().Since) > time.Second {
+			t.Errorf("%+v", k.Status())
+		}
+		cfg.Layout = "other"
+		if _, ok := errors.AsType[*UnusableError](Prepare(t.Context(), open, cfg)); !ok {
+			t.Error("prepared under other terms")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Prepare(ctx, open, Config{Layout: "l", Workers: 200}); err == nil {
+			t.Error("prepared after its context's end")
+		}
+	})
+}
+
+// meddled is a registry in which something happens before each put.
+type meddled struct {
+	*fake
+	before func(ctx context.Context, slot int, d Doc) error
+}
+
+func (m meddled) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
+	if err := m.before(ctx, slot, d); err != nil {
+		return "", false, err
+	}
+	return m.fake.Put(ctx, slot, d, expected)
+}
+
+// TestPrepareWiped: what is wiped while it is prepared is prepared again, and is not what was declared new.
+func TestPrepareWiped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, batches := &fake{}, 0
+		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+			if slot == RegistrySlot && d.Registry != "" {
+				if batches++; batches == 2 {
+					f.wipe()
+				}
+			}
+			return nil
+		}}
+		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
+		if err := Prepare(t.Context(), open, Config{Workers: 40, NewRegistry: true, Logger: quiet()}); err != nil {
+			t.Fatal(err)
+		}
+		for slot := range 40 {
+			if d := f.doc(slot); d.Nonce != spareNonce || d.HighWater.Before(now().Add(2*time.Minute)) {
+				t.Errorf("slot %d: %+v", slot, d)
+			}
+		}
+	})
+}
+
+// TestPrepareDenied: a registry that refuses to be written is an error soon, without thousands of tries.
+func TestPrepareDenied(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, tries := newFakeOf(0, Config{}), 0
+		m := meddled{fake: f, before: func(_ context.Context, slot int, d Doc) error {
+			if slot == RegistrySlot {
+				tries++
+				return &NotWrittenError{Err: errors.New("leafsql: denied")}
+			}
+			return nil
+		}}
+		open := func(context.Context) (Source, error) { return Source{Slots: m}, nil }
+		err := Prepare(t.Context(), open, Config{Workers: 4, Logger: quiet()})
+		if err == nil || !strings.Contains(err.Error(), "denied") || tries > 30 {
+			t.Errorf("%v after %d tries", err, tries)
+		}
+	})
+}
