@@ -78,6 +78,9 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	end := s.Progress(func() string { return fmt.Sprintf("making %d documents of worker ids", missing) })
 	seen := &written{Slots: src.Slots, dry: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
+	if dry { // some write to learn the time
+		src.Time = nil
+	}
 	err = worker.Prepare(ctx, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{
 		Workers: layout.Workers(), Layout: layout.String(), Lease: cfg.Lease, NewRegistry: fresh, AnyClock: cfg.AnyClock, Logger: slog.New(slog.DiscardHandler),
 	})
