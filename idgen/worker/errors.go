@@ -29,7 +29,7 @@ func (e *awayError) Unwrap() error { return e.error }
 // UnusableError marks the error of a source that can't be a registry for this
 // process, however often it is asked: a wrong password, a server that does not
 // compare, a registry used with another lease or layout. Somebody has to mend
-// it, and a Keeper tries again once a minute. Sources give it from their opening
+// it, and a Keeper tries again after 30 to 60 s. Sources give it from their opening
 // and from Get and Put.
 type UnusableError struct {
 	Err error // what is wrong, and the way out; the text is its alone
@@ -149,7 +149,7 @@ func refusedError(h *hold, r reading) error {
 func quarantineError(worker int, until time.Time, unknown bool) error {
 	why := "it was used up to then"
 	if unknown {
-		why = "nothing is known of its past, and an owner of before may use it up to then"
+		why = "nothing is known of its past, and a former owner that the registry has lost may use it up to then"
 	}
 	return &UnavailableError{Reason: "quarantine", Worker: worker, Until: until,
 		text: fmt.Sprintf("leafsql: worker id %d is held, its ids are safe from %s on: %s; wait until then",

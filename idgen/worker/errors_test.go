@@ -39,7 +39,7 @@ func TestErrorTexts(t *testing.T) {
 		{lostError(7, Doc{Nonce: "n", Owner: "shop-1:42"}, nil),
 			"leafsql: worker id 7 was lost: it is held by shop-1:42 now; another one is searched"},
 		{quarantineError(7, until, true),
-			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: nothing is known of its past, and an owner of before may use it up to then; wait until then"},
+			"leafsql: worker id 7 is held, its ids are safe from 2026-03-01T12:00:00Z on: nothing is known of its past, and a former owner that the registry has lost may use it up to then; wait until then"},
 		{termsError("Nacos n1", "lease 1m0s", "lease 10s"),
 			`leafsql: the registry of worker ids (Nacos n1) is used with "lease 1m0s", this process has "lease 10s"; give all processes of a table the same leafLease and leafSnowflake; to change them, see "Changing the lease or the layout" in docs/operations.md`},
 	} {

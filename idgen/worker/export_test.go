@@ -59,7 +59,7 @@ func (s simulated) each(n int, f func(int)) {
 // On puts a Keeper on a simulated machine, with all of its lengths divided so
 // that there are fewer times to put into ids. A hasty one takes a slot over as
 // soon as its bound is over, an early one when the
-// skew is over as well, and leaves unknown histories to nobody.
+// skew is over as well, and does not wait for holders before it takes an unknown history.
 func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	l := lengthsFor(c.Lease)
 	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.courtesy, &l.ahead, &l.pause} {

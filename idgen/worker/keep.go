@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// releaseFor is how long an application that ends waits for the registry.
+// releaseFor is how long an application that ends waits for the registry to be told so.
 const releaseFor = 5 * time.Second
 
 // hold keeps a slot until it is lost or the keeper is closed, which gives it

@@ -19,6 +19,9 @@
 // lease, and a session does not keep one: a lease lasts until its bound. A process that
 // loses its session opens a new one.
 //
+// A node that is deleted and made again has its versions from 0 on: the put of a process
+// that was stopped meanwhile can meet the version that it expects. So delete none.
+//
 // # Beside Java Leaf
 //
 // If the node /snowflake/<name>/forever exists, worker ids are shared with the Java Leaf
