@@ -199,10 +199,10 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	ctx, cancel := e.host.within(context.WithoutCancel(ctx), 2*releaseFor)
 	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// Where several creators are told true, one that is late may still put the
-	// initial document over ours, and whoever comes then waits nothing out if
-	// the registry is declared new. So what is taken is taken once more.
-	unconfirmed := res == swapped && e.fresh && r.doc.IsInitial() && e.source.fixed == nil // mutation: first take
+	// Where several creators are told true, one that is late may still put an unused
+	// document over ours, and whoever comes then waits nothing out if the registry
+	// was declared new. So what is taken right after it was made is taken once more.
+	unconfirmed := res == swapped && e.source.Inserts && r.doc.unused() && (e.fresh || now.Sub(r.doc.HighWater) < e.skew) // mutation: first take
 	if unconfirmed || res == unclear {
 		e.claim = h
 	}
