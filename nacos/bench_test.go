@@ -115,6 +115,7 @@ func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Ke
 		b.Fatal(err)
 	}
 	leasetest.InUse(b, open, worker.Config{Workers: 1024})
+	time.Sleep(time.Minute) // what was declared new right before is taken twice
 	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
 }
 
