@@ -10,26 +10,6 @@ import (
 	"time"
 )
 
-// mortal is a registry as a process sees it that is killed.
-type mortal struct {
-	Slots
-	dead atomic.Bool
-}
-
-func (m *mortal) Get(ctx context.Context, slot int) (Doc, Version, error) {
-	if m.dead.Load() {
-		return Doc{}, "", errAway
-	}
-	return m.Slots.Get(ctx, slot)
-}
-
-func (m *mortal) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
-	if m.dead.Load() {
-		return "", false, errAway
-	}
-	return m.Slots.Put(ctx, slot, d, expected)
-}
-
 // A process whose clock is an hour ahead, and that is killed and started again
 // twenty times on 16 worker ids, takes none: none is blocked, and nobody is
 // robbed of the one he holds. It says both times.
@@ -50,7 +30,7 @@ func TestClockAheadTakesNothing(t *testing.T) {
 		h := &hands{host: machine{began: time.Now()}}
 		h.off.Store(int64(time.Hour))
 		for range 20 {
-			life := &mortal{Slots: f}
+			life := &crashing{Slots: f}
 			its := src
 			its.Slots = life
 			_, err := keep(t, its, Config{Workers: 16, host: h, Owner: "shop-7:1"}).Wait(t.Context())
