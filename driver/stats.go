@@ -31,6 +31,7 @@ type TableStats struct {
 	Name       string // db.table
 	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
 	Tag        string // biz_tag, for segment; the sequence's name
+	HighestKey int64  // the highest id that the key column can hold; 0: its type is not one of whole numbers
 	Statements int64  // statements that got ids
 	IDs        int64  // ids that they got
 	Refused    int64  // statements that were not run: refused, or no ids could be had

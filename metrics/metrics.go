@@ -69,6 +69,7 @@ var table = []struct {
 	{"build_info", "Which leafsql the program was built with; always 1.", []string{"version", "goversion"}, gauge},
 
 	{"table_info", "Where a table's keys come from; always 1.", []string{"table", "generator", "tag"}, gauge},
+	{"table_key_used_ratio", "How far the highest id fetched is on the way to the highest that the key column can hold, from 0 to 1; absent where ids are no running numbers, or none was fetched.", perTable, gauge},
 	{"table_statements_total", "Statements whose rows got ids.", perTable, counter},
 	{"table_ids_total", "Ids that rows got.", perTable, counter},
 	{"table_refused_total", "Statements that were not run, because they cannot be filled or no ids could be had. The table is empty where it could not be told.", perTable, counter},
@@ -122,6 +123,9 @@ func (e emitter) stats(s driver.Stats, err error) {
 	e.send("up", truth(err == nil))
 	e.send("build_info", 1, version.Of(), runtime.Version())
 	for _, t := range s.Tables {
+		if used := keyUsed(t, s.Tags); used > 0 {
+			e.send("table_key_used_ratio", used, t.Name)
+		}
 		e.send("table_info", 1, t.Name, t.Generator, t.Tag)
 		e.send("table_statements_total", float64(t.Statements), t.Name)
 		e.send("table_ids_total", float64(t.IDs), t.Name)
@@ -139,8 +143,8 @@ func (e emitter) stats(s driver.Stats, err error) {
 		e.send("tag_waits_total", float64(t.Waits), t.Tag)
 		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)
 		e.send("tag_step_ids", float64(t.Step), t.Tag)
-		if end := max(t.Current.End, t.Queued.End); end > 0 {
-			e.send("tag_highest_id", float64(end-1), t.Tag)
+		if highest := highestID(t); highest > 0 {
+			e.send("tag_highest_id", float64(highest), t.Tag)
 		}
 	}
 	if w := s.Worker; w != nil {
@@ -155,6 +159,19 @@ func (e emitter) stats(s driver.Stats, err error) {
 		}
 	}
 }
+
+// keyUsed is how much of its key column a table has used; 0 where that cannot be told.
+func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
+	for _, tag := range tags {
+		if t.HighestKey > 0 && tag.Tag == t.Tag && tag.Sequence == (t.Generator == "sequence") {
+			return min(1, float64(highestID(tag))/float64(t.HighestKey))
+		}
+	}
+	return 0
+}
+
+// highestID is the highest id of the ranges in memory; 0: none was fetched.
+func highestID(t driver.TagStats) int64 { return max(t.Current.End, t.Queued.End, 1) - 1 }
 
 func truth(b bool) float64 {
 	if b {

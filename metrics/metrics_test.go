@@ -62,7 +62,7 @@ func TestCollectorOfAPool(t *testing.T) {
 	for _, text := range []string{
 		"CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL)",
 		"INSERT INTO leaf_alloc VALUES ('t', 100, 1000)",
-		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)",
+		"CREATE TABLE t (id SMALLINT PRIMARY KEY, a INT)",
 		"INSERT INTO t (a) VALUES (1), (2)",
 	} {
 		if _, err := db.Exec(text); err != nil {
@@ -84,6 +84,7 @@ func TestCollectorOfAPool(t *testing.T) {
 		`leafsql_table_statements_total{db_name="shop",table="`+name+`.t"} 1`,
 		`leafsql_table_ids_total{db_name="shop",table="`+name+`.t"} 2`,
 		`leafsql_table_refused_total{db_name="shop",table="`+name+`.t"} 1`,
+		`leafsql_table_key_used_ratio{db_name="shop",table="`+name+`.t"} `+fmt.Sprint(115./32767),
 		`leafsql_tag_ids_total{db_name="shop",tag="t"} 2`,
 		`leafsql_tag_fetches_total{db_name="shop",tag="t"} 1`,
 		`leafsql_tag_remaining_ids{db_name="shop",tag="t"} 14`,
@@ -121,7 +122,7 @@ type full struct{ *collector }
 func (c full) Collect(to chan<- prometheus.Metric) {
 	at := time.Unix(1700000000, 500e6)
 	emitter{c.metrics, to}.stats(driver.Stats{
-		Tables: []driver.TableStats{{Name: "shop.\"a\"\n\xff", Generator: "segment", Tag: "t", Statements: 1, IDs: 2, Refused: 3, LastRefused: at}},
+		Tables: []driver.TableStats{{Name: "shop.\"a\"\n\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3, LastRefused: at}},
 		Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7,
 			Current: segment.Range{Start: 10, End: 20}, Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
 		Worker: &driver.WorkerStats{Phase: "holding", Worker: 7, Source: "nacos", Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")},
@@ -140,6 +141,7 @@ func TestNames(t *testing.T) {
 	wantLines(t, text,
 		`leafsql_table_last_refused_timestamp_seconds{db_name="shop",table="shop.\"a\"\n`+"\uFFFD"+`"} 1.7000000005e+09`,
 		`leafsql_tag_highest_id{db_name="shop",tag="t"} 39`,
+		`leafsql_table_key_used_ratio{db_name="shop",table="shop.\"a\"\n`+"\uFFFD"+`"} 0.78`,
 		`leafsql_worker_held{db_name="shop",source="nacos"} 1`,
 		`leafsql_worker_id{db_name="shop",source="nacos"} 7`,
 		`leafsql_worker_limit_timestamp_seconds{db_name="shop",source="nacos"} 1.7000000005e+09`,
@@ -156,6 +158,30 @@ func TestAlerts(t *testing.T) {
 	for _, alert := range regexp.MustCompile(`- alert: (\w+)`).FindAllStringSubmatch(read(t, "prometheus/alerts.yml"), -1) {
 		if !slices.ContainsFunc(fired, func(f []string) bool { return f[1] == alert[1] }) {
 			t.Errorf("no test sees %s fire", alert[1])
+		}
+	}
+}
+
+// TestRunbooks: each alert points at its heading of the page of alerts, which both languages have.
+func TestRunbooks(t *testing.T) {
+	const page = "https://github.com/leafsql/leafsql/blob/main/docs/alerts.md#"
+	alerts := regexp.MustCompile(`- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "prometheus/alerts.yml"), -1)
+	for _, file := range []string{"../docs/alerts.md", "../docs/zh-CN/alerts.md"} {
+		var headings []string
+		for _, h := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(read(t, file), -1) {
+			headings = append(headings, h[1])
+		}
+		var names []string
+		for _, a := range alerts {
+			names = append(names, a[1])
+			if !strings.Contains(a[0], "runbook_url: "+page+strings.ToLower(a[1])+"\n") {
+				t.Errorf("%s has no runbook_url that points at its heading", a[1])
+			}
+		}
+		slices.Sort(names)
+		slices.Sort(headings)
+		if !slices.Equal(headings, names) {
+			t.Errorf("%s has headings %q; want one for each alert, %q", file, headings, names)
 		}
 	}
 }

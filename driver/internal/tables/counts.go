@@ -16,6 +16,7 @@ type Stats struct {
 	Name       string
 	Generator  string
 	Tag        string
+	HighestKey int64
 	Statements int64
 	IDs        int64
 	Refused    int64

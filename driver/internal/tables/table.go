@@ -82,7 +82,12 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		}
 	}
 	t.counts = set.Counts.of(name.String())
-	t.counts.change(func(s *Stats) { s.Generator, s.Tag = kind, tag })
+	t.counts.change(func(s *Stats) {
+		s.Generator, s.Tag, s.HighestKey = kind, tag, 0
+		if f.Integer {
+			s.HighestKey = f.Highest
+		}
+	})
 	t.skips, _ = t.gen.(skipper)
 	desc := &insert.Table{
 		DB: name.DB, Name: name.Table, Key: key.Name,
