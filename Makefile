@@ -9,7 +9,8 @@ SCHEDULES   = 1000000
 STATES      = 100000
 STORM       = ^TestStorm
 PKG         = ./...
-QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/... ./docs
+QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/...
+INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
@@ -35,12 +36,13 @@ demo-nacos: ## three services on a real Nacos: one is killed, one has its clock 
 
 test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql
-	@for script in testutil/*/install.sh; do $$script || exit 1; done
+	@for script in $(INSTALLS); do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/test '$(TEST)'
 
 quick: serve ## while you work, under 90 s: what needs no server but one MariaDB, without the race detector and the longest tests
 	@.ci/install mariadb
-	@$(SERVE) -- sh -c 'LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN exec go test -short -timeout=5m -skip="$(SLOW)" $(QUICK)'
+	@$(SERVE) -- sh -c 'export LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN; \
+		go test -short -timeout=5m -skip="$(SLOW)" $(QUICK) && exec go test -C docs -short -timeout=5m -skip="$(SLOW)" .'
 
 one: serve ## one rule's test with only the servers that its package needs: make one PKG=./driver/servertest TEST=TestMatrix
 	@.ci/one $(PKG) '$(TEST)'
@@ -56,17 +58,17 @@ mutations: ## break leases and segments in each way they must not be broken, and
 
 storm: serve ## what decides by time: clusters, registries and stores are killed, cut off, frozen and wiped (STORM=TestStormCluster for some alone)
 	@.ci/install mariadb mysql
-	@for script in testutil/*/install.sh; do $$script || exit 1; done
+	@for script in $(INSTALLS); do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/storm '$(STORM)'
 
 chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
 	@.ci/install mariadb
-	@for kind in nacos redis zk etcd; do testutil/$${kind}test/install.sh || exit 1; done
-	@$(SERVE) -- go test -tags storm -count=1 -timeout=0 -v ./testutil/chaos -chaos.servers='$(CHAOS)'
+	@for script in $(filter %/nacostest/install.sh idgen/%,$(INSTALLS)); do $$script || exit 1; done
+	@$(SERVE) -- go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v . -chaos.servers='$(CHAOS)'
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb
-	@$(SERVE) -- go test -run='^$$' -bench='$(BENCH)' -benchmem $(PKG)
+	@$(SERVE) -- $(if $(filter ./...,$(PKG)),.ci/each-module go test,go test -C $(PKG)) -run='^$$' -bench='$(BENCH)' -benchmem $(if $(filter ./...,$(PKG)),./...,.)
 
 fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
 	@.ci/install mariadb mysql

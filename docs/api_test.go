@@ -48,7 +48,7 @@ func TestAPI(t *testing.T) {
 		}
 	}
 	if t.Failed() {
-		t.Error("if that is meant: go test ./docs -run TestAPI -update, and a line in CHANGELOG.md")
+		t.Error("if that is meant: go test -C docs -run TestAPI -update, and a line in CHANGELOG.md")
 	}
 }
 

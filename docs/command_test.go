@@ -10,7 +10,7 @@ import (
 // TestCommand: the flags of each subcommand of leafsql are those in command.md and serve.md.
 func TestCommand(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "leafsql")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, "../cmd/leafsql").CombinedOutput(); err != nil {
+	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, module+"cmd/leafsql").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	help := func(args ...string) string {

@@ -12,7 +12,10 @@ import (
 const module = "github.com/leafsql/leafsql/"
 
 // kits serve tests alone, and cmd is imported by nobody: they may import everything.
-var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos)$`)
+var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|javaleaf)$`)
+
+// starters start servers for tests.
+var starters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)
 
 // clients are the parts of the import paths of what speaks to servers other than MySQL.
 var clients = []string{"nacos", "redis", "go-zookeeper", "etcd", "grpc", "prometheus"}
@@ -92,7 +95,7 @@ func TestTestutilIsForTestsOnly(t *testing.T) {
 	for _, line := range goList(t, "-f", `{{.ImportPath}} {{join .Imports " "}}`, module+"...") {
 		pkg, imports, _ := strings.Cut(line, " ")
 		pkg = strings.TrimPrefix(pkg, module)
-		if strings.HasPrefix(pkg, "testutil/") {
+		if starters.MatchString(pkg) {
 			continue
 		}
 		for _, i := range strings.Fields(imports) {

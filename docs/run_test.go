@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	_ "github.com/leafsql/leafsql/metrics" // the pages' programs import it
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 

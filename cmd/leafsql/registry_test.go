@@ -10,9 +10,9 @@ import (
 	"time"
 
 	_ "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // TestInitRegistry: the wait for worker ids begins with init, or there is none where

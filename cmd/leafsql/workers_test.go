@@ -14,8 +14,8 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // TestWorkers: who holds a worker id is shown until it is given back.

@@ -6,14 +6,18 @@
 package version
 
 import (
+	"cmp"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 )
 
 const module = "github.com/leafsql/leafsql"
 
 // Of is the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
-// its commit, or "(devel)" where the go command could not tell.
+// its commit, or "(devel)" where the go command could not tell. The modules of leafsql all have
+// the same version, so that a program of one of them, such as the command, says its own.
 var Of = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -25,17 +29,14 @@ var Of = sync.OnceValue(func() string {
 const devel = "(devel)"
 
 func of(info *debug.BuildInfo) string {
-	found := &info.Main
-	for _, dep := range info.Deps {
-		if dep.Path == module {
-			found = dep
-		}
+	found := &debug.Module{}
+	if info.Main.Path == module || strings.HasPrefix(info.Main.Path, module+"/") {
+		found = &info.Main
+	} else if i := slices.IndexFunc(info.Deps, func(dep *debug.Module) bool { return dep.Path == module }); i >= 0 {
+		found = info.Deps[i]
 	}
 	if found.Replace != nil {
 		found = found.Replace
 	}
-	if found.Version == "" || found == &info.Main && found.Path != module {
-		return devel
-	}
-	return found.Version
+	return cmp.Or(found.Version, devel)
 }

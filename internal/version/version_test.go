@@ -15,6 +15,8 @@ func TestOf(t *testing.T) {
 	}{
 		{&debug.BuildInfo{Main: debug.Module{Path: module, Version: "v0.2.0"}}, "v0.2.0"},
 		{&debug.BuildInfo{Main: debug.Module{Path: module}}, devel},
+		{&debug.BuildInfo{Main: debug.Module{Path: module + "/cmd/leafsql", Version: "v0.2.0"}, Deps: []*debug.Module{{Path: module, Replace: &debug.Module{Path: "../.."}}}}, "v0.2.0"},
+		{&debug.BuildInfo{Main: debug.Module{Path: module + "shop", Version: "v9.9.9"}}, devel},
 		{lib(debug.Module{Path: module, Version: "v0.2.0"}), "v0.2.0"},
 		{lib(debug.Module{Path: module, Version: "v0.2.0", Replace: &debug.Module{Path: "../leafsql"}}), devel},
 		{lib(debug.Module{Path: module, Version: "v0.2.0", Replace: &debug.Module{Path: "example.com/fork", Version: "v0.2.1"}}), "v0.2.1"},

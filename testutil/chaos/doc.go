@@ -4,8 +4,8 @@
 // over with their last writes lost, or wiped, and the processes are killed and
 // stopped for longer than their lease. No id may be there twice.
 //
-//	make chaos                            # 16 processes, 200,000 rows each, every registry
-//	go test -tags storm ./testutil/chaos  # the quick one, of make storm
+//	make chaos                              # 16 processes, 200,000 rows each, every registry
+//	go test -C testutil/chaos -tags storm  # the quick one, of make storm
 //
 // The rows go into a table without any key on the id, so that the database
 // would take a duplicate, and is asked for them at the end. Leases are short

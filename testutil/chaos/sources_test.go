@@ -11,14 +11,14 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/etcd"
+	"github.com/leafsql/leafsql/idgen/worker/etcd/etcdtest"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
 	"github.com/leafsql/leafsql/idgen/worker/redis"
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/idgen/worker/zookeeper"
-	"github.com/leafsql/leafsql/testutil/etcdtest"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/process"
-	"github.com/leafsql/leafsql/testutil/redistest"
-	"github.com/leafsql/leafsql/testutil/zktest"
 )
 
 // lost is for how long a server that is failed over from goes on without its replica: longer than a renewal takes to come.

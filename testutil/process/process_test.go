@@ -101,7 +101,7 @@ func TestEndWhileStarting(t *testing.T) {
 
 func TestMissingProgram(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if _, err := Find("leafsql-no-such-program", "nothing", "nothingtest"); err == nil || !strings.Contains(err.Error(), "testutil/nothingtest/install.sh") {
+	if _, err := Find("leafsql-no-such-program", "nothing", "testutil/nothingtest"); err == nil || !strings.Contains(err.Error(), "testutil/nothingtest/install.sh") {
 		t.Errorf("want an error that names install.sh, got %v", err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"strings"
 )
@@ -16,8 +17,8 @@ type Program struct {
 	libraries []string // folders that came with it
 }
 
-// Find looks for a program on the PATH, and then in the tree that the install.sh of the package testutil/PKG has unpacked
-// under that name. An error says to run it.
+// Find looks for a program on the PATH, and then in the tree that the install.sh of a package has unpacked under that name.
+// An error says to run it.
 func Find(program, tree, pkg string) (Program, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return Program{path: path}, nil
@@ -28,7 +29,7 @@ func Find(program, tree, pkg string) (Program, error) {
 	}
 	p := Program{path: filepath.Join(root, "usr/bin", program)}
 	if _, err := os.Stat(p.path); err != nil {
-		return Program{}, fmt.Errorf("%s: no %s found; run testutil/%s/install.sh, which unpacks it (Debian), or install it", pkg, program, pkg)
+		return Program{}, fmt.Errorf("%s: no %s found; run %s/install.sh, which unpacks it (Debian), or install it", path.Base(pkg), program, pkg)
 	}
 	for _, folders := range []string{"usr/lib/*-linux-gnu*", "lib/*-linux-gnu*"} {
 		found, _ := filepath.Glob(filepath.Join(root, folders)) // the pattern is sound

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/etcd/etcdtest"
 	"github.com/leafsql/leafsql/internal/leasetest"
-	"github.com/leafsql/leafsql/testutil/etcdtest"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 

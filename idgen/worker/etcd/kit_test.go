@@ -11,9 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/etcd/etcdtest"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/internal/leasetest"
-	"github.com/leafsql/leafsql/testutil/etcdtest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 

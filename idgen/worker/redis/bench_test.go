@@ -3,8 +3,8 @@ package redis
 import (
 	"testing"
 
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 func BenchmarkWorker(b *testing.B) {

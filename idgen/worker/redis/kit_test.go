@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // of gives a Config for a client's options.

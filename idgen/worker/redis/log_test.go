@@ -14,9 +14,9 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/freeport"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 // lines is a log in memory.

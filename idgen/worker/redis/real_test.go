@@ -15,10 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/netfault"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 func TestMain(m *testing.M) {

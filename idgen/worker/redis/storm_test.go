@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/idgen/worker/redis/redistest"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 	"github.com/leafsql/leafsql/internal/leasetest"
-	"github.com/leafsql/leafsql/testutil/redistest"
 )
 
 func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.Run) }

@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
-	"github.com/leafsql/leafsql/testutil/zktest"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 )
 
 func BenchmarkWorker(b *testing.B) {

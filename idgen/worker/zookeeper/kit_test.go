@@ -13,7 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
-	"github.com/leafsql/leafsql/testutil/zktest"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 )
 
 // fixture gives a registry of its own on servers that others use too.

@@ -13,15 +13,15 @@ import (
 	"github.com/go-zookeeper/zk"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/internal/javaleaf"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 	"github.com/leafsql/leafsql/internal/leasetest"
-	"github.com/leafsql/leafsql/testutil/leaftest"
-	"github.com/leafsql/leafsql/testutil/zktest"
 )
 
 // leaf starts a Java Leaf beside cfg's registry.
-func leaf(t *testing.T, cfg Config, n int) *leaftest.Leaf {
+func leaf(t *testing.T, cfg Config, n int) *javaleaf.Leaf {
 	t.Helper()
-	l, err := leaftest.Start(t.Context(), leaftest.Config{
+	l, err := javaleaf.Start(t.Context(), javaleaf.Config{
 		Name: cfg.Name, Addr: fmt.Sprintf("10.0.0.%d:8080", n), ZooKeeper: cfg.Servers, Every: 100 * time.Millisecond,
 	})
 	if err != nil {

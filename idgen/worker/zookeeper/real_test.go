@@ -20,10 +20,10 @@ import (
 
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 	"github.com/leafsql/leafsql/internal/leasetest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
-	"github.com/leafsql/leafsql/testutil/zktest"
 )
 
 func TestMain(m *testing.M) {

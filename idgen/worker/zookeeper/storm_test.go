@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
-	"github.com/leafsql/leafsql/testutil/zktest"
+	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 )
 
 func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.Run) }

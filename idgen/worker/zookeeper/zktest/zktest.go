@@ -72,7 +72,7 @@ func Start(tb testing.TB, cfg Config) *Server {
 func newServer(port, id int, lines []string) (*Server, error) {
 	java, err := exec.LookPath("java")
 	if err != nil {
-		return nil, fmt.Errorf("zktest: %w; run testutil/zktest/install.sh, which installs a JDK", err)
+		return nil, fmt.Errorf("zktest: %w; run idgen/worker/zookeeper/zktest/install.sh, which installs a JDK", err)
 	}
 	jars, err := installed()
 	if err != nil {
@@ -105,7 +105,7 @@ func installed() (string, error) {
 		_, err = os.Stat(dir)
 	}
 	if err != nil {
-		return "", fmt.Errorf("zktest: no ZooKeeper found: %w; run testutil/zktest/install.sh, which fetches it", err)
+		return "", fmt.Errorf("zktest: no ZooKeeper found: %w; run idgen/worker/zookeeper/zktest/install.sh, which fetches it", err)
 	}
 	return dir, nil
 }

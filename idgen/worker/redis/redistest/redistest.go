@@ -117,7 +117,7 @@ func (p party) newNode(offset int, lines ...string) (*Server, error) {
 
 // newServer makes a server of any kind. Its configuration is a file that the server itself may write to, too.
 func (p party) newServer(offset int, lines func(dir string) []string, args ...string) (*Server, error) {
-	program, err := process.Find("redis-server", "redis", "redistest")
+	program, err := process.Find("redis-server", "redis", "idgen/worker/redis/redistest")
 	if err != nil {
 		return nil, err
 	}

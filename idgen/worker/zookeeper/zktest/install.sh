@@ -10,7 +10,7 @@ if [ -d "$root" ] && command -v java >/dev/null; then
 	echo "zookeeper: found $root"
 	exit
 fi
-../../.ci/install jdk maven
+../../../../.ci/install jdk maven
 [ ! -d "$root" ] || exit 0
 echo "zookeeper: fetching it with Maven into $root"
 mkdir -p "$(dirname "$root")"

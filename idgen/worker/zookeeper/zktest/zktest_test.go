@@ -161,7 +161,7 @@ func TestEnsemble(t *testing.T) {
 
 func TestMissingServer(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
-	if _, err := newServer(1, 0, nil); err == nil || !strings.Contains(err.Error(), "testutil/zktest/install.sh") {
+	if _, err := newServer(1, 0, nil); err == nil || !strings.Contains(err.Error(), "idgen/worker/zookeeper/zktest/install.sh") {
 		t.Errorf("want an error that names install.sh, got %v", err)
 	}
 }

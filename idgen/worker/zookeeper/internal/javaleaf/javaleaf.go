@@ -1,4 +1,13 @@
-package leaftest
+// Package javaleaf stands in for Meituan's Leaf, the Java program, in tests of those who share worker ids with it. Leaf itself is in
+// no package repository. What is done here to ZooKeeper's nodes, and in which order, is what Leaf's source does as of its last
+// commit, 86a6441.
+//
+//	leaf, err := javaleaf.Start(ctx, javaleaf.Config{Name: "shop", Addr: "10.0.0.7:8080", ZooKeeper: []string{s.Addr}})
+//	leaf.Worker // goes into its ids
+//	leaf.Stop() // its node stays, as of a Leaf that has ended
+//
+// It has no local file with the worker id to start from while ZooKeeper is away, and makes no snowflakes.
+package javaleaf
 
 import (
 	"context"

@@ -84,7 +84,7 @@ func start(tb testing.TB, cfg Config, n int) []*Server {
 
 // newServers makes the members of one cluster. With an error it returns those it has made.
 func newServers(cfg Config, n int) (servers []*Server, err error) {
-	program, err := process.Find("etcd", "etcd", "etcdtest")
+	program, err := process.Find("etcd", "etcd", "idgen/worker/etcd/etcdtest")
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package snowflake_test
+package etcd_test
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/idgen/worker/etcd"
+	"github.com/leafsql/leafsql/idgen/worker/etcd/etcdtest"
 	"github.com/leafsql/leafsql/idgen/worker/mysql"
-	"github.com/leafsql/leafsql/testutil/etcdtest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 

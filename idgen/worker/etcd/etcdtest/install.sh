@@ -1,0 +1,3 @@
+#!/bin/sh
+# Unpacks an etcd server.
+exec "$(dirname "$0")/../../../../.ci/unpack" etcd /usr/bin/etcd etcd-server
