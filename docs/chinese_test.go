@@ -1,0 +1,136 @@
+package docs
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// chinesePages are all pages in Chinese, each with the English page that it translates.
+func chinesePages(t *testing.T) map[string]string {
+	t.Helper()
+	files, err := filepath.Glob("zh-CN/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	english := map[string]string{"../README.zh-CN.md": "../README.md"}
+	for _, file := range files {
+		english[file] = filepath.Base(file)
+	}
+	return english
+}
+
+// TestChinese: every Chinese page shows the code of the English one, and its tables have the same rows.
+func TestChinese(t *testing.T) {
+	for file, english := range chinesePages(t) {
+		zh, en := readPage(t, file), readPage(t, english)
+		code := func(b block) string { return b.lang + "\n" + commentless(b.code) }
+		same(t, zh, en, "code block", mapped(zh.blocks, code), mapped(en.blocks, code))
+		same(t, zh, en, "names in a table's first column", mapped(zh.tables, names), mapped(en.tables, names))
+	}
+}
+
+// TestChineseFigures: every section of a Chinese page has the figures and pictures of its English one. Numbers below ten do not
+// count, since English pages write them as words.
+func TestChineseFigures(t *testing.T) {
+	for file, english := range chinesePages(t) {
+		zh, en := sections(t, file), sections(t, english)
+		for i := range min(len(zh), len(en)) {
+			if got, want := figures(zh[i]), figures(en[i]); got != want {
+				heading, _, _ := strings.Cut(zh[i], "\n")
+				t.Errorf("%s: %q has the figures\n%s\nand %s has\n%s", file, heading, got, english, want)
+			}
+		}
+		if len(zh) != len(en) {
+			t.Errorf("%s has %d sections, and %s has %d", file, len(zh), english, len(en))
+		}
+	}
+}
+
+var figure = regexp.MustCompile(`\d+(?:\.\d+)*|!\[`)
+
+// sections cuts a page at its headings.
+func sections(t *testing.T, file string) []string {
+	t.Helper()
+	return regexp.MustCompile(`(?m)^#`).Split(readPage(t, file).text, -1)
+}
+
+// figures are those of a section in the order of their size, with a # for each level of its heading.
+func figures(section string) string {
+	text := regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)").ReplaceAllString(section, "")
+	all := figure.FindAllString(strings.ReplaceAll(text, ",", ""), -1)
+	all = slices.DeleteFunc(all, func(f string) bool { return len(f) == 1 })
+	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
+	return strings.Join(append([]string{"#" + section[:len(section)-len(strings.TrimLeft(section, "#"))]}, all...), " ")
+}
+
+// TestChineseTerms: Chinese pages use the words that readers search for, not those that earlier versions had for them.
+func TestChineseTerms(t *testing.T) {
+	dropped := regexp.MustCompile("登记处|配置表|存储库|主人|占用者|倒退|失联|数起|时钟被调回|空白导入|有史以来|出路")
+	var all string
+	for file := range chinesePages(t) {
+		text := readPage(t, file).text
+		for _, term := range dropped.FindAllString(text, -1) {
+			t.Errorf("%s has %s, which was replaced by another term", file, term)
+		}
+		all += text
+	}
+	for _, term := range []string{"双 buffer", "动态步长", "时钟回拨", "趋势递增", "单调递增", "注册中心", "分库分表", "信息安全"} {
+		if !strings.Contains(all, term) {
+			t.Errorf("no Chinese page has %s", term)
+		}
+	}
+}
+
+// same reports the first of what a page shows that is not as in its English page.
+func same(t *testing.T, zh, en page, what string, got, want []string) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		i := firstDifference(got, want)
+		t.Errorf("%s: %s %d is not that of %s:\n%s\nwant\n%s", zh.file, what, i+1, en.file, at(got, i), at(want, i))
+	}
+}
+
+// commentless leaves out comments of Go and SQL, which are written in the page's own language.
+func commentless(code string) string {
+	return regexp.MustCompile(`(?m)[ \t]*(//|-- ).*$`).ReplaceAllStringFunc(code, func(c string) string {
+		if strings.HasPrefix(c, "-- on ") { // which server
+			return c
+		}
+		return ""
+	})
+}
+
+// names are what first cells name: their code and the targets' headings. A cell of words alone only counts as a row.
+func names(first []string) string {
+	for i, cell := range first {
+		first[i] = strings.Join(regexp.MustCompile("`[^`]*`|leaf[A-Z][A-Za-z]*").FindAllString(cell, -1), " ")
+	}
+	return strings.Join(first, "\n")
+}
+
+func mapped[T any](all []T, f func(T) string) []string {
+	var out []string
+	for _, v := range all {
+		out = append(out, f(v))
+	}
+	return out
+}
+
+func firstDifference(a, b []string) int {
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	return i
+}
+
+func at(all []string, i int) string {
+	if i < len(all) {
+		return all[i]
+	}
+	return "(none)"
+}
