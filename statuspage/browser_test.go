@@ -121,13 +121,14 @@ func TestBrowser(t *testing.T) {
 		"phone":        {Width: 390, Height: 1800},
 		"narrow":       {Width: 320, Height: 2400},
 		"phone-dark":   {Width: 390, Height: 1800, Dark: true},
+		"chinese":      {Height: 1100, Language: "zh-CN"},
 	}
 	for name, of := range map[string]func() driver.Stats{
 		"shop": shop, "failing": failing, "many": many, "long": long, "empty": func() driver.Stats { return driver.Stats{} },
 	} {
 		server := page(t, of)
 		for kind, w := range windows {
-			if (name == "many" || name == "long" || name == "empty") && (kind == "desktop-dark" || kind == "phone" || kind == "narrow") {
+			if (name == "many" || name == "long" || name == "empty") && (kind == "desktop-dark" || kind == "phone" || kind == "narrow" || kind == "chinese") {
 				continue
 			}
 			t.Run(name+"/"+kind, func(t *testing.T) {
@@ -137,7 +138,7 @@ func TestBrowser(t *testing.T) {
 				if len(seen.Console) > 0 {
 					t.Errorf("the browser complains: %q", seen.Console)
 				}
-				if !strings.Contains(seen.DOM, "shop on app-1") {
+				if !strings.Contains(seen.DOM, "shop on app-1") || strings.Contains(seen.DOM, "查找 tag") != (kind == "chinese") {
 					t.Errorf("the page is\n%s", seen.DOM)
 				}
 			})

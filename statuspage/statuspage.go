@@ -6,7 +6,7 @@
 //	go page.Run(ctx) // charts begin before somebody looks
 //	mux.Handle("GET /leafsql", page)
 //
-// The page is one document that loads nothing from elsewhere. It can be read on a phone,
+// The page is in English, and in Chinese for browsers that ask for it. It is one document that loads nothing from elsewhere. It can be read on a phone,
 // in dark mode and without JavaScript, which only renews the figures. It shows names of
 // tags and tables and the texts of errors, and no rows, no statements and no passwords.
 // It changes nothing, asks no server, and does not ask who looks: put it behind what
@@ -23,11 +23,10 @@ import (
 	"encoding/base64"
 	"html/template"
 	"net/http"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/chinese"
 )
 
 // A Page is the http.Handler. It may be mounted anywhere.
@@ -41,7 +40,7 @@ type Page struct {
 	history history
 }
 
-// A Link leads from the page to another one.
+// A Link leads from the page to another one, whose name it shows.
 type Link struct{ Text, Address string }
 
 // New returns the page of a pool that was opened through mysql-leaf. The title
@@ -84,7 +83,7 @@ func (p *Page) look(now time.Time) (driver.Stats, error) {
 // that rates can be told at once.
 const firstLook = 250 * time.Millisecond
 
-// ServeHTTP answers GET and HEAD. The parameter id asks for a snowflake to be
+// ServeHTTP answers GET and HEAD, in Chinese if the browser asks for it. The parameter id asks for a snowflake to be
 // decoded, tag for tags whose name holds it.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -101,7 +100,11 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s, err = p.look(time.Now())
 	}
-	v := newView(p, s, err, time.Now())
+	texts, document := chinese.Texts(nil), english
+	if readsChinese(r) {
+		texts, document = inChinese, translated
+	}
+	v := newView(p, texts, s, err, time.Now())
 	q := r.URL.Query()
 	v.filter(q.Get("tag"), &p.history)
 	v.decode(q.Get("id"), s.Worker)
@@ -117,7 +120,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("Vary", "Accept-Encoding")
+	h.Set("Vary", "Accept-Encoding, Accept-Language")
 	if takesGzip(r) {
 		h.Set("Content-Encoding", "gzip")
 		page = compressed(page.Bytes())
@@ -126,18 +129,6 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	w.Write(page.Bytes())
-}
-
-// takesGzip reports whether a client reads what is compressed.
-func takesGzip(r *http.Request) bool {
-	for coding := range strings.SplitSeq(strings.Join(r.Header.Values("Accept-Encoding"), ","), ",") {
-		name, weight, _ := strings.Cut(strings.ReplaceAll(strings.ToLower(coding), " ", ""), ";")
-		if name == "gzip" {
-			q, err := strconv.ParseFloat(strings.TrimPrefix(weight, "q="), 64)
-			return weight == "" || err == nil && q > 0
-		}
-	}
-	return false
 }
 
 func compressed(page []byte) (out bytes.Buffer) {
@@ -156,10 +147,16 @@ var css string
 //go:embed page.js
 var js string
 
-var document = template.Must(template.New("page").Funcs(template.FuncMap{
-	"css": func() template.CSS { return template.CSS(css) },
-	"js":  func() template.JS { return template.JS(js) },
-}).Parse(body))
+// The page in each of its languages.
+var english, translated = document(nil), document(inChinese)
+
+func document(texts chinese.Texts) *template.Template {
+	return template.Must(template.New("page").Funcs(template.FuncMap{
+		"css": func() template.CSS { return template.CSS(css) },
+		"js":  func() template.JS { return template.JS(js) },
+		"say": texts.Sprintf,
+	}).Parse(body))
+}
 
 // policy lets the browser run and show what is in the document and nothing
 // else, whatever found its way into it.

@@ -269,7 +269,7 @@ func TestSize(t *testing.T) {
 		q := httptest.NewRequest("GET", "/", nil)
 		q.Header.Set("Accept-Encoding", encoding)
 		p.ServeHTTP(w, q)
-		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || w.Header().Get("Vary") != "Accept-Encoding" {
+		if got := w.Header().Get("Content-Encoding") == "gzip"; got != want || w.Header().Get("Vary") != "Accept-Encoding, Accept-Language" {
 			t.Errorf("%q: %v", encoding, w.Header())
 		}
 		page, size := w.Body.Bytes(), w.Body.Len()
@@ -374,7 +374,7 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0 s ago", 90 * time.Second: "90 s ago", -54 * time.Second: "in 54 s", 10 * time.Minute: "10 min ago", 5 * time.Hour: "5 h ago", 72 * time.Hour: "3 days ago",
 	} {
-		if got := relative(now.Add(-d), now); got != want {
+		if got := relative(nil, now.Add(-d), now); got != want {
 			t.Errorf("%v: %q", d, got)
 		}
 	}

@@ -2,7 +2,6 @@ package statuspage
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/version"
 )
 
@@ -34,10 +34,11 @@ type view struct {
 
 	ID      string // asked to be decoded
 	Decoded *decoded
-	NoID    error // why it cannot be
+	NoID    string // why it cannot be
 	Layout  snowflake.Layout
 
-	now time.Time
+	texts chinese.Texts
+	now   time.Time
 }
 
 // A wrong is something that somebody should look at.
@@ -61,7 +62,8 @@ func (t tagView) Percent() int64 {
 
 type workerView struct {
 	driver.WorkerStats
-	Until string // how long ids can be made, "" where that is not known
+	Until  string // how long ids can be made, "" where that is not known
+	Offset string // how far the clocks are apart
 }
 
 // listed is how many things are shown as wrong above the tags, whose rows say it too.
@@ -77,26 +79,27 @@ const most = 500
 // refusedLately is how long a refused statement is shown as something wrong.
 const refusedLately = 5 * time.Minute
 
-func newView(p *Page, s driver.Stats, err error, now time.Time) *view {
+func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.Time) *view {
+	say := texts.Sprintf
 	h := &p.history
 	v := &view{
 		Title: p.title, About: "leafsql " + version.Of(), Links: p.Links, Now: stamp(now), Err: err, Rate: perSecond(h.rate(total)), Chart: h.chart(total, 600, 80),
-		Layout: snowflake.Leaf, now: now,
+		Layout: snowflake.Leaf, texts: texts, now: now,
 	}
 	if !p.began.IsZero() {
-		v.About += ", up for " + lasting(now.Sub(p.began))
+		v.About += say(", up for %s", lasting(texts, now.Sub(p.began)))
 	}
 	if p.Server != "" {
-		v.About += ", ids of " + p.Server
+		v.About += say(", ids of %s", p.Server)
 	}
 	if w := s.Worker; w != nil {
 		v.Layout = w.Layout
-		v.Worker = &workerView{WorkerStats: *w}
+		v.Worker = &workerView{WorkerStats: *w, Offset: offset(texts, w.ClockOffset)}
 		if !w.Limit.IsZero() {
-			v.Worker.Until = fmt.Sprintf("%s (%s)", stamp(w.Limit), relative(w.Limit, now))
+			v.Worker.Until = stamp(w.Limit) + " (" + relative(texts, w.Limit, now) + ")"
 		}
 		if w.Err != nil {
-			v.Wrong = append(v.Wrong, wrong{"Worker id", w.Err.Error()})
+			v.Wrong = append(v.Wrong, wrong{say("Worker id"), w.Err.Error()})
 		}
 	}
 	issued, tags := h.busy(), slices.Clone(s.Tags)
@@ -114,16 +117,16 @@ func newView(p *Page, s driver.Stats, err error, now time.Time) *view {
 		size := t.Current.End - t.Current.Start
 		v.Tags = append(v.Tags, tagView{TagStats: t, Rate: perSecond(h.rate(t.Tag)), Used: size - t.Left, Size: size})
 		if t.Err != nil {
-			v.Wrong = append(v.Wrong, wrong{fmt.Sprintf("Tag %s, %s ids left", t.Tag, number(t.Remaining)), t.Err.Error()})
+			v.Wrong = append(v.Wrong, wrong{say("Tag %s, %s ids left", t.Tag, number(t.Remaining)), t.Err.Error()})
 		}
 	}
 	for _, t := range s.Tables {
 		if now.Sub(t.LastRefused) < refusedLately {
-			name := "Statements whose table is not known"
+			name := say("Statements whose table is not known")
 			if t.Name != "" {
-				name = "Table " + t.Name
+				name = say("Table %s", t.Name)
 			}
-			v.Wrong = append(v.Wrong, wrong{fmt.Sprintf("%s, refused %s", name, relative(t.LastRefused, now)), t.LastRefusal})
+			v.Wrong = append(v.Wrong, wrong{say("%s, refused %s", name, relative(texts, t.LastRefused, now)), t.LastRefusal})
 		}
 	}
 	v.Tables = s.Tables
@@ -171,12 +174,12 @@ func (v *view) decode(id string, w *driver.WorkerStats) {
 	}
 	n, err := strconv.ParseInt(v.ID, 10, 64)
 	if err != nil {
-		v.NoID = fmt.Errorf("this is not a number from 1 to %d", int64(math.MaxInt64))
+		v.NoID = v.texts.Sprintf("this is not a number from 1 to %d", int64(math.MaxInt64))
 		return
 	}
 	parts, err := v.Layout.Decompose(n)
 	if err != nil {
-		v.NoID = fmt.Errorf("an id of the layout %s cannot be %d", v.Layout, n)
+		v.NoID = v.texts.Sprintf("an id of the layout %s cannot be %d", v.Layout, n)
 		return
 	}
 	v.Decoded = &decoded{parts, stamp(parts.Time)}
@@ -189,20 +192,19 @@ func (v *view) More() int { return v.Looks - len(v.Wrong) }
 func (v *view) Number(n int64) string { return number(n) }
 
 // Ago says how long ago something was.
-func (v *view) Ago(t time.Time) string { return relative(t, v.now) }
+func (v *view) Ago(t time.Time) string { return relative(v.texts, t, v.now) }
 
 // Stamp writes a time.
 func (v *view) Stamp(t time.Time) string { return stamp(t) }
 
-// Offset says how far the clocks are apart.
-func (w *workerView) Offset() string {
-	switch d := w.ClockOffset.Round(time.Millisecond); {
+func offset(texts chinese.Texts, d time.Duration) string {
+	switch d = d.Round(time.Millisecond); {
 	case d > 0:
-		return d.String() + " ahead of the registry's"
+		return texts.Sprintf("%s ahead of the registry's", d)
 	case d < 0:
-		return (-d).String() + " behind the registry's"
+		return texts.Sprintf("%s behind the registry's", -d)
 	}
-	return "no difference known"
+	return texts.Sprintf("no difference known")
 }
 
 func number(n int64) string {
@@ -226,22 +228,22 @@ func perSecond(rate float64) string {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000 MST") }
 
-func relative(t, now time.Time) string {
+func relative(texts chinese.Texts, t, now time.Time) string {
 	if d := now.Sub(t); d >= 0 {
-		return lasting(d) + " ago"
+		return texts.Sprintf("%s ago", lasting(texts, d))
 	}
-	return "in " + lasting(t.Sub(now))
+	return texts.Sprintf("in %s", lasting(texts, t.Sub(now)))
 }
 
 // lasting is a duration in its largest fitting unit.
-func lasting(d time.Duration) string {
+func lasting(texts chinese.Texts, d time.Duration) string {
 	switch {
 	case d > 48*time.Hour:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
+		return texts.Sprintf("%d days", d/(24*time.Hour))
 	case d > 2*time.Hour:
-		return fmt.Sprintf("%d h", d/time.Hour)
+		return texts.Sprintf("%d h", d/time.Hour)
 	case d > 2*time.Minute:
-		return fmt.Sprintf("%d min", d/time.Minute)
+		return texts.Sprintf("%d min", d/time.Minute)
 	}
-	return fmt.Sprintf("%d s", d/time.Second)
+	return texts.Sprintf("%d s", d/time.Second)
 }

@@ -22,6 +22,7 @@ import (
 type Window struct {
 	Width, Height int
 	Dark          bool
+	Language      string        // which the browser asks for, such as zh-CN
 	For           time.Duration // how long the page's scripts run, in the page's own time; 1 s
 }
 
@@ -47,6 +48,9 @@ func Look(t testing.TB, url string, w Window) Seen {
 	args := []string{
 		fmt.Sprintf("--window-size=%d,%d", w.Width, w.Height),
 		fmt.Sprintf("--virtual-time-budget=%d", w.For.Milliseconds()),
+	}
+	if w.Language != "" {
+		args = append(args, "--accept-lang="+w.Language)
 	}
 	if w.Dark {
 		args = append(args, "--blink-settings=preferredColorScheme=0")

@@ -1,0 +1,48 @@
+package statuspage
+
+import (
+	"iter"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// takesGzip reports whether a client reads what is compressed.
+func takesGzip(r *http.Request) bool {
+	for coding, weight := range accepted(r, "Accept-Encoding") {
+		if coding == "gzip" {
+			return weight > 0
+		}
+	}
+	return false
+}
+
+// readsChinese reports whether a browser asks for Chinese rather than for English.
+func readsChinese(r *http.Request) bool {
+	var zh, en float64
+	for language, weight := range accepted(r, "Accept-Language") {
+		switch language, _, _ = strings.Cut(language, "-"); {
+		case language == "zh" && weight > en: // of equals the first one
+			zh = max(zh, weight)
+		case language == "en":
+			en = max(en, weight)
+		}
+	}
+	return zh > 0 && zh >= en
+}
+
+// accepted are what an Accept header names, in small letters, each with its weight.
+func accepted(r *http.Request, header string) iter.Seq2[string, float64] {
+	return func(yield func(string, float64) bool) {
+		for part := range strings.SplitSeq(strings.Join(r.Header.Values(header), ","), ",") {
+			name, text, weighed := strings.Cut(strings.ReplaceAll(strings.ToLower(part), " ", ""), ";")
+			weight := 1.0
+			if weighed {
+				weight, _ = strconv.ParseFloat(strings.TrimPrefix(text, "q="), 64) // 0 where it cannot be read
+			}
+			if !yield(name, weight) {
+				return
+			}
+		}
+	}
+}
