@@ -154,7 +154,7 @@ func document(texts chinese.Texts) *template.Template {
 	return template.Must(template.New("page").Funcs(template.FuncMap{
 		"css": func() template.CSS { return template.CSS(css) },
 		"js":  func() template.JS { return template.JS(js) },
-		"say": texts.Sprintf,
+		"say": texts.Sprintf, "text": texts.Text,
 	}).Parse(body))
 }
 

@@ -8,14 +8,16 @@ import (
 	"fmt"
 )
 
-// Texts are Chinese formats, as package fmt takes them, by their English ones. Nil is English.
+// Texts are Chinese texts and formats by their English ones. Nil is English.
 type Texts map[string]string
 
-// Sprintf is fmt.Sprintf with the translation of an English format. One that has none stays as it is.
+// Text is the translation of a text. One that has none stays as it is.
+func (t Texts) Text(english string) string { return cmp.Or(t[english], english) }
+
+// Sprintf is fmt.Sprintf with the translation of an English format.
 func (t Texts) Sprintf(english string, args ...any) string {
-	format := cmp.Or(t[english], english)
-	if len(args) == 0 {
-		return format
+	if false {
+		_ = fmt.Sprintf(english, args...) // so that go vet checks the calls
 	}
-	return fmt.Sprintf(format, args...)
+	return fmt.Sprintf(t.Text(english), args...)
 }

@@ -4,7 +4,7 @@
 //	s := screen.New(os.Stdout, os.Stderr)
 //	s.Table([]string{"TAG", "NEXT ID"}, [][]string{{"orders", screen.Count(12001)}})
 //
-// Letters that take two columns of a terminal, as Chinese, are counted as one.
+// People read it in Chinese if the screen has Texts. JSON is English.
 package screen
 
 import (
@@ -15,17 +15,20 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
 	"golang.org/x/term"
+	"golang.org/x/text/width"
+
+	"github.com/leafsql/leafsql/internal/chinese"
 )
 
 // A Screen is where a command's output goes.
 type Screen struct {
-	Out io.Writer
-	Err io.Writer
+	Out   io.Writer
+	Err   io.Writer
+	Texts chinese.Texts // of Printf and of the names of columns
 
 	failed   error     // the first error of writing to Out
 	clear    bool      // Out is a terminal
@@ -43,7 +46,11 @@ func New(out, errs *os.File) *Screen {
 
 // Printf writes to Out.
 func (s *Screen) Printf(format string, args ...any) {
-	_, err := fmt.Fprintf(s.Out, format, args...)
+	s.print(s.Texts.Sprintf(format, args...))
+}
+
+func (s *Screen) print(text string) {
+	_, err := io.WriteString(s.Out, text)
 	s.note(err)
 }
 
@@ -68,21 +75,49 @@ func (s *Screen) JSON(v any) error {
 
 // Table writes rows in aligned columns under their names.
 func (s *Screen) Table(names []string, rows [][]string) {
-	w := tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{names}, rows...) {
-		fmt.Fprintln(w, Plain(strings.Join(row, "\x00")))
+	table := [][]string{make([]string, len(names))}
+	for i, name := range names {
+		table[0][i] = s.Texts.Text(name)
 	}
-	s.note(w.Flush())
+	table = append(table, rows...)
+	widths := make([]int, len(names))
+	for _, row := range table {
+		for i, cell := range row {
+			widths[i] = max(widths[i], columns(cell))
+		}
+	}
+	var text strings.Builder
+	for _, row := range table {
+		for i, cell := range row {
+			text.WriteString(Plain(cell))
+			if i < len(row)-1 {
+				text.WriteString(strings.Repeat(" ", widths[i]-columns(cell)+2))
+			}
+		}
+		text.WriteByte('\n')
+	}
+	s.print(text.String())
+}
+
+// columns is how many columns of a terminal a text takes: a Chinese letter takes two.
+func columns(text string) (n int) {
+	for _, r := range text {
+		switch k := width.LookupRune(r).Kind(); {
+		case unicode.Is(unicode.Mn, r): // stands above the letter before it
+		case k == width.EastAsianWide || k == width.EastAsianFullwidth:
+			n += 2
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // Plain takes from a text what a terminal would obey: names in a database may hold any
-// letter. NUL ends a column.
+// letter.
 func Plain(text string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r == 0:
-			return '\t'
-		case unicode.IsControl(r):
+		if unicode.IsControl(r) {
 			return '?'
 		}
 		return r
