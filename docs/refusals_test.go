@@ -1,0 +1,38 @@
+package docs
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestRefusals: the parts of errors by which what-is-filled.md tells refusals apart are in the code.
+func TestRefusals(t *testing.T) {
+	var code strings.Builder
+	err := filepath.WalkDir("../driver", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		source, err := os.ReadFile(path)
+		code.Write(source)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, refusals, _ := strings.Cut(readPage(t, "what-is-filled.md").text, "\n## What is refused\n")
+	lines := regexp.MustCompile(`(?m)^- Error: (.*(?:\n  .*)*)`).FindAllStringSubmatch(refusals, -1)
+	if len(lines) < 25 {
+		t.Fatalf("what-is-filled.md tells the errors of %d refusals", len(lines))
+	}
+	for _, line := range lines {
+		for _, part := range quoted(strings.ReplaceAll(line[1], "\n ", "")) {
+			if !strings.Contains(code.String(), part) {
+				t.Errorf("what-is-filled.md: no error of package driver says %q", part)
+			}
+		}
+	}
+}
