@@ -63,6 +63,7 @@ var (
 		{page: "operations.md", setup: fmt.Sprintf(orders, "") + fmt.Sprintf(leaf, "shop", "orders") +
 			"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n"},
 		{page: "serve.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
+		{page: "read-write-splitting.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "faq.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 	}
 )

@@ -20,6 +20,7 @@ require (
 	golang.org/x/term v0.47.0
 	gorm.io/driver/mysql v1.6.0
 	gorm.io/gorm v1.31.2
+	gorm.io/plugin/dbresolver v1.6.2
 	xorm.io/xorm v1.4.3
 )
 

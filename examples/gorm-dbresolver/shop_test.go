@@ -1,0 +1,83 @@
+package shop_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"gorm.io/gorm"
+
+	"github.com/leafsql/leafsql/examples/gorm-dbresolver"
+	"github.com/leafsql/leafsql/examples/internal/shopdb"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// The replica is a database of its own that gets no row: one whose delay never ends.
+func each(t *testing.T, fn func(t *testing.T, primary string, db *gorm.DB)) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			primary, replica := server.Database(t)+"?"+shopdb.Params, server.Database(t)
+			shopdb.Exec(t, primary, shopdb.Schema...)
+			shopdb.Exec(t, primary, shopdb.Alloc...)
+			shopdb.Exec(t, replica, shopdb.Schema...)
+			db, err := shop.Open(primary, replica)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pool, err := db.DB()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pool.Close()
+			fn(t, primary, db)
+		})
+	}
+}
+
+func TestWritesGoToThePrimary(t *testing.T) {
+	each(t, func(t *testing.T, primary string, db *gorm.DB) {
+		all := []shop.Customer{{Email: "ann@x", Name: "Ann"}, {Email: "bob@x", Name: "Bob"}}
+		if err := db.Create(&all).Error; err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range all {
+			if c.ID < shopdb.FirstCustomer {
+				t.Errorf("id %d", c.ID)
+			}
+			shopdb.Want(t, primary, fmt.Sprintf("SELECT email FROM customers WHERE id = %d", c.ID), c.Email)
+		}
+		if err := shop.Rename(db, "ann@x", "Anna"); err != nil {
+			t.Error(err)
+		}
+		if c, err := shop.FindNow(db, "ann@x"); err != nil || c.ID != all[0].ID || c.Name != "Anna" {
+			t.Errorf("%+v, %v", c, err)
+		}
+		if c, err := shop.Find(db, "ann@x"); !errors.Is(err, gorm.ErrRecordNotFound) {
+			t.Errorf("the replica has %+v, %v", c, err)
+		}
+		if err := db.Exec("INSERT INTO customers (email, name) SELECT 'copy', name FROM customers WHERE id = ?", all[0].ID).Error; err != nil {
+			t.Error(err)
+		}
+		shopdb.Want(t, primary, "SELECT name FROM customers WHERE email = 'copy'", "Anna")
+	})
+}
+
+// dbresolver goes by how a text begins and ends.
+func TestTextsThatGoToTheReplica(t *testing.T) {
+	each(t, func(t *testing.T, _ string, db *gorm.DB) {
+		if err := db.Create(&shop.Customer{Email: "ann@x"}).Error; err != nil {
+			t.Fatal(err)
+		}
+		for text, want := range map[string]int{
+			"SELECT COUNT(*) FROM customers":                        0,
+			"SELECT COUNT(*) FROM customers FOR UPDATE":             1,
+			"SELECT COUNT(*) FROM customers FOR UPDATE SKIP LOCKED": 0,
+			"SELECT LAST_INSERT_ID()":                               0,
+		} {
+			var n int
+			if err := db.Raw(text).Scan(&n).Error; err != nil || n != want {
+				t.Errorf("%s: %d, %v", text, n, err)
+			}
+		}
+	})
+}
