@@ -1,0 +1,73 @@
+package docs
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// questions are those that people ask first, as the words that they search a page for.
+var questions = []struct{ english, chinese string }{
+	{"GORM", "GORM"},
+	{"database down", "数据库 挂"},
+	{"ids restart", "重启 id"},
+	{"writer without", "写入方 不用"},
+	{"cost", "开销"},
+	{"16 databases", "16 个数据库"},
+	{"id row batch", "批量 每一行 id"},
+	{"read/write splitting", "读写分离"},
+	{"choosing step", "step 多大"},
+	{"rollback", "回滚"},
+	{"MySQL 5.7", "MySQL 5.7"},
+	{"Kubernetes", "Kubernetes"},
+	{"outbox", "outbox"},
+}
+
+// TestQuestions: whoever looks for the words of such a question finds them in a heading, to which the list of pages leads.
+func TestQuestions(t *testing.T) {
+	for _, q := range questions {
+		answered(t, "README.md", q.english)
+		answered(t, "zh-CN/README.md", q.chinese)
+	}
+}
+
+func answered(t *testing.T, index, words string) {
+	t.Helper()
+	for _, m := range link.FindAllStringSubmatch(readPage(t, index).text, -1) {
+		path, anchor, _ := strings.Cut(m[1], "#")
+		page := filepath.Join(filepath.Dir(index), path)
+		if !strings.HasSuffix(path, ".md") {
+			continue
+		}
+		at := slices.Index(anchors(t, page), anchor)
+		if at < 0 {
+			continue
+		}
+		title := heading.FindAllStringSubmatch(readPage(t, page).text, -1)[at][1]
+		if !slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !strings.Contains(strings.ToLower(title), strings.ToLower(w)) }) {
+			return
+		}
+	}
+	t.Errorf("%s leads to no heading with the words %q", index, words)
+}
+
+// TestPagesAreListed: the list of pages has them all.
+func TestPagesAreListed(t *testing.T) {
+	files, err := filepath.Glob("*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, index := range []string{"README.md", "zh-CN/README.md"} {
+		var listed []string
+		for _, m := range link.FindAllStringSubmatch(readPage(t, index).text, -1) {
+			path, _, _ := strings.Cut(m[1], "#")
+			listed = append(listed, filepath.Base(path))
+		}
+		for _, file := range files {
+			if !slices.Contains(listed, file) {
+				t.Errorf("%s does not list %s", index, file)
+			}
+		}
+	}
+}
