@@ -105,22 +105,26 @@ func printReport(s *screen.Screen, r *check.Report) {
 	}
 	problems := 0
 	for _, f := range r.Findings {
-		where := f.Table
-		if where == "" {
-			where = f.Tag
-		}
-		s.Printf("%s: %s: %s %s\n  %s\n", f.Severity, f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
-		if f.Fix != "" {
-			s.Printf("  Way out: %s.\n", screen.Plain(f.Fix))
-		}
-		for _, sql := range f.SQL {
-			s.Printf("    %s;\n", sql)
-		}
+		printFinding(s, f)
 		if f.Severity != check.Note {
 			problems++
 		}
 	}
 	s.Printf("Tables: %d, tags: %d, findings to look after: %d\n", len(r.Tables), len(r.Tags), problems)
+}
+
+func printFinding(s *screen.Screen, f check.Finding) {
+	where := f.Table
+	if where == "" {
+		where = f.Tag
+	}
+	s.Printf("%s: %s: %s %s\n  %s\n", f.Severity, f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
+	if f.Fix != "" {
+		s.Printf("  Way out: %s.\n", screen.Plain(f.Fix))
+	}
+	for _, sql := range f.SQL {
+		s.Printf("    %s;\n", sql)
+	}
 }
 
 func count(n *int64) string {

@@ -11,25 +11,25 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A kind of stored program, and how the server lists them in one database. The columns
-// are name, body, sql_mode and, of a trigger, its table and when it runs.
+// A kind of stored program, and how the server lists those that this user sees, in all
+// databases: any of them can write any table. The columns are database, name, body,
+// sql_mode and, of a trigger, its table and when it runs.
 type programs struct {
 	code, what, kind, query string
 }
 
 var kinds = []programs{
 	{"trigger-inserts", "trigger", "TRIGGER ",
-		"SELECT trigger_name, action_statement, sql_mode, event_object_table, CONCAT(action_timing, ' ', event_manipulation) FROM information_schema.triggers WHERE trigger_schema = ? ORDER BY 1"},
+		"SELECT trigger_schema, trigger_name, action_statement, sql_mode, event_object_table, CONCAT(action_timing, ' ', event_manipulation) FROM information_schema.triggers WHERE trigger_schema NOT IN ('mysql', 'sys') ORDER BY 1, 2"},
 	{"routine-inserts", "routine", "",
-		"SELECT routine_name, routine_definition, sql_mode, '', routine_type FROM information_schema.routines WHERE routine_schema = ? ORDER BY 1"},
+		"SELECT routine_schema, routine_name, routine_definition, sql_mode, '', routine_type FROM information_schema.routines WHERE routine_schema NOT IN ('mysql', 'sys') ORDER BY 1, 2"},
 	{"event-inserts", "event", "EVENT ",
-		"SELECT event_name, event_definition, sql_mode, '', '' FROM information_schema.events WHERE event_schema = ? ORDER BY 1"},
+		"SELECT event_schema, event_name, event_definition, sql_mode, '', '' FROM information_schema.events WHERE event_schema NOT IN ('mysql', 'sys') ORDER BY 1, 2"},
 }
 
 const views = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
 
-// behind finds what writes configured tables without the driver seeing it, in the
-// databases that hold any.
+// behind finds what writes configured tables without the driver seeing it.
 func (c *checker) behind(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		tables := make(map[string]*survey.Table)
@@ -47,12 +47,12 @@ func (c *checker) behind(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, schema := range schemas {
-			for _, kind := range kinds {
-				if err := c.stored(ctx, shard, schema, kind, tables, &hidden); err != nil {
-					return err
-				}
+		for _, kind := range kinds {
+			if err := c.stored(ctx, shard, kind, tables, &hidden); err != nil {
+				return err
 			}
+		}
+		for _, schema := range schemas {
 			if err := c.views(ctx, shard, schema, tables, &hidden); err != nil {
 				return err
 			}
@@ -62,12 +62,12 @@ func (c *checker) behind(ctx context.Context) error {
 	return nil
 }
 
-// stored reads the bodies of one kind of stored programs in a database.
-func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
+// stored reads the bodies of one kind of stored programs.
+func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
 	return shard.Each(ctx, func(scan func(...any) error) error {
-		var name, mode, table, more string
+		var schema, name, mode, table, more string
 		var body sql.NullString
-		if err := scan(&name, &body, &mode, &table, &more); err != nil {
+		if err := scan(&schema, &name, &body, &mode, &table, &more); err != nil {
 			return err
 		}
 		if !body.Valid {
@@ -95,7 +95,7 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, schema string
 			c.add(f)
 		}
 		return nil
-	}, kind.query, schema)
+	}, kind.query)
 }
 
 // views finds views through which rows of configured tables can be inserted.

@@ -23,28 +23,15 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/part"
-	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
-)
-
-// A Step changes a tag's tables on all shards.
-type Step string
-
-// The steps, in their order. Writers are deployed with mysql-leaf between Switch and Drop.
-const (
-	Widen   Step = "widen"   // the key becomes BIGINT
-	Switch  Step = "switch"  // rows without a key are refused, and leaf_alloc's row begins above the highest one
-	Drop    Step = "drop"    // AUTO_INCREMENT goes
-	Unguard Step = "unguard" // the guard goes
-	Done    Step = ""
 )
 
 // A Migration is of some tables.
@@ -52,11 +39,15 @@ type Migration struct {
 	Set      *databases.Set
 	Tables   []string // by name, or where the DSN has none, rules as in leafTables
 	KeepType bool     // Widen is left out
+
+	IgnorePrograms bool // what stored programs do, or whether they can be seen, is no reason to refuse a step
 }
 
 // A Tag is where the tables of one tag stand, on all shards.
 type Tag struct {
 	*survey.Tag
+	Against []check.Finding // what would break; every step but Widen is refused as long as there is any
+
 	survey *survey.Survey
 	tables []*table
 	widen  bool
@@ -64,9 +55,8 @@ type Tag struct {
 
 type table struct {
 	*survey.Table
-	def     column.Definition
-	toggle  []string // takes AUTO_INCREMENT away, or gives it back
-	guarded bool
+	def    column.Definition
+	toggle []string // takes AUTO_INCREMENT away, or gives it back
 }
 
 // A Statement changes one thing on one server.
@@ -95,13 +85,20 @@ func (m *Migration) Configure() error {
 	return nil
 }
 
-// Look finds where the tables stand.
+// Look finds where the tables stand, and what is against the next steps.
 func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
-	s, err := survey.Take(ctx, m.Set, nil)
-	if err != nil {
-		return nil, err
+	s, tags, err := m.look(ctx)
+	if err == nil {
+		err = m.judge(ctx, s, tags)
 	}
-	var tags []*Tag
+	return tags, err
+}
+
+// look finds where the tables stand.
+func (m *Migration) look(ctx context.Context) (s *survey.Survey, tags []*Tag, err error) {
+	if s, err = survey.Take(ctx, m.Set, nil); err != nil {
+		return nil, nil, err
+	}
 	found := make(map[string]bool)
 	for _, tag := range s.Tags {
 		t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
@@ -118,9 +115,9 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 			continue
 		}
 		for _, o := range tag.Tables {
-			one, err := look(ctx, o)
+			one, err := define(ctx, o)
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			t.tables = append(t.tables, one)
 		}
@@ -128,13 +125,14 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 	}
 	for _, name := range m.Tables {
 		if name, _, _ = strings.Cut(name, ":"); !found[name] {
-			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
+			return nil, nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
 		}
 	}
-	return tags, nil
+	return s, tags, nil
 }
 
-func look(ctx context.Context, t *survey.Table) (*table, error) {
+// define reads what a table's ALTERs are made from.
+func define(ctx context.Context, t *survey.Table) (*table, error) {
 	if t.Err != nil {
 		return nil, t.Err
 	}
@@ -150,108 +148,8 @@ func look(ctx context.Context, t *survey.Table) (*table, error) {
 	if t.AutoIncrement {
 		other = one.def.WithoutAutoIncrement()
 	}
-	if one.toggle, err = t.Alter(ctx, other); err != nil {
-		return nil, err
-	}
-	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?"+
-		" AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT' AND action_statement LIKE '%SIGNAL%'",
-		t.Database, t.Table.Table, guardName(t))
-	one.guarded = len(guards) > 0
+	one.toggle, err = t.Alter(ctx, other)
 	return one, err
-}
-
-// guardName is the guard's; names end after 64 letters.
-func guardName(t *survey.Table) string {
-	name := []rune(t.Table.Table)
-	return string(name[:min(len(name), 64-len("_needs_id"))]) + "_needs_id"
-}
-
-func (t *table) guard() string {
-	return quote.In(t.Database, guardName(t.Table))
-}
-
-// Next is the step that comes next.
-func (t *Tag) Next() Step {
-	any := slices.ContainsFunc[[]*table]
-	counted := any(t.tables, func(o *table) bool { return o.AutoIncrement })
-	switch {
-	case t.widen && any(t.tables, (*table).narrow):
-		return Widen
-	case counted && (t.Row == nil || t.TooLow() || any(t.tables, func(o *table) bool { return o.AutoIncrement && !o.guarded })):
-		return Switch
-	case counted:
-		return Drop
-	case any(t.tables, func(o *table) bool { return o.guarded }):
-		return Unguard
-	}
-	return Done
-}
-
-// Past reports whether a step is behind: done, or not needed.
-func (t *Tag) Past(step Step) bool {
-	order := []Step{Widen, Switch, Drop, Unguard, Done}
-	i := slices.Index(order, step)
-	return i >= 0 && i < slices.Index(order, t.Next())
-}
-
-func (t *table) narrow() bool { return t.def.Widen() != t.def }
-
-// Err says why a migration cannot go on, though no step is left.
-func (t *Tag) Err() error {
-	switch {
-	case len(t.Unknown()) > 0:
-		_, err := t.Start(0)
-		return err
-	case t.Next() != Done:
-		return nil
-	case t.Row == nil:
-		return fmt.Errorf("leafsql: %s has no AUTO_INCREMENT, and leaf_alloc no row %s; where Java Leaf gives its keys, name its tag: %s::segment(TAG); else leafsql init adds the row",
-			t.tables[0].Where(), t.Name, t.tables[0].Bare())
-	case t.TooLow():
-		return fmt.Errorf("leafsql: the row %s of leaf_alloc is not above the keys in use; leafsql init raises it", t.Name)
-	}
-	return nil
-}
-
-// Statements are a step's, as far as they are known before it begins: Switch looks for
-// the highest key again once the guards stand.
-func (t *Tag) Statements(step Step) (all []Statement) {
-	for _, o := range t.tables {
-		add := func(sql ...string) { all = append(all, on(o.Shard.Server, sql...)) }
-		switch {
-		case step == Widen && o.narrow():
-			add(o.def.Widen().Alter(o.Quoted()))
-		case step == Switch && o.AutoIncrement && !o.guarded:
-			add("CREATE TRIGGER " + o.guard() + " BEFORE INSERT ON " + o.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(o.Column) + ", 0) = 0 THEN" +
-				" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'leafsql: this row has no id, its writer does not use mysql-leaf yet'; END IF")
-		case step == Drop && o.AutoIncrement:
-			add(o.toggle...)
-		case step == Unguard && o.guarded:
-			add("DROP TRIGGER " + o.guard())
-		}
-	}
-	if step == Switch {
-		all = append(all, t.row()...)
-	}
-	return all
-}
-
-func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s, nil} }
-
-// row puts leaf_alloc's row above the highest key.
-func (t *Tag) row() (all []Statement) {
-	add := func(c survey.Change) { all = append(all, Statement{c.On.Label, []string{c.Text}, c.On, c.Run}) }
-	for _, create := range t.survey.CreateAllocs() {
-		add(create)
-	}
-	highest, _ := t.Highest()
-	switch {
-	case t.Row == nil:
-		add(t.survey.AddRow(t.Name, highest+1))
-	case t.TooLow():
-		add(t.survey.RaiseRow(t.Row.Tag, highest+1))
-	}
-	return all
 }
 
 // Do runs the step that is next, says each statement before it runs, and looks whether
@@ -259,6 +157,9 @@ func (t *Tag) row() (all []Statement) {
 func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
 	if next := t.Next(); step != next || step == Done {
 		return nil, fmt.Errorf("leafsql: the next step of %s is not %q but %q; without -do the command says what it does", t.Name, step, next)
+	}
+	if t.Blocks(step) {
+		return nil, fmt.Errorf("leafsql: %s of %s would break what leafsql check finds (%s); mend it first", step, t.Name, t.Against[0].Code)
 	}
 	if err := t.Err(); err != nil {
 		return nil, err
@@ -302,45 +203,9 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	return after, nil
 }
 
-// dropNew drops guards that were not there before.
-func (m *Migration) dropNew(ctx context.Context, before *Tag, say func(Statement)) error {
-	after, err := m.again(ctx, before)
-	if err != nil {
-		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
-	}
-	for _, o := range after.tables {
-		o.guarded = o.guarded && slices.ContainsFunc(before.tables, func(b *table) bool { return b.Where() == o.Where() && !b.guarded })
-	}
-	return run(ctx, after.Statements(Unguard), say)
-}
-
-// Back undoes what came last, as long as a guard stands.
-func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
-	var statements []Statement
-	for _, o := range t.tables {
-		if o.guarded && !o.AutoIncrement {
-			statements = append(statements, on(o.Shard.Server, o.toggle...))
-		}
-	}
-	if len(statements) == 0 {
-		statements = t.Statements(Unguard)
-	}
-	if len(statements) == 0 && slices.ContainsFunc(t.tables, func(o *table) bool { return o.AutoIncrement }) {
-		return t, nil // it is where it began, or an interrupted -back had come this far
-	}
-	if len(statements) == 0 {
-		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run: %s",
-			t.Name, strings.Join(t.tables[0].toggle, "; "))
-	}
-	if err := run(ctx, statements, say); err != nil {
-		return nil, err
-	}
-	return m.again(ctx, t)
-}
-
 // again looks at one tag.
 func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
-	tags, err := m.Look(ctx)
+	_, tags, err := m.look(ctx)
 	if err != nil {
 		return nil, err
 	}

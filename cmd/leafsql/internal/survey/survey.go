@@ -157,6 +157,9 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 		if err := t.readHighest(ctx); err != nil {
 			return nil, err
 		}
+		if err := t.readGuard(ctx); err != nil {
+			return nil, err
+		}
 		shard.Tables = append(shard.Tables, t)
 		progress()
 	}

@@ -1,0 +1,56 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/leafsql/leafsql/internal/part"
+)
+
+// Back undoes what came last, as long as a guard stands.
+func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
+	var statements []Statement
+	for _, o := range t.tables {
+		if o.Guarded && !o.AutoIncrement {
+			statements = append(statements, on(o.Shard.Server, o.toggle...))
+		}
+	}
+	if len(statements) == 0 {
+		statements = t.Statements(Unguard)
+	}
+	if len(statements) == 0 && t.AutoIncrement() {
+		return t, nil // it is where it began, or an interrupted -back had come this far
+	}
+	if len(statements) == 0 {
+		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run what leafsql migrate shows as the way back", t.Name)
+	}
+	if err := run(ctx, statements, say); err != nil {
+		return nil, err
+	}
+	return m.again(ctx, t)
+}
+
+// WayBack are the statements that give the tables of a migration that is over their
+// AUTO_INCREMENT again, on all shards.
+func (t *Tag) WayBack() []Statement {
+	var all []Statement
+	for _, o := range t.tables {
+		if o.toggle != nil && !o.AutoIncrement {
+			all = append(all, on(o.Shard.Server, o.toggle...))
+		}
+	}
+	return all
+}
+
+// dropNew drops guards that were not there before.
+func (m *Migration) dropNew(ctx context.Context, before *Tag, say func(Statement)) error {
+	after, err := m.again(ctx, before)
+	if err != nil {
+		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
+	}
+	for _, o := range after.tables {
+		o.Guarded = o.Guarded && slices.ContainsFunc(before.tables, func(b *table) bool { return b.Where() == o.Where() && !b.Guarded })
+	}
+	return run(ctx, after.Statements(Unguard), say)
+}

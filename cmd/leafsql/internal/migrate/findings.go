@@ -1,0 +1,55 @@
+package migrate
+
+import (
+	"context"
+	"slices"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+)
+
+// programs are findings about what writes the tables inside of the server, where no
+// driver brings a key. They are read from its text, so that a person may know better.
+var programs = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
+
+// stops are findings with which leaf_alloc gives no ids, or gives them twice.
+var stops = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}
+
+// judge finds what would break when the tags' tables are switched.
+func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) error {
+	report, err := check.Run(ctx, s, check.Options{})
+	if err != nil {
+		return err
+	}
+	for _, t := range tags {
+		if t.Next() == Done {
+			continue
+		}
+		for _, f := range report.Findings {
+			if f.Severity != check.Note && t.concerns(f) && (slices.Contains(stops, f.Code) || OfProgram(f) && !m.IgnorePrograms) {
+				t.Against = append(t.Against, f)
+			}
+		}
+	}
+	return nil
+}
+
+// concerns reports whether a finding is about the tag's row, one of its tables, or what
+// all tags have in common: leaf_alloc, or a shard.
+func (t *Tag) concerns(f check.Finding) bool {
+	switch {
+	case OfProgram(f) && f.Table != "":
+		return slices.ContainsFunc(t.tables, func(o *table) bool { return o.Shard.Label == f.Server && o.Name() == f.Table })
+	case f.Tag != "":
+		return t.Row != nil && f.Tag == t.Row.Tag
+	}
+	return true
+}
+
+// OfProgram reports whether a finding is one that IgnorePrograms leaves out.
+func OfProgram(f check.Finding) bool { return slices.Contains(programs, f.Code) }
+
+// Blocks reports whether a step is refused as long as there is anything against it.
+func (t *Tag) Blocks(step Step) bool {
+	return len(t.Against) > 0 && step == t.Next() && step != Widen && step != Done
+}

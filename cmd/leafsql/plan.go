@@ -1,0 +1,171 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/samber/lo"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+)
+
+// steps say to people what a step does, and of a table on which it was done already.
+var steps = map[migrate.Step]struct{ does, half string }{
+	migrate.Widen: {`makes the key BIGINT. The server copies the table, and nobody writes meanwhile; a large one is better changed by
+  an online schema-change tool. -keep-type leaves it out.`, "has a BIGINT key"},
+	migrate.Switch: {`creates a trigger that refuses rows without a key, then puts leaf_alloc's row above the highest key of all shards.
+  Writers that do not use mysql-leaf fail from then on, with error 1644, until they are deployed with it: have that ready. Programs with
+  mysql-leaf that ran before a -back hold ids from then: start them anew.
+  -back takes the trigger away again.`, "refuses rows without a key"},
+	migrate.Drop: {`takes AUTO_INCREMENT away; MySQL copies the table, and nobody writes meanwhile.
+  Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`, "has no AUTO_INCREMENT"},
+	migrate.Unguard: {`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`, "has no trigger"},
+}
+
+// A plan is what leafsql migrate says of its tables.
+type plan struct {
+	screen  *screen.Screen
+	json    bool
+	counted map[string]bool // by tag: its tables had the trigger before, so they come from AUTO_INCREMENT
+}
+
+// A standing is where the tables of one tag stand.
+type standing struct {
+	Tag      string              `json:"tag"`
+	Tables   []string            `json:"tables"`
+	Next     migrate.Step        `json:"next"`                // "": none is left
+	Half     []string            `json:"half_done,omitempty"` // the tables on which the next step was done already, where others lack it
+	SQL      []migrate.Statement `json:"sql"`
+	Findings []check.Finding     `json:"findings,omitempty"` // as long as there is any, the steps after widen are refused
+	Back     []migrate.Statement `json:"back,omitempty"`     // of a migration that is over: to AUTO_INCREMENT
+}
+
+// say shows a statement before it runs.
+func (p *plan) say(st migrate.Statement) {
+	if !p.json {
+		p.statement("", st)
+	}
+}
+
+func (p *plan) statement(indent string, st migrate.Statement) {
+	p.screen.Printf("%s%s: %s;\n", indent, st.Server, strings.Join(st.SQL, "; "))
+}
+
+// run shows progress while a step runs.
+func (p *plan) run(tag *migrate.Tag, step func() (*migrate.Tag, error)) (*migrate.Tag, error) {
+	defer p.screen.Progress(func() string { return "running on the tables of " + tag.Name })()
+	return step()
+}
+
+// print says where the tables stand and what is next.
+func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
+	all := lo.Map(tags, func(t *migrate.Tag, _ int) standing { return stands(t) })
+	if slices.ContainsFunc(all, func(st standing) bool { return st.Next != migrate.Done }) {
+		status = mend
+	}
+	if p.json {
+		return status, p.screen.JSON(all)
+	}
+	for _, st := range all {
+		name := screen.Plain(st.Tag)
+		if st.Next == migrate.Done {
+			p.screen.Printf("\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n", name)
+			continue
+		}
+		p.screen.Printf("\n%s: next is -do %s\n", name, st.Next)
+		if len(st.Half) > 0 {
+			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", steps[st.Next].half, strings.Join(st.Half, ", "))
+		}
+		for _, sql := range st.SQL {
+			p.statement("    ", sql)
+		}
+	}
+	for _, step := range migrate.Steps {
+		if slices.ContainsFunc(all, func(st standing) bool { return st.Next == step }) {
+			p.screen.Printf("\n%s %s\n", step, steps[step].does)
+		}
+	}
+	p.against(all)
+	p.done(all)
+	if status == mend {
+		p.screen.Printf("\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n")
+	}
+	return status, nil
+}
+
+func stands(t *migrate.Tag) standing {
+	st := standing{Tag: t.Name, Next: t.Next(), SQL: t.Statements(t.Next()), Findings: t.Against}
+	for _, o := range t.Tables {
+		st.Tables = append(st.Tables, o.Where())
+	}
+	for _, o := range t.Half() {
+		st.Half = append(st.Half, o.Where())
+	}
+	if st.Next == migrate.Done {
+		st.Back = t.WayBack()
+	}
+	return st
+}
+
+// refuse says why a step was not begun on any table.
+func (p *plan) refuse(tags []*migrate.Tag, step migrate.Step) (status int, err error) {
+	all := lo.FilterMap(tags, func(t *migrate.Tag, _ int) (standing, bool) { return stands(t), t.Blocks(step) })
+	if p.json {
+		return mend, p.screen.JSON(all)
+	}
+	names := lo.Map(all, func(st standing, _ int) string { return screen.Plain(st.Tag) })
+	p.screen.Printf("%s is refused for %s, and nothing was changed.\n", step, strings.Join(names, ", "))
+	p.against(all)
+	return mend, nil
+}
+
+// against shows what the steps are refused for, each finding once.
+func (p *plan) against(all []standing) {
+	var shown []check.Finding
+	programs := false
+	for _, st := range all {
+		for _, f := range st.Findings {
+			if slices.ContainsFunc(shown, func(o check.Finding) bool {
+				return o.Code == f.Code && o.Server == f.Server && o.Table == f.Table && o.Message == f.Message
+			}) {
+				continue
+			}
+			if len(shown) == 0 {
+				p.screen.Printf("\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n")
+			}
+			printFinding(p.screen, f)
+			shown = append(shown, f)
+			programs = programs || migrate.OfProgram(f)
+		}
+	}
+	if programs {
+		p.screen.Printf(`
+A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
+!table in leafTables leaves it out. If it runs no more, or always brings a key that leafsql gave, -ignore-programs goes on.
+`)
+	}
+}
+
+// done says once, of all tables for which nothing is left to do, what the way back is.
+func (p *plan) done(all []standing) {
+	over := func(counted bool) (over []standing) {
+		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.counted[st.Tag] == counted })
+	}
+	way := func(when string, of []standing) {
+		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", when)
+		for _, st := range of {
+			for _, sql := range st.Back {
+				p.statement("    ", sql)
+			}
+		}
+	}
+	if came := over(true); len(came) > 0 {
+		way("The way back", came)
+	}
+	if unknown := over(false); len(unknown) > 0 {
+		way("The way back, if the keys were AUTO_INCREMENT's before", unknown)
+		p.screen.Printf("If Java Leaf gives the ids, it and mysql-leaf may go on side by side: deploy writers with mysql-leaf one by one, and back likewise.\n")
+	}
+}
