@@ -22,6 +22,7 @@ type page struct {
 // A block is one fenced block of code.
 type block struct {
 	section string // the ## heading it stands under
+	sub     string // the ### heading in there, if any
 	lang    string // what stands behind the fence
 	code    string
 	line    int
@@ -34,21 +35,24 @@ func readPage(t *testing.T, file string) page {
 		t.Fatal(err)
 	}
 	p := page{file: file}
-	var section, fence string
+	var section, sub, fence string
 	var prose []string
 	for i, line := range strings.Split(string(text), "\n") {
 		rest, fenced := strings.CutPrefix(line, "```")
 		switch {
 		case fenced && fence == "":
 			fence = "```"
-			p.blocks = append(p.blocks, block{section: section, lang: rest, line: i + 1})
+			p.blocks = append(p.blocks, block{section: section, sub: sub, lang: rest, line: i + 1})
 		case fenced:
 			fence = ""
 		case fence != "":
 			p.blocks[len(p.blocks)-1].code += line + "\n"
 		default:
 			if heading, ok := strings.CutPrefix(line, "## "); ok {
-				section = heading
+				section, sub = heading, ""
+			}
+			if heading, ok := strings.CutPrefix(line, "### "); ok {
+				sub = heading
 			}
 			prose = append(prose, line)
 		}
@@ -134,10 +138,14 @@ func TestLinks(t *testing.T) {
 func anchors(t *testing.T, file string) []string {
 	var all []string
 	for _, m := range heading.FindAllStringSubmatch(readPage(t, file).text, -1) {
-		kept := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(m[1]), "")
-		all = append(all, strings.ReplaceAll(kept, " ", "-"))
+		all = append(all, anchor(m[1]))
 	}
 	return all
+}
+
+func anchor(heading string) string {
+	kept := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(heading), "")
+	return strings.ReplaceAll(kept, " ", "-")
 }
 
 // TestExamples: the packages' examples of whole pools stand in the pages too.

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
@@ -81,15 +82,32 @@ func TestPagesRun(t *testing.T) {
 		}
 	}
 	for _, kind := range kinds {
-		hosts := map[string]*mysqltest.Server{}
-		for _, name := range []string{"db0", "db1", "ids"} {
-			hosts[name] = mysqltest.Run(t, mysqltest.Config{Kind: kind})
-		}
-		hosts["127.0.0.1"] = hosts["db0"]
+		hosts := serversOf(t, kind)
 		for _, s := range scenarios {
 			t.Run(string(kind)+"/"+filepath.Base(s.page)+"/"+s.section, func(t *testing.T) { s.run(t, hosts, programs[s.page]) })
 		}
 	}
+}
+
+var started = map[mysqltest.Kind]map[string]*mysqltest.Server{}
+
+// serversOf are servers of a kind under the names that pages use. They are the same for all tests, and end with the process.
+func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
+	t.Helper()
+	if started[kind] == nil {
+		var starting sync.WaitGroup
+		var servers [3]*mysqltest.Server
+		var errs [3]error
+		for i := range servers {
+			starting.Go(func() { servers[i], errs[i] = mysqltest.Start(mysqltest.Config{Kind: kind}) })
+		}
+		starting.Wait()
+		if err := errors.Join(errs[:]...); err != nil {
+			t.Fatal(err)
+		}
+		started[kind] = map[string]*mysqltest.Server{"db0": servers[0], "db1": servers[1], "ids": servers[2], "127.0.0.1": servers[0]}
+	}
+	return started[kind]
 }
 
 func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program string) {

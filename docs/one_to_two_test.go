@@ -1,0 +1,309 @@
+package docs
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestOneToTwo takes a shop from one database to two and back, by the commands, the SQL and the deployments that
+// one-to-two.md shows, while the shop's program writes and reads. Requests fail only as the page announces.
+func TestOneToTwo(t *testing.T) {
+	kinds := []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
+	if testing.Short() {
+		kinds = kinds[:1]
+	}
+	bin := t.TempDir()
+	for name, in := range map[string]string{"leafsql": "../cmd", "move": "../examples"} {
+		cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(bin, name), "./"+name)
+		cmd.Dir = in
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	for _, kind := range kinds {
+		all := serversOf(t, kind)
+		hosts := map[string]*mysqltest.Server{"db0": all["db0"], "db1": all["db1"]}
+		for _, prepared := range []string{"An empty schema", "A clone"} {
+			t.Run(string(kind)+"/"+prepared, func(t *testing.T) {
+				o := &oneToTwo{t: t, hosts: hosts, bin: bin, log: newRequests()}
+				o.run(prepared)
+			})
+		}
+	}
+}
+
+// A oneToTwo is one run of the page.
+type oneToTwo struct {
+	t       *testing.T
+	hosts   map[string]*mysqltest.Server
+	bin     string // where leafsql and move are
+	exports string // what the page's shell has exported
+	running *program
+	log     *requests
+}
+
+// enough is how many requests the program completes between two blocks of the page.
+const enough = 40
+
+// run goes through the page, by one of the two ways in which it prepares the second database.
+func (o *oneToTwo) run(prepared string) {
+	t := o.t
+	for _, name := range []string{"db0", "db1"} {
+		runSQL(t, o.hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n"+
+			"SET GLOBAL innodb_flush_log_at_trx_commit = 1;\nCREATE USER admin IDENTIFIED BY 'secret';\nGRANT ALL PRIVILEGES ON *.* TO admin WITH GRANT OPTION;\n")
+	}
+	runSQL(t, o.hosts, "CREATE DATABASE shop;\n")
+	defer func() {
+		if o.running != nil {
+			o.running.stop()
+		}
+		o.log.print(t)
+	}()
+	var at block
+	for _, b := range readPage(t, "one-to-two.md").blocks {
+		before := at
+		if at = b; (b.sub == "An empty schema" || b.sub == "A clone") && b.sub != prepared {
+			continue
+		}
+		if b.section == "The way back" && before.section != b.section {
+			o.verify()
+		}
+		o.log.enter(cmp.Or(b.sub, b.section))
+		if b.sub == "A clone" && before.sub != b.sub {
+			o.clone()
+		}
+		t.Logf("one-to-two.md:%d", b.line)
+		switch b.lang {
+		case "sql":
+			runSQL(t, o.hosts, b.code)
+		case "sh":
+			o.shell(b.code)
+		case "sh deploy", "sh restart":
+			o.deploy(b.code, b.lang == "sh restart")
+		default:
+			t.Fatalf("what is a block of %q?", b.lang)
+		}
+		if o.running != nil {
+			o.log.wait(enough)
+		}
+	}
+	o.running.stop()
+	o.running = nil
+	o.verify()
+	o.announced()
+}
+
+// shell runs each line, with the addresses of the hosts. A line that ends with another exit code than 0 says so.
+func (o *oneToTwo) shell(code string) {
+	for line := range strings.Lines(code) {
+		if strings.HasPrefix(line, "export ") {
+			o.exports += line
+			continue
+		}
+		want := "0"
+		if _, said, ok := strings.Cut(line, "# exit code "); ok {
+			want = strings.TrimSpace(said)
+		}
+		cmd := exec.Command("sh", "-c", o.addresses(o.exports+line))
+		cmd.Env = append(os.Environ(), "PATH="+o.bin+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			o.t.Fatal(err)
+		}
+		if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != want {
+			o.t.Fatalf("%sends with %s, want %s\n%s", line, got, want, out)
+		}
+	}
+}
+
+// addresses has the servers' in place of their names.
+func (o *oneToTwo) addresses(text string) string {
+	for name, server := range o.hosts {
+		text = strings.ReplaceAll(text, name+":3306", server.Addr())
+	}
+	return text
+}
+
+var setting = regexp.MustCompile(`(?m)^(\w+)='?(.*?)'?$`)
+
+// deploy starts the program with the settings of a block. It ends the one that runs: afterwards, or before it where the page
+// wants that.
+func (o *oneToTwo) deploy(code string, restart bool) {
+	settings := map[string]string{}
+	for _, m := range setting.FindAllStringSubmatch(o.addresses(code), -1) {
+		settings[m[1]] = m[2]
+	}
+	before := o.running
+	if restart {
+		before.stop()
+	}
+	o.running = start(o.t, settings, o.log)
+	if before != nil && !restart {
+		before.stop()
+	}
+}
+
+// announced compares the errors that requests had with those of the page.
+func (o *oneToTwo) announced() {
+	said := map[string][]string{}
+	for _, row := range table(o.t, "one-to-two.md", "## Requests that fail") {
+		for _, step := range regexp.MustCompile(`\(#([\w-]+)\)`).FindAllStringSubmatch(row[0], -1) {
+			said[step[1]] = append(said[step[1]], row[1])
+		}
+	}
+	refused := false
+	for _, f := range o.log.failures {
+		if !slices.Contains(said[anchor(f.began)], f.err) && !slices.Contains(said[anchor(f.ended)], f.err) {
+			o.t.Errorf("in %q a request fails, which the page does not announce: %s", f.ended, f.err)
+		}
+		refused = refused || f.err == "1644"
+	}
+	if !refused {
+		o.t.Error("the switch refuses no request: the page announces it, and the test does not see it")
+	}
+}
+
+// verify counts by the databases: all that the program was told is there, once, and rows that belong together are together.
+func (o *oneToTwo) verify() {
+	t := o.t
+	o.t.Helper()
+	count := open(t, o.hosts["db0"])
+	defer count.Close()
+	count.SetMaxOpenConns(1)
+	must := func(text string) {
+		t.Helper()
+		if _, err := count.Exec(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must("CREATE DATABASE counted")
+	defer count.Exec("DROP DATABASE counted")
+	must("CREATE TABLE counted.ids (tab VARCHAR(9), id BIGINT, of_order BIGINT, db VARCHAR(9), KEY (tab, id))")
+	if o.running != nil {
+		o.running.gate.Lock()
+		defer o.running.gate.Unlock()
+	}
+	for name, server := range o.hosts {
+		db := open(t, server)
+		defer db.Close()
+		for tab, order := range map[string]string{"orders": "id", "items": "order_id", "notes": "order_id"} {
+			rows, err := db.Query(fmt.Sprintf("SELECT id, %s FROM shop.%s", order, tab))
+			if err != nil {
+				if name == "db1" {
+					continue // there is none yet
+				}
+				t.Fatal(err)
+			}
+			var values []string
+			for rows.Next() {
+				var id, of int64
+				if err := rows.Scan(&id, &of); err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, fmt.Sprintf("('%s', %d, %d, '%s')", tab, id, of, name))
+			}
+			if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if len(values) > 0 {
+				must("INSERT INTO counted.ids VALUES " + strings.Join(values, ", "))
+			}
+		}
+	}
+	figure := func(query string) (n int) {
+		t.Helper()
+		if err := count.QueryRow(query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	for _, tab := range []string{"orders", "items", "notes"} {
+		where := " FROM counted.ids WHERE tab = '" + tab + "'"
+		rows, twice, on1 := figure("SELECT COUNT(*)"+where), figure("SELECT COUNT(*) - COUNT(DISTINCT id)"+where), figure("SELECT COUNT(*)"+where+" AND db = 'db1'")
+		t.Logf("%s: %d rows, %d of them on db1, %d ids twice", tab, rows, on1, twice)
+		if twice != 0 || rows != o.log.rows(tab) {
+			t.Errorf("%s: %d ids are there twice; %d rows, and the program was told %d", tab, twice, rows, o.log.rows(tab))
+		}
+	}
+	if n := figure("SELECT COUNT(*) FROM counted.ids AS part LEFT JOIN counted.ids AS whole ON whole.tab = 'orders' AND whole.id = part.of_order AND whole.db = part.db WHERE whole.id IS NULL"); n != 0 {
+		t.Errorf("%d rows are on another database than their order", n)
+	}
+	must("CREATE TABLE counted.told (id BIGINT PRIMARY KEY)")
+	must("INSERT INTO counted.told VALUES " + o.log.orders())
+	if n := figure("SELECT COUNT(*) FROM counted.told WHERE id NOT IN (SELECT id FROM counted.ids WHERE tab = 'orders')"); n != 0 {
+		t.Errorf("%d orders are lost", n)
+	}
+}
+
+// clone copies all of db0 to db1, as a replica or a dump does.
+func (o *oneToTwo) clone() {
+	t, ctx := o.t, context.Background()
+	var sessions [2]*sql.Conn
+	for i, name := range []string{"db0", "db1"} {
+		db := open(t, o.hosts[name])
+		defer db.Close()
+		var err error
+		if sessions[i], err = db.Conn(ctx); err != nil {
+			t.Fatal(err)
+		}
+		defer sessions[i].Close()
+	}
+	from, to := sessions[0], sessions[1]
+	ask := func(query string) (rows [][]any) {
+		t.Helper()
+		r, err := from.QueryContext(ctx, query)
+		if err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		defer r.Close()
+		columns, _ := r.Columns()
+		for r.Next() {
+			row := make([]any, len(columns))
+			for i := range row {
+				row[i] = new(sql.NullString)
+			}
+			if err := r.Scan(row...); err != nil {
+				t.Fatal(err)
+			}
+			rows = append(rows, row)
+		}
+		return rows
+	}
+	do := func(text string, args ...any) {
+		t.Helper()
+		if _, err := to.ExecContext(ctx, text, args...); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	text := func(v any) string { return v.(*sql.NullString).String }
+	do("SET SESSION foreign_key_checks = 0")
+	if _, err := from.ExecContext(ctx, "START TRANSACTION WITH CONSISTENT SNAPSHOT"); err != nil {
+		t.Fatal(err)
+	}
+	for _, database := range []string{"leaf", "shop"} {
+		do("CREATE DATABASE " + database)
+		do("USE " + database)
+		for _, tab := range ask("SELECT table_name FROM information_schema.tables WHERE table_schema = '" + database + "'") {
+			name := database + "." + text(tab[0])
+			do(text(ask("SHOW CREATE TABLE " + name)[0][1]))
+			for _, row := range ask("SELECT * FROM " + name) {
+				do("INSERT INTO "+name+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
+			}
+		}
+		for _, trigger := range ask("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '" + database + "'") {
+			do(text(ask("SHOW CREATE TRIGGER " + database + "." + text(trigger[0]))[0][2]))
+		}
+	}
+}

@@ -1,0 +1,280 @@
+package docs
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	_ "github.com/leafsql/leafsql/driver"
+)
+
+// A program is the shop's as one-to-two.md describes it: it writes orders, adds notes to them and reads them, until it is
+// stopped.
+type program struct {
+	dbs    []*sql.DB
+	shards int
+	log    *requests
+
+	ending  chan struct{}
+	working sync.WaitGroup
+	gate    sync.RWMutex // held by each request
+}
+
+// start starts the program with its settings.
+func start(t *testing.T, settings map[string]string, log *requests) *program {
+	t.Helper()
+	p := &program{log: log, ending: make(chan struct{})}
+	for _, name := range []string{"DSN0", "DSN1"} {
+		if dsn := settings[name]; dsn != "" {
+			db, err := sql.Open(settings["DRIVER"], dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.dbs = append(p.dbs, db)
+		}
+	}
+	var err error
+	if p.shards, err = strconv.Atoi(settings["SHARDS"]); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		p.working.Go(func() { p.work(i) })
+	}
+	return p
+}
+
+// stop ends the program, once its requests are done.
+func (p *program) stop() {
+	close(p.ending)
+	p.working.Wait()
+	for _, db := range p.dbs {
+		db.Close()
+	}
+}
+
+func (p *program) work(n int) {
+	for ; ; n++ {
+		select {
+		case <-p.ending:
+			return
+		case <-time.After(2 * time.Millisecond): // what the shop's customers think
+		}
+		p.gate.RLock()
+		p.request(func() error { return p.order(n) })
+		p.request(p.note)
+		p.request(p.read)
+		p.gate.RUnlock()
+	}
+}
+
+// request repeats what ended in a deadlock.
+func (p *program) request(do func() error) {
+	for {
+		began, since := p.log.now(), time.Now()
+		err := do()
+		p.log.ended(began, time.Since(since), err)
+		var refused *mysql.MySQLError
+		if !errors.As(err, &refused) || refused.Number != 1213 {
+			return
+		}
+	}
+}
+
+// order writes an order of a customer with two items and a note.
+func (p *program) order(customer int) error {
+	tx, err := p.dbs[customer%p.shards].Begin()
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	res, err := tx.Exec("INSERT INTO orders (customer, total) VALUES (?, ?)", customer, 100)
+	if err != nil {
+		return err
+	}
+	id, err := res.LastInsertId()
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec("INSERT INTO items (order_id, article) VALUES (?, 'tea'), (?, 'cup')", id, id); err != nil {
+		return err
+	}
+	if _, err := tx.Exec("INSERT INTO notes (order_id, note) VALUES (?, 'new')", id); err != nil {
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	p.log.told(id, customer)
+	return nil
+}
+
+// note adds a note to an order, wherever it is.
+func (p *program) note() error {
+	return p.find(func(db *sql.DB, id int64) (found bool, err error) {
+		tx, err := db.Begin()
+		if err != nil {
+			return false, err
+		}
+		defer tx.Rollback()
+		if err := tx.QueryRow("SELECT id FROM orders WHERE id = ? FOR UPDATE", id).Scan(&id); err != nil {
+			return false, err
+		}
+		if _, err := tx.Exec("INSERT INTO notes (order_id, note) VALUES (?, 'more')", id); err != nil {
+			return true, err
+		}
+		if err := tx.Commit(); err != nil {
+			return true, err
+		}
+		p.log.noted()
+		return true, nil
+	})
+}
+
+// read reads an order, wherever it is.
+func (p *program) read() error {
+	return p.find(func(db *sql.DB, id int64) (bool, error) {
+		err := db.QueryRow("SELECT id FROM orders WHERE id = ?", id).Scan(&id)
+		return err == nil, err
+	})
+}
+
+// find looks for one of the orders: last in the database to which it belongs, since it may be moved there meanwhile.
+func (p *program) find(in func(*sql.DB, int64) (bool, error)) error {
+	id, customer := p.log.order()
+	if id == 0 {
+		return nil
+	}
+	own := customer % p.shards
+	for i := range p.dbs {
+		if found, err := in(p.dbs[(own+1+i)%len(p.dbs)], id); found || err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+	}
+	return fmt.Errorf("order %d of customer %d is not found", id, customer)
+}
+
+// requests are the log of all that the programs were asked, by the step of the page.
+type requests struct {
+	mu       sync.Mutex
+	step     string
+	steps    []string                  // in their order
+	counts   map[string]map[string]int // by step and outcome
+	longest  map[string]time.Duration  // by step
+	failures []failure
+	finished chan struct{} // one for each, as long as somebody waits
+
+	ids       []int64 // of the orders
+	customers map[int64]int
+	notes     int
+}
+
+// A failure is a request's, with the steps in which it began and ended.
+type failure struct{ began, ended, err string }
+
+func newRequests() *requests {
+	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, customers: map[int64]int{}, finished: make(chan struct{})}
+}
+
+func (r *requests) enter(step string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.step = step; r.counts[step] == nil {
+		r.steps, r.counts[step] = append(r.steps, step), map[string]int{}
+	}
+}
+
+func (r *requests) now() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.step
+}
+
+func (r *requests) ended(began string, took time.Duration, err error) {
+	r.mu.Lock()
+	r.longest[r.step] = max(r.longest[r.step], took)
+	outcome := "done"
+	if err != nil {
+		outcome = err.Error()
+		var refused *mysql.MySQLError
+		if errors.As(err, &refused) {
+			outcome = fmt.Sprint(refused.Number)
+		}
+		r.failures = append(r.failures, failure{began, r.step, outcome})
+	}
+	r.counts[r.step][outcome]++
+	r.mu.Unlock()
+	select {
+	case r.finished <- struct{}{}:
+	default:
+	}
+}
+
+// wait waits until so many requests have ended.
+func (r *requests) wait(n int) {
+	for range n {
+		<-r.finished
+	}
+}
+
+func (r *requests) told(id int64, customer int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ids, r.customers[id] = append(r.ids, id), customer
+	r.notes++
+}
+
+func (r *requests) noted() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.notes++
+}
+
+// order is one of those that were told, old ones and new ones in turn.
+func (r *requests) order() (id int64, customer int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.ids) == 0 {
+		return 0, 0
+	}
+	id = r.ids[r.notes*7919%len(r.ids)]
+	return id, r.customers[id]
+}
+
+// rows are how many a table has to have.
+func (r *requests) rows(table string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return map[string]int{"orders": len(r.ids), "items": 2 * len(r.ids), "notes": r.notes}[table]
+}
+
+// orders are rows for VALUES.
+func (r *requests) orders() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, id := range r.ids {
+		all = append(all, fmt.Sprintf("(%d)", id))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (r *requests) print(t *testing.T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, step := range r.steps {
+		var outcomes []string
+		for outcome, n := range r.counts[step] {
+			outcomes = append(outcomes, fmt.Sprintf("%s: %d", outcome, n))
+		}
+		slices.Sort(outcomes)
+		t.Logf("%-32s %s; the longest took %v", step, strings.Join(outcomes, ", "), r.longest[step].Round(time.Millisecond))
+	}
+}
