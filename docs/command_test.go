@@ -9,10 +9,7 @@ import (
 
 // TestCommand: the flags of each subcommand of leafsql are those in command.md and serve.md.
 func TestCommand(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "leafsql")
-	if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", program, module+"cmd/leafsql").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	program := filepath.Join(tools(t), "leafsql")
 	help := func(args ...string) string {
 		out, err := exec.Command(program, args...).Output()
 		if err != nil {

@@ -27,6 +27,7 @@ import (
 type scenario struct {
 	page, section string // no section: the whole page
 	setup         string // SQL that runs first, on what the page takes as given
+	commands      bool   // blocks of sh run as well
 	// probe is a statement of a writer without leafsql. It runs after each block, and probes are the numbers of the errors
 	// that the server answers then, 0 for none.
 	probe  string
@@ -40,6 +41,14 @@ CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY %s, customer VARCHAR(64
 	app = `CREATE USER app IDENTIFIED BY 'secret';
 GRANT ALL ON shop.* TO app;
 `
+	admin = `CREATE USER admin IDENTIFIED BY 'secret';
+GRANT ALL PRIVILEGES ON *.* TO admin WITH GRANT OPTION;
+`
+	customers = `CREATE TABLE shop.customers (id INT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY COMMENT 'customer number');
+CREATE TABLE shop.invoices (id BIGINT NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL,
+  CONSTRAINT invoices_customer FOREIGN KEY (customer_id) REFERENCES shop.customers (id));
+CREATE TABLE shop.visits (id BIGINT NOT NULL PRIMARY KEY, customer_id INT UNSIGNED NOT NULL);
+`
 	leaf = `CREATE TABLE %s.leaf_alloc (biz_tag varchar(128) NOT NULL DEFAULT '' PRIMARY KEY, max_id bigint NOT NULL DEFAULT 1, step int NOT NULL,
   description varchar(256) DEFAULT NULL, update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP);
 INSERT INTO %[1]s.leaf_alloc (biz_tag, max_id, step) VALUES ('%s', 1, 1000);
@@ -51,11 +60,13 @@ var (
 	counted   = strings.Replace(fmt.Sprintf(orders, "AUTO_INCREMENT"), "BIGINT", "INT", 1) + app + "INSERT INTO shop.orders (id, customer, total) VALUES (7, 'old', 1);\n"
 	scenarios = []scenario{
 		{page: "../README.md"},
-		{page: "migration.md", section: "From AUTO_INCREMENT", setup: counted, probe: plainInsert,
-			probes: []uint16{0, 0, 1644, 1644, 0, 1644, 1364, 0}},
-		{page: "migration.md", section: "From AUTO_INCREMENT on several shards",
-			setup: fmt.Sprintf(orders, "AUTO_INCREMENT") + app + "-- on ids\nDROP USER app;\n-- on db1\nINSERT INTO shop.orders VALUES (4710, 'old', 1);\n", probe: plainInsert,
-			probes: []uint16{1644, 1644, 1644, 1364}},
+		{page: "migration.md", section: "From AUTO_INCREMENT", commands: true, setup: counted + admin + customers, probe: plainInsert,
+			probes: []uint16{0, 0, 0, 0, 0, 0, 0, 1644, 1644, 0, 1644, 1644, 1364, 0}},
+		{page: "migration.md", section: "From AUTO_INCREMENT by hand", setup: counted, probe: plainInsert,
+			probes: []uint16{0, 0, 1644, 0, 1644, 1364}},
+		{page: "migration.md", section: "From AUTO_INCREMENT on several shards", commands: true,
+			setup: fmt.Sprintf(orders, "AUTO_INCREMENT") + app + admin + "-- on ids\nDROP USER app;\n-- on db1\nINSERT INTO shop.orders VALUES (4710, 'old', 1);\n", probe: plainInsert,
+			probes: []uint16{0, 0, 0, 1644, 1644, 1364}},
 		{page: "migration.md", section: "From a Java Leaf",
 			setup: fmt.Sprintf(orders, "") + app + "-- on ids\nDROP USER app;\nCREATE DATABASE leaf;\n" + fmt.Sprintf(leaf, "leaf", "leaf-order")},
 		{page: "migration.md", section: "From UUIDs",
@@ -89,6 +100,9 @@ func TestPagesRun(t *testing.T) {
 	}
 }
 
+// durable servers flush their commits, as leafsql check wants it.
+var durable = []string{"--innodb-flush-log-at-trx-commit=1"}
+
 var started = map[mysqltest.Kind]map[string]*mysqltest.Server{}
 
 // serversOf are servers of a kind under the names that pages use. They are the same for all tests, and end with the process.
@@ -99,7 +113,7 @@ func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
 		var servers [3]*mysqltest.Server
 		var errs [3]error
 		for i := range servers {
-			starting.Go(func() { servers[i], errs[i] = mysqltest.Start(mysqltest.Config{Kind: kind}) })
+			starting.Go(func() { servers[i], errs[i] = mysqltest.Start(mysqltest.Config{Kind: kind, Args: durable}) })
 		}
 		starting.Wait()
 		if err := errors.Join(errs[:]...); err != nil {
@@ -112,7 +126,7 @@ func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
 
 func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program string) {
 	for _, name := range []string{"db0", "db1", "ids"} {
-		runSQL(t, hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app;\n")
+		runSQL(t, hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n")
 	}
 	for _, part := range regexp.MustCompile(`(?m)^-- on `).Split(s.setup, -1) {
 		if name, _, ok := strings.Cut(part, "\n"); ok && hosts[name] != nil {
@@ -123,6 +137,7 @@ func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program 
 	}
 	var probes []uint16
 	var output string
+	commands := shell{hosts: hosts}
 	for i, b := range readPage(t, s.page).blocks {
 		if s.section != "" && s.section != b.section {
 			continue
@@ -131,6 +146,10 @@ func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program 
 		switch b.lang {
 		case "sql":
 			runSQL(t, hosts, b.code)
+		case "sh":
+			if s.commands {
+				commands.run(t, b.code)
+			}
 		case "go":
 			output = runGo(t, hosts, program, i)
 		case "text output":

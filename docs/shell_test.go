@@ -1,0 +1,87 @@
+package docs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+var (
+	toolsDir   string
+	buildTools = sync.OnceValue(func() error {
+		var err error
+		if toolsDir, err = os.MkdirTemp("", "leafsql-docs-"); err != nil {
+			return err
+		}
+		for name, in := range map[string]string{"leafsql": "../cmd/leafsql", "move": "../examples/move"} {
+			cmd := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(toolsDir, name), ".")
+			cmd.Dir = in
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %w\n%s", name, err, out)
+			}
+		}
+		return nil
+	})
+)
+
+// tools is a folder with the programs that pages run, leafsql and move.
+func tools(t *testing.T) string {
+	t.Helper()
+	if err := buildTools(); err != nil {
+		t.Fatal(err)
+	}
+	return toolsDir
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if toolsDir != "" {
+		os.RemoveAll(toolsDir)
+	}
+	os.Exit(code)
+}
+
+// A shell runs a page's blocks of sh line by line. What one exports is there for those that follow.
+type shell struct {
+	hosts   map[string]*mysqltest.Server // the names in the page
+	exports string
+}
+
+// run runs a block. A line that ends with another exit code than 0 says so.
+func (s *shell) run(t *testing.T, code string) {
+	t.Helper()
+	for line := range strings.Lines(code) {
+		if strings.HasPrefix(line, "export ") {
+			s.exports += line
+			continue
+		}
+		want := "0"
+		if _, said, ok := strings.Cut(line, "# exit code "); ok {
+			want = strings.TrimSpace(said)
+		}
+		cmd := exec.Command("sh", "-c", addresses(s.hosts, s.exports+line))
+		cmd.Env = append(os.Environ(), "PATH="+tools(t)+":"+os.Getenv("PATH"))
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != want {
+			t.Fatalf("%sends with %s, want %s\n%s", line, got, want, out)
+		}
+	}
+}
+
+// addresses has the servers' own in place of those that the page shows.
+func addresses(hosts map[string]*mysqltest.Server, text string) string {
+	var pairs []string
+	for name, server := range hosts {
+		pairs = append(pairs, name+":3306", server.Addr())
+	}
+	return strings.NewReplacer(pairs...).Replace(text)
+}
