@@ -106,7 +106,7 @@ func inserts(ctx context.Context, s *screen.Screen, db *sql.DB, table string, cl
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var rows atomic.Int64
-	defer s.Progress(func() string { return fmt.Sprintf("%s: %d rows", table, rows.Load()) })()
+	defer s.Progress(func() string { return s.Texts.Sprintf("%s: %d rows", table, rows.Load()) })()
 	took := make([][]time.Duration, clients)
 	began := time.Now()
 	var inserting sync.WaitGroup

@@ -51,7 +51,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		}
 		maps.Copy(rates, measured)
 	}
-	done := s.Progress(func() string { return "looking at rights, triggers, routines and views" })
+	done := s.Progress(func() string { return s.Texts.Text("looking at rights, triggers, routines and views") })
 	report, err := check.Run(ctx, found, check.Options{Rates: rates})
 	done()
 	switch {
@@ -68,7 +68,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 func measureRates(ctx context.Context, s *screen.Screen, found *survey.Survey, wait time.Duration) (map[string]check.Rate, error) {
 	began := time.Now()
 	defer s.Progress(func() string {
-		return fmt.Sprintf("counting ids for %v more", (wait - time.Since(began)).Round(time.Second))
+		return s.Texts.Sprintf("counting ids for %v more", (wait - time.Since(began)).Round(time.Second))
 	})()
 	select {
 	case <-ctx.Done():
@@ -118,7 +118,7 @@ func printFinding(s *screen.Screen, f check.Finding) {
 	if where == "" {
 		where = f.Tag
 	}
-	s.Printf("%s: %s: %s %s\n  %s\n", f.Severity, f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
+	s.Printf("%s: %s: %s %s\n  %s\n", s.Texts.Text(string(f.Severity)), f.Code, f.Server, screen.Plain(where), screen.Plain(f.Message))
 	if f.Fix != "" {
 		s.Printf("  Way out: %s.\n", screen.Plain(f.Fix))
 	}

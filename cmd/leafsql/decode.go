@@ -14,7 +14,7 @@ import (
 func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "decode").withJSON()
 	layout := snowflake.Leaf
-	f.Func("layout", "`TIME-WORKER-SEQUENCE[@EPOCH]`, as in leafSnowflake (default "+layout.String()+", Leaf's)", func(text string) (err error) {
+	f.Func("layout", "`TIME-WORKER-SEQUENCE[@EPOCH]`, as in leafSnowflake (default 41-10-12@1288834974657, Leaf's)", func(text string) (err error) {
 		layout, err = snowflake.ParseLayout(text)
 		return err
 	})

@@ -52,6 +52,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	err := f.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+		f.VisitAll(func(one *flag.Flag) { one.Usage = f.screen.Texts.Text(one.Usage) })
 		f.SetOutput(f.screen.Out)
 		f.PrintDefaults()
 		return err
@@ -64,6 +65,9 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case f.Lookup("dsn") != nil && f.dsn == "":
 		return fmt.Errorf("%s: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title())
 	}
+	if f.json { // which is English
+		f.screen.Texts = nil
+	}
 	return nil
 }
 
@@ -73,7 +77,7 @@ func (f *flags) title() string { return strings.Replace(f.Name(), " ", ": ", 1) 
 // survey looks at the databases that the flags name. The caller closes its set.
 func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {
 	var looked atomic.Int64
-	defer f.screen.Progress(func() string { return fmt.Sprintf("%d tables looked at", looked.Load()) })()
+	defer f.screen.Progress(func() string { return f.screen.Texts.Sprintf("%d tables looked at", looked.Load()) })()
 	set, err := databases.Open(ctx, f.dsn, f.shards)
 	if err != nil {
 		return nil, err

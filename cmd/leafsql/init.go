@@ -145,7 +145,7 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 			if !t.Integer || t.DeniedRead || t.Kind != driver.Segment {
 				continue
 			}
-			done := s.Progress(func() string { return "reading all of " + t.Where() })
+			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Where()) })
 			highest, err := t.Max(ctx, t.Table.Highest)
 			done()
 			if err != nil {

@@ -58,7 +58,9 @@ func main() {
 	if len(os.Args) > 1 && slices.ContainsFunc(commands, func(c command) bool { return c.name == os.Args[1] && c.writes }) {
 		signal.Ignore(syscall.SIGPIPE)
 	}
-	os.Exit(run(ctx, screen.New(os.Stdout, os.Stderr), os.Args[1:]))
+	s := screen.New(os.Stdout, os.Stderr)
+	s.Texts = texts(os.Getenv)
+	os.Exit(run(ctx, s, os.Args[1:]))
 }
 
 func run(ctx context.Context, s *screen.Screen, args []string) int {
@@ -74,7 +76,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 			continue
 		}
 		if len(args) > 1 && help[args[1]] {
-			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), c.summary)
+			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), s.Texts.Text(c.summary))
 		}
 		status, err := c.run(ctx, s, args[1:])
 		switch written := s.Failed(); {
@@ -111,7 +113,7 @@ var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": tru
 func usage(s *screen.Screen) {
 	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
 	for _, c := range commands {
-		s.Printf("  %s\n  %-8s%s\n", strings.TrimSpace(fmt.Sprintf("%-8s%s", c.name, c.args)), "", c.summary)
+		s.Printf("  %s\n  %-8s%s\n", strings.TrimSpace(fmt.Sprintf("%-8s%s", c.name, c.args)), "", s.Texts.Text(c.summary))
 	}
 	s.Printf(`
 leafsql SUBCOMMAND -h lists the flags.

@@ -55,7 +55,7 @@ func (p *plan) statement(indent string, st migrate.Statement) {
 
 // run shows progress while a step runs.
 func (p *plan) run(tag *migrate.Tag, step func() (*migrate.Tag, error)) (*migrate.Tag, error) {
-	defer p.screen.Progress(func() string { return "running on the tables of " + tag.Name })()
+	defer p.screen.Progress(func() string { return p.screen.Texts.Sprintf("running on the tables of %s", tag.Name) })()
 	return step()
 }
 
@@ -76,7 +76,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 		}
 		p.screen.Printf("\n%s: next is -do %s\n", name, st.Next)
 		if len(st.Half) > 0 {
-			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", steps[st.Next].half, strings.Join(st.Half, ", "))
+			p.screen.Printf("  Half done, or a way back was interrupted. It %s already on: %s.\n", p.screen.Texts.Text(steps[st.Next].half), strings.Join(st.Half, ", "))
 		}
 		for _, sql := range st.SQL {
 			p.statement("    ", sql)
@@ -84,7 +84,7 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 	}
 	for _, step := range migrate.Steps {
 		if slices.ContainsFunc(all, func(st standing) bool { return st.Next == step }) {
-			p.screen.Printf("\n%s %s\n", step, steps[step].does)
+			p.screen.Printf("\n%s %s\n", step, p.screen.Texts.Text(steps[step].does))
 		}
 	}
 	p.against(all)
@@ -154,7 +154,7 @@ func (p *plan) done(all []standing) {
 		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.counted[st.Tag] == counted })
 	}
 	way := func(when string, of []standing) {
-		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", when)
+		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))
 		for _, st := range of {
 			for _, sql := range st.Back {
 				p.statement("    ", sql)

@@ -71,11 +71,11 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	if fresh && missing < layout.Workers() {
 		return "", fmt.Errorf("leafsql: the registry of worker ids (%s): %w", src.Name, errInUse)
 	}
-	did = fmt.Sprintf("-- %s: make the documents of %d worker ids", screen.Plain(src.Name), missing)
+	did = s.Texts.Sprintf("-- %s: make the documents of %d worker ids", screen.Plain(src.Name), missing)
 	if dry && missing == layout.Workers() {
 		return did, nil
 	}
-	end := s.Progress(func() string { return fmt.Sprintf("making %d documents of worker ids", missing) })
+	end := s.Progress(func() string { return s.Texts.Sprintf("making %d documents of worker ids", missing) })
 	seen := &written{Slots: src.Slots, dry: dry, docs: map[int]worker.Doc{}}
 	src.Slots, src.Close = seen, nil
 	if dry { // some write to learn the time
@@ -94,12 +94,12 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 		return "", err
 	case missing > 0:
 	case seen.made || renewed == 0:
-		did = fmt.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
+		did = s.Texts.Sprintf("-- %s: write the registry's own document", screen.Plain(src.Name))
 	default: // written under another identity of the server
-		did = fmt.Sprintf("-- %s: renew what is known of %d worker ids", screen.Plain(src.Name), renewed)
+		did = s.Texts.Sprintf("-- %s: renew what is known of %d worker ids", screen.Plain(src.Name), renewed)
 	}
 	if !fresh && !dry {
-		did += "\n-- ids are safe from " + time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly) + " on"
+		did += s.Texts.Sprintf("\n-- ids are safe from %s on", time.Now().Add(cmp.Or(cfg.Lease, time.Minute)+time.Minute).Format(time.TimeOnly))
 	}
 	return did, nil
 }

@@ -10,7 +10,7 @@ import (
 
 // runServe serves ids over HTTP until ctx ends.
 func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	cfg, err := server.ReadConfig(args, s.Out)
+	cfg, err := server.ReadConfig(args, s.Out, s.Texts)
 	if err != nil {
 		return unclear, err
 	}

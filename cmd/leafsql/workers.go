@@ -68,7 +68,7 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	for _, h := range holders {
 		until := h.Until.Format(time.RFC3339)
 		if h.Over {
-			until += ", over"
+			until += s.Texts.Text(", over")
 		}
 		rows = append(rows, []string{strconv.Itoa(h.Worker), h.Owner, until})
 	}
@@ -144,7 +144,7 @@ func documents(ctx context.Context, s *screen.Screen, src worker.Source, workers
 	docs := make([]worker.Doc, workers)
 	versions := make([]worker.Version, workers)
 	var next, read atomic.Int64
-	defer s.Progress(func() string { return fmt.Sprintf("%d of %d worker ids read", read.Load(), workers) })()
+	defer s.Progress(func() string { return s.Texts.Sprintf("%d of %d worker ids read", read.Load(), workers) })()
 	var reading sync.WaitGroup
 	for range min(askedAtOnce, workers) {
 		reading.Go(func() {

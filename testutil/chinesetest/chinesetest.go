@@ -26,6 +26,7 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 	for _, english := range slices.Compact(slices.Sorted(slices.Values(shown))) {
 		translation, ok := texts[english]
 		switch {
+		case !ok && !regexp.MustCompile(`[A-Za-z]`).MatchString(verb.ReplaceAllString(english, "")): // nothing but what it is given
 		case !ok:
 			t.Errorf("%q is shown, and has no translation", english)
 		case !maps.Equal(verbs(translation), verbs(english)):
@@ -60,15 +61,55 @@ func verbs(format string) map[string]bool {
 	return all
 }
 
-// Shown are the texts, constants, that a folder's code gives to functions and methods of these names as their first
-// argument which is one, or to fields of these names, without its tests.
-func Shown(t *testing.T, folder string, names ...string) []string {
+// Shown are the texts that the code of a folder gives to functions and methods of these names, as their first argument
+// which is one, or to variables and fields of these names. A list counts with all its texts. Tests do not count.
+func Shown(t *testing.T, folder string, names ...string) (shown []string) {
+	t.Helper()
+	inspect(t, folder, func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if slices.Contains(names, name(n.Fun)) {
+				for _, arg := range n.Args {
+					if found := texts(arg); len(found) > 0 {
+						shown = append(shown, found...)
+						break
+					}
+				}
+			}
+		case *ast.KeyValueExpr:
+			if slices.Contains(names, name(n.Key)) {
+				shown = append(shown, texts(n.Value)...)
+			}
+		case *ast.AssignStmt:
+			for i, left := range n.Lhs {
+				if slices.Contains(names, name(left)) {
+					shown = append(shown, texts(n.Rhs[min(i, len(n.Rhs)-1)])...)
+				}
+			}
+		}
+	})
+	return shown
+}
+
+// Usages are the texts of the flags that the code of a folder defines.
+func Usages(t *testing.T, folder string) (shown []string) {
+	t.Helper()
+	place := map[string]int{"Func": 1, "Bool": 2, "Int": 2, "String": 2, "Duration": 2, "BoolVar": 3, "IntVar": 3, "StringVar": 3, "DurationVar": 3}
+	inspect(t, folder, func(n ast.Node) {
+		if call, ok := n.(*ast.CallExpr); ok && place[name(call.Fun)] > 0 && place[name(call.Fun)] < len(call.Args) {
+			shown = append(shown, texts(call.Args[place[name(call.Fun)]])...)
+		}
+	})
+	return shown
+}
+
+// inspect passes each node of a folder's code to f.
+func inspect(t *testing.T, folder string, f func(ast.Node)) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.go"))
 	if err != nil || len(files) == 0 {
 		t.Fatal("no code in ", folder, err)
 	}
-	var shown []string
 	for _, file := range files {
 		if strings.HasSuffix(file, "_test.go") {
 			continue
@@ -78,41 +119,43 @@ func Shown(t *testing.T, folder string, names ...string) []string {
 			t.Fatal(err)
 		}
 		ast.Inspect(tree, func(n ast.Node) bool {
-			switch n := n.(type) {
-			case *ast.CallExpr:
-				if slices.Contains(names, name(n.Fun)) {
-					for _, arg := range n.Args {
-						if text, ok := constant(arg); ok {
-							shown = append(shown, text)
-							break
-						}
-					}
-				}
-			case *ast.KeyValueExpr:
-				if text, ok := constant(n.Value); ok && slices.Contains(names, name(n.Key)) {
-					shown = append(shown, text)
-				}
-			case *ast.AssignStmt:
-				for i, left := range n.Lhs {
-					if text, ok := constant(n.Rhs[min(i, len(n.Rhs)-1)]); ok && slices.Contains(names, name(left)) {
-						shown = append(shown, text)
-					}
-				}
-			}
+			f(n)
 			return true
 		})
 	}
-	return shown
 }
 
+// name is that of a function, a variable or a field.
 func name(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.Ident:
 		return e.Name
 	case *ast.SelectorExpr:
-		return e.Sel.Name
+		if name(e.X) != "fmt" { // which writes English
+			return e.Sel.Name
+		}
 	}
 	return ""
+}
+
+// texts are those that an expression is, or lists.
+func texts(e ast.Expr) (all []string) {
+	if text, ok := constant(e); ok {
+		return []string{text}
+	}
+	var elements []ast.Expr
+	switch e := e.(type) {
+	case *ast.CompositeLit:
+		elements = e.Elts
+	case *ast.CallExpr:
+		if name(e.Fun) == "append" {
+			elements = e.Args
+		}
+	}
+	for _, element := range elements {
+		all = append(all, texts(element)...)
+	}
+	return all
 }
 
 // constant is the text of a string, or of several that are added.

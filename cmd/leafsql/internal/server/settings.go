@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/part"
 )
 
@@ -23,8 +24,8 @@ const prefix = "LEAFSQL_"
 // ReadConfig reads the settings of leafsql serve: the flags in args; what they
 // leave out from the environment; and then from the file that -config names,
 // in YAML, whose keys are the flags' names, or Java Leaf's leaf.properties.
-// With -h it writes the flags to out and fails with flag.ErrHelp.
-func ReadConfig(args []string, out io.Writer) (Config, error) {
+// With -h it writes the flags to out, in the texts' language, and fails with flag.ErrHelp.
+func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, error) {
 	cfg := defaults
 	fs := flag.NewFlagSet("leafsql serve", flag.ContinueOnError)
 	fs.StringVar(&cfg.DSN, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME; each row of its leaf_alloc is a tag")
@@ -48,7 +49,8 @@ func ReadConfig(args []string, out io.Writer) (Config, error) {
 	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
 	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintf(out, "\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix)
+		io.WriteString(out, texts.Sprintf("\nEach flag may also stand in the environment, as %sMAX_BLOCK for -max-block.\n\n", prefix))
+		fs.VisitAll(func(f *flag.Flag) { f.Usage = texts.Text(f.Usage) })
 		fs.SetOutput(out)
 		fs.PrintDefaults()
 		return cfg, err

@@ -44,7 +44,7 @@ log-format: json
 	t.Setenv("LEAFSQL_MAX_BLOCK", "20")
 	t.Setenv("LEAFSQL_MAX_REQUESTS", "30")
 	t.Setenv("LEAFSQL_LISTEN", "")
-	got, err := ReadConfig([]string{"-max-requests=300", "-drain", "50s"}, nil)
+	got, err := ReadConfig([]string{"-max-requests=300", "-drain", "50s"}, nil, nil)
 	want := Config{
 		DSN: dsn, Listen: "127.0.0.1:1", NoSegments: true, TLSCert: "cert.pem", TLSKey: "key.pem", Token: "00123",
 		Timeout: time.Second, MaxBlock: 20, MaxRequests: 300, MaxConnections: 4, Drain: 50 * time.Second, LogJSON: true,
@@ -56,11 +56,11 @@ log-format: json
 		t.Setenv("LEAFSQL_"+name, "")
 	}
 	t.Setenv("OTHER", dsn)
-	if got, err := ReadConfig([]string{"-dsn", "env:OTHER"}, nil); err != nil || got.DSN != dsn || got.Listen != "127.0.0.1:8080" || got.MaxBlock != 10_000 {
+	if got, err := ReadConfig([]string{"-dsn", "env:OTHER"}, nil, nil); err != nil || got.DSN != dsn || got.Listen != "127.0.0.1:8080" || got.MaxBlock != 10_000 {
 		t.Errorf("the rest is the defaults: %+v, %v", got, err)
 	}
 	var help bytes.Buffer
-	if _, err := ReadConfig([]string{"-h"}, &help); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-max-block") {
+	if _, err := ReadConfig([]string{"-h"}, &help, nil); !errors.Is(err, flag.ErrHelp) || !strings.Contains(help.String(), "-max-block") {
 		t.Error(err, help.String())
 	}
 }
@@ -87,7 +87,7 @@ func TestBadSettings(t *testing.T) {
 		"no ZooKeeper":        {"-config", write(t, "leaf.properties", "leaf.jdbc.url=jdbc:mysql://h/db\nleaf.snowflake.enable=true")},
 		"no properties":       {"-config", write(t, "leaf.properties", `leaf.jdbc.password=s3cret\u00`)},
 	} {
-		if _, err := ReadConfig(args, nil); err == nil || !strings.HasPrefix(err.Error(), "leafsql: serve") || strings.Contains(err.Error(), "s3cret") {
+		if _, err := ReadConfig(args, nil, nil); err == nil || !strings.HasPrefix(err.Error(), "leafsql: serve") || strings.Contains(err.Error(), "s3cret") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -114,7 +114,7 @@ func TestBadSettings(t *testing.T) {
 func TestLeafProperties(t *testing.T) {
 	read := func(text string) (*driver.Config, Config) {
 		t.Helper()
-		cfg, err := ReadConfig([]string{"-config", write(t, "leaf.properties", text)}, nil)
+		cfg, err := ReadConfig([]string{"-config", write(t, "leaf.properties", text)}, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

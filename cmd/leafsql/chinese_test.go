@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/testutil/chinesetest"
+)
+
+// TestChinese: every text that the command shows has a translation.
+func TestChinese(t *testing.T) {
+	shown := append(chinesetest.Shown(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.Usages(t, ".")...)
+	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
+	shown = append(shown, chinesetest.Usages(t, "internal/server")...)
+	for _, c := range commands {
+		shown = append(shown, c.summary)
+	}
+	for _, text := range steps {
+		shown = append(shown, text.does, text.half)
+	}
+	for _, severity := range []check.Severity{check.Error, check.Warning, check.Unknown, check.Note} {
+		shown = append(shown, string(severity))
+	}
+	chinesetest.Check(t, inChinese, shown)
+}
+
+// TestLocale: the texts are Chinese where the locale is, and the terminal shows it.
+func TestLocale(t *testing.T) {
+	for _, c := range []struct {
+		all, messages, lang string
+		chinese             bool
+	}{
+		{"", "", "", false}, {"", "", "zh_CN.UTF-8", true}, {"", "", "zh_CN.utf8", true}, {"", "", "zh.UTF-8", true}, {"", "", "zh_CN.GBK", false}, {"", "", "zh_CN", false},
+		{"", "", "en_US.UTF-8", false}, {"C", "", "zh_CN.UTF-8", false}, {"C.UTF-8", "", "zh_CN.UTF-8", false}, {"zh_SG.UTF-8", "", "C", true}, {"", "zh_CN.UTF-8", "C", true},
+		{"", "en_US.UTF-8", "zh_CN.UTF-8", false},
+	} {
+		env := map[string]string{"LC_ALL": c.all, "LC_MESSAGES": c.messages, "LANG": c.lang}
+		if got := texts(func(name string) string { return env[name] }); (got != nil) != c.chinese {
+			t.Errorf("%v: %t", env, got != nil)
+		}
+	}
+}
+
+// TestInChinese: help and results are Chinese; JSON and errors are English.
+func TestInChinese(t *testing.T) {
+	for _, c := range []struct {
+		args      string
+		out, errs string
+	}{
+		{"help", "用法：leafsql 子命令", ""},
+		{"tags -h", "-watch\n    \t不断刷新，直到被中断", ""},
+		{"serve -h", "-listen address\n    \t监听的地址 address", ""},
+		{"decode 1234567890123456789", "ID                   时间                      机器号  序号\n1234567890123456789  2020-03-02T19:54:56.824Z  664     277\n", ""},
+		{"decode -json 1234567890123456789", `"worker": 664`, ""},
+		{"decode x", "", "no id; write a whole number"},
+		{"check", "", "no -dsn; give the application's DSN"},
+	} {
+		var out, errs bytes.Buffer
+		run(t.Context(), &screen.Screen{Out: &out, Err: &errs, Texts: inChinese}, strings.Fields(c.args))
+		if !strings.Contains(out.String(), c.out) || !strings.Contains(errs.String(), c.errs) || c.errs == "" && errs.Len() > 0 {
+			t.Errorf("leafsql %s\n%s%s", c.args, &out, &errs)
+		}
+	}
+}
