@@ -73,6 +73,16 @@ func (t *Table) Indexed(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Columns[0] == column })
 }
 
+// Unique reports whether a column is unique, alone or together with others.
+func (t *Table) Unique(column string) (alone, together bool) {
+	for _, x := range t.Indexes {
+		if x.Unique && slices.Contains(x.Columns, column) {
+			alone, together = alone || len(x.Columns) == 1, together || len(x.Columns) > 1
+		}
+	}
+	return alone, together
+}
+
 // OtherUnique reports whether another column than a given one, or more than that, is
 // unique.
 func (t *Table) OtherUnique(column string) bool {
@@ -245,11 +255,12 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 		case ofTrigger:
 			known.Triggers = append(known.Triggers, Trigger{Event: x, Before: y == "BEFORE", SQLMode: z, Text: text.String})
 		case ofIndex:
-			if o == 1 {
+			i := slices.IndexFunc(known.Indexes, func(known Index) bool { return known.Name == x }) // the first columns of all come first
+			if i < 0 {
+				i = len(known.Indexes)
 				known.Indexes = append(known.Indexes, Index{Name: x, Unique: y == "unique"})
 			}
-			last := &known.Indexes[len(known.Indexes)-1]
-			last.Columns = append(last.Columns, text.String)
+			known.Indexes[i].Columns = append(known.Indexes[i].Columns, text.String)
 		}
 	}
 	return rows.Err()

@@ -1,9 +1,49 @@
 package catalog
 
 import (
+	"database/sql"
 	"math"
+	"reflect"
 	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
+
+// TestIndexes: the columns of several indexes stay apart, in their order.
+func TestIndexes(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			dsn := target.Database(t)
+			db, err := sql.Open("mysql", dsn)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			if _, err := db.Exec("CREATE TABLE parts (z INT, y INT, x INT, PRIMARY KEY (z, y), KEY other (x), UNIQUE both_of (x, y))"); err != nil {
+				t.Fatal(err)
+			}
+			var name Name
+			if err := db.QueryRow("SELECT DATABASE(), 'parts'").Scan(&name.DB, &name.Table); err != nil {
+				t.Fatal(err)
+			}
+			tables, err := New(db).Tables(t.Context(), []Name{name})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := make(map[string]Index)
+			for _, x := range tables[name].Indexes {
+				got[x.Name] = x
+			}
+			want := map[string]Index{"PRIMARY": {"PRIMARY", true, []string{"z", "y"}}, "other": {"other", false, []string{"x"}}, "both_of": {"both_of", true, []string{"x", "y"}}}
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("indexes are\n %v\nwant\n %v", got, want)
+			}
+			if alone, together := tables[name].Unique("y"); alone || !together {
+				t.Error("y is unique in the primary key, together with z")
+			}
+		})
+	}
+}
 
 func TestHighest(t *testing.T) {
 	for _, tt := range []struct {
