@@ -59,7 +59,7 @@ func TestCheckFindsFaults(t *testing.T) {
 		)
 		leaf := dsn + "?leafTables=low,norow,broken,counted,small,filling,pairs,loose:id,audit,keyed,nosuch" // 16
 		want := []string{
-			"row-broken broken", "alloc-engine leaf_alloc", "alloc-trigger leaf_alloc", "row-missing norow", "row-too-low low", "key-unfit pairs", "key-small small",
+			"row-broken broken", "alloc-engine leaf_alloc", "alloc-trigger leaf_alloc", "row-missing norow", "row-too-low low", "key-unfit pairs", "key-not-unique loose", "key-small small",
 			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
 			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
 		}
@@ -79,11 +79,106 @@ func TestCheckFindsFaults(t *testing.T) {
 			}
 			exec(t, db, f.SQL...)
 		}
-		want = []string{"key-unfit pairs", "rule-without-table nosuch", "tag-without-table javas"}
+		want = []string{"key-unfit pairs", "key-not-unique loose", "rule-without-table nosuch", "tag-without-table javas"} // it may be NULL
 		if got := found(jsonOf[check.Report](t, mend, "check", "-dsn", leaf)); !slices.Equal(got, want) {
 			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
 		}
 	})
+}
+
+// TestCheckFindsHowTablesAreMade: keys that nothing keeps unique, that look like UUIDs or that a sequence numbers too, engines
+// without transactions, and a leaf_worker that is not leafsql's.
+func TestCheckFindsHowTablesAreMade(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable,
+			"CREATE TABLE files (id BIGINT PRIMARY KEY, num BIGINT, KEY (num))",
+			"CREATE TABLE parts (day INT, num BIGINT, PRIMARY KEY (day, num), KEY (num))",
+			"CREATE TABLE marks (id BIGINT, UNIQUE (id))",
+			"CREATE TABLE texts (id VARCHAR(36) PRIMARY KEY)",
+			"CREATE TABLE old (id BIGINT PRIMARY KEY) ENGINE = MyISAM",
+			"CREATE TABLE leaf_worker (worker_id INT PRIMARY KEY, nonce VARCHAR(64) NOT NULL, hw INT NOT NULL, owner TEXT) ENGINE = MyISAM",
+			"CREATE TABLE events (id BIGINT PRIMARY KEY)",
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('files', 1, 10), ('parts', 1, 10), ('marks', 1, 10), ('texts', 1, 10), ('old', 1, 10)")
+		want := []string{"leases-column leaf_worker", "leases-engine leaf_worker",
+			"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts", "table-engine old"}
+		rules := "files:num,parts:num,marks:id,texts,old,events:id:snowflake"
+		if target.Name == "mariadb" {
+			exec(t, db, "CREATE SEQUENCE numbers", "CREATE TABLE counted (id BIGINT DEFAULT NEXTVAL(numbers) PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('counted', 1, 10)")
+			want, rules = slices.Insert(want, 6, "default-sequence counted"), rules+",counted"
+		}
+		leaf := dsn + "?leafTables=" + rules
+		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		if got := found(report); !slices.Equal(got, want) {
+			t.Fatalf("found\n %v\nwant\n %v", got, want)
+		}
+		if m := report.Findings[0].Message; !strings.Contains(m, "no column free") || !strings.Contains(m, "no column registry") || !strings.Contains(m, "hw is of type int") {
+			t.Error(m)
+		}
+		for i, f := range report.Findings {
+			if f.Code != "leases-engine" { // the table is made anew
+				exec(t, db, report.Findings[i].SQL...)
+			}
+		}
+		want = []string{"key-not-unique files", "key-not-unique marks", "key-not-unique parts", "key-text texts"} // but for the text they are notes
+		report = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		if got := found(report); !slices.Equal(got, want) {
+			t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+		}
+		mustRun(t, fine, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
+		exec(t, db, "ALTER TABLE leaf_worker DROP PRIMARY KEY")
+		report = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+		exec(t, db, report.Findings[0].SQL...)
+		mustRun(t, fine, "check", "-dsn", strings.Replace(leaf, "texts,", "", 1))
+	})
+}
+
+// TestCheckLetters: a leaf_alloc whose character set has not a tag's letters cannot get its row before.
+func TestCheckLetters(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, strings.Replace(allocTable, "InnoDB", "InnoDB CHARACTER SET latin1", 1), "CREATE TABLE 订单 (id BIGINT PRIMARY KEY)", "CREATE TABLE größe (id BIGINT PRIMARY KEY)",
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('größe', 1, 10)")
+		for _, want := range []string{"alloc-column leaf_alloc", "row-missing 订单"} {
+			report := jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=订单,größe")
+			if got := found(report); !slices.Equal(got, []string{want}) {
+				t.Fatalf("found %v, want %s", got, want)
+			}
+			exec(t, db, report.Findings[0].SQL...)
+		}
+		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=订单,größe")
+	})
+}
+
+// TestCheckGuarded: between switch and drop nothing is wrong.
+func TestCheckGuarded(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
+		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		out := mustRun(t, fine, args...)
+		for _, want := range []string{"note: auto-increment: ", "leafsql migrate -do drop", "note: view-inserts: ", "findings to look after: 0"} {
+			if !strings.Contains(out, want) {
+				t.Errorf("%q is missing in\n%s", want, out)
+			}
+		}
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-back", "orders")
+		if out := mustRun(t, mend, args...); !strings.Contains(out, "warning: auto-increment: ") {
+			t.Error(out)
+		}
+	})
+}
+
+// TestCheckSumsUp: the tags of other programs are one note.
+func TestCheckSumsUp(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	var rows []string
+	for i := range 500 {
+		rows = append(rows, fmt.Sprintf("('tag%03d', 1, 10)", i))
+	}
+	open(t, dsn, durable, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
+	report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables=none")
+	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
+		t.Errorf("%+v", report.Findings)
+	}
 }
 
 // TestCheckShards: what differs between shards is found, and the highest key is that of

@@ -41,6 +41,8 @@ type Table struct {
 	Highest       int64  // the highest id that it can hold
 	AutoIncrement bool   // it still is AUTO_INCREMENT
 	Indexed       bool   // an index begins with it, so that the highest key is found without reading the table
+	Unique        bool   // no two rows can have the same key
+	UniqueWith    bool   // no two rows can have the same key and the same values in some other columns
 }
 
 // A Program is the body of a trigger, a routine or an event, or the select of a view.

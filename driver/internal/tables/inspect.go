@@ -108,6 +108,7 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 	}
 	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
 	info.Integer, info.Highest, info.Indexed = f.Integer, f.Highest, f.Indexed
+	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
 	return info
 }
 

@@ -116,7 +116,7 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {
 			f := at("view-inserts", Note, tables[read])
 			f.Message = sprint("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
-			if tables[read].AutoIncrement {
+			if tables[read].AutoIncrement && !tables[read].Guarded {
 				f.Severity = Warning
 				f.Message += " They take AUTO_INCREMENT's numbers."
 			}

@@ -92,13 +92,14 @@ type checker struct {
 	*survey.Survey
 	opts     Options
 	findings []Finding
+	lost     map[string]bool // tags whose letters leaf_alloc's character set has not
 }
 
 func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
 
 // Run judges a survey, and asks the servers what it does not hold.
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
-	c := &checker{Survey: s, opts: opts}
+	c := &checker{Survey: s, opts: opts, lost: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
 		c.servers, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
 	} {

@@ -57,6 +57,7 @@ var codes = []string{
 	"alloc-engine",       // leaf_alloc is not safe in a crash
 	"alloc-trigger",      // triggers stand on leaf_alloc
 	"alloc-durability",   // a power cut can bring ranges back
+	"leases-column",      // a column or the key of leaf_worker is not as leafsql makes it
 	"leases-engine",      // leaf_worker is not safe in a crash
 	"leases-trigger",     // triggers stand on leaf_worker
 	"leases-durability",  // a power cut can bring worker ids back
@@ -64,12 +65,16 @@ var codes = []string{
 	"row-missing",        // a tag has no row
 	"row-too-low",        // the next id is not above the keys in use
 	"key-unfit",          // the key cannot be filled
+	"key-not-unique",     // two rows can have one key
+	"key-text",           // the key looks like a UUID's, and gets numbers
 	"key-small",          // the key column cannot hold the ids
 	"key-filling",        // the ids of a key column run out
 	"step-large",         // a fetch takes much of what a key column has left
 	"rule-without-table", // a rule means no table
 	"shards-differ",      // a table is not the same on all shards
 	"auto-increment",     // a key still has AUTO_INCREMENT
+	"default-sequence",   // a key's default is a sequence
+	"table-engine",       // the engine undoes no statement that fails
 	"trigger-inserts",    // a trigger writes rows that get no id
 	"trigger-sets-key",   // a trigger sets the key itself
 	"routine-inserts",    // a routine writes rows that get no id

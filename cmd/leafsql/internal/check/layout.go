@@ -17,7 +17,7 @@ import (
 
 // layout judges how leaf_alloc is made, and whether its server and that of the worker ids
 // keep what they confirm.
-func (c *checker) layout(context.Context) error {
+func (c *checker) layout(ctx context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away != nil {
 			c.add(Finding{Code: "store-away", Severity: Error, Server: store.Label,
@@ -25,9 +25,39 @@ func (c *checker) layout(context.Context) error {
 				Fix:     "bring it back; if its rows are lost, bring it back empty"})
 			continue
 		}
+		if err := c.letters(ctx, store, c.Allocs[i]); err != nil {
+			return err
+		}
 		c.store(store, c.Allocs[i])
 	}
 	c.leaseTable()
+	return nil
+}
+
+// letters finds tags whose letters leaf_alloc's character set has not.
+func (c *checker) letters(ctx context.Context, store *databases.Store, alloc survey.Alloc) error {
+	set := alloc.Columns["biz_tag"].Letters
+	if set == "" || set == "utf8mb4" {
+		return nil
+	}
+	var lost []string
+	for _, tag := range c.Tags {
+		if !strings.ContainsFunc(tag.Name, func(r rune) bool { return r >= utf8.RuneSelf }) {
+			continue
+		}
+		var kept string
+		if err := store.DB.QueryRowContext(ctx, "SELECT CONVERT(CONVERT(? USING "+set+") USING utf8mb4)", tag.Name).Scan(&kept); err != nil {
+			return fmt.Errorf("leafsql: the letters of tags on %s: %w; %s", store.Label, err, databases.WayOut(err))
+		}
+		if kept != tag.Name {
+			lost = append(lost, tag.Name)
+			c.lost[tag.Name] = true
+		}
+	}
+	if len(lost) > 0 {
+		c.add(on(store)("alloc-column", Error, sprint("Its character set %s has not all letters of %s.", set, strings.Join(lost, ", ")),
+			"ALTER TABLE "+store.Name()+" CONVERT TO CHARACTER SET utf8mb4"))
+	}
 	return nil
 }
 
@@ -53,13 +83,17 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		return
 	}
 	if !alloc.Unique {
-		sql := alter + "ADD PRIMARY KEY (biz_tag)"
-		if alloc.PrimaryKey {
-			sql = alter + "ADD UNIQUE KEY (biz_tag)"
-		}
-		c.add(here("alloc-key", Error, "biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then.", sql))
+		c.add(here("alloc-key", Error, "biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then.", addKey(store, "biz_tag", alloc.Layout)))
 	}
 	c.columns(alloc, here, alter)
+}
+
+func addKey(table *databases.Store, column string, l survey.Layout) string {
+	key := "PRIMARY"
+	if l.PrimaryKey {
+		key = "UNIQUE"
+	}
+	return "ALTER TABLE " + table.Name() + " ADD " + key + " KEY (" + column + ")"
 }
 
 // on makes findings about a table.
@@ -174,10 +208,42 @@ func (c *checker) leaseTable() {
 	}
 	table := c.Leases.Table
 	here := on(table)
+	if c.Leases.Exists && !c.Leases.Denied && c.Leases.Engine != survey.View {
+		c.leaseColumns(here, table)
+	}
 	c.kept(here, "leases", table, c.Leases.Kept, "a worker id that was taken, so that two processes have it,", "one that changes a row can give its worker id to two processes")
 	c.forgetful(table, func(variable, _ string) Finding {
 		return here("leases-durability", Warning, sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits for its first id, 135 s at the default lease.", variable))
 	})
+}
+
+// leaseColumns judges the columns and the key of leaf_worker. A table that is made anew is
+// a registry that was wiped, for which leases are safe.
+func (c *checker) leaseColumns(here finder, table *databases.Store) {
+	var wrong []string
+	for _, want := range []struct{ name, types string }{
+		{"worker_id", "int bigint"}, {"nonce", "char varchar"}, {"hw", "bigint"}, {"free", "tinyint smallint int bigint"}, {"owner", "text mediumtext longtext varchar"}, {"registry", "char varchar"},
+	} {
+		col, ok := c.Leases.Columns[want.name]
+		typ, _, _ := strings.Cut(col.Type, "(")
+		typ, _, _ = strings.Cut(typ, " ")
+		switch {
+		case !ok:
+			wrong = append(wrong, "it has no column "+want.name)
+		case !slices.Contains(strings.Fields(want.types), typ):
+			wrong = append(wrong, sprint("its column %s is of type %s", want.name, col.Type))
+		}
+	}
+	if len(wrong) == 0 {
+		if !c.Leases.Unique {
+			c.add(here("leases-column", Error, "worker_id is neither the primary key nor unique: a worker id can get a second row, and is refused then.", addKey(table, "worker_id", c.Leases.Layout)))
+		}
+		return
+	}
+	f := here("leases-column", Error, "No worker id can be had: "+strings.Join(wrong, ", ")+".",
+		"RENAME TABLE "+table.Name()+" TO "+quote.In(table.Database, table.Table+"_old"), c.Leases.Create().SQL)
+	f.Fix = "make the table anew; processes that start then wait for their first id, as after any loss of a registry"
+	c.add(f)
 }
 
 // forgetful adds a finding for each variable by which a crash can take back commits that

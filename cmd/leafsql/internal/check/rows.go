@@ -46,6 +46,9 @@ func (c *checker) rows(context.Context) error {
 			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
 				continue // none of them can be filled anyway
 			}
+			if c.lost[tag.Name] {
+				continue // no row can have this tag
+			}
 			f := here("row-missing", Error, "No row: every INSERT into its tables is refused.")
 			if c.createsRows() {
 				f.Severity, f.Message = Note, "No row yet: leafCreate=true adds it at the first INSERT."

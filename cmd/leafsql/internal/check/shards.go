@@ -35,12 +35,26 @@ func (c *checker) rules(context.Context) error {
 			used[tag.Row.Tag] = true
 		}
 	}
+	var others []string
 	for _, row := range c.Rows {
 		if !used[row.Tag] {
-			c.add(Finding{Code: "tag-without-table", Severity: Note, Server: c.Set.Store.Label, Tag: row.Tag,
-				Message: "No configured table takes ids from this row. That is well where other programs do, Java Leaf for one."})
+			others = append(others, row.Tag)
 		}
 	}
+	const shown = 5
+	f := Finding{Code: "tag-without-table", Severity: Note, Server: c.Set.Store.Label}
+	switch n := len(others); {
+	case n == 0:
+		return nil
+	case n == 1:
+		f.Tag, f.Message = others[0], "No configured table takes ids from this row."
+	case n <= shown:
+		f.Message = sprint("No configured table takes ids from the rows of these %d tags: %s.", n, strings.Join(others, ", "))
+	default:
+		f.Message = sprint("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
+	}
+	f.Message += " That is well where other programs do, Java Leaf for one."
+	c.add(f)
 	return nil
 }
 

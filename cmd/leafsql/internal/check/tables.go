@@ -33,6 +33,7 @@ func (c *checker) tables(ctx context.Context) error {
 			if err := c.small(ctx, t, rows[t.Tag]); err != nil {
 				return err
 			}
+			c.made(t)
 			if t.AutoIncrement {
 				if err := c.stillCounts(ctx, t); err != nil {
 					return err
@@ -52,6 +53,11 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
 	f := at("auto-increment", Warning, t)
 	f.Message = "A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other."
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
+	if t.Guarded {
+		f.Severity = Note
+		f.Message = "AUTO_INCREMENT is left, and the trigger " + t.Guard() + " refuses rows that would take its numbers."
+		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
+	}
 	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
 	c.add(f)
 	return err

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,11 +19,9 @@ import (
 
 // Alloc is how leaf_alloc is made.
 type Alloc struct {
-	Exists     bool
-	Denied     bool              // this user may not read it
-	Columns    map[string]Column // by name, in lower case
-	Unique     bool              // no tag can have two rows
-	PrimaryKey bool              // it has one, on whatever columns
+	Exists bool
+	Denied bool // this user may not read it
+	Layout
 	Kept
 }
 
@@ -36,14 +33,6 @@ type Kept struct {
 
 // View stands for the engine of a table that is a view.
 const View = "VIEW"
-
-// A Column is one of leaf_alloc's.
-type Column struct {
-	Type     string // in lower case
-	Nullable bool
-	Default  sql.NullString
-	Extra    string // in lower case
-}
 
 // A Row is one of leaf_alloc's.
 type Row struct {
@@ -82,42 +71,16 @@ func failedToRead(table *databases.Store, err error) error {
 
 // readAlloc asks the catalog for leaf_alloc.
 func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
-	failed := func(err error) (Alloc, error) { return a, failedToRead(store, err) }
 	if store.Away != nil {
 		return a, nil
 	}
 	if a.Exists, a.Denied, err = look(ctx, store); err != nil || !a.Exists || a.Denied {
 		return a, err
 	}
-	a.Columns = make(map[string]Column)
-	if a.Kept, err = readKept(ctx, store); err != nil {
-		return a, err
+	if a.Kept, err = readKept(ctx, store); err == nil {
+		a.Layout, err = readLayout(ctx, store, "biz_tag")
 	}
-	err = store.Each(ctx, func(scan func(...any) error) error {
-		var name, nullable string
-		var c Column
-		if err := scan(&name, &c.Type, &nullable, &c.Default, &c.Extra); err != nil {
-			return err
-		}
-		c.Type, c.Extra, c.Nullable = strings.ToLower(c.Type), strings.ToLower(c.Extra), nullable == "YES"
-		a.Columns[strings.ToLower(name)] = c
-		return nil
-	}, "SELECT column_name, column_type, is_nullable, column_default, extra FROM information_schema.columns WHERE table_schema = ? AND table_name = ?", store.Database, store.Table)
-	if err != nil {
-		return failed(err)
-	}
-	keys, err := store.List(ctx, "SELECT CASE WHEN COUNT(*) = 1 AND MAX(LOWER(column_name)) = 'biz_tag' THEN 'tag' ELSE 'other' END FROM information_schema.statistics"+
-		" WHERE table_schema = ? AND table_name = ? AND non_unique = 0 GROUP BY index_name", store.Database, store.Table)
-	if err != nil {
-		return failed(err)
-	}
-	a.Unique = slices.Contains(keys, "tag")
-	primary, err := store.List(ctx, "SELECT column_name FROM information_schema.statistics WHERE table_schema = ? AND table_name = ? AND index_name = 'PRIMARY'", store.Database, store.Table)
-	if err != nil {
-		return failed(err)
-	}
-	a.PrimaryKey = len(primary) > 0
-	return a, nil
+	return a, err
 }
 
 func readKept(ctx context.Context, table *databases.Store) (k Kept, err error) {

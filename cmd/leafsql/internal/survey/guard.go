@@ -1,10 +1,8 @@
 package survey
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -28,16 +26,4 @@ func (t *Table) CreateGuard() string {
 	}
 	return "CREATE TRIGGER " + quote.In(t.Database, t.Guard()) + " BEFORE INSERT ON " + t.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
 		" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = " + quote.String(fmt.Sprintf(message, string(name))) + "; END IF"
-}
-
-// readGuard looks for the guard, as far as this user sees triggers.
-func (t *Table) readGuard(ctx context.Context) error {
-	guards, err := t.Shard.List(ctx, "SELECT trigger_name FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?"+
-		" AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT' AND action_statement LIKE '%SIGNAL%'",
-		t.Database, t.Table.Table, t.Guard())
-	if err != nil {
-		return fmt.Errorf("leafsql: the triggers of %s: %w; %s", t.Where(), err, databases.WayOut(err))
-	}
-	t.Guarded = len(guards) > 0
-	return nil
 }

@@ -39,6 +39,7 @@ type Leases struct {
 	Table  *databases.Store
 	Exists bool
 	Denied bool // this user may not read it, or there is none
+	Layout
 	Kept
 }
 
@@ -113,7 +114,9 @@ func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, er
 		var err error
 		s.Leases = &Leases{Table: set.Store.Workers()}
 		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err == nil && s.Leases.Exists && !s.Leases.Denied {
-			s.Leases.Kept, err = readKept(ctx, s.Leases.Table)
+			if s.Leases.Kept, err = readKept(ctx, s.Leases.Table); err == nil {
+				s.Leases.Layout, err = readLayout(ctx, s.Leases.Table, "worker_id")
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -157,7 +160,7 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 		if err := t.readHighest(ctx); err != nil {
 			return nil, err
 		}
-		if err := t.readGuard(ctx); err != nil {
+		if err := t.readMade(ctx); err != nil {
 			return nil, err
 		}
 		shard.Tables = append(shard.Tables, t)

@@ -1,0 +1,53 @@
+package check
+
+import (
+	"slices"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// texts are the types of keys that hold UUIDs as text.
+var texts = []string{"char(36)", "varchar(36)"}
+
+// made judges how a table and its key are made.
+func (c *checker) made(t *survey.Table) {
+	null := ""
+	if t.Nullable {
+		null = " It may also be NULL."
+	}
+	switch {
+	case !t.Unique && !t.UniqueWith:
+		f := at("key-not-unique", Warning, t)
+		f.Message = sprint("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
+		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}
+		c.add(f)
+	case !t.Unique || t.Nullable:
+		f := at("key-not-unique", Note, t)
+		f.Message = sprint("%s is unique only together with other columns.%s", t.Column, null)
+		if t.Unique {
+			f.Message = sprint("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
+		}
+		c.add(f)
+	}
+	if slices.Contains(texts, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
+		f := at("key-text", Warning, t)
+		f.Message = sprint("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
+		f.Fix = sprint("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.Bare(), t.Column)
+		c.add(f)
+	}
+	if t.Sequence {
+		f := at("default-sequence", Warning, t)
+		f.Message = "Its default is the next number of a sequence: a writer without leafsql takes numbers that leafsql gives out."
+		f.Fix = "once every writer uses mysql-leaf"
+		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
+		c.add(f)
+	}
+	if t.Engine != "" && !t.Transactional {
+		f := at("table-engine", Note, t)
+		f.Message = sprint("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
+		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ENGINE = InnoDB"}
+		c.add(f)
+	}
+}
