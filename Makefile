@@ -18,7 +18,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,6 +69,14 @@ chaos: serve ## 16 processes × 200,000 inserts while they and the registry are 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb
 	@$(SERVE) -- $(if $(filter ./...,$(PKG)),.ci/each-module go test,go test -C $(PKG)) -run='^$$' -bench='$(BENCH)' -benchmem $(if $(filter ./...,$(PKG)),./...,.)
+
+figures: serve ## measure what docs/benchmarks.md shows, five times each, and draw its plots; half an hour on a machine that does nothing else
+	@.ci/install mariadb mysql
+	@for script in $(INSTALLS); do $$script || exit 1; done
+	@$(SERVE) -- go run -C docs/plots . -measure 5
+
+plots: ## draw the plots of docs/benchmarks.md from docs/plots/figures.txt
+	@go run -C docs/plots .
 
 fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
 	@.ci/install mariadb mysql

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A figure is what one benchmark says in one unit, in as many runs as there were.
+type figure struct {
+	median, lowest, highest float64
+}
+
+// figures are those of a file in the format of go test -bench, by "package benchmark unit". What go test says of the
+// machine is left out, and so is the number of cores behind a benchmark's name.
+func figures(text string) (map[string]figure, error) {
+	runs := map[string][]float64{}
+	folder := ""
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		switch {
+		case len(words) == 2 && words[0] == "pkg:":
+			folder = strings.TrimPrefix(words[1], module)
+		case len(words) >= 4 && len(words)%2 == 0 && strings.HasPrefix(words[0], "Benchmark"):
+			name := words[0]
+			if at := strings.LastIndex(name, "-"); at > 0 {
+				name = name[:at]
+			}
+			for pair := range slices.Chunk(words[2:], 2) {
+				value, err := strconv.ParseFloat(pair[0], 64)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", line, err)
+				}
+				key := folder + " " + name + " " + pair[1]
+				runs[key] = append(runs[key], value)
+			}
+		}
+	}
+	all := map[string]figure{}
+	for key, values := range runs {
+		slices.Sort(values)
+		n := len(values)
+		all[key] = figure{(values[(n-1)/2] + values[n/2]) / 2, values[0], values[n-1]}
+	}
+	return all, nil
+}
+
+// benchmarks are the names of those that plots need, by the folder of their package.
+func benchmarks() map[string][]string {
+	all := map[string][]string{}
+	for _, p := range plots {
+		for _, panel := range p.panels {
+			for _, b := range panel.bars {
+				for _, key := range b.figures {
+					words := strings.Fields(key)
+					name, _, _ := strings.Cut(words[1], "/")
+					if !slices.Contains(all[words[0]], name) {
+						all[words[0]] = append(all[words[0]], name)
+					}
+				}
+			}
+		}
+	}
+	return all
+}
+
+// folders are the packages of these benchmarks in order.
+func folders(all map[string][]string) []string {
+	return slices.SortedFunc(maps.Keys(all), cmp.Compare[string])
+}

@@ -1,0 +1,76 @@
+// Command plots draws the plots of docs/benchmarks.md from docs/plots/figures.txt, which has what go test -bench said.
+// With -measure it runs these benchmarks first, and writes the file anew. make plots and make figures run it.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const module = "github.com/leafsql/leafsql/"
+
+func main() {
+	measured := flag.Int("measure", 0, "run the benchmarks so many times first")
+	flag.Parse()
+	if err := run(*measured); err != nil {
+		fmt.Fprintln(os.Stderr, "plots:", err)
+		os.Exit(1)
+	}
+}
+
+// run is called in docs/plots.
+func run(measured int) error {
+	if measured > 0 {
+		text, err := measure(measured)
+		if err == nil {
+			err = os.WriteFile("figures.txt", []byte(text), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile("figures.txt")
+	if err != nil {
+		return err
+	}
+	all, err := figures(string(text))
+	if err != nil {
+		return err
+	}
+	for _, p := range plots {
+		picture, err := p.draw(all)
+		if err == nil {
+			err = os.WriteFile(p.name+".svg", []byte(picture), 0o644)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure runs the benchmarks, one package after the other.
+func measure(times int) (string, error) {
+	var text strings.Builder
+	all := benchmarks()
+	for _, folder := range folders(all) {
+		fmt.Println(folder)
+		test := exec.Command("go", "test", "-C", filepath.Join("..", "..", folder), "-timeout=0", "-run=^$", "-bench=^("+strings.Join(all[folder], "|")+")$",
+			fmt.Sprintf("-count=%d", times), ".")
+		test.Stderr = os.Stderr
+		out, err := test.Output()
+		if err != nil {
+			return "", fmt.Errorf("%s: %w\n%s", folder, err, out)
+		}
+		for line := range strings.Lines(string(out)) {
+			if strings.HasPrefix(line, "pkg:") || strings.HasPrefix(line, "Benchmark") {
+				text.WriteString(line)
+			}
+		}
+	}
+	return text.String(), nil
+}

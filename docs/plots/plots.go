@@ -1,0 +1,86 @@
+package main
+
+// A plot is a picture of docs/benchmarks.md. Its panels stand one below the other, each with a scale of its own.
+type plot struct {
+	name, title string
+	panels      []panel
+}
+
+type panel struct {
+	title, unit string
+	bars        []bar
+}
+
+// A bar shows a figure, or two that add up, each as "package benchmark unit".
+type bar struct {
+	label   string
+	figures []string
+	ours    bool // of leafsql, not of what it is compared with
+}
+
+var plots = []plot{
+	{"statement", "One statement: time in the program, with a driver below that does nothing", []panel{
+		{"grey: without leafsql; green: what leafsql adds", "ns", []bar{
+			overhead("INSERT of one row, arguments", "insert_with_arguments"),
+			overhead("… prepared", "insert_with_arguments_prepared"),
+			overhead("… values in the text", "insert_text"),
+			overhead("UPDATE", "update"),
+			overhead("INSERT into another table", "insert_elsewhere"),
+		}},
+	}},
+	{"rows", "Rows a second into a MariaDB on the same machine", []panel{
+		rows("one row a statement", "rows=1"),
+		rows("100 rows a statement", "rows=100"),
+	}},
+	{"ids", "The next id, from memory", []panel{
+		{"one goroutine", "ns", []bar{
+			{"an atomic add alone", []string{"idgen/segment BenchmarkNext/bare_atomic_add/serial ns/op"}, false},
+			{"segment", []string{"idgen/segment BenchmarkNext/segment/serial ns/op"}, true},
+			{"snowflake", []string{"idgen/snowflake BenchmarkBurst/serial ns/op"}, true},
+		}},
+		{"two cores at once", "ns", []bar{
+			{"an atomic add alone", []string{"idgen/segment BenchmarkNext/bare_atomic_add/parallel ns/op"}, false},
+			{"segment", []string{"idgen/segment BenchmarkNext/segment/parallel ns/op"}, true},
+			{"snowflake", []string{"idgen/snowflake BenchmarkBurst/parallel ns/op"}, true},
+		}},
+	}},
+	{"worker-ids", "How long a process takes to get a worker id", []panel{
+		{"one process, median", "ms", []bar{
+			worker("Redis 7.0", "redis", "Acquire"),
+			worker("MariaDB 10.11", "mysql", "mariadb/Acquire"),
+			worker("etcd 3.4", "etcd", "Acquire"),
+			worker("MySQL 9.7", "mysql", "mysql/Acquire"),
+			worker("ZooKeeper 3.9", "zookeeper", "Acquire"),
+			{"Nacos 2.3.2", []string{"nacos BenchmarkAcquire/2.3.2 ns/op"}, true},
+			{"Nacos 3.1.0", []string{"nacos BenchmarkAcquire/3.1.0 ns/op"}, true},
+		}},
+		{"64 processes at once, the last of them", "ms", []bar{
+			all64("Redis 7.0", "redis", "SixtyFourAtOnce"),
+			all64("MariaDB 10.11", "mysql", "mariadb/SixtyFourAtOnce"),
+			all64("etcd 3.4", "etcd", "SixtyFourAtOnce"),
+			all64("MySQL 9.7", "mysql", "mysql/SixtyFourAtOnce"),
+			all64("ZooKeeper 3.9", "zookeeper", "SixtyFourAtOnce"),
+			{"Nacos 2.3.2", []string{"nacos BenchmarkSixtyFourProcesses/2.3.2 max-ms"}, true},
+			{"Nacos 3.1.0", []string{"nacos BenchmarkSixtyFourProcesses/3.1.0 max-ms"}, true},
+		}},
+	}},
+}
+
+func overhead(label, name string) bar {
+	return bar{label, []string{"driver BenchmarkOverhead/" + name + " bare-ns", "driver BenchmarkOverhead/" + name + " added-ns"}, true}
+}
+
+func rows(title, name string) panel {
+	of := func(label, who string, ours bool) bar {
+		return bar{label, []string{"driver/servertest BenchmarkServer/" + name + " " + who + "-rows/s"}, ours}
+	}
+	return panel{title, "", []bar{of("AUTO_INCREMENT", "auto", false), of("keys of the program's own", "explicit", false), of("leafsql", "leaf", true)}}
+}
+
+func worker(label, source, name string) bar {
+	return bar{label, []string{"idgen/worker/" + source + " BenchmarkWorker/" + name + " p50-ms"}, true}
+}
+
+func all64(label, source, name string) bar {
+	return bar{label, []string{"idgen/worker/" + source + " BenchmarkWorker/" + name + " max-ms"}, true}
+}
