@@ -42,7 +42,7 @@ test: serve ## every test of every module but storms, with the race detector, on
 quick: serve ## while you work, under 90 s: what needs no server but one MariaDB, without the race detector and the longest tests
 	@.ci/install mariadb
 	@$(SERVE) -- sh -c 'export LEAFSQL_TEST_MYSQL_DSN=$$LEAFSQL_TEST_DSN; \
-		go test -short -timeout=5m -skip="$(SLOW)" $(QUICK) && exec go test -C docs -short -timeout=5m -skip="$(SLOW)" .'
+		go test -short -timeout=5m -skip="$(SLOW)" $(QUICK) && exec go test -C docs -count=1 -short -timeout=5m -skip="$(SLOW)" .'
 
 one: serve ## one rule's test with only the servers that its package needs: make one PKG=./driver/servertest TEST=TestMatrix
 	@.ci/one $(PKG) '$(TEST)'
