@@ -52,7 +52,7 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		maps.Copy(rates, measured)
 	}
 	done := s.Progress(func() string { return s.Texts.Text("looking at rights, triggers, routines and views") })
-	report, err := check.Run(ctx, found, check.Options{Rates: rates})
+	report, err := check.Run(ctx, found, check.Options{Rates: rates, Texts: s.Texts})
 	done()
 	switch {
 	case err != nil:
@@ -88,7 +88,7 @@ func printReport(s *screen.Screen, r *check.Report) {
 				used = fmt.Sprintf("%.1f %%", 100**t.Used)
 			}
 			if t.Years != nil {
-				years = check.Span(*t.Years)
+				years = check.Span(s.Texts, *t.Years)
 			}
 			rows = append(rows, []string{t.Server, t.Table, t.Key, t.Type, t.Generator, count(t.HighestKey), count(t.NextID), used, years})
 		}

@@ -1,9 +1,20 @@
 package main
 
-import "github.com/leafsql/leafsql/internal/chinese"
+import (
+	"maps"
 
-// inChinese are the texts of the command, without those of check's findings.
-var inChinese = chinese.Texts{
+	"github.com/leafsql/leafsql/internal/chinese"
+)
+
+// inChinese is all that the command says.
+var inChinese = func() chinese.Texts {
+	all := maps.Clone(ofCommand)
+	maps.Copy(all, ofFindings)
+	return all
+}()
+
+// ofCommand are the texts of the command itself.
+var ofCommand = chinese.Texts{
 	"Usage: leafsql %s\n  %s\n":             "用法：leafsql %s\n  %s\n",
 	"Usage: leafsql SUBCOMMAND [flags]\n\n": "用法：leafsql 子命令 [参数]\n\n",
 	`

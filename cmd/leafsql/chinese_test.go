@@ -8,6 +8,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/testutil/chinesetest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // TestChinese: every text that the command shows has a translation.
@@ -15,6 +16,8 @@ func TestChinese(t *testing.T) {
 	shown := append(chinesetest.Shown(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.Usages(t, ".")...)
 	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
 	shown = append(shown, chinesetest.Usages(t, "internal/server")...)
+	shown = append(shown, chinesetest.Shown(t, "internal/check", "say", "text", "Message", "Fix", "Text", "Sprintf")...)
+	shown = append(shown, "trigger", "routine", "event")
 	for _, c := range commands {
 		shown = append(shown, c.summary)
 	}
@@ -44,12 +47,12 @@ func TestLocale(t *testing.T) {
 	}
 }
 
-// TestInChinese: help and results are Chinese; JSON and errors are English.
+// TestInChinese: help and results are Chinese; codes, JSON and errors are English.
 func TestInChinese(t *testing.T) {
-	for _, c := range []struct {
-		args      string
-		out, errs string
-	}{
+	dsn := mysqltest.Database(t)
+	open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY)")
+	on := "-dsn " + dsn + "?leafTables=orders"
+	for _, c := range []struct{ args, out, errs string }{
 		{"help", "用法：leafsql 子命令", ""},
 		{"tags -h", "-watch\n    \t不断刷新，直到被中断", ""},
 		{"serve -h", "-listen address\n    \t监听的地址 address", ""},
@@ -57,6 +60,12 @@ func TestInChinese(t *testing.T) {
 		{"decode -json 1234567890123456789", `"worker": 664`, ""},
 		{"decode x", "", "no id; write a whole number"},
 		{"check", "", "no -dsn; give the application's DSN"},
+		{"check " + on, "错误: row-missing: ", ""},
+		{"check " + on, "没有行：写它的表的 INSERT 都会被拒绝。\n", ""},
+		{"check -json " + on, `"message": "No row: every INSERT into its tables is refused."`, ""},
+		{"migrate " + on + " orders", "", "leafsql init adds the row"},
+		{"init " + on, "完成。正在运行的进程", ""},
+		{"migrate " + on + " orders", "orders：完成。leaf_alloc 的那一行高于所有主键", ""},
 	} {
 		var out, errs bytes.Buffer
 		run(t.Context(), &screen.Screen{Out: &out, Err: &errs, Texts: inChinese}, strings.Fields(c.args))

@@ -34,7 +34,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 		return unclear, err
 	}
 	defer set.Close()
-	m := &migrate.Migration{Set: set, Tables: f.Args(), KeepType: *keep, IgnorePrograms: *ignore}
+	m := &migrate.Migration{Set: set, Tables: f.Args(), KeepType: *keep, IgnorePrograms: *ignore, Texts: s.Texts}
 	if err := m.Configure(); err != nil {
 		return unclear, err
 	}

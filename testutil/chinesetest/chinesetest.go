@@ -4,7 +4,6 @@
 package chinesetest
 
 import (
-	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -42,20 +41,20 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 	}
 }
 
-var verb = regexp.MustCompile(`%(?:%|([-+# 0]*)(?:\[(\d+)\])?([\d.]*[a-z]))`)
+var verb = regexp.MustCompile(`%(?:%|[-+# 0-9.]*(?:\[(\d+)\])?([a-z]))`)
 
 // verbs are those of a format by the argument that they write. Their flags, such as a width, may differ.
 func verbs(format string) map[string]bool {
 	all := make(map[string]bool)
 	next := 1
 	for _, m := range verb.FindAllStringSubmatch(format, -1) {
-		if m[3] == "" { // %%
+		if m[2] == "" { // %%
 			continue
 		}
-		if m[2] != "" {
-			next, _ = strconv.Atoi(m[2])
+		if m[1] != "" {
+			next, _ = strconv.Atoi(m[1])
 		}
-		all[fmt.Sprint(next, m[3][len(m[3])-1:])] = true
+		all[strconv.Itoa(next)+m[2]] = true
 		next++
 	}
 	return all

@@ -82,14 +82,14 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs
 		drop := []string{"SHOW CREATE " + named, "DROP " + named}
 		for _, written := range shard.Inspection.Writes(program) {
 			f := at(kind.code, Warning, tables[written])
-			f.Message = sprint("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", kind.what, schema, name)
+			f.Message = c.say("The %s %s.%s writes rows into it. They get no id from leafsql, and their keys do not move its counter.", c.text(kind.what), schema, name)
 			f.Fix = "keep its text, let the application write these rows through mysql-leaf, and drop it"
 			f.SQL = drop
 			c.add(f)
 		}
 		if t := tables[schema+"."+table]; t != nil && t.Err == nil && strings.HasPrefix(strings.ToUpper(more), "BEFORE INSERT") && shard.Inspection.Assigns(program, t.Column) {
 			f := at("trigger-sets-key", Warning, t)
-			f.Message = sprint("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
+			f.Message = c.say("The trigger %s.%s sets %s itself: the application is told another id than the row has.", schema, name, t.Column)
 			f.Fix = "keep its text, drop it, and create it again without that"
 			f.SQL = drop
 			c.add(f)
@@ -115,10 +115,10 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 		}
 		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {
 			f := at("view-inserts", Note, tables[read])
-			f.Message = sprint("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
+			f.Message = c.say("Rows can be inserted through the view %s.%s, which leafsql does not fill.", schema, name)
 			if tables[read].AutoIncrement && !tables[read].Guarded {
 				f.Severity = Warning
-				f.Message += " They take AUTO_INCREMENT's numbers."
+				f.Message += c.text(" They take AUTO_INCREMENT's numbers.")
 			}
 			f.Fix = "name the table in INSERTs, or make it a view that takes none (ALGORITHM = TEMPTABLE)"
 			f.SQL = []string{"CREATE OR REPLACE ALGORITHM = TEMPTABLE VIEW " + quote.In(schema, name) + " AS " + body.String}

@@ -13,7 +13,6 @@ package check
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -21,11 +20,13 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/chinese"
 )
 
 // Options are what a check cannot find out by one look.
 type Options struct {
 	Rates map[string]Rate // of tags that were measured
+	Texts chinese.Texts   // of findings
 }
 
 // A Report is what a check found.
@@ -95,7 +96,10 @@ type checker struct {
 	lost     map[string]bool // tags whose letters leaf_alloc's character set has not
 }
 
-func (c *checker) add(f Finding) { c.findings = append(c.findings, f) }
+func (c *checker) add(f Finding) {
+	f.Message, f.Fix = c.text(f.Message), c.text(f.Fix) // whole ones; say has translated the others
+	c.findings = append(c.findings, f)
+}
 
 // Run judges a survey, and asks the servers what it does not hold.
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
@@ -194,8 +198,11 @@ func at(code string, severity Severity, t *survey.Table) Finding {
 	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
 }
 
-// sprint is fmt.Sprintf, for messages.
-var sprint = fmt.Sprintf
+// say and text are what findings say.
+func (c *checker) say(format string, args ...any) string {
+	return c.opts.Texts.Sprintf(format, args...)
+}
+func (c *checker) text(english string) string { return c.opts.Texts.Text(english) }
 
 // servers judges the servers themselves.
 func (c *checker) servers(ctx context.Context) error {
@@ -259,7 +266,7 @@ func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
 		return err
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
-		Message: sprint("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
+		Message: c.say("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
 		Fix:     "give every shard's DSN the same leafStore, with the same stores in the same order, and the same leafAllocTable"})
 	return nil
 }

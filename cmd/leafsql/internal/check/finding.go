@@ -30,14 +30,14 @@ type Finding struct {
 }
 
 // by adds the SQL of a change, or where that is more than SQL says, who makes it.
-func (f *Finding) by(change survey.Change) {
+func (c *checker) by(f *Finding, change survey.Change) {
 	if change.SQL != "" {
 		f.SQL = append(f.SQL, change.SQL)
 		return
 	}
-	way := "leafsql init writes it in all stores"
+	way := c.text("leafsql init writes it in all stores")
 	if f.Fix != "" {
-		way += "; " + f.Fix
+		way += "; " + c.text(f.Fix)
 	}
 	f.Fix = way
 }

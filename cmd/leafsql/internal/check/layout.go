@@ -21,7 +21,7 @@ func (c *checker) layout(ctx context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away != nil {
 			c.add(Finding{Code: "store-away", Severity: Error, Server: store.Label,
-				Message: "This store of leafStore does not answer: ids come from the others (" + part.Text(store.Away) + ").",
+				Message: c.say("This store of leafStore does not answer: ids come from the others (%s).", part.Text(store.Away)),
 				Fix:     "bring it back; if its rows are lost, bring it back empty"})
 			continue
 		}
@@ -55,7 +55,7 @@ func (c *checker) letters(ctx context.Context, store *databases.Store, alloc sur
 		}
 	}
 	if len(lost) > 0 {
-		c.add(on(store)("alloc-column", Error, sprint("Its character set %s has not all letters of %s.", set, strings.Join(lost, ", ")),
+		c.add(on(store)("alloc-column", Error, c.say("Its character set %s has not all letters of %s.", set, strings.Join(lost, ", ")),
 			"ALTER TABLE "+store.Name()+" CONVERT TO CHARACTER SET utf8mb4"))
 	}
 	return nil
@@ -69,7 +69,7 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		if !c.takesSegments() {
 			return
 		}
-		f := here("alloc-missing", Error, "There is no such table to take ids from.", schema.LeafAlloc(quote.Table(store.Plain())))
+		f := here("alloc-missing", Error, c.text("There is no such table to take ids from."), schema.LeafAlloc(quote.Table(store.Plain())))
 		f.Fix = "leafsql init creates it, with the rows"
 		c.add(f)
 		return
@@ -77,13 +77,13 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 	if alloc.Denied {
 		return // found by rights
 	}
-	c.kept(here, "alloc", store, alloc.Kept, "a range that was handed out", "every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it")
+	c.kept(here, "alloc", store, alloc.Kept, c.text("a range that was handed out"), c.text("every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it"))
 	c.durability(store, here)
 	if alloc.Engine == survey.View {
 		return
 	}
 	if !alloc.Unique {
-		c.add(here("alloc-key", Error, "biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then.", addKey(store, "biz_tag", alloc.Layout)))
+		c.add(here("alloc-key", Error, c.text("biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then."), addKey(store, "biz_tag", alloc.Layout)))
 	}
 	c.columns(alloc, here, alter)
 }
@@ -130,13 +130,13 @@ func (c *checker) columns(alloc survey.Alloc, here finder, alter string) {
 		col, ok := alloc.Columns[want.name]
 		switch {
 		case !ok:
-			c.add(here("alloc-column", Error, "It has no column "+want.name+".", alter+"ADD COLUMN "+want.name+" "+want.def))
+			c.add(here("alloc-column", Error, c.say("It has no column %s.", want.name), alter+"ADD COLUMN "+want.name+" "+want.def))
 		case !want.fits(col):
 			null := ""
 			if col.Nullable {
-				null = ", and may be NULL"
+				null = c.text(", and may be NULL")
 			}
-			c.add(here("alloc-column", Error, sprint("Its column %s is of type %s%s.", want.name, col.Type, null), alter+"MODIFY COLUMN "+want.name+" "+want.def))
+			c.add(here("alloc-column", Error, c.say("Its column %s is of type %s%s.", want.name, col.Type, null), alter+"MODIFY COLUMN "+want.name+" "+want.def))
 		}
 	}
 	updated, ok := alloc.Columns["update_time"]
@@ -145,7 +145,7 @@ func (c *checker) columns(alloc survey.Alloc, here finder, alter string) {
 		if ok {
 			verb = "MODIFY"
 		}
-		c.add(here("alloc-column", Note, "It does not note when a row changed: Java Leaf's pages and leafsql tags show it.",
+		c.add(here("alloc-column", Note, c.text("It does not note when a row changed: Java Leaf's pages and leafsql tags show it."),
 			alter+verb+" COLUMN update_time timestamp NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP"))
 	}
 }
@@ -169,14 +169,14 @@ func (c *checker) holdsTags(col survey.Column) bool {
 func (c *checker) kept(here finder, prefix string, table *databases.Store, k survey.Kept, what, triggered string) {
 	switch {
 	case k.Engine == survey.View:
-		f := here(prefix+"-engine", Warning, "It is a view: whether the table behind it can lose "+what+" is not seen.")
+		f := here(prefix+"-engine", Warning, c.say("It is a view: whether the table behind it can lose %s is not seen.", what))
 		f.Fix = "put that table in its place while no process runs"
 		c.add(f)
 	case k.Engine != "" && !strings.EqualFold(k.Engine, "InnoDB"):
-		c.add(here(prefix+"-engine", Error, "Its engine is "+k.Engine+", which can lose "+what+" when the server crashes.", "ALTER TABLE "+table.Name()+" ENGINE = InnoDB"))
+		c.add(here(prefix+"-engine", Error, c.say("Its engine is %s, which can lose %s when the server crashes.", k.Engine, what), "ALTER TABLE "+table.Name()+" ENGINE = InnoDB"))
 	}
 	if len(k.Triggers) > 0 {
-		f := here(prefix+"-trigger", Warning, "Triggers stand on it ("+strings.Join(k.Triggers, ", ")+"): "+triggered+".")
+		f := here(prefix+"-trigger", Warning, c.say("Triggers stand on it (%s): %s.", strings.Join(k.Triggers, ", "), triggered))
 		f.Fix = "drop them, if nothing else needs them"
 		for _, name := range k.Triggers {
 			f.SQL = append(f.SQL, "DROP TRIGGER "+quote.In(table.Database, name))
@@ -195,9 +195,9 @@ func (c *checker) durability(store *databases.Store, here finder) {
 	elsewhere := slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.ID != store.ID })
 	c.forgetful(store, func(variable, when string) Finding {
 		if elsewhere {
-			return here("alloc-durability", Error, sprint("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
+			return here("alloc-durability", Error, c.say("%s there, and the rows are on other servers: a range that was handed out is handed out again %s.", variable, when))
 		}
-		return here("alloc-durability", Warning, sprint("%s: %s, a range that a running process has is handed out to another one too, and then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.", variable, when))
+		return here("alloc-durability", Warning, c.say("%s: %s, a range that a running process has is handed out to another one too, and then an INSERT fails with error 1062, and a REPLACE overwrites the other's row.", variable, when))
 	})
 }
 
@@ -211,9 +211,9 @@ func (c *checker) leaseTable() {
 	if c.Leases.Exists && !c.Leases.Denied && c.Leases.Engine != survey.View {
 		c.leaseColumns(here, table)
 	}
-	c.kept(here, "leases", table, c.Leases.Kept, "a worker id that was taken, so that two processes have it,", "one that changes a row can give its worker id to two processes")
+	c.kept(here, "leases", table, c.Leases.Kept, c.text("a worker id that was taken, so that two processes have it,"), c.text("one that changes a row can give its worker id to two processes"))
 	c.forgetful(table, func(variable, _ string) Finding {
-		return here("leases-durability", Warning, sprint("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits for its first id, 135 s at the default lease.", variable))
+		return here("leases-durability", Warning, c.say("%s: a crash can take back the worker ids that were taken last, so once the server was started again a process that starts waits for its first id, 135 s at the default lease.", variable))
 	})
 }
 
@@ -229,18 +229,18 @@ func (c *checker) leaseColumns(here finder, table *databases.Store) {
 		typ, _, _ = strings.Cut(typ, " ")
 		switch {
 		case !ok:
-			wrong = append(wrong, "it has no column "+want.name)
+			wrong = append(wrong, c.say("it has no column %s", want.name))
 		case !slices.Contains(strings.Fields(want.types), typ):
-			wrong = append(wrong, sprint("its column %s is of type %s", want.name, col.Type))
+			wrong = append(wrong, c.say("its column %s is of type %s", want.name, col.Type))
 		}
 	}
 	if len(wrong) == 0 {
 		if !c.Leases.Unique {
-			c.add(here("leases-column", Error, "worker_id is neither the primary key nor unique: a worker id can get a second row, and is refused then.", addKey(table, "worker_id", c.Leases.Layout)))
+			c.add(here("leases-column", Error, c.text("worker_id is neither the primary key nor unique: a worker id can get a second row, and is refused then."), addKey(table, "worker_id", c.Leases.Layout)))
 		}
 		return
 	}
-	f := here("leases-column", Error, "No worker id can be had: "+strings.Join(wrong, ", ")+".",
+	f := here("leases-column", Error, c.say("No worker id can be had: %s.", strings.Join(wrong, ", ")),
 		"RENAME TABLE "+table.Name()+" TO "+quote.In(table.Database, table.Table+"_old"), c.Leases.Create().SQL)
 	f.Fix = "make the table anew; processes that start then wait for their first id, as after any loss of a registry"
 	c.add(f)
@@ -253,14 +253,14 @@ func (c *checker) forgetful(store *databases.Store, finding func(variable, when 
 		return
 	}
 	for _, name := range []string{"innodb_flush_log_at_trx_commit", "sync_binlog"} {
-		value, when := store.Global[name], "when the machine loses power"
+		value, when := store.Global[name], c.text("when the machine loses power")
 		if name == "sync_binlog" && !strings.EqualFold(store.Global["log_bin"], "ON") || value == "1" || value == "" {
 			continue
 		}
 		if name != "sync_binlog" && value == "0" {
-			when = "when the server crashes"
+			when = c.text("when the server crashes")
 		}
-		f := finding(name+" is "+value, when)
+		f := finding(c.say("%s is %s", name, value), when)
 		f.SQL = []string{"SET GLOBAL " + name + " = 1"}
 		f.Fix = "write it into the server's configuration as well"
 		c.add(f)

@@ -15,26 +15,26 @@ var texts = []string{"char(36)", "varchar(36)"}
 func (c *checker) made(t *survey.Table) {
 	null := ""
 	if t.Nullable {
-		null = " It may also be NULL."
+		null = c.text(" It may also be NULL.")
 	}
 	switch {
 	case !t.Unique && !t.UniqueWith:
 		f := at("key-not-unique", Warning, t)
-		f.Message = sprint("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
+		f.Message = c.say("No unique index has %s: leafsql gives no id twice, and nothing refuses a key that somebody else writes twice.%s", t.Column, null)
 		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ADD UNIQUE KEY (" + quote.Name(t.Column) + ")"}
 		c.add(f)
 	case !t.Unique || t.Nullable:
 		f := at("key-not-unique", Note, t)
-		f.Message = sprint("%s is unique only together with other columns.%s", t.Column, null)
+		f.Message = c.say("%s is unique only together with other columns.%s", t.Column, null)
 		if t.Unique {
-			f.Message = sprint("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
+			f.Message = c.say("%s may be NULL: rows can lose their key, or have none from before.", t.Column)
 		}
 		c.add(f)
 	}
 	if slices.Contains(texts, t.Type) && (t.Kind == driver.Segment || t.Kind == driver.Snowflake) {
 		f := at("key-text", Warning, t)
-		f.Message = sprint("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
-		f.Fix = sprint("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.Bare(), t.Column)
+		f.Message = c.say("Its type %s is that of UUIDs, and it gets numbers such as '1000'.", t.Type)
+		f.Fix = c.say("%s:%s:uuid7 in leafTables gives it UUIDs; else make it BIGINT", t.Bare(), t.Column)
 		c.add(f)
 	}
 	if t.Sequence {
@@ -46,7 +46,7 @@ func (c *checker) made(t *survey.Table) {
 	}
 	if t.Engine != "" && !t.Transactional {
 		f := at("table-engine", Note, t)
-		f.Message = sprint("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
+		f.Message = c.say("Its engine %s undoes nothing: an INSERT of several rows that fails leaves some of them.", t.Engine)
 		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ENGINE = InnoDB"}
 		c.add(f)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/chinese"
 )
 
 // A Rate is how fast a tag's ids go.
@@ -45,17 +46,17 @@ func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 }
 
 // Span writes years for people.
-func Span(years float64) string {
+func Span(texts chinese.Texts, years float64) string {
 	days := years * 365.25
 	switch {
 	case years > 10_000:
-		return "over 10,000 years"
+		return texts.Text("over 10,000 years")
 	case years >= 10:
-		return fmt.Sprintf("%.0f years", years)
+		return texts.Sprintf("%.0f years", years)
 	case years >= 1:
-		return fmt.Sprintf("%.1f years", years)
+		return texts.Sprintf("%.1f years", years)
 	case days >= 2:
-		return fmt.Sprintf("%.0f days", days)
+		return texts.Sprintf("%.0f days", days)
 	}
-	return fmt.Sprintf("%.0f hours", days*24)
+	return texts.Sprintf("%.0f hours", days*24)
 }

@@ -17,7 +17,7 @@ import (
 func (c *checker) rights(ctx context.Context) error {
 	for i, store := range c.Set.Stores {
 		if store.Away == nil && c.Allocs[i].Exists && c.takesSegments() {
-			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, "leaf_alloc: no ids can be had", schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
+			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, c.text("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
 				return err
 			}
 		}
@@ -81,7 +81,7 @@ func (c *checker) leases(ctx context.Context) error {
 		return nil
 	}
 	name := l.Table.Name()
-	return c.tableRights(ctx, l.Table, l.Denied, "leaf_worker: no snowflakes can be had", l.Create().SQL, []try{
+	return c.tableRights(ctx, l.Table, l.Denied, c.text("leaf_worker: no snowflakes can be had"), l.Create().SQL, []try{
 		{"SELECT", "EXPLAIN SELECT nonce, hw, free, owner, registry FROM " + name + " WHERE worker_id = 0"},
 		{"INSERT", "EXPLAIN INSERT INTO " + name + " (worker_id, nonce, hw, free, owner, registry) VALUES (0, '', 0, 0, '', '')"},
 		{"UPDATE", "EXPLAIN UPDATE " + name + " SET hw = 0 WHERE worker_id = 0"},
@@ -109,7 +109,7 @@ func (c *checker) tableRights(ctx context.Context, table *databases.Store, denie
 		return nil
 	}
 	f := Finding{Code: "rights", Severity: Error, Server: table.Label, Table: table.Plain(),
-		Message: "This user lacks " + strings.Join(lacking, " and ") + " on " + what + ".",
+		Message: c.say("This user lacks %s on %s.", strings.Join(lacking, c.text(" and ")), what),
 		SQL:     []string{"GRANT " + strings.Join(lacking, ", ") + " ON " + table.Name() + " TO " + user}}
 	if denied {
 		f.SQL = append([]string{create}, f.SQL...)
@@ -173,22 +173,22 @@ func (c *checker) hidden(ctx context.Context, shard *survey.Shard, schemas []str
 func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	var what, rights []string
 	if len(h.triggers) > 0 {
-		what, rights = append(what, "triggers"), append(rights, "TRIGGER")
+		what, rights = append(what, c.text("triggers")), append(rights, "TRIGGER")
 	}
 	if len(h.events) > 0 {
-		what, rights = append(what, "events"), append(rights, "EVENT")
+		what, rights = append(what, c.text("events")), append(rights, "EVENT")
 	}
 	if h.views {
-		what, rights = append(what, "what views select"), append(rights, "SHOW VIEW")
+		what, rights = append(what, c.text("what views select")), append(rights, "SHOW VIEW")
 	}
 	if h.routines || h.bodies {
-		what = append(what, "all routines")
+		what = append(what, c.text("all routines"))
 	}
 	if len(what) == 0 {
 		return
 	}
 	f := Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
-		Message: "This user does not see " + strings.Join(what, ", ") + ": whether any of them writes a configured table is not known.",
+		Message: c.say("This user does not see %s: whether any of them writes a configured table is not known.", strings.Join(what, ", ")),
 		Fix:     "run the check as an administrator once; applications do not need these rights"}
 	user, err := shard.User(context.Background())
 	if err != nil {

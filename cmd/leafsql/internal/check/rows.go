@@ -17,7 +17,7 @@ func (c *checker) rows(context.Context) error {
 	store := c.Set.Store
 	for i, broken := range c.Broken {
 		for _, e := range broken {
-			f := Finding{Code: "row-broken", Severity: Error, Server: c.Set.Stores[i].Label, Tag: e.Tag, Message: "It gives no ids: " + e.Reason + ".", Fix: e.Fix}
+			f := Finding{Code: "row-broken", Severity: Error, Server: c.Set.Stores[i].Label, Tag: e.Tag, Message: c.say("It gives no ids: %s.", e.Reason), Fix: e.Fix}
 			if !c.Set.Several() { // and no table of this DSN needs it
 				f.Severity = Warning
 			}
@@ -30,13 +30,13 @@ func (c *checker) rows(context.Context) error {
 		}
 		for _, t := range tag.Unknown() {
 			f := at("highest-unknown", Unknown, t)
-			f.Message = "Its highest key is not known: " + t.Why + "."
+			f.Message = c.say("Its highest key is not known: %s.", t.Why)
 			f.Fix = "compare it by hand with what leaf_alloc gives next"
 			if !t.DeniedRead {
 				f.SQL = []string{"SELECT MAX(" + quote.Name(t.Column) + ") FROM " + t.Quoted()}
 			}
 			if t.Integer && !t.Indexed {
-				f.Fix += ", or add an index that tells it"
+				f.Fix = "compare it by hand with what leaf_alloc gives next, or add an index that tells it"
 				f.SQL = append(f.SQL, "ALTER TABLE "+t.Quoted()+" ADD INDEX ("+quote.Name(t.Column)+")")
 			}
 			c.add(f)
@@ -49,14 +49,14 @@ func (c *checker) rows(context.Context) error {
 			if c.lost[tag.Name] {
 				continue // no row can have this tag
 			}
-			f := here("row-missing", Error, "No row: every INSERT into its tables is refused.")
+			f := here("row-missing", Error, c.text("No row: every INSERT into its tables is refused."))
 			if c.createsRows() {
-				f.Severity, f.Message = Note, "No row yet: leafCreate=true adds it at the first INSERT."
+				f.Severity, f.Message = Note, c.text("No row yet: leafCreate=true adds it at the first INSERT.")
 			}
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {
-				f.by(c.AddRow(tag.Name, start))
+				c.by(&f, c.AddRow(tag.Name, start))
 			}
 			c.add(f)
 			continue
@@ -66,12 +66,12 @@ func (c *checker) rows(context.Context) error {
 		}
 		c.large(row, tag)
 		if highest, t := tag.Highest(); tag.TooLow() {
-			f := here("row-too-low", Error, sprint("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
+			f := here("row-too-low", Error, c.say("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {
 				f.Fix = "restart processes that hold a range below, so that they fetch another"
-				f.by(c.RaiseRow(row.Tag, start))
+				c.by(&f, c.RaiseRow(row.Tag, start))
 			}
 			c.add(f)
 		}
@@ -87,12 +87,12 @@ func (c *checker) large(row *survey.Row, tag *survey.Tag) {
 		return
 	}
 	f := Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
-		Message: sprint("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left)}
+		Message: c.say("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left)}
 	if c.Set.Several() {
 		f.Severity, f.Fix = Warning, "make the column BIGINT: leafsql migrate -do widen"
-		f.Message = sprint("A fetch from several stores takes %d ids, and the smallest key column has %d left.", row.Step, left)
+		f.Message = c.say("A fetch from several stores takes %d ids, and the smallest key column has %d left.", row.Step, left)
 	} else {
-		f.SQL = []string{sprint("UPDATE %s SET step = %d WHERE biz_tag = %s", c.Set.Store.Name(), max(left/100, 1), quote.String(row.Tag))}
+		f.SQL = []string{"UPDATE " + c.Set.Store.Name() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}
 	}
 	c.add(f)
 }
@@ -118,13 +118,13 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 		}
 	}
 	if twins > 1 {
-		f.Message = sprint("It has %d rows.", twins)
+		f.Message = c.say("It has %d rows.", twins)
 		f.Fix = "keep the highest"
 		f.SQL = []string{"DELETE FROM " + store.Name() + where + " AND max_id < " + strconv.FormatInt(highest, 10)}
 		c.add(f)
 	}
 	if row.Step < 1 || row.Step > 1<<31-1 {
-		f.Message, f.Fix = sprint("Its step is %d, not in 1 … 2147483647.", row.Step), ""
+		f.Message, f.Fix = c.say("Its step is %d, not in 1 … 2147483647.", row.Step), ""
 		f.SQL = []string{"UPDATE " + store.Name() + " SET step = " + strconv.Itoa(survey.Step) + where}
 		c.add(f)
 	}
@@ -133,7 +133,7 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 		if written == "" {
 			written = "NULL"
 		}
-		f.Message = "Its max_id is " + written + "."
+		f.Message = c.say("Its max_id is %s.", written)
 		f.Fix, f.SQL = "", nil
 		if start, err := tag.Start(survey.Margin); err == nil {
 			f.SQL = []string{"UPDATE " + store.Name() + " SET max_id = " + strconv.FormatInt(start, 10) + where}

@@ -47,13 +47,13 @@ func (c *checker) rules(context.Context) error {
 	case n == 0:
 		return nil
 	case n == 1:
-		f.Tag, f.Message = others[0], "No configured table takes ids from this row."
+		f.Tag, f.Message = others[0], c.text("No configured table takes ids from this row.")
 	case n <= shown:
-		f.Message = sprint("No configured table takes ids from the rows of these %d tags: %s.", n, strings.Join(others, ", "))
+		f.Message = c.say("No configured table takes ids from the rows of these %d tags: %s.", n, strings.Join(others, ", "))
 	default:
-		f.Message = sprint("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
+		f.Message = c.say("No configured table takes ids from the rows of %d tags: %s and %d more.", n, strings.Join(others[:shown], ", "), n-shown)
 	}
-	f.Message += " That is well where other programs do, Java Leaf for one."
+	f.Message += c.text(" That is well where other programs do, Java Leaf for one.")
 	c.add(f)
 	return nil
 }
@@ -77,7 +77,7 @@ func (c *checker) shards(ctx context.Context) error {
 					return err
 				}
 				c.add(Finding{Code: "shards-differ", Severity: Error, Server: shard.Label, Table: name,
-					Message: "The table is on " + c.Shards[0].Label + " and not here, or leafTables does not mean it here.",
+					Message: c.say("The table is on %s and not here, or leafTables does not mean it here.", c.Shards[0].Label),
 					SQL:     []string{counter.ReplaceAllString(create, "")}})
 				continue
 			}
@@ -88,7 +88,7 @@ func (c *checker) shards(ctx context.Context) error {
 		for _, name := range slices.Sorted(maps.Keys(tables)) {
 			if first[name] == nil {
 				f := at("shards-differ", Error, tables[name])
-				f.Message = "The table is here and not on " + c.Shards[0].Label + ", or leafTables does not mean it there."
+				f.Message = c.say("The table is here and not on %s, or leafTables does not mean it there.", c.Shards[0].Label)
 				c.add(f)
 			}
 		}
@@ -103,7 +103,7 @@ var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	f := at("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
-		f.Message = sprint("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
+		f.Message = c.say("Its ids are of %s %s in %s, on %s of %s %s in %s.", b.Kind, b.Tag, b.Column, a.Shard.Label, a.Kind, a.Tag, a.Column)
 		f.Fix = "give every shard's DSN the same leafTables"
 		c.add(f)
 		return nil
@@ -128,9 +128,9 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	f.Severity = Warning
 	switch {
 	case len(here)+len(there) == 0:
-		f.Message = "Its columns are those of " + a.Shard.Label + " in another order: an INSERT without a column list means other columns there."
+		f.Message = c.say("Its columns are those of %s in another order: an INSERT without a column list means other columns there.", a.Shard.Label)
 	default:
-		f.Message = sprint("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, listed(here), listed(there))
+		f.Message = c.say("Its columns are not those of %s: here %s, there %s.", a.Shard.Label, c.listed(here), c.listed(there))
 	}
 	names := make(map[string]bool)
 	for _, col := range b.Columns {
@@ -160,9 +160,9 @@ func sameColumns(a, b []string, as func(string) string) bool {
 	return slices.EqualFunc(a, b, func(x, y string) bool { return as(x) == as(y) })
 }
 
-func listed(columns []string) string {
+func (c *checker) listed(columns []string) string {
 	if len(columns) == 0 {
-		return "none of its own"
+		return c.text("none of its own")
 	}
 	return strings.Join(columns, ", ")
 }

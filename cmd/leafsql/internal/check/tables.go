@@ -55,7 +55,7 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
 	if t.Guarded {
 		f.Severity = Note
-		f.Message = "AUTO_INCREMENT is left, and the trigger " + t.Guard() + " refuses rows that would take its numbers."
+		f.Message = c.say("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.Guard())
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
 	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
@@ -71,16 +71,16 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) e
 	switch {
 	case t.Kind == driver.Snowflake && known && used > 1:
 		f = at("key-small", Error, t)
-		f.Message = sprint("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
+		f.Message = c.say("Its type %s ends at %d, and snowflakes are above that.", t.Type, t.Highest)
 	case known && used > 1:
 		f = at("key-small", Error, t)
-		f.Message = sprint("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
+		f.Message = c.say("Its type %s ends at %d, and the next id is %d: every INSERT is refused.", t.Type, t.Highest, row.MaxID)
 	case known && used >= fullSoon:
 		f = at("key-filling", Warning, t)
-		f.Message = sprint("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
+		f.Message = c.say("%.0f %% of the ids that its type %s holds are used.", 100*used, t.Type)
 	case measured && years < yearsSoon:
 		f = at("key-filling", Warning, t)
-		f.Message = sprint("At the measured rate the ids that its type %s holds last %s.", t.Type, Span(years))
+		f.Message = c.say("At the measured rate the ids that its type %s holds last %s.", t.Type, Span(c.opts.Texts, years))
 	default:
 		return nil
 	}

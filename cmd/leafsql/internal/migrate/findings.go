@@ -17,7 +17,7 @@ var stops = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column",
 
 // judge finds what would break when the tags' tables are switched.
 func (m *Migration) judge(ctx context.Context, s *survey.Survey, tags []*Tag) error {
-	report, err := check.Run(ctx, s, check.Options{})
+	report, err := check.Run(ctx, s, check.Options{Texts: m.Texts})
 	if err != nil {
 		return err
 	}

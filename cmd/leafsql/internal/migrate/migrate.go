@@ -30,6 +30,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -41,6 +42,8 @@ type Migration struct {
 	KeepType bool     // Widen is left out
 
 	IgnorePrograms bool // what stored programs do, or whether they can be seen, is no reason to refuse a step
+
+	Texts chinese.Texts // of findings
 }
 
 // A Tag is where the tables of one tag stand, on all shards.
