@@ -21,6 +21,7 @@ func TestOneToTwo(t *testing.T) {
 	if testing.Short() {
 		kinds = kinds[:1]
 	}
+	tools(t) // before the program runs
 	for _, kind := range kinds {
 		all := serversOf(t, kind)
 		hosts := map[string]*mysqltest.Server{"db0": all["db0"], "db1": all["db1"]}
@@ -255,8 +256,9 @@ func (o *oneToTwo) clone() {
 		for _, tab := range ask("SELECT table_name FROM information_schema.tables WHERE table_schema = '" + database + "'") {
 			name := database + "." + text(tab[0])
 			do(text(ask("SHOW CREATE TABLE " + name)[0][1]))
-			for _, row := range ask("SELECT * FROM " + name) {
-				do("INSERT INTO "+name+" VALUES (?"+strings.Repeat(", ?", len(row)-1)+")", row...)
+			for rows := range slices.Chunk(ask("SELECT * FROM "+name), 1000) {
+				row := "(?" + strings.Repeat(", ?", len(rows[0])-1) + ")"
+				do("INSERT INTO "+name+" VALUES "+row+strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)...)
 			}
 		}
 		for _, trigger := range ask("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '" + database + "'") {
