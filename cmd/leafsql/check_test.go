@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -374,5 +375,28 @@ func TestBadInput(t *testing.T) {
 	}
 	if out := mustRun(t, fine, "check", "-h"); !strings.Contains(out, "-shard") {
 		t.Error(out)
+	}
+}
+
+// TestCheckLockedTables: MariaDB leaves the triggers of a locked table out.
+func TestCheckLockedTables(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{}) // no other test's check is to meet the lock
+	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
+	dsn := server.DSN("shop")
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	holder := open(t, server.DSN("other"))
+	ctx, free := context.WithCancel(t.Context())
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		holder.ExecContext(ctx, "CREATE TABLE locked AS SELECT SLEEP(600) AS x")
+	}()
+	defer func() { free(); <-held }()
+	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	report := jsonOf[check.Report](t, unclear, "check", "-dsn", dsn+"?leafTables=orders")
+	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
+		t.Errorf("%+v", report.Findings)
 	}
 }

@@ -64,7 +64,7 @@ func (c *checker) behind(ctx context.Context) error {
 
 // stored reads the bodies of one kind of stored programs.
 func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
-	return shard.Each(ctx, func(scan func(...any) error) error {
+	all, err := shard.EachSeen(ctx, func(scan func(...any) error) error {
 		var schema, name, mode, table, more string
 		var body sql.NullString
 		if err := scan(&schema, &name, &body, &mode, &table, &more); err != nil {
@@ -96,6 +96,8 @@ func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs
 		}
 		return nil
 	}, kind.query)
+	hidden.locked = hidden.locked || err == nil && !all
+	return err
 }
 
 // views finds views through which rows of configured tables can be inserted.

@@ -147,6 +147,7 @@ type hidden struct {
 	routines         bool
 	bodies           bool // of routines
 	views            bool
+	locked           bool // what belongs to a table that is created, or altered, right now
 }
 
 // hidden finds out which stored programs the user would not be shown: the server leaves
@@ -183,6 +184,11 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	}
 	if h.routines || h.bodies {
 		what = append(what, c.text("all routines"))
+	}
+	if h.locked {
+		c.add(Finding{Code: "hidden", Severity: Unknown, Server: shard.Label,
+			Message: "A table was locked while triggers were read: whether one of its triggers writes a configured table is not known.",
+			Fix:     "run it again when no table is being created or altered"})
 	}
 	if len(what) == 0 {
 		return

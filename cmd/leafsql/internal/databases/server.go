@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Server is one connection's server, and the database in use there.
@@ -109,6 +110,31 @@ func (s *Server) Each(ctx context.Context, f func(scan func(...any) error) error
 	return each(ctx, s.DB, f, query, args...)
 }
 
+// EachSeen is Each, and reports whether the server showed all: MariaDB leaves out of
+// information_schema what stays locked, with a warning.
+func (s *Server) EachSeen(ctx context.Context, f func(scan func(...any) error) error, query string) (all bool, err error) {
+	conn, err := s.DB.Conn(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer conn.Close()
+	if s.MariaDB {
+		query = "SET STATEMENT lock_wait_timeout = 1 FOR " + query
+	}
+	if err := each(ctx, conn, f, query); err != nil {
+		return false, err
+	}
+	all = true
+	err = each(ctx, conn, func(scan func(...any) error) error {
+		var level, message string
+		var code uint16
+		err := scan(&level, &code, &message)
+		all = all && code != servererr.LockWait
+		return err
+	}, "SHOW WARNINGS")
+	return all, err
+}
+
 // List reads one column.
 func (s *Server) List(ctx context.Context, query string, args ...any) ([]string, error) {
 	var values []string
@@ -121,7 +147,11 @@ func (s *Server) List(ctx context.Context, query string, args ...any) ([]string,
 	return values, err
 }
 
-func each(ctx context.Context, db *sql.DB, f func(scan func(...any) error) error, query string, args ...any) error {
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+func each(ctx context.Context, db querier, f func(scan func(...any) error) error, query string, args ...any) error {
 	rows, err := db.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
