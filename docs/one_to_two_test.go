@@ -84,7 +84,7 @@ func (o *oneToTwo) play(prepared string) {
 			t.Fatalf("what is a block of %q?", b.lang)
 		}
 		if o.running != nil {
-			o.log.wait(enough)
+			o.running.wait(enough)
 		}
 	}
 	o.running.stop()
@@ -109,6 +109,7 @@ func (o *oneToTwo) deploy(code string, restart bool) {
 	}
 	o.running = start(o.t, settings, o.log)
 	if before != nil && !restart {
+		o.running.wait(enough) // both are there
 		before.stop()
 	}
 }

@@ -21,17 +21,19 @@ import (
 type program struct {
 	dbs    []*sql.DB
 	shards int
+	first  int // the database in which it looks first for an order
 	log    *requests
 
-	ending  chan struct{}
-	working sync.WaitGroup
-	gate    sync.RWMutex // held by each request
+	ending   chan struct{}
+	finished chan struct{} // one for each request, while somebody waits
+	working  sync.WaitGroup
+	gate     sync.RWMutex // held by each request
 }
 
 // start starts the program with its settings.
 func start(t *testing.T, settings map[string]string, log *requests) *program {
 	t.Helper()
-	p := &program{log: log, ending: make(chan struct{})}
+	p := &program{log: log, ending: make(chan struct{}), finished: make(chan struct{})}
 	for _, name := range []string{"DSN0", "DSN1"} {
 		if dsn := settings[name]; dsn != "" {
 			db, err := sql.Open(settings["DRIVER"], dsn)
@@ -45,6 +47,9 @@ func start(t *testing.T, settings map[string]string, log *requests) *program {
 	if p.shards, err = strconv.Atoi(settings["SHARDS"]); err != nil {
 		t.Fatal(err)
 	}
+	if settings["FIRST"] == "1" {
+		p.first = 1
+	}
 	for i := range 3 {
 		p.working.Go(func() { p.work(i) })
 	}
@@ -57,6 +62,13 @@ func (p *program) stop() {
 	p.working.Wait()
 	for _, db := range p.dbs {
 		db.Close()
+	}
+}
+
+// wait waits until so many requests have ended.
+func (p *program) wait(n int) {
+	for range n {
+		<-p.finished
 	}
 }
 
@@ -81,6 +93,10 @@ func (p *program) request(do func() error) {
 		began, since := p.log.now(), time.Now()
 		err := do()
 		p.log.ended(began, time.Since(since), err)
+		select {
+		case p.finished <- struct{}{}:
+		default:
+		}
 		var refused *mysql.MySQLError
 		if !errors.As(err, &refused) || refused.Number != 1213 {
 			return
@@ -146,15 +162,14 @@ func (p *program) read() error {
 	})
 }
 
-// find looks for one of the orders: last in the database to which it belongs, since it may be moved there meanwhile.
+// find looks for one of the orders, which may be moved meanwhile.
 func (p *program) find(in func(*sql.DB, int64) (bool, error)) error {
 	id, customer := p.log.order()
 	if id == 0 {
 		return nil
 	}
-	own := customer % p.shards
 	for i := range p.dbs {
-		if found, err := in(p.dbs[(own+1+i)%len(p.dbs)], id); found || err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if found, err := in(p.dbs[(p.first+i)%len(p.dbs)], id); found || err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
 	}
@@ -169,18 +184,18 @@ type requests struct {
 	counts   map[string]map[string]int // by step and outcome
 	longest  map[string]time.Duration  // by step
 	failures []failure
-	finished chan struct{} // one for each, as long as somebody waits
 
 	ids       []int64 // of the orders
 	customers map[int64]int
 	notes     int
+	asked     int
 }
 
 // A failure is a request's, with the steps in which it began and ended.
 type failure struct{ began, ended, err string }
 
 func newRequests() *requests {
-	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, customers: map[int64]int{}, finished: make(chan struct{})}
+	return &requests{counts: map[string]map[string]int{}, longest: map[string]time.Duration{}, customers: map[int64]int{}}
 }
 
 func (r *requests) enter(step string) {
@@ -199,6 +214,7 @@ func (r *requests) now() string {
 
 func (r *requests) ended(began string, took time.Duration, err error) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.longest[r.step] = max(r.longest[r.step], took)
 	outcome := "done"
 	if err != nil {
@@ -210,18 +226,6 @@ func (r *requests) ended(began string, took time.Duration, err error) {
 		r.failures = append(r.failures, failure{began, r.step, outcome})
 	}
 	r.counts[r.step][outcome]++
-	r.mu.Unlock()
-	select {
-	case r.finished <- struct{}{}:
-	default:
-	}
-}
-
-// wait waits until so many requests have ended.
-func (r *requests) wait(n int) {
-	for range n {
-		<-r.finished
-	}
 }
 
 func (r *requests) told(id int64, customer int) {
@@ -237,14 +241,17 @@ func (r *requests) noted() {
 	r.notes++
 }
 
-// order is one of those that were told, old ones and new ones in turn.
+// order is one of those that were told: the last one, or any.
 func (r *requests) order() (id int64, customer int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.ids) == 0 {
 		return 0, 0
 	}
-	id = r.ids[r.notes*7919%len(r.ids)]
+	id = r.ids[len(r.ids)-1]
+	if r.asked++; r.asked%2 == 0 {
+		id = r.ids[r.asked*7919%len(r.ids)]
+	}
 	return id, r.customers[id]
 }
 
