@@ -161,7 +161,7 @@ func Open(cfg Config) (worker.Source, error) {
 
 		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice, and the keeper tries again
 		ContextTimeoutEnabled: true, DialTimeout: 4 * answerTime, ReadTimeout: answerTime,
-		PoolSize: 4, PipelinePoolSize: -1, ConnMaxIdleTime: time.Minute,
+		PoolSize: 4, ConnMaxIdleTime: time.Minute,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
