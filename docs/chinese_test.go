@@ -67,6 +67,21 @@ func figures(section string) string {
 	return strings.Join(append([]string{"#" + section[:len(section)-len(strings.TrimLeft(section, "#"))]}, all...), " ")
 }
 
+// TestChineseLinks: Chinese pages lead to the Chinese page where there is one, but for links that say that they lead to the English one.
+func TestChineseLinks(t *testing.T) {
+	all := chinesePages(t)
+	for file := range all {
+		for _, m := range regexp.MustCompile(`\[([^]]*)\]\(([^()#\s]+)`).FindAllStringSubmatch(readPage(t, file).text, -1) {
+			target := filepath.Join(filepath.Dir(file), m[2])
+			for chinese, english := range all {
+				if english == target && m[1] != "English" && m[1] != "英文页" {
+					t.Errorf("%s links to %s, and there is %s", file, m[2], chinese)
+				}
+			}
+		}
+	}
+}
+
 // TestChineseTerms: Chinese pages use the words that readers search for, not those that earlier versions had for them.
 func TestChineseTerms(t *testing.T) {
 	dropped := regexp.MustCompile("登记处|配置表|存储库|主人|占用者|倒退|失联|数起|时钟被调回|空白导入|有史以来|出路")
