@@ -82,7 +82,7 @@ var (
 
 // TestPagesRun runs what the pages show, on servers that answer under the names that the pages use.
 func TestPagesRun(t *testing.T) {
-	kinds := []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
+	kinds := mysqltest.Kinds()
 	if testing.Short() {
 		kinds = kinds[:1]
 	}

@@ -85,8 +85,10 @@ func TestPlaceholders(t *testing.T) {
 
 // TestReturning: INSERT … RETURNING answers with rows, through Query.
 func TestReturning(t *testing.T) {
+	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
+	server.Needs(t, "INSERT … RETURNING", 100500, 0)
 	for _, params := range []string{"", "&interpolateParams=true"} {
-		_, leaf := open(t, "leafTables=t"+params, allocTable, row("t", 10, 1000), tableT)
+		_, leaf := openOn(t, server.Database(t), "leafTables=t"+params, allocTable, row("t", 10, 1000), tableT)
 		var id int64
 		if err := leaf.QueryRow("INSERT INTO t (a) VALUES (1) RETURNING id").Scan(&id); err != nil || id != 10 {
 			t.Errorf("text: id %d, %v", id, err)
@@ -203,11 +205,7 @@ func TestSQLModes(t *testing.T) {
 // a right that the application's own statement does not need. MariaDB asks for
 // that right of every column an upsert inserts, so there it has to be given.
 func TestWithoutUpdateRight(t *testing.T) {
-	server := mysqltest.Targets(t)[1]
-	if server.Name != "mysql" {
-		t.Fatal("the second target is not MySQL")
-	}
-	dsn := server.Database(t)
+	dsn := mysqltest.TargetOf(t, mysqltest.MySQL).Database(t)
 	cfg, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)

@@ -133,7 +133,7 @@ func healthyState(t *testing.T, db *sql.DB) {
 // TestStagedOnLoggingServer: a binary log in statements, global transaction
 // ids, and a server that becomes read-only.
 func TestStagedOnLoggingServer(t *testing.T) {
-	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			args := []string{"--log-bin=binlog", "--binlog-format=STATEMENT", "--server-id=1"}
 			if kind == mysqltest.MySQL {

@@ -105,7 +105,11 @@ func TestInsertSelectWhileRowsAppear(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if _, err := tx.Exec("INSERT INTO t (a, b) SELECT a, b FROM src"); err != nil {
+				_, err = tx.Exec("INSERT INTO t (a, b) SELECT a, b FROM src")
+				if level == sql.LevelRepeatableRead && isNumber(err, 1020) {
+					return // under innodb_snapshot_isolation nobody may read what is newer than the transaction's snapshot
+				}
+				if err != nil {
 					t.Fatal(err)
 				}
 				if err := tx.Commit(); err != nil {
@@ -164,7 +168,9 @@ func TestOrderOfASelectInParentheses(t *testing.T) {
 
 // TestSelectWithOffsetOnly is a form of MariaDB's.
 func TestSelectWithOffsetOnly(t *testing.T) {
-	_, leaf := open(t, "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
+	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
+	server.Needs(t, "OFFSET … ROWS", 100600, 0)
+	_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT, "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3)")
 	if id := insertID(t, leaf, "INSERT INTO t (a) SELECT a FROM src ORDER BY a OFFSET 1 ROWS"); id != notByUs {
 		t.Errorf("id %d", id)
 	}

@@ -187,7 +187,7 @@ func TestServerAway(t *testing.T) {
 // The server's process is killed under load and comes back: what was handed out is not
 // handed out again.
 func TestServerKilled(t *testing.T) {
-	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
 			db := pool(t, server.DSN(""), "")
@@ -317,8 +317,9 @@ func TestReadOnlyConnection(t *testing.T) {
 			t.Fatal(r)
 		}
 	}
-	db := pool(t, mysqltest.Database(t), "tx_read_only=1")
-	allocStore(t, pool(t, mysqltest.WithDatabase(mysqltest.DSN(t), databaseOf(t, db)), ""), "leaf_alloc").Ensure(t.Context(), "a", 1, 10)
+	server := mysqltest.TargetOf(t, mysqltest.MariaDB)
+	db := pool(t, server.Database(t), "tx_read_only=1")
+	allocStore(t, pool(t, mysqltest.WithDatabase(server.DSN(), databaseOf(t, db)), ""), "leaf_alloc").Ensure(t.Context(), "a", 1, 10)
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if r, err := segment.NewAllocStore(db, "leaf_alloc").Fetch(ctx, segment.Request{Tag: "a", N: 10}); err == nil || !strings.Contains(err.Error(), "1792") {

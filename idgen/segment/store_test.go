@@ -102,7 +102,7 @@ func testAllocStore(t *testing.T, dsn, params string) {
 // they run for users without special rights. A range must be committed when it is handed
 // out, and its row free.
 func TestAllocStoreWithoutAutocommit(t *testing.T) {
-	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
 			root := pool(t, server.DSN(""), "multiStatements=true")

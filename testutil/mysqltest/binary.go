@@ -21,6 +21,20 @@ const (
 	MySQL   Kind = "mysql"
 )
 
+// Kinds are those of the servers that tests run on: MariaDB and MySQL, or that of the server which LEAFSQL_TEST_SERVER names.
+func Kinds() []Kind {
+	if name := os.Getenv(EnvServer); name != "" {
+		return []Kind{kindOf(name)}
+	}
+	return []Kind{MariaDB, MySQL}
+}
+
+// kindOf is the kind of a server with a name such as mysql-8.0.
+func kindOf(name string) Kind {
+	kind, _, _ := strings.Cut(name, "-")
+	return Kind(kind)
+}
+
 // A binary is an installed server program and how to run it.
 type binary struct {
 	kind    Kind
@@ -30,10 +44,17 @@ type binary struct {
 	basedir string
 }
 
-// findBinary looks for a server in the folders of path, then for the MySQL that `make mysql-server` laid
-// out in the cache folder.
+// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise it looks in the folders
+// of path, and then for the MySQL that `.ci/server mysql` laid out in the cache folder.
 func findBinary(kind Kind, path []string) (binary, error) {
-	for _, name := range []string{"mariadbd", "mysqld"} {
+	if name := os.Getenv(EnvServer); name != "" && (kind == "" || kind == kindOf(name)) {
+		b, err := laidOut(name)
+		if err != nil {
+			return binary{}, fmt.Errorf("mysqltest: %s names a server that is not here; run `.ci/server %s`: %w", EnvServer, name, err)
+		}
+		return b, nil
+	}
+	for _, name := range programs {
 		for _, dir := range path {
 			path := filepath.Join(dir, name)
 			if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
@@ -46,34 +67,52 @@ func findBinary(kind Kind, path []string) (binary, error) {
 		}
 	}
 	if kind != MariaDB {
-		if b, err := cachedMySQL(); err == nil {
+		if b, err := laidOut("mysql"); err == nil {
 			return b, nil
 		}
 	}
 	switch kind {
 	case MySQL:
-		return binary{}, errors.New("mysqltest: no MySQL server found; run `make mysql-server` (Debian), install the package mysql-server-core, or set " + EnvMySQLDSN)
+		return binary{}, errors.New("mysqltest: no MySQL server found; run `.ci/server mysql` (Debian), install the package mysql-server-core, or set " + EnvMySQLDSN)
 	default:
 		return binary{}, errors.New("mysqltest: no database server found; install the package mariadb-server-core (or mysql-server-core), or set " + EnvDSN)
 	}
 }
 
-// cachedMySQL finds the server in the tree that `make mysql-server` made. It runs with the tree's own loader and libraries,
-// so it needs neither chroot nor the tree's distribution.
-func cachedMySQL() (binary, error) {
+var programs = []string{"mariadbd", "mysqld"}
+
+// laidOut finds a server in the tree that .ci/server made. A tree of Debian's packages has a loader and libraries of its
+// own, so that it needs neither chroot nor the tree's distribution.
+func laidOut(name string) (binary, error) {
 	cache, err := cacheDir()
 	if err != nil {
 		return binary{}, err
 	}
-	root := filepath.Join(cache, "mysql")
-	b := binary{path: filepath.Join(root, "usr/sbin/mysqld"), basedir: filepath.Join(root, "usr")}
-	loaders, _ := filepath.Glob(filepath.Join(root, "usr/lib*/ld-linux*.so.*"))
-	libs, _ := filepath.Glob(filepath.Join(root, "usr/lib/*-linux-gnu*"))
-	if len(loaders) == 0 || len(libs) == 0 {
-		return binary{}, os.ErrNotExist
+	root := filepath.Join(cache, name)
+	for _, layout := range [][2]string{{"usr", "sbin"}, {"", "bin"}} {
+		for _, program := range programs {
+			b := binary{basedir: filepath.Join(root, layout[0])}
+			b.path = filepath.Join(b.basedir, layout[1], program)
+			if _, err := os.Stat(b.path); err != nil {
+				continue
+			}
+			if loaders := globbed(root, "usr/lib/*-linux-gnu*/ld-linux*.so.*", "lib/*-linux-gnu*/ld-linux*.so.*"); len(loaders) > 0 {
+				libs := globbed(root, "usr/lib/*-linux-gnu*", "lib/*-linux-gnu*")
+				b.loader = []string{loaders[0], "--library-path", strings.Join(libs, ":")}
+			}
+			return b, b.identify()
+		}
 	}
-	b.loader = []string{loaders[0], "--library-path", strings.Join(libs, ":")}
-	return b, b.identify()
+	return binary{}, os.ErrNotExist
+}
+
+// globbed are the files below a folder whose paths match one of the patterns.
+func globbed(root string, patterns ...string) (found []string) {
+	for _, pattern := range patterns {
+		files, _ := filepath.Glob(filepath.Join(root, pattern))
+		found = append(found, files...)
+	}
+	return found
 }
 
 // cacheDir is where the repository's tools keep what is worth keeping between runs.
@@ -145,8 +184,11 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 		// A table in a file of its own takes longer to make and to drop, and tests do so
 		// thousands of times. MySQL would show the tablespace in SHOW CREATE TABLE.
 		args = append(args, "--innodb-log-file-size=96M", "--innodb-file-per-table=0")
+		if slices.Contains(globbed(b.basedir, "bin/*"), b.path) {
+			args = append(args, "--skip-ssl") // it would make a key at every start, for half a minute
+		}
 	case MySQL:
-		args = append(args, "--innodb-redo-log-capacity=96M")
+		args = append(args, "--innodb-redo-log-capacity=96M", "--gtid-mode=ON", "--enforce-gtid-consistency=ON") // MySQL 9's defaults
 	}
 	if b.loader != nil {
 		args = append(args, "--plugin-dir="+b.basedir+"/lib/mysql/plugin")
@@ -196,7 +238,7 @@ func (b binary) systemTables() (string, error) {
 	var sql strings.Builder
 	sql.WriteString("CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL, @skip_auth_anonymous='yes';\n")
 	for _, name := range []string{"system_tables", "performance_tables", "system_tables_data"} {
-		found, _ := filepath.Glob(filepath.Join(b.basedir, "share/*", "m*_"+name+".sql"))
+		found := globbed(b.basedir, "share/*/m*_"+name+".sql", "share/m*_"+name+".sql")
 		if len(found) == 0 {
 			return "", fmt.Errorf("mysqltest: %s/share holds no %s.sql; reinstall the package mariadb-server-core", b.basedir, name)
 		}

@@ -12,7 +12,8 @@
 // shares one through the program in serve, which sets LEAFSQL_TEST_DSN for its child.
 //
 // LEAFSQL_TEST_DSN (and LEAFSQL_TEST_MYSQL_DSN for [Targets]) points tests at a server that already runs. Tests then touch
-// only databases they created themselves.
+// only databases they created themselves. LEAFSQL_TEST_SERVER=mysql-8.0 lets tests run on the server of that name alone, which
+// .ci/server has laid out.
 //
 // The package never uses a system service or existing data, and never skips: without a server the test fails and says what
 // to install. It does not create tables or users.
@@ -33,10 +34,12 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The variables that point tests at servers which already run.
+// The variables that point tests at servers which already run, and the one that names a server of .ci/server, such as
+// mysql-8.0, for tests to start and use alone.
 const (
 	EnvDSN      = "LEAFSQL_TEST_DSN"       // any server; MariaDB in make test
 	EnvMySQLDSN = "LEAFSQL_TEST_MYSQL_DSN" // a real MySQL, for Targets
+	EnvServer   = "LEAFSQL_TEST_SERVER"
 )
 
 // DSN returns a data source name of the shared server, naming no database.
@@ -58,10 +61,13 @@ type Target struct {
 	dsn  string
 }
 
-// Targets returns the servers a matrix runs against: MariaDB and MySQL. If both variables name the same server, that one
-// alone.
+// Targets returns the servers a matrix runs against: MariaDB and MySQL. If both variables name the same server, or a server
+// is named by its version, that one alone.
 func Targets(t testing.TB) []Target {
 	t.Helper()
+	if os.Getenv(EnvServer) != "" {
+		return []Target{defaultTarget(t)}
+	}
 	first, second := target(t, MariaDB, EnvDSN, &sharedAny), target(t, MySQL, EnvMySQLDSN, &sharedMySQL)
 	if first.dsn == second.dsn {
 		return []Target{first}
@@ -71,6 +77,53 @@ func Targets(t testing.TB) []Target {
 
 // DSN returns the target's data source name, naming no database.
 func (g Target) DSN() string { return g.dsn }
+
+// TargetOf returns the target of a kind. The test is skipped where it runs on a server of the other kind alone.
+func TargetOf(t testing.TB, kind Kind) Target {
+	t.Helper()
+	for _, g := range Targets(t) {
+		if g.Name == string(kind) {
+			return g
+		}
+	}
+	t.Skipf("%s%s alone", notToBeHad, kind)
+	return Target{}
+}
+
+// Needs skips a test of what a named server does not have, since it has come with a later version: of MariaDB and MySQL,
+// such as 100600 and 80000, or 0 where all have it. The servers of make test have everything.
+func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
+	t.Helper()
+	since := mariaDB
+	if g.Name == string(MySQL) {
+		since = mySQL
+	}
+	if os.Getenv(EnvServer) != "" && g.version(t) < since {
+		t.Skip(notToBeHad + what)
+	}
+}
+
+// notToBeHad begins why a test is skipped; the table of servers is made of it.
+const notToBeHad = "the server does not have it: "
+
+// version is that of the server, as 101119 for 10.11.19.
+func (g Target) version(t testing.TB) (version int) {
+	t.Helper()
+	db, err := sql.Open("mysql", g.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var major, minor, patch int
+	var text string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&text); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(text, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatalf("mysqltest: the server's version %q: %v", text, err)
+	}
+	return major*10000 + minor*100 + patch
+}
 
 // Database creates a database with a unique name on the target and returns its data source name. It is dropped when the
 // test ends.

@@ -81,7 +81,7 @@ func TestTargetsAreWhatTheirNamesSay(t *testing.T) {
 }
 
 func TestServerKillAndRestart(t *testing.T) {
-	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+	for _, kind := range mysqltest.Kinds() {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--max-connections=77"}})

@@ -19,7 +19,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-var kinds = []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL}
+var kinds = mysqltest.Kinds()
 
 func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
 

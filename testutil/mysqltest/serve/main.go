@@ -23,7 +23,7 @@ import (
 )
 
 func main() {
-	withMySQL := flag.Bool("mysql", false, "start a real MySQL as well")
+	withMySQL := flag.Bool("mysql", false, "start a real MySQL as well, unless "+mysqltest.EnvServer+" names the only server")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: serve [-mysql] -- command [argument ...]")
 		flag.PrintDefaults()
@@ -60,7 +60,7 @@ func serve(withMySQL bool, command []string) (status int, err error) {
 		env    string
 		config mysqltest.Config
 	}{{mysqltest.EnvDSN, mysqltest.Config{}}}
-	if withMySQL {
+	if withMySQL && os.Getenv(mysqltest.EnvServer) == "" {
 		wanted[0].config.Kind = mysqltest.MariaDB
 		wanted = append(wanted, wanted[0])
 		wanted[1].env, wanted[1].config.Kind = mysqltest.EnvMySQLDSN, mysqltest.MySQL
