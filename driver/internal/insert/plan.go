@@ -69,6 +69,9 @@ type Table struct {
 	// known.
 	SetsKey, UpdatesSetKey bool
 
+	AutoIncrement  bool // the key still is AUTO_INCREMENT
+	TriggersBefore bool // a trigger runs BEFORE INSERT or BEFORE UPDATE
+
 	// OtherUnique says that a row may be a duplicate by another index than the key's, and
 	// the server does not say which row it was: the key is not AUTO_INCREMENT.
 	OtherUnique bool

@@ -100,6 +100,8 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		UpsertMarker: !set.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
 		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
 		Ref:          t,
+
+		AutoIncrement: key.AutoIncrement,
 	}
 	if rule.many() && !key.AutoIncrement {
 		desc.Zero = sync.OnceFunc(t.warnZero)
@@ -111,6 +113,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		desc.ReadsID = desc.ReadsID || col.ID
 	}
 	for _, tr := range seen.Triggers {
+		desc.TriggersBefore = desc.TriggersBefore || tr.Before && tr.Event != "DELETE"
 		if tr.Before && set.programs.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
 			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
 		}
@@ -238,7 +241,7 @@ func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	t := like.Ref.(*Table)
 	desc := *like
 	desc.DB, desc.Name = name.DB, name.Table
-	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers = false, false, false, insert.Effects{}
+	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore = false, false, false, insert.Effects{}, false
 	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
 	return &desc
 }

@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 func settings(s string) (insert.Settings, Schema) {
 	m := insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	var programs insert.Effects
-	plain := false
+	plain, triggers, auto := false, false, false
 	for _, w := range strings.Fields(s) {
 		switch w {
 		case "mysql":
@@ -143,6 +143,12 @@ func settings(s string) (insert.Settings, Schema) {
 			m.SessionKnown, m.Charset = false, ""
 		case "old":
 			m.MariaDB, m.Version = false, 50614
+		case "11.4.5":
+			m.Version = 110405
+		case "triggers":
+			triggers = true
+		case "auto":
+			auto = true
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
 		case "readsid":
@@ -158,6 +164,11 @@ func settings(s string) (insert.Settings, Schema) {
 		if t != nil && plain {
 			p := *t
 			p.Marker, p.UpsertMarker = false, false
+			return &p, err
+		}
+		if t != nil && triggers {
+			p := *t
+			p.TriggersBefore, p.AutoIncrement = true, auto
 			return &p, err
 		}
 		return t, err

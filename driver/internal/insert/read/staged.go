@@ -7,6 +7,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // Statements whose rows only the server knows: what their steps would change of what they say.
@@ -16,8 +17,14 @@ func (w *insertReader) finishStaged() error {
 	if w.Returning {
 		return refuse(w.Table, "RETURNING beside rows that only the server knows", "read the rows and insert them with VALUES, or SELECT them afterwards")
 	}
-	if v := w.settings.Version; v < 80000 && !w.settings.MariaDB || v < 100200 && w.settings.MariaDB {
-		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2", "read the rows and insert them with VALUES")
+	server := versions.Name(w.settings.MariaDB, w.settings.Version)
+	if !versions.NumbersRows(w.settings.MariaDB, w.settings.Version) {
+		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is "+server, "read the rows and insert them with VALUES")
+	}
+	// The bug spares AUTO_INCREMENT keys, and a LOAD DATA that the server runs itself.
+	if mended, has := versions.NullsColumns(w.settings.MariaDB, w.settings.Version); has && w.Table.TriggersBefore && (w.loaded != nil || !w.Table.AutoIncrement) {
+		return refuse(w.Table, server+" takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)",
+			"upgrade the server to "+mended+", or read the rows and insert them with VALUES")
 	}
 	s := &insert.Staging{Table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, Upsert: w.Upsert, Named: w.named}
 	if !s.Load {
