@@ -156,7 +156,9 @@ func TestOrderOfASelectInParentheses(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000), tableT,
 			"CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2), (3), (4)")
-		if _, err := leaf.Exec("INSERT INTO t (a) ((SELECT a FROM src ORDER BY a DESC))"); err != nil {
+		const text = "INSERT INTO t (a) ((SELECT a FROM src ORDER BY a DESC))"
+		if _, err := leaf.Exec(text); err != nil {
+			lacking(t, text, err)
 			t.Error(err)
 		}
 		var list string

@@ -74,16 +74,22 @@ var broughtKeys = []struct {
 	{text: "UPDATE t SET v = 100 WHERE id = 2; INSERT INTO t (id, v) VALUES (50, 1)"},
 }
 
+// bareWhere says whether a text has a WHERE without FROM, which MariaDB takes from 10.3 on.
+func bareWhere(text string) bool {
+	return strings.Contains(text, "WHERE") && !strings.Contains(text, "FROM") && strings.Contains(text, "SELECT")
+}
+
 // TestKeysThatRowsBring: LastInsertId after rows that bring their keys is AUTO_INCREMENT's
 // once the column is that no more: ORMs find the row by it. SQL's LAST_INSERT_ID() stays.
 func TestKeysThatRowsBring(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
+		bare := server.Has(t, 100300, 0)
 		for _, params := range []string{"", "&leafExplicit=keep", "&leafLastInsertID=result", "&interpolateParams=true"} {
 			native := openBrought(t, "mysql", server.Database(t), "BIGINT NOT NULL AUTO_INCREMENT", "")
 			leaf := openBrought(t, driver.Name, server.Database(t), "BIGINT NOT NULL", "&leafTables=t&leafCreate=true"+params)
 			for _, tt := range broughtKeys {
 				for _, prepared := range []bool{false, true} {
-					if tt.only != "" && tt.only != server.Name || prepared && strings.Contains(tt.text, ";") {
+					if tt.only != "" && tt.only != server.Name || prepared && strings.Contains(tt.text, ";") || !bare && bareWhere(tt.text) {
 						continue
 					}
 					want, wantSQL := broughtID(t, native, tt.text, prepared, tt.args)
@@ -105,11 +111,12 @@ func TestKeysThatRowsBring(t *testing.T) {
 func TestKeysUnderClientFoundRows(t *testing.T) {
 	const found = "&clientFoundRows=true"
 	for _, server := range mysqltest.Targets(t) {
+		bare := server.Has(t, 100300, 0)
 		native := openBrought(t, "mysql", server.Database(t), "BIGINT NOT NULL AUTO_INCREMENT", found)
 		for _, key := range []string{"BIGINT NOT NULL", "BIGINT NOT NULL AUTO_INCREMENT"} {
 			leaf := openBrought(t, driver.Name, server.Database(t), key, "&leafTables=t&leafCreate=true"+found)
 			for _, tt := range broughtKeys {
-				if tt.only != "" && tt.only != server.Name || strings.Contains(tt.text, ";") {
+				if tt.only != "" && tt.only != server.Name || strings.Contains(tt.text, ";") || !bare && bareWhere(tt.text) {
 					continue
 				}
 				want, _ := broughtID(t, native, tt.text, false, tt.args)

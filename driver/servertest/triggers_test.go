@@ -1,8 +1,11 @@
 package servertest
 
 import (
+	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -121,6 +124,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 			plain, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", allocTable, row("t", 100, 1000),
 				"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE, parent BIGINT)", "CREATE TABLE seen (parent BIGINT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (100), (101)")
 			leaf.SetMaxOpenConns(1)
+			least := 14
 			if _, err := leaf.Exec("INSERT INTO t (id) VALUES (99)"); err != nil { // the table is known, and then gets its trigger
 				t.Fatal(err)
 			}
@@ -151,7 +155,10 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 				if _, err := leaf.Exec("DO LAST_INSERT_ID(777)"); err != nil {
 					t.Fatal(err)
 				}
-				if _, err := leaf.Exec(tt.text, tt.args...); err != nil {
+				if _, err := leaf.Exec(tt.text, tt.args...); spoiled(t, tt.text, err) {
+					least = 0
+					continue
+				} else if err != nil {
 					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
 					continue
 				}
@@ -162,7 +169,7 @@ func TestTriggerThatReadsTheLastID(t *testing.T) {
 			var wrong, rows int
 			const q = "SELECT (SELECT COUNT(*) FROM t WHERE a > 0 AND parent <> ?) + (SELECT COUNT(*) FROM seen WHERE parent <> ?), " +
 				"(SELECT COUNT(parent) FROM t) + (SELECT COUNT(*) FROM seen)"
-			if err := plain.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 14 {
+			if err := plain.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < least {
 				t.Errorf("%s: %s: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
 			}
 		}
@@ -185,6 +192,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 					t.Errorf("%s: %s: %v", server.Name, text, err)
 				}
 			}
+			least := 17
 			do("INSERT INTO t (id) VALUES (99)") // the table is known, and then there is the function
 			do("CREATE FUNCTION f(x INT) RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()")
 			if trigger != "" {
@@ -214,7 +222,12 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 					t.Fatal(err)
 				}
 				do("DO LAST_INSERT_ID(777)")
-				do(tt.text, tt.args...)
+				if _, err := leaf.Exec(tt.text, tt.args...); spoiled(t, tt.text, err) {
+					least = 0
+					continue
+				} else if err != nil {
+					t.Errorf("%s: %s: %v", server.Name, tt.text, err)
+				}
 				if err := leaf.QueryRow("SELECT LAST_INSERT_ID()").Scan(&id); err != nil || id <= before && !strings.Contains(tt.text, " tt ") || id > before+3 {
 					t.Errorf("%s: %s: LAST_INSERT_ID() is %d, the highest key was %d, %v", server.Name, tt.text, id, before, err)
 				}
@@ -224,7 +237,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 			do("INSERT INTO t (id, parent, a) VALUES (NULL, 777, 16) ON DUPLICATE KEY UPDATE parent = f(1)")
 			var wrong, rows int
 			const q = "SELECT (SELECT COUNT(*) FROM t WHERE parent <> ?) + (SELECT COUNT(*) FROM tt WHERE parent <> ?), (SELECT COUNT(parent) FROM t)"
-			if err := leaf.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < 17 {
+			if err := leaf.QueryRow(q, parent, parent).Scan(&wrong, &rows); err != nil || wrong > 0 || rows < least {
 				t.Errorf("%s: %q: of %d reads %d are of another id, %v", server.Name, trigger, rows, wrong, err)
 			}
 		}
@@ -236,7 +249,7 @@ func TestFunctionThatReadsTheLastID(t *testing.T) {
 func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		setups := [][]string{{"CREATE FUNCTION f() RETURNS BIGINT NOT DETERMINISTIC NO SQL RETURN LAST_INSERT_ID()"}}
-		if target.Name == "mariadb" {
+		if target.Name == "mariadb" && target.Has(t, 100300, 0) {
 			setups = append(setups, []string{"SET sql_mode = 'ORACLE'", "CREATE PACKAGE p AS FUNCTION f RETURN INT; END",
 				"CREATE PACKAGE BODY p AS FUNCTION f RETURN INT AS BEGIN RETURN LAST_INSERT_ID(); END; END"})
 		}
@@ -256,5 +269,43 @@ func TestFunctionWhoseTextIsNotSeen(t *testing.T) {
 				t.Errorf("%s: %s read %d, and LAST_INSERT_ID() is %d, %v", target.Name, call, a, id, err)
 			}
 		}
+	}
+}
+
+// TestSelectedIntoATableWithTriggers: rows that only the server knows, into a table with a trigger before each. A version with
+// the bug MDEV-36026 would lose keys, so leafsql refuses them there and nothing is stored.
+func TestSelectedIntoATableWithTriggers(t *testing.T) {
+	const file = "triggers"
+	mysql.RegisterReaderHandler(file, func() io.Reader { return strings.NewReader("1\tx\n2\tx\n3\tx\n") })
+	defer mysql.DeregisterReaderHandler(file)
+	spared := true
+	for _, server := range mysqltest.Targets(t) {
+		for _, trigger := range []string{"BEFORE INSERT", "BEFORE UPDATE"} {
+			for _, text := range []string{
+				"INSERT INTO t (a, b) SELECT a, 'x' FROM s ORDER BY a", "INSERT IGNORE INTO t (a, b) SELECT a, 'x' FROM s ORDER BY a",
+				"REPLACE INTO t (a, b) SELECT a, 'x' FROM s ORDER BY a", "INSERT INTO t (a, b) SELECT 1, 'x' UNION SELECT 2, 'x' UNION SELECT 3, 'x'",
+				"LOAD DATA LOCAL INFILE 'Reader::" + file + "' INTO TABLE t (a, b)",
+			} {
+				plain, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", notByUs, 1000),
+					"CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT UNIQUE, b VARCHAR(40))", "CREATE TABLE s (a INT)", "INSERT INTO s VALUES (1), (2), (3)",
+					"CREATE TRIGGER x "+trigger+" ON t FOR EACH ROW SET NEW.b = CONCAT(NEW.b, '!')")
+				want := fmt.Sprintf("%[1]d 1 %[4]s,%[2]d 2 %[4]s,%[3]d 3 %[4]s", notByUs, notByUs+1, notByUs+2, map[bool]string{true: "x!", false: "x"}[trigger == "BEFORE INSERT"])
+				if _, err := leaf.Exec(text); spoiled(t, text, err) {
+					want, spared = "", false
+				} else if err != nil {
+					t.Errorf("%s, %s: %s: %v", server.Name, trigger, text, err)
+				}
+				var got sql.NullString
+				if err := plain.QueryRow("SELECT GROUP_CONCAT(CONCAT_WS(' ', id, a, b) ORDER BY id) FROM t").Scan(&got); err != nil || got.String != want {
+					t.Errorf("%s, %s: %s: stored %q, want %q, %v", server.Name, trigger, text, got.String, want, err)
+				}
+				if id := insertID(t, leaf, "INSERT INTO t (a, b) VALUES (8, 'x'), (9, 'x')"); id < notByUs {
+					t.Errorf("%s, %s: VALUES: id %d", server.Name, trigger, id)
+				}
+			}
+		}
+	}
+	if !spared {
+		t.Skip(mysqltest.Refused + "all of them")
 	}
 }

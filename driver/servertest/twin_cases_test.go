@@ -38,6 +38,9 @@ var twinColumns = []twinColumn{
 	{"point", "POINT SRID 4326", "mysql"}, {"vector", "VECTOR(3)", "mysql"}, {"uuid", "UUID", "mariadb"}, {"inet4", "INET4", "mariadb"}, {"inet6", "INET6", "mariadb"},
 }
 
+// twinSince are the versions that some types came with.
+var twinSince = map[string]int{"VECTOR(3)": 90000, "UUID": 100700, "INET4": 101000, "INET6": 100500}
+
 // twinSource makes the table that sources read.
 var twinSource = []string{
 	`CREATE TABLE s (id INT PRIMARY KEY, i INT, u BIGINT UNSIGNED, d DECIMAL(20,6), f DOUBLE, fl FLOAT, c VARCHAR(40), l VARCHAR(40) CHARACTER SET latin1, x VARBINARY(40),

@@ -3,6 +3,7 @@
 package mysqltest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -44,10 +45,13 @@ type binary struct {
 	basedir string
 }
 
-// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise it looks in the folders
-// of path, and then for the MySQL that `.ci/server mysql` laid out in the cache folder.
+// findBinary looks for the server that LEAFSQL_TEST_SERVER names, if it is of that kind. Otherwise, or if that is mariadb or
+// mysql without a version, it looks in the folders of path, and then for the MySQL that `.ci/server mysql` laid out in the cache
+// folder.
 func findBinary(kind Kind, path []string) (binary, error) {
-	if name := os.Getenv(EnvServer); name != "" && (kind == "" || kind == kindOf(name)) {
+	if name := os.Getenv(EnvServer); name == string(kindOf(name)) {
+		kind = cmp.Or(kind, Kind(name))
+	} else if kind == "" || kind == kindOf(name) {
 		b, err := laidOut(name)
 		if err != nil {
 			return binary{}, fmt.Errorf("mysqltest: %s names a server that is not here; run `.ci/server %s`: %w", EnvServer, name, err)

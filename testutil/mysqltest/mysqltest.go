@@ -86,25 +86,36 @@ func TargetOf(t testing.TB, kind Kind) Target {
 			return g
 		}
 	}
-	t.Skipf("%s%s alone", notToBeHad, kind)
+	t.Skipf("%s%s alone", Lacks, kind)
 	return Target{}
 }
 
-// Needs skips a test of what a named server does not have, since it has come with a later version: of MariaDB and MySQL,
-// such as 100600 and 80000, or 0 where all have it. The servers of make test have everything.
+// Needs skips a test of what a named server does not have, since it has come with a later version. The servers of make test
+// have everything.
 func (g Target) Needs(t testing.TB, what string, mariaDB, mySQL int) {
+	t.Helper()
+	if !g.Has(t, mariaDB, mySQL) {
+		t.Skip(Lacks + what)
+	}
+}
+
+// Has reports whether the server has what came with a version of MariaDB and one of MySQL, such as 100600 and 80000, or 0
+// where all have it. Where no server is named, it has.
+func (g Target) Has(t testing.TB, mariaDB, mySQL int) bool {
 	t.Helper()
 	since := mariaDB
 	if g.Name == string(MySQL) {
 		since = mySQL
 	}
-	if os.Getenv(EnvServer) != "" && g.version(t) < since {
-		t.Skip(notToBeHad + what)
-	}
+	return os.Getenv(EnvServer) == "" || g.version(t) >= since
 }
 
-// notToBeHad begins why a test is skipped; the table of servers is made of it.
-const notToBeHad = "the server does not have it: "
+// What tests print of a version that cannot do something, and of one on which leafsql refuses it; the table of servers is made
+// of it.
+const (
+	Lacks   = "the server does not have it: "
+	Refused = "refused on this version: "
+)
 
 // version is that of the server, as 101119 for 10.11.19.
 func (g Target) version(t testing.TB) (version int) {

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,15 @@ func Run(t testing.TB, cfg Config) *Server {
 
 // Kind says whether the server is MariaDB or MySQL.
 func (s *Server) Kind() Kind { return s.bin.kind }
+
+// Version returns the server's name and version, such as "MySQL 8.0.33".
+func (s *Server) Version() (string, error) {
+	number := regexp.MustCompile(`\d+\.\d+\.\d+`).FindString(s.bin.version)
+	if number == "" {
+		return "", fmt.Errorf("mysqltest: no version in %q", s.bin.version)
+	}
+	return map[Kind]string{MariaDB: "MariaDB ", MySQL: "MySQL "}[s.Kind()] + number, nil
+}
 
 // Addr returns the server's TCP address, 127.0.0.1 and a port. It stays the same over Restart.
 func (s *Server) Addr() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
