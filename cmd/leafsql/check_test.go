@@ -64,6 +64,13 @@ func TestCheckFindsFaults(t *testing.T) {
 			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
 			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
 		}
+		var version string
+		if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(version, "11.4.5-") { // keyed has a trigger
+			want = slices.Insert(want, 0, "server-bug")
+		}
 		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
 		if got := found(report); !slices.Equal(got, want) {
 			t.Fatalf("found\n %v\nwant\n %v", got, want)

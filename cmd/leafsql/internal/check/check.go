@@ -105,7 +105,7 @@ func (c *checker) add(f Finding) {
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, lost: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
-		c.servers, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
+		c.servers, c.versions, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

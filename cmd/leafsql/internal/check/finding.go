@@ -46,6 +46,8 @@ func (c *checker) by(f *Finding, change survey.Change) {
 // may need those before it mended.
 var codes = []string{
 	"read-only",          // the server takes no writes
+	"server-old",         // a version that cannot fill INSERT … SELECT
+	"server-bug",         // a version with a bug that costs keys
 	"stores-differ",      // shards take ids from different places
 	"workers-differ",     // shards take worker ids from different places
 	"store-away",         // one of several stores does not answer

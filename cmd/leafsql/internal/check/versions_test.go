@@ -1,0 +1,42 @@
+package check
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/inspect"
+)
+
+func TestOldServer(t *testing.T) {
+	orders := []*survey.Table{{Table: inspect.Table{Database: "shop", Table: "orders"}}}
+	for _, tt := range []struct {
+		mariaDB   bool
+		version   int
+		triggered []*survey.Table
+		code      string
+		says      []string
+	}{
+		{false, 50744, nil, "server-old", []string{"MySQL 5.7.44", "MySQL 8.0"}},
+		{true, 100123, orders, "server-old", []string{"MariaDB 10.1.23", "MariaDB 10.2"}},
+		{false, 80033, orders, "", nil},
+		{true, 100211, orders, "", nil},
+		{true, 110405, nil, "", nil},
+		{true, 110405, orders, "server-bug", []string{"MariaDB 11.4.5", "MDEV-36026", "shop.orders", "upgrade the server to 11.4.6"}},
+		{true, 110406, orders, "", nil},
+	} {
+		found := oldServer("db/shop", tt.mariaDB, tt.version, tt.triggered)
+		if tt.code == "" && len(found) == 0 {
+			continue
+		}
+		if len(found) != 1 || found[0].Code != tt.code || found[0].Server != "db/shop" {
+			t.Errorf("%d: %+v, want %s", tt.version, found, tt.code)
+			continue
+		}
+		for _, want := range tt.says {
+			if text := found[0].Message + " " + found[0].Fix; !strings.Contains(text, want) {
+				t.Errorf("%d: %q does not say %q", tt.version, text, want)
+			}
+		}
+	}
+}
