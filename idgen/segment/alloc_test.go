@@ -90,6 +90,9 @@ func TestAllocStoreOddTables(t *testing.T) {
 					if c.only != "" && c.only != server.Name {
 						return
 					}
+					if name == "versioned" {
+						server.Needs(t, "WITH SYSTEM VERSIONING", 100304, 0)
+					}
 					maxID, step := c.maxID, c.step
 					if maxID == "" {
 						maxID = "5"
