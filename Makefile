@@ -35,7 +35,7 @@ demo-nacos: ## three services on a real Nacos: one is killed, one has its clock 
 	@$(BIN)/nacos-service
 
 test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
-	@.ci/install gcc mariadb mysql
+	@.ci/install gcc mariadb mysql mariadb-11.8
 	@for script in $(INSTALLS); do $$script || exit 1; done
 	@$(SERVE) -mysql -- .ci/test '$(TEST)'
 

@@ -224,8 +224,8 @@ var judgeModes = []struct{ mode, only string }{
 	{"ORACLE,STRICT_TRANS_TABLES", "mariadb"},
 }
 
-// judgeSample is one of how many statements TestJudge plays without -twin.full.
-const judgeSample = 8
+// judgeSample is one of how many statements TestJudge plays without -twin.full, others for each type and mode.
+const judgeSample = 24
 
 // TestJudge: whether a literal or an argument is a key, asks for one, or is an
 // error, is what AUTO_INCREMENT says it is, on both servers, whatever sql_mode
@@ -239,6 +239,7 @@ func TestJudge(t *testing.T) {
 			}
 			t.Logf("-twin.seed=%d", seed)
 			for _, m := range judgeModes {
+				seed++
 				if m.only == "" || m.only == target.Name {
 					t.Run(target.Name+"/"+typ+"/"+m.mode, func(t *testing.T) { newJudge(t, target, typ, m.mode, seed).run() })
 				}
