@@ -8,6 +8,7 @@ TEST        = .
 SCHEDULES   = 1000000
 STATES      = 100000
 STORM       = ^TestStorm
+SERVERS     = mysql-8.0 mariadb-11.8 mariadb-11.4 mariadb-10.5 mariadb-10.2 mysql mariadb
 PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/...
 INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
@@ -18,7 +19,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,6 +88,9 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 	@go build -buildvcs=false -o $(BIN)/conformance ./testutil/conformance
 	@$(BIN)/conformance -server mariadb $(PEER)
 	@$(BIN)/conformance -server mysql $(PEER)
+
+versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one)
+	@go run ./testutil/servers $(SERVERS)
 
 lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)

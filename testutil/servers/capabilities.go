@@ -1,0 +1,48 @@
+//go:build unix
+
+package main
+
+// A capability is a row of the table: something that leafsql does, and the tests that hold it beside the plain driver.
+type capability struct {
+	what  string
+	tests []string // package, a space and a regular expression of tests' names
+}
+
+const servertest = "driver/servertest "
+
+var capabilities = []capability{
+	{"README and the pages, as they show it", []string{"docs TestPagesRun"}},
+	{"from one database to two and back, while a program writes", []string{"docs TestOneToTwo"}},
+	{"INSERT … VALUES, SET, REPLACE, IGNORE, ON DUPLICATE KEY UPDATE: as text, with arguments, prepared", []string{servertest + "TestMatrix|TestPlaceholders|TestRaw|TestUpsertNames|TestRandomStatements"}},
+	{"transactions, savepoints, rows that bring their own keys", []string{servertest + "TestFlows|TestKeysThat|TestInstallerThenServer|TestDuplicateMovesTheCounter"}},
+	{"INSERT … SELECT", []string{servertest + "TestInsertSelect|TestStaged|TestTwin|TestUpsertsThatNameTheirSource"}},
+	{"INSERT … SELECT and LOAD DATA into a table with a trigger BEFORE INSERT", []string{servertest + "TestSelectedIntoATableWithTriggers"}},
+	{"LOAD DATA", []string{servertest + "TestLoadData"}},
+	{"INSERT … RETURNING", []string{servertest + "TestReturning$"}},
+	{"LAST_INSERT_ID() in SQL, in triggers and in stored functions", []string{servertest + "TestAllLastInsertIds|TestTrigger|TestFunction|TestPrograms"}},
+	{"temporary tables, DDL of the application", []string{servertest + "TestTemporaryTable|TestOwnDDL|TestAlter"}},
+	{"several statements in one text, LOCK TABLES, XA, session settings", []string{servertest + "TestSeveralStatements|TestStackedStatements|TestLockedTable|TestSessionSettingsStay|TestQuestionsToTheSession"}},
+	{"keys of every integer type, DECIMAL, CHAR and VARCHAR", []string{servertest + "TestJudge|TestSmallColumns|TestKeyColumnThatCannotHoldTheIDs"}},
+	{"UUIDs in BINARY(16) and CHAR(36)", []string{servertest + "TestUUID7$"}},
+	{"UUIDs in the type UUID", []string{servertest + "TestUUID7InTypeUUID"}},
+	{"snowflakes", []string{servertest + "TestSnowflake|TestStagedSnowflake"}},
+	{"`leaf_alloc` under every isolation level and setting, faults and kill -9 included", []string{"idgen/segment .", "driver/internal/catalog ."}},
+	{"`t_sequence`", []string{servertest + "TestSequence"}},
+	{"several stores", []string{servertest + "TestStores", "idgen/segment/interleaved ."}},
+	{"worker ids in `leaf_worker`: crash, wipe, copy and fail-over included", []string{"idgen/worker/mysql .", servertest + "TestLeafWorker"}},
+	{"`leafsql check`, `init`, `migrate`, `serve`", []string{"cmd/leafsql ."}},
+	{"all other tests of the driver", []string{"driver .", servertest + "."}},
+}
+
+// packages are those whose tests run on every server, by the folder of their module.
+var packages = []struct {
+	module, tests string
+	names         []string
+}{
+	{"docs", "PagesRun|OneToTwo", []string{"."}},
+	{".", "", []string{"./driver", "./driver/servertest", "./driver/internal/catalog", "./idgen/segment", "./idgen/segment/interleaved", "./idgen/worker/mysql"}},
+	{"cmd/leafsql", "", []string{"."}},
+}
+
+// elsewhere are tests of those packages that need no server, or others than the one that is asked about.
+const elsewhere = "Galera|GroupReplication|Simulation|Mutations|Model"

@@ -1,0 +1,253 @@
+//go:build unix
+
+// Command servers runs leafsql's tests on several database servers, one after the other, and writes what came of them into the
+// table of docs/servers.md:
+//
+//	go run ./testutil/servers mysql-8.0 mariadb-11.8
+//
+// The names are those of .ci/server; mariadb and mysql are the servers that make test uses. The columns of other servers stay as
+// they are.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const (
+	page   = "docs/servers.md"
+	module = "github.com/leafsql/leafsql/"
+	suite  = "the tests of go-sql-driver/mysql itself, through leafsql"
+)
+
+func main() {
+	logs := flag.String("logs", os.TempDir(), "the folder for what the tests print")
+	flag.Usage = func() {
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: servers [-logs folder] server ...")
+		flag.PrintDefaults()
+	}
+	flag.Parse()
+	if flag.NArg() == 0 {
+		flag.Usage()
+		os.Exit(2)
+	}
+	ok := true
+	for _, name := range flag.Args() {
+		equal, err := ask(name, *logs)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "servers:", err)
+		}
+		ok = ok && equal && err == nil
+	}
+	if !ok {
+		os.Exit(1)
+	}
+}
+
+// ask runs all tests on a server and writes its column.
+func ask(name, logs string) (equal bool, err error) {
+	if err := os.Setenv(mysqltest.EnvServer, name); err != nil {
+		return false, err
+	}
+	for _, env := range []string{mysqltest.EnvDSN, mysqltest.EnvMySQLDSN} {
+		os.Unsetenv(env)
+	}
+	if err := run(".ci/install", name); err != nil {
+		return false, err
+	}
+	version, err := versionOf()
+	if err != nil {
+		return false, err
+	}
+	log, err := os.Create(filepath.Join(logs, "leafsql-"+name+".log"))
+	if err != nil {
+		return false, err
+	}
+	defer log.Close()
+	fmt.Printf("%s: %s; what the tests print is in %s\n", name, version, log.Name())
+
+	found := newResults()
+	for _, p := range packages {
+		if err := found.test(name, p.module, p.tests, p.names, log); err != nil {
+			return false, err
+		}
+	}
+	column := make(map[string]string)
+	equal = true
+	for _, c := range capabilities {
+		column[c.what] = found.cell(c.tests)
+		equal = equal && column[c.what] != differs && column[c.what] != notRun
+	}
+	began := time.Now()
+	cmd := exec.Command("go", "run", "./testutil/conformance", "-v", "-server", strings.ToLower(strings.Fields(version)[0]), "go-sql-driver")
+	cmd.Stdout, cmd.Stderr = log, log
+	column[suite] = same
+	if err := cmd.Run(); err != nil {
+		column[suite], equal = differs, false
+	}
+	fmt.Printf("%s: go-sql-driver's tests: %s, %s\n", name, column[suite], time.Since(began).Round(time.Second))
+	return equal, writeColumn(page, version, column)
+}
+
+func run(command string, args ...string) error {
+	cmd := exec.Command(command, args...)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	return cmd.Run()
+}
+
+// versionOf starts the server and asks it what it is, such as "MySQL 8.0.33".
+func versionOf() (string, error) {
+	server, err := mysqltest.Start(mysqltest.Config{})
+	if err != nil {
+		return "", err
+	}
+	defer server.Stop()
+	return server.Version()
+}
+
+// test runs the tests of a module's packages and tells how far it is.
+func (r *results) test(name, folder, tests string, packages []string, log *os.File) error {
+	cmd := exec.Command("go", append([]string{"test", "-C", folder, "-json", "-count=1", "-timeout=90m", "-p=2", "-run=" + tests, "-skip=" + elsewhere}, packages...)...)
+	cmd.Stderr = log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	began := time.Now()
+	lines := bufio.NewScanner(out)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		var e event
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			fmt.Fprintln(log, lines.Text())
+			continue
+		}
+		e.Package = strings.TrimPrefix(e.Package, module)
+		fmt.Fprint(log, e.Output)
+		r.add(e)
+		switch {
+		case e.Action == "fail" && e.Test != "" && !strings.Contains(e.Test, "/"):
+			fmt.Printf("%s: %s %s FAILED\n", name, e.Package, e.Test)
+		case e.Test == "" && (e.Action == "pass" || e.Action == "fail"):
+			fmt.Printf("%s: %s: %s, %s\n", name, e.Package, r.summary(e.Package), time.Since(began).Round(time.Second))
+			if e.Action == "fail" {
+				r.broken[e.Package] = true
+			}
+		}
+	}
+	if exit := (*exec.ExitError)(nil); lines.Err() != nil {
+		return lines.Err()
+	} else if err := cmd.Wait(); err != nil && !errors.As(err, &exit) {
+		return err
+	}
+	return nil
+}
+
+// An event is a line of go test -json.
+type event struct{ Action, Package, Test, Output string }
+
+// A result is what came of one test with its parts.
+type result struct {
+	action        string // pass, fail or skip
+	refused, lack bool   // in some part
+}
+
+type results struct {
+	tests  map[string]map[string]*result // by package and test
+	broken map[string]bool               // packages that failed as a whole
+}
+
+func newResults() *results {
+	return &results{map[string]map[string]*result{}, map[string]bool{}}
+}
+
+func (r *results) add(e event) {
+	if e.Test == "" {
+		return
+	}
+	top, part, _ := strings.Cut(e.Test, "/")
+	if r.tests[e.Package] == nil {
+		r.tests[e.Package] = map[string]*result{}
+	}
+	test := r.tests[e.Package][top]
+	if test == nil {
+		test = &result{action: "fail"} // until it has ended
+		r.tests[e.Package][top] = test
+	}
+	test.refused = test.refused || strings.Contains(e.Output, mysqltest.Refused)
+	test.lack = test.lack || strings.Contains(e.Output, mysqltest.Lacks)
+	if part == "" && (e.Action == "pass" || e.Action == "fail" || e.Action == "skip") {
+		test.action = e.Action
+	}
+}
+
+func (r *results) summary(pkg string) string {
+	counts := map[string]int{}
+	for _, t := range r.tests[pkg] {
+		counts[t.action]++
+	}
+	return fmt.Sprintf("%d tests passed, %d failed, %d cannot be", counts["pass"], counts["fail"], counts["skip"])
+}
+
+// What a cell says.
+const (
+	same    = "equal"
+	refused = "refused"
+	lacking = "not to be had"
+	differs = "**differs**"
+	notRun  = "not run"
+)
+
+// cell is what came of the tests of a capability.
+func (r *results) cell(tests []string) string {
+	var pass, skip, fail int
+	var anyRefused, anyLack bool
+	for _, t := range tests {
+		pkg, pattern, _ := strings.Cut(t, " ")
+		if pattern == "." && r.broken[pkg] {
+			fail++
+		}
+		matches := regexp.MustCompile(pattern)
+		for name, test := range r.tests[pkg] {
+			if !matches.MatchString(name) {
+				continue
+			}
+			switch test.action {
+			case "pass":
+				pass++
+			case "skip":
+				skip++
+			default:
+				fail++
+			}
+			anyRefused, anyLack = anyRefused || test.refused, anyLack || test.lack
+		}
+	}
+	switch {
+	case fail > 0:
+		return differs
+	case pass > 0 && anyRefused:
+		return same + ", in part refused"
+	case pass > 0:
+		return same
+	case anyRefused:
+		return refused
+	case anyLack:
+		return lacking
+	}
+	return notRun
+}

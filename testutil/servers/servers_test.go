@@ -1,0 +1,92 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+func TestCells(t *testing.T) {
+	r := newResults()
+	for _, e := range []event{
+		{"pass", "a", "TestGood", ""}, {"pass", "a", "TestGood/part", ""},
+		{"output", "a", "TestPart/x", "    a_test.go:1: " + mysqltest.Refused + "INSERT"}, {"skip", "a", "TestPart/x", ""}, {"pass", "a", "TestPart", ""},
+		{"output", "a", "TestLacks", "    a_test.go:2: " + mysqltest.Lacks + "RETURNING"}, {"skip", "a", "TestLacks", ""},
+		{"output", "a", "TestRefused", "    a_test.go:3: " + mysqltest.Refused + "all"}, {"skip", "a", "TestRefused", ""},
+		{"run", "a", "TestCutOff", ""}, {"fail", "b", "TestBad", ""}, {"pass", "c", "TestGood", ""},
+	} {
+		r.add(e)
+	}
+	r.broken["c"] = true // such as a race, or a panic behind the last test
+	for tests, want := range map[string]string{
+		"a TestGood": same, "a TestPart": "equal, in part refused", "a TestLacks": lacking, "a TestRefused": refused,
+		"a TestCutOff": differs, "a TestGood|TestCutOff": differs, "b .": differs, "c TestGood": same, "c .": differs, "a TestNone": notRun, "d .": notRun,
+	} {
+		if got := r.cell([]string{tests}); got != want {
+			t.Errorf("%s: %q, want %q", tests, got, want)
+		}
+	}
+}
+
+// TestPage: a column replaces that of its series, and the others stay.
+func TestPage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "servers.md")
+	if err := os.WriteFile(file, []byte("# Servers\n\n| |  |\n| --- | --- |\n\nend\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for server, cell := range map[string]string{"MariaDB 10.2.11": same, "MySQL 8.0.33": refused, "MySQL 9.7.4": same, "MariaDB 11.8.6": lacking} {
+		if err := writeColumn(file, server, map[string]string{suite: cell}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := writeColumn(file, "MySQL 8.0.40", map[string]string{suite: differs}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# Servers\n\n| | MySQL 9.7.4 | MySQL 8.0.40 | MariaDB 11.8.6 | MariaDB 10.2.11 |\n| --- | --- | --- | --- | --- |\n",
+		"| " + suite + " | equal | **differs** | not to be had | equal |\n\nend\n",
+	} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the page is\n%s\nand does not hold\n%s", text, want)
+		}
+	}
+}
+
+// TestCapabilitiesNameTests: every pattern matches a test of its package.
+func TestCapabilitiesNameTests(t *testing.T) {
+	root := "../.."
+	for _, c := range capabilities {
+		for _, tests := range c.tests {
+			pkg, pattern, _ := strings.Cut(tests, " ")
+			files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, file := range files {
+				text, err := os.ReadFile(file)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, m := range regexp.MustCompile(`(?m)^func (Test\w+)\(`).FindAllSubmatch(text, -1) {
+					names = append(names, string(m[1]))
+				}
+			}
+			for one := range strings.SplitSeq(pattern, "|") {
+				if !regexp.MustCompile("(?m)" + one).MatchString(strings.Join(names, "\n")) {
+					t.Errorf("%s: no test of %s matches %s", c.what, pkg, one)
+				}
+			}
+		}
+	}
+}
