@@ -238,9 +238,9 @@ var twinShapes = []twinShape{
 	{"(k, n, v) SELECT q.k, q.n, q.e FROM (SELECT {K} k, s.id n, {E} e FROM s) q ORDER BY q.n", true, ""},
 	{"(k, n, v) (SELECT {K}, {N}, {E} FROM s ORDER BY s.id)", true, ""},
 	{"(k, n, v) SELECT {K}, r.id, {E} FROM s JOIN s r ON r.id >= s.id WHERE s.id = 1 ORDER BY r.id DESC", true, ""},
-	{"(id, k, n, v) SELECT IF(s.id = 2, {K} * 10, NULL), {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
-	{"(k, v, id, n) SELECT {K}, {E}, ELT(s.id, '0', {K} * 10, '-{K}'), {N} FROM s ORDER BY s.id", true, ""},
-	{"(id, k, n, v) SELECT {K} * 10 + s.id, {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
+	{"(id, k, n, v) SELECT IF(s.id = 2, {K} * 10 + 100000, NULL), {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
+	{"(k, v, id, n) SELECT {K}, {E}, ELT(s.id, '0', {K} * 10 + 100000, '-{K}'), {N} FROM s ORDER BY s.id", true, ""},
+	{"(id, k, n, v) SELECT {K} * 10 + 100000 + s.id, {K}, {N}, {E} FROM s ORDER BY s.id", true, ""},
 	{"(k, n, v) SELECT DISTINCT {K}, s.id, {E} FROM s ORDER BY s.id", true, ""},
 	// Not {E}: MySQL puts the rows of a select that reads the target into a
 	// temporary table of its own, where a DOUBLE becomes another string.
