@@ -25,7 +25,7 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 	for _, english := range slices.Compact(slices.Sorted(slices.Values(shown))) {
 		translation, ok := texts[english]
 		switch {
-		case !ok && !regexp.MustCompile(`[A-Za-z]`).MatchString(verb.ReplaceAllString(english, "")): // nothing but what it is given
+		case !ok && !letter.MatchString(verb.ReplaceAllString(english, "")): // nothing but what it is given
 		case !ok:
 			t.Errorf("%q is shown, and has no translation", english)
 		case !maps.Equal(verbs(translation), verbs(english)):
@@ -40,6 +40,8 @@ func Check(t *testing.T, texts chinese.Texts, shown []string) {
 		}
 	}
 }
+
+var letter = regexp.MustCompile(`[A-Za-z]`)
 
 var verb = regexp.MustCompile(`%(?:%|[-+# 0-9.]*(?:\[(\d+)\])?([a-z]))`)
 
@@ -64,6 +66,7 @@ func verbs(format string) map[string]bool {
 // which is one, or to variables and fields of these names. A list counts with all its texts. Tests do not count.
 func Shown(t *testing.T, folder string, names ...string) (shown []string) {
 	t.Helper()
+	texts := func(e ast.Expr) []string { return texts(t, e) }
 	inspect(t, folder, func(n ast.Node) {
 		switch n := n.(type) {
 		case *ast.CallExpr:
@@ -96,7 +99,7 @@ func Usages(t *testing.T, folder string) (shown []string) {
 	place := map[string]int{"Func": 1, "Bool": 2, "Int": 2, "String": 2, "Duration": 2, "BoolVar": 3, "IntVar": 3, "StringVar": 3, "DurationVar": 3}
 	inspect(t, folder, func(n ast.Node) {
 		if call, ok := n.(*ast.CallExpr); ok && place[name(call.Fun)] > 0 && place[name(call.Fun)] < len(call.Args) {
-			shown = append(shown, texts(call.Args[place[name(call.Fun)]])...)
+			shown = append(shown, texts(t, call.Args[place[name(call.Fun)]])...)
 		}
 	})
 	return shown
@@ -137,8 +140,8 @@ func name(e ast.Expr) string {
 	return ""
 }
 
-// texts are those that an expression is, or lists.
-func texts(e ast.Expr) (all []string) {
+// texts are those that an expression is, or lists. One that is put together as the program runs cannot be translated.
+func texts(t *testing.T, e ast.Expr) (all []string) {
 	if text, ok := constant(e); ok {
 		return []string{text}
 	}
@@ -150,9 +153,17 @@ func texts(e ast.Expr) (all []string) {
 		if name(e.Fun) == "append" {
 			elements = e.Args
 		}
+	case *ast.BinaryExpr:
+		for _, part := range []ast.Expr{e.X, e.Y} {
+			if text, ok := constant(part); !ok {
+				texts(t, part)
+			} else if letter.MatchString(text) {
+				t.Errorf("%q is part of a text that is put together: give the whole one as a format", text)
+			}
+		}
 	}
 	for _, element := range elements {
-		all = append(all, texts(element)...)
+		all = append(all, texts(t, element)...)
 	}
 	return all
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
@@ -29,17 +30,19 @@ func (c *checker) versions(ctx context.Context) error {
 				}
 			}
 		}
-		c.findings = append(c.findings, oldServer(shard.Label, mariaDB, version, triggered)...)
+		for _, f := range oldServer(c.opts.Texts, shard.Label, mariaDB, version, triggered) {
+			c.add(f)
+		}
 	}
 	return nil
 }
 
 // oldServer is what a server's version keeps from being filled; triggered are the tables with a trigger BEFORE INSERT or UPDATE.
-func oldServer(label string, mariaDB bool, version int, triggered []*survey.Table) (findings []Finding) {
+func oldServer(texts chinese.Texts, label string, mariaDB bool, version int, triggered []*survey.Table) (findings []Finding) {
 	name := versions.Name(mariaDB, version)
 	if !versions.NumbersRows(mariaDB, version) {
 		findings = append(findings, Finding{Code: "server-old", Severity: Warning, Server: label,
-			Message: "This is " + name + ". INSERT … SELECT and LOAD DATA into configured tables are refused: they need MySQL 8.0 or MariaDB 10.2.",
+			Message: texts.Sprintf("This is %s. INSERT … SELECT and LOAD DATA into configured tables are refused: they need MySQL 8.0 or MariaDB 10.2.", name),
 			Fix:     "read the rows and insert them with VALUES, or upgrade the server"})
 	}
 	if mended, has := versions.NullsColumns(mariaDB, version); has && len(triggered) > 0 {
@@ -49,9 +52,9 @@ func oldServer(label string, mariaDB bool, version int, triggered []*survey.Tabl
 		}
 		slices.Sort(tables)
 		findings = append(findings, Finding{Code: "server-bug", Severity: Warning, Server: label,
-			Message: "This is " + name + ", which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). INSERT … SELECT and LOAD DATA into " +
-				strings.Join(tables, ", ") + " are refused.",
-			Fix: "upgrade the server to " + mended + ", or read the rows and insert them with VALUES"})
+			Message: texts.Sprintf("This is %s, which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). INSERT … SELECT and LOAD DATA into %s are refused.",
+				name, strings.Join(tables, ", ")),
+			Fix: texts.Sprintf("upgrade the server to %s, or read the rows and insert them with VALUES", mended)})
 	}
 	return findings
 }

@@ -25,7 +25,7 @@ func TestOldServer(t *testing.T) {
 		{true, 110405, orders, "server-bug", []string{"MariaDB 11.4.5", "MDEV-36026", "shop.orders", "upgrade the server to 11.4.6"}},
 		{true, 110406, orders, "", nil},
 	} {
-		found := oldServer("db/shop", tt.mariaDB, tt.version, tt.triggered)
+		found := oldServer(nil, "db/shop", tt.mariaDB, tt.version, tt.triggered)
 		if tt.code == "" && len(found) == 0 {
 			continue
 		}
