@@ -12,14 +12,14 @@ SERVERS     = mysql-8.0 mariadb-11.8 mariadb-11.4 mariadb-10.5 mariadb-10.2 mysq
 PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/...
 INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
-SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|OneToTwo|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
+SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|OneToTwo|Guests|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
 BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions newest lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 
 versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one)
 	@go run ./testutil/servers $(SERVERS)
+
+newest: ## make test with the newest versions of other modules (GOAL=quick)
+	@.ci/newest $(or $(GOAL),test)
 
 lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)

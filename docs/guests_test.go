@@ -1,0 +1,181 @@
+package docs
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	modules "golang.org/x/mod/module"
+	"golang.org/x/mod/zip"
+)
+
+// TestGuests releases this tree to a module proxy of its own. Modules outside require it from there, as strangers do, and get in
+// their go.mod what the page says.
+func TestGuests(t *testing.T) {
+	r := newRelease(t)
+	driver := r.guest(t, "driver")
+	for _, row := range table(t, "faq.md", "## What does requiring leafsql raise in my go.mod?") {
+		pkg := strings.Trim(row[0], "`")
+		t.Run(pkg, func(t *testing.T) {
+			g := r.guest(t, "driver", pkg)
+			if pkg == "driver" || pkg == "idgen/worker/redis" {
+				r.run(t, g.dir, "go", "build", "./...")
+			}
+			required := g.required
+			if pkg != "driver" {
+				required = slices.DeleteFunc(required, func(m string) bool { return slices.Contains(driver.required, m) })
+			}
+			if want := strings.Join(required, ", "); strings.ReplaceAll(row[1], "`", "") != want {
+				t.Errorf("the row of %s should be\n| `%[1]s` | %s |", pkg, want)
+			}
+		})
+	}
+	t.Run("install", func(t *testing.T) {
+		bin := t.TempDir()
+		r := &release{version: r.version, env: append(slices.Clip(r.env), "GOBIN="+bin)}
+		r.run(t, bin, "go", "install", own+"/cmd/leafsql@"+r.version)
+		if said := r.run(t, bin, filepath.Join(bin, "leafsql"), "version"); !strings.Contains(said, r.version) {
+			t.Errorf("leafsql version says %s", said)
+		}
+	})
+}
+
+const own = "github.com/leafsql/leafsql"
+
+// A release is a version of this tree that only this test sees.
+type release struct {
+	version string
+	tags    []string
+	env     []string
+}
+
+func newRelease(t *testing.T) *release {
+	r := &release{env: append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@localhost",
+		"GOFLAGS=-buildvcs=false -modcacherw", "GOWORK=off", "GONOSUMDB="+own+","+own+"/*")}
+	tree := copied(t)
+	r.run(t, tree, "git", "init", "-q")
+	if repository := r.run(t, tree, "git", "rev-parse", "--absolute-git-dir"); repository != filepath.Join(tree, ".git") {
+		t.Fatalf("git works on %s, not on the copy", repository)
+	}
+	r.run(t, tree, "git", "add", ".")
+	r.run(t, tree, "git", "commit", "-q", "-m", "tree")
+	// The go command keeps what it has downloaded: one version is always the same tree.
+	r.version = "v0.0.1-test.t" + r.run(t, tree, "git", "rev-parse", "HEAD^{tree}")[:16]
+	r.run(t, tree, ".ci/tag", r.version)
+	r.tags = strings.Fields(r.run(t, tree, "git", "tag"))
+
+	proxy, cache := t.TempDir(), r.run(t, tree, "go", "env", "GOMODCACHE")
+	for _, tag := range r.tags {
+		folder := strings.TrimSuffix(strings.TrimSuffix(tag, r.version), "/")
+		path := strings.TrimSuffix(own+"/"+folder, "/")
+		var content bytes.Buffer
+		if err := zip.CreateFromVCS(&content, modules.Version{Path: path, Version: r.version}, tree, tag, folder); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"list":              r.version,
+			r.version + ".info": `{"Version": "` + r.version + `"}`,
+			r.version + ".mod":  r.run(t, tree, "git", "show", tag+":"+filepath.Join(folder, "go.mod")),
+			r.version + ".zip":  content.String(),
+		} {
+			write(t, filepath.Join(proxy, path, "@v", name), text)
+		}
+		t.Cleanup(func() {
+			kept, _ := filepath.Glob(filepath.Join(cache, "cache/download", path, "@v", r.version+".*"))
+			for _, file := range append(kept, filepath.Join(cache, path+"@"+r.version)) {
+				os.RemoveAll(file)
+			}
+		})
+	}
+	r.env = append(r.env, "GOPROXY=file://"+proxy+","+r.run(t, tree, "go", "env", "GOPROXY"))
+	return r
+}
+
+// copied is this repository's tree in a folder of its own.
+func copied(t *testing.T) string {
+	to := t.TempDir()
+	err := filepath.WalkDir("..", func(path string, entry fs.DirEntry, err error) error {
+		switch name := entry.Name(); {
+		case err != nil:
+			return err
+		case entry.IsDir() && strings.HasPrefix(name, ".") && name != ".." && name != ".ci":
+			return filepath.SkipDir
+		case name == ".git" || !entry.Type().IsRegular():
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		copied := filepath.Join(to, strings.TrimPrefix(path, ".."))
+		write(t, copied, string(data))
+		info, err := entry.Info()
+		return cmp.Or(err, os.Chmod(copied, info.Mode()))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// A guest is a module outside, with what its go.mod requires beside leafsql.
+type guest struct {
+	dir      string
+	required []string
+}
+
+// guest makes a module that imports packages of ours.
+func (r *release) guest(t *testing.T, packages ...string) guest {
+	t.Helper()
+	g := guest{dir: t.TempDir()}
+	mod, code := "module example.com/guest\n\ngo 1.26.0\n", "package guest\n"
+	for _, pkg := range packages {
+		module := own
+		if slices.Contains(r.tags, pkg+"/"+r.version) {
+			module += "/" + pkg
+		}
+		mod += fmt.Sprintf("require %s %s\n", module, r.version)
+		code += fmt.Sprintf("import _ %q\n", own+"/"+pkg)
+	}
+	write(t, filepath.Join(g.dir, "go.mod"), mod)
+	write(t, filepath.Join(g.dir, "guest.go"), code)
+	r.run(t, g.dir, "go", "mod", "tidy")
+	for line := range strings.Lines(r.run(t, g.dir, "go", "mod", "edit", "-print")) {
+		line = strings.TrimSuffix(strings.TrimSpace(strings.TrimPrefix(line, "require ")), " // indirect")
+		if strings.Contains(line, " v") && !strings.HasPrefix(line, own) {
+			g.required = append(g.required, line)
+		}
+	}
+	return g
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run gives a command's output, without the white space around it.
+func (r *release) run(t *testing.T, dir string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = dir, r.env
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out.String(), errs.String())
+	}
+	return strings.TrimSpace(out.String())
+}
