@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // The tables of a bench, which it creates and drops.
@@ -34,14 +35,14 @@ type figure struct {
 }
 
 func runBench(ctx context.Context, s *screen.Screen, args []string) (status int, err error) {
-	f := newFlags(s, "bench").onDatabases().withJSON()
+	f := newFlags(s, "bench").onDatabase().withJSON()
 	clients := f.Int("clients", 8, "how many connections insert at the same time")
 	length := f.Duration("for", 5*time.Second, "how long each kind of INSERT runs")
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
 	}
-	if *clients < 1 || *length <= 0 || len(f.shards) > 0 {
-		return unclear, errors.New("leafsql: bench runs on one database, with -clients of 1 or more and -for above 0")
+	if *clients < 1 || *length <= 0 {
+		return unclear, errors.New("leafsql: bench takes -clients of 1 or more and -for above 0")
 	}
 	text, err := databases.Lookup(f.dsn)
 	if err != nil {
@@ -68,8 +69,11 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 		"CREATE TABLE " + benchCounted + " (id BIGINT NOT NULL PRIMARY KEY AUTO_INCREMENT, n INT NOT NULL) ENGINE=InnoDB",
 		"CREATE TABLE " + benchAlloc + " (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL) ENGINE=InnoDB",
 	} {
-		if _, err := db.ExecContext(ctx, text); err != nil {
-			return unclear, fmt.Errorf("leafsql: bench creates tables of its own: %w; name a database where it may, without tables %s, %s and %s", err, benchFilled, benchCounted, benchAlloc)
+		switch _, err := db.ExecContext(ctx, text); {
+		case servererr.Is(err, servererr.TableExists):
+			return unclear, fmt.Errorf("leafsql: bench creates tables of its own: %w; a bench that was killed left it: DROP TABLE IF EXISTS %s, %s, %s", err, benchFilled, benchCounted, benchAlloc)
+		case err != nil:
+			return unclear, fmt.Errorf("leafsql: bench creates tables of its own: %w; name a database where it may", err)
 		}
 		table := []string{benchFilled, benchCounted, benchAlloc}[i]
 		defer func() {

@@ -312,6 +312,13 @@ func TestCheckRate(t *testing.T) {
 	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
 		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
 	}
+	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // as 0.1 wrote it
+	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
+		t.Fatal(err, report)
+	}
+	if r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
+		t.Error("since a report of 0.1 nothing is counted")
+	}
 	r = jsonOf[check.Report](t, fine, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
 	if r.Tables[0].Years != nil {
 		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)

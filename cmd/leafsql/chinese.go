@@ -16,16 +16,17 @@ var inChinese = func() chinese.Texts {
 // ofCommand are the texts of the command itself.
 var ofCommand = chinese.Texts{
 	"Usage: leafsql %s\n  %s\n":             "用法：leafsql %s\n  %s\n",
+	"\nExample: leafsql %s\nMore: %s\n\n":   "\n例子：leafsql %s\n详见：%s\n\n",
 	"Usage: leafsql SUBCOMMAND [flags]\n\n": "用法：leafsql 子命令 [参数]\n\n",
 	`
-leafsql SUBCOMMAND -h lists the flags.
+leafsql help SUBCOMMAND lists its flags, with an example.
 A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
 env:NAME is a DSN in an environment variable, where other users do not see it.
 
 Exit codes: 0 fine, 1 something to mend, 2 it could not be told or done.
 `: `
-leafsql 子命令 -h 列出它的参数。
+leafsql help 子命令 列出它的参数，并给出例子。
 DSN 就是 mysql-leaf 的 DSN，带有 leaf… 参数：
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
 env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
@@ -42,6 +43,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"show who holds which worker id, and until when":                            "显示谁持有哪个机器号、到什么时候为止",
 	"compare INSERTs with AUTO_INCREMENT's, in tables of its own":               "在自己建的表里比较 INSERT 和 AUTO_INCREMENT 的速度",
 	"give ids over HTTP, as Java Leaf does, with a page and metrics":            "像 Java 版 Leaf 那样通过 HTTP 发号，带状态页和监控指标",
+	"write the script by which a shell completes subcommands and flags":         "输出 shell 补全子命令和参数的脚本",
 	"say which leafsql this is":                                                 "显示 leafsql 的版本",
 	"leafsql %s, %s, %s\n":                                                      "leafsql %s, %s, %s\n",
 

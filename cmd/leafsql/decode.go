@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
@@ -21,11 +25,19 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	if err := f.parse(args, true); err != nil {
 		return unclear, err
 	}
-	if f.NArg() == 0 {
-		return unclear, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789")
+	ids := f.Args()
+	if slices.Equal(ids, []string{"-"}) {
+		text, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return unclear, fmt.Errorf("leafsql: decode: %w; write the ids behind decode", err)
+		}
+		ids = strings.Fields(string(text))
+	}
+	if len(ids) == 0 {
+		return unclear, errors.New("leafsql: decode: no id is given; leafsql decode 1234567890123456789, or - to read ids from standard input")
 	}
 	type decoded struct {
-		ID         int64     `json:"id"`
+		ID         string    `json:"id"` // many a reader of JSON rounds numbers above 2^53
 		Time       time.Time `json:"time"`
 		Datacenter *int      `json:"datacenter,omitempty"`
 		Worker     int       `json:"worker"`
@@ -37,7 +49,7 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 	var all []decoded
 	var rows [][]string
-	for _, text := range f.Args() {
+	for _, text := range ids {
 		id, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
 			return unclear, fmt.Errorf("leafsql: %q is no id; write a whole number in 1 … 9223372036854775807", text)
@@ -46,7 +58,7 @@ func runDecode(_ context.Context, s *screen.Screen, args []string) (int, error) 
 		if err != nil {
 			return unclear, err
 		}
-		d := decoded{ID: id, Time: p.Time.UTC(), Worker: p.Worker, Sequence: p.Sequence}
+		d := decoded{ID: strconv.FormatInt(id, 10), Time: p.Time.UTC(), Worker: p.Worker, Sequence: p.Sequence}
 		row := []string{text, d.Time.Format("2006-01-02T15:04:05.000Z07:00")}
 		if layout.Datacenter > 0 {
 			d.Datacenter = &p.Datacenter

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -29,9 +28,15 @@ func newFlags(s *screen.Screen, name string) *flags {
 	return f
 }
 
+// onDatabase adds the flag that names a database.
+func (f *flags) onDatabase() *flags {
+	f.StringVar(&f.dsn, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME")
+	return f
+}
+
 // onDatabases adds the flags that name databases.
 func (f *flags) onDatabases() *flags {
-	f.StringVar(&f.dsn, "dsn", "", "the `DSN` as mysql-leaf takes it, or env:NAME")
+	f.onDatabase()
 	f.Func("shard", "the `DSN` of another shard that takes ids from the same leaf_alloc; once for each", func(dsn string) error {
 		f.shards = append(f.shards, dsn)
 		return nil
@@ -44,12 +49,19 @@ func (f *flags) withJSON() *flags {
 	return f
 }
 
-// parse is flag.Parse with errors that say the way out; a subcommand that takes no
-// arguments gets none.
+// parse is flag.Parse with errors that say the way out, and with flags before and behind the
+// other arguments. A subcommand that takes no arguments gets none.
 func (f *flags) parse(args []string, takesArgs bool) error {
 	f.Usage = func() {}
 	f.SetOutput(io.Discard) // errors are returned
+	var others []string
 	err := f.Parse(args)
+	for ; err == nil && f.NArg() > 0; err = f.Parse(f.Args()[1:]) {
+		others = append(others, f.Arg(0))
+	}
+	if err == nil {
+		err = f.Parse(append([]string{"--"}, others...)) // for Args
+	}
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		f.VisitAll(func(one *flag.Flag) { one.Usage = f.screen.Texts.Text(one.Usage) })
@@ -60,8 +72,6 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 		return fmt.Errorf("%s: %w; %s -h lists the flags", f.title(), err, f.Name())
 	case !takesArgs && f.NArg() > 0:
 		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // not shown: it may be a DSN
-	case slices.ContainsFunc(f.Args(), func(a string) bool { return strings.HasPrefix(a, "-") }):
-		return fmt.Errorf("%s: flags come before the other arguments; %s -h lists them", f.title(), f.Name())
 	case f.Lookup("dsn") != nil && f.dsn == "":
 		return fmt.Errorf("%s: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title())
 	}

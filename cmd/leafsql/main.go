@@ -26,9 +26,9 @@ import (
 
 // A command's status is the process's exit code; an error's is unclear.
 type command struct {
-	name, args, summary string
-	run                 func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
-	writes              bool // to databases: it goes on when nobody reads its output any more
+	name, args, summary, example string
+	run                          func(ctx context.Context, s *screen.Screen, args []string) (status int, err error)
+	writes                       bool // to databases: it goes on when nobody reads its output any more
 }
 
 // Exit codes of all subcommands.
@@ -39,15 +39,31 @@ const (
 )
 
 var commands = []command{
-	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with tables and leaf_alloc, with the SQL that mends it", runCheck, false},
-	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards", runInit, true},
-	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step", runMigrate, true},
-	{"decode", "ID…", "say what snowflakes hold: time, worker id, sequence", runDecode, false},
-	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go", runTags, false},
-	{"workers", "-dsn DSN", "show who holds which worker id, and until when", runWorkers, false},
-	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own", runBench, true},
-	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics", runServe, false},
-	{"version", "", "say which leafsql this is", runVersion, false},
+	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with tables and leaf_alloc, with the SQL that mends it",
+		"check -dsn 'app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders'", runCheck, false},
+	{"init", "-dsn DSN [-shard DSN]… [-dry-run]", "create leaf_alloc, and rows above the highest key of all shards",
+		"init -dsn 'root:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders' -dry-run", runInit, true},
+	{"migrate", "-dsn DSN [-shard DSN]… [-do STEP | -back] TABLE…", "take tables from AUTO_INCREMENT, or from Java Leaf, step by step",
+		"migrate -dsn 'root:secret@tcp(127.0.0.1:3306)/shop' orders", runMigrate, true},
+	{"decode", "ID… | -", "say what snowflakes hold: time, worker id, sequence",
+		"decode 2083449872341008385", runDecode, false},
+	{"tags", "-dsn DSN [-watch]", "show leaf_alloc's rows, and how fast their ids go",
+		"tags -dsn 'app:secret@tcp(127.0.0.1:3306)/shop' -watch", runTags, false},
+	{"workers", "-dsn DSN", "show who holds which worker id, and until when",
+		"workers -dsn 'app:secret@tcp(127.0.0.1:3306)/shop?leafWorker=etcd(127.0.0.1:2379)'", runWorkers, false},
+	{"bench", "-dsn DSN", "compare INSERTs with AUTO_INCREMENT's, in tables of its own",
+		"bench -dsn 'root:secret@tcp(127.0.0.1:3306)/test' -for 10s", runBench, true},
+	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics",
+		"serve -dsn 'app:secret@tcp(127.0.0.1:3306)/shop' -listen 127.0.0.1:8080", runServe, false},
+	{"completion", "bash | zsh | fish", "write the script by which a shell completes subcommands and flags",
+		"completion bash > /etc/bash_completion.d/leafsql", nil, false},
+	{"version", "", "say which leafsql this is",
+		"version -json", runVersion, false},
+}
+
+// init breaks the circle: the scripts of completion name all subcommands.
+func init() {
+	commands[slices.IndexFunc(commands, func(c command) bool { return c.name == "completion" })].run = runCompletion
 }
 
 func main() {
@@ -70,6 +86,8 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		return unclear
 	case args[0] == "-version" || args[0] == "--version":
 		args[0] = "version"
+	case len(args) > 1 && args[0] == "help" && args[1] != "help":
+		args = []string{args[1], "-h"}
 	}
 	for _, c := range commands {
 		if c.name != args[0] {
@@ -77,6 +95,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		}
 		if len(args) > 1 && help[args[1]] {
 			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), s.Texts.Text(c.summary))
+			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.page())
 		}
 		status, err := c.run(ctx, s, args[1:])
 		switch written := s.Failed(); {
@@ -102,6 +121,15 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 	return unclear
 }
 
+// page is where a subcommand is described.
+func (c command) page() string {
+	const docs = "https://github.com/leafsql/leafsql/blob/main/docs/"
+	if c.name == "serve" {
+		return docs + "serve.md"
+	}
+	return docs + "command.md#" + c.name
+}
+
 // quiet is a logger of a client whose errors are returned.
 type quiet struct{}
 
@@ -113,10 +141,10 @@ var help = map[string]bool{"-h": true, "-help": true, "--h": true, "--help": tru
 func usage(s *screen.Screen) {
 	s.Printf("Usage: leafsql SUBCOMMAND [flags]\n\n")
 	for _, c := range commands {
-		s.Printf("  %s\n  %-8s%s\n", strings.TrimSpace(fmt.Sprintf("%-8s%s", c.name, c.args)), "", s.Texts.Text(c.summary))
+		s.Printf("  %s\n  %-11s%s\n", strings.TrimSpace(fmt.Sprintf("%-11s%s", c.name, c.args)), "", s.Texts.Text(c.summary))
 	}
 	s.Printf(`
-leafsql SUBCOMMAND -h lists the flags.
+leafsql help SUBCOMMAND lists its flags, with an example.
 A DSN is that of mysql-leaf, with its leaf… parameters:
   'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders'
 env:NAME is a DSN in an environment variable, where other users do not see it.

@@ -28,9 +28,23 @@ func TestDecode(t *testing.T) {
 	if !strings.Contains(out, "2016-04-30T11:18:25.796Z  1            0       7") {
 		t.Error(out)
 	}
-	type id struct{ Worker, Sequence int }
-	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, []id{{378, 0}, {1, 0}}) {
+	type id struct {
+		ID               string // a number of this size would be rounded by many a reader
+		Worker, Sequence int
+	}
+	want := []id{{"1541815603606036480", 378, 0}, {"4096", 1, 0}}
+	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
+	}
+	cmd := process(t, "decode", "-", "-json") // a flag behind the ids
+	cmd.Stdin = strings.NewReader("1541815603606036480\n4096\n")
+	piped, err := cmd.Output()
+	var got []id
+	if err == nil {
+		err = json.Unmarshal(piped, &got)
+	}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("from standard input: %v\n%s", err, piped)
 	}
 	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "9223372036854775808"} {
 		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != unclear || !strings.HasPrefix(errs, "leafsql: ") {
@@ -103,7 +117,7 @@ func TestBench(t *testing.T) {
 			t.Errorf("max_id is %d", n)
 		}
 		exec(t, db, "CREATE TABLE "+benchCounted+" (n INT)")
-		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != unclear || !strings.Contains(errs, "already exists") {
+		if status, _, errs := leafsql(t.Context(), "bench", "-dsn", dsn); status != unclear || !strings.Contains(errs, "already exists") || !strings.Contains(errs, "DROP TABLE IF EXISTS "+benchFilled+", "+benchCounted+", "+benchAlloc) {
 			t.Errorf("over a table of that name: %d %s", status, errs)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM information_schema.tables WHERE table_schema = DATABASE()"); n != 2 {
@@ -134,6 +148,14 @@ func TestOutputIsLost(t *testing.T) {
 		if words[0] != "help" && (status != unclear || !strings.HasPrefix(errs.String(), "leafsql: "+words[0]+": writing the output: ")) {
 			t.Errorf("%s: %d %s", args, status, errs.String())
 		}
+	}
+}
+
+// TestNoSuchStep: a mistyped step is answered by the steps that there are, and not by the one that is next.
+func TestNoSuchStep(t *testing.T) {
+	status, _, errs := leafsql(t.Context(), "migrate", "orders", "-dsn", "app@tcp(127.0.0.1:1)/shop", "-do", "swich")
+	if status != unclear || !strings.Contains(errs, `there is no step "swich"; the steps are widen, switch, drop and unguard`) {
+		t.Error(status, errs)
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 )
 
 func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, error) {
-	f := newFlags(s, "workers").onDatabases().withJSON()
+	f := newFlags(s, "workers").onDatabase().withJSON()
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
 	}

@@ -55,19 +55,19 @@ type Table struct {
 	Type       string   `json:"type,omitempty"`
 	Generator  string   `json:"generator"`
 	Tag        string   `json:"tag,omitempty"`
-	HighestKey *int64   `json:"highest_key"`       // null: not known, or not asked for
-	NextID     *int64   `json:"next_id"`           // of the tag; null: it has no row
-	Used       *float64 `json:"used"`              // part of the ids that the column holds, 0 … 1
-	Years      *float64 `json:"years_left"`        // at the measured rate; null: not known
-	Auto       bool     `json:"auto_increment"`    // still on
-	Why        string   `json:"unknown,omitempty"` // why the highest key is not known
-	Unfit      string   `json:"not_fit,omitempty"` // why it is not filled
+	HighestKey *int64   `json:"highest_key,string"` // null: not known, or not asked for
+	NextID     *int64   `json:"next_id,string"`     // of the tag; null: it has no row
+	Used       *float64 `json:"used"`               // part of the ids that the column holds, 0 … 1
+	Years      *float64 `json:"years_left"`         // at the measured rate; null: not known
+	Auto       bool     `json:"auto_increment"`     // still on
+	Why        string   `json:"unknown,omitempty"`  // why the highest key is not known
+	Unfit      string   `json:"not_fit,omitempty"`  // why it is not filled
 }
 
 // A Tag is one row of leaf_alloc.
 type Tag struct {
 	Tag     string     `json:"tag"`
-	MaxID   int64      `json:"max_id"`
+	MaxID   int64      `json:"max_id,string"`
 	Step    int64      `json:"step"`
 	Updated *time.Time `json:"updated"`
 	Rate    *float64   `json:"ids_per_second"` // null: not measured

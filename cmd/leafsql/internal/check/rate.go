@@ -32,7 +32,13 @@ func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
 
 // ReadEarlier reads what an earlier check wrote with -json.
 func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
-	var report Report
+	var report struct {
+		Time time.Time
+		Tags []struct {
+			Tag   string
+			MaxID json.Number `json:"max_id"` // before 0.2 not in quotes
+		}
+	}
 	if err = json.NewDecoder(r).Decode(&report); err == nil && report.Time.IsZero() {
 		err = errors.New("it has no time")
 	}
@@ -40,7 +46,11 @@ func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 		return nil, at, fmt.Errorf("leafsql: check: -since: not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
 	}
 	for _, tag := range report.Tags {
-		rows = append(rows, survey.Row{Tag: tag.Tag, MaxID: tag.MaxID})
+		maxID, err := tag.MaxID.Int64()
+		if err != nil {
+			return nil, at, fmt.Errorf("leafsql: check: -since: not the report of an earlier check: %w; name a file that leafsql check -json wrote", err)
+		}
+		rows = append(rows, survey.Row{Tag: tag.Tag, MaxID: maxID})
 	}
 	return rows, report.Time, nil
 }
