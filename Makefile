@@ -9,6 +9,9 @@ SCHEDULES   = 1000000
 STATES      = 100000
 STORM       = ^TestStorm
 SERVERS     = mysql-8.0 mariadb-11.8 mariadb-11.4 mariadb-10.5 mariadb-10.2 mysql mariadb
+VERSION     = $(shell git describe --tags --always --dirty)
+OUT         = $(CURDIR)/dist
+PLATFORMS   = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/...
 INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
@@ -19,7 +22,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions newest lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -94,6 +97,13 @@ versions: ## the tests on other versions of MySQL and MariaDB, into the table of
 
 newest: ## make test with the newest versions of other modules (GOAL=quick)
 	@.ci/newest $(or $(GOAL),test)
+
+packages: ## image, compose file, Kubernetes and Helm, systemd, completion and release archives, each built and tried (root)
+	@.ci/install mariadb buildah systemd zsh fish
+	@cd contrib && go test -tags packages -count=1 -timeout=40m -v -run='$(TEST)' .
+
+release: ## the archives of a release in dist, with bills of materials and SHA256SUMS (VERSION=v0.2.0 PLATFORMS=linux/amd64)
+	@cd contrib && go run ./release -tree .. -out '$(OUT)' -version '$(VERSION)' -platforms '$(PLATFORMS)'
 
 lint: ## gofmt, go vet, staticcheck, tidy go.mod; actionlint
 	@.ci/each-module $(CURDIR)/.ci/lint $(STATICCHECK)

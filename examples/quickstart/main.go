@@ -33,6 +33,7 @@ type options struct {
 	processes int
 	rounds    int
 	patience  time.Duration // after which no further round begins
+	listen    string        // address of the page; "": of this machine alone, with any free port
 	stay      bool          // keep the shop and its page open after the last step
 }
 
@@ -44,6 +45,7 @@ func main() {
 	opts := options{dsn: os.Getenv("LEAFSQL_DSN"), rounds: 10, patience: time.Minute}
 	flag.IntVar(&opts.orders, "orders", 100_000, "orders to insert with each driver")
 	flag.IntVar(&opts.processes, "processes", 4, "processes that insert them at once")
+	flag.StringVar(&opts.listen, "listen", "", "`address` of the page (default 127.0.0.1 and a free port)")
 	flag.BoolVar(&opts.stay, "stay", term.IsTerminal(int(os.Stdout.Fd())), "keep the page open after the last step, until Ctrl-C; the default in a terminal")
 	flag.Usage = func() {
 		fmt.Fprintln(flag.CommandLine.Output(), "usage: quickstart [flags]; LEAFSQL_DSN=user:password@tcp(host:port)/ names a server of your own")
@@ -88,7 +90,7 @@ func run(ctx context.Context, out io.Writer, opts options) (err error) {
 		return err
 	}
 	// The tags are of both shards, which share them; the tables are shard a's.
-	page, err := openSite(ctx, leaf.pools[0], "shop, shard a")
+	page, err := openSite(ctx, leaf.pools[0], "shop, shard a", opts.listen)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net"
@@ -11,14 +12,14 @@ import (
 	"github.com/leafsql/leafsql/statuspage"
 )
 
-// A site shows the status page of a pool, on this machine only.
+// A site shows the status page of a pool.
 type site struct {
 	url  string
 	stop func()
 }
 
-func openSite(ctx context.Context, db *sql.DB, title string) (*site, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+func openSite(ctx context.Context, db *sql.DB, title, address string) (*site, error) {
+	listener, err := net.Listen("tcp", cmp.Or(address, "127.0.0.1:0"))
 	if err != nil {
 		return nil, err
 	}

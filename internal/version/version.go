@@ -2,7 +2,7 @@
 //
 //	fmt.Println("leafsql", version.Of())
 //
-// It knows what the go command wrote into the binary, and nothing else.
+// It knows what the go command and the linker wrote into the binary, and nothing else.
 package version
 
 import (
@@ -20,13 +20,19 @@ const module = "github.com/leafsql/leafsql"
 // the same version, so that a program of one of them, such as the command, says its own.
 var Of = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
+	switch {
+	case built != "":
+		return built
+	case !ok:
 		return devel
 	}
 	return of(info)
 })
 
 const devel = "(devel)"
+
+// built is what a build of a release says by -ldflags "-X": its tree may know no tag.
+var built string
 
 func of(info *debug.BuildInfo) string {
 	found := &debug.Module{}

@@ -1,0 +1,54 @@
+//go:build packages
+
+package contrib
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/compose-spec/compose-go/v2/loader"
+	"github.com/compose-spec/compose-go/v2/types"
+)
+
+func compose(t *testing.T) *types.Project {
+	t.Helper()
+	project, err := loader.LoadWithContext(t.Context(), types.ConfigDetails{WorkingDir: "..", ConfigFiles: []types.ConfigFile{{Filename: "../docker-compose.yml"}}},
+		func(o *loader.Options) { o.Profiles = []string{"*"} })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return project
+}
+
+// composeSQL is what the compose file has its MariaDB run first.
+func composeSQL(t *testing.T) string { return compose(t).Configs["shop"].Content }
+
+// TestCompose: the file is as the Compose Specification has it, its services build stages of the Dockerfile, and on the
+// database that it makes leafsql serve gives ids with the settings there. The demo on that database is run by TestImage.
+func TestCompose(t *testing.T) {
+	project := compose(t)
+	docker := string(read(t, "../Dockerfile"))
+	for _, service := range project.Services {
+		if service.Build == nil {
+			continue
+		}
+		if service.Build.Context != ".." || service.Build.Target != "" && !strings.Contains(docker, "\nFROM scratch AS "+service.Build.Target+"\n") {
+			t.Errorf("%s builds %+v", service.Name, service.Build)
+		}
+	}
+	leafsql := project.Services["leafsql"]
+	if len(leafsql.Ports) != 1 || leafsql.Ports[0].HostIP != "127.0.0.1" || ":"+leafsql.Ports[0].Published != *leafsql.Environment["LEAFSQL_LISTEN"] {
+		t.Errorf("%+v", leafsql.Ports)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), leafsql.Command...)
+	cmd.Env = os.Environ()
+	for name, value := range leafsql.Environment {
+		cmd.Env = append(cmd.Env, name+"="+*value)
+	}
+	cmd.Env = append(cmd.Env, "LEAFSQL_LISTEN=127.0.0.1:0",
+		"LEAFSQL_DSN="+strings.Replace(*leafsql.Environment["LEAFSQL_DSN"], "mariadb:3306", shop(t, composeSQL(t)), 1))
+	serves(t, cmd, "")
+}

@@ -1,0 +1,9 @@
+{{- define "leafsql.name" -}}
+{{- $name := contains .Chart.Name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) -}}
+{{- $name | trunc 63 | trimSuffix "-" -}}
+{{- end }}
+
+{{- define "leafsql.selector" -}}
+app.kubernetes.io/name: {{ .Chart.Name }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}

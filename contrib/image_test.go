@@ -1,0 +1,120 @@
+//go:build packages
+
+package contrib
+
+import (
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A store holds images, and nobody's registry is asked.
+type store struct {
+	t     *testing.T
+	flags []string
+}
+
+func newStore(t *testing.T) *store {
+	s := &store{t, []string{"--root", t.TempDir(), "--runroot", t.TempDir(), "--storage-driver=vfs"}}
+	t.Setenv("BUILDAH_ISOLATION", "chroot")
+	return s
+}
+
+func (s *store) buildah(args ...string) string {
+	s.t.Helper()
+	return strings.TrimSpace(run(s.t, "", "buildah", append(slices.Clone(s.flags), args...)...))
+}
+
+// golang makes what stands in for the image golang: a shell, certificates, and this machine's Go, which is mounted.
+func (s *store) golang() (volumes []string) {
+	s.t.Helper()
+	shell := "/bin/sh"
+	files := []string{shell, "/etc/ssl/certs/ca-certificates.crt"}
+	for _, word := range strings.Fields(run(s.t, "", "ldd", shell)) {
+		if filepath.IsAbs(word) {
+			files = append(files, word)
+		}
+	}
+	root := s.t.TempDir()
+	run(s.t, "", "cp", append([]string{"-L", "--parents", "-t", root}, files...)...)
+	if err := os.Mkdir(filepath.Join(root, "tmp"), 0o777); err != nil {
+		s.t.Fatal(err)
+	}
+	from := s.buildah("from", "scratch")
+	s.buildah("copy", from, root, "/")
+	s.buildah("config", "--env", "PATH=/usr/local/go/bin:/usr/bin:/bin", "--env", "GOPATH=/go", "--env", "GOTOOLCHAIN=local", from)
+	s.buildah("commit", from, "docker.io/library/golang:1.26")
+	env := strings.Fields(run(s.t, "", "go", "env", "GOROOT", "GOMODCACHE"))
+	return []string{"--volume", env[0] + ":/usr/local/go:ro", "--volume", env[1] + ":/go/pkg/mod"}
+}
+
+// build runs the Dockerfile and returns the image's root folder.
+func (s *store) build(name string, args ...string) (root string) {
+	s.t.Helper()
+	s.t.Log(s.buildah(slices.Concat([]string{"bud", "--pull-never", "--tag", name}, args, []string{".."})...))
+	return s.buildah("mount", s.buildah("from", "--pull-never", name))
+}
+
+// inside is a command in a container: its root is the image's, and its user has no rights.
+func inside(t *testing.T, root string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+	cmd.Dir, cmd.Env = "/", []string{"PATH=/"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: 65532, Gid: 65532}}
+	return cmd
+}
+
+// TestImage builds the image from nothing, in stages, without any object of an earlier build. It holds the very program of the
+// release and certificates, and the program runs with nothing else beside it. So does the demo.
+func TestImage(t *testing.T) {
+	archive, s := release(t), newStore(t)
+	volumes := s.golang()
+	root := s.build("leafsql", append(volumes, "--build-arg", "VERSION="+version)...)
+	var files []string
+	filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			files = append(files, strings.TrimPrefix(path, root))
+		}
+		return err
+	})
+	if !slices.Equal(files, []string{"/etc/ssl/certs/ca-certificates.crt", "/leafsql"}) {
+		t.Errorf("it holds %v", files)
+	}
+	if string(read(t, filepath.Join(root, "leafsql"))) != string(read(t, filepath.Join(archive, "leafsql"))) {
+		t.Error("its program is not that of the release")
+	}
+	var image struct {
+		OCIv1 struct {
+			Config struct {
+				User            string
+				Entrypoint, Cmd []string
+				ExposedPorts    map[string]any
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(s.buildah("inspect", "--type", "image", "leafsql")), &image); err != nil {
+		t.Fatal(err)
+	}
+	if c := image.OCIv1.Config; c.User != "65532:65532" || fmt.Sprint(c.Entrypoint, c.Cmd) != "[/leafsql] [help]" || c.ExposedPorts["8080/tcp"] == nil {
+		t.Errorf("%+v", c)
+	}
+	if out, err := inside(t, root, "/leafsql", "version").CombinedOutput(); err != nil || !strings.HasPrefix(string(out), "leafsql "+version) {
+		t.Errorf("%v %s", err, out)
+	}
+	// The image has no time zones but those in the program.
+	cmd := inside(t, root, "/leafsql", "serve", "-listen", "127.0.0.1:0", "-token", "a-long-secret")
+	cmd.Env = append(cmd.Env, "LEAFSQL_DSN=app:secret@tcp("+shop(t, allocSQL)+")/shop?loc=Asia%2FShanghai")
+	serves(t, cmd, "a-long-secret")
+
+	demo := inside(t, s.build("demo", append(volumes, "--target", "demo")...), "/quickstart", "-orders", "200", "-processes", "2")
+	demo.Env = append(demo.Env, "LEAFSQL_DSN=demo:secret@tcp("+shop(t, composeSQL(t))+")/")
+	if out, err := demo.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}

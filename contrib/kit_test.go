@@ -1,0 +1,170 @@
+//go:build packages
+
+// Package contrib tests what leafsql is shipped in: each file here is read by the program that it is for, and each package is
+// built and tried. `make packages` installs what that takes.
+package contrib
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const version = "v9.8.7-test"
+
+// made is what make release makes for this platform, unpacked.
+var (
+	folder string
+	made   = sync.OnceValue(func() (err error) {
+		if folder, err = os.MkdirTemp("", "leafsql-packages-"); err != nil {
+			return err
+		}
+		out, err := exec.Command("sh", "-ec", `make -s -C .. release VERSION="$1" PLATFORMS="$2" OUT="$3"; tar -xzf "$3"/*.tar.gz -C "$3" --strip-components=1`,
+			"sh", version, runtime.GOOS+"/"+runtime.GOARCH, folder).CombinedOutput()
+		if err != nil {
+			err = fmt.Errorf("%w\n%s", err, out)
+		}
+		return err
+	})
+)
+
+// release is a folder with what make release made, and the archive unpacked.
+func release(t *testing.T) string {
+	t.Helper()
+	if err := made(); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if folder != "" {
+		os.RemoveAll(folder)
+	}
+	os.Exit(code)
+}
+
+func run(t *testing.T, in string, name string, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Stdin = strings.NewReader(in)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+func read(t *testing.T, file string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// shop runs a script of SQL on a MariaDB of its own, and returns the server's address.
+func shop(t *testing.T, script string) (addr string) {
+	t.Helper()
+	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB})
+	db, err := sql.Open("mysql", server.DSN("")+"?multiStatements=true")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.Exec(script); err != nil {
+		t.Fatal(err)
+	}
+	return server.Addr()
+}
+
+// serves starts a command that is leafsql serve, and asks it what probes and clients ask. Where it listens is in its log.
+func serves(t *testing.T, cmd *exec.Cmd, token string) {
+	t.Helper()
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	lines := bufio.NewScanner(io.TeeReader(log, &said))
+	var port string
+	for port == "" && lines.Scan() {
+		if m := regexp.MustCompile(`serving ids.*address"?[=:]"?http://\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+			port = m[1]
+		}
+	}
+	get := func(path string) (body string, status int) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+port+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if token != "" && !strings.HasSuffix(path, "z") {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		defer res.Body.Close()
+		text, err := io.ReadAll(res.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text), res.StatusCode
+	}
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/api/segment/get/orders": "1"} {
+		if body, status := get(path); body != want || status != 200 {
+			t.Errorf("%s: %d %q, want %q\n%s", path, status, body, want, said.String())
+		}
+	}
+	if body, _ := get("/metrics"); !strings.Contains(body, `leafsql_build_info{`) {
+		t.Errorf("metrics:\n%s", body)
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	io.Copy(&said, log)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+}
+
+const allocSQL = `CREATE DATABASE shop;
+CREATE TABLE shop.leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, step int NOT NULL);
+INSERT INTO shop.leaf_alloc VALUES ('orders', 1, 1000);
+CREATE USER app IDENTIFIED BY 'secret';
+GRANT SELECT, UPDATE ON shop.leaf_alloc TO app;
+`
+
+func temp(t *testing.T, name, content string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

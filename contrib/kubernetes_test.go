@@ -1,0 +1,223 @@
+//go:build packages
+
+package contrib
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	monitoring "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	"helm.sh/helm/v4/pkg/chart/common"
+	"helm.sh/helm/v4/pkg/chart/common/util"
+	"helm.sh/helm/v4/pkg/chart/v2/lint"
+	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	"helm.sh/helm/v4/pkg/engine"
+	apps "k8s.io/api/apps/v1"
+	batch "k8s.io/api/batch/v1"
+	core "k8s.io/api/core/v1"
+	policy "k8s.io/api/policy/v1"
+	meta "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"sigs.k8s.io/yaml"
+)
+
+var update = flag.Bool("update", false, "write kubernetes/leafsql.yaml from the chart")
+
+const chart = "helm/leafsql"
+
+// rendered is what Helm makes of the chart with some values, in the order of the files' names.
+func rendered(t *testing.T, values map[string]any) (string, error) {
+	t.Helper()
+	chart, err := loader.Load(chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "leafsql", Namespace: "shop", Revision: 1, IsInstall: true}, nil)
+	if err != nil {
+		return "", err
+	}
+	files, err := engine.Render(chart, all)
+	if err != nil {
+		return "", err
+	}
+	var docs []string
+	for _, name := range []string{"deployment", "service", "poddisruptionbudget", "servicemonitor"} {
+		if doc := strings.TrimSpace(files["leafsql/templates/"+name+".yaml"]); doc != "" {
+			docs = append(docs, doc+"\n")
+		}
+	}
+	return strings.Join(docs, "---\n"), nil
+}
+
+// kinds are the objects that files here may hold, as Kubernetes itself declares them.
+var kinds = map[string]func() any{
+	"apps/v1 Deployment":                      func() any { return new(apps.Deployment) },
+	"apps/v1 StatefulSet":                     func() any { return new(apps.StatefulSet) },
+	"batch/v1 Job":                            func() any { return new(batch.Job) },
+	"v1 Service":                              func() any { return new(core.Service) },
+	"policy/v1 PodDisruptionBudget":           func() any { return new(policy.PodDisruptionBudget) },
+	"monitoring.coreos.com/v1 ServiceMonitor": func() any { return new(monitoring.ServiceMonitor) },
+}
+
+// decode reads objects. A field that their kind does not have, or has with another type, is an error.
+func decode(t *testing.T, text string) (objects []any) {
+	t.Helper()
+	for _, doc := range strings.Split(text, "\n---\n") {
+		var of meta.TypeMeta
+		if err := yaml.Unmarshal([]byte(doc), &of); err != nil {
+			t.Fatal(err)
+		}
+		kind := kinds[of.APIVersion+" "+of.Kind]
+		if kind == nil {
+			t.Fatalf("no kind %v in\n%s", of, doc)
+		}
+		object := kind()
+		if err := yaml.UnmarshalStrict([]byte(doc), object); err != nil {
+			t.Fatalf("%v in\n%s", err, doc)
+		}
+		objects = append(objects, object)
+	}
+	return objects
+}
+
+func one[T any](t *testing.T, objects []any) T {
+	t.Helper()
+	for _, o := range objects {
+		if found, ok := o.(T); ok {
+			return found
+		}
+	}
+	var none T
+	t.Fatalf("there is no %T", none)
+	return none
+}
+
+// fits wants objects that go together: selectors that find the pods, ports that are there, probes, a pod that may do nothing.
+func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.LabelSelector) {
+	t.Helper()
+	selects := func(s *meta.LabelSelector, of map[string]string) bool {
+		found, err := meta.LabelSelectorAsSelector(s)
+		return err == nil && !found.Empty() && found.Matches(labels.Set(of))
+	}
+	service, budget, monitor := one[*core.Service](t, objects), one[*policy.PodDisruptionBudget](t, objects), one[*monitoring.ServiceMonitor](t, objects)
+	if !selects(selector, pod.Labels) || !selects(&meta.LabelSelector{MatchLabels: service.Spec.Selector}, pod.Labels) || !selects(budget.Spec.Selector, pod.Labels) || !selects(&monitor.Spec.Selector, service.Labels) {
+		t.Error("a selector does not find the pods")
+	}
+	c := pod.Spec.Containers[0]
+	if port := c.Ports[0].Name; c.LivenessProbe.HTTPGet.Port != intstr.FromString(port) || c.ReadinessProbe.HTTPGet.Port != intstr.FromString(port) ||
+		service.Spec.Ports[0].TargetPort != intstr.FromString(port) || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
+		t.Error("a port is not there")
+	}
+	locked(t, pod)
+}
+
+// locked wants a pod that Kubernetes' profile "restricted" lets in, and whose files cannot be written.
+func locked(t *testing.T, pod core.PodTemplateSpec) {
+	t.Helper()
+	p, c := pod.Spec.SecurityContext, pod.Spec.Containers[0].SecurityContext
+	if !*p.RunAsNonRoot || *p.RunAsUser == 0 || p.SeccompProfile.Type != core.SeccompProfileTypeRuntimeDefault || *c.AllowPrivilegeEscalation || !*c.ReadOnlyRootFilesystem ||
+		!slices.Equal(c.Capabilities.Drop, []core.Capability{"ALL"}) || *pod.Spec.AutomountServiceAccountToken {
+		t.Errorf("%+v %+v", p, c)
+	}
+}
+
+// TestChart: Helm finds no fault with the chart, refuses values that mean nothing, and makes objects that Kubernetes knows and that
+// go together, whatever the values.
+func TestChart(t *testing.T) {
+	for _, message := range lint.RunAll(chart, nil, "shop").Messages {
+		if !strings.Contains(message.Err.Error(), "icon is recommended") {
+			t.Error(message)
+		}
+	}
+	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"}} {
+		if text, err := rendered(t, values); err == nil {
+			t.Errorf("%v makes\n%s", values, text)
+		}
+	}
+	monitored := map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}
+	for _, values := range []map[string]any{
+		{"serviceMonitor": monitored},
+		{"serviceMonitor": monitored, "token": false, "replicas": 5, "drain": "60s", "args": []any{"-no-snowflakes"}, "imagePullSecrets": []any{map[string]any{"name": "pull"}},
+			"podAnnotations": map[string]any{"a": "b"}, "nodeSelector": map[string]any{"disk": "ssd"}, "podDisruptionBudget": map[string]any{"minAvailable": 2},
+			"tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}, "affinity": map[string]any{"podAntiAffinity": map[string]any{}}},
+	} {
+		text, err := rendered(t, values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects := decode(t, text)
+		d := one[*apps.Deployment](t, objects)
+		fits(t, objects, d.Spec.Template, d.Spec.Selector)
+		pod := d.Spec.Template.Spec
+		drain, grace := drains(t, pod.Containers[0].Args), time.Duration(*pod.TerminationGracePeriodSeconds)*time.Second
+		unready := time.Duration(pod.Containers[0].ReadinessProbe.PeriodSeconds*pod.Containers[0].ReadinessProbe.FailureThreshold) * time.Second
+		if drain <= unready || grace < drain+25*time.Second {
+			t.Errorf("it drains for %v, is not ready after %v, and is killed after %v", drain, unready, grace)
+		}
+	}
+}
+
+func drains(t *testing.T, args []string) time.Duration {
+	t.Helper()
+	for _, arg := range args {
+		if text, ok := strings.CutPrefix(arg, "-drain="); ok {
+			d, err := time.ParseDuration(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return d
+		}
+	}
+	t.Fatal("no -drain")
+	return 0
+}
+
+// TestManifests: kubernetes/leafsql.yaml is what the chart makes, and what it starts gives ids. The other files hold objects that
+// Kubernetes knows, too.
+func TestManifests(t *testing.T) {
+	text, err := rendered(t, map[string]any{"serviceMonitor": map[string]any{"enabled": true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const file = "kubernetes/leafsql.yaml"
+	text = "# leafsql serve for two pods, without Helm: what the chart in helm/leafsql makes. Leave the last object out without Prometheus Operator.\n" +
+		"# Before it: kubectl create secret generic leafsql --from-literal=dsn='app:…@tcp(db:3306)/shop' --from-literal=token=\"$(openssl rand -hex 32)\"\n" + text
+	if *update {
+		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(read(t, file), []byte(text)) {
+		t.Errorf("%s is not what the chart makes; go test -tags packages -run TestManifests . -update writes it", file)
+	}
+	d := one[*apps.Deployment](t, decode(t, text))
+	c := d.Spec.Template.Spec.Containers[0]
+	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), append(slices.Clone(c.Args), "-listen=127.0.0.1:0", "-drain=0s")...)
+	cmd.Env = os.Environ()
+	for _, v := range c.Env {
+		cmd.Env = append(cmd.Env, v.Name+"="+map[string]string{"dsn": "app:secret@tcp(" + shop(t, allocSQL) + ")/shop", "token": "a-long-secret"}[v.ValueFrom.SecretKeyRef.Key])
+	}
+	serves(t, cmd, "a-long-secret")
+
+	objects := decode(t, string(read(t, "kubernetes/application.yaml")))
+	set := one[*apps.StatefulSet](t, objects)
+	fits(t, objects, set.Spec.Template, set.Spec.Selector)
+	if set.Spec.ServiceName != one[*core.Service](t, objects).Name || set.Spec.VolumeClaimTemplates[0].Name != set.Spec.Template.Spec.Containers[0].VolumeMounts[0].Name {
+		t.Error("the StatefulSet names what is not there")
+	}
+	job := one[*batch.Job](t, decode(t, string(read(t, "kubernetes/init.yaml"))))
+	locked(t, job.Spec.Template)
+	in := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), job.Spec.Template.Spec.Containers[0].Args...)
+	in.Env = append(os.Environ(), "DSN=admin:secret@tcp("+shop(t, "CREATE DATABASE shop; CREATE TABLE shop.orders (id BIGINT PRIMARY KEY); CREATE USER admin IDENTIFIED BY 'secret'; GRANT ALL ON shop.* TO admin")+")/shop?leafTables=orders")
+	if out, err := in.CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
