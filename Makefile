@@ -88,9 +88,7 @@ fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
 
 conformance: ## other projects' own test suites, run through mysql-leaf, on both servers (PEER=name)
 	@.ci/install mariadb mysql
-	@go build -buildvcs=false -o $(BIN)/conformance ./testutil/conformance
-	@$(BIN)/conformance -server mariadb $(PEER)
-	@$(BIN)/conformance -server mysql $(PEER)
+	@go run ./testutil/conformance $(PEER)
 
 versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one)
 	@go run ./testutil/servers $(SERVERS)

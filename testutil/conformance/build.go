@@ -18,50 +18,59 @@ const (
 	ldflag = "-ldflags=-X github.com/go-sql-driver/mysql.driverName=mysql-inner -X github.com/go-sql-driver/mysql.driverNameTest=mysql"
 )
 
-// build copies a peer's module into dir, lays the registration of "mysql"
-// beside its tests, and compiles them. It returns the test binary and the
-// folder it has to run in.
-func (p peer) build(dir string) (bin, folder string, err error) {
+// build lays a peer's files into dir, the registration of "mysql" beside the
+// tests of each of its packages, and compiles them. It returns the test
+// binaries, in the order of the packages.
+func (p peer) build(dir string) (bins []binary, err error) {
 	root, err := run(".", "go", "list", "-m", "-f", "{{.Dir}}", self)
 	if err != nil {
-		return "", "", err
-	}
-	in := filepath.Join(root, p.in)
-	if _, err := run(in, "go", "mod", "download", p.module); err != nil {
-		return "", "", err
-	}
-	source, err := run(in, "go", "list", "-m", "-f", "{{.Dir}}", p.module)
-	if err != nil {
-		return "", "", err
+		return nil, err
 	}
 	tree := filepath.Join(dir, p.name)
-	if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
-		return "", "", err
+	if err := p.source(root, tree); err != nil {
+		return nil, err
 	}
-	if _, err := run(dir, "chmod", "-R", "u+w", tree); err != nil {
-		return "", "", err
-	}
-	folder = filepath.Join(tree, p.pkg)
-	if err := p.prepare(folder); err != nil {
-		return "", "", err
+	for _, e := range p.edits {
+		if err := e.apply(tree); err != nil {
+			return nil, err
+		}
 	}
 	// What mysql-leaf needs, in the versions of this repository.
 	edit := []string{"mod", "edit", "-go=1.26", "-require=" + self + "@v0.0.0", "-replace=" + self + "=" + root}
 	for _, path := range p.without {
 		edit = append(edit, "-droprequire="+strings.TrimSuffix(strings.TrimSuffix(path, "/stdlib"), "/godrv"))
 	}
+	for i, path := range p.stubs {
+		stub := fmt.Sprintf("./leafsql_stub_%d", i)
+		if err := os.Mkdir(filepath.Join(tree, stub), 0o755); err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(tree, stub, "go.mod"), []byte("module "+path+"\n"), 0o644); err != nil {
+			return nil, err
+		}
+		edit = append(edit, "-replace="+path+"="+stub)
+	}
 	if _, err := run(tree, "go", edit...); err != nil {
-		return "", "", err
+		return nil, err
 	}
 	if err := addSums(filepath.Join(root, "go.sum"), filepath.Join(tree, "go.sum")); err != nil {
-		return "", "", err
+		return nil, err
 	}
-	bin = filepath.Join(dir, p.name+".test")
-	if _, err := run(folder, "go", "test", "-mod=mod", "-vet=off", "-c", ldflag, "-o", bin, "."); err != nil {
-		return "", "", err
+	for i, pkg := range p.pkgs {
+		b := binary{pkg: pkg, path: filepath.Join(dir, fmt.Sprintf("%s-%d.test", p.name, i)), folder: filepath.Join(tree, pkg)}
+		if err := p.prepare(b.folder); err != nil {
+			return nil, err
+		}
+		if _, err := run(b.folder, "go", "test", "-mod=mod", "-vet=off", "-c", ldflag, "-o", b.path, "."); err != nil {
+			return nil, err
+		}
+		bins = append(bins, b)
 	}
-	return bin, folder, nil
+	return bins, nil
 }
+
+// A binary runs the tests of one package, in the package's folder.
+type binary struct{ pkg, path, folder string }
 
 // prepare drops imports of other databases' drivers from the tests and adds
 // the file that registers "mysql". It is of the external test package: the

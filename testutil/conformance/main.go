@@ -6,15 +6,23 @@
 //	go run ./testutil/conformance                    # all
 //	go run ./testutil/conformance -v go-sql-driver   # one
 //
-// Each suite runs on go-sql-driver itself, through mysql-leaf that fills
-// nothing, and through mysql-leaf that fills every table it can. A test that
-// passes on go-sql-driver has to pass each time, or stand in excluded.txt with
-// the reason. Where the suite's tables have no keys, they are filled through a
-// hidden one, and held against a run of go-sql-driver in which that column has
+// The suite of a driver or an ORM runs on go-sql-driver itself, through
+// mysql-leaf that fills nothing, and through mysql-leaf that fills every table it
+// can. Where the suite's tables have no keys, they are filled through a hidden
+// one, and held against a run of go-sql-driver in which that column has
 // AUTO_INCREMENT.
 //
-// The suites are copied from the module cache into a temporary folder; nothing
-// of theirs is part of this repository.
+// The suite of a program runs on go-sql-driver itself, through mysql-leaf with
+// AUTO_INCREMENT left in the program's tables and with AUTO_INCREMENT dropped
+// from them, and on go-sql-driver with it dropped: that control shows how many
+// tests need the ids.
+//
+// A test that passes on go-sql-driver has to pass each time, or stand in
+// excluded.txt with the reason.
+//
+// Suites of modules are copied from the module cache. A program is fetched from
+// its repository, and only if it is named. Both go to a temporary folder;
+// nothing of theirs is part of this repository.
 package main
 
 import (
@@ -22,23 +30,25 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 func main() {
-	kind := flag.String("server", "mariadb", "mariadb or mysql")
+	kinds := flag.String("server", "mariadb,mysql", "the servers")
 	verbose := flag.Bool("v", false, "show the output of tests that differ")
-	keep := flag.Bool("keep", false, "keep the temporary folder and say where it is")
+	dir := flag.String("dir", "", "work in this folder and keep it, with the output of each run; default: a temporary one")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [-server kind] [-v] [-keep] [peer ...]")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: conformance [-server kind,…] [-v] [-dir folder] [peer ...]")
 		flag.PrintDefaults()
 		for _, p := range peers {
 			fmt.Fprintf(flag.CommandLine.Output(), "peer: %s\n", p.name)
 		}
 	}
 	flag.Parse()
-	ok, err := conform(mysqltest.Kind(*kind), flag.Args(), *verbose, *keep)
+	ok, err := conform(strings.Split(*kinds, ","), flag.Args(), *verbose, *dir)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "conformance:", err)
 	}
@@ -47,36 +57,59 @@ func main() {
 	}
 }
 
-func conform(kind mysqltest.Kind, names []string, verbose, keep bool) (ok bool, err error) {
-	for _, name := range names {
-		if !slices.ContainsFunc(peers, func(p peer) bool { return p.name == name }) {
-			return false, fmt.Errorf("no peer %q", name)
-		}
-	}
-	dir, err := os.MkdirTemp("", "leafsql-conformance-")
+func conform(kinds, names []string, verbose bool, dir string) (ok bool, err error) {
+	chosen, err := choose(names)
 	if err != nil {
 		return false, err
 	}
-	if keep {
-		fmt.Println("in", dir)
-	} else {
+	if dir == "" {
+		if dir, err = os.MkdirTemp("", "leafsql-conformance-"); err != nil {
+			return false, err
+		}
 		defer os.RemoveAll(dir)
 	}
-	server, err := mysqltest.Start(mysqltest.Config{Kind: kind})
-	if err != nil {
-		return false, err
-	}
-	defer server.Stop()
-	ok = true
-	for _, p := range peers {
-		if len(names) > 0 && !slices.Contains(names, p.name) {
-			continue
+	var servers []*mysqltest.Server
+	for _, kind := range kinds {
+		server, err := mysqltest.Start(mysqltest.Config{Kind: mysqltest.Kind(kind)})
+		if err != nil {
+			return false, err
 		}
-		conforms, err := p.conforms(dir, server, verbose)
+		defer server.Stop()
+		servers = append(servers, server)
+	}
+	ok = true
+	for _, p := range chosen {
+		started := time.Now()
+		bins, err := p.build(dir)
 		if err != nil {
 			return false, fmt.Errorf("%s: %w", p.name, err)
 		}
-		ok = ok && conforms
+		fmt.Printf("%s: built in %.0f s\n", p.name, time.Since(started).Seconds())
+		for _, server := range servers {
+			for _, b := range bins {
+				conforms, err := p.conforms(b, server, verbose)
+				if err != nil {
+					return false, fmt.Errorf("%s: %w", p.name, err)
+				}
+				ok = ok && conforms
+			}
+		}
 	}
 	return ok, nil
+}
+
+// choose returns the peers of these names. Without a name it returns those
+// that are modules.
+func choose(names []string) (chosen []peer, err error) {
+	for _, p := range peers {
+		if slices.Contains(names, p.name) || len(names) == 0 && p.module != "" {
+			chosen = append(chosen, p)
+		}
+	}
+	for _, name := range names {
+		if !slices.ContainsFunc(peers, func(p peer) bool { return p.name == name }) {
+			return nil, fmt.Errorf("no peer %q", name)
+		}
+	}
+	return chosen, nil
 }

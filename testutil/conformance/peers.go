@@ -2,32 +2,48 @@
 
 package main
 
-import "github.com/leafsql/leafsql/testutil/mysqltest"
+import (
+	"slices"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// peers are all of them.
+var peers = slices.Concat(libraries, programs)
 
 // A peer is a project whose tests are run.
 type peer struct {
 	name   string
-	module string
+	module string // with a version where no module of this repository requires it
 	in     string // folder of this repository's module that requires it
-	pkg    string // folder of the tests, in its module
+
+	repository, commit string   // where a program is that is no module to import
+	sparse             []string // which of its files; empty: all
+
+	pkgs  []string // folders of the tests
+	modes []string // of the runs
 
 	init    string   // Go code that runs once the driver "mysql" is there
 	without []string // other databases' drivers, whose imports are dropped
-	hidden  bool     // tables without a key get a hidden one, so that they are filled too
+	stubs   []string // modules that it requires, and nothing that runs here compiles
+	edits   []edit   // what else is changed in its files
+	tests   string   // which tests run; empty: all
 
 	env  func(s *mysqltest.Server, database string) []string
 	args func(s *mysqltest.Server, database string) []string
 }
 
-var peers = []peer{
+// libraries are modules that other programs import.
+
+var libraries = []peer{
 	{
-		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", in: ".", pkg: ".", hidden: true,
+		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", in: ".", pkgs: []string{"."}, modes: ofKeylessTables,
 		env: func(s *mysqltest.Server, database string) []string {
 			return []string{"MYSQL_TEST_USER=root", "MYSQL_TEST_ADDR=" + s.Addr(), "MYSQL_TEST_DBNAME=" + database}
 		},
 	},
 	{
-		name: "sqlx", module: "github.com/jmoiron/sqlx", in: ".", pkg: ".", hidden: true,
+		name: "sqlx", module: "github.com/jmoiron/sqlx", in: ".", pkgs: []string{"."}, modes: ofKeylessTables,
 		init:    "sqlx.ConnectAll() // again: the suite's own init came too early",
 		without: []string{"github.com/mattn/go-sqlite3", "github.com/lib/pq"},
 		env: func(s *mysqltest.Server, database string) []string {
@@ -35,13 +51,30 @@ var peers = []peer{
 		},
 	},
 	{
-		name: "xorm", module: "xorm.io/xorm", in: "examples", pkg: "tests",
+		name: "xorm", module: "xorm.io/xorm", in: "examples", pkgs: []string{"tests"}, modes: ofTables,
 		without: []string{
 			"gitee.com/travelliu/dm", "github.com/jackc/pgx/v5/stdlib", "github.com/lib/pq", "github.com/mattn/go-sqlite3",
 			"github.com/microsoft/go-mssqldb", "github.com/ziutek/mymysql/godrv", "modernc.org/sqlite",
 		},
 		args: func(s *mysqltest.Server, database string) []string {
 			return []string{"-db=mysql", "-show_sql=false", "-conn_str=" + s.DSN(database) + "?charset=utf8"}
+		},
+	},
+	{
+		name: "xorm-adapter", module: "github.com/casbin/xorm-adapter/v3@v3.4.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
+		stubs: []string{"gitee.com/travelliu/dm"},
+		edits: []edit{{"adapter_test.go", `"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable"`, `"mysql", "root:@tcp(127.0.0.1:3306)/"`}},
+	},
+	{
+		name: "gorm-adapter", module: "github.com/casbin/gorm-adapter/v3@v3.41.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement,
+		edits: []edit{
+			{"adapter_test.go", `{"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable", nil},`, ""},
+			{"adapter_test.go", `"postgres", "user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable")`, `"mysql", "root:@tcp(127.0.0.1:3306)/", "casbin3")`},
+			{"adapter_test.go", `postgres.Open("user=postgres password=postgres host=127.0.0.1 port=5432 sslmode=disable dbname=casbin")`, `mysql.Open("root:@tcp(127.0.0.1:3306)/casbin3")`},
+			{"adapter_test.go", `"sqlserver", "sqlserver://sa:SqlServer123@localhost:1433", "master", "casbin_rule")`, `"mysql", "root:@tcp(127.0.0.1:3306)/", "casbin4", "casbin_rule")`},
+			{"adapter_test.go", `sqlserver.Open("sqlserver://sa:SqlServer123@localhost:1433?database=master")`, `mysql.Open("root:@tcp(127.0.0.1:3306)/casbin4")`},
+			{"adapter_test.go", "\t\"gorm.io/driver/sqlserver\"\n", ""},
+			{"adapter_test.go", `db, err = gorm.Open(postgres.Open("user=postgres password=postgres host=localhost`, `return; db, err = gorm.Open(postgres.Open("user=postgres password=postgres host=localhost`},
 		},
 	},
 }

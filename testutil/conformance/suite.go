@@ -19,6 +19,7 @@ import (
 	"time"
 
 	_ "github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/testutil/conformance/through"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
@@ -27,30 +28,30 @@ import (
 // outcomes are what became of each test: PASS, FAIL, SKIP or PANIC.
 type outcomes map[string]string
 
-// conforms runs a peer's tests and compares.
-func (p peer) conforms(dir string, server *mysqltest.Server, verbose bool) (bool, error) {
-	started := time.Now()
-	bin, folder, err := p.build(dir)
-	if err != nil {
-		return false, err
-	}
-	fmt.Printf("%s: built in %.0f s\n", p.name, time.Since(started).Seconds())
+// The runs of a suite, by what it is of. What mysql-leaf does is held against
+// the first one.
+var (
+	ofKeylessTables = []string{"bare", "none", "hidden", "filled"}
+	ofTables        = []string{"bare", "none", "filled"}
+	ofAutoIncrement = []string{"bare", "left", "dropped", "control"}
+)
+
+// conforms runs the tests of one package on one server in all modes, and compares.
+func (p peer) conforms(b binary, server *mysqltest.Server, verbose bool) (bool, error) {
 	excluded, err := p.excluded()
 	if err != nil {
 		return false, err
 	}
-	modes := []string{"bare", "none", "filled"}
-	if p.hidden {
-		modes = []string{"bare", "none", "hidden", "filled"}
-	}
 	var bare outcomes
 	ok := true
-	for _, mode := range modes {
+	for _, mode := range p.modes {
 		skip := excluded[mode]
-		got, log, err := p.run(bin, folder, mode, server, slices.Sorted(maps.Keys(skip)))
+		started := time.Now()
+		got, log, err := p.run(b, mode, server, slices.Sorted(maps.Keys(skip)))
 		if err != nil {
 			return false, err
 		}
+		took := time.Since(started).Seconds()
 		counts := map[string]int{}
 		for _, o := range got {
 			counts[o]++
@@ -66,7 +67,12 @@ func (p peer) conforms(dir string, server *mysqltest.Server, verbose bool) (bool
 			}
 		}
 		differ := differing(bare, got, skip)
-		fmt.Printf("%s %s: %d passed, %d failed, %d skipped, %d excluded, %d differ\n", p.name, mode, counts["PASS"], counts["FAIL"]+counts["PANIC"], counts["SKIP"], len(skip), len(differ))
+		fmt.Printf("%s %s: %d passed, %d failed, %d skipped, %d excluded, %d differ, %d errors of mysql-leaf (%s, %.0f s)\n",
+			filepath.Join(p.name, b.pkg), mode, counts["PASS"], counts["FAIL"]+counts["PANIC"], counts["SKIP"], len(skip), len(differ),
+			bytes.Count(log, []byte("\n"+through.Told)), server.Kind(), took)
+		if mode == "control" {
+			continue
+		}
 		for _, name := range differ {
 			ok = false
 			fmt.Printf("  %s: %s, passes on go-sql-driver\n", name, cmp.Or(got[name], "did not run"))
@@ -95,7 +101,7 @@ var exclusions string
 
 // excluded reads the peer's part of excluded.txt: by mode, test and reason.
 func (p peer) excluded() (map[string]map[string]string, error) {
-	modes := map[string]map[string]string{"none": {}, "hidden": {}, "filled": {}}
+	modes := map[string]map[string]string{"none": {}, "hidden": {}, "filled": {}, "left": {}, "dropped": {}}
 	for _, line := range entries(exclusions) {
 		test, reason, ok := strings.Cut(line, " # ")
 		f := strings.Fields(test)
@@ -133,7 +139,7 @@ var (
 
 // run runs the tests in one mode on a new database. A test that panics ends
 // the binary: the others run again without it.
-func (p peer) run(bin, folder, mode string, server *mysqltest.Server, skip []string) (outcomes, []byte, error) {
+func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string) (outcomes, []byte, error) {
 	got := outcomes{}
 	var log bytes.Buffer
 	for {
@@ -142,26 +148,35 @@ func (p peer) run(bin, folder, mode string, server *mysqltest.Server, skip []str
 			return nil, nil, err
 		}
 		args := []string{"-test.v", "-test.timeout=" + timeout.String()}
+		if p.tests != "" {
+			args = append(args, "-test.run="+p.tests)
+		}
 		if len(skip) > 0 {
 			args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
 		}
 		if p.args != nil {
 			args = append(args, p.args(server, database)...)
 		}
-		cmd := exec.Command(bin, args...)
-		cmd.Dir = folder
+		cmd := exec.Command(b.path, args...)
+		cmd.Dir = b.folder
 		cmd.Env = append(os.Environ(),
 			through.EnvMode+"="+mode,
 			through.EnvDSN+"="+server.DSN(database),
-			through.EnvTables+"="+filepath.Join(filepath.Dir(bin), p.name+".tables"))
-		if p.hidden {
+			through.EnvTables+"="+b.path+".tables")
+		switch {
+		case slices.Contains(p.modes, "hidden"):
 			cmd.Env = append(cmd.Env, through.EnvHidden+"=yes")
+		case slices.Contains(p.modes, "left"):
+			cmd.Env = append(cmd.Env, through.EnvAddr+"="+server.Addr())
 		}
 		if p.env != nil {
 			cmd.Env = append(cmd.Env, p.env(server, database)...)
 		}
 		out, err := cmd.CombinedOutput()
 		log.Write(out)
+		if err := os.WriteFile(fmt.Sprintf("%s.%s.%s.log", b.path, server.Kind(), mode), log.Bytes(), 0o644); err != nil {
+			return nil, nil, err
+		}
 		if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
 			return nil, nil, err
 		}
@@ -199,20 +214,26 @@ func parse(out []byte) (got outcomes, crashed string) {
 	return got, crashed
 }
 
-// recreate makes an empty database. The suites read it as utf8mb4 with the
-// server's own collation.
+// recreate makes an empty database and drops all that suites have made. The
+// suites read it as utf8mb4 with the server's own collation.
 func recreate(server *mysqltest.Server, database string) error {
 	db, err := sql.Open("mysql", server.DSN(""))
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	for _, stmt := range []string{"DROP DATABASE IF EXISTS " + database, "CREATE DATABASE " + database} {
-		if _, err := db.Exec(stmt); err != nil {
+	var old []string
+	const all = "SELECT schema_name FROM information_schema.schemata WHERE schema_name NOT IN ('information_schema', 'mysql', 'performance_schema', 'sys')"
+	if err := sqlx.NewDb(db, "mysql").Select(&old, all); err != nil {
+		return err
+	}
+	for _, name := range old {
+		if _, err := db.Exec("DROP DATABASE `" + name + "`"); err != nil {
 			return err
 		}
 	}
-	return nil
+	_, err = db.Exec("CREATE DATABASE " + database)
+	return err
 }
 
 // of returns what a test printed.

@@ -10,6 +10,12 @@
 // Most tables of the suites have no key. Where LEAFSQL_CONFORMANCE_HIDDEN is
 // set, filled gives those a hidden one, and the mode "hidden" is what filled is
 // held against: go-sql-driver, and AUTO_INCREMENT on that column.
+//
+// A program's suite, whose tables have AUTO_INCREMENT, runs on go-sql-driver
+// ("bare"), through mysql-leaf with the tables as they are ("left"), through
+// mysql-leaf with AUTO_INCREMENT taken out of them ("dropped"), and on
+// go-sql-driver with the same tables ("control"), which shows how much of the
+// suite notices.
 package through
 
 import (
@@ -26,14 +32,20 @@ import (
 
 // The variables a run is told by.
 const (
-	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, none, hidden or filled
+	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, none, hidden or filled; bare, left, dropped or control
+	EnvAddr   = "LEAFSQL_CONFORMANCE_ADDR"   // the server of a program's suite
 	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the tables created: written by none, read by filled
 	EnvDSN    = "LEAFSQL_CONFORMANCE_DSN"    // the database of the suite
 	EnvHidden = "LEAFSQL_CONFORMANCE_HIDDEN" // give tables without a key a hidden one
 )
 
 func init() {
-	switch mode := os.Getenv(EnvMode); mode {
+	mode, addr := os.Getenv(EnvMode), os.Getenv(EnvAddr)
+	if addr != "" {
+		sql.Register("mysql", program{addr, mode == "left" || mode == "dropped", mode == "dropped" || mode == "control"})
+		return
+	}
+	switch mode {
 	case "": // no run of a suite
 	case "bare":
 		sql.Register("mysql", mysql.MySQLDriver{})

@@ -1,0 +1,80 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// source lays a peer's files into the folder tree: those of its module, or
+// those of a commit of its repository.
+func (p peer) source(root, tree string) error {
+	if err := os.RemoveAll(tree); err != nil {
+		return err
+	}
+	if p.repository != "" {
+		return p.clone(tree)
+	}
+	out, err := run(filepath.Join(root, p.in), "go", "mod", "download", "-json", p.module)
+	if err != nil {
+		return err
+	}
+	var module struct{ Dir string }
+	if err := json.Unmarshal([]byte(out), &module); err != nil {
+		return err
+	}
+	if err := os.CopyFS(tree, os.DirFS(module.Dir)); err != nil {
+		return err
+	}
+	_, err = run(tree, "chmod", "-R", "u+w", ".")
+	return err
+}
+
+// clone fetches one commit, and of that only the files that are wanted. Where
+// the repository's host is out of reach, git's own url.MIRROR.insteadOf names
+// another place.
+func (p peer) clone(tree string) error {
+	if err := os.MkdirAll(tree, 0o755); err != nil {
+		return err
+	}
+	commands := [][]string{
+		{"init", "--quiet"},
+		{"remote", "add", "origin", p.repository},
+		{"fetch", "--quiet", "--depth=1", "--filter=blob:none", "origin", p.commit},
+		{"checkout", "--quiet", "FETCH_HEAD"},
+	}
+	if len(p.sparse) > 0 {
+		commands = slices.Insert(commands, 2, append([]string{"sparse-checkout", "set", "--no-cone"}, p.sparse...))
+	}
+	for _, args := range commands {
+		if _, err := run(tree, "git", args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// An edit replaces a text in a file, wherever the text stands there. Without a
+// text it removes the file.
+type edit struct{ file, text, by string }
+
+func (e edit) apply(tree string) error {
+	path := filepath.Join(tree, e.file)
+	if e.text == "" {
+		return os.Remove(path)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if !bytes.Contains(content, []byte(e.text)) {
+		return fmt.Errorf("%s has no %q", e.file, e.text)
+	}
+	return os.WriteFile(path, []byte(strings.ReplaceAll(string(content), e.text, e.by)), 0o644)
+}
