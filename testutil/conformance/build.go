@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"embed"
 	"fmt"
 	"go/parser"
 	"go/token"
@@ -17,6 +18,9 @@ const (
 	self   = "github.com/leafsql/leafsql"
 	ldflag = "-ldflags=-X github.com/go-sql-driver/mysql.driverName=mysql-inner -X github.com/go-sql-driver/mysql.driverNameTest=mysql"
 )
+
+//go:embed testdata
+var own embed.FS
 
 // build lays a peer's files into dir, the registration of "mysql" beside the
 // tests of each of its packages, and compiles them. It returns the test
@@ -32,6 +36,15 @@ func (p peer) build(dir string) (bins []binary, err error) {
 	}
 	for _, e := range p.edits {
 		if err := e.apply(tree); err != nil {
+			return nil, err
+		}
+	}
+	if p.own != "" {
+		text, err := own.ReadFile("testdata/" + p.own)
+		if err != nil {
+			return nil, err
+		}
+		if err := os.WriteFile(filepath.Join(tree, p.pkgs[0], p.own), text, 0o644); err != nil {
 			return nil, err
 		}
 	}
@@ -57,7 +70,7 @@ func (p peer) build(dir string) (bins []binary, err error) {
 		return nil, err
 	}
 	for i, pkg := range p.pkgs {
-		b := binary{pkg: pkg, path: filepath.Join(dir, fmt.Sprintf("%s-%d.test", p.name, i)), folder: filepath.Join(tree, pkg)}
+		b := binary{pkg: pkg, path: filepath.Join(dir, fmt.Sprintf("%s-%d.test", p.name, i)), tree: tree, folder: filepath.Join(tree, pkg)}
 		if err := p.prepare(b.folder); err != nil {
 			return nil, err
 		}
@@ -69,8 +82,8 @@ func (p peer) build(dir string) (bins []binary, err error) {
 	return bins, nil
 }
 
-// A binary runs the tests of one package, in the package's folder.
-type binary struct{ pkg, path, folder string }
+// A binary runs the tests of one package, in the package's folder of a tree.
+type binary struct{ pkg, path, tree, folder string }
 
 // prepare drops imports of other databases' drivers from the tests and adds
 // the file that registers "mysql". It is of the external test package: the

@@ -27,6 +27,8 @@ type peer struct {
 	without []string // other databases' drivers, whose imports are dropped
 	stubs   []string // modules that it requires, and nothing that runs here compiles
 	edits   []edit   // what else is changed in its files
+	own     string   // a test of ours, in testdata, for a program that has none on MySQL
+	schema  []string // files of its SQL that make its databases before each run
 	tests   string   // which tests run; empty: all
 
 	env  func(s *mysqltest.Server, database string) []string

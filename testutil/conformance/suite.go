@@ -147,6 +147,9 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 		if err := recreate(server, database); err != nil {
 			return nil, nil, err
 		}
+		if err := p.make(server, mode, b.tree); err != nil {
+			return nil, nil, err
+		}
 		args := []string{"-test.v", "-test.timeout=" + timeout.String()}
 		if p.tests != "" {
 			args = append(args, "-test.run="+p.tests)
@@ -234,6 +237,28 @@ func recreate(server *mysqltest.Server, database string) error {
 	}
 	_, err = db.Exec("CREATE DATABASE " + database)
 	return err
+}
+
+// make runs the program's own files of SQL.
+func (p peer) make(server *mysqltest.Server, mode, tree string) error {
+	db, err := sql.Open("mysql", server.DSN("")+"?multiStatements=true")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, file := range p.schema {
+		text, err := os.ReadFile(filepath.Join(tree, file))
+		if err != nil {
+			return err
+		}
+		if mode == "dropped" || mode == "control" {
+			text = []byte(through.Stripped(string(text)))
+		}
+		if _, err := db.Exec(string(text)); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
 }
 
 // of returns what a test printed.

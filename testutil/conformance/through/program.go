@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"regexp"
 
@@ -36,33 +37,26 @@ func (p program) OpenConnector(dsn string) (driver.Connector, error) {
 	}
 	cfg.User, cfg.Passwd, cfg.Net, cfg.Addr, cfg.TLSConfig = "root", "", "tcp", p.addr, ""
 	var connector driver.Connector
-	if p.leaf {
-		cfg.Params = withLeaf(cfg.Params, cfg.DBName)
-		parsed, err := leafsql.ParseDSN(cfg.FormatDSN())
-		if err != nil {
-			return nil, err
-		}
-		connector, err = leafsql.NewConnector(parsed)
-		if err != nil {
-			return nil, err
-		}
-	} else if connector, err = mysql.NewConnector(cfg); err != nil {
+	if !p.leaf {
+		connector, err = mysql.NewConnector(cfg)
+	} else {
+		connector, err = leafConnector(cfg)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return stripping{connector, p}, nil
 }
 
-// withLeaf adds leafsql's parameters. A pool without a database is there to
-// make one.
-func withLeaf(params map[string]string, database string) map[string]string {
+func leafConnector(cfg *mysql.Config) (driver.Connector, error) {
 	with := map[string]string{"leafTables": "*", "leafCreate": "true"}
-	if database == "" {
-		with["leafTables"] = "none"
+	maps.Copy(with, cfg.Params)
+	cfg.Params = with
+	parsed, err := leafsql.ParseDSN(cfg.FormatDSN())
+	if err != nil {
+		return nil, err
 	}
-	for name, value := range params {
-		with[name] = value
-	}
-	return with
+	return leafsql.NewConnector(parsed)
 }
 
 // A stripping connector stands between the suite and the driver.
@@ -115,7 +109,15 @@ var (
 
 // text is what the driver gets of a suite's text.
 func (p program) text(text string) string {
-	if !p.strip || !definitions.MatchString(text) {
+	if !p.strip {
+		return text
+	}
+	return Stripped(text)
+}
+
+// Stripped takes AUTO_INCREMENT out of a text that makes or alters tables.
+func Stripped(text string) string {
+	if !definitions.MatchString(text) {
 		return text
 	}
 	return autoIncrement.ReplaceAllString(serial.ReplaceAllString(text, "id BIGINT UNSIGNED NOT NULL"), "")
