@@ -74,7 +74,7 @@ func (p peer) build(dir string) (bins []binary, err error) {
 		if err := p.prepare(b.folder); err != nil {
 			return nil, err
 		}
-		if _, err := run(b.folder, "go", "test", "-mod=mod", "-vet=off", "-c", ldflag, "-o", b.path, "."); err != nil {
+		if _, err := run(b.folder, "go", "test", "-mod=mod", "-vet=off", "-tags="+p.tags, "-c", ldflag, "-o", b.path, "."); err != nil {
 			return nil, err
 		}
 		bins = append(bins, b)

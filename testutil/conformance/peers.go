@@ -28,6 +28,7 @@ type peer struct {
 	stubs   []string // modules that it requires, and nothing that runs here compiles
 	edits   []edit   // what else is changed in its files
 	own     string   // a test of ours, in testdata, for a program that has none on MySQL
+	tags    string   // its tests are built with
 	schema  []string // files of its SQL that make its databases before each run
 	tests   string   // which tests run; empty: all
 
@@ -78,5 +79,18 @@ var libraries = []peer{
 			{"adapter_test.go", "\t\"gorm.io/driver/sqlserver\"\n", ""},
 			{"adapter_test.go", `db, err = gorm.Open(postgres.Open("user=postgres password=postgres host=localhost`, `return; db, err = gorm.Open(postgres.Open("user=postgres password=postgres host=localhost`},
 		},
+	},
+	{
+		name: "gorp", module: "github.com/go-gorp/gorp/v3@v3.1.0", in: ".", pkgs: []string{"."}, modes: ofAutoIncrement, tags: "integration",
+		without: []string{"github.com/mattn/go-sqlite3", "github.com/lib/pq"},
+		env: func(s *mysqltest.Server, database string) []string {
+			return []string{"GORP_TEST_DIALECT=mysql", "GORP_TEST_DSN=" + s.DSN(database) + "?parseTime=true"}
+		},
+		args: func(*mysqltest.Server, string) []string { return []string{"-trace=false"} },
+	},
+	{
+		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", in: ".", pkgs: []string{"pkg/sql"}, modes: ofAutoIncrement, tests: "MySQL",
+		edits: []edit{{"pkg/sql/pubsub_test.go", `conf.DBName = "watermill"`, `conf.DBName = "conformance"`}},
+		args:  func(*mysqltest.Server, string) []string { return []string{"-test.short"} },
 	},
 }

@@ -92,12 +92,35 @@ func (c *strippingConn) ExecContext(ctx context.Context, text string, args []dri
 }
 
 func (c *strippingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	stmt, err := c.conn.PrepareContext(ctx, c.program.text(text))
-	return stmt, told(err)
+	s, err := c.conn.PrepareContext(ctx, c.program.text(text))
+	if err != nil {
+		return nil, told(err)
+	}
+	return tellingStmt{s.(stmt)}, nil
 }
 
 func (c *strippingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	rows, err := c.conn.QueryContext(ctx, c.program.text(text), args)
+	return rows, told(err)
+}
+
+// stmt is what both drivers' statements are.
+type stmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+	driver.NamedValueChecker
+}
+
+type tellingStmt struct{ stmt }
+
+func (s tellingStmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
+	res, err := s.stmt.ExecContext(ctx, args)
+	return res, told(err)
+}
+
+func (s tellingStmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	rows, err := s.stmt.QueryContext(ctx, args)
 	return rows, told(err)
 }
 
