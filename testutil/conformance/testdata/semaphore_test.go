@@ -59,7 +59,10 @@ func TestProjects(t *testing.T) {
 		}
 		session := must(s.CreateSession(db.Session{UserID: user.ID, Created: time.Now(), LastActive: time.Now(), IP: "127.0.0.1"}))
 		integration := must(s.CreateIntegration(db.Integration{Name: name, ProjectID: project.ID, TemplateID: template.ID}))
-		matcher := must(s.CreateIntegrationMatcher(project.ID, db.IntegrationMatcher{Name: name, IntegrationID: integration.ID}))
+		matcher := must(s.CreateIntegrationMatcher(project.ID, db.IntegrationMatcher{
+			Name: name, IntegrationID: integration.ID, Key: "key", Value: "value",
+			MatchType: db.IntegrationMatchBody, Method: db.IntegrationMatchMethodEquals, BodyDataType: db.IntegrationBodyDataJSON,
+		}))
 		must(s.CreateEvent(db.Event{UserID: &user.ID, ProjectID: &project.ID, Description: &name, Created: time.Now()}))
 
 		// Each one is found again under the id that its creation returned.
