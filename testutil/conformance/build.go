@@ -16,7 +16,7 @@ import (
 
 const (
 	self   = "github.com/leafsql/leafsql"
-	ldflag = "-ldflags=-X github.com/go-sql-driver/mysql.driverName=mysql-inner -X github.com/go-sql-driver/mysql.driverNameTest=mysql"
+	ldflag = "-ldflags=-X github.com/go-sql-driver/mysql.driverName=mysql-inner -X github.com/go-sql-driver/mysql.driverNameTest=mysql -s -w"
 )
 
 //go:embed testdata

@@ -67,7 +67,7 @@ var programs = []peer{
 		_, err = server.Exec(do + " DATABASE conformance")
 		s.Require().NoError(err)
 	}
-	db, err := New("mysql", "root@tcp(127.0.0.1:3306)/conformance?charset=utf8mb4&parseTime=True&loc=Local",`},
+	db, err := New("mysql", "root@tcp(127.0.0.1:3306)/conformance?charset=utf8mb4&parseTime=True",`},
 		},
 	},
 	{

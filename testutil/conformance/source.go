@@ -60,15 +60,11 @@ func (p peer) clone(tree string) error {
 	return nil
 }
 
-// An edit replaces a text in a file, wherever the text stands there. Without a
-// text it removes the file.
+// An edit replaces a text in a file, wherever it stands there.
 type edit struct{ file, text, by string }
 
 func (e edit) apply(tree string) error {
 	path := filepath.Join(tree, e.file)
-	if e.text == "" {
-		return os.Remove(path)
-	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return err

@@ -4,7 +4,10 @@ package main
 
 import (
 	"maps"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -57,5 +60,30 @@ func TestDiffering(t *testing.T) {
 	skip := map[string]string{"TestE": "a reason"}
 	if d := differing(bare, got, skip); !slices.Equal(d, []string{"TestB", "TestF"}) {
 		t.Error(d)
+	}
+}
+
+// TestPage: docs/programs.md has a row for each program and library whose
+// tables have AUTO_INCREMENT, with the version that is run here.
+func TestPage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/programs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range peers {
+		if !slices.Contains(p.modes, "dropped") {
+			continue
+		}
+		where, version := p.repository, p.commit
+		if p.module != "" {
+			where, version, _ = strings.Cut(p.module, "@")
+			where = "https://" + regexp.MustCompile(`/v\d+$`).ReplaceAllString(where, "")
+		} else {
+			version = version[:7]
+		}
+		row := regexp.MustCompile(`(?m)^\|[^|]*\(` + where + `\)[^|]*\|[^|]*` + version + `[^|]*\|.*$`)
+		if !row.Match(page) {
+			t.Errorf("docs/programs.md has no row for %s %s", where, version)
+		}
 	}
 }
