@@ -10,10 +10,12 @@ ARG GO=1.26
 FROM --platform=$BUILDPLATFORM golang:${GO} AS source
 WORKDIR /src
 COPY . .
-ARG VERSION TARGETOS TARGETARCH
+ARG TARGETOS
+ARG TARGETARCH
 ENV CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOFLAGS="-trimpath -buildvcs=false -tags=timetzdata"
 
 FROM source AS command
+ARG VERSION
 RUN cd cmd/leafsql && go build -ldflags="-s -w -X github.com/leafsql/leafsql/internal/version.built=$VERSION" -o /out/leafsql .
 
 FROM source AS quickstart
