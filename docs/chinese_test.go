@@ -2,6 +2,7 @@ package docs
 
 import (
 	"cmp"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -33,8 +34,8 @@ func TestChinese(t *testing.T) {
 	}
 }
 
-// TestChineseFigures: every section of a Chinese page has the figures and pictures of its English one. Numbers below ten do not
-// count, since English pages write them as words.
+// TestChineseFigures: every section of a Chinese page has as many paragraphs and items of lists as its English one, and its figures
+// and pictures. Numbers below ten do not count, since English pages write them as words.
 func TestChineseFigures(t *testing.T) {
 	for file, english := range chinesePages(t) {
 		zh, en := sections(t, file), sections(t, english)
@@ -58,13 +59,16 @@ func sections(t *testing.T, file string) []string {
 	return regexp.MustCompile(`(?m)^#`).Split(readPage(t, file).text, -1)
 }
 
-// figures are those of a section in the order of their size, with a # for each level of its heading.
+// figures are those of a section in the order of their size, behind the level of its heading and how many paragraphs and items it has.
 func figures(section string) string {
+	paragraphs := len(regexp.MustCompile(`\n\n+`).Split(strings.TrimSpace(section), -1))
+	items := len(regexp.MustCompile(`(?m)^ *(-|\d+\.) `).FindAllString(section, -1))
+	level := 1 + len(section) - len(strings.TrimLeft(section, "#"))
 	text := regexp.MustCompile("`[^`]*`|\\]\\([^)]*\\)").ReplaceAllString(section, "")
 	all := figure.FindAllString(strings.ReplaceAll(text, ",", ""), -1)
 	all = slices.DeleteFunc(all, func(f string) bool { return len(f) == 1 })
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(len(a)-len(b), strings.Compare(a, b)) })
-	return strings.Join(append([]string{"#" + section[:len(section)-len(strings.TrimLeft(section, "#"))]}, all...), " ")
+	return fmt.Sprintf("level %d, %d paragraphs, %d items: %s", level, paragraphs, items, strings.Join(all, " "))
 }
 
 // TestChineseLinks: Chinese pages lead to the Chinese page where there is one, but for links that say that they lead to the English one.
