@@ -34,6 +34,8 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 退出码：0 正常，1 有东西要修，2 无法判断或者没做成。
 `,
 
+	"https://github.com/leafsql/leafsql/blob/main/docs/": "https://github.com/leafsql/leafsql/blob/main/docs/zh-CN/",
+
 	// Subcommands.
 	"find what is wrong with tables and leaf_alloc, with the SQL that mends it": "检查各张表和 leaf_alloc 有什么问题，并给出修复的 SQL",
 	"create leaf_alloc, and rows above the highest key of all shards":           "创建 leaf_alloc，并为每张表加一行，起点高于所有分片里最大的主键",

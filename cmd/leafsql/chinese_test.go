@@ -54,6 +54,7 @@ func TestInChinese(t *testing.T) {
 	on := "-dsn " + dsn + "?leafTables=orders"
 	for _, c := range []struct{ args, out, errs string }{
 		{"help", "用法：leafsql 子命令", ""},
+		{"help tags", "docs/zh-CN/command.md#tags", ""},
 		{"tags -h", "-watch\n    \t不断刷新，直到被中断", ""},
 		{"serve -h", "-listen address\n    \t监听的地址 address", ""},
 		{"decode 1234567890123456789", "ID                   时间                      机器号  序号\n1234567890123456789  2020-03-02T19:54:56.824Z  664     277\n", ""},

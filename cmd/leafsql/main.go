@@ -22,6 +22,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/internal/chinese"
 )
 
 // A command's status is the process's exit code; an error's is unclear.
@@ -95,7 +96,7 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 		}
 		if len(args) > 1 && help[args[1]] {
 			s.Printf("Usage: leafsql %s\n  %s\n", strings.TrimSpace(c.name+" "+c.args), s.Texts.Text(c.summary))
-			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.page())
+			s.Printf("\nExample: leafsql %s\nMore: %s\n\n", c.example, c.page(s.Texts))
 		}
 		status, err := c.run(ctx, s, args[1:])
 		switch written := s.Failed(); {
@@ -122,8 +123,8 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 }
 
 // page is where a subcommand is described.
-func (c command) page() string {
-	const docs = "https://github.com/leafsql/leafsql/blob/main/docs/"
+func (c command) page(texts chinese.Texts) string {
+	docs := texts.Text("https://github.com/leafsql/leafsql/blob/main/docs/")
 	if c.name == "serve" {
 		return docs + "serve.md"
 	}
