@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -161,6 +162,29 @@ func TestChart(t *testing.T) {
 		unready := time.Duration(pod.Containers[0].ReadinessProbe.PeriodSeconds*pod.Containers[0].ReadinessProbe.FailureThreshold) * time.Second
 		if drain <= unready || grace < drain+25*time.Second {
 			t.Errorf("it drains for %v, is not ready after %v, and is killed after %v", drain, unready, grace)
+		}
+	}
+}
+
+// TestValues: the page lists the values of the chart.
+func TestValues(t *testing.T) {
+	var values map[string]any
+	if err := yaml.Unmarshal(read(t, chart+"/values.yaml"), &values); err != nil {
+		t.Fatal(err)
+	}
+	page := string(read(t, "../docs/kubernetes.md"))
+	for name, value := range values {
+		names := []string{name}
+		if inner, ok := value.(map[string]any); ok && (name == "image" || name == "serviceMonitor") {
+			names = nil
+			for key := range inner {
+				names = append(names, name+"."+key)
+			}
+		}
+		for _, name := range names {
+			if !regexp.MustCompile("(?m)^\\|.*`" + regexp.QuoteMeta(name) + "`.*\\|.*\\|.*\\|$").MatchString(page) {
+				t.Errorf("docs/kubernetes.md does not list %s", name)
+			}
 		}
 	}
 }

@@ -54,8 +54,13 @@ func TestRelease(t *testing.T) {
 	named := func(name string) bool {
 		return slices.ContainsFunc(bill.Components, func(c struct{ Name, Version string }) bool { return c.Name == name && c.Version != "" })
 	}
-	if bill.BomFormat != "CycloneDX" || bill.Metadata.Component.Version != version || bill.Metadata.Timestamp != "" || !named("std") || !named("github.com/go-sql-driver/mysql") {
+	if bill.BomFormat != "CycloneDX" || bill.Metadata.Component.Version != version || bill.Metadata.Timestamp != "" || !named("std") || !named("github.com/go-sql-driver/mysql") || !named("github.com/leafsql/leafsql") {
 		t.Errorf("%+v", bill)
+	}
+	for _, c := range bill.Components {
+		if strings.HasPrefix(c.Name, "github.com/leafsql/leafsql") && c.Version != version || strings.HasPrefix(c.Name, ".") {
+			t.Errorf("%+v", c)
+		}
 	}
 	licences := string(read(t, filepath.Join(dir, "LICENSES-OF-DEPENDENCIES")))
 	for _, c := range bill.Components {

@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 )
@@ -101,7 +102,7 @@ func (r *release) make(platforms []string) (err error) {
 		if err != nil {
 			return err
 		}
-		bill, err := r.output(r.tree, nil, "go", "run", sbom, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", r.version, program)
+		bill, err := r.bill(program)
 		if err != nil {
 			return err
 		}
@@ -121,6 +122,14 @@ func (r *release) build(goos, goarch string) (program string, err error) {
 	_, err = r.output(filepath.Join(r.tree, "cmd", "leafsql"), []string{"CGO_ENABLED=0", "GOAMD64=v1", "GOOS=" + goos, "GOARCH=" + goarch, "GOFLAGS=-trimpath -buildvcs=false -tags=timetzdata"},
 		"go", "build", "-ldflags=-s -w "+linked+r.version, "-o", program, ".")
 	return program, err
+}
+
+// bill is the bill of materials of a program. The modules of this tree, which replace each other in
+// it, have their own names there and the release's version.
+func (r *release) bill(program string) ([]byte, error) {
+	text, err := r.output(r.tree, nil, "go", "run", sbom, "bin", "-json", "-std", "-noserial", "-notimestamp", "-version", r.version, program)
+	text = regexp.MustCompile(`\.\./\.\.((?:/\w+)*)`).ReplaceAll(text, []byte(module+"$1"))
+	return bytes.ReplaceAll(text, []byte("(devel)"), []byte(r.version)), err
 }
 
 // completions are the scripts for the shells, as the command of this machine writes them.
