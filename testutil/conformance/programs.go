@@ -45,17 +45,6 @@ var programs = []peer{
 `}},
 	},
 	{
-		name: "keto", repository: "https://github.com/ory/keto", commit: "e026d8391913caa2dcd1bff92311ce9d1181d821", // v26.2.0 and 104 commits
-		pkgs: []string{"internal/persistence/sql", "internal/persistence/sql/migrations/uuidmapping"}, modes: ofAutoIncrement,
-		edits: []edit{
-			{"internal/x/dbx/dsn_testutils.go", "postgres, err = RunPostgres(t, testDB)", ""},
-			{"internal/x/dbx/dsn_testutils.go", "cockroach, err = RunCockroach(t, testDB)", ""},
-		},
-		env: func(s *mysqltest.Server, database string) []string {
-			return []string{"TEST_DATABASE_MYSQL=mysql://" + s.DSN(database) + "?parseTime=true&multiStatements=true"}
-		},
-	},
-	{
 		name: "gotify", repository: "https://github.com/gotify/server", commit: "d543a8aad22fcbebf25e76d201b4317882b5e148", // v3.0.0 and 4 commits
 		pkgs: []string{"database"}, modes: ofAutoIncrement, tests: "^TestDatabaseSuite$",
 		edits: []edit{
@@ -71,44 +60,10 @@ var programs = []peer{
 		},
 	},
 	{
-		name: "dex", repository: "https://github.com/dexidp/dex", commit: "ab64ed778070e983cbb10cfc07ea4bb397d14312", // v2.45.0 and 330 commits
-		pkgs: []string{"storage/ent"}, modes: ofAutoIncrement, tests: "^TestMySQL$",
-		env: func(s *mysqltest.Server, database string) []string {
-			return []string{"DEX_MYSQL_ENT_HOST=127.0.0.1", "DEX_MYSQL_ENT_DATABASE=" + database}
-		},
-	},
-	{
-		name: "answer", repository: "https://github.com/apache/answer", commit: "3b9f1370612e690a0b7f230f05e688930db4c6d3", // v2.0.2
-		pkgs: []string{"internal/repo/repo_test"}, modes: ofAutoIncrement,
-		stubs: []string{"gitee.com/travelliu/dm"},
-		edits: []edit{{"internal/repo/repo_test/repo_main_test.go", `pool, err := dockertest.NewPool("")`, `if dbSetting.Driver == "mysql" {
-		return "root@tcp(127.0.0.1:3306)/conformance?parseTime=true", func() {}, nil
-	}
-	pool, err := dockertest.NewPool("")`}},
-		env: func(*mysqltest.Server, string) []string { return []string{"TEST_DB_DRIVER=mysql"} },
-	},
-	{
 		name: "shiori", repository: "https://github.com/go-shiori/shiori", commit: "585ea341aa59219b0477f991eadb545d24e3a121", // v1.8.0 and 2 commits
 		pkgs: []string{"internal/database"}, modes: ofAutoIncrement, tests: "^TestMysqlsDatabase$",
 		env: func(s *mysqltest.Server, database string) []string {
 			return []string{"SHIORI_TEST_MYSQL_URL=" + s.DSN(database), "SHIORI_TEST_MARIADB_URL=none", "SHIORI_TEST_PG_URL=none"}
-		},
-	},
-	{
-		name: "gogs", repository: "https://github.com/gogs/gogs", commit: "eb1054e5432fc8397678372f08613429be233d7c", // July 2026
-		sparse: []string{"/*", "!/public/plugins"},
-		pkgs:   []string{"internal/database", "internal/database/migrations"}, modes: ofAutoIncrement,
-		env: func(*mysqltest.Server, string) []string {
-			return []string{"GOGS_DATABASE_TYPE=mysql", "MYSQL_HOST=127.0.0.1", "MYSQL_PORT=3306", "MYSQL_USER=root"}
-		},
-	},
-	{
-		name: "spire", repository: "https://github.com/spiffe/spire", commit: "ef8527ec91013c6c1b4741e0f6ac0786576e620e", // August 2026
-		pkgs: []string{"pkg/server/datastore/sqlstore"}, modes: ofAutoIncrement, tests: "^TestPlugin$",
-		edits: []edit{
-			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestDialect      string", `TestDialect = "mysql"`},
-			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestConnString   string", `TestConnString = "root@tcp(127.0.0.1:3306)/conformance?parseTime=true"`},
-			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestROConnString string", "TestROConnString = TestConnString"},
 		},
 	},
 	{
@@ -122,16 +77,6 @@ var programs = []peer{
 	{
 		name: "cloudreve", repository: "https://github.com/cloudreve/Cloudreve", commit: "8fe28897722834f8c3c07df42eff62e9c0920c01", // 4.0.0 and 2 commits
 		pkgs: []string{"inventory"}, modes: ofAutoIncrement, own: "cloudreve_test.go",
-	},
-	{
-		name: "alist", repository: "https://github.com/alist-org/alist", commit: "2830575490e72a7afc8fd8e6b790a163b92a13b5", // v3.38.0
-		pkgs: []string{"internal/op"}, modes: ofAutoIncrement,
-		edits: []edit{
-			{"internal/op/driver_test.go", "alist/v3/drivers\"", "alist/v3/drivers/local\""},
-			{"internal/op/storage_test.go", "gorm.io/driver/sqlite", "gorm.io/driver/mysql"},
-			{"internal/op/storage_test.go", `sqlite.Open("file::memory:?cache=shared")`, `mysql.Open("root@tcp(127.0.0.1:3306)/conformance?charset=utf8mb4&parseTime=True&loc=Local")`},
-			{"internal/op/storage_test.go", "conf.Conf = conf.DefaultConfig()\n", "conf.Conf = conf.DefaultConfig()\n\tconf.Conf.Database.Type = \"mysql\"\n"},
-		},
 	},
 	{
 		name: "boulder", repository: "https://github.com/letsencrypt/boulder", commit: "2d00c8e27919fe945e53b2cf857838e68a1da111", // August 2026

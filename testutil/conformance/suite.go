@@ -134,6 +134,7 @@ const timeout = 10 * time.Minute
 
 var (
 	result  = regexp.MustCompile(`(?m)^\s*--- (PASS|FAIL|SKIP): (\S+) \(`)
+	uuids   = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`) // tests may be named by one, another one each time
 	started = regexp.MustCompile(`(?m)^=== (?:RUN|CONT|NAME)\s+(\S+)`)
 )
 
@@ -205,7 +206,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 func parse(out []byte) (got outcomes, crashed string) {
 	got = outcomes{}
 	for _, m := range result.FindAllSubmatch(out, -1) {
-		got[string(m[2])] = string(m[1])
+		got[uuids.ReplaceAllString(string(m[2]), "UUID")] = string(m[1])
 	}
 	at := bytes.Index(out, []byte("\npanic: "))
 	if at < 0 {

@@ -39,6 +39,7 @@ func TestParse(t *testing.T) {
     a_test.go:1: said
 --- PASS: TestA (0.00s)
     --- PASS: TestA/one (0.00s)
+    --- PASS: TestA/04bd81af-21ad-4692-a208-bb08fe179d73 (0.00s)
 === RUN   TestB
 === PAUSE TestB
 --- SKIP: TestC (0.00s)
@@ -48,7 +49,7 @@ func TestParse(t *testing.T) {
 === RUN   TestB/two
 panic: interface conversion
 `))
-	want := outcomes{"TestA": "PASS", "TestA/one": "PASS", "TestC": "SKIP", "TestD": "FAIL"}
+	want := outcomes{"TestA": "PASS", "TestA/one": "PASS", "TestA/UUID": "PASS", "TestC": "SKIP", "TestD": "FAIL"}
 	if !maps.Equal(got, want) || crashed != "TestB" {
 		t.Errorf("got %v and %q", got, crashed)
 	}
