@@ -126,6 +126,9 @@ func serversOf(t *testing.T, kind mysqltest.Kind) map[string]*mysqltest.Server {
 }
 
 func (s scenario) run(t *testing.T, hosts map[string]*mysqltest.Server, program string) {
+	if s.page == "faq.md" {
+		hosts["db0"].Target().Needs(t, "SKIP LOCKED", 100600, 80000)
+	}
 	for _, name := range []string{"db0", "db1", "ids"} {
 		runSQL(t, hosts, "-- on "+name+"\nDROP DATABASE IF EXISTS shop;\nDROP DATABASE IF EXISTS leaf;\nDROP USER IF EXISTS app, admin;\n")
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -64,11 +65,7 @@ func TestCheckFindsFaults(t *testing.T) {
 			"key-filling filling", "rule-without-table nosuch", "auto-increment counted", "trigger-inserts audit", "trigger-sets-key keyed",
 			"routine-inserts audit", "event-inserts audit", "view-inserts counted", "highest-unknown loose", "tag-without-table javas",
 		}
-		var version string
-		if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
-			t.Fatal(err)
-		}
-		if strings.HasPrefix(version, "11.4.5-") { // keyed has a trigger
+		if losesSelectedKeys(t, db) { // keyed has a trigger
 			want = slices.Insert(want, 0, "server-bug")
 		}
 		report := jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
@@ -159,7 +156,10 @@ func TestCheckLetters(t *testing.T) {
 // TestCheckGuarded: between switch and drop nothing is wrong.
 func TestCheckGuarded(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE VIEW all_orders AS SELECT * FROM orders")
+		if losesSelectedKeys(t, db) {
+			t.Skip(mysqltest.Refused + "selected rows into a table whose trigger stands")
+		}
 		args := []string{"check", "-dsn", dsn + "?leafTables=orders"}
 		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders")
 		out := mustRun(t, fine, args...)
@@ -394,7 +394,7 @@ func TestBadInput(t *testing.T) {
 
 // TestCheckLockedTables: MariaDB leaves the triggers of a locked table out.
 func TestCheckLockedTables(t *testing.T) {
-	server := mysqltest.Run(t, mysqltest.Config{}) // no other test's check is to meet the lock
+	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // no other test's check is to meet the lock
 	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
 	dsn := server.DSN("shop")
 	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
@@ -413,4 +413,14 @@ func TestCheckLockedTables(t *testing.T) {
 	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
 		t.Errorf("%+v", report.Findings)
 	}
+}
+
+// losesSelectedKeys reports whether the server is the one of make versions that has the bug MDEV-36026.
+func losesSelectedKeys(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	return strings.HasPrefix(version, "11.4.5-")
 }

@@ -6,7 +6,7 @@
 //	go run ./testutil/servers mysql-8.0 mariadb-11.8
 //
 // The names are those of .ci/server; mariadb and mysql are the servers that make test uses. The columns of other servers stay as
-// they are.
+// they are, and with -only so do the rows of other packages.
 package main
 
 import (
@@ -17,8 +17,10 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,15 +28,16 @@ import (
 )
 
 const (
-	page   = "docs/servers.md"
+	file   = "docs/servers.md"
 	module = "github.com/leafsql/leafsql/"
 	suite  = "the tests of go-sql-driver/mysql itself, through leafsql"
 )
 
 func main() {
+	only := flag.String("only", "", "a regular expression: test these packages alone, such as cmd/leafsql, or go-sql-driver for its own tests")
 	logs := flag.String("logs", os.TempDir(), "the folder for what the tests print")
 	flag.Usage = func() {
-		fmt.Fprintln(flag.CommandLine.Output(), "usage: servers [-logs folder] server ...")
+		fmt.Fprintln(flag.CommandLine.Output(), "usage: servers [-only packages] [-logs folder] server ...")
 		flag.PrintDefaults()
 	}
 	flag.Parse()
@@ -42,9 +45,14 @@ func main() {
 		flag.Usage()
 		os.Exit(2)
 	}
+	packages, err := regexp.Compile(*only)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "servers: -only:", err)
+		os.Exit(2)
+	}
 	ok := true
 	for _, name := range flag.Args() {
-		equal, err := ask(name, *logs)
+		equal, err := ask(name, packages, *logs)
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "servers:", err)
 		}
@@ -55,8 +63,8 @@ func main() {
 	}
 }
 
-// ask runs all tests on a server and writes its column.
-func ask(name, logs string) (equal bool, err error) {
+// ask runs the tests on a server and writes its column.
+func ask(name string, only *regexp.Regexp, logs string) (equal bool, err error) {
 	if err := os.Setenv(mysqltest.EnvServer, name); err != nil {
 		return false, err
 	}
@@ -79,15 +87,25 @@ func ask(name, logs string) (equal bool, err error) {
 
 	found := newResults()
 	for _, p := range packages {
-		if err := found.test(name, p.module, p.tests, p.names, log); err != nil {
+		names := slices.DeleteFunc(slices.Clone(p.names), func(name string) bool { return !only.MatchString(path.Join(p.module, name)) })
+		if len(names) == 0 {
+			continue
+		}
+		if err := found.test(name, p.module, p.tests, names, log); err != nil {
 			return false, err
 		}
 	}
 	column := make(map[string]string)
 	equal = true
 	for _, c := range capabilities {
+		if slices.ContainsFunc(c.tests, func(tests string) bool { return !only.MatchString(packageOf(tests)) }) {
+			continue
+		}
 		column[c.what] = found.cell(c.tests)
 		equal = equal && column[c.what] != differs && column[c.what] != notRun
+	}
+	if !only.MatchString("go-sql-driver") {
+		return equal, writeColumn(file, version, column)
 	}
 	began := time.Now()
 	cmd := exec.Command("go", "run", "./testutil/conformance", "-v", "-server", strings.ToLower(strings.Fields(version)[0]), "go-sql-driver")
@@ -97,7 +115,13 @@ func ask(name, logs string) (equal bool, err error) {
 		column[suite], equal = differs, false
 	}
 	fmt.Printf("%s: go-sql-driver's tests: %s, %s\n", name, column[suite], time.Since(began).Round(time.Second))
-	return equal, writeColumn(page, version, column)
+	return equal, writeColumn(file, version, column)
+}
+
+// packageOf is the package of a capability's tests.
+func packageOf(tests string) string {
+	pkg, _, _ := strings.Cut(tests, " ")
+	return pkg
 }
 
 func run(command string, args ...string) error {

@@ -57,8 +57,11 @@ func read(text string) table {
 	return t
 }
 
-// put adds a column: MySQL's come first, and the newest of each.
+// put adds a column, or its new cells: MySQL's come first, and the newest of each.
 func (t *table) put(server string, column map[string]string) {
+	for what, cell := range t.cells[server] {
+		column[what] = cmp.Or(column[what], cell)
+	}
 	t.servers = slices.DeleteFunc(t.servers, func(s string) bool { return series(s) == series(server) })
 	t.servers = append(t.servers, server)
 	t.cells[server] = column

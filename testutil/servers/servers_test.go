@@ -48,12 +48,16 @@ func TestPage(t *testing.T) {
 	if err := writeColumn(file, "MySQL 8.0.40", map[string]string{suite: differs}); err != nil {
 		t.Fatal(err)
 	}
+	if err := writeColumn(file, "MySQL 9.7.4", map[string]string{capabilities[0].what: refused}); err != nil { // its other cells stay
+		t.Fatal(err)
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
 		"# Servers\n\n| | MySQL 9.7.4 | MySQL 8.0.40 | MariaDB 11.8.6 | MariaDB 10.2.11 |\n| --- | --- | --- | --- | --- |\n",
+		"| " + capabilities[0].what + " | refused | not run | not run | not run |\n",
 		"| " + suite + " | equal | **differs** | not to be had | equal |\n\nend\n",
 	} {
 		if !strings.Contains(string(text), want) {

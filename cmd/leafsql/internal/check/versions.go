@@ -52,7 +52,7 @@ func oldServer(texts chinese.Texts, label string, mariaDB bool, version int, tri
 		}
 		slices.Sort(tables)
 		findings = append(findings, Finding{Code: "server-bug", Severity: Warning, Server: label,
-			Message: texts.Sprintf("This is %s, which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). INSERT … SELECT and LOAD DATA into %s are refused.",
+			Message: texts.Sprintf("This is %s, which takes selected keys for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026). LOAD DATA into %s is refused, and so is INSERT … SELECT where the key is not AUTO_INCREMENT any more.",
 				name, strings.Join(tables, ", ")),
 			Fix: texts.Sprintf("upgrade the server to %s, or read the rows and insert them with VALUES", mended)})
 	}
