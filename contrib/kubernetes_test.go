@@ -112,6 +112,9 @@ func fits(t *testing.T, objects []any, pod core.PodTemplateSpec, selector *meta.
 	if !selects(selector, pod.Labels) || !selects(&meta.LabelSelector{MatchLabels: service.Spec.Selector}, pod.Labels) || !selects(budget.Spec.Selector, pod.Labels) || !selects(&monitor.Spec.Selector, service.Labels) {
 		t.Error("a selector does not find the pods")
 	}
+	if (budget.Spec.MinAvailable == nil) == (budget.Spec.MaxUnavailable == nil) {
+		t.Errorf("Kubernetes wants one of minAvailable and maxUnavailable in %+v", budget.Spec)
+	}
 	c := pod.Spec.Containers[0]
 	if port := c.Ports[0].Name; c.LivenessProbe.HTTPGet.Port != intstr.FromString(port) || c.ReadinessProbe.HTTPGet.Port != intstr.FromString(port) ||
 		service.Spec.Ports[0].TargetPort != intstr.FromString(port) || monitor.Spec.Endpoints[0].Port != service.Spec.Ports[0].Name {
@@ -138,7 +141,8 @@ func TestChart(t *testing.T) {
 			t.Error(message)
 		}
 	}
-	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"}} {
+	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"},
+		{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, {"podDisruptionBudget": map[string]any{"unhealthyPodEvictionPolicy": "AlwaysAllow"}}} {
 		if text, err := rendered(t, values); err == nil {
 			t.Errorf("%v makes\n%s", values, text)
 		}
