@@ -97,7 +97,7 @@ newest: ## make test with the newest versions of other modules (GOAL=quick)
 	@.ci/newest $(or $(GOAL),test)
 
 packages: ## image, compose file, Kubernetes and Helm, systemd, completion and release archives, each built and tried (root)
-	@.ci/install mariadb buildah systemd zsh fish
+	@.ci/install mariadb buildah ca-certificates systemd zsh fish
 	@cd contrib && go test -tags packages -count=1 -timeout=40m -v -run='$(TEST)' .
 
 release: ## the archives of a release in dist, with bills of materials and SHA256SUMS (VERSION=v0.2.0 PLATFORMS=linux/amd64)

@@ -63,13 +63,16 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// run gives what a command writes to standard output. What it writes to standard error is shown where it fails.
 func run(t *testing.T, in string, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), name, args...)
 	cmd.Stdin = strings.NewReader(in)
-	out, err := cmd.CombinedOutput()
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		t.Fatalf("%s %s: %v\n%s%s", name, strings.Join(args, " "), err, out, said.String())
 	}
 	return string(out)
 }

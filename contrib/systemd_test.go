@@ -3,6 +3,7 @@
 package contrib
 
 import (
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -17,8 +18,8 @@ func TestUnit(t *testing.T) {
 	}
 	// systemd wants the program to be there.
 	unit := temp(t, "leafsql.service", strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
-	if out := run(t, "", "systemd-analyze", "verify", unit); out != "" {
-		t.Error(out)
+	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("%v\n%s", err, out)
 	}
 	report := strings.TrimSpace(run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=15", unit)) // fails above 1.5
 	t.Log(report[strings.LastIndex(report, "\n")+1:])
