@@ -217,7 +217,8 @@ func TestManifests(t *testing.T) {
 	}
 	const file = "kubernetes/leafsql.yaml"
 	text = "# leafsql serve for two pods, without Helm: what the chart in helm/leafsql makes. Leave the last object out without Prometheus Operator.\n" +
-		"# Before it: kubectl create secret generic leafsql --from-literal=dsn='app:…@tcp(db:3306)/shop' --from-literal=token=\"$(openssl rand -hex 32)\"\n" + text
+		"# It has no label but these: most of these read only ServiceMonitors with one that they are told, often release.\n" +
+		"# Before it: kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…\n" + text
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)

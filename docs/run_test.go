@@ -76,7 +76,7 @@ var (
 			"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n"},
 		{page: "serve.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "read-write-splitting.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
-		{page: "kubernetes.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
+		{page: "kubernetes.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders") + "CREATE TABLE shop.leaf_worker (id INT);\n"},
 		{page: "faq.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 	}
 )
