@@ -77,7 +77,7 @@ var (
 		{page: "serve.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "read-write-splitting.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
 		{page: "kubernetes.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders") + "CREATE TABLE shop.leaf_worker (id INT);\n"},
-		{page: "faq.md", setup: fmt.Sprintf(orders, "") + app + fmt.Sprintf(leaf, "shop", "orders")},
+		{page: "faq.md", commands: true, setup: fmt.Sprintf(orders, "") + app + admin + fmt.Sprintf(leaf, "shop", "orders")},
 	}
 )
 
