@@ -89,7 +89,8 @@ var libraries = []peer{
 		args: func(*mysqltest.Server, string) []string { return []string{"-trace=false"} },
 	},
 	{
-		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", in: ".", pkgs: []string{"pkg/sql"}, modes: ofAutoIncrement, tests: "MySQL",
+		name: "watermill-sql", module: "github.com/ThreeDotsLabs/watermill-sql/v4@v4.1.2", in: ".", pkgs: []string{"pkg/sql"}, tests: "MySQL",
+		modes: ofAutoIncrement[:3], // in the control it waits for messages until its time is up
 		edits: []edit{{"pkg/sql/pubsub_test.go", `conf.DBName = "watermill"`, `conf.DBName = "conformance"`}},
 		args:  func(*mysqltest.Server, string) []string { return []string{"-test.short"} },
 	},

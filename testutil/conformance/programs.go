@@ -67,6 +67,16 @@ var programs = []peer{
 		},
 	},
 	{
+		name: "spire", repository: "https://github.com/spiffe/spire", commit: "ef8527ec91013c6c1b4741e0f6ac0786576e620e", // August 2026
+		pkgs: []string{"pkg/server/datastore/sqlstore"}, modes: ofAutoIncrement, tests: "^TestPlugin$",
+		edits: []edit{
+			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestDialect      string", `TestDialect = "mysql"`},
+			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestConnString   string", `TestConnString = "root@tcp(127.0.0.1:3306)/conformance?parseTime=true"`},
+			{"pkg/server/datastore/sqlstore/sqlstore_test.go", "TestROConnString string", "TestROConnString = TestConnString"},
+			{"pkg/server/datastore/sqltest/datastore_suite.go", "table_schema = 'spire'", "table_schema = DATABASE()"},
+		},
+	},
+	{
 		name: "one-api", repository: "https://github.com/songquanpeng/one-api", commit: "8df4a2670b98266bd287c698243fff327d9748cf", // v0.6.11-alpha.22 and a commit
 		pkgs: []string{"model"}, modes: ofAutoIncrement, own: "one-api_test.go",
 	},
@@ -77,6 +87,13 @@ var programs = []peer{
 	{
 		name: "cloudreve", repository: "https://github.com/cloudreve/Cloudreve", commit: "8fe28897722834f8c3c07df42eff62e9c0920c01", // 4.0.0 and 2 commits
 		pkgs: []string{"inventory"}, modes: ofAutoIncrement, own: "cloudreve_test.go",
+	},
+	{
+		name: "dex", repository: "https://github.com/dexidp/dex", commit: "ab64ed778070e983cbb10cfc07ea4bb397d14312", // v2.45.0 and 330 commits
+		pkgs: []string{"storage/ent"}, modes: ofAutoIncrement, tests: "^TestMySQL$",
+		env: func(s *mysqltest.Server, database string) []string {
+			return []string{"DEX_MYSQL_ENT_HOST=127.0.0.1", "DEX_MYSQL_ENT_DATABASE=" + database}
+		},
 	},
 	{
 		name: "boulder", repository: "https://github.com/letsencrypt/boulder", commit: "2d00c8e27919fe945e53b2cf857838e68a1da111", // August 2026
