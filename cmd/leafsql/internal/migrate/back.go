@@ -10,6 +10,11 @@ import (
 
 // Back undoes what came last, as long as a guard stands.
 func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (after *Tag, err error) {
+	t, release, err := m.hold(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	var statements []Statement
 	for _, o := range t.tables {
 		if o.Guarded && !o.AutoIncrement {
@@ -25,7 +30,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	if len(statements) == 0 {
 		return nil, fmt.Errorf("leafsql: %s has no guard, and no AUTO_INCREMENT: the migration is over, or came from Java Leaf, which needs none to go back; for the numbers of the server again, stop all writers and run what leafsql migrate shows as the way back", t.Name)
 	}
-	if err := run(ctx, statements, say); err != nil {
+	if _, err := run(ctx, statements, say); err != nil {
 		return nil, err
 	}
 	return m.again(ctx, t)
@@ -43,14 +48,17 @@ func (t *Tag) WayBack() []Statement {
 	return all
 }
 
-// dropNew drops guards that were not there before.
-func (m *Migration) dropNew(ctx context.Context, before *Tag, say func(Statement)) error {
+// dropNew drops the guards that this run created.
+func (m *Migration) dropNew(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
 	after, err := m.again(ctx, before)
 	if err != nil {
 		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
 	}
 	for _, o := range after.tables {
-		o.Guarded = o.Guarded && slices.ContainsFunc(before.tables, func(b *table) bool { return b.Where() == o.Where() && !b.Guarded })
+		o.Guarded = o.Guarded && slices.ContainsFunc(ran, func(s Statement) bool {
+			return s.Server == o.Shard.Label && slices.Equal(s.SQL, []string{o.CreateGuard()})
+		})
 	}
-	return run(ctx, after.Statements(Unguard), say)
+	_, err = run(ctx, after.Statements(Unguard), say)
+	return err
 }

@@ -25,6 +25,8 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
@@ -156,8 +158,13 @@ func define(ctx context.Context, t *survey.Table) (*table, error) {
 }
 
 // Do runs the step that is next, says each statement before it runs, and looks whether
-// the step did what it is for. A Switch that fails leaves no new guard behind.
+// the step did what it is for. A Switch that fails leaves no new guard of its own behind.
 func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statement)) (after *Tag, err error) {
+	t, release, err := m.hold(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
 	if next := t.Next(); step != next || step == Done {
 		return nil, fmt.Errorf("leafsql: the next step of %s is not %q but %q; without -do the command says what it does", t.Name, step, next)
 	}
@@ -180,20 +187,23 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	statements := t.Statements(step)
 	if step == Switch {
 		statements = statements[:len(statements)-len(t.row())]
+	}
+	ran, err := run(ctx, statements, say)
+	if step == Switch {
 		defer func() {
 			if err != nil {
-				err = errors.Join(err, m.dropNew(context.WithoutCancel(ctx), t, say))
+				err = errors.Join(err, m.dropNew(context.WithoutCancel(ctx), t, ran, say))
 			}
 		}()
 	}
-	if err := run(ctx, statements, say); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if after, err = m.again(ctx, t); err != nil {
 		return nil, err
 	}
 	if step == Switch { // no number of AUTO_INCREMENT's is given any more
-		if err := run(ctx, after.row(), say); err != nil {
+		if _, err = run(ctx, after.row(), say); err != nil {
 			return nil, err
 		}
 		if after, err = m.again(ctx, t); err != nil {
@@ -206,15 +216,24 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	return after, nil
 }
 
-// again looks at one tag.
+// again looks at one tag, whose migration can go on.
 func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
+	after, err := m.find(ctx, t)
+	if err == nil {
+		err = after.Err()
+	}
+	return after, err
+}
+
+// find looks at one tag.
+func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
 	_, tags, err := m.look(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, o := range tags {
 		if o.Name == t.Name {
-			return o, o.Err()
+			return o, nil
 		}
 	}
 	return nil, fmt.Errorf("leafsql: the tables of %s are gone; look with leafsql check", t.Name)
@@ -248,19 +267,25 @@ func (s Statement) run(ctx context.Context) error {
 	return nil
 }
 
-func run(ctx context.Context, statements []Statement, say func(Statement)) error {
-	for _, s := range statements {
+// run runs statements until one fails. Ran are those that may have had their effect: all but
+// one that the server refused.
+func run(ctx context.Context, statements []Statement, say func(Statement)) (ran []Statement, err error) {
+	for i, s := range statements {
 		say(s)
-		switch err := s.run(ctx); {
+		err := s.run(ctx)
+		if _, refused := errors.AsType[*mysql.MySQLError](err); !refused {
+			ran = statements[:i+1]
+		}
+		switch {
 		case servererr.Is(err, servererr.TriggerNeedsSuper):
-			return fmt.Errorf("leafsql: migrate on %s: %w; create triggers as a user with SUPER, or SET GLOBAL log_bin_trust_function_creators = 1 for this step", s.Server, err)
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; create triggers as a user with SUPER, or SET GLOBAL log_bin_trust_function_creators = 1 for this step", s.Server, err)
 		case servererr.Is(err, databases.ErrForeignKeys...):
-			return fmt.Errorf("leafsql: migrate on %s: %w; drop these foreign keys, widen the columns on both sides and add them again, or leave the type with -keep-type", s.Server, err)
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; drop these foreign keys, widen the columns on both sides and add them again, or leave the type with -keep-type", s.Server, err)
 		case servererr.Is(err, servererr.LockWait):
-			return fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; end long transactions on the table, and run the step again", s.Server, err)
 		case err != nil:
-			return fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, part.Of(err))
+			return ran, fmt.Errorf("leafsql: migrate on %s: %w; what ran before stays, and the step can be run again", s.Server, part.Of(err))
 		}
 	}
-	return nil
+	return ran, nil
 }

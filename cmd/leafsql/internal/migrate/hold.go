@@ -1,0 +1,59 @@
+package migrate
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/part"
+)
+
+// hold keeps other runs off a tag's tables until release is called, and looks at them again:
+// another run may have changed them meanwhile. The server forgets a lock whose connection ends.
+func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func(), err error) {
+	conns := make(map[*survey.Shard]*sql.Conn)
+	release = func() {
+		for _, conn := range conns {
+			conn.Raw(func(any) error { return sqldriver.ErrBadConn })
+		}
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	for _, o := range before.tables {
+		conn, err := conns[o.Shard], error(nil)
+		if conn == nil {
+			if conn, err = o.Shard.DB.Conn(ctx); err != nil {
+				return nil, release, fmt.Errorf("leafsql: migrate on %s: %w; run it again", o.Shard.Label, part.Of(err))
+			}
+			conns[o.Shard] = conn
+			_, err = conn.ExecContext(ctx, "SET SESSION wait_timeout = 2147483") // the most that every server takes: an ALTER may take hours
+		}
+		var held sql.NullBool
+		if err == nil {
+			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 0)", lock(o)).Scan(&held)
+		}
+		switch {
+		case err != nil:
+			return nil, release, fmt.Errorf("leafsql: migrate on %s: GET_LOCK, which keeps a second run away: %w; allow it to this user, or on this server, for the migration", o.Shard.Label, part.Of(err))
+		case !held.Bool:
+			return nil, release, fmt.Errorf("leafsql: another leafsql migrate changes %s right now; wait until it has ended, and look where it stands", o.Where())
+		}
+	}
+	if t, err = m.find(ctx, before); err == nil {
+		t.Against = before.Against
+	}
+	return t, release, err
+}
+
+// lock names a table's lock; names end after 64 letters.
+func lock(t *table) string {
+	h := fnv.New128a()
+	h.Write([]byte(t.Name()))
+	return fmt.Sprintf("leafsql migrate %x", h.Sum(nil))
+}
