@@ -85,7 +85,7 @@ func TestSeveralStores(t *testing.T) {
 	}
 	type row struct {
 		Store, Tag string
-		MaxID      int64 `json:"max_id"`
+		MaxID      int64 `json:"max_id,string"`
 	}
 	got := jsonOf[[]row](t, fine, "tags", "-dsn", leaf)
 	if len(got) != 3 || got[0].Tag != "orders" || got[0].Store == got[1].Store || max(got[0].MaxID, got[1].MaxID, got[2].MaxID) <= 5_000_000_000 {
