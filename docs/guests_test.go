@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -69,7 +70,16 @@ func newRelease(t *testing.T) *release {
 	r.run(t, tree, "git", "commit", "-q", "-m", "tree")
 	// The go command keeps what it has downloaded: one version is always the same tree.
 	r.version = "v0.0.1-test.t" + r.run(t, tree, "git", "rev-parse", "HEAD^{tree}")[:16]
+	write(t, filepath.Join(tree, "CHANGELOG.md"), "## "+r.version[1:]+" (2006-01-02)\n")
+	r.run(t, tree, "git", "commit", "-q", "-a", "-m", "changelog")
+	number := regexp.MustCompile(`(?:[vV]ersion: |/leafsql:|--build-arg VERSION=v)([0-9][0-9A-Za-z.-]*)`)
 	r.run(t, tree, ".ci/tag", r.version)
+	for _, file := range []string{"contrib/helm/leafsql/Chart.yaml", "contrib/kubernetes/leafsql.yaml", "contrib/kubernetes/init.yaml", "docs/kubernetes.md", "docs/zh-CN/kubernetes.md"} {
+		numbers := number.FindAllStringSubmatch(r.run(t, tree, "git", "show", r.version+":"+file), -1)
+		if len(numbers) == 0 || slices.ContainsFunc(numbers, func(m []string) bool { return m[1] != r.version[1:] }) {
+			t.Errorf("%s names %q, want %s", file, numbers, r.version)
+		}
+	}
 	r.tags = strings.Fields(r.run(t, tree, "git", "tag"))
 
 	proxy, cache := t.TempDir(), r.run(t, tree, "go", "env", "GOMODCACHE")
