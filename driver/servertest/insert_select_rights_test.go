@@ -13,6 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/versions"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -20,8 +22,33 @@ import (
 const rightsColumns = "a INT, e ENUM('a','b','ü'), st SET('x','y'), l VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin, " +
 	"d DECIMAL(20,8), b BIT(10), ts TIMESTAMP(3) NULL, x VARBINARY(20), j JSON, n INT UNSIGNED NOT NULL DEFAULT 9"
 
-// accounts is a database with tables and a user who has some rights there.
+// account is leastRights, where the version has the bug MDEV-36026 with the right TRIGGER, so that statements are staged.
 func account(t *testing.T, target mysqltest.Target, grants ...string) (plain, leaf *sql.DB) {
+	t.Helper()
+	if nullsColumns(t, target) {
+		grants = append(grants, "TRIGGER ON DB.t")
+	}
+	return leastRights(t, target, grants...)
+}
+
+// nullsColumns reports whether the server has the bug MDEV-36026.
+func nullsColumns(t *testing.T, target mysqltest.Target) bool {
+	t.Helper()
+	db, err := sql.Open("mysql", target.DSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var version string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	_, has := versions.NullsColumns(session.ParseVersion(version))
+	return has
+}
+
+// leastRights is a database with tables and a user who has some rights there, and no others.
+func leastRights(t *testing.T, target mysqltest.Target, grants ...string) (plain, leaf *sql.DB) {
 	t.Helper()
 	dsn := target.Database(t)
 	db := databaseOf(t, dsn)

@@ -19,17 +19,18 @@ import (
 // roles are what the test binary is instead where the environment names a DSN for it.
 var roles = map[string]func() error{envWriter: write, envInserter: inserter}
 
-// lacking skips a test on a server that is named by its version, where the plain driver shows that the version does not have
-// what the test is about.
-func lacking(t *testing.T, text string, err error) {
+// notOnThisVersion skips a test on a server that is named by its version, where the plain driver shows that the version does not
+// have what the test is about.
+func notOnThisVersion(t *testing.T, text string, err error) {
 	t.Helper()
 	if os.Getenv(mysqltest.EnvServer) != "" && isNumber(err, 1064, 1231, 1295) { // no such syntax, no such value, not in a prepared statement
 		t.Skip(mysqltest.Lacks + text)
 	}
 }
 
-// spoiled reports whether a statement was refused since this version of the server, which was named, has the bug MDEV-36026.
-func spoiled(t *testing.T, text string, err error) bool {
+// refusedForItsVersion reports whether a statement was refused since this version of the server, which was named, has the bug
+// MDEV-36026.
+func refusedForItsVersion(t *testing.T, text string, err error) bool {
 	t.Helper()
 	if os.Getenv(mysqltest.EnvServer) == "" || !errors.Is(err, driver.ErrRefused) || !strings.Contains(err.Error(), "MDEV-36026") {
 		return false

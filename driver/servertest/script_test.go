@@ -152,7 +152,7 @@ func (sc *script) play(t *testing.T, target mysqltest.Target, name, auto string)
 	plain.SetMaxOpenConns(1)
 	for _, text := range setup {
 		if _, err := plain.Exec(text); err != nil {
-			lacking(t, text, err)
+			notOnThisVersion(t, text, err)
 			t.Fatalf("%s: %v", text, err)
 		}
 	}

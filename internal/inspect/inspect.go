@@ -43,6 +43,10 @@ type Table struct {
 	Indexed       bool   // an index begins with it, so that the highest key is found without reading the table
 	Unique        bool   // no two rows can have the same key
 	UniqueWith    bool   // no two rows can have the same key and the same values in some other columns
+
+	// RefusesLoad and RefusesSelect say that LOAD DATA and INSERT … SELECT are refused for the bug MDEV-36026 of its server, and
+	// TriggersHidden that they are because this user may not see its triggers.
+	RefusesLoad, RefusesSelect, TriggersHidden bool
 }
 
 // A Program is the body of a trigger, a routine or an event, or the select of a view.

@@ -40,6 +40,8 @@ type Table struct {
 	Columns  []Column // in their order
 	Triggers []Trigger
 	Indexes  []Index
+
+	TriggersHidden bool // there may be triggers that this user does not see; said by who asked for TriggerRights
 }
 
 // A Column is one column of a table.
@@ -66,6 +68,11 @@ type Index struct {
 	Name    string
 	Unique  bool
 	Columns []string // "" for an expression
+}
+
+// BeforeTriggers reports whether a trigger runs before rows are inserted or updated.
+func (t *Table) BeforeTriggers() bool {
+	return slices.ContainsFunc(t.Triggers, func(tr Trigger) bool { return tr.Before && tr.Event != "DELETE" })
 }
 
 // Indexed reports whether an index begins with a column.
@@ -255,7 +262,7 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 		case ofTrigger:
 			known.Triggers = append(known.Triggers, Trigger{Event: x, Before: y == "BEFORE", SQLMode: z, Text: text.String})
 		case ofIndex:
-			i := slices.IndexFunc(known.Indexes, func(known Index) bool { return known.Name == x }) // the first columns of all come first
+			i := slices.IndexFunc(known.Indexes, func(known Index) bool { return known.Name == x }) // rows are ordered by seq_in_index
 			if i < 0 {
 				i = len(known.Indexes)
 				known.Indexes = append(known.Indexes, Index{Name: x, Unique: y == "unique"})

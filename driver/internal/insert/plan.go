@@ -71,6 +71,7 @@ type Table struct {
 
 	AutoIncrement  bool // the key still is AUTO_INCREMENT
 	TriggersBefore bool // a trigger runs BEFORE INSERT or BEFORE UPDATE
+	TriggersHidden bool // there may be one that this user does not see; told on servers with the bug MDEV-36026
 
 	// OtherUnique says that a row may be a duplicate by another index than the key's, and
 	// the server does not say which row it was: the key is not AUTO_INCREMENT.

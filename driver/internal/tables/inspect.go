@@ -49,7 +49,7 @@ func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string,
 			}
 		}
 	}
-	seen, err := set.Catalog.Tables(ctx, names)
+	seen, err := set.catalogTables(ctx, names)
 	if err != nil {
 		return nil, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
@@ -109,6 +109,9 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
 	info.Integer, info.Highest, info.Indexed = f.Integer, f.Highest, f.Indexed
 	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
+	desc := &insert.Table{DB: name.DB, Name: name.Table, AutoIncrement: f.Key.AutoIncrement, TriggersBefore: t.BeforeTriggers(), TriggersHidden: t.TriggersHidden}
+	info.RefusesLoad, info.RefusesSelect = read.Nulled(desc, set.Settings, true) != nil, read.Nulled(desc, set.Settings, false) != nil
+	info.TriggersHidden = t.TriggersHidden
 	return info
 }
 

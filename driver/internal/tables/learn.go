@@ -9,6 +9,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // Learn reads, before the first connection is used, what no statement can do
@@ -47,6 +48,9 @@ func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database str
 	}
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
 	set.programs.settings = set.Settings
+	if _, has := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version); has {
+		set.Catalog.LogInAnew()
+	}
 	folds, err := session.Value(ctx, conn, "@@lower_case_table_names")
 	if err != nil {
 		return &catalog.Failure{What: "lower_case_table_names", Err: err}

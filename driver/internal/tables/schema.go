@@ -12,6 +12,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 const (
@@ -123,9 +124,27 @@ func (s *Schema) look(rule Rule, name catalog.Name, l *tableLookup) {
 	close(l.done)
 }
 
+// catalogTables asks the catalog for tables. On servers with the bug MDEV-36026 it first reads on which of them this user has
+// TRIGGER: the connection that is then asked for triggers was made later, and has these rights.
+func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*catalog.Table, error) {
+	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
+	var rights *catalog.TriggerRights
+	if matters {
+		var err error
+		if rights, err = set.Catalog.TriggerRights(ctx); err != nil {
+			return nil, err
+		}
+	}
+	tables, err := set.Catalog.Tables(ctx, names)
+	for name, t := range tables {
+		t.TriggersHidden = matters && len(t.Triggers) == 0 && !rights.On(name) // one that is shown tells that all are
+	}
+	return tables, err
+}
+
 // see looks at tables, at their triggers and at what these call.
 func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name]*seenTable, error) {
-	tables, err := set.Catalog.Tables(ctx, names)
+	tables, err := set.catalogTables(ctx, names)
 	if err != nil {
 		return nil, err
 	}

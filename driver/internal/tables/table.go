@@ -101,7 +101,9 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
 		Ref:          t,
 
-		AutoIncrement: key.AutoIncrement,
+		AutoIncrement:  key.AutoIncrement,
+		TriggersBefore: seen.BeforeTriggers(),
+		TriggersHidden: seen.TriggersHidden,
 	}
 	if rule.many() && !key.AutoIncrement {
 		desc.Zero = sync.OnceFunc(t.warnZero)
@@ -113,7 +115,6 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		desc.ReadsID = desc.ReadsID || col.ID
 	}
 	for _, tr := range seen.Triggers {
-		desc.TriggersBefore = desc.TriggersBefore || tr.Before && tr.Event != "DELETE"
 		if tr.Before && set.programs.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
 			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
 		}
@@ -241,7 +242,7 @@ func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	t := like.Ref.(*Table)
 	desc := *like
 	desc.DB, desc.Name = name.DB, name.Table
-	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore = false, false, false, insert.Effects{}, false
+	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore, desc.TriggersHidden = false, false, false, insert.Effects{}, false, false
 	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
 	return &desc
 }

@@ -130,7 +130,7 @@ func TestGolden(t *testing.T) {
 func settings(s string) (insert.Settings, Schema) {
 	m := insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119, Charset: "utf8mb4"}
 	var programs insert.Effects
-	plain, triggers, auto := false, false, false
+	plain, triggers, hidden, auto := false, false, false, false
 	for _, w := range strings.Fields(s) {
 		switch w {
 		case "mysql":
@@ -147,6 +147,8 @@ func settings(s string) (insert.Settings, Schema) {
 			m.Version = 110405
 		case "triggers":
 			triggers = true
+		case "hidden":
+			hidden = true
 		case "auto":
 			auto = true
 		case "latin1", "gbk", "big5", "sjis":
@@ -166,9 +168,9 @@ func settings(s string) (insert.Settings, Schema) {
 			p.Marker, p.UpsertMarker = false, false
 			return &p, err
 		}
-		if t != nil && triggers {
+		if t != nil && (triggers || hidden) {
 			p := *t
-			p.TriggersBefore, p.AutoIncrement = true, auto
+			p.TriggersBefore, p.TriggersHidden, p.AutoIncrement = triggers, hidden, auto
 			return &p, err
 		}
 		return t, err

@@ -17,14 +17,12 @@ func (w *insertReader) finishStaged() error {
 	if w.Returning {
 		return refuse(w.Table, "RETURNING beside rows that only the server knows", "read the rows and insert them with VALUES, or SELECT them afterwards")
 	}
-	server := versions.Name(w.settings.MariaDB, w.settings.Version)
 	if !versions.NumbersRows(w.settings.MariaDB, w.settings.Version) {
-		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is "+server, "read the rows and insert them with VALUES")
+		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is "+versions.Name(w.settings.MariaDB, w.settings.Version),
+			"read the rows and insert them with VALUES")
 	}
-	// The bug spares AUTO_INCREMENT keys, and a LOAD DATA that the server runs itself.
-	if mended, has := versions.NullsColumns(w.settings.MariaDB, w.settings.Version); has && w.Table.TriggersBefore && (w.loaded != nil || !w.Table.AutoIncrement) {
-		return refuse(w.Table, server+" takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)",
-			"upgrade the server to "+mended+", or read the rows and insert them with VALUES")
+	if err := Nulled(w.Table, w.settings, w.loaded != nil); err != nil {
+		return err
 	}
 	s := &insert.Staging{Table: w.Table, FillArgs: w.sourceInput, Load: w.loaded != nil, Columns: w.loaded, Upsert: w.Upsert, Named: w.named}
 	if !s.Load {
@@ -62,6 +60,23 @@ func (w *insertReader) finishStaged() error {
 	w.Marker, w.SetIDAfter, w.Staging = s.Marker, w.Table.Marker && !s.Marker, s
 	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
+}
+
+// Nulled is why a statement whose rows only the server knows, a LOAD DATA or another one, is refused on a server with the bug
+// MDEV-36026, and nil where it is not. The bug spares AUTO_INCREMENT keys, and a LOAD DATA that the server runs itself. Where a
+// trigger may be that this user does not see, the statement is refused too.
+func Nulled(t *insert.Table, settings insert.Settings, load bool) error {
+	mended, has := versions.NullsColumns(settings.MariaDB, settings.Version)
+	if !has || t.AutoIncrement && !load || !t.TriggersBefore && !t.TriggersHidden {
+		return nil
+	}
+	bug := versions.Name(settings.MariaDB, settings.Version) + " takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)"
+	const way = ", or read the rows and insert them with VALUES"
+	if t.TriggersBefore {
+		return refuse(t, bug, "upgrade the server to "+mended+way)
+	}
+	return refuse(t, bug+", and this user may not see this one's triggers",
+		"GRANT TRIGGER ON "+quote.In(t.DB, t.Name)+" to this user itself, since a role's rights are not shown, upgrade the server to "+mended+way)
 }
 
 // mayHint says whether a statement can be told its time: nothing such as SET
