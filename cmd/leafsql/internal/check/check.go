@@ -193,7 +193,7 @@ func definition(ctx context.Context, t *survey.Table) (column.Definition, error)
 	return column.Of(create, t.Column)
 }
 
-// where joins what a finding is about.
+// at is a finding about a table.
 func at(code string, severity Severity, t *survey.Table) Finding {
 	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
 }

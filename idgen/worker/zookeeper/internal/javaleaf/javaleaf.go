@@ -67,12 +67,12 @@ func Start(ctx context.Context, cfg Config) (*Leaf, error) {
 	}
 	conn, _, err := zk.Connect(cfg.ZooKeeper, 6*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)))
 	if err != nil {
-		return nil, fmt.Errorf("leaftest: %w", err)
+		return nil, fmt.Errorf("javaleaf: %w", err)
 	}
 	l := &Leaf{cfg: cfg, conn: conn, stop: make(chan struct{})}
 	if err := l.join(ctx); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("leaftest: %s: %w", cfg.Addr, err)
+		return nil, fmt.Errorf("javaleaf: %s: %w", cfg.Addr, err)
 	}
 	l.ended.Go(l.reporting)
 	return l, nil
