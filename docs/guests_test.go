@@ -60,7 +60,8 @@ type release struct {
 func newRelease(t *testing.T) *release {
 	r := &release{env: append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
 		"GIT_AUTHOR_NAME=test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=test", "GIT_COMMITTER_EMAIL=test@localhost",
-		"GOFLAGS=-buildvcs=false -modcacherw", "GOWORK=off", "GONOSUMDB="+own+","+own+"/*")}
+		"GOFLAGS="+strings.TrimSpace(os.Getenv("GOFLAGS")+" -buildvcs=false -modcacherw"), "GOWORK=off",
+		"GONOSUMDB="+strings.Trim(os.Getenv("GONOSUMDB")+","+own+","+own+"/*", ","))}
 	tree := copied(t)
 	r.run(t, tree, "git", "init", "-q")
 	if repository := r.run(t, tree, "git", "rev-parse", "--absolute-git-dir"); repository != filepath.Join(tree, ".git") {
