@@ -44,9 +44,9 @@ type Table struct {
 	Unique        bool   // no two rows can have the same key
 	UniqueWith    bool   // no two rows can have the same key and the same values in some other columns
 
-	// RefusesLoad and RefusesSelect say that LOAD DATA and INSERT … SELECT are refused for the bug MDEV-36026 of its server, and
-	// TriggersHidden that they are because this user may not see its triggers.
-	RefusesLoad, RefusesSelect, TriggersHidden bool
+	// RefusesLoad says that LOAD DATA is refused for the bug MDEV-36026 of its server, as is INSERT … SELECT without AUTO_INCREMENT,
+	// and TriggersHidden that it is because this user may not see its triggers.
+	RefusesLoad, TriggersHidden bool
 }
 
 // A Program is the body of a trigger, a routine or an event, or the select of a view.

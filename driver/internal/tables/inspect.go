@@ -110,7 +110,7 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 	info.Integer, info.Highest, info.Indexed = f.Integer, f.Highest, f.Indexed
 	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
 	desc := &insert.Table{DB: name.DB, Name: name.Table, AutoIncrement: f.Key.AutoIncrement, TriggersBefore: t.BeforeTriggers(), TriggersHidden: t.TriggersHidden}
-	info.RefusesLoad, info.RefusesSelect = read.Nulled(desc, set.Settings, true) != nil, read.Nulled(desc, set.Settings, false) != nil
+	info.RefusesLoad = read.Nulled(desc, set.Settings, true) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info
 }

@@ -9,7 +9,11 @@ import (
 )
 
 func TestOldServer(t *testing.T) {
-	orders := []*survey.Table{{Table: inspect.Table{Database: "shop", Table: "orders"}}}
+	of := func(t inspect.Table) []*survey.Table {
+		t.Database, t.Table = "shop", "orders"
+		return []*survey.Table{{Table: t}}
+	}
+	orders, fine := of(inspect.Table{RefusesLoad: true}), of(inspect.Table{})
 	for _, tt := range []struct {
 		mariaDB   bool
 		version   int
@@ -18,12 +22,14 @@ func TestOldServer(t *testing.T) {
 		says      []string
 	}{
 		{false, 50744, nil, "server-old", []string{"MySQL 5.7.44", "MySQL 8.0"}},
-		{true, 100123, orders, "server-old", []string{"MariaDB 10.1.23", "MariaDB 10.2"}},
-		{false, 80033, orders, "", nil},
-		{true, 100211, orders, "", nil},
+		{true, 100123, fine, "server-old", []string{"MariaDB 10.1.23", "MariaDB 10.2"}},
+		{false, 80033, fine, "", nil},
+		{true, 100211, fine, "", nil},
 		{true, 110405, nil, "", nil},
 		{true, 110405, orders, "server-bug", []string{"MariaDB 11.4.5", "MDEV-36026", "shop.orders", "upgrade the server to 11.4.6"}},
-		{true, 110406, orders, "", nil},
+		{true, 110405, of(inspect.Table{RefusesLoad: true, TriggersHidden: true}), "server-bug", []string{"MariaDB 11.4.5", "may not see the triggers of shop.orders", "grant TRIGGER"}},
+		{true, 110405, fine, "", nil},
+		{true, 110406, fine, "", nil},
 	} {
 		found := oldServer(nil, "db/shop", tt.mariaDB, tt.version, tt.triggered)
 		if tt.code == "" && len(found) == 0 {
