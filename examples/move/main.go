@@ -4,7 +4,7 @@
 //
 // The rows keep their keys, which are no other row's on either side. An order is deleted where it was once the other
 // database has it, so that the command can be interrupted and run again. As long as an order is on both sides, the one it
-// is moved from counts.
+// is moved from counts: finish an interrupted move before you move in the other direction.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"slices"
 	"strings"
 
-	_ "github.com/go-sql-driver/mysql"
+	"github.com/go-sql-driver/mysql"
 )
 
 // tables name the order of a row. A table stands behind those that its foreign keys refer to.
@@ -26,14 +26,7 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("move: say which orders, as in WHERE")
 	}
-	from, err := sql.Open("mysql", os.Getenv("FROM"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	to, err := sql.Open("mysql", os.Getenv("TO"))
-	if err != nil {
-		log.Fatal(err)
-	}
+	from, to := open(os.Getenv("FROM")), open(os.Getenv("TO"))
 	moved := 0
 	for last := "0"; ; {
 		ids, err := move(from, to, "id > "+last+" AND ("+os.Args[1]+")")
@@ -46,6 +39,23 @@ func main() {
 		moved, last = moved+len(ids), ids[len(ids)-1]
 	}
 	fmt.Println("orders moved:", moved)
+}
+
+// open opens a database. Times are read and written in UTC, whatever the time zones of the two servers are.
+func open(dsn string) *sql.DB {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		log.Fatal(err)
+	}
+	if cfg.Params == nil {
+		cfg.Params = make(map[string]string)
+	}
+	cfg.Params["time_zone"] = "'+00:00'"
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return sql.OpenDB(connector)
 }
 
 // move takes up to a hundred orders, and names them. They are locked meanwhile: who changes one waits, and finds it in
@@ -66,7 +76,7 @@ func move(from, to *sql.DB, where string) (ids []string, err error) {
 		return nil, err
 	}
 	defer target.Rollback()
-	if err := remove(target, ids); err != nil { // copies that are older
+	if err := remove(target, ids); err != nil { // copies of an interrupted move, or of a clone
 		return nil, err
 	}
 	for _, t := range tables {
