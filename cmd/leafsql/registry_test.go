@@ -27,7 +27,7 @@ func TestInitRegistry(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer filled.Close()
-			soon, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			soon, cancel := context.WithTimeout(t.Context(), 15*time.Second) // more than a search takes on a busy machine, and less than the wait
 			defer cancel()
 			_, err = filled.ExecContext(soon, "INSERT INTO events VALUES ()")
 			return err

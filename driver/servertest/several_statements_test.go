@@ -90,7 +90,7 @@ func (s *severalSide) open(how, params string) *sql.Conn {
 		params = strings.Replace(params, "ANSI_QUOTES", "ANSI_QUOTES%27", 1)
 		params = strings.Replace(params, "NO_BACKSLASH_ESCAPES", "NO_BACKSLASH_ESCAPES%27", 1)
 	}
-	const rules = "&leafTables=*&leafCreate=true"
+	const rules = "&leafTables=*,!s&leafCreate=true" // the key of s never is AUTO_INCREMENT
 	var db *sql.DB
 	var err error
 	switch how {

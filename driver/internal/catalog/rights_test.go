@@ -49,7 +49,7 @@ func TestTriggerRights(t *testing.T) {
 		{[]string{"TRIGGER ON `" + db + "_`.*"}, false},
 		{[]string{"ROLE"}, false}, // it has, and the server does not tell
 	} {
-		user := db[len(db)-8:] + string(rune('a'+i))
+		user := "u" + db[len(db)-8:] + string(rune('a'+i))
 		do("CREATE USER " + user + " IDENTIFIED BY 'pw'")
 		defer do("DROP USER " + user)
 		if slices.Equal(tt.grants, []string{"ROLE"}) {
