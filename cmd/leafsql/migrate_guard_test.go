@@ -10,6 +10,8 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
+	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -18,35 +20,51 @@ func guards(t *testing.T, db *sql.DB) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name LIKE '%needs\\_id'")
 }
 
+// switchThatWaits starts a switch of the table orders while a transaction that has run an INSERT is open, and returns when it
+// waits for that. goOn commits the transaction, and the switch ends well.
+func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string) (goOn func()) {
+	t.Helper()
+	tx, err := db.Begin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { tx.Rollback() })
+	if _, err := tx.Exec(insert); err != nil {
+		t.Fatal(err)
+	}
+	type result struct {
+		status    int
+		out, errs string
+	}
+	done := make(chan result, 1)
+	go func() {
+		var r result
+		r.status, r.out, r.errs = leafsql(t.Context(), "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		done <- r
+	}()
+	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
+		select {
+		case r := <-done:
+			t.Fatalf("it does not wait: %+v", r)
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return func() {
+		t.Helper()
+		if err := tx.Commit(); err != nil {
+			t.Fatal(err)
+		}
+		if r := <-done; r.status != fine {
+			t.Fatalf("%+v", r)
+		}
+	}
+}
+
 // TestMigrateOneAtATime: while a step runs, another run changes nothing.
 func TestMigrateOneAtATime(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
 		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
-		tx, err := db.Begin()
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer tx.Rollback()
-		if _, err := tx.Exec("INSERT INTO orders VALUES ()"); err != nil {
-			t.Fatal(err)
-		}
-		type result struct {
-			status    int
-			out, errs string
-		}
-		done := make(chan result, 1)
-		go func() {
-			var r result
-			r.status, r.out, r.errs = leafsql(t.Context(), "migrate", "-dsn", dsn, "-do", "switch", "orders")
-			done <- r
-		}()
-		for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
-			select {
-			case r := <-done:
-				t.Fatalf("it does not wait: %+v", r)
-			case <-time.After(5 * time.Millisecond):
-			}
-		}
+		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders VALUES ()")
 		for _, more := range []string{"-do=switch", "-back"} {
 			status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, more, "orders")
 			if status != unclear || !strings.Contains(errs, "another leafsql migrate changes ") || strings.Contains(out, "TRIGGER `") && more == "-do=switch" {
@@ -54,12 +72,7 @@ func TestMigrateOneAtATime(t *testing.T) {
 			}
 		}
 		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "users")
-		if err := tx.Commit(); err != nil {
-			t.Fatal(err)
-		}
-		if r := <-done; r.status != fine {
-			t.Fatalf("%+v", r)
-		}
+		goOn()
 		if n := guards(t, db); n != 2 {
 			t.Errorf("%d guards stand", n)
 		}
@@ -95,6 +108,93 @@ func TestMigrateLeavesGuards(t *testing.T) {
 		}
 		if here, there := guards(t, first), guards(t, other); here != 0 || there != 1 {
 			t.Errorf("guards that stand: %d of its own, %d of the other run", here, there)
+		}
+	})
+}
+
+// TestMigrateKnowsPrograms: what a trigger, a routine or an event writes is refused from switch on, with the finding of
+// leafsql check, before any table is touched.
+func TestMigrateKnowsPrograms(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		elsewhere := database(target.Database(t))
+		const key = " (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)"
+		here := database(dsn)
+		db := open(t, dsn, "CREATE TABLE orders"+key, "CREATE TABLE noted"+key, "CREATE TABLE filled"+key, "CREATE TABLE timed"+key,
+			"CREATE TRIGGER note AFTER INSERT ON orders FOR EACH ROW INSERT INTO noted (n) VALUES (NEW.n)",
+			"CREATE PROCEDURE "+elsewhere+".fill() INSERT INTO "+here+".filled (n) VALUES (1)",
+			"CREATE EVENT time ON SCHEDULE EVERY 1 DAY DISABLE DO INSERT INTO timed (n) VALUES (1)")
+		args := func(more ...string) []string { return append([]string{"migrate", "-dsn", dsn}, more...) }
+		for table, want := range map[string]string{
+			"noted": "trigger-inserts: ", "filled": "routine-inserts: ", "timed": "event-inserts: ",
+		} {
+			plan := mustRun(t, mend, args("orders", table)...)
+			refused := mustRun(t, mend, args("-do", "switch", "orders", table)...)
+			for _, out := range []string{plan, refused} {
+				if !strings.Contains(out, "warning: "+want) || !strings.Contains(out, "Way out: ") || !strings.Contains(out, "-ignore-programs") {
+					t.Errorf("%s: %s is missing in\n%s", table, want, out)
+				}
+			}
+			if n := guards(t, db); n != 0 {
+				t.Fatalf("%s: %d guards stand", table, n)
+			}
+			if all := jsonOf[[]standing](t, mend, args("-do", "switch", table)...); len(all) != 1 || len(all[0].Findings) != 1 || all[0].Next != migrate.Switch {
+				t.Errorf("%s: %+v", table, all)
+			}
+		}
+		mustRun(t, fine, args("-do", "switch", "orders")...)
+		mustRun(t, fine, args("-ignore-programs", "-do", "switch", "noted")...)
+		exec(t, db, "INSERT INTO noted VALUES (100, 1)", "DELETE FROM noted") // what brings a key passes
+		_, err := db.Exec("INSERT INTO orders VALUES (100, 1)")
+		if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: noted: ") || !strings.Contains(err.Error(), "a trigger") {
+			t.Errorf("the guard says %v", err)
+		}
+		mustRun(t, mend, args("-do", "drop", "noted")...) // the trigger is still there
+		exec(t, db, "DROP TRIGGER note")
+		mustRun(t, fine, args("-do", "drop", "noted")...)
+	})
+}
+
+// TestMigrateKnowsTheStore: a leaf_alloc that gives no ids is mended before tables are switched to it.
+func TestMigrateKnowsTheStore(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE users (id BIGINT AUTO_INCREMENT PRIMARY KEY)",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 0)")
+	args := []string{"migrate", "-dsn", dsn, "-ignore-programs", "-do", "switch"}
+	if out := mustRun(t, mend, append(args, "orders", "users")...); !strings.Contains(out, "error: row-broken: ") {
+		t.Error(out)
+	}
+	mustRun(t, fine, append(args, "users")...)
+	exec(t, db, "UPDATE leaf_alloc SET step = 10", "ALTER TABLE leaf_alloc ENGINE = MyISAM")
+	if out := mustRun(t, mend, append(args, "orders")...); !strings.Contains(out, "error: alloc-engine: ") {
+		t.Error(out)
+	}
+	exec(t, db, "ALTER TABLE leaf_alloc ENGINE = InnoDB")
+	mustRun(t, fine, append(args, "orders")...)
+}
+
+// TestMigrateHidden: what this user is not shown is not taken to be nothing.
+func TestMigrateHidden(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := database(dsn)
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
+		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
+		if out := mustRun(t, mend, "migrate", "-dsn", as(dsn, name, "Secret-9.word"), "-do", "switch", "orders"); !strings.Contains(out, "unknown: hidden: ") {
+			t.Error(out)
+		}
+	})
+}
+
+// TestGuard: its message has room for the longest names, of any letters.
+func TestGuard(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		for _, table := range []string{strings.Repeat("订", 40), strings.Repeat("t", 64), `of-%s`} {
+			db := open(t, dsn, "CREATE TABLE "+quote.Name(table)+" (id BIGINT AUTO_INCREMENT PRIMARY KEY)")
+			mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", table)
+			_, err := db.Exec("INSERT INTO " + quote.Name(table) + " VALUES ()")
+			name := []rune(table)
+			if !servererr.Is(err, refusedByGuard) || !strings.Contains(err.Error(), "leafsql: "+string(name[:min(len(name), 25)])) || !strings.HasSuffix(err.Error(), "see leafsql check") {
+				t.Errorf("%s: %v", table, err)
+			}
 		}
 	})
 }
