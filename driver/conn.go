@@ -28,6 +28,7 @@ type conn struct {
 	planner.Planner
 	connector      *Connector
 	closeConnector bool // it has the connector to itself
+	foundRows      bool // affected counts are of rows found
 
 	stage stage.Stage
 

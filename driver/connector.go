@@ -88,7 +88,7 @@ type Connector struct {
 
 	wrapped      bool // inner was given to Wrap
 	interpolates bool // the inner driver puts arguments into texts
-	foundRows    bool // affected counts are of rows found
+	foundRows    bool // affected counts are of rows found, on the connections that Connect makes
 }
 
 // NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.
@@ -174,11 +174,18 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, err
 	}
-	own := &conn{Planner: planner.New(session.New(ic, db, c.tables.Settings), c.tables, &c.plans), connector: c, stage: stage.Stage{Server: &c.stages}}
+	own := c.newConn(ic, db, c.foundRows)
 	if !c.wrapped {
 		own.SetSeveral(c.cfg.MySQL.MultiStatements)
 	}
 	return own, nil
+}
+
+// newConn returns the connection that fills what is sent to another, once Learn has run. db
+// is the database in use.
+func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
+	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
+		connector: c, foundRows: foundRows, stage: stage.Stage{Server: &c.stages}}
 }
 
 // database is the one in use on a new connection, "" for none.

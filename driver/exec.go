@@ -87,6 +87,7 @@ type execution struct {
 
 	result driver.Result
 	rows   driver.Rows
+	source driver.Result // of the step that read a staged statement's source
 }
 
 // run reserves ids for the rows that lack a key, sends the statement with them, and says
@@ -153,7 +154,7 @@ func (e *execution) runStaged(ctx context.Context) error {
 	for tried := false; ; tried = true {
 		// A value of its own: only such statements are to allocate one.
 		r := stage.Run{Stage: &c.stage, Session: &c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
-			Prepared: e.stmt != nil, FoundRows: c.connector.foundRows, Accepted: &e.st.Accepted}
+			Prepared: e.stmt != nil, FoundRows: c.foundRows, Accepted: &e.st.Accepted}
 		err := r.Do(ctx)
 		c.After(e.st, err)
 		blocks := []insert.Block{r.Block}
@@ -161,7 +162,7 @@ func (e *execution) runStaged(ctx context.Context) error {
 			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
 				to.collect(e.st.Plan, blocks)
 			}
-			e.result, e.rows = &result{Result: r.Result, id: r.ID}, noRows{}
+			e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
 			return nil
 		}
 		again := c.Replanned(ctx, e.st, e.text, err)
@@ -257,7 +258,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 		if in.OwnMarker && server != 0 {
 			c.Always(ctx, "SET last_insert_id = @leafsql_l")
 		}
-		id := in.ExplicitKeyID(b, affected, server, c.connector.foundRows)
+		id := in.ExplicitKeyID(b, affected, server, c.foundRows)
 		if id == server {
 			return res
 		}
@@ -267,7 +268,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 		b.N = 0 // its WHERE said no
 		return res
 	}
-	id, ask := in.GeneratedKeyID(b, affected, server, c.connector.foundRows)
+	id, ask := in.GeneratedKeyID(b, affected, server, c.foundRows)
 	if ask || in.SetIDAfter {
 		id = c.settleID(ctx, in, b, affected, id, ask)
 	}

@@ -77,9 +77,9 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		switch {
 		case s >= len(ids) || len(affected) != len(ids):
 		case blocks[i].N == 0:
-			ids[s] = in.ExplicitKeyID(&blocks[i], affected[s], ids[s], c.connector.foundRows)
+			ids[s] = in.ExplicitKeyID(&blocks[i], affected[s], ids[s], c.foundRows)
 		default:
-			id, ask := in.GeneratedKeyID(&blocks[i], affected[s], ids[s], c.connector.foundRows)
+			id, ask := in.GeneratedKeyID(&blocks[i], affected[s], ids[s], c.foundRows)
 			ids[s] = c.settleID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
 		}
 	}

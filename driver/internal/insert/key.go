@@ -58,6 +58,8 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 			return t.zero()
 		}
 		return t.stringMeaning(string(v))
+	case interface{ KeyValue() any }: // as a client of MySQL's protocol sent it
+		return t.KeyMeaning(v.KeyValue())
 	}
 	return Unclear, 0, false
 }

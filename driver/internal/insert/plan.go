@@ -29,8 +29,10 @@ type Settings struct {
 	Version int // as version comments write it: 101119, 90704
 
 	// SessionKnown says that the rest is true: it is asked for where a text depends
-	// on it, and the zero value is what most sessions have.
+	// on it, and the zero value is what most sessions have. BackslashKnown says so of
+	// NoBackslashEscapes alone.
 	SessionKnown       bool
+	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
 	ANSIQuotes         bool   // sql_mode: "x" is a name
 	Charset            string // character_set_client
@@ -112,9 +114,13 @@ type Findings struct {
 
 	// Cut, unless 0, is where the text has to be cut: run what is before it
 	// and then plan what is behind it as a text of its own, which has all
-	// placeholders but the first CutInput. The other fields, but NumInput, say
-	// nothing then.
+	// placeholders but the first CutInput. The other fields, but Ends and
+	// NumInput, say nothing then.
 	Cut, CutInput int
+
+	// Ends are where the text can be cut so that each statement has a text of its own: behind
+	// each semicolon with something behind it. If Cut is set they go up to that.
+	Ends []int
 
 	// Results is the number of statements in the text, each of which answers
 	// once, but for CALL, EXECUTE and MariaDB's compound statements.

@@ -51,6 +51,16 @@ func New(conn ownpool.Conn, db string, server insert.Settings) Session {
 	return Session{Conn: conn, DB: db, Settings: server, server: server}
 }
 
+// SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES now, for who knows
+// it from the status in the server's last answer.
+func (s *Session) SetNoBackslashEscapes(on bool) {
+	if !s.server.BackslashKnown || on != s.server.NoBackslashEscapes {
+		s.server.BackslashKnown, s.server.NoBackslashEscapes = true, on
+		s.Settings = s.server
+		s.Changes++
+	}
+}
+
 // SetSeveral notes whether the connection takes texts of several statements.
 func (s *Session) SetSeveral(several bool) { s.several, s.severalKnown = several, true }
 

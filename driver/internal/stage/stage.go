@@ -62,8 +62,9 @@ type Run struct {
 	Accepted  *atomic.Bool // of the plan: its copy ran, so that the server finds the names in it
 
 	Result driver.Result
-	Block  insert.Block // the ids it gave
-	ID     int64        // LastInsertId
+	Source driver.Result // of the step that filled the stage
+	Block  insert.Block  // the ids it gave
+	ID     int64         // LastInsertId
 
 	t      *tables.Table
 	name   string // the stage, as SQL writes it
@@ -238,11 +239,11 @@ func (s *Run) clock(ctx context.Context) error {
 }
 
 // fill runs the user's source.
-func (s *Run) fill(ctx context.Context) error {
+func (s *Run) fill(ctx context.Context) (err error) {
 	args := s.Args[:min(s.Insert.Staging.FillArgs, len(s.Args))]
-	res, err := s.Session.ExecArgs(ctx, s.prefix+s.Insert.Staging.Fill(s.name, s.hint), args, s.Prepared)
+	s.Source, err = s.Session.ExecArgs(ctx, s.prefix+s.Insert.Staging.Fill(s.name, s.hint), args, s.Prepared)
 	if err == nil {
-		s.rows, err = res.RowsAffected()
+		s.rows, err = s.Source.RowsAffected()
 	}
 	return err
 }

@@ -16,7 +16,7 @@ import (
 // without. It runs again until it has worked once. Who comes meanwhile waits as
 // long as its own context lets it. database is the DSN's.
 func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) error {
-	if set.Idle() || set.learned.Load() {
+	if set.Learned() {
 		return nil
 	}
 	if err := set.learning.Acquire(ctx, 1); err != nil {
@@ -39,6 +39,9 @@ func (set *Set) Learn(ctx context.Context, conn ownpool.Conn, database string) e
 	set.learned.Store(true)
 	return nil
 }
+
+// Learned says that Learn has nothing to do any more.
+func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
 
 // learnServer reads the server's version and how it compares names.
 func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database string) error {

@@ -33,7 +33,7 @@ func (r *reader) plan() *insert.Plan {
 	}
 	r.NumInput = r.params
 	if r.Cut > 0 {
-		plan.Init(r.text, insert.Findings{Cut: r.Cut, CutInput: r.CutInput, NumInput: r.NumInput})
+		plan.Init(r.text, insert.Findings{Cut: r.Cut, CutInput: r.CutInput, Ends: r.Ends, NumInput: r.NumInput})
 		return plan
 	}
 	if r.Results != 1 {

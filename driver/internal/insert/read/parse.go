@@ -92,7 +92,7 @@ var readers = sync.Pool{New: func() any { return new(reader) }}
 func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	seen, odd := r.s.Seen, otherBytes(r.text)
 	first := odd // from where on it may be read in another way
-	if seen&(lex.SeenBackslash|lex.SeenDoubleQuote) != 0 {
+	if seen&lex.SeenDoubleQuote != 0 || seen&lex.SeenBackslash != 0 && (!r.settings.BackslashKnown || r.setsMode) {
 		first = min(first, strings.IndexAny(r.text, "\\\""))
 	}
 	if seen&lex.SeenSixDigits != 0 {
@@ -103,7 +103,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	switch {
 	case err != nil && !refused, err == nil && r.decided <= first && strings.IndexByte(r.text[first:], ';') < 0:
 		return unknown, err
-	case !r.settings.SessionKnown:
+	case !r.settings.SessionKnown && first < len(r.text):
 		return true, nil
 	}
 	reason, fix := "", "send the SET in a text of its own"

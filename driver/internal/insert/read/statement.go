@@ -14,8 +14,14 @@ const seenHere = lex.SeenComment | lex.SeenCode
 // statements reads all statements of the text.
 func (r *reader) statements() error {
 	r.next()
+	behind := 0 // the last semicolon
 	for !r.ended() && !r.invalid && r.Cut == 0 {
+		if behind > 0 {
+			r.Ends = append(r.Ends, behind)
+			behind = 0
+		}
 		if r.tok.Kind == ';' {
+			behind = r.tok.End
 			r.s.Seen &^= seenHere
 			r.next()
 			continue
@@ -37,6 +43,9 @@ func (r *reader) statements() error {
 	}
 	if r.s.Seen&lex.SeenComment != 0 {
 		r.Results++ // nothing but a comment answers too
+		if behind > 0 {
+			r.Ends = append(r.Ends, behind)
+		}
 	}
 	for r.tok.Kind != lex.EOF { // placeholders count even in what is invalid
 		r.next()
@@ -59,7 +68,12 @@ func (r *reader) isolate() {
 	}
 }
 
-func (r *reader) cutAt(pos, params int) { r.Cut, r.CutInput = pos, params }
+func (r *reader) cutAt(pos, params int) {
+	r.Cut, r.CutInput = pos, params
+	if len(r.Ends) == 0 || r.Ends[len(r.Ends)-1] < pos {
+		r.Ends = append(r.Ends, pos)
+	}
+}
 
 // statement reads one statement, up to its end. One that begins with a word
 // which does not matter here is skipped: see rest.

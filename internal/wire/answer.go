@@ -1,0 +1,166 @@
+package wire
+
+import "encoding/binary"
+
+// The first byte of a packet that is not a row.
+const (
+	FirstOK          = 0x00
+	FirstLocalInfile = 0xfb
+	FirstEOF         = 0xfe // also of an OK that ends rows, if EOF is deprecated
+	FirstErr         = 0xff
+)
+
+// An OK is what the packet says that ends an answer without rows, or with DeprecateEOF the rows.
+type OK struct {
+	Affected, ID     uint64
+	Status, Warnings uint16
+	Tail             []byte // the info, and with StateChanged what changed
+
+	StatusAt int // where the status is in the payload
+}
+
+// ParseOK reads the numbers at the front of an OK, of whose payload more need not be there.
+func ParseOK(p []byte) (OK, error) {
+	var ok OK
+	c := cursor{p: p}
+	c.byte()
+	ok.Affected = c.lenEnc()
+	ok.ID = c.lenEnc()
+	ok.StatusAt = len(p) - len(c.p)
+	ok.Status = c.uint16()
+	ok.Warnings = c.uint16()
+	ok.Tail = c.p
+	return ok, c.err()
+}
+
+// Append appends the packet's payload.
+func (ok OK) Append(b []byte) []byte {
+	b = append(b, FirstOK)
+	b = AppendLenEnc(b, ok.Affected)
+	b = AppendLenEnc(b, ok.ID)
+	b = binary.LittleEndian.AppendUint16(b, ok.Status)
+	b = binary.LittleEndian.AppendUint16(b, ok.Warnings)
+	return append(b, ok.Tail...)
+}
+
+// Info is the text of an OK, and changes are what SessionTrack tells of the session, for a
+// connection with these capabilities.
+func (ok OK) Info(caps uint32) (info, changes []byte) {
+	if caps&SessionTrack == 0 {
+		return ok.Tail, nil // to the end of the packet
+	}
+	c := cursor{p: ok.Tail}
+	info = c.lenEncBytes()
+	if ok.Status&StateChanged != 0 && !c.bad {
+		changes = c.lenEncBytes()
+	}
+	return info, changes
+}
+
+// SetInfo sets both.
+func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
+	ok.Status &^= StateChanged
+	if caps&SessionTrack == 0 {
+		ok.Tail = info
+		return
+	}
+	if len(info) == 0 && len(changes) == 0 {
+		ok.Tail = nil
+		return
+	}
+	tail := append(AppendLenEnc(nil, uint64(len(info))), info...)
+	if len(changes) > 0 {
+		ok.Status |= StateChanged
+		tail = append(AppendLenEnc(tail, uint64(len(changes))), changes...)
+	}
+	ok.Tail = tail
+}
+
+// trackGTID is the kind of a change that says which transaction was committed.
+const trackGTID = 3
+
+// GTIDs are those of changes that say which transactions were committed, as they are written there.
+func GTIDs(changes []byte) (gtids []byte) {
+	c := cursor{p: changes}
+	for len(c.p) > 0 {
+		begin := c.p
+		kind := c.byte()
+		c.lenEncBytes()
+		if c.bad {
+			break
+		}
+		if kind == trackGTID {
+			gtids = append(gtids, begin[:len(begin)-len(c.p)]...)
+		}
+	}
+	return gtids
+}
+
+// EOFStatusAt is where the status is in an EOF packet of five bytes.
+const EOFStatusAt = 3
+
+// An Err is what the server says of a failure.
+type Err struct {
+	Number  uint16
+	State   [5]byte // zeros: before the login, where none is said
+	Message string
+}
+
+// ParseErr reads an error.
+func ParseErr(p []byte) (Err, error) {
+	var e Err
+	c := cursor{p: p}
+	c.byte()
+	e.Number = c.uint16()
+	if len(c.p) > 0 && c.p[0] == '#' {
+		c.byte()
+		copy(e.State[:], c.take(5))
+	}
+	e.Message = string(c.p)
+	return e, c.err()
+}
+
+// Append appends the packet's payload.
+func (e Err) Append(b []byte) []byte {
+	b = append(b, FirstErr, byte(e.Number), byte(e.Number>>8))
+	if e.State != [5]byte{} {
+		b = append(append(b, '#'), e.State[:]...)
+	}
+	return append(b, e.Message...)
+}
+
+// A PreparedOK is the first packet of the answer to COM_STMT_PREPARE.
+type PreparedOK struct {
+	ID              uint32
+	Columns, Params uint16
+}
+
+// ParsePreparedOK reads it.
+func ParsePreparedOK(p []byte) (PreparedOK, error) {
+	c := cursor{p: p}
+	c.byte()
+	ok := PreparedOK{c.uint32(), c.uint16(), c.uint16()}
+	return ok, c.err()
+}
+
+// EOFStatus is the status in an EOF packet of five bytes, 0 if it is shorter.
+func EOFStatus(p []byte) uint16 {
+	c := cursor{p: p}
+	c.take(EOFStatusAt)
+	return c.uint16()
+}
+
+// ColumnName is the name in a column's definition.
+func ColumnName(p []byte) (string, error) {
+	c := cursor{p: p}
+	for range 4 { // catalog, database, table, original table
+		c.lenEncBytes()
+	}
+	name := c.lenEncBytes()
+	return string(name), c.err()
+}
+
+// CloseStatement is the command COM_STMT_CLOSE.
+func CloseStatement(id uint32) []byte {
+	return binary.LittleEndian.AppendUint32([]byte{ComStmtClose}, id)
+}

@@ -1,0 +1,108 @@
+package wire
+
+import (
+	"bytes"
+	"encoding/binary"
+)
+
+// A Greeting is the first packet of a server.
+type Greeting struct {
+	Version string
+	Caps    uint32
+	Maria   uint32 // MariaDB's own capabilities; 0: none, or not MariaDB
+
+	payload []byte
+	low     int // where the capabilities begin
+}
+
+// ParseGreeting reads a server's greeting. Its payload is kept.
+func ParseGreeting(p []byte) (Greeting, error) {
+	g := Greeting{payload: p}
+	c := cursor{p: p}
+	if c.byte() != 10 {
+		return g, ErrMalformed
+	}
+	g.Version = string(c.terminated())
+	c.take(4 + 8 + 1) // connection, the scramble's first part, a zero
+	g.low = len(p) - len(c.p)
+	g.Caps = uint32(c.uint16())
+	c.take(1 + 2) // character set, status
+	g.Caps |= uint32(c.uint16()) << 16
+	c.take(1 + 6) // length of the scramble, reserved
+	if maria := c.uint32(); g.Caps&LongPassword == 0 {
+		g.Maria = maria
+	}
+	return g, c.err()
+}
+
+// SetCaps changes the capabilities in the greeting's payload. All of them must have been offered.
+func (g *Greeting) SetCaps(caps, maria uint32) {
+	g.Caps, g.Maria = caps, maria
+	at := g.payload[g.low:]
+	binary.LittleEndian.PutUint16(at, uint16(caps))
+	binary.LittleEndian.PutUint16(at[5:], uint16(caps>>16))
+	if caps&LongPassword == 0 {
+		binary.LittleEndian.PutUint32(at[14:], maria)
+	}
+}
+
+// A Login is a client's answer to the greeting. If it asks for TLS it is cut off behind the
+// capabilities: the whole one comes through TLS.
+type Login struct {
+	Caps     uint32
+	Maria    uint32
+	User     string
+	Database string
+}
+
+// LoginLen is the length of the part of a login that asks for TLS.
+const LoginLen = 4 + 4 + 1 + 23
+
+// ParseLogin reads a client's answer to the greeting.
+func ParseLogin(p []byte) (Login, error) {
+	var l Login
+	c := cursor{p: p}
+	l.Caps = c.uint32()
+	if c.bad || l.Caps&Protocol41 == 0 {
+		return l, c.err() // the old form, of which no more is read
+	}
+	c.take(4 + 1 + 19) // longest packet, character set, reserved
+	if maria := c.uint32(); l.Caps&LongPassword == 0 {
+		l.Maria = maria
+	}
+	if l.Caps&SSL != 0 && len(c.p) == 0 {
+		return l, c.err()
+	}
+	l.User = string(c.terminated())
+	switch {
+	case l.Caps&LenEncAuth != 0:
+		c.lenEncBytes()
+	case l.Caps&SecureConn != 0:
+		c.take(uint64(c.byte()))
+	default:
+		c.terminated()
+	}
+	if l.Caps&ConnectWithDB != 0 && len(c.p) > 0 {
+		l.Database = string(c.terminated())
+	}
+	return l, c.err() // what is behind it is the server's to judge
+}
+
+// ChangeUser is COM_CHANGE_USER, whose first byte is the command, for a client that said
+// caps in its login.
+func ChangeUser(p []byte, caps uint32) (user, database string, err error) {
+	c := cursor{p: p}
+	c.byte()
+	user = string(c.terminated())
+	if caps&SecureConn != 0 {
+		c.take(uint64(c.byte()))
+	} else {
+		c.terminated()
+	}
+	if i := bytes.IndexByte(c.p, 0); i < 0 && !c.bad { // it may end without a zero
+		database = string(c.p)
+	} else {
+		database = string(c.terminated())
+	}
+	return user, database, c.err()
+}

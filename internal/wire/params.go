@@ -1,0 +1,333 @@
+package wire
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// A Param is one argument of a prepared statement, or one attribute of a query, as the
+// client sent it.
+type Param struct {
+	Type  byte // MYSQL_TYPE_…
+	Flags byte // 0x80: unsigned
+	Name  []byte
+	Null  bool
+	Raw   []byte // the value as it is on the wire; nil if Null
+
+	Long []byte // not nil: the value came in pieces before, without a length
+}
+
+const unsigned = 0x80
+
+const (
+	typeTiny     = 1
+	typeShort    = 2
+	typeLong     = 3
+	typeFloat    = 4
+	typeDouble   = 5
+	typeNull     = 6
+	typeDateTime = 12
+	typeLongLong = 8
+	typeInt24    = 9
+	typeYear     = 13
+	typeString   = 254
+)
+
+// width is the length of a type's values: 0 for none, -1 for one that says its length itself,
+// in one byte (-2: in a length-encoded integer).
+func width(typ byte) int {
+	switch typ {
+	case typeNull:
+		return 0
+	case typeTiny:
+		return 1
+	case typeShort, typeYear:
+		return 2
+	case typeLong, typeInt24, typeFloat:
+		return 4
+	case typeLongLong, typeDouble:
+		return 8
+	case 7, 10, 11, typeDateTime, 17, 18, 19: // dates and times
+		return -1
+	}
+	return -2
+}
+
+// raw reads a value of a type.
+func (c *cursor) raw(typ byte) []byte {
+	begin := c.p
+	switch n := width(typ); n {
+	case -1:
+		c.take(uint64(c.byte()))
+	case -2:
+		c.lenEncBytes()
+	default:
+		c.take(uint64(n))
+	}
+	if c.bad {
+		return nil
+	}
+	n := len(begin) - len(c.p)
+	return begin[:n:n]
+}
+
+// KeyValue is the value as a key is judged by: an int64, a uint64, a float64, bytes, nil for
+// NULL; a date is itself, which is no key.
+func (p Param) KeyValue() any {
+	switch {
+	case p.Null || p.Type == typeNull:
+		return nil
+	case p.Long != nil:
+		return p.Long
+	}
+	var n uint64
+	switch bits := width(p.Type) * 8; bits {
+	case -16:
+		b, _, err := RowValue(p.Raw)
+		if err != nil {
+			return p.Raw
+		}
+		return b
+	case -8:
+		return struct{}{}
+	case 8:
+		n = uint64(p.Raw[0])
+		if p.Flags&unsigned == 0 {
+			n = uint64(int8(n))
+		}
+	case 16:
+		n = uint64(binary.LittleEndian.Uint16(p.Raw))
+		if p.Flags&unsigned == 0 {
+			n = uint64(int16(n))
+		}
+	case 32:
+		u := binary.LittleEndian.Uint32(p.Raw)
+		if n = uint64(u); p.Flags&unsigned == 0 {
+			n = uint64(int32(u))
+		}
+		if p.Type == typeFloat {
+			return float64(math.Float32frombits(u))
+		}
+	case 64:
+		if n = binary.LittleEndian.Uint64(p.Raw); p.Type == typeDouble {
+			return math.Float64frombits(n)
+		}
+	}
+	if p.Flags&unsigned != 0 {
+		return n
+	}
+	return int64(n)
+}
+
+// IntParam is an argument of leafsql's own.
+func IntParam(n int64) Param {
+	return Param{Type: typeLongLong, Raw: binary.LittleEndian.AppendUint64(nil, uint64(n))}
+}
+
+// StringParam is one too.
+func StringParam(s []byte) Param {
+	return Param{Type: typeString, Raw: append(AppendLenEnc(nil, uint64(len(s))), s...)}
+}
+
+// maxParams is how many parameters a statement can have.
+const maxParams = math.MaxUint16
+
+// params reads the parameters of a command: bitmap, types and values. types are those of an
+// earlier execution, which holds where the client sends none; long are values that came before.
+func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
+	nulls := c.take(uint64(n+7) / 8)
+	params := make([]Param, n)
+	switch bound := c.byte(); {
+	case c.bad:
+		return nil
+	case bound != 0:
+		for i := range params {
+			t := c.uint16()
+			params[i].Type, params[i].Flags = byte(t), byte(t>>8)
+			if named {
+				params[i].Name = c.lenEncBytes()
+			}
+		}
+	case len(types) != n:
+		c.bad = true
+		return nil
+	default:
+		for i, t := range types {
+			params[i].Type, params[i].Flags, params[i].Name = t.Type, t.Flags, t.Name
+		}
+	}
+	if c.bad {
+		return nil
+	}
+	for i := range params {
+		p := &params[i]
+		value, isLong := long[i]
+		switch {
+		case nulls[i/8]&(1<<(i%8)) != 0:
+			p.Null = true
+		case isLong:
+			p.Long = value
+		case p.Type == typeNull:
+			p.Null = true
+		default:
+			p.Raw = c.raw(p.Type)
+		}
+	}
+	return params
+}
+
+// appendParams appends what params reads.
+func appendParams(b []byte, params []Param, named bool) []byte {
+	at := len(b)
+	b = append(b, make([]byte, (len(params)+7)/8)...)
+	b = append(b, 1)
+	for i, p := range params {
+		if p.Null {
+			b[at+i/8] |= 1 << (i % 8)
+		}
+		b = append(b, p.Type, p.Flags)
+		if named {
+			b = append(AppendLenEnc(b, uint64(len(p.Name))), p.Name...)
+		}
+	}
+	for _, p := range params {
+		if p.Long != nil {
+			b = append(AppendLenEnc(b, uint64(len(p.Long))), p.Long...)
+		} else {
+			b = append(b, p.Raw...)
+		}
+	}
+	return b
+}
+
+// An Execute is COM_STMT_EXECUTE.
+type Execute struct {
+	Stmt   uint32
+	Flags  byte // the cursor's kind; 0x08: attributes may follow the arguments
+	Params []Param
+	Extra  []Param // attributes of the query
+}
+
+const paramCountAvailable = 0x08
+
+// ParseExecute reads COM_STMT_EXECUTE, whose first byte is the command, of a statement with n
+// parameters. types are the last that were bound. With attrs, which is the capability
+// QueryAttrs, attributes may follow the arguments. long are values that came before. Params
+// keep parts of the payload.
+func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byte) (Execute, error) {
+	var e Execute
+	c := cursor{p: p}
+	c.byte()
+	e.Stmt = c.uint32()
+	e.Flags = c.byte()
+	c.uint32() // iterations, always 1
+	total := n
+	named := attrs && e.Flags&paramCountAvailable != 0
+	if named {
+		count := c.lenEnc()
+		if count > maxParams || int(count) < n {
+			return e, ErrMalformed
+		}
+		total = int(count)
+	}
+	if total > 0 {
+		all := c.params(total, named, types, long)
+		if c.bad {
+			return e, ErrMalformed
+		}
+		e.Params, e.Extra = all[:n:n], all[n:]
+	}
+	return e, c.err()
+}
+
+// Append appends the packet's payload. With attrs, which is the capability QueryAttrs, it says
+// how many parameters there are.
+func (e Execute) Append(b []byte, attrs bool) []byte {
+	b = append(b, ComStmtExecute)
+	b = binary.LittleEndian.AppendUint32(b, e.Stmt)
+	b = append(b, e.Flags&^paramCountAvailable, 1, 0, 0, 0)
+	all := e.Params
+	if attrs {
+		b[len(b)-5] |= paramCountAvailable
+		all = slices.Concat(e.Params, e.Extra)
+		b = AppendLenEnc(b, uint64(len(all)))
+	}
+	if len(all) > 0 {
+		b = appendParams(b, all, attrs)
+	}
+	return b
+}
+
+// QueryText returns where the text begins in COM_QUERY, whose first byte is the command. With
+// attrs, attributes of the query stand before it.
+func QueryText(p []byte, attrs bool) (int, error) {
+	c := cursor{p: p}
+	c.byte()
+	if attrs {
+		n := c.lenEnc()
+		c.lenEnc() // sets of parameters, always 1
+		if n > maxParams {
+			return 0, ErrMalformed
+		}
+		if n > 0 {
+			c.params(int(n), true, nil, nil)
+		}
+	}
+	return len(p) - len(c.p), c.err()
+}
+
+// NoAttributes stands before the text of a COM_QUERY without attributes, if the capability
+// QueryAttrs is agreed on.
+var NoAttributes = []byte{0, 1}
+
+// Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows.
+type Bulk struct {
+	Stmt  uint32
+	Flags uint16
+	Types []Param // type and flags of each column
+	Rows  [][]BulkValue
+}
+
+// A BulkValue is an argument of one row.
+type BulkValue struct {
+	Indicator byte   // 0: a value; 1: NULL; 2: the column's default; 3: leave the row out
+	Raw       []byte // of a value
+}
+
+// Flags of Bulk.
+const (
+	BulkUnitResults = 1 << 6
+	BulkSendTypes   = 1 << 7
+)
+
+// ParseBulk reads COM_STMT_BULK_EXECUTE of a statement with n parameters. types are the last
+// that were bound.
+func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
+	var b Bulk
+	c := cursor{p: p}
+	c.byte()
+	b.Stmt = c.uint32()
+	b.Flags = c.uint16()
+	b.Types = types
+	if b.Flags&BulkSendTypes != 0 {
+		b.Types = make([]Param, n)
+		for i := range b.Types {
+			t := c.uint16()
+			b.Types[i].Type, b.Types[i].Flags = byte(t), byte(t>>8)
+		}
+	}
+	if c.bad || len(b.Types) != n || n == 0 {
+		return b, ErrMalformed
+	}
+	for len(c.p) > 0 && !c.bad {
+		row := make([]BulkValue, n)
+		for i := range row {
+			if row[i].Indicator = c.byte(); row[i].Indicator == 0 {
+				row[i].Raw = c.raw(b.Types[i].Type)
+			}
+		}
+		b.Rows = append(b.Rows, row)
+	}
+	return b, c.err()
+}

@@ -1,0 +1,328 @@
+package proxy
+
+import (
+	"context"
+	"database/sql/driver"
+	"fmt"
+	"io"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A backend is the session's connection to the server as package driver wants it: statements
+// that are filled, and questions about the session, go through it. Its results are packets of the server.
+// The contexts of its methods are not minded: a statement that was sent is waited for.
+type backend struct{ *link }
+
+func (b backend) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
+func (b backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return nil, driver.ErrSkip
+}
+func (b backend) Ping(context.Context) error               { return nil }
+func (b backend) ResetSession(context.Context) error       { return nil }
+func (b backend) IsValid() bool                            { return !b.lost }
+func (b backend) CheckNamedValue(*driver.NamedValue) error { return nil }
+
+// Close is called if the session is not what the client left.
+func (b backend) Close() error {
+	b.lost = true
+	return b.server.conn.Close()
+}
+
+func (b backend) Prepare(text string) (driver.Stmt, error) {
+	return b.PrepareContext(context.Background(), text)
+}
+
+// ExecContext runs a text. If it answers with rows they are in the Result, unread.
+func (b backend) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	r, err := b.query(text, args)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// QueryContext runs a text that answers with rows.
+func (b backend) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := b.query(text, args)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (b backend) query(text string, args []driver.NamedValue) (*reply, error) {
+	if len(args) > 0 {
+		return nil, driver.ErrSkip
+	}
+	if err := b.command(append(append([]byte{wire.ComQuery}, b.attributes...), text...)); err != nil {
+		return nil, err
+	}
+	return b.reply(false)
+}
+
+// command sends a command.
+func (b backend) command(payload []byte) error {
+	b.server.seq = 0
+	if b.lost {
+		return mysql.ErrInvalidConn
+	}
+	if err := b.server.send(payload); err != nil {
+		b.lost = true
+		return mysql.ErrInvalidConn
+	}
+	return nil
+}
+
+// packet reads one of the server's.
+func (b backend) packet() ([]byte, error) {
+	p, err := b.server.packet(maxAnswer)
+	if err != nil || len(p) == 0 {
+		b.lost = true
+		return nil, mysql.ErrInvalidConn
+	}
+	b.serverSeq = b.server.seq - 1
+	return p, nil
+}
+
+// maxAnswer is no limit: the server is trusted.
+const maxAnswer = 1 << 40
+
+// A reply is an answer of the server that is not passed on at once: an OK, or rows that are
+// still to be read.
+type reply struct {
+	backend
+	ok     wire.OK
+	head   [][]byte // the packets before the rows; nil: an OK
+	names  []string
+	binary bool
+	ended  bool // all rows are read
+}
+
+// reply reads the answer to a command up to the first row.
+func (b backend) reply(binary bool) (*reply, error) {
+	for {
+		p, err := b.packet()
+		if err != nil {
+			return nil, err
+		}
+		switch p[0] {
+		case wire.FirstErr:
+			return nil, b.failure(p)
+		case wire.FirstLocalInfile:
+			if err := b.client.send(p); err != nil {
+				return nil, err
+			}
+			if err := b.passFile(); err != nil {
+				return nil, err
+			}
+		case wire.FirstOK:
+			ok, err := b.okay(p)
+			if err != nil {
+				return nil, err
+			}
+			if ok.Status&wire.MoreResults == 0 {
+				b.server.release()
+				return &reply{backend: b, ok: ok, ended: true}, nil
+			}
+		default:
+			return b.definitions(p, binary)
+		}
+	}
+}
+
+// okay reads an OK, or an EOF that takes its place.
+func (b backend) okay(p []byte) (wire.OK, error) {
+	ok, err := wire.ParseOK(p)
+	if err != nil {
+		b.lost = true
+		return ok, err
+	}
+	ok.Tail = append([]byte(nil), ok.Tail...)
+	b.status = ok.Status
+	if _, changes := ok.Info(b.caps); len(changes) > 0 {
+		b.gtids = append(b.gtids, wire.GTIDs(changes)...)
+	}
+	return ok, nil
+}
+
+// failure is the server's error.
+func (b backend) failure(p []byte) error {
+	e, err := wire.ParseErr(p)
+	if err != nil {
+		b.lost = true
+		return err
+	}
+	b.server.release()
+	return &mysql.MySQLError{Number: e.Number, SQLState: e.State, Message: e.Message}
+}
+
+// definitions reads what stands before rows, from the packet with the number of columns on.
+func (b backend) definitions(p []byte, binary bool) (*reply, error) {
+	n, _, err := wire.LenEnc(p)
+	if err != nil || n > 4096 { // as many as a server has
+		b.lost = true
+		return nil, mysql.ErrInvalidConn
+	}
+	r := &reply{backend: b, head: [][]byte{append([]byte(nil), p...)}, binary: binary}
+	if !b.deprecatesEOF() {
+		n++
+	}
+	for i := range n {
+		if p, err = b.packet(); err != nil {
+			return nil, err
+		}
+		if p[0] == wire.FirstErr {
+			return nil, b.failure(p)
+		}
+		p = append([]byte(nil), p...)
+		r.head = append(r.head, p)
+		if i < n && (b.deprecatesEOF() || i+1 < n) {
+			name, err := wire.ColumnName(p)
+			if err != nil {
+				return nil, err
+			}
+			r.names = append(r.names, name)
+		}
+	}
+	return r, nil
+}
+
+func (r *reply) LastInsertId() (int64, error) { return int64(r.ok.ID), nil }
+func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil }
+func (r *reply) Columns() []string            { return r.names }
+
+// Next reads a row of text.
+func (r *reply) Next(dest []driver.Value) error {
+	if r.ended {
+		return io.EOF
+	}
+	p, err := r.packet()
+	if err != nil {
+		return err
+	}
+	switch {
+	case p[0] == wire.FirstErr:
+		r.ended = true
+		return r.failure(p)
+	case p[0] == wire.FirstEOF && (len(p) < 9 || r.deprecatesEOF() && len(p) < wire.MaxFrame):
+		r.ended = true
+		r.server.release()
+		if !r.deprecatesEOF() {
+			r.status = wire.EOFStatus(p)
+			return io.EOF
+		}
+		if _, err := r.okay(p); err != nil {
+			return err
+		}
+		return io.EOF
+	case r.binary: // passed by
+		return nil
+	}
+	for i := range dest {
+		var value []byte
+		if value, p, err = wire.RowValue(p); err != nil {
+			r.lost = true
+			return mysql.ErrInvalidConn
+		}
+		dest[i] = nil
+		if value != nil {
+			dest[i] = value
+		}
+	}
+	return nil
+}
+
+// Close reads what is left of the rows.
+func (r *reply) Close() error {
+	for !r.ended {
+		switch err := r.Next(nil); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+	return nil
+}
+
+// PrepareContext prepares a text.
+func (b backend) PrepareContext(_ context.Context, text string) (driver.Stmt, error) {
+	if err := b.command(append([]byte{wire.ComStmtPrepare}, text...)); err != nil {
+		return nil, err
+	}
+	p, err := b.packet()
+	if err != nil {
+		return nil, err
+	}
+	if p[0] == wire.FirstErr {
+		return nil, b.failure(p)
+	}
+	ok, err := wire.ParsePreparedOK(p)
+	if err != nil {
+		return nil, err
+	}
+	for range b.preparedPackets(ok) {
+		if _, err = b.packet(); err != nil {
+			return nil, err
+		}
+	}
+	b.server.release()
+	return &statement{b, ok}, nil
+}
+
+// A statement is one that is prepared for executions that are filled.
+type statement struct {
+	backend
+	ok wire.PreparedOK
+}
+
+func (st *statement) NumInput() int { return int(st.ok.Params) }
+
+func (st *statement) Close() error {
+	return st.command(wire.CloseStatement(st.ok.ID))
+}
+
+func (st *statement) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+func (st *statement) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
+
+func (st *statement) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
+	r, err := st.execute(args)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (st *statement) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	r, err := st.execute(args)
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+func (st *statement) execute(args []driver.NamedValue) (*reply, error) {
+	e := wire.Execute{Stmt: st.ok.ID, Params: make([]wire.Param, len(args)), Extra: st.extra}
+	for i, arg := range args {
+		switch v := arg.Value.(type) {
+		case wire.Param:
+			e.Params[i] = v
+		case int64:
+			e.Params[i] = wire.IntParam(v)
+		case string:
+			e.Params[i] = wire.StringParam([]byte(v))
+		case []byte:
+			e.Params[i] = wire.StringParam(v)
+		default:
+			return nil, fmt.Errorf("leafsql: argument %d: the proxy cannot send a %T", i+1, v)
+		}
+	}
+	if err := st.command(e.Append(nil, st.caps&wire.QueryAttrs != 0)); err != nil {
+		return nil, err
+	}
+	return st.reply(true)
+}

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"io"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// command serves the next command.
+func (s *session) command() (quit bool, err error) {
+	length, seq, err := s.client.header()
+	if err != nil {
+		return false, err
+	}
+	if seq != 0 {
+		s.client.seq = seq + 1
+		return true, s.fail(1156, "08S01", "Got packets out of order")
+	}
+	if length == 0 { // no command
+		s.client.take(wire.HeaderLen)
+		s.client.seq = 1
+		return false, s.fail(1047, "08S01", "Unknown command")
+	}
+	b, err := s.client.need(wire.HeaderLen + 1)
+	if err != nil {
+		return false, err
+	}
+	s.attributes, s.extra, s.gtids = s.noAttributes, nil, nil
+	switch name := b[wire.HeaderLen]; name {
+	case wire.ComQuery:
+		err = s.query()
+	case wire.ComStmtPrepare:
+		err = s.prepare()
+	case wire.ComStmtExecute, wire.ComStmtLongData, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtBulkExecute:
+		err = s.ofStatement(name)
+	case wire.ComInitDB:
+		err = s.initDB()
+	case wire.ComChangeUser:
+		return s.changeUser()
+	case wire.ComResetConnection:
+		err = s.resetConnection()
+	case wire.ComSetOption:
+		err = s.setOption()
+	case wire.ComFieldList:
+		err = s.pass(&answer{state: row})
+	case wire.ComStatistics:
+		err = s.pass(&answer{state: one})
+	case wire.ComPing, wire.ComProcessInfo, wire.ComKill, wire.ComDebug, wire.ComRefresh, wire.ComShutdown, wire.ComRegisterSlave, wire.ComCreateDB, wire.ComDropDB:
+		err = s.pass(&answer{state: head})
+	case wire.ComBinlogDump, wire.ComBinlogDumpGTID, wire.ComClone:
+		return true, s.tunnel()
+	case wire.ComQuit:
+		return true, s.forward()
+	default:
+		if _, err = s.client.packet(s.maxPacket); err == nil {
+			err = s.fail(1047, "08S01", "Unknown command")
+		}
+	}
+	if err == errTooLarge {
+		s.client.seq = 1
+		return true, s.fail(1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+	}
+	return false, err
+}
+
+func (s *session) initDB() error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	name := string(p[1:])
+	a := answer{state: head}
+	if err = s.resend(&a); err == nil && a.failure == nil {
+		s.leaf.UseDatabase(name)
+	}
+	return err
+}
+
+func (s *session) setOption() error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	on, off := len(p) == 3 && p[1] == 0 && p[2] == 0, len(p) == 3 && p[1] == 1 && p[2] == 0
+	a := answer{state: head}
+	if err = s.resend(&a); err == nil && a.failure == nil && (on || off) {
+		s.login.Several = on
+		s.leaf.SetSeveral(on)
+	}
+	return err
+}
+
+func (s *session) resetConnection() error {
+	a := answer{state: head}
+	err := s.pass(&a)
+	if err == nil && a.failure == nil {
+		s.begin(s.login, false) // versions differ in what database is in use now
+	}
+	return err
+}
+
+// begin notes that the session is a new one, without statements.
+func (s *session) begin(login driver.Login, knownDB bool) {
+	s.login = login
+	s.stmts, s.effects = nil, nil
+	s.leaf.Reset(login, knownDB)
+}
+
+// tunnel passes everything on in both directions, of a client that is a replica.
+func (s *session) tunnel() error {
+	if err := s.forward(); err != nil {
+		return err
+	}
+	if b := s.client.buffered(); len(b) > 0 {
+		if err := s.server.write(b); err != nil {
+			return err
+		}
+	}
+	s.client.raw.SetWriteDeadline(time.Time{})
+	s.server.raw.SetWriteDeadline(time.Time{})
+	go func() {
+		io.Copy(s.server.conn, s.client.conn)
+		s.server.conn.Close()
+	}()
+	_, err := io.Copy(s.client.conn, s.server.conn)
+	s.client.conn.Close()
+	return err
+}

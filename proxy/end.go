@@ -1,0 +1,218 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+const (
+	smallBuffer = 512      // that an idle connection keeps
+	readBuffer  = 32 << 10 // while it is read
+
+	// A frame that has begun has to be there, and what is written has to be taken, within
+	// these times: as long as servers wait by default.
+	frameTime = 30 * time.Second
+	writeTime = 60 * time.Second
+)
+
+var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
+
+// errTooLarge says that a packet is longer than the server would take.
+var errTooLarge = errors.New("packet too large")
+
+// An end is one of a session's two connections, with what was read of it and not yet used. It
+// has a buffer from the pool only while it is read.
+type end struct {
+	conn net.Conn // through TLS, if there is
+	raw  net.Conn // below it
+
+	buf    []byte // nil: small
+	pooled *[readBuffer]byte
+	r, w   int    // buf[r:w] is unread
+	small  []byte // the client's
+
+	payload []byte // of the packet that was read last
+	frame   []byte // that it came in, unless they were several
+
+	seq     byte // of the next frame that is written
+	bounded bool // a frame that has begun has to be there within frameTime
+
+	writeBy time.Time
+}
+
+// buffered is what was read and not yet used.
+func (e *end) buffered() []byte {
+	if e.buf == nil {
+		return e.small[e.r:e.w]
+	}
+	return e.buf[e.r:e.w]
+}
+
+// need reads until n bytes are there, and returns all that are.
+func (e *end) need(n int) ([]byte, error) {
+	if e.w-e.r >= n {
+		return e.buffered(), nil
+	}
+	e.room(n)
+	begun := false
+	for e.w-e.r < n {
+		if e.bounded && e.w > e.r && !begun {
+			begun = true
+			e.raw.SetReadDeadline(time.Now().Add(frameTime))
+		}
+		m, err := e.conn.Read(e.buf[e.w:])
+		if e.w += m; err != nil && e.w-e.r < n {
+			if err == io.EOF && e.w > e.r {
+				err = io.ErrUnexpectedEOF
+			}
+			return nil, err
+		}
+	}
+	if begun {
+		e.raw.SetReadDeadline(time.Time{})
+	}
+	return e.buffered(), nil
+}
+
+// idle waits for the first byte of the client's next command, without a buffer of its own.
+func (e *end) idle() error {
+	if e.w > e.r {
+		return nil
+	}
+	e.release()
+	m, err := e.conn.Read(e.small)
+	if e.w = m; m > 0 {
+		return nil
+	}
+	return err
+}
+
+// room makes a buffer that can hold n bytes from the front.
+func (e *end) room(n int) {
+	unread := e.buffered()
+	switch {
+	case e.buf != nil && len(e.buf)-e.r >= max(n, readBuffer/2):
+		return
+	case e.buf != nil && len(e.buf) >= n:
+		copy(e.buf, unread)
+	case n <= readBuffer:
+		pooled := buffers.Get().(*[readBuffer]byte)
+		copy(pooled[:], unread)
+		e.buf, e.pooled = pooled[:], pooled
+	default:
+		large := make([]byte, n)
+		copy(large, unread)
+		e.giveBack()
+		e.buf = large
+	}
+	e.r, e.w = 0, len(unread)
+}
+
+func (e *end) giveBack() {
+	if e.pooled != nil {
+		buffers.Put(e.pooled)
+		e.pooled = nil
+	}
+	e.buf = nil
+}
+
+// release gives the buffer back, as far as nothing in it is unread.
+func (e *end) release() {
+	if e.r == e.w {
+		e.giveBack()
+		e.r, e.w = 0, 0
+	}
+}
+
+// take takes n bytes that are there.
+func (e *end) take(n int) { e.r += n }
+
+// header reads the header of the next frame, and leaves it.
+func (e *end) header() (length int, seq byte, err error) {
+	b, err := e.need(wire.HeaderLen)
+	if err != nil {
+		return 0, 0, err
+	}
+	return int(binary.LittleEndian.Uint32(b) & wire.MaxFrame), b[3], nil
+}
+
+// packet reads a whole payload of at most limit bytes, and says how its last frame was numbered. It is
+// valid until the next read. The next frame that is written follows it.
+func (e *end) packet(limit int) ([]byte, error) {
+	length, seq, err := e.header()
+	if err != nil {
+		return nil, err
+	}
+	if length > limit {
+		return nil, errTooLarge
+	}
+	b, err := e.need(wire.HeaderLen + length)
+	if err != nil {
+		return nil, err
+	}
+	payload := b[wire.HeaderLen : wire.HeaderLen+length]
+	e.frame = b[:wire.HeaderLen+length]
+	e.take(wire.HeaderLen + length)
+	if length == wire.MaxFrame {
+		e.frame = nil
+		payload = append(make([]byte, 0, 2*wire.MaxFrame), payload...)
+	}
+	for length == wire.MaxFrame {
+		if length, seq, err = e.header(); err != nil {
+			return nil, err
+		}
+		if len(payload)+length > limit {
+			return nil, errTooLarge
+		}
+		if b, err = e.need(wire.HeaderLen + length); err != nil {
+			return nil, err
+		}
+		payload = append(payload, b[wire.HeaderLen:wire.HeaderLen+length]...)
+		e.take(wire.HeaderLen + length)
+	}
+	e.seq, e.payload = seq+1, payload
+	return payload, nil
+}
+
+// appendFrames appends a payload as frames.
+func (e *end) appendFrames(b, payload []byte) []byte {
+	for {
+		n := min(len(payload), wire.MaxFrame)
+		b = append(b, byte(n), byte(n>>8), byte(n>>16), e.seq)
+		b = append(b, payload[:n]...)
+		e.seq++
+		if payload = payload[n:]; n < wire.MaxFrame {
+			return b
+		}
+	}
+}
+
+// send writes payloads.
+func (e *end) send(payloads ...[]byte) error {
+	var frames []byte
+	for _, p := range payloads {
+		frames = e.appendFrames(frames, p)
+	}
+	return e.write(frames)
+}
+
+// write writes bytes, within writeTime.
+func (e *end) write(b []byte) error {
+	e.extend()
+	_, err := e.conn.Write(b)
+	return err
+}
+
+// extend sees that the time for what is written does not end before writeTime.
+func (e *end) extend() {
+	if now := time.Now(); e.writeBy.Sub(now) < writeTime {
+		e.writeBy = now.Add(2 * writeTime)
+		e.raw.SetWriteDeadline(e.writeBy)
+	}
+}

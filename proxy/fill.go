@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/go-sql-driver/mysql"
+
+	leafdriver "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// query serves COM_QUERY.
+func (s *session) query() error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	at, err := wire.QueryText(p, s.caps&wire.QueryAttrs != 0)
+	if err != nil { // the server says so
+		return s.resend(&answer{state: head})
+	}
+	s.attributes = slices.Clone(p[1:at])
+	ctx := s.bound()
+	defer ctx.end()
+	_, err = s.text(ctx, string(p[at:]), true, false)
+	return err
+}
+
+// text runs a text: that of the whole command, or a part of it which more of them may follow.
+// ok is false if it failed.
+func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0)
+	plan, err := s.leaf.Plan(ctx, text)
+	if err != nil {
+		return false, s.refuse(err)
+	}
+	if !plan.Fills() {
+		a := answer{state: head, more: more}
+		if whole {
+			err = s.resend(&a)
+		} else if err = s.send(slices.Concat([]byte{wire.ComQuery}, s.attributes, []byte(text))); err == nil {
+			err = s.relay(&a)
+		}
+		if err != nil {
+			return false, err
+		}
+		if plan.HasEffects() {
+			s.leaf.Sent(plan, false, a.error())
+		}
+		return a.failure == nil, nil
+	}
+	parts := plan.Parts()
+	if len(parts) == 1 {
+		a, err := s.leaf.Run(ctx, plan)
+		if err != nil {
+			return false, s.refuse(err)
+		}
+		s.filled.Add(1)
+		return true, s.tell(a, more)
+	}
+	for i, part := range parts {
+		if ok, err = s.text(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// error is the server's error that an answer ended with, as package driver takes it.
+func (a *answer) error() error {
+	if a.failure == nil {
+		return nil
+	}
+	return &mysql.MySQLError{Number: a.failure.Number, SQLState: a.failure.State}
+}
+
+// tell sends the client the answer to a statement that was filled.
+func (s *session) tell(a leafdriver.Answer, more bool) error {
+	if rows, ok := a.Rows.(*reply); ok {
+		return s.tellRows(rows, more)
+	}
+	r, ok := a.Result.(*reply)
+	if !ok { // the statement had no rows, so that none was sent
+		r = &reply{backend: backend{&s.link}}
+		affected, _ := a.Result.RowsAffected()
+		r.ok = wire.OK{Affected: uint64(affected), Status: s.status}
+	}
+	if r.head != nil {
+		return s.tellRows(r, more)
+	}
+	told := r.ok
+	told.ID = uint64(a.ID)
+	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
+	told.Status = told.Status&^(sessions|wire.MoreResults) | s.status&sessions
+	info, changes := told.Info(s.caps)
+	if source, ok := a.Source.(*reply); ok {
+		told.Warnings = sum(told.Warnings, source.ok.Warnings)
+		if loaded, _ := source.ok.Info(s.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
+			info = loadInfo(loaded, info, told.Warnings)
+		}
+	}
+	if len(s.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
+		changes = append(slices.Clone(changes), s.gtids...)
+	}
+	told.SetInfo(s.caps, info, changes)
+	if more {
+		told.Status |= wire.MoreResults
+	}
+	return s.client.send(told.Append(nil))
+}
+
+func sum(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
+
+// loadInfo is what LOAD DATA says, of the two statements that it was run as: how many records
+// the file had says the first, and what became of rows that were there already the second,
+// an INSERT … SELECT.
+func loadInfo(loaded, copied []byte, warnings uint16) []byte {
+	records, duplicates := number(loaded, "Records: "), number(copied, "Duplicates: ")
+	return fmt.Appendf(nil, "Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", records, 0, duplicates, warnings)
+}
+
+// number is the one behind a name in an info.
+func number(info []byte, name string) int {
+	_, rest, _ := bytes.Cut(info, []byte(name))
+	digits, _, _ := bytes.Cut(rest, []byte(" "))
+	n, _ := strconv.Atoi(string(digits))
+	return n
+}
+
+// tellRows sends the client rows of which only the head was read.
+func (s *session) tellRows(r *reply, more bool) error {
+	if err := s.client.send(r.head...); err != nil {
+		return err
+	}
+	if r.ended {
+		return nil
+	}
+	r.ended = true
+	return s.relay(&answer{state: row, more: more})
+}
+
+// Error numbers for what leafsql says itself: no program takes them for a conflict that is
+// to be tried again at once, but that of ids which did not come in time.
+const (
+	numberRefused  = 1235 // ER_NOT_SUPPORTED_YET
+	numberUnfilled = 1205 // ER_LOCK_WAIT_TIMEOUT: the statement did not run, the transaction stands
+	numberOther    = 1105 // ER_UNKNOWN_ERROR
+)
+
+// refuse tells the client why a statement did not run, or failed.
+func (s *session) refuse(err error) error {
+	var server *mysql.MySQLError
+	switch {
+	case s.lost, errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn):
+		return serverGone(err)
+	case errors.As(err, &server) && error(server) == err:
+		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
+	case errors.Is(err, leafdriver.ErrRefused):
+		s.refused.Add(1)
+		return s.fail(numberRefused, "42000", err.Error())
+	case errors.As(err, new(*leafdriver.FillError)):
+		s.unfilled.Add(1)
+		return s.fail(numberUnfilled, "HY000", err.Error())
+	}
+	return s.fail(numberOther, "HY000", err.Error())
+}

@@ -1,0 +1,120 @@
+package proxy
+
+import (
+	"errors"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A link is a client's connection and the one to the server that it has for its life, with
+// what both agreed on.
+type link struct {
+	*counters
+	client, server end
+
+	caps         uint32 // that client and server agreed on
+	noAttributes []byte // what stands before a text without attributes
+
+	status    uint16 // in the server's last answer
+	serverSeq byte   // of the last frame that the server sent
+	lost      bool   // the server's connection cannot be used any more
+
+	// Of the command that is being run: what stands before its text, attributes behind its
+	// arguments, and the transactions that statements of leafsql's own committed.
+	attributes []byte
+	extra      []wire.Param
+	gtids      []byte
+}
+
+// errServerGone says that the server ended the connection.
+var errServerGone = errors.New("the server ended the connection")
+
+func serverGone(err error) error {
+	if err == nil {
+		return nil
+	}
+	return errors.Join(errServerGone, err)
+}
+
+func (l *link) deprecatesEOF() bool { return l.caps&wire.DeprecateEOF != 0 }
+
+// forward sends the client's command to the server as it comes.
+func (l *link) forward() error {
+	for length := wire.MaxFrame; length == wire.MaxFrame; {
+		var seq byte
+		var err error
+		if length, seq, err = l.client.header(); err != nil {
+			return err
+		}
+		l.client.seq = seq + 1
+		for left := wire.HeaderLen + length; left > 0; {
+			b, err := l.client.need(1)
+			if err != nil {
+				return err
+			}
+			n := min(left, len(b))
+			if err := l.server.write(b[:n]); err != nil {
+				return serverGone(err)
+			}
+			l.client.take(n)
+			left -= n
+		}
+	}
+	l.client.release()
+	return nil
+}
+
+// send sends the server a command.
+func (l *link) send(command []byte) error {
+	l.server.seq = 0
+	return serverGone(l.server.send(command))
+}
+
+// passFile passes the client's answer to LOCAL INFILE on: frames up to an empty one.
+func (l *link) passFile() error {
+	l.client.bounded = false // a file may be read slowly
+	defer func() { l.client.bounded = true }()
+	l.server.seq = l.serverSeq + 1
+	for {
+		length, seq, err := l.client.header()
+		if err != nil {
+			return err
+		}
+		l.client.seq = seq + 1
+		l.client.buffered()[3] = l.server.seq
+		l.server.seq++
+		for left := wire.HeaderLen + length; left > 0; {
+			b, err := l.client.need(1)
+			if err != nil {
+				return err
+			}
+			n := min(left, len(b))
+			if err := l.server.write(b[:n]); err != nil {
+				return serverGone(err)
+			}
+			l.client.take(n)
+			left -= n
+		}
+		if length == 0 {
+			return nil
+		}
+	}
+}
+
+// preparedPackets is how many packets follow the first that answers COM_STMT_PREPARE.
+func (l *link) preparedPackets(ok wire.PreparedOK) (n int) {
+	for _, definitions := range []uint16{ok.Params, ok.Columns} {
+		n += int(definitions)
+		if definitions > 0 && !l.deprecatesEOF() {
+			n++
+		}
+	}
+	return n
+}
+
+// fail sends the client an error.
+func (l *link) fail(number uint16, state, message string) error {
+	e := wire.Err{Number: number, Message: message}
+	copy(e.State[:], state)
+	return l.client.send(e.Append(nil))
+}

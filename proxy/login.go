@@ -1,0 +1,230 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// loginTime is how long a login may take in all.
+const loginTime = 10 * time.Second
+
+// What the proxy understands, of what servers offer: the others would change packets that it
+// reads. Compression is not offered, so that a client does without.
+const (
+	notOffered   = wire.Compress | wire.ZstdCompress | wire.OptionalMeta
+	mariaOffered = wire.MariaExtendedMeta
+)
+
+// errLogin says that a client was not let in, and has been told why.
+var errLogin = errors.New("the login failed")
+
+// handshake logs the client in at the server: with the server's own greeting, by the
+// server's judgement.
+func (s *session) handshake() error {
+	until := time.Now().Add(loginTime)
+	s.client.raw.SetReadDeadline(until)
+	s.server.raw.SetReadDeadline(until)
+	defer s.client.raw.SetReadDeadline(time.Time{})
+	defer s.server.raw.SetReadDeadline(time.Time{})
+
+	p, err := s.server.packet(readBuffer)
+	if err != nil {
+		return serverGone(err)
+	}
+	s.client.seq = 0
+	if len(p) > 0 && p[0] == wire.FirstErr { // too many connections, or the host is blocked
+		s.client.send(p)
+		return errLogin
+	}
+	greeting, err := wire.ParseGreeting(p)
+	if err != nil {
+		s.fail(2027, "", "leafsql: the server's greeting is none that the proxy knows")
+		return errLogin
+	}
+	serverTLS := greeting.Caps&wire.SSL != 0
+	caps := greeting.Caps &^ notOffered
+	if s.tls == nil {
+		caps &^= wire.SSL
+	}
+	greeting.SetCaps(caps, greeting.Maria&mariaOffered)
+	if err := s.client.send(p); err != nil {
+		return err
+	}
+
+	p, err = s.client.packet(readBuffer)
+	if err != nil {
+		return err
+	}
+	login, err := wire.ParseLogin(p)
+	if err == nil && login.Caps&wire.SSL != 0 && login.Caps&^caps&notOffered == 0 && serverTLS && s.tls != nil {
+		if p, login, err = s.startTLS(p); err != nil {
+			return err
+		}
+	} else if s.requireTLS {
+		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
+	}
+	switch {
+	case err != nil, login.Caps&^caps != 0 && login.Caps&^caps&(notOffered|wire.SSL) != 0, login.Maria&^greeting.Maria != 0:
+		return s.deny(1043, "08S01", "Bad handshake")
+	case login.Caps&wire.Protocol41 == 0:
+		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
+	}
+	s.caps = login.Caps & caps
+	if s.caps&wire.QueryAttrs != 0 {
+		s.noAttributes = wire.NoAttributes
+	}
+	s.login = driver.Login{Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
+	s.server.seq = s.client.seq - 1
+	if err := s.server.send(p); err != nil {
+		return serverGone(err)
+	}
+	return s.authenticate()
+}
+
+// deny ends a login.
+func (s *session) deny(number uint16, state, message string) error {
+	s.fail(number, state, message)
+	return errLogin
+}
+
+// startTLS goes over to TLS on both sides, with the client that asked for it in p, and
+// reads the login.
+func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
+	s.server.seq = s.client.seq - 1
+	if err := s.server.send(p); err != nil {
+		return nil, wire.Login{}, serverGone(err)
+	}
+	server := tls.Client(s.server.raw, s.serverTLS)
+	if err := server.Handshake(); err != nil {
+		return nil, wire.Login{}, serverGone(err)
+	}
+	s.server.conn = server
+	early := append([]byte(nil), s.client.buffered()...) // the client may not have waited
+	s.client.take(len(early))
+	s.client.release()
+	client := tls.Server(&replayed{s.client.raw, early}, s.tls)
+	if err := client.Handshake(); err != nil {
+		return nil, wire.Login{}, err
+	}
+	s.client.conn = client
+	p, err := s.client.packet(readBuffer)
+	if err != nil {
+		return nil, wire.Login{}, err
+	}
+	login, err := wire.ParseLogin(p)
+	return p, login, err
+}
+
+// A replayed connection gives first what was read of it already.
+type replayed struct {
+	net.Conn
+	early []byte
+}
+
+func (c *replayed) Read(b []byte) (int, error) {
+	if len(c.early) > 0 {
+		n := copy(b, c.early)
+		c.early = c.early[n:]
+		return n, nil
+	}
+	return c.Conn.Read(b)
+}
+
+// authenticate passes the packets of an authentication on, in both directions, until the
+// server says OK, or why not. With some plugins the server speaks twice, with others the
+// client answers each time, so that either may be next. A packet of the client's that is not
+// numbered as an answer is none: it may be a command that was sent early.
+func (s *session) authenticate() error {
+	var expected atomic.Uint32
+	answers := make(chan error, 1)
+	go func() {
+		for {
+			_, seq, err := s.client.header()
+			if err == nil && uint32(seq) != expected.Load() {
+				answers <- nil
+				return
+			}
+			if err == nil {
+				_, err = s.client.packet(readBuffer)
+			}
+			if err == nil {
+				err = serverGone(s.server.write(s.client.frame))
+			}
+			if err != nil {
+				answers <- err
+				return
+			}
+		}
+	}()
+	for {
+		p, err := s.server.packet(readBuffer)
+		ended := err != nil || len(p) == 0 || p[0] == wire.FirstOK || p[0] == wire.FirstErr
+		if ended {
+			s.client.raw.SetReadDeadline(time.Unix(1, 0)) // nobody waits for the client any more
+			if early := <-answers; err != nil && early != nil && !errors.Is(early, os.ErrDeadlineExceeded) {
+				err = early
+			}
+			s.client.raw.SetReadDeadline(time.Time{})
+		}
+		if err != nil {
+			return serverGone(err)
+		}
+		expected.Store(uint32(s.server.seq))
+		if err := s.client.write(s.server.frame); err != nil {
+			return err
+		}
+		if ended {
+			return s.authenticated(p)
+		}
+	}
+}
+
+// authenticated reads the server's last word on a login.
+func (s *session) authenticated(p []byte) error {
+	defer s.server.release()
+	if len(p) == 0 || p[0] != wire.FirstOK {
+		s.failedLogins.Add(1)
+		return errLogin
+	}
+	ok, err := wire.ParseOK(p)
+	s.status = ok.Status
+	return err
+}
+
+// changeUser serves COM_CHANGE_USER.
+func (s *session) changeUser() (quit bool, err error) {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return false, err
+	}
+	_, database, err := wire.ChangeUser(p, s.caps)
+	if err != nil {
+		return true, s.deny(1043, "08S01", "Bad handshake")
+	}
+	if err := s.send(p); err != nil {
+		return true, err
+	}
+	until := time.Now().Add(loginTime)
+	s.client.raw.SetReadDeadline(until)
+	s.server.raw.SetReadDeadline(until)
+	defer s.client.raw.SetReadDeadline(time.Time{})
+	defer s.server.raw.SetReadDeadline(time.Time{})
+	switch err := s.authenticate(); err {
+	case nil:
+		login := s.login
+		login.Database = database
+		s.begin(login, true)
+		return false, nil
+	case errLogin: // the server ends the connection, or not
+		return false, nil
+	default:
+		return true, err
+	}
+}

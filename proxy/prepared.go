@@ -1,0 +1,199 @@
+package proxy
+
+import (
+	"bytes"
+	"database/sql/driver"
+	"encoding/binary"
+	"slices"
+
+	leafdriver "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A preparedStmt is a statement of the client's that is filled. The client knows it by the number
+// of its own text, which is prepared too, for the client to see what that answers.
+type preparedStmt struct {
+	leaf   *leafdriver.Prepared
+	params int
+	types  []wire.Param   // of the last execution's arguments
+	long   map[int][]byte // values that came in pieces, by parameter
+	excess bool           // they are longer than a packet
+}
+
+// prepare serves COM_STMT_PREPARE.
+func (s *session) prepare() error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	ctx := s.bound()
+	defer ctx.end()
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0)
+	plan, err := s.leaf.Plan(ctx, string(p[1:]))
+	if err != nil {
+		return s.refuse(err)
+	}
+	if !plan.Prepares() {
+		a := answer{state: preparedHead}
+		if err = s.resend(&a); err == nil && a.failure == nil && plan.HasEffects() {
+			if s.effects == nil {
+				s.effects = make(map[uint32]leafdriver.Plan)
+			}
+			s.effects[a.stmt.ID] = plan
+		}
+		return err
+	}
+	if err := s.send(p); err != nil {
+		return err
+	}
+	b := backend{&s.link}
+	first, err := b.packet()
+	if err != nil {
+		return serverGone(err)
+	}
+	if first[0] == wire.FirstErr {
+		defer s.server.release()
+		return s.client.send(first)
+	}
+	ok, err := wire.ParsePreparedOK(first)
+	if err != nil {
+		return serverGone(err)
+	}
+	frames := s.client.appendFrames(nil, first)
+	for range s.preparedPackets(ok) {
+		packet, err := b.packet()
+		if err != nil {
+			return serverGone(err)
+		}
+		frames = s.client.appendFrames(frames, packet)
+	}
+	s.server.release()
+	leaf, err := s.leaf.Prepare(ctx, plan)
+	if err != nil {
+		s.client.seq = 1
+		if err := s.send(wire.CloseStatement(ok.ID)); err != nil {
+			return err
+		}
+		return s.refuse(err)
+	}
+	if s.stmts == nil {
+		s.stmts = make(map[uint32]*preparedStmt)
+	}
+	s.stmts[ok.ID] = &preparedStmt{leaf: leaf, params: int(ok.Params)}
+	return s.client.write(frames)
+}
+
+// ofStatement serves the commands that name a prepared statement.
+func (s *session) ofStatement(name byte) error {
+	const ahead = wire.HeaderLen + 1 + 4 // its number
+	length, _, err := s.client.header()
+	if err != nil {
+		return err
+	}
+	var id uint32
+	if length >= 1+4 {
+		b, err := s.client.need(ahead)
+		if err != nil {
+			return err
+		}
+		id = binary.LittleEndian.Uint32(b[wire.HeaderLen+1:])
+	}
+	st := s.stmts[id]
+	plan, hasEffects := s.effects[id]
+	switch name {
+	case wire.ComStmtClose:
+		if st != nil {
+			if err := st.leaf.Close(); err != nil {
+				return err
+			}
+			delete(s.stmts, id)
+		}
+		delete(s.effects, id)
+		return s.forward()
+	case wire.ComStmtLongData:
+		if st == nil {
+			return s.forward()
+		}
+		return s.longData(st)
+	case wire.ComStmtReset:
+		if st != nil {
+			st.long, st.excess = nil, false
+		}
+		return s.pass(&answer{state: head})
+	case wire.ComStmtFetch:
+		return s.pass(&answer{state: row})
+	default:
+		if st != nil {
+			return s.execute(st)
+		}
+	}
+	a := answer{state: head, execute: true}
+	if err = s.pass(&a); err == nil && hasEffects {
+		s.leaf.Sent(plan, true, a.error())
+	}
+	return err
+}
+
+// longData keeps a piece of an argument, up to the execution: which text that runs is
+// decided then.
+func (s *session) longData(st *preparedStmt) error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil || len(p) < 1+4+2 {
+		return err // the server says nothing either
+	}
+	param := int(binary.LittleEndian.Uint16(p[5:]))
+	if st.long == nil {
+		st.long = make(map[int][]byte)
+	}
+	value, piece := st.long[param], p[7:]
+	switch {
+	case len(value)+len(piece) > s.maxPacket:
+		st.excess = true
+	case value == nil:
+		st.long[param] = append([]byte{}, piece...)
+	default:
+		st.long[param] = append(value, piece...)
+	}
+	return nil
+}
+
+// execute serves COM_STMT_EXECUTE of a statement that is filled.
+func (s *session) execute(st *preparedStmt) error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	e, err := wire.ParseExecute(p, st.params, s.caps&wire.QueryAttrs != 0, st.types, st.long)
+	excess := st.excess
+	st.long, st.excess = nil, false
+	switch {
+	case err != nil:
+		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+	case excess:
+		return s.fail(1105, "HY000", "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes")
+	}
+	s.extra = e.Extra
+	st.types = typesOf(e.Params, e.Extra)
+	args := make([]driver.NamedValue, len(e.Params))
+	for i, param := range e.Params {
+		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
+	}
+	ctx := s.bound()
+	defer ctx.end()
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0)
+	a, err := st.leaf.Run(ctx, args)
+	if err != nil {
+		return s.refuse(err)
+	}
+	s.filled.Add(1)
+	return s.tell(a, false)
+}
+
+// typesOf keeps the types of arguments beyond their packet.
+func typesOf(params ...[]wire.Param) []wire.Param {
+	types := slices.Concat(params...)
+	for i, p := range types {
+		types[i] = wire.Param{Type: p.Type, Flags: p.Flags, Name: bytes.Clone(p.Name)}
+	}
+	return types
+}

@@ -1,0 +1,263 @@
+// Package proxy is MySQL's protocol as a door to leafsql: programs in any language connect to
+// it as to their server, and the rows that they INSERT into configured tables get keys as
+// those of the driver mysql-leaf do, from the same counters.
+//
+//	cfg, err := driver.ParseDSN("leaf:secret@tcp(db:3306)/shop?leafTables=*")
+//	connector, err := driver.NewConnector(cfg)
+//	p, err := proxy.New(proxy.Config{Connector: connector, Server: "db:3306"})
+//	err = p.Serve(listener)
+//
+// What is not filled is passed on byte for byte; what is filled is run by package driver over
+// the client's own connection to the server. A client is let in by the server, to which the
+// proxy passes the login on: it knows no password, and keeps one connection to the server for
+// each client, for as long as that stays.
+//
+// The package does not pool connections, split reads from writes, change statements beyond
+// their keys, or compress. If a connection is compressed, or X protocol is wanted, a client
+// has to do without.
+//
+// The files, from the network to the statements:
+//
+//	proxy.go      the listener: who gets a session, and how sessions end
+//	watch_*.go    notices that a server ended a connection whose client is idle
+//	end.go        one connection of a session, read frame by frame
+//	login.go      the login, passed on in both directions; TLS
+//	session.go    which command is served how
+//	relay.go      an answer of the server, passed on
+//	fill.go       texts, and what the client is told of those that were filled
+//	prepared.go   prepared statements
+//	backend.go    the connection to the server as package driver sees it
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"database/sql"
+	"errors"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+)
+
+// Config says where clients are taken to, and how.
+type Config struct {
+	// Connector has the rules, and leafsql's own account, with which it reads the tables and
+	// takes ids. Required; the caller closes it after the Server.
+	Connector *driver.Connector
+
+	// Server is where clients are taken to: host:port, or the path of a unix socket. Required.
+	Server string
+
+	// ServerTLS is for connections to the server of clients that ask for TLS; nil: the
+	// server's certificate is not verified.
+	ServerTLS *tls.Config
+
+	// TLS is for clients that ask for it; nil: it is not offered. Such a client's connection
+	// to the server is through TLS too, and no other is.
+	TLS *tls.Config
+
+	RequireTLS     bool          // refuse clients without it
+	MaxConnections int           // at a time; 0: 10,000
+	FillTimeout    time.Duration // how long a statement waits for its ids; 0: 50 s, as long as InnoDB waits for a lock
+	Logger         *slog.Logger  // nil: slog.Default()
+}
+
+const (
+	defaultConnections = 10_000
+	defaultFillTimeout = 50 * time.Second
+	dialTime           = 10 * time.Second
+)
+
+// ErrClosed is what Serve returns after Shutdown or Close.
+var ErrClosed = errors.New("leafsql: the proxy is closed")
+
+// A Server takes clients to a server.
+type Server struct {
+	connector   *driver.Connector
+	own         *sql.DB // of leafsql's account
+	network     string
+	address     string
+	tls         *tls.Config
+	serverTLS   *tls.Config
+	requireTLS  bool
+	connections int
+	fillTimeout time.Duration
+	log         *slog.Logger
+
+	ctx      context.Context // ends with Close
+	cancel   context.CancelFunc
+	watch    *watch
+	draining atomic.Bool
+
+	mu        sync.Mutex
+	listeners map[net.Listener]bool
+	sessions  map[*session]bool
+	ended     sync.WaitGroup // sessions
+
+	largest atomic.Int64 // the server's max_allowed_packet; 0: not known yet
+	counts  counters
+}
+
+// New returns a Server for a configuration. It connects to nothing.
+func New(cfg Config) (*Server, error) {
+	switch {
+	case cfg.Connector == nil:
+		return nil, errors.New("leafsql: proxy.Config.Connector: not set; make one with driver.NewConnector")
+	case cfg.Server == "":
+		return nil, errors.New("leafsql: proxy.Config.Server: not set; write host:port, or the path of a unix socket")
+	case cfg.RequireTLS && cfg.TLS == nil:
+		return nil, errors.New("leafsql: proxy.Config.RequireTLS: there is no certificate to offer TLS with; set Config.TLS")
+	}
+	s := &Server{
+		connector: cfg.Connector, own: sql.OpenDB(keepOpen{cfg.Connector}), network: "tcp", address: cfg.Server,
+		tls: cfg.TLS, serverTLS: cfg.ServerTLS, requireTLS: cfg.RequireTLS,
+		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
+		log:       cmp.Or(cfg.Logger, slog.Default()),
+		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),
+	}
+	if strings.Contains(cfg.Server, "/") {
+		s.network = "unix"
+	}
+	if s.serverTLS == nil {
+		s.serverTLS = &tls.Config{InsecureSkipVerify: true}
+	}
+	s.own.SetMaxOpenConns(2)
+	s.own.SetConnMaxIdleTime(time.Minute)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	var err error
+	s.watch, err = newWatch()
+	return s, err
+}
+
+// keepOpen is the caller's Connector, which the pool's Close leaves open.
+type keepOpen struct{ *driver.Connector }
+
+func (keepOpen) Close() error { return nil }
+
+// Ping says whether the server answers leafsql's own account, and what it reads there first
+// has been read.
+func (s *Server) Ping(ctx context.Context) error { return s.own.PingContext(ctx) }
+
+// largestPacket is how long a client's packet may be: as long as the server takes.
+func (s *Server) largestPacket() int {
+	n := s.largest.Load()
+	if n == 0 {
+		ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+		defer cancel()
+		if err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet").Scan(&n); err != nil || n == 0 {
+			return 64 << 20
+		}
+		s.largest.Store(n)
+	}
+	return int(n)
+}
+
+// Serve takes clients from a listener until Shutdown or Close; then it returns ErrClosed.
+func (s *Server) Serve(l net.Listener) error {
+	s.mu.Lock()
+	if s.draining.Load() {
+		s.mu.Unlock()
+		return ErrClosed
+	}
+	s.listeners[l] = true
+	s.mu.Unlock()
+	defer l.Close()
+	for pause := time.Duration(0); ; {
+		conn, err := l.Accept()
+		switch {
+		case err == nil:
+			pause = 0
+		case s.draining.Load():
+			return ErrClosed
+		case errors.Is(err, net.ErrClosed):
+			return err
+		default: // too many open files, for one
+			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+			s.log.Warn("leafsql: the proxy cannot accept a connection", "error", err, "again in", pause)
+			select {
+			case <-time.After(pause):
+			case <-s.ctx.Done():
+				return ErrClosed
+			}
+			continue
+		}
+		s.counts.accepted.Add(1)
+		ses := newSession(s, conn)
+		s.mu.Lock()
+		full := len(s.sessions) >= s.connections
+		if !full && !s.draining.Load() {
+			s.sessions[ses] = true
+			s.ended.Add(1)
+			go ses.serve()
+		}
+		s.mu.Unlock()
+		if full {
+			s.counts.turnedAway.Add(1)
+			go ses.turnAway()
+		}
+	}
+}
+
+// Shutdown ends the proxy: it takes no more clients, and ends each session as soon as that is
+// in no transaction. When ctx ends, so do the others.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.stopAccepting()
+	done := make(chan struct{})
+	go func() {
+		s.ended.Wait()
+		close(done)
+	}()
+	for {
+		s.wakeAll()
+		select {
+		case <-done:
+			return s.Close()
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), s.Close())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (s *Server) stopAccepting() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.draining.Store(true)
+	for l := range s.listeners {
+		l.Close()
+	}
+}
+
+// wakeAll has each session that waits for its client look whether it is to end.
+func (s *Server) wakeAll() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for ses := range s.sessions {
+		ses.wakeAll()
+	}
+}
+
+// Close ends the proxy with all its sessions.
+func (s *Server) Close() error {
+	s.stopAccepting()
+	s.cancel()
+	s.mu.Lock()
+	for ses := range s.sessions {
+		ses.client.raw.Close()
+		if ses.server.raw != nil {
+			ses.server.raw.Close()
+		}
+	}
+	s.mu.Unlock()
+	s.ended.Wait()
+	return errors.Join(s.own.Close(), s.watch.close())
+}
+
+// Describe names the server, for people.
+func (s *Server) Describe() string { return s.network + "(" + s.address + ")" }

@@ -1,0 +1,264 @@
+package proxy
+
+import (
+	"encoding/binary"
+	"io"
+	"net"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A state is told the front of each packet and its length. It says whether the answer ends
+// with it.
+type state func(a *answer, front []byte, length int) (ends bool, err error)
+
+// An answer is the server's to one command, passed on to the client as it comes. Only what says
+// where it ends is looked at. Frames are numbered as the client expects them.
+type answer struct {
+	*link
+	state state
+	more  bool // another answer to the same command follows, and the last packet has to say so
+
+	columns uint64 // definitions that are to come
+	others  uint64 // and more of them, behind those
+	execute bool   // of COM_STMT_EXECUTE: a cursor may take the place of rows
+
+	ended bool // with the frames that are being passed on
+	file  bool // likewise a request for a file
+	pass  int  // bytes of a frame to pass on without a look
+	goes  bool // its payload goes on in the next frame
+
+	failure *wire.Err // that the answer ended with; only the front of its text is there
+	stmt    wire.PreparedOK
+}
+
+// relay passes on the server's answer to a command.
+func (l *link) relay(a *answer) error {
+	a.link = l
+	for {
+		b := l.server.buffered()
+		n, err := a.scan(b)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			if err := l.client.write(b[:n]); err != nil {
+				return err
+			}
+			l.server.take(n)
+		}
+		switch whole := a.pass == 0 && !a.goes; {
+		case a.ended && whole:
+			l.server.release()
+			return nil
+		case a.file && whole:
+			a.file = false
+			err = l.passFile()
+		case a.pass >= spliced && n == len(b):
+			err = a.splice()
+		default:
+			_, err = l.server.need(len(b) - n + 1)
+			err = serverGone(err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// pass sends the client's command to the server as it comes, and passes the answer on.
+func (l *link) pass(a *answer) error {
+	if err := l.forward(); err != nil {
+		return err
+	}
+	l.passed.Add(1)
+	return l.relay(a)
+}
+
+// resend sends the server the command that was read last, and passes the answer on.
+func (l *link) resend(a *answer) error {
+	var err error
+	if l.client.frame != nil {
+		err = serverGone(l.server.write(l.client.frame))
+	} else {
+		err = l.send(l.client.payload)
+	}
+	l.client.frame, l.client.payload = nil, nil
+	if err != nil {
+		return err
+	}
+	l.client.release()
+	l.passed.Add(1)
+	return l.relay(a)
+}
+
+// front is how much of a packet the states have to see: the numbers in an OK.
+const front = 1 + 9 + 9 + 2 + 2
+
+// scan looks at the frames in b, and says how much of it can be passed on now.
+func (a *answer) scan(b []byte) (n int, err error) {
+	for {
+		skip := min(a.pass, len(b)-n)
+		n += skip
+		a.pass -= skip
+		if a.pass > 0 || (a.ended || a.file) && !a.goes || len(b)-n < wire.HeaderLen {
+			return n, nil
+		}
+		length := int(binary.LittleEndian.Uint32(b[n:]) & wire.MaxFrame)
+		if !a.goes {
+			look := min(length, front)
+			if len(b)-n < wire.HeaderLen+look {
+				return n, nil
+			}
+			if a.ended, err = a.state(a, b[n+wire.HeaderLen:][:look], length); err != nil {
+				return n, err
+			}
+		}
+		a.serverSeq = b[n+3]
+		b[n+3] = a.client.seq
+		a.client.seq++
+		a.goes = length == wire.MaxFrame
+		a.pass = length
+		n += wire.HeaderLen
+	}
+}
+
+// spliced is from how many bytes on the rest of a frame is copied by the kernel.
+const spliced = 256 << 10
+
+// splice passes on the rest of a frame of which nothing is in the buffer.
+func (a *answer) splice() error {
+	client, ok := a.client.conn.(*net.TCPConn)
+	if !ok {
+		_, err := a.server.need(1)
+		return serverGone(err)
+	}
+	a.client.extend()
+	n, err := io.CopyN(client, a.server.conn, int64(a.pass))
+	a.pass -= int(n)
+	return err
+}
+
+// head is the state before the first packet of an answer.
+func head(a *answer, p []byte, length int) (bool, error) {
+	switch {
+	case length == 0:
+		return false, wire.ErrMalformed
+	case p[0] == wire.FirstOK, p[0] == wire.FirstErr, p[0] == wire.FirstEOF:
+		return a.last(p, length)
+	case p[0] == wire.FirstLocalInfile:
+		a.file = true
+		return false, nil
+	}
+	columns, _, err := wire.LenEnc(p)
+	a.columns = columns
+	a.state = definition
+	return false, err
+}
+
+// definition is the state before the definitions of columns and parameters.
+func definition(a *answer, p []byte, length int) (bool, error) {
+	if length > 0 && p[0] == wire.FirstErr {
+		return a.last(p, length)
+	}
+	if a.columns > 0 {
+		a.columns--
+	}
+	if a.columns > 0 {
+		return false, nil
+	}
+	if a.deprecatesEOF() {
+		return a.defined()
+	}
+	a.state = definitionsEnd
+	return false, nil
+}
+
+// definitionsEnd is the state before the EOF behind them.
+func definitionsEnd(a *answer, p []byte, length int) (bool, error) {
+	if length < 5 || p[0] == wire.FirstErr {
+		return a.last(p, length)
+	}
+	a.status = binary.LittleEndian.Uint16(p[wire.EOFStatusAt:])
+	if a.execute && a.status&wire.CursorExists != 0 {
+		return true, nil
+	}
+	return a.defined()
+}
+
+// defined is called behind definitions.
+func (a *answer) defined() (bool, error) {
+	switch {
+	case a.others > 0:
+		a.columns, a.others = a.others, 0
+		a.state = definition
+	case a.stmt.ID != 0:
+		return true, nil
+	default:
+		a.state = row
+	}
+	return false, nil
+}
+
+// row is the state before rows, and what ends them.
+func row(a *answer, p []byte, length int) (bool, error) {
+	if length == 0 {
+		return false, wire.ErrMalformed
+	}
+	end := p[0] == wire.FirstErr
+	if p[0] == wire.FirstEOF {
+		end = length < 9 || a.deprecatesEOF() && length < wire.MaxFrame
+	}
+	if end {
+		return a.last(p, length)
+	}
+	return false, nil
+}
+
+// preparedHead is the state before the first packet that answers COM_STMT_PREPARE.
+func preparedHead(a *answer, p []byte, length int) (ends bool, err error) {
+	if length == 0 || p[0] != wire.FirstOK {
+		return a.last(p, length)
+	}
+	if a.stmt, err = wire.ParsePreparedOK(p); err != nil {
+		return false, err
+	}
+	a.columns, a.others = uint64(a.stmt.Params), uint64(a.stmt.Columns)
+	if a.columns == 0 {
+		a.columns, a.others = a.others, 0
+	}
+	a.state = definition
+	return a.columns == 0, nil
+}
+
+// one is the state before an answer of one packet that says nothing.
+func one(*answer, []byte, int) (bool, error) { return true, nil }
+
+// last reads a packet that ends an answer without rows, or the rows: OK, EOF or an error. If
+// more results follow, the answer does not end with it.
+func (a *answer) last(p []byte, length int) (bool, error) {
+	at := wire.EOFStatusAt
+	switch {
+	case length > 0 && p[0] == wire.FirstErr:
+		failure, err := wire.ParseErr(p)
+		a.failure = &failure
+		return true, err
+	case length < 5:
+		return false, wire.ErrMalformed
+	case p[0] == wire.FirstOK || a.deprecatesEOF():
+		ok, err := wire.ParseOK(p)
+		if err != nil {
+			return false, err
+		}
+		at = ok.StatusAt
+	}
+	a.status = binary.LittleEndian.Uint16(p[at:])
+	if a.status&wire.MoreResults != 0 {
+		a.state = head
+		return false, nil
+	}
+	if a.more {
+		binary.LittleEndian.PutUint16(p[at:], a.status|wire.MoreResults)
+	}
+	return true, nil
+}

@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A session is one client with its connection to the server, from the greeting to the end.
+// One goroutine runs it.
+type session struct {
+	*Server
+	link
+	maxPacket int // how long the client's may be
+
+	login driver.Login
+	leaf  *driver.Session
+
+	hungUp  atomic.Bool // the server ended the connection
+	mu      sync.Mutex
+	waiting bool // for the client's next command
+	woken   bool // it is to be looked at why
+
+	stmts   map[uint32]*preparedStmt // that are filled
+	effects map[uint32]driver.Plan   // of those that are passed on and have effects
+}
+
+// turnAway tells a client that there are too many.
+func (s *session) turnAway() {
+	s.fail(1040, "", "Too many connections")
+	s.client.conn.Close()
+}
+
+// serve is a session's life.
+func (s *session) serve() {
+	defer s.ended.Done()
+	defer s.end()
+	defer func() {
+		if p := recover(); p != nil {
+			s.panics.Add(1)
+			s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p))
+		}
+	}()
+	if err := s.connect(); err != nil {
+		return
+	}
+	id, err := s.watch.add(s)
+	if err == nil {
+		defer s.watch.remove(id)
+		err = s.run()
+	}
+	if errors.Is(err, errServerGone) {
+		s.serverEnds.Add(1)
+	}
+	if err != nil {
+		s.log.Debug("leafsql: a session of the proxy ended", "client", s.client.raw.RemoteAddr(), "error", err)
+	}
+}
+
+// connect connects to the server and logs the client in there.
+func (s *session) connect() error {
+	dialer := net.Dialer{Timeout: dialTime}
+	conn, err := dialer.DialContext(s.ctx, s.network, s.address)
+	if err != nil {
+		s.unreachable.Add(1)
+		s.fail(2003, "", "leafsql: the server "+s.address+" cannot be reached: "+err.Error()+"; see that it runs")
+		return err
+	}
+	s.mu.Lock()
+	s.server.raw, s.server.conn = conn, conn
+	s.mu.Unlock()
+	if err := s.handshake(); err != nil {
+		return err
+	}
+	s.maxPacket = s.largestPacket()
+	ctx := s.bound()
+	defer ctx.end()
+	s.leaf, err = s.connector.Attach(ctx, backend{&s.link}, s.login)
+	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
+		if s.client.idle() == nil {
+			s.client.seq = 1
+			s.refuse(err)
+		}
+		return err
+	}
+	return nil
+}
+
+// end ends a session.
+func (s *session) end() {
+	s.mu.Lock()
+	delete(s.sessions, s)
+	s.mu.Unlock()
+	s.client.conn.Close()
+	if s.server.conn != nil {
+		s.server.conn.Close()
+	}
+	s.client.giveBack()
+	s.server.giveBack()
+}
+
+func newSession(of *Server, client net.Conn) *session {
+	s := &session{Server: of, link: link{counters: &of.counts}}
+	s.client = end{raw: client, conn: client, bounded: true, small: make([]byte, smallBuffer)}
+	return s
+}
+
+// run serves commands until one side ends.
+func (s *session) run() error {
+	for {
+		switch woken, err := s.idle(); {
+		case s.hungUp.Load():
+			s.lastWords()
+			return errServerGone
+		case s.draining.Load() && s.atRest(), err == io.EOF:
+			return nil
+		case woken:
+			continue
+		case err != nil:
+			return err
+		}
+		quit, err := s.command()
+		if quit || err != nil {
+			return err
+		}
+		if s.lost || s.leaf.Broken() {
+			return errServerGone
+		}
+	}
+}
+
+// idle waits for the client's next command. It is woken for what else the session has to do.
+func (s *session) idle() (woken bool, err error) {
+	s.mu.Lock()
+	s.waiting = true
+	stay := !s.hungUp.Load() && !s.draining.Load()
+	s.mu.Unlock()
+	if stay || !s.atRest() {
+		err = s.client.idle()
+	}
+	s.mu.Lock()
+	s.waiting = false
+	if s.woken {
+		s.woken = false
+		s.client.raw.SetReadDeadline(time.Time{})
+		woken = errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	s.mu.Unlock()
+	return woken, err
+}
+
+// wake ends idle.
+func (s *session) wake() {
+	s.mu.Lock()
+	if s.waiting {
+		s.woken = true
+		s.client.raw.SetReadDeadline(time.Unix(1, 0))
+	}
+	s.mu.Unlock()
+}
+
+// atRest says that the client loses nothing but its connection if that ends now.
+func (s *session) atRest() bool {
+	return s.client.w == s.client.r && s.status&(wire.InTransaction|wire.CursorExists) == 0
+}
+
+// lastWords passes on what the server said before it ended the connection.
+func (s *session) lastWords() {
+	s.server.raw.SetReadDeadline(time.Now().Add(time.Second))
+	if p, err := s.server.packet(readBuffer); err == nil {
+		s.client.seq = 0
+		s.client.send(p)
+	}
+}

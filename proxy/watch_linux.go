@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"errors"
+	"sync"
+	"syscall"
+)
+
+// A watch notices that a server ends connections, such as after wait_timeout, while their
+// clients are idle: nobody reads them then. A pool that looks whether its connection still is
+// one, before it uses it, would be told nothing otherwise, and lose its next statement.
+type watch struct {
+	epoll int
+	wakes [2]int // a pipe that ends the loop
+
+	mu       sync.Mutex
+	sessions map[int32]*session
+	last     int32
+}
+
+// edge is EPOLLET, whose constant has no sign that fits.
+const edge = 1 << 31
+
+func newWatch() (*watch, error) {
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	w := &watch{epoll: epoll, sessions: make(map[int32]*session)}
+	if err := syscall.Pipe2(w.wakes[:], syscall.O_CLOEXEC); err != nil {
+		syscall.Close(epoll)
+		return nil, err
+	}
+	err = syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, w.wakes[0], &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: -1})
+	if err != nil {
+		return nil, errors.Join(err, syscall.Close(epoll), syscall.Close(w.wakes[0]), syscall.Close(w.wakes[1]))
+	}
+	go w.loop()
+	return w, nil
+}
+
+// add watches the server's connection of a session.
+func (w *watch) add(s *session) (id int32, err error) {
+	conn, ok := s.server.raw.(syscall.Conn)
+	if !ok {
+		return 0, nil
+	}
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	w.mu.Lock()
+	for id = w.last + 1; w.sessions[id] != nil || id <= 0; id++ { // after 2^31 of them it begins anew
+	}
+	w.last = id
+	w.sessions[id] = s
+	w.mu.Unlock()
+	control := raw.Control(func(fd uintptr) {
+		err = syscall.EpollCtl(w.epoll, syscall.EPOLL_CTL_ADD, int(fd), &syscall.EpollEvent{Events: syscall.EPOLLRDHUP | edge, Fd: id})
+	})
+	if err = errors.Join(control, err); err != nil {
+		w.remove(id)
+	}
+	return id, err
+}
+
+// remove forgets a session; its connection leaves the watch by being closed.
+func (w *watch) remove(id int32) {
+	w.mu.Lock()
+	delete(w.sessions, id)
+	w.mu.Unlock()
+}
+
+func (w *watch) loop() {
+	defer syscall.Close(w.epoll)
+	defer syscall.Close(w.wakes[0])
+	events := make([]syscall.EpollEvent, 64)
+	for {
+		n, err := syscall.EpollWait(w.epoll, events, -1)
+		if err != nil && err != syscall.EINTR {
+			return
+		}
+		for _, e := range events[:max(n, 0)] {
+			if e.Fd < 0 {
+				return
+			}
+			w.mu.Lock()
+			s := w.sessions[e.Fd]
+			w.mu.Unlock()
+			if s != nil {
+				s.hungUp.Store(true)
+				s.wake()
+			}
+		}
+	}
+}
+
+func (w *watch) close() error { return syscall.Close(w.wakes[1]) }
