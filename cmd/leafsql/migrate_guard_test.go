@@ -198,3 +198,46 @@ func TestGuard(t *testing.T) {
 		}
 	})
 }
+
+// TestMigrateGuardNotSeen: a guard that this user may not see is not taken to be absent, nor is another table's taken to be the table's.
+func TestMigrateGuardNotSeen(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name := database(dsn)
+		db := open(t, dsn, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'", "GRANT SELECT, INSERT, UPDATE, CREATE, ALTER ON "+name+".* TO "+name+"@'%'")
+		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
+		refused := func(dsn, want string) {
+			t.Helper()
+			for _, more := range []string{"-json", "-do=unguard", "-back"} {
+				status, out, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "-ignore-programs", more, "orders")
+				if status != unclear || !strings.Contains(errs, want) || !strings.Contains(errs, ".orders") || out != "" {
+					t.Errorf("%s: %d %s%s", more, status, errs, out)
+				}
+			}
+			if n := guards(t, db); n != 1 {
+				t.Errorf("%d guards stand", n)
+			}
+		}
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "drop", "orders")
+		refused(as(dsn, name, "Secret-9.word"), "the trigger orders_needs_id is not known: ")
+		exec(t, db, "RENAME TABLE orders TO old_orders", "CREATE TABLE orders (id BIGINT PRIMARY KEY)")
+		refused(dsn, "the trigger orders_needs_id is not the one ")
+	})
+}
+
+// TestGuardByHand: a guard is known however its text is written.
+func TestGuardByHand(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn+"?sql_mode='ANSI_QUOTES'", "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE `of-a` (id BIGINT PRIMARY KEY)")
+		for on, table := range map[string]string{
+			"orders": "orders", "`orders`": "orders", `"orders"`: "orders", database(dsn) + " .\n`orders`": "orders", `"of-a"`: "of-a", "`of-a`": "of-a",
+		} {
+			guard := quote.Name(table + "_needs_id")
+			exec(t, db, "CREATE TRIGGER "+guard+" before  insert\nON "+on+" FOR EACH ROW\nIF COALESCE(NEW.id, 0) = 0 THEN SIGNAL SQLSTATE '45000'; END IF")
+			if all := jsonOf[[]standing](t, mend, "migrate", "-dsn", dsn, table); len(all) != 1 || all[0].Next != migrate.Unguard {
+				t.Errorf("on %s: %+v", on, all)
+			}
+			exec(t, db, "DROP TRIGGER "+guard)
+		}
+	})
+}

@@ -38,6 +38,7 @@ const (
 	WrongValue           = 1231
 	NoSavepoint          = 1305
 	QueryKilled          = 1317
+	NoSuchTrigger        = 1360
 	TriggerNeedsSuper    = 1419
 	SocketLoginDenied    = 1698
 	InTransaction        = 1766

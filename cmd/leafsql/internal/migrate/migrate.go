@@ -138,8 +138,11 @@ func (m *Migration) look(ctx context.Context) (s *survey.Survey, tags []*Tag, er
 
 // define reads what a table's ALTERs are made from.
 func define(ctx context.Context, t *survey.Table) (*table, error) {
-	if t.Err != nil {
+	switch {
+	case t.Err != nil:
 		return nil, t.Err
+	case t.GuardErr != nil:
+		return nil, t.GuardErr
 	}
 	create, err := t.Create(ctx)
 	if err != nil {

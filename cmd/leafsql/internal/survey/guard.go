@@ -1,9 +1,16 @@
 package survey
 
 import (
+	"context"
 	"fmt"
+	"regexp"
+	"strings"
 
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A guard is a trigger that refuses rows without a key, so that no writer without
@@ -26,4 +33,43 @@ func (t *Table) CreateGuard() string {
 	}
 	return "CREATE TRIGGER " + quote.In(t.Database, t.Guard()) + " BEFORE INSERT ON " + t.Quoted() + " FOR EACH ROW IF COALESCE(NEW." + quote.Name(t.Column) + ", 0) = 0 THEN" +
 		" SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = " + quote.String(fmt.Sprintf(message, string(name))) + "; END IF"
+}
+
+// ofGuard finds the table in a guard's CREATE TRIGGER, with its quotes.
+var ofGuard = regexp.MustCompile("(?is)\\bBEFORE\\s+INSERT\\s+ON\\s*(?:" + identifier + "\\s*\\.\\s*)?(" + identifier + ")\\s*FOR\\s+EACH\\s+ROW\\b.*\\bSIGNAL\\b")
+
+const identifier = "(?:`(?:[^`]|``)+`|\"(?:[^\"]|\"\")+\"|[^\\s`\".]+)"
+
+// readGuard asks for the guard by its name, since information_schema leaves out what this user may not see, and on MariaDB
+// what is locked. Only the answer that there is no such trigger means that there is none.
+func (t *Table) readGuard(ctx context.Context) {
+	if t.Err != nil {
+		return
+	}
+	columns := make(map[string]any) // one more on newer servers
+	err := sqlx.NewDb(t.Shard.DB, "mysql").QueryRowxContext(ctx, "SHOW CREATE TRIGGER "+quote.In(t.Database, t.Guard())).MapScan(columns)
+	switch {
+	case servererr.Is(err, servererr.NoSuchTrigger):
+		return
+	case err != nil:
+		t.GuardErr = fmt.Errorf("leafsql: whether %s has the trigger %s is not known: %w; %s", t.Where(), t.Guard(), err, databases.WayOut(err))
+		return
+	}
+	text, _ := columns["SQL Original Statement"].([]byte)
+	if m := ofGuard.FindSubmatch(text); m != nil && t.named(string(m[1])) {
+		t.Guarded = true
+		return
+	}
+	t.GuardErr = fmt.Errorf("leafsql: %s: the trigger %s is not the one that leafsql migrate creates for this table; drop it, or create it under another name", t.Where(), t.Guard())
+}
+
+// named reports whether an identifier, with its quotes, is the table's name.
+func (t *Table) named(identifier string) bool {
+	if q := identifier[:1]; q == "`" || q == `"` {
+		identifier = strings.ReplaceAll(identifier[1:len(identifier)-1], q+q, q)
+	}
+	if t.Shard.Global["lower_case_table_names"] != "0" {
+		return strings.EqualFold(identifier, t.Table.Table)
+	}
+	return identifier == t.Table.Table
 }

@@ -24,6 +24,9 @@ type Table struct {
 	Why        string
 	DeniedRead bool // this user may not read the key
 	Made
+
+	Guarded  bool  // a trigger refuses rows without a key
+	GuardErr error // why it is not known whether there is such a trigger
 }
 
 // Name is the table's, as people read it: db.table.

@@ -15,7 +15,6 @@ type Made struct {
 	Transactional bool // the engine undoes a statement that fails
 	Nullable      bool // the key may be NULL
 	Sequence      bool // the key's default is the next number of a sequence of MariaDB's
-	Guarded       bool // a trigger refuses rows without a key
 }
 
 // readMade asks the catalog how the table is made.
@@ -24,21 +23,18 @@ func (t *Table) readMade(ctx context.Context) error {
 		return nil
 	}
 	var nullable, byDefault, transactions string
-	var guards int
-	err := t.Shard.DB.QueryRowContext(ctx, "SELECT c.is_nullable, COALESCE(c.column_default, ''), COALESCE(t.engine, ''), COALESCE(e.transactions, ''),"+
-		" (SELECT COUNT(*) FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ? AND trigger_name = ?"+
-		" AND action_timing = 'BEFORE' AND event_manipulation = 'INSERT' AND action_statement LIKE '%SIGNAL%')"+
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT c.is_nullable, COALESCE(c.column_default, ''), COALESCE(t.engine, ''), COALESCE(e.transactions, '')"+
 		" FROM information_schema.columns c, information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine"+
 		" WHERE c.table_schema = ? AND c.table_name = ? AND c.column_name = ? AND t.table_schema = ? AND t.table_name = ?",
-		t.Database, t.Table.Table, t.Guard(), t.Database, t.Table.Table, t.Column, t.Database, t.Table.Table).
-		Scan(&nullable, &byDefault, &t.Engine, &transactions, &guards)
+		t.Database, t.Table.Table, t.Column, t.Database, t.Table.Table).
+		Scan(&nullable, &byDefault, &t.Engine, &transactions)
 	switch {
-	case err == sql.ErrNoRows: // the right on it was taken away
+	case err == sql.ErrNoRows: // the right on it was taken away, or MariaDB leaves it out since it is locked
 		return nil
 	case err != nil:
 		return fmt.Errorf("leafsql: how %s is made: %w; %s", t.Where(), err, databases.WayOut(err))
 	}
-	t.Nullable, t.Transactional, t.Guarded = nullable == "YES", transactions == "YES", guards > 0
+	t.Nullable, t.Transactional = nullable == "YES", transactions == "YES"
 	t.Sequence = strings.HasPrefix(strings.ToLower(byDefault), "nextval(")
 	return nil
 }

@@ -163,6 +163,7 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 		if err := t.readMade(ctx); err != nil {
 			return nil, err
 		}
+		t.readGuard(ctx)
 		shard.Tables = append(shard.Tables, t)
 		progress()
 	}
