@@ -1,12 +1,14 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -112,7 +114,10 @@ func (c *checker) views(ctx context.Context, shard *survey.Shard, schema string,
 			hidden.views = true
 			return nil
 		}
-		if updatable != "YES" {
+		rule := func(r driver.Rule) bool {
+			return !r.Exclude && r.Table == name && cmp.Or(r.Database, shard.Database) == schema
+		}
+		if updatable != "YES" || slices.ContainsFunc(shard.Config.Tables, rule) { // a view that leafTables names is filled
 			return nil
 		}
 		for _, read := range shard.Inspection.Reads(inspect.Program{Database: schema, Body: body.String}) {
