@@ -30,7 +30,7 @@ var ofFindings = chinese.Texts{
 	"leafsql init creates it, with the rows":   "leafsql init 会建好表和行",
 	"biz_tag is neither the primary key nor unique: a tag can get a second row, and its ids are refused then.": "biz_tag 既不是主键，也没有唯一索引：一个 tag 可能有两行，那时就不再发它的 id。",
 	"worker_id is neither the primary key nor unique: a worker id can get a second row, and is refused then.":  "worker_id 既不是主键，也没有唯一索引：一个机器号可能有两行，那时就不能再用。",
-	"Its character set %s has not all letters of %s.":                                                          "它的字符集 %s 不能表示 %s 里的全部字符。",
+	"Its character set %s cannot hold the tag %s.":                                                             "它的字符集 %s 存不下 tag %s。",
 	"It has no column %s.":           "缺少列 %s。",
 	"it has no column %s":            "缺少列 %s",
 	"Its column %s is of type %s%s.": "列 %s 的类型是 %s%s。",

@@ -170,6 +170,12 @@ func TestMigrateKnowsTheStore(t *testing.T) {
 	}
 	exec(t, db, "ALTER TABLE leaf_alloc ENGINE = InnoDB")
 	mustRun(t, fine, append(args, "orders")...)
+	exec(t, db, "CREATE TABLE 订单 (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE items (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "ALTER TABLE leaf_alloc CONVERT TO CHARACTER SET latin1")
+	out := mustRun(t, mend, append(args, "订单", "items")...)
+	if !strings.Contains(out, "error: alloc-column: ") || !strings.Contains(out, "cannot hold the tag 订单") || !strings.Contains(out, "switch is refused for 订单, and") {
+		t.Error(out)
+	}
+	mustRun(t, fine, append(args, "items")...)
 }
 
 // TestMigrateHidden: what this user is not shown is not taken to be nothing.

@@ -91,9 +91,9 @@ func (r *Report) Status() int {
 // A checker is one run.
 type checker struct {
 	*survey.Survey
-	opts     Options
-	findings []Finding
-	lost     map[string]bool // tags whose letters leaf_alloc's character set has not
+	opts        Options
+	findings    []Finding
+	unencodable map[string]bool // tags that leaf_alloc's character set cannot hold
 }
 
 func (c *checker) add(f Finding) {
@@ -103,7 +103,7 @@ func (c *checker) add(f Finding) {
 
 // Run judges a survey, and asks the servers what it does not hold.
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
-	c := &checker{Survey: s, opts: opts, lost: make(map[string]bool)}
+	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
 		c.servers, c.versions, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
 	} {

@@ -25,7 +25,7 @@ func (c *checker) layout(ctx context.Context) error {
 				Fix:     "bring it back; if its rows are lost, bring it back empty"})
 			continue
 		}
-		if err := c.letters(ctx, store, c.Allocs[i]); err != nil {
+		if err := c.charset(ctx, store, c.Allocs[i]); err != nil {
 			return err
 		}
 		c.store(store, c.Allocs[i])
@@ -34,29 +34,26 @@ func (c *checker) layout(ctx context.Context) error {
 	return nil
 }
 
-// letters finds tags whose letters leaf_alloc's character set has not.
-func (c *checker) letters(ctx context.Context, store *databases.Store, alloc survey.Alloc) error {
-	set := alloc.Columns["biz_tag"].Letters
+// charset finds tags that leaf_alloc's character set cannot hold.
+func (c *checker) charset(ctx context.Context, store *databases.Store, alloc survey.Alloc) error {
+	set := alloc.Columns["biz_tag"].Charset
 	if set == "" || set == "utf8mb4" {
 		return nil
 	}
-	var lost []string
 	for _, tag := range c.Tags {
 		if !strings.ContainsFunc(tag.Name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 			continue
 		}
 		var kept string
 		if err := store.DB.QueryRowContext(ctx, "SELECT CONVERT(CONVERT(? USING "+set+") USING utf8mb4)", tag.Name).Scan(&kept); err != nil {
-			return fmt.Errorf("leafsql: the letters of tags on %s: %w; %s", store.Label, err, databases.WayOut(err))
+			return fmt.Errorf("leafsql: the character set of leaf_alloc on %s: %w; %s", store.Label, err, databases.WayOut(err))
 		}
 		if kept != tag.Name {
-			lost = append(lost, tag.Name)
-			c.lost[tag.Name] = true
+			c.unencodable[tag.Name] = true
+			f := on(store)("alloc-column", Error, c.say("Its character set %s cannot hold the tag %s.", set, tag.Name), "ALTER TABLE "+store.Name()+" CONVERT TO CHARACTER SET utf8mb4")
+			f.Tag = tag.Name
+			c.add(f)
 		}
-	}
-	if len(lost) > 0 {
-		c.add(on(store)("alloc-column", Error, c.say("Its character set %s has not all letters of %s.", set, strings.Join(lost, ", ")),
-			"ALTER TABLE "+store.Name()+" CONVERT TO CHARACTER SET utf8mb4"))
 	}
 	return nil
 }

@@ -46,7 +46,7 @@ func (c *checker) rows(context.Context) error {
 			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
 				continue // none of them can be filled anyway
 			}
-			if c.lost[tag.Name] {
+			if c.unencodable[tag.Name] {
 				continue // no row can have this tag
 			}
 			f := here("row-missing", Error, c.text("No row: every INSERT into its tables is refused."))

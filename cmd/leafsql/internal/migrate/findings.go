@@ -41,7 +41,7 @@ func (t *Tag) concerns(f check.Finding) bool {
 	case OfProgram(f) && f.Table != "":
 		return slices.ContainsFunc(t.tables, func(o *table) bool { return o.Shard.Label == f.Server && o.Name() == f.Table })
 	case f.Tag != "":
-		return t.Row != nil && f.Tag == t.Row.Tag
+		return f.Tag == t.Name || t.Row != nil && f.Tag == t.Row.Tag
 	}
 	return true
 }

@@ -20,7 +20,7 @@ type Layout struct {
 // A Column is one of its columns.
 type Column struct {
 	Type     string // in lower case
-	Letters  string // its character set, "" where it has none
+	Charset  string // "" where it has none
 	Nullable bool
 	Default  sql.NullString
 	Extra    string // in lower case
@@ -32,7 +32,7 @@ func readLayout(ctx context.Context, table *databases.Store, key string) (l Layo
 	err = table.Each(ctx, func(scan func(...any) error) error {
 		var name, nullable string
 		var c Column
-		if err := scan(&name, &c.Type, &c.Letters, &nullable, &c.Default, &c.Extra); err != nil {
+		if err := scan(&name, &c.Type, &c.Charset, &nullable, &c.Default, &c.Extra); err != nil {
 			return err
 		}
 		c.Type, c.Extra, c.Nullable = strings.ToLower(c.Type), strings.ToLower(c.Extra), nullable == "YES"
