@@ -231,10 +231,12 @@ func TestCheckShards(t *testing.T) {
 // to be right. With the rights that are proposed all is well.
 func TestCheckRights(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		name := database(dsn)
+		name, elsewhere := database(dsn), database(target.Database(t))
 		db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
 			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
-			"GRANT SELECT, INSERT ON "+name+".* TO "+name+"@'%'")
+			"GRANT SELECT, INSERT, TRIGGER, EVENT ON "+name+".* TO "+name+"@'%'",
+			"CREATE TABLE "+elsewhere+".sales (id BIGINT PRIMARY KEY)",
+			"CREATE TRIGGER "+elsewhere+".copied AFTER INSERT ON "+elsewhere+".sales FOR EACH ROW INSERT INTO "+name+".orders (a) VALUES (1)")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
 		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
 		report := jsonOf[check.Report](t, mend, args...)
@@ -248,6 +250,10 @@ func TestCheckRights(t *testing.T) {
 			t.Errorf("with rights there is %v", got)
 		}
 		exec(t, db, report.Findings[2].SQL...)
+		if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
+			t.Errorf("with all rights there is %v", got)
+		}
+		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
 		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
 			t.Errorf("with all rights there is %v", got)
 		}

@@ -69,7 +69,7 @@ var ofFindings = chinese.Texts{
 	"This user may not create temporary tables: INSERT … SELECT, LOAD DATA and keys that are expressions are refused.": "当前用户不能建临时表：INSERT … SELECT、LOAD DATA 和写成表达式的主键会被拒绝。",
 	"or leave it, where the application sends none of these":                                                           "应用不发送这些语句的话，也可以不管",
 	"This user does not see %s: whether any of them writes a configured table is not known.":                           "当前用户看不到%s：其中有没有写受管表的，无法判断。",
-	"triggers": "触发器", "events": "事件", "what views select": "视图的定义", "all routines": "全部存储过程",
+	"all triggers": "全部触发器", "all events": "全部事件", "what views select": "视图的定义", "all routines": "全部存储过程",
 	"A table was locked while triggers were read: whether one of its triggers writes a configured table is not known.": "读取触发器时有表被锁住：它的触发器有没有写受管表，无法判断。",
 	"run it again when no table is being created or altered":                                                           "等没有表正在创建或修改时再检查一次",
 	"run the check as an administrator once; applications do not need these rights":                                    "以管理员身份检查一次；应用不需要这些权限",

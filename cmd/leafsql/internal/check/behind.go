@@ -45,7 +45,7 @@ func (c *checker) behind(ctx context.Context) error {
 		if len(schemas) == 0 {
 			continue
 		}
-		hidden, err := c.hidden(ctx, shard, schemas)
+		hidden, err := c.hidden(ctx, shard)
 		if err != nil {
 			return err
 		}

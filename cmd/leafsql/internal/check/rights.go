@@ -143,44 +143,35 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 
 // hidden is what a user does not see.
 type hidden struct {
-	triggers, events []string // databases
-	routines         bool
-	bodies           bool // of routines
-	views            bool
-	locked           bool // what belongs to a table that is created, or altered, right now
+	triggers, events, routines bool
+	bodies                     bool // of routines
+	views                      bool
+	locked                     bool // what belongs to a table that is created, or altered, right now
 }
 
 // hidden finds out which stored programs the user would not be shown: the server leaves
-// them out without a word.
-func (c *checker) hidden(ctx context.Context, shard *survey.Shard, schemas []string) (h hidden, err error) {
+// them out without a word. Those of any database can write a configured table.
+func (c *checker) hidden(ctx context.Context, shard *survey.Shard) (h hidden, err error) {
 	grants, err := readGrants(ctx, shard)
 	if err != nil {
 		return h, err
 	}
-	for _, schema := range schemas {
-		if !grants.on("TRIGGER", schema, "*") && !slices.ContainsFunc(shard.Tables, func(t *survey.Table) bool {
-			return t.Database == schema && grants.on("TRIGGER", schema, t.Table.Table)
-		}) {
-			h.triggers = append(h.triggers, schema)
-		}
-		if !grants.on("EVENT", schema, "*") {
-			h.events = append(h.events, schema)
-		}
-	}
+	h.triggers = !grants.on("TRIGGER", "*", "*")
+	h.events = !grants.on("EVENT", "*", "*")
 	h.routines = !grants.on("SELECT", "*", "*") && !grants.on("SHOW_ROUTINE", "*", "*") && !grants.on("SHOW CREATE ROUTINE", "*", "*") && !grants.on("SELECT", "mysql", "proc")
 	return h, nil
 }
 
 func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	var what, rights []string
-	if len(h.triggers) > 0 {
-		what, rights = append(what, c.text("triggers")), append(rights, "TRIGGER")
+	if h.triggers {
+		what, rights = append(what, c.text("all triggers")), append(rights, "TRIGGER")
 	}
-	if len(h.events) > 0 {
-		what, rights = append(what, c.text("events")), append(rights, "EVENT")
+	if h.events {
+		what, rights = append(what, c.text("all events")), append(rights, "EVENT")
 	}
 	if h.views {
-		what, rights = append(what, c.text("what views select")), append(rights, "SHOW VIEW")
+		what = append(what, c.text("what views select"))
 	}
 	if h.routines || h.bodies {
 		what = append(what, c.text("all routines"))
@@ -201,8 +192,11 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 		user = "this user"
 	}
 	if len(rights) > 0 {
+		f.SQL = append(f.SQL, "GRANT "+strings.Join(rights, ", ")+" ON *.* TO "+user)
+	}
+	if h.views {
 		for _, schema := range schemas {
-			f.SQL = append(f.SQL, "GRANT "+strings.Join(rights, ", ")+" ON "+quote.Name(schema)+".* TO "+user)
+			f.SQL = append(f.SQL, "GRANT SHOW VIEW ON "+quote.Name(schema)+".* TO "+user)
 		}
 	}
 	if h.routines || h.bodies {
