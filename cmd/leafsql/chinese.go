@@ -131,8 +131,17 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
   Before it, deploy all writers with mysql-leaf and see them write. Until then the way back is to stop these and run -back.`: `去掉 AUTO_INCREMENT；MySQL 会复制整张表，期间不能写入。
   在此之前，所有写入方都要换上 mysql-leaf，并确认它们写入正常。到那时为止，退回的办法是停掉它们，再执行 -back。`,
 	`drops the trigger. A forgotten writer then gets error 1364. Until then -back gives AUTO_INCREMENT back.`: `删除触发器。之后漏掉的写入方会报 1364。到那时为止，-back 会把 AUTO_INCREMENT 加回来。`,
-	"%s is refused for %s, and nothing was changed.\n":                                                        "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
-	"\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n":        "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
+	`
+%s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.
+While it stands, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
+the rows and insert them with VALUES until unguard.
+`: `
+%s：表有 BEFORE INSERT 触发器时，它会把 SELECT 出来的主键当成 NULL（MDEV-36026），而 switch 创建的正是这样的触发器。
+触发器还在时，写这些表的 LOAD DATA 会被拒绝，从 drop 起 INSERT … SELECT 也一样。请在 switch 之前把服务器升级到 %s，或者在 unguard
+之前读出各行，再用 VALUES 插入。
+`,
+	"%s is refused for %s, and nothing was changed.\n":                                                 "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
+	"\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n": "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
 	`
 A trigger, a routine or an event never gets keys from mysql-leaf, and neither does an INSERT through a view. A table that they have to write
 keeps AUTO_INCREMENT, and !table in leafTables leaves it out. If they write no more, or always bring keys that leafsql gave, -ignore-programs

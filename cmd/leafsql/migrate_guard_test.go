@@ -247,3 +247,19 @@ func TestGuardByHand(t *testing.T) {
 		}
 	})
 }
+
+// TestGuardPrice: a plan says what the trigger costs on servers with the bug MDEV-36026, as the driver has it.
+func TestGuardPrice(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, durable, "CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE source (n INT)")
+		bug := losesSelectedKeys(t, db)
+		for _, step := range []string{"-do=switch", "-do=drop", "-do=unguard"} {
+			plan := mustRun(t, mend, "migrate", "-dsn", dsn, "orders")
+			mustRun(t, fine, "migrate", "-dsn", dsn, step, "orders")
+			_, err := openLeaf(t, dsn+"?leafTables=orders").Exec("INSERT INTO orders (id) SELECT NULL FROM source")
+			if refused := err != nil; strings.Contains(plan, "(MDEV-36026)") != bug || refused != (bug && step == "-do=drop") {
+				t.Errorf("%s: %v\n%s", step, err, plan)
+			}
+		}
+	})
+}

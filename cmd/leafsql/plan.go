@@ -9,6 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/migrate"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/internal/versions"
 )
 
 // steps say to people what a step does, and of a table on which it was done already.
@@ -87,12 +88,32 @@ func (p *plan) print(tags []*migrate.Tag) (status int, err error) {
 			p.screen.Printf("\n%s %s\n", step, p.screen.Texts.Text(steps[step].does))
 		}
 	}
+	p.selects(lo.Filter(tags, func(_ *migrate.Tag, i int) bool { return all[i].Next != migrate.Done }))
 	p.against(all)
 	p.done(all)
 	if status == mend {
 		p.screen.Printf("\nThe order: -do widen, -do switch, deploy writers with mysql-leaf, -do drop, -do unguard.\n")
 	}
 	return status, nil
+}
+
+// selects says what is refused while the trigger stands, on servers with the bug MDEV-36026.
+func (p *plan) selects(tags []*migrate.Tag) {
+	var shown []string
+	for _, tag := range tags {
+		for _, t := range tag.Tables {
+			server := t.Shard.Inspection
+			name := versions.Name(server.MariaDB, server.Version)
+			if mended, has := versions.NullsColumns(server.MariaDB, server.Version); has && !slices.Contains(shown, name) {
+				shown = append(shown, name)
+				p.screen.Printf(`
+%s takes selected keys for NULL where a table has a trigger BEFORE INSERT (MDEV-36026), and the one that switch creates is such a trigger.
+While it stands, LOAD DATA into the tables is refused, and from drop on so is INSERT … SELECT. Upgrade the server to %s before switch, or read
+the rows and insert them with VALUES until unguard.
+`, name, mended)
+			}
+		}
+	}
 }
 
 func stands(t *migrate.Tag) standing {
