@@ -50,14 +50,19 @@ func (f *flags) withJSON() *flags {
 }
 
 // parse is flag.Parse with errors that say the way out, and with flags before and behind the
-// other arguments. A subcommand that takes no arguments gets none.
+// other arguments; what stands behind -- is no flag. A subcommand that takes no arguments gets none.
 func (f *flags) parse(args []string, takesArgs bool) error {
 	f.Usage = func() {}
 	f.SetOutput(io.Discard) // errors are returned
 	var others []string
 	err := f.Parse(args)
-	for ; err == nil && f.NArg() > 0; err = f.Parse(f.Args()[1:]) {
-		others = append(others, f.Arg(0))
+	for err == nil && f.NArg() > 0 {
+		if last := len(args) - f.NArg() - 1; last >= 0 && args[last] == "--" {
+			others = append(others, f.Args()...)
+			break
+		}
+		others, args = append(others, f.Arg(0)), f.Args()[1:]
+		err = f.Parse(args)
 	}
 	if err == nil {
 		err = f.Parse(append([]string{"--"}, others...)) // for Args

@@ -46,7 +46,7 @@ func TestDecode(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("from standard input: %v\n%s", err, piped)
 	}
-	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "9223372036854775808"} {
+	for _, bad := range []string{"", "x", "0", "-layout 1-2-3 7", "4096 -- -json", "-- 4096 -json", "9223372036854775808"} {
 		if status, _, errs := leafsql(t.Context(), append([]string{"decode"}, strings.Fields(bad)...)...); status != unclear || !strings.HasPrefix(errs, "leafsql: ") {
 			t.Errorf("%q: %d %s", bad, status, errs)
 		}
