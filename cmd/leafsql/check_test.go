@@ -3,18 +3,13 @@
 package main
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
-	"github.com/leafsql/leafsql/internal/versions"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -196,103 +191,6 @@ func TestCheckSumsUp(t *testing.T) {
 	}
 }
 
-// TestCheckShards: what differs between shards is found, and the highest key is that of
-// all of them.
-func TestCheckShards(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		second := target.Database(t)
-		open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 100, 10), ('users', 100, 10), ('items', 100, 10)",
-			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
-		db := open(t, second, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (100, 1)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a BIGINT, c INT)")
-		args := []string{"check", "-dsn", dsn + "?leafTables=orders,users,items", "-shard", second}
-		report := jsonOf[check.Report](t, mend, args...)
-		want := []string{"row-too-low orders", "shards-differ items", "shards-differ users"}
-		if got := found(report); !slices.Equal(got, want) {
-			t.Errorf("found %v, want %v", got, want)
-		}
-		admin := open(t, dsn)
-		exec(t, admin, report.Findings[0].SQL...)
-		exec(t, db, report.Findings[1].SQL...)
-		exec(t, db, append(report.Findings[2].SQL, "ALTER TABLE users DROP COLUMN c")...)
-		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
-			t.Errorf("mended, there is %v", got)
-		}
-
-		third := target.Database(t)
-		open(t, third, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
-		report = jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
-		if got := found(report); !slices.Contains(got, "stores-differ") {
-			t.Errorf("a shard with a leaf_alloc of its own: %v", got)
-		}
-	})
-}
-
-// TestCheckRights: what a user lacks is found, and what it is not shown is never taken
-// to be right. With the rights that are proposed all is well.
-func TestCheckRights(t *testing.T) {
-	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
-		name, elsewhere := database(dsn), database(target.Database(t))
-		db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
-			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
-			"GRANT SELECT, INSERT, TRIGGER, EVENT ON "+name+".* TO "+name+"@'%'",
-			"CREATE TABLE "+elsewhere+".sales (id BIGINT PRIMARY KEY)",
-			"CREATE TRIGGER "+elsewhere+".copied AFTER INSERT ON "+elsewhere+".sales FOR EACH ROW INSERT INTO "+name+".orders (a) VALUES (1)")
-		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
-		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
-		report := jsonOf[check.Report](t, mend, args...)
-		want := []string{"rights *", "rights leaf_alloc", "hidden"}
-		if got := found(report); !slices.Equal(got, want) {
-			t.Fatalf("found %v, want %v", got, want)
-		}
-		exec(t, db, report.Findings[0].SQL...)
-		exec(t, db, report.Findings[1].SQL...)
-		if got := found(jsonOf[check.Report](t, unclear, args...)); !slices.Equal(got, want[2:]) {
-			t.Errorf("with rights there is %v", got)
-		}
-		exec(t, db, report.Findings[2].SQL...)
-		if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
-			t.Errorf("with all rights there is %v", got)
-		}
-		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
-		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
-			t.Errorf("with all rights there is %v", got)
-		}
-	})
-}
-
-// TestCheckServers: what is wrong with a server, with leaf_alloc's columns, and between two
-// shards' DSNs.
-func TestCheckServers(t *testing.T) {
-	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
-	second := mysqltest.Database(t)
-	const events = "CREATE TABLE events (id BIGINT PRIMARY KEY)"
-	db := open(t, server.DSN(""), "CREATE DATABASE shop", "USE shop", events)
-	db.Close()
-	dsn := server.DSN("shop")
-	db = open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(3), max_id INT, step INT NOT NULL)", "INSERT INTO leaf_alloc VALUES ('orders', 1, 10), ('two', 5, 10), ('two', 9, 10), ('nil', NULL, 10)",
-		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
-	open(t, second, events, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
-	const tables = "?leafTables=orders,two,nil,events:id:snowflake&leafWorker=static(1)"
-	args := []string{"check", "-dsn", dsn + tables + "&leafNewRegistry=true",
-		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F") + "&sql_mode='NO_AUTO_VALUE_ON_ZERO'"}
-	report := jsonOf[check.Report](t, mend, args...)
-	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc",
-		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
-		"row-missing orders", "sql-mode", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
-	if got := found(report); !slices.Equal(got, want) {
-		t.Fatalf("found\n %v\nwant\n %v", got, want)
-	}
-	for _, f := range report.Findings {
-		if strings.HasSuffix(f.Server, "/shop") {
-			exec(t, db, f.SQL...)
-		}
-	}
-	want = []string{"workers-differ", "sql-mode", "new-registry", "tag-without-table ord"} // the DSNs'
-	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
-		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
-	}
-}
-
 // TestCheckWithoutAlloc: the SQL creates leaf_alloc, and then the row.
 func TestCheckWithoutAlloc(t *testing.T) {
 	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
@@ -309,54 +207,6 @@ func TestCheckWithoutAlloc(t *testing.T) {
 		}
 		mustRun(t, fine, "check", "-dsn", dsn+"?leafTables=orders")
 	})
-}
-
-// TestCheckRate: what is left is told in years, from two looks.
-func TestCheckRate(t *testing.T) {
-	dsn := mysqltest.Database(t)
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
-	earlier := filepath.Join(t.TempDir(), "earlier.json")
-	report := mustRun(t, fine, "check", "-json", "-dsn", dsn+"?leafTables=orders")
-	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	exec(t, db, "UPDATE leaf_alloc SET max_id = 1000001")
-	r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
-	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
-		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
-	}
-	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // as 0.1 wrote it
-	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
-		t.Fatal(err, report)
-	}
-	if r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
-		t.Error("since a report of 0.1 nothing is counted")
-	}
-	r = jsonOf[check.Report](t, fine, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
-	if r.Tables[0].Years != nil {
-		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)
-	}
-}
-
-// TestCheckStep: what takes more of a small column than it should is named.
-func TestCheckStep(t *testing.T) {
-	dsn, a, b := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
-		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
-	leaf := dsn + "?leafTables=small,large"
-	r := jsonOf[check.Report](t, fine, "check", "-dsn", leaf)
-	if got := found(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
-		t.Fatalf("%+v", r.Findings)
-	}
-	exec(t, db, r.Findings[0].SQL...)
-	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
-		t.Error(got)
-	}
-	several := onStores(leaf, a, b)
-	mustRun(t, fine, "init", "-dsn", several)
-	if r := jsonOf[check.Report](t, mend, "check", "-dsn", several); !slices.Contains(found(r), "step-large small") || r.Findings[0].Severity != check.Warning {
-		t.Errorf("%+v", r.Findings)
-	}
 }
 
 // TestCheckOnCleanSchema: nothing is found on 200 tables.
@@ -377,69 +227,4 @@ func TestCheckOnCleanSchema(t *testing.T) {
 			t.Errorf("%d tables, found %v", len(report.Tables), got)
 		}
 	})
-}
-
-func TestBadInput(t *testing.T) {
-	for _, tt := range []struct{ args, want string }{
-		{"nosuch", "leafsql help"},
-		{"check", "no -dsn"},
-		{"check -nosuch", "-h lists the flags"},
-		{"check -dsn x/y orders", "takes no arguments"},
-		{"check root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
-		{"serve root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
-		{"check -dsn root:secret@shop", "write user:password@"},
-		{"check -dsn env:LEAFSQL_NOT_SET", "LEAFSQL_NOT_SET is not set"},
-		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafTables=orders", "cannot connect to 127.0.0.1:1/shop"},
-		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},
-	} {
-		status, out, errs := leafsql(t.Context(), strings.Fields(tt.args)...)
-		if status != unclear || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
-			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
-		}
-	}
-	if out := mustRun(t, fine, "help"); !strings.Contains(out, "check") {
-		t.Error(out)
-	}
-	if out := mustRun(t, fine, "check", "-h"); !strings.Contains(out, "-shard") {
-		t.Error(out)
-	}
-}
-
-// TestCheckLockedTables: MariaDB leaves the triggers of a locked table out.
-func TestCheckLockedTables(t *testing.T) {
-	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // no other test's check is to meet the lock
-	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
-	dsn := server.DSN("shop")
-	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
-	holder := open(t, server.DSN("other"))
-	ctx, free := context.WithCancel(t.Context())
-	held := make(chan struct{})
-	go func() {
-		defer close(held)
-		holder.ExecContext(ctx, "CREATE TABLE locked AS SELECT SLEEP(600) AS x")
-	}()
-	defer func() { free(); <-held }()
-	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
-		time.Sleep(5 * time.Millisecond)
-	}
-	report := jsonOf[check.Report](t, unclear, "check", "-dsn", dsn+"?leafTables=orders")
-	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
-		t.Errorf("%+v", report.Findings)
-	}
-}
-
-// losesSelectedKeys reports whether the server has the bug MDEV-36026.
-func losesSelectedKeys(t *testing.T, db *sql.DB) bool {
-	t.Helper()
-	var version string
-	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
-		t.Fatal(err)
-	}
-	number, _, _ := strings.Cut(version, "-")
-	var major, minor, patch int
-	if _, err := fmt.Sscanf(number, "%d.%d.%d", &major, &minor, &patch); err != nil {
-		t.Fatalf("version %q: %v", version, err)
-	}
-	_, has := versions.NullsColumns(strings.Contains(version, "MariaDB"), major*10000+minor*100+patch)
-	return has
 }

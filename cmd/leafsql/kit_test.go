@@ -7,12 +7,14 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
+	"github.com/leafsql/leafsql/internal/versions"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -106,4 +108,20 @@ func as(dsn, user, password string) string {
 	}
 	cfg.User, cfg.Passwd = user, password
 	return cfg.FormatDSN()
+}
+
+// losesSelectedKeys reports whether the server has the bug MDEV-36026.
+func losesSelectedKeys(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	number, _, _ := strings.Cut(version, "-")
+	var major, minor, patch int
+	if _, err := fmt.Sscanf(number, "%d.%d.%d", &major, &minor, &patch); err != nil {
+		t.Fatalf("version %q: %v", version, err)
+	}
+	_, has := versions.NullsColumns(strings.Contains(version, "MariaDB"), major*10000+minor*100+patch)
+	return has
 }

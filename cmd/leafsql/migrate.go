@@ -44,7 +44,7 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	}
 	plan := &plan{s, f.json, make(map[string]bool)}
 	for _, tag := range tags {
-		plan.counted[tag.Name] = tag.Guarded()
+		plan.guarded[tag.Name] = tag.Guarded()
 	}
 	switch {
 	case *back:

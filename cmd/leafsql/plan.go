@@ -29,7 +29,7 @@ var steps = map[migrate.Step]struct{ does, half string }{
 type plan struct {
 	screen  *screen.Screen
 	json    bool
-	counted map[string]bool // by tag: its tables had the trigger before, so they come from AUTO_INCREMENT
+	guarded map[string]bool // by tag: its tables had the trigger before, so they come from AUTO_INCREMENT
 }
 
 // A standing is where the tables of one tag stand.
@@ -172,8 +172,8 @@ goes on.
 
 // done says once, of all tables for which nothing is left to do, what the way back is.
 func (p *plan) done(all []standing) {
-	over := func(counted bool) (over []standing) {
-		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.counted[st.Tag] == counted })
+	over := func(guarded bool) (over []standing) {
+		return lo.Filter(all, func(st standing, _ int) bool { return st.Next == migrate.Done && p.guarded[st.Tag] == guarded })
 	}
 	way := func(when string, of []standing) {
 		p.screen.Printf("\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n", p.screen.Texts.Text(when))

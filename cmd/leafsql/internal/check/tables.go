@@ -33,7 +33,7 @@ func (c *checker) tables(ctx context.Context) error {
 			if err := c.small(ctx, t, rows[t.Tag]); err != nil {
 				return err
 			}
-			c.made(t)
+			c.properties(t)
 			if t.AutoIncrement {
 				if err := c.stillCounts(ctx, t); err != nil {
 					return err

@@ -18,7 +18,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	var statements []Statement
 	for _, o := range t.tables {
 		if o.Guarded && !o.AutoIncrement {
-			statements = append(statements, on(o.Shard.Server, o.toggle...))
+			statements = append(statements, on(o.Shard.Server, o.alterAuto...))
 		}
 	}
 	if len(statements) == 0 {
@@ -41,8 +41,8 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 func (t *Tag) WayBack() []Statement {
 	var all []Statement
 	for _, o := range t.tables {
-		if o.toggle != nil && !o.AutoIncrement {
-			all = append(all, on(o.Shard.Server, o.toggle...))
+		if o.alterAuto != nil && !o.AutoIncrement {
+			all = append(all, on(o.Shard.Server, o.alterAuto...))
 		}
 	}
 	return all

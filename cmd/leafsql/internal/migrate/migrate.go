@@ -60,8 +60,8 @@ type Tag struct {
 
 type table struct {
 	*survey.Table
-	def    column.Definition
-	toggle []string // takes AUTO_INCREMENT away, or gives it back
+	def       column.Definition
+	alterAuto []string // takes AUTO_INCREMENT away, or gives it back
 }
 
 // A Statement changes one thing on one server.
@@ -156,7 +156,7 @@ func define(ctx context.Context, t *survey.Table) (*table, error) {
 	if t.AutoIncrement {
 		other = one.def.WithoutAutoIncrement()
 	}
-	one.toggle, err = t.Alter(ctx, other)
+	one.alterAuto, err = t.Alter(ctx, other)
 	return one, err
 }
 

@@ -29,13 +29,13 @@ var Steps = order[:4]
 // Next is the step that comes next.
 func (t *Tag) Next() Step {
 	any := slices.ContainsFunc[[]*table]
-	counted := any(t.tables, func(o *table) bool { return o.AutoIncrement })
+	auto := t.AutoIncrement()
 	switch {
 	case t.widen && any(t.tables, (*table).narrow):
 		return Widen
-	case counted && (t.Row == nil || t.TooLow() || any(t.tables, func(o *table) bool { return o.AutoIncrement && !o.Guarded })):
+	case auto && (t.Row == nil || t.TooLow() || any(t.tables, func(o *table) bool { return o.AutoIncrement && !o.Guarded })):
 		return Switch
-	case counted:
+	case auto:
 		return Drop
 	case t.Guarded():
 		return Unguard
@@ -91,7 +91,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 		case step == Switch && o.AutoIncrement && !o.Guarded:
 			add(o.CreateGuard())
 		case step == Drop && o.AutoIncrement:
-			add(o.toggle...)
+			add(o.alterAuto...)
 		case step == Unguard && o.Guarded:
 			add("DROP TRIGGER " + quote.In(o.Database, o.Guard()))
 		}

@@ -23,7 +23,7 @@ type Table struct {
 	HighestKey int64 // 0: it has no key above 0
 	Why        string
 	DeniedRead bool // this user may not read the key
-	Made
+	Properties
 
 	Guarded  bool  // a trigger refuses rows without a key
 	GuardErr error // why it is not known whether there is such a trigger

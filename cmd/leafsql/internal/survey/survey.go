@@ -160,7 +160,7 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 		if err := t.readHighest(ctx); err != nil {
 			return nil, err
 		}
-		if err := t.readMade(ctx); err != nil {
+		if err := t.readProperties(ctx); err != nil {
 			return nil, err
 		}
 		t.readGuard(ctx)

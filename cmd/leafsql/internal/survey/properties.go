@@ -9,16 +9,16 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// Made is how a table and its key are made, as far as this user sees it.
-type Made struct {
+// Properties are those of a table and its key, as far as this user sees them.
+type Properties struct {
 	Engine        string
 	Transactional bool // the engine undoes a statement that fails
 	Nullable      bool // the key may be NULL
 	Sequence      bool // the key's default is the next number of a sequence of MariaDB's
 }
 
-// readMade asks the catalog how the table is made.
-func (t *Table) readMade(ctx context.Context) error {
+// readProperties asks the catalog for the table's properties.
+func (t *Table) readProperties(ctx context.Context) error {
 	if t.Err != nil {
 		return nil
 	}
@@ -32,7 +32,7 @@ func (t *Table) readMade(ctx context.Context) error {
 	case err == sql.ErrNoRows: // the right on it was taken away, or MariaDB leaves it out since it is locked
 		return nil
 	case err != nil:
-		return fmt.Errorf("leafsql: how %s is made: %w; %s", t.Where(), err, databases.WayOut(err))
+		return fmt.Errorf("leafsql: the engine and key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
 	}
 	t.Nullable, t.Transactional = nullable == "YES", transactions == "YES"
 	t.Sequence = strings.HasPrefix(strings.ToLower(byDefault), "nextval(")

@@ -11,8 +11,8 @@ import (
 // texts are the types of keys that hold UUIDs as text.
 var texts = []string{"char(36)", "varchar(36)"}
 
-// made judges how a table and its key are made.
-func (c *checker) made(t *survey.Table) {
+// properties judges a table's engine, and its key.
+func (c *checker) properties(t *survey.Table) {
 	null := ""
 	if t.Nullable {
 		null = c.text(" It may also be NULL.")

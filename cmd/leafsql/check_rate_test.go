@@ -1,0 +1,62 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestCheckRate: what is left is told in years, from two looks.
+func TestCheckRate(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id INT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	earlier := filepath.Join(t.TempDir(), "earlier.json")
+	report := mustRun(t, fine, "check", "-json", "-dsn", dsn+"?leafTables=orders")
+	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	exec(t, db, "UPDATE leaf_alloc SET max_id = 1000001")
+	r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders")
+	if got := found(r); !slices.Equal(got, []string{"key-filling orders"}) || r.Tables[0].Years == nil || *r.Tables[0].Years > 1 {
+		t.Errorf("found %v, left %v", got, r.Tables[0].Years)
+	}
+	report = strings.Replace(report, `"max_id": "1"`, `"max_id": 1`, 1) // as 0.1 wrote it
+	if err := os.WriteFile(earlier, []byte(report), 0o600); err != nil || strings.Contains(report, `"max_id": "`) {
+		t.Fatal(err, report)
+	}
+	if r := jsonOf[check.Report](t, mend, "check", "-since", earlier, "-dsn", dsn+"?leafTables=orders"); r.Tables[0].Years == nil {
+		t.Error("since a report of 0.1 nothing is counted")
+	}
+	r = jsonOf[check.Report](t, fine, "check", "-measure", "1ms", "-dsn", dsn+"?leafTables=orders")
+	if r.Tables[0].Years != nil {
+		t.Errorf("a tag that stands still lasts %v years", *r.Tables[0].Years)
+	}
+}
+
+// TestCheckStep: what takes more of a small column than it should is named.
+func TestCheckStep(t *testing.T) {
+	dsn, a, b := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE small (id TINYINT UNSIGNED PRIMARY KEY)", "CREATE TABLE large (id BIGINT PRIMARY KEY)",
+		"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('small', 1, 16), ('large', 1, 2147483647)")
+	leaf := dsn + "?leafTables=small,large"
+	r := jsonOf[check.Report](t, fine, "check", "-dsn", leaf)
+	if got := found(r); !slices.Equal(got, []string{"step-large small"}) || r.Findings[0].Severity != check.Note || !strings.Contains(r.Findings[0].Message, "take 16 ids a fetch") {
+		t.Fatalf("%+v", r.Findings)
+	}
+	exec(t, db, r.Findings[0].SQL...)
+	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+		t.Error(got)
+	}
+	several := onStores(leaf, a, b)
+	mustRun(t, fine, "init", "-dsn", several)
+	if r := jsonOf[check.Report](t, mend, "check", "-dsn", several); !slices.Contains(found(r), "step-large small") || r.Findings[0].Severity != check.Warning {
+		t.Errorf("%+v", r.Findings)
+	}
+}

@@ -1,0 +1,70 @@
+//go:build unix
+
+package main
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestCheckRights: what a user lacks is found, and what it is not shown is never taken
+// to be right. With the rights that are proposed all is well.
+func TestCheckRights(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		name, elsewhere := database(dsn), database(target.Database(t))
+		db := open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)",
+			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
+			"GRANT SELECT, INSERT, TRIGGER, EVENT ON "+name+".* TO "+name+"@'%'",
+			"CREATE TABLE "+elsewhere+".sales (id BIGINT PRIMARY KEY)",
+			"CREATE TRIGGER "+elsewhere+".copied AFTER INSERT ON "+elsewhere+".sales FOR EACH ROW INSERT INTO "+name+".orders (a) VALUES (1)")
+		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
+		args := []string{"check", "-dsn", as(dsn, name, "Secret-9.word") + "?leafTables=orders"}
+		report := jsonOf[check.Report](t, mend, args...)
+		want := []string{"rights *", "rights leaf_alloc", "hidden"}
+		if got := found(report); !slices.Equal(got, want) {
+			t.Fatalf("found %v, want %v", got, want)
+		}
+		exec(t, db, report.Findings[0].SQL...)
+		exec(t, db, report.Findings[1].SQL...)
+		if got := found(jsonOf[check.Report](t, unclear, args...)); !slices.Equal(got, want[2:]) {
+			t.Errorf("with rights there is %v", got)
+		}
+		exec(t, db, report.Findings[2].SQL...)
+		if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, []string{"trigger-inserts orders"}) {
+			t.Errorf("with all rights there is %v", got)
+		}
+		exec(t, db, "DROP TRIGGER "+elsewhere+".copied")
+		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
+			t.Errorf("with all rights there is %v", got)
+		}
+	})
+}
+
+// TestCheckLockedTables: MariaDB leaves the triggers of a locked table out.
+func TestCheckLockedTables(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB}) // no other test's check is to meet the lock
+	open(t, server.DSN(""), "CREATE DATABASE shop", "CREATE DATABASE other").Close()
+	dsn := server.DSN("shop")
+	db := open(t, dsn, durable, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1, 10)")
+	holder := open(t, server.DSN("other"))
+	ctx, free := context.WithCancel(t.Context())
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		holder.ExecContext(ctx, "CREATE TABLE locked AS SELECT SLEEP(600) AS x")
+	}()
+	defer func() { free(); <-held }()
+	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = 'other' AND state = 'User sleep'") == 0 {
+		time.Sleep(5 * time.Millisecond)
+	}
+	report := jsonOf[check.Report](t, unclear, "check", "-dsn", dsn+"?leafTables=orders")
+	if got := found(report); !slices.Equal(got, []string{"hidden"}) || !strings.Contains(report.Findings[0].Message, "locked") {
+		t.Errorf("%+v", report.Findings)
+	}
+}

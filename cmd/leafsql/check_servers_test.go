@@ -1,0 +1,76 @@
+//go:build unix
+
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestCheckServers: what is wrong with a server, with leaf_alloc's columns, and between two
+// shards' DSNs.
+func TestCheckServers(t *testing.T) {
+	server := mysqltest.Run(t, mysqltest.Config{Args: []string{"--read-only=1", "--sql-mode=NO_ENGINE_SUBSTITUTION", "--innodb-flush-log-at-trx-commit=2"}})
+	second := mysqltest.Database(t)
+	const events = "CREATE TABLE events (id BIGINT PRIMARY KEY)"
+	db := open(t, server.DSN(""), "CREATE DATABASE shop", "USE shop", events)
+	db.Close()
+	dsn := server.DSN("shop")
+	db = open(t, dsn, "CREATE TABLE leaf_alloc (biz_tag VARCHAR(3), max_id INT, step INT NOT NULL)", "INSERT INTO leaf_alloc VALUES ('orders', 1, 10), ('two', 5, 10), ('two', 9, 10), ('nil', NULL, 10)",
+		"CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	open(t, second, events, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "CREATE TABLE two (id BIGINT PRIMARY KEY)", "CREATE TABLE nil (id BIGINT PRIMARY KEY)")
+	const tables = "?leafTables=orders,two,nil,events:id:snowflake&leafWorker=static(1)"
+	args := []string{"check", "-dsn", dsn + tables + "&leafNewRegistry=true",
+		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F") + "&sql_mode='NO_AUTO_VALUE_ON_ZERO'"}
+	report := jsonOf[check.Report](t, mend, args...)
+	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc",
+		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
+		"row-missing orders", "sql-mode", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
+	if got := found(report); !slices.Equal(got, want) {
+		t.Fatalf("found\n %v\nwant\n %v", got, want)
+	}
+	for _, f := range report.Findings {
+		if strings.HasSuffix(f.Server, "/shop") {
+			exec(t, db, f.SQL...)
+		}
+	}
+	want = []string{"workers-differ", "sql-mode", "new-registry", "tag-without-table ord"} // the DSNs'
+	if got := found(jsonOf[check.Report](t, mend, args...)); !slices.Equal(got, want) {
+		t.Errorf("mended, there is\n %v\nwant\n %v", got, want)
+	}
+}
+
+// TestCheckShards: what differs between shards is found, and the highest key is that of
+// all of them.
+func TestCheckShards(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		second := target.Database(t)
+		open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 100, 10), ('users', 100, 10), ('items', 100, 10)",
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE items (id BIGINT PRIMARY KEY)")
+		db := open(t, second, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (100, 1)", "CREATE TABLE users (id BIGINT PRIMARY KEY, a BIGINT, c INT)")
+		args := []string{"check", "-dsn", dsn + "?leafTables=orders,users,items", "-shard", second}
+		report := jsonOf[check.Report](t, mend, args...)
+		want := []string{"row-too-low orders", "shards-differ items", "shards-differ users"}
+		if got := found(report); !slices.Equal(got, want) {
+			t.Errorf("found %v, want %v", got, want)
+		}
+		admin := open(t, dsn)
+		exec(t, admin, report.Findings[0].SQL...)
+		exec(t, db, report.Findings[1].SQL...)
+		exec(t, db, append(report.Findings[2].SQL, "ALTER TABLE users DROP COLUMN c")...)
+		if got := found(jsonOf[check.Report](t, fine, args...)); len(got) > 0 {
+			t.Errorf("mended, there is %v", got)
+		}
+
+		third := target.Database(t)
+		open(t, third, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)")
+		report = jsonOf[check.Report](t, mend, "check", "-dsn", dsn+"?leafTables=orders", "-shard", third+"?leafTables=orders")
+		if got := found(report); !slices.Contains(got, "stores-differ") {
+			t.Errorf("a shard with a leaf_alloc of its own: %v", got)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestBadInput(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{"nosuch", "leafsql help"},
+		{"check", "no -dsn"},
+		{"check -nosuch", "-h lists the flags"},
+		{"check -dsn x/y orders", "takes no arguments"},
+		{"check root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
+		{"serve root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},
+		{"check -dsn root:secret@shop", "write user:password@"},
+		{"check -dsn env:LEAFSQL_NOT_SET", "LEAFSQL_NOT_SET is not set"},
+		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafTables=orders", "cannot connect to 127.0.0.1:1/shop"},
+		{"check -dsn root:secret@tcp(127.0.0.1:1)/shop?leafNoSuch=1", "leafNoSuch"},
+	} {
+		status, out, errs := leafsql(t.Context(), strings.Fields(tt.args)...)
+		if status != unclear || !strings.Contains(errs, tt.want) || strings.Contains(errs+out, "secret") || !strings.HasPrefix(errs, "leafsql: ") {
+			t.Errorf("%s: %d\n%s%s", tt.args, status, errs, out)
+		}
+	}
+	if out := mustRun(t, fine, "help"); !strings.Contains(out, "check") {
+		t.Error(out)
+	}
+	if out := mustRun(t, fine, "check", "-h"); !strings.Contains(out, "-shard") {
+		t.Error(out)
+	}
+}
