@@ -1,13 +1,12 @@
 package segment
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mutants"
 )
 
 // mutation breaks one rule in the source, for the compiler alone, and the model must
@@ -66,60 +65,47 @@ var mutations = []mutation{
 // mutantStates bounds the search for a violation.
 const mutantStates = 20_000
 
-// TestMutations compiles the package once for each mutation.
+// TestMutations compiles the package once, with all mutations in it.
 func TestMutations(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		return // they run without the race detector, beside the model
 	}
+	var faults [][]mutants.Edit
 	for _, m := range mutations {
+		faults = append(faults, m.edits(t))
+	}
+	tests, err := mutants.Build(t.TempDir(), faults)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := tests.Run(-1, "-test.run=^TestModel$", "-model.states=200"); err != nil {
+		t.Fatalf("without a mutation: %v\n%s", err, out)
+	}
+	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
-			out, err := exec.Command(m.build(t), "-test.run=^TestModel$", "-model.case="+m.in, fmt.Sprint("-model.states=", mutantStates)).CombinedOutput()
-			if err == nil || !strings.Contains(string(out), "states: ") {
+			out, err := tests.Run(i, "-test.run=^TestModel$", "-model.case="+m.in, fmt.Sprint("-model.states=", mutantStates))
+			if err == nil || !strings.Contains(out, "states: ") {
 				t.Fatalf("the model found nothing: is the rule needed, and does the model know why? %v\n%s", err, out)
 			}
-			_, found, _ := strings.Cut(string(out), "after ")
+			_, found, _ := strings.Cut(out, "after ")
 			t.Log(strings.Join(strings.SplitN(found, "\n", 3)[:2], " "))
 		})
 	}
 }
 
-// build compiles the package's tests with the replacements.
-func (m mutation) build(t *testing.T) (binary string) {
+// edits finds the texts that a mutation replaces.
+func (m mutation) edits(t *testing.T) (edits []mutants.Edit) {
 	t.Helper()
-	dir := t.TempDir()
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources := map[string]string{}
-	overlay := map[string]string{}
 	for _, r := range m.replace {
-		if sources[r.file] == "" {
-			text, err := os.ReadFile(r.file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			sources[r.file] = string(text)
-		}
-		if n := strings.Count(sources[r.file], r.old); n != 1 {
-			t.Fatalf("%s holds %q %d times; the mutation needs it once", r.file, r.old, n)
-		}
-		sources[r.file] = strings.Replace(sources[r.file], r.old, r.new, 1)
-		overlay[filepath.Join(here, r.file)] = filepath.Join(dir, filepath.Base(r.file))
-	}
-	list, err := json.Marshal(map[string]any{"Replace": overlay})
-	if err != nil {
-		t.Fatal(err)
-	}
-	sources["overlay.json"] = string(list)
-	for file, text := range sources {
-		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(text), 0o600); err != nil {
+		source, err := os.ReadFile(r.file)
+		if err != nil {
 			t.Fatal(err)
 		}
+		if n := strings.Count(string(source), r.old); n != 1 {
+			t.Fatalf("%s holds %q %d times; the mutation needs it once", r.file, r.old, n)
+		}
+		at := strings.Index(string(source), r.old)
+		edits = append(edits, mutants.Edit{File: r.file, From: at, To: at + len(r.old), Code: r.new})
 	}
-	binary = filepath.Join(dir, "segment.test")
-	if out, err := exec.Command("go", "test", "-c", "-ldflags=-s -w", "-o", binary, "-overlay="+filepath.Join(dir, "overlay.json"), ".").CombinedOutput(); err != nil {
-		t.Fatalf("compiling: %v\n%s", err, out)
-	}
-	return binary
+	return edits
 }
