@@ -73,9 +73,10 @@ func newRelease(t *testing.T) *release {
 	r.version = "v0.0.1-test.t" + r.run(t, tree, "git", "rev-parse", "HEAD^{tree}")[:16]
 	write(t, filepath.Join(tree, "CHANGELOG.md"), "## "+r.version[1:]+" (2006-01-02)\n")
 	r.run(t, tree, "git", "commit", "-q", "-a", "-m", "changelog")
-	number := regexp.MustCompile(`(?:[vV]ersion: |/leafsql:|--build-arg VERSION=v)([0-9][0-9A-Za-z.-]*)`)
+	number := regexp.MustCompile(`(?:[vV]ersion: |/leafsql:|VERSION=v|/driver@v)([0-9][0-9A-Za-z.-]*)`)
 	r.run(t, tree, ".ci/tag", r.version)
-	for _, file := range []string{"contrib/helm/leafsql/Chart.yaml", "contrib/kubernetes/leafsql.yaml", "contrib/kubernetes/init.yaml", "docs/kubernetes.md", "docs/zh-CN/kubernetes.md"} {
+	for _, file := range []string{"contrib/helm/leafsql/Chart.yaml", "contrib/kubernetes/leafsql.yaml", "contrib/kubernetes/init.yaml", "docs/kubernetes.md", "docs/zh-CN/kubernetes.md",
+		"docs/upgrading.md", "docs/zh-CN/upgrading.md"} {
 		numbers := number.FindAllStringSubmatch(r.run(t, tree, "git", "show", r.version+":"+file), -1)
 		if len(numbers) == 0 || slices.ContainsFunc(numbers, func(m []string) bool { return m[1] != r.version[1:] }) {
 			t.Errorf("%s names %q, want %s", file, numbers, r.version)
