@@ -108,7 +108,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"Tables: %d, tags: %d, findings to look after: %d\n": "表：%d，tag：%d，需要处理的：%d\n",
 
 	// migrate.
-	"go on although triggers, routines, events or views write the tables, or are not all seen": "即使有触发器、存储过程、事件或视图写这些表，或者看不到它们的全部，也继续",
+	"go on although triggers, routines or events write the tables, or are not all seen": "即使有触发器、存储过程或事件写这些表，或者看不到它们的全部，也继续",
 	"running on the tables of %s": "正在处理 %s 的各张表",
 	"\n%s: done. leaf_alloc's row is above all keys, and nothing is left to do in the database.\n": "\n%s：完成。leaf_alloc 的那一行高于所有主键，数据库里不用再做什么。\n",
 	"\n%s: next is -do %s\n": "\n%s：下一步是 -do %s\n",
@@ -143,12 +143,11 @@ the rows and insert them with VALUES until unguard.
 	"%s is refused for %s, and nothing was changed.\n":                                                 "%[2]s 的 %[1]s 被拒绝，什么都没有改动。\n",
 	"\nswitch, drop and unguard are refused as long as leafsql check finds what they would break:\n\n": "\n只要 leafsql check 还能查出会被破坏的东西，switch、drop 和 unguard 就会被拒绝：\n\n",
 	`
-A trigger, a routine or an event never gets keys from mysql-leaf, and neither does an INSERT through a view. A table that they have to write
-keeps AUTO_INCREMENT, and !table in leafTables leaves it out. If they write no more, or always bring keys that leafsql gave, -ignore-programs
-goes on.
+A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
+!table in leafTables leaves it out. If it runs no more, or always brings a key that leafsql gave, -ignore-programs goes on.
 `: `
-触发器、存储过程和事件永远不会从 mysql-leaf 得到主键，通过视图的 INSERT 也一样。必须由它们写入的表保留 AUTO_INCREMENT，
-并在 leafTables 里用 !table 排除。如果它们已经不再写入，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
+触发器、存储过程和事件永远不会从 mysql-leaf 得到主键。必须由它们写入的表保留 AUTO_INCREMENT，并在 leafTables 里用 !table 排除。
+如果它已经不再运行，或者总是自带 leafsql 给的主键，可以用 -ignore-programs 继续。
 `,
 	"\n%s: stop all writers, run this on every shard, and start writers without leafsql.\n": "\n%s：停掉所有写入方，在每个分片上执行下面的语句，再启动不用 leafsql 的写入方。\n",
 	"The way back": "退回的办法",

@@ -163,9 +163,8 @@ func (p *plan) against(all []standing) {
 	}
 	if programs {
 		p.screen.Printf(`
-A trigger, a routine or an event never gets keys from mysql-leaf, and neither does an INSERT through a view. A table that they have to write
-keeps AUTO_INCREMENT, and !table in leafTables leaves it out. If they write no more, or always bring keys that leafsql gave, -ignore-programs
-goes on.
+A trigger, a routine or an event never gets keys from mysql-leaf. A table that it has to write keeps AUTO_INCREMENT, and
+!table in leafTables leaves it out. If it runs no more, or always brings a key that leafsql gave, -ignore-programs goes on.
 `)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// programs are findings about what writes the tables inside of the server, or through a view,
-// where no driver brings a key. They are read from texts, so that a person may know better.
-var programs = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "view-inserts", "hidden"}
+// programs are findings about what writes the tables inside of the server, where no
+// driver brings a key. They are read from its text, so that a person may know better.
+var programs = []string{"trigger-inserts", "trigger-sets-key", "routine-inserts", "event-inserts", "hidden"}
 
 // stops are findings with which leaf_alloc gives no ids, or gives them twice.
 var stops = []string{"stores-differ", "row-broken", "alloc-key", "alloc-column", "alloc-engine"}

@@ -43,7 +43,7 @@ type Migration struct {
 	Tables   []string // by name, or where the DSN has none, rules as in leafTables
 	KeepType bool     // Widen is left out
 
-	IgnorePrograms bool // what stored programs and views do, or whether they can be seen, is no reason to refuse a step
+	IgnorePrograms bool // what stored programs do, or whether they can be seen, is no reason to refuse a step
 
 	Texts chinese.Texts // of findings
 }
