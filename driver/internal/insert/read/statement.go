@@ -16,10 +16,10 @@ func (r *reader) statements() error {
 	r.next()
 	behind := 0 // the last semicolon
 	for !r.ended() && !r.invalid && r.Cut == 0 {
-		if behind > 0 {
+		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
-			behind = 0
 		}
+		behind = 0
 		if r.tok.Kind == ';' {
 			behind = r.tok.End
 			r.s.Seen &^= seenHere
@@ -43,7 +43,7 @@ func (r *reader) statements() error {
 	}
 	if r.s.Seen&lex.SeenComment != 0 {
 		r.Results++ // nothing but a comment answers too
-		if behind > 0 {
+		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
 		}
 	}

@@ -1,0 +1,77 @@
+package read
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+)
+
+// TestEnds: a text is cut behind each semicolon with something behind it, so that the server
+// runs the parts one by one as it would run the text.
+func TestEnds(t *testing.T) {
+	for _, tt := range []struct{ text, parts string }{
+		{"INSERT INTO orders (total) VALUES (1)", "INSERT INTO orders (total) VALUES (1)"},
+		{"INSERT INTO orders (total) VALUES (1);", "INSERT INTO orders (total) VALUES (1);"},
+		{"INSERT INTO orders (total) VALUES (1); \n", "INSERT INTO orders (total) VALUES (1); \n"},
+		{"SELECT ';'; INSERT INTO orders (total) VALUES (';;'); SELECT `;`", "SELECT ';';| INSERT INTO orders (total) VALUES (';;');| SELECT `;`"},
+		{"SELECT 1; -- done", "SELECT 1;| -- done"},
+		{"SELECT 1;;SELECT 2", "SELECT 1;|;|SELECT 2"},
+		{";SELECT 1", ";|SELECT 1"},
+		{"SELECT 1; BEGIN NOT ATOMIC SELECT 2; SELECT 3; END", "SELECT 1;| BEGIN NOT ATOMIC SELECT 2; SELECT 3; END"},
+		{"SELECT 1; IF @a THEN SELECT 2; END IF; SELECT 3 -- c", "SELECT 1;| IF @a THEN SELECT 2; END IF; SELECT 3 -- c"},
+		{"SELECT 1; CREATE PROCEDURE p() BEGIN SELECT 2; SELECT 3; END; SELECT 4", "SELECT 1;| CREATE PROCEDURE p() BEGIN SELECT 2; SELECT 3; END;| SELECT 4"},
+		{"SELECT 1; CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1; SELECT 2", "SELECT 1;| CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1;| SELECT 2"},
+		{"CREATE TABLE orders (id INT); INSERT INTO orders (total) VALUES (1); SELECT 1", "CREATE TABLE orders (id INT);| INSERT INTO orders (total) VALUES (1); SELECT 1"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; SELECT 1; SELECT 2", "INSERT INTO orders (total) SELECT 1 FROM t;| SELECT 1; SELECT 2"},
+		{"SELECT 1; INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2", "SELECT 1;| INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2"},
+	} {
+		plan := mustParse(t, tt.text)
+		var parts []string
+		begin := 0
+		for _, end := range plan.Ends {
+			parts = append(parts, tt.text[begin:end])
+			begin = end
+		}
+		if got := strings.Join(append(parts, tt.text[begin:]), "|"); got != tt.parts {
+			t.Errorf("%q\ngot  %s\nwant %s", tt.text, got, tt.parts)
+		}
+		if !slices.IsSorted(plan.Ends) {
+			t.Error(plan.Ends)
+		}
+	}
+}
+
+// TestBackslashKnown: if it is known whether a backslash escapes, the session need not be
+// asked for that. It is asked if something else decides, too.
+func TestBackslashKnown(t *testing.T) {
+	for _, tt := range []struct {
+		text                   string
+		unknown, unknownBefore bool
+	}{
+		{`INSERT INTO orders (customer) VALUES ('a')`, false, false},
+		{`INSERT INTO orders (customer) VALUES ('\'')`, false, true},
+		{`INSERT INTO orders (customer) VALUES ("a\"")`, true, true},
+		{`INSERT INTO orders (customer) VALUES ("a")`, true, true},
+		{"INSERT INTO orders (customer) VALUES ('\xe9\\')", true, true}, // perhaps one character
+		{`SET sql_mode = 'NO_BACKSLASH_ESCAPES'; INSERT INTO orders (customer) VALUES ('\'')`, true, true},
+	} {
+		for _, known := range []bool{true, false} {
+			settings := insert.Settings{MariaDB: true, Version: 101119, BackslashKnown: known}
+			_, unknown, err := Parse(tt.text, settings, shop)
+			want := tt.unknown
+			if !known {
+				want = tt.unknownBefore
+			}
+			if err != nil || unknown != want {
+				t.Errorf("known %v: %s: unknown %v, want %v; %v", known, tt.text, unknown, want, err)
+			}
+		}
+	}
+	text := `INSERT INTO orders (customer) VALUES ('\'), (2), ('\')`
+	p, _, err := Parse(text, insert.Settings{BackslashKnown: true, NoBackslashEscapes: true}, shop)
+	if err != nil || len(p.Inserts) != 1 || p.Inserts[0].Rows != 3 {
+		t.Errorf("%s: %+v, %v", text, p, err)
+	}
+}

@@ -1,0 +1,146 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+)
+
+// attached returns a session over a connection that does nothing.
+func attached(t testing.TB, login Login) (*Session, *noopConn) {
+	t.Helper()
+	cfg := NewConfig()
+	cfg.MySQL.DBName = "shop"
+	cfg.Auto = false
+	cfg.Tables = []Rule{{Table: "t", Generator: &counter{}}}
+	connector, err := Wrap(noop{}, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { connector.Close() })
+	inner := &noopConn{}
+	s, err := connector.Attach(t.Context(), inner, login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, inner
+}
+
+func (s *Session) mustPlan(t testing.TB, text string) Plan {
+	t.Helper()
+	p, err := s.Plan(t.Context(), text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return p
+}
+
+// TestSessionRuns: what is filled is run with ids, and says the connection's own result and the id.
+func TestSessionRuns(t *testing.T) {
+	s, inner := attached(t, Login{Database: "shop"})
+	if p := s.mustPlan(t, "SELECT 1"); p.Fills() || p.HasEffects() || p.Prepares() {
+		t.Errorf("%+v", p)
+	}
+	a, err := s.Run(t.Context(), s.mustPlan(t, "INSERT INTO t (a) VALUES (1), (2)"))
+	if _, ok := a.Result.(noopResult); err != nil || !ok || a.ID != 1 || a.Rows != nil || a.Source != nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if want := "INSERT INTO t (a, `id`) VALUES (1, 1), (2, LAST_INSERT_ID(1)+1)"; inner.last != want {
+		t.Errorf("sent %s, want %s", inner.last, want)
+	}
+	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (a) VALUES (?)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: int64(5)}}); err != nil || a.ID != 3 {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if err := prepared.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// clientValue is an argument as a client of the protocol sent it.
+type clientValue struct{ key any }
+
+func (v clientValue) KeyValue() any { return v.key }
+
+// TestSessionJudgesKeys: an argument's KeyValue says whether it is a key.
+func TestSessionJudgesKeys(t *testing.T) {
+	s, _ := attached(t, Login{Database: "shop"})
+	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (id, a) VALUES (?, 1)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		key any
+		id  int64
+	}{{nil, 1}, {int64(7), 7}, {int64(0), 2}, {[]byte("9"), 9}, {uint64(8), 8}} {
+		a, err := prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: clientValue{tt.key}}})
+		if err != nil || tt.key != nil && a.ID != 1 && a.ID != tt.id { // noop's own answer is 1
+			t.Errorf("%v: %+v, %v", tt.key, a, err)
+		}
+	}
+	if _, err := prepared.Run(t.Context(), []driver.NamedValue{{Ordinal: 1, Value: clientValue{time.Now()}}}); !errors.Is(err, ErrRefused) {
+		t.Error(err)
+	}
+}
+
+// TestSessionCuts: a text of several statements that is filled is to be run one by one, on
+// connections that take such texts. On others it is the server's error.
+func TestSessionCuts(t *testing.T) {
+	const text = "SELECT 1; INSERT INTO t (a) VALUES (1); SELECT 2"
+	s, _ := attached(t, Login{Database: "shop", Several: true})
+	if got, want := s.mustPlan(t, text).Parts(), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts()) != 1 {
+		t.Errorf("%q", p.Parts())
+	}
+	s.SetSeveral(false)
+	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop's server would have taken it for one
+		t.Error(err)
+	}
+}
+
+// TestSessionFollows: what commands of the protocol change decides about the texts behind them.
+func TestSessionFollows(t *testing.T) {
+	s, _ := attached(t, Login{Database: "other"})
+	fills := func() bool { return s.mustPlan(t, `INSERT INTO t (a) VALUES (1)`).Fills() }
+	if fills() {
+		t.Error("filled in another database")
+	}
+	if s.UseDatabase("shop"); !fills() {
+		t.Error("not filled after COM_INIT_DB")
+	}
+	if s.Reset(Login{Database: "other"}, true); fills() {
+		t.Error("filled after COM_CHANGE_USER to another database")
+	}
+	if s.Reset(Login{Database: "shop"}, true); !fills() {
+		t.Error("not filled after COM_CHANGE_USER")
+	}
+	for _, off := range []bool{false, true, false} {
+		s.SetNoBackslashEscapes(off)
+		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // else the text does not end
+			t.Errorf("NO_BACKSLASH_ESCAPES %v: filled %v", off, got)
+		}
+	}
+	p := s.mustPlan(t, "USE other")
+	if s.Sent(p, false, nil); fills() {
+		t.Error("filled behind USE")
+	}
+}
+
+// TestSessionNeedsAConn: what is attached has to be a connection that can run all of it.
+func TestSessionNeedsAConn(t *testing.T) {
+	s, _ := attached(t, Login{})
+	_, err := s.conn.connector.Attach(context.Background(), bareConn{}, Login{})
+	if !errors.As(err, new(*ConfigError)) {
+		t.Error(err)
+	}
+}
+
+type bareConn struct{ driver.Conn }
