@@ -4,7 +4,6 @@ import (
 	"io"
 	"time"
 
-	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -99,13 +98,6 @@ func (s *session) resetConnection() error {
 		s.begin(s.login, false) // versions differ in what database is in use now
 	}
 	return err
-}
-
-// begin notes that the session is a new one, without statements.
-func (s *session) begin(login driver.Login, knownDB bool) {
-	s.login = login
-	s.stmts, s.effects = nil, nil
-	s.leaf.Reset(login, knownDB)
 }
 
 // tunnel passes everything on in both directions, of a client that is a replica.

@@ -28,6 +28,7 @@ func (s *session) prepare() error {
 	}
 	ctx := s.bound()
 	defer ctx.end()
+	s.last = 0
 	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0)
 	plan, err := s.leaf.Plan(ctx, string(p[1:]))
 	if err != nil {
@@ -35,7 +36,9 @@ func (s *session) prepare() error {
 	}
 	if !plan.Prepares() {
 		a := answer{state: preparedHead}
-		if err = s.resend(&a); err == nil && a.failure == nil && plan.HasEffects() {
+		err = s.resend(&a)
+		s.last = a.stmt.ID
+		if err == nil && a.failure == nil && plan.HasEffects() {
 			if s.effects == nil {
 				s.effects = make(map[uint32]leafdriver.Plan)
 			}
@@ -79,9 +82,14 @@ func (s *session) prepare() error {
 	if s.stmts == nil {
 		s.stmts = make(map[uint32]*preparedStmt)
 	}
+	s.last = ok.ID
 	s.stmts[ok.ID] = &preparedStmt{leaf: leaf, params: int(ok.Params)}
 	return s.client.write(frames)
 }
+
+// lastPrepared stands for the statement that was prepared last, on MariaDB: a client need not
+// wait for its number.
+const lastPrepared = 1<<32 - 1
 
 // ofStatement serves the commands that name a prepared statement.
 func (s *session) ofStatement(name byte) error {
@@ -96,7 +104,11 @@ func (s *session) ofStatement(name byte) error {
 		if err != nil {
 			return err
 		}
-		id = binary.LittleEndian.Uint32(b[wire.HeaderLen+1:])
+		number := b[wire.HeaderLen+1:]
+		if id = binary.LittleEndian.Uint32(number); id == lastPrepared && name != wire.ComStmtClose {
+			id = s.last
+			binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
+		}
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]

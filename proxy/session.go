@@ -31,6 +31,7 @@ type session struct {
 
 	stmts   map[uint32]*preparedStmt // that are filled
 	effects map[uint32]driver.Plan   // of those that are passed on and have effects
+	last    uint32                   // that was prepared, unless that failed
 }
 
 // turnAway tells a client that there are too many.
@@ -105,6 +106,13 @@ func (s *session) end() {
 	}
 	s.client.giveBack()
 	s.server.giveBack()
+}
+
+// begin notes that the session is a new one, without statements.
+func (s *session) begin(login driver.Login, knownDB bool) {
+	s.login = login
+	s.stmts, s.effects, s.last = nil, nil, 0
+	s.leaf.Reset(login, knownDB)
 }
 
 func newSession(of *Server, client net.Conn) *session {
