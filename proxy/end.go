@@ -15,8 +15,8 @@ const (
 	smallBuffer = 512      // that an idle connection keeps
 	readBuffer  = 32 << 10 // while it is read
 
-	// A frame that has begun has to be there, and what is written has to be taken, within
-	// these times: as long as servers wait by default.
+	// The next bytes of a frame that has begun have to be there, and what is written has to be
+	// taken, within these times: as long as servers wait by default.
 	frameTime = 30 * time.Second
 	writeTime = 60 * time.Second
 )
@@ -41,7 +41,7 @@ type end struct {
 	frame   []byte // that it came in, unless they were several
 
 	seq     byte // of the next frame that is written
-	bounded bool // a frame that has begun has to be there within frameTime
+	bounded bool // bytes of a frame that has begun have to be there within frameTime
 
 	writeBy time.Time
 }
@@ -62,7 +62,7 @@ func (e *end) need(n int) ([]byte, error) {
 	e.room(n)
 	begun := false
 	for e.w-e.r < n {
-		if e.bounded && e.w > e.r && !begun {
+		if e.bounded && e.w > e.r {
 			begun = true
 			e.raw.SetReadDeadline(time.Now().Add(frameTime))
 		}

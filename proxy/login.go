@@ -28,12 +28,7 @@ var errLogin = errors.New("the login failed")
 // handshake logs the client in at the server: with the server's own greeting, by the
 // server's judgement.
 func (s *session) handshake() error {
-	until := time.Now().Add(loginTime)
-	s.client.raw.SetReadDeadline(until)
-	s.server.raw.SetReadDeadline(until)
-	defer s.client.raw.SetReadDeadline(time.Time{})
-	defer s.server.raw.SetReadDeadline(time.Time{})
-
+	defer s.limit()()
 	p, err := s.server.packet(readBuffer)
 	if err != nil {
 		return serverGone(err)
@@ -86,6 +81,16 @@ func (s *session) handshake() error {
 		return serverGone(err)
 	}
 	return s.authenticate()
+}
+
+// limit gives a login its time, up to the call of what it returns.
+func (s *session) limit() func() {
+	set := func(t time.Time) {
+		s.client.raw.SetReadDeadline(t)
+		s.server.raw.SetReadDeadline(t)
+	}
+	set(time.Now().Add(loginTime))
+	return func() { set(time.Time{}) }
 }
 
 // deny ends a login.
@@ -211,11 +216,9 @@ func (s *session) changeUser() (quit bool, err error) {
 	if err := s.send(p); err != nil {
 		return true, err
 	}
-	until := time.Now().Add(loginTime)
-	s.client.raw.SetReadDeadline(until)
-	s.server.raw.SetReadDeadline(until)
-	defer s.client.raw.SetReadDeadline(time.Time{})
-	defer s.server.raw.SetReadDeadline(time.Time{})
+	s.client.bounded = false
+	defer func() { s.client.bounded = true }()
+	defer s.limit()()
 	switch err := s.authenticate(); err {
 	case nil:
 		login := s.login

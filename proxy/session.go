@@ -81,6 +81,7 @@ func (s *session) connect() error {
 	if err := s.handshake(); err != nil {
 		return err
 	}
+	s.client.bounded = true
 	s.maxPacket = s.largestPacket()
 	ctx := s.bound()
 	defer ctx.end()
@@ -117,7 +118,7 @@ func (s *session) begin(login driver.Login, knownDB bool) {
 
 func newSession(of *Server, client net.Conn) *session {
 	s := &session{Server: of, link: link{counters: &of.counts}}
-	s.client = end{raw: client, conn: client, bounded: true, small: make([]byte, smallBuffer)}
+	s.client = end{raw: client, conn: client, small: make([]byte, smallBuffer)}
 	return s
 }
 
