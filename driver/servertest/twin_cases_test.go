@@ -273,7 +273,7 @@ var twinModes = []string{
 	"STRICT_ALL_TABLES,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO",
 }
 
-// twinCases are all cases of a column.
+// twinCases are all cases of a column. Their texts are yet to be written.
 func twinCases(column *twinColumn, server string) (cases []twinCase) {
 	add := func(shape, verb int, expression string, arg any, mode string, first bool) {
 		s, v := twinShapes[shape], twinVerbs[verb]
@@ -283,15 +283,16 @@ func twinCases(column *twinColumn, server string) (cases []twinCase) {
 		}
 		// All settings in turn, so that together they meet everything.
 		n := len(cases)
-		c := twinCase{matrix: first && shape < 2 && verb == 0, verb: v.name, mode: mode, sqlMode: twinModes[n%4], notNull: n/4%2 == 1, auto: n/8%2 == 1}
-		c.text = strings.NewReplacer("{E}", expression, "{N}", v.n).Replace(fmt.Sprintf(v.text, s.text))
-		for range strings.Count(c.text, "?") {
-			c.args = append(c.args, arg)
-		}
-		if mode == "text" {
-			c.text, c.args = strings.ReplaceAll(c.text, "?", literal(arg)), nil
-		}
-		cases = append(cases, c)
+		cases = append(cases, twinCase{matrix: first && shape < 2 && verb == 0, verb: v.name, mode: mode, sqlMode: twinModes[n%4], notNull: n/4%2 == 1, auto: n/8%2 == 1,
+			write: func(c *twinCase) {
+				c.text = strings.NewReplacer("{E}", expression, "{N}", v.n).Replace(fmt.Sprintf(v.text, s.text))
+				for range strings.Count(c.text, "?") {
+					c.args = append(c.args, arg)
+				}
+				if mode == "text" {
+					c.text, c.args = strings.ReplaceAll(c.text, "?", literal(arg)), nil
+				}
+			}})
 	}
 	for shape := range twinShapes {
 		for verb := range twinVerbs {

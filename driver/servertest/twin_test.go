@@ -61,6 +61,9 @@ func TestTwin(t *testing.T) {
 					rng.Shuffle(len(cases), func(i, j int) { cases[i], cases[j] = cases[j], cases[i] })
 					cases = cases[:min(n, len(cases))]
 				}
+				for i := range cases {
+					cases[i].write(&cases[i])
+				}
 				for len(cases) > 0 {
 					n := min(5000, len(cases))
 					w.play(&columns[i], cases[:n])
@@ -79,6 +82,7 @@ const generatedFrom = 1_000_000_000_000
 // A twinCase is one statement. {T} in its text is the table, {K} its number,
 // which its rows carry in the column k.
 type twinCase struct {
+	write   func(*twinCase) // writes text and args; most cases are not in a sample
 	text    string
 	args    []any
 	matrix  bool   // -twin.matrix plays it
