@@ -129,7 +129,8 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	eventually(t, "the instance with the worker id", func() bool {
 		list, err := c.list(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			t.Log(err) // a busy server answers late
+			return false
 		}
 		return len(list) == 1 && list[0].Port == 7001 && !list[0].Ephemeral &&
 			list[0].InstanceID == strconv.Itoa(held.Worker) &&
@@ -139,7 +140,8 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	eventually(t, "the slot's document", func() bool {
 		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(held.Worker))
 		if err != nil {
-			t.Fatal(err)
+			t.Log(err) // a busy server answers late
+			return false
 		}
 		var d worker.Doc
 		return d.Decode(text) == nil && !d.Free && !d.HighWater.Before(held.Limit)
@@ -150,14 +152,16 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	eventually(t, "no instance after Close", func() bool {
 		list, err := c.list(t.Context())
 		if err != nil {
-			t.Fatal(err)
+			t.Log(err) // a busy server answers late
+			return false
 		}
 		return len(list) == 0
 	})
 	eventually(t, "a free document", func() bool {
 		text, _, err := c.query(t.Context(), "console.worker."+strconv.Itoa(held.Worker))
 		if err != nil {
-			t.Fatal(err)
+			t.Log(err) // a busy server answers late
+			return false
 		}
 		var d worker.Doc
 		return d.Decode(text) == nil && d.Free
