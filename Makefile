@@ -22,7 +22,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,11 @@ fuzz: serve ## every fuzz test for 30 s each (FUZZTIME=5m)
 conformance: ## other projects' own test suites, run through mysql-leaf, on both servers (PEER=name)
 	@.ci/install mariadb mysql
 	@go run ./testutil/conformance $(PEER)
+
+clients: serve ## programs in PHP, Python, Java, Node and Ruby through the proxy, beside runs without it
+	@.ci/install mariadb mysql
+	@testutil/clients/install.sh all
+	@$(SERVE) -mysql -- go test -tags clients -count=1 -timeout=40m -v -run='$(TEST)' ./testutil/clients
 
 versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one)
 	@go run ./testutil/servers $(SERVERS)

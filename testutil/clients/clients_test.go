@@ -1,0 +1,291 @@
+//go:build unix
+
+// Package clients runs programs in PHP, Python, Java, Node and Ruby and the command line through the proxy. Each is one script
+// in testdata, which prints what its client shows of everything that it does; a run through the proxy has to print and store
+// what a run without it does on tables with AUTO_INCREMENT.
+package clients
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"database/sql"
+	_ "embed"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A program prints, line by line, what its client shows of everything that it does on the server which the environment names.
+type program struct {
+	name    string
+	command func(t *testing.T) *exec.Cmd
+	differs []difference
+}
+
+// A difference is a line that is allowed not to be equal, in full.
+type difference struct {
+	kind            mysqltest.Kind // of the server; "": both
+	direct, through string
+	why             string
+}
+
+//go:embed testdata/schema.sql
+var schema string
+
+// play runs programs directly, on tables with AUTO_INCREMENT, and through the proxy, on the same tables without, and compares
+// what they print and what they store.
+func play(t *testing.T, programs ...program) {
+	for _, target := range mysqltest.Targets(t) {
+		for _, p := range programs {
+			t.Run(target.Name+"/"+p.name, func(t *testing.T) {
+				t.Parallel()
+				direct, through := target.Database(t), target.Database(t)
+				create(t, direct, "AUTO_INCREMENT")
+				create(t, through, "AUTO_INCREMENT")
+				user := account(t, target, direct, through)
+				want := p.run(t, direct, address(t, direct), user)
+				got := p.run(t, through, startProxy(t, through), user)
+				compare(t, target, want, got, p.differs)
+				for _, table := range tables() {
+					if want, got := stored(t, direct, table), stored(t, through, table); want != got {
+						t.Errorf("rows of %s\ndirect:\n%s\nthrough the proxy:\n%s", table, want, got)
+					}
+				}
+			})
+		}
+	}
+}
+
+func compare(t *testing.T, target mysqltest.Target, want, got []string, differs []difference) {
+	t.Helper()
+	used := make([]bool, len(differs))
+	excused := func(direct, through string) bool {
+		for i, d := range differs {
+			if (d.kind == "" || string(d.kind) == target.Name) && d.direct == direct && d.through == through {
+				used[i] = true
+				return true
+			}
+		}
+		return false
+	}
+	different := 0
+	for i := range max(len(want), len(got)) {
+		direct, through := at(want, i), at(got, i)
+		if direct == through || excused(direct, through) {
+			continue
+		}
+		if different++; different <= 10 {
+			t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shortened(direct), shortened(through))
+		}
+	}
+	for i, d := range differs {
+		if !used[i] && (d.kind == "" || string(d.kind) == target.Name) {
+			t.Errorf("the line %q is listed as different (%s), and is not", d.direct, d.why)
+		}
+	}
+	t.Logf("%d lines, %d different beyond those listed", len(want), different)
+}
+
+func at(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return "(ended)"
+}
+
+func shortened(line string) string {
+	if len(line) > 2000 {
+		return line[:2000] + "…"
+	}
+	return line
+}
+
+// A user of the test's own, with a password.
+type user struct{ name, password string }
+
+func account(t *testing.T, target mysqltest.Target, dsns ...string) user {
+	t.Helper()
+	var suffix [4]byte
+	rand.Read(suffix[:])
+	u := user{"app_" + hex.EncodeToString(suffix[:]), "a secret"}
+	execute(t, target.DSN(), fmt.Sprintf("CREATE USER %s@'%%' IDENTIFIED BY '%s'", u.name, u.password))
+	t.Cleanup(func() { execute(t, target.DSN(), "DROP USER "+u.name+"@'%'") })
+	for _, dsn := range dsns {
+		execute(t, target.DSN(), fmt.Sprintf("GRANT ALL ON %s.* TO %s@'%%'", parse(t, dsn).DBName, u.name))
+	}
+	return u
+}
+
+func create(t *testing.T, dsn, key string) {
+	t.Helper()
+	for statement := range strings.SplitSeq(strings.TrimSpace(schema), ";\n") {
+		execute(t, dsn, strings.TrimSuffix(strings.ReplaceAll(statement, "{KEY}", key), ";"))
+	}
+}
+
+// tables are those of the schema.
+func tables() (names []string) {
+	for _, match := range regexp.MustCompile(`CREATE TABLE (\w+)`).FindAllStringSubmatch(schema, -1) {
+		names = append(names, match[1])
+	}
+	return names
+}
+
+// stored is what a table holds, with large values by their hash.
+func stored(t *testing.T, dsn, table string) string {
+	t.Helper()
+	var all strings.Builder
+	db := open(t, dsn)
+	defer db.Close()
+	rows, err := db.Query("SELECT * FROM " + table + " ORDER BY id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := make([]sql.RawBytes, len(columns))
+	scanned := make([]any, len(columns))
+	for i := range values {
+		scanned[i] = &values[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(scanned...); err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range values {
+			if len(v) > 300 {
+				v = fmt.Appendf(nil, "%d bytes", len(v))
+			}
+			fmt.Fprintf(&all, " %q", v)
+		}
+		all.WriteByte('\n')
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+// run returns the lines that the program prints, with the names in them that differ between two runs made equal.
+func (p program) run(t *testing.T, dsn, addr string, u user) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := parse(t, dsn).DBName
+	cmd := p.command(t)
+	cmd.Env = append(os.Environ(), append(cmd.Env, "DB_HOST="+host, "DB_PORT="+port, "DB_USER="+u.name, "DB_PASSWORD="+u.password,
+		"DB_NAME="+name, "LC_ALL=C.UTF-8", "TZ=UTC")...)
+	var out, errors bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errors
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer context.AfterFunc(ctx, func() { cmd.Process.Kill() })()
+	err = cmd.Wait()
+	if err != nil {
+		t.Errorf("%s at %s: %v\n%s", p.name, addr, err, shortened(errors.String()))
+	}
+	text := strings.NewReplacer(name, "DB", port, "PORT").Replace(out.String())
+	return strings.Split(strings.TrimSpace(text), "\n")
+}
+
+func address(t *testing.T, dsn string) string { return parse(t, dsn).Addr }
+
+func parse(t *testing.T, dsn string) *mysql.Config {
+	t.Helper()
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+func open(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return db
+}
+
+func execute(t *testing.T, dsn, statement string) {
+	t.Helper()
+	db := open(t, dsn)
+	defer db.Close()
+	if _, err := db.Exec(statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}
+
+// command returns one that runs in a folder of testdata.
+func command(folder, program string, args ...string) func(t *testing.T) *exec.Cmd {
+	return func(t *testing.T) *exec.Cmd {
+		path, err := exec.LookPath(program)
+		if err != nil {
+			t.Fatalf("%v; run testutil/clients/install.sh", err)
+		}
+		cmd := exec.Command(path, args...)
+		cmd.Dir = filepath.Join("testdata", folder)
+		return cmd
+	}
+}
+
+// installed returns the folder that install.sh has made under a name.
+func installed(t *testing.T, name string) string {
+	t.Helper()
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := filepath.Join(cache, "leafsql", "clients", name)
+	if _, err := os.Stat(folder); err != nil {
+		t.Fatalf("%v; run testutil/clients/install.sh, or make clients", err)
+	}
+	return folder
+}
+
+func java(driver string, parameters ...string) func(t *testing.T) *exec.Cmd {
+	return func(t *testing.T) *exec.Cmd {
+		jars := filepath.Join(installed(t, "java"), "*")
+		return command("java", "java", slices.Concat([]string{"-XX:TieredStopAtLevel=1", "-cp", jars + ":" + installed(t, "java"), "Client", driver}, parameters)...)(t)
+	}
+}
+
+// Those whose clients come as packages of the distribution, and Java's.
+func TestClients(t *testing.T) {
+	play(t,
+		program{name: "PHP mysqli", command: command("php", "php", "mysqli.php")},
+		program{name: "PHP PDO", command: command("php", "php", "pdo.php", "emulated")},
+		program{name: "PHP PDO, prepared", command: command("php", "php", "pdo.php", "prepared")},
+		program{name: "Python PyMySQL", command: command("python", "/usr/bin/python3", "dbapi.py", "pymysql")},
+		program{name: "MariaDB Connector/J", command: java("mariadb")},
+		program{name: "MySQL Connector/J, rewritten batches", command: java("mysql", "rewriteBatchedStatements=true&useLocalTransactionState=true&useLocalSessionState=true")},
+		program{name: "mariadb", command: commandLine},
+	)
+}
+
+func commandLine(t *testing.T) *exec.Cmd {
+	return command("mariadb", "bash", "-c", `exec mariadb --no-defaults -vv -f --show-warnings --local-infile -h "$DB_HOST" -P "$DB_PORT" -u "$DB_USER" -p"$DB_PASSWORD" "$DB_NAME" 2>&1 <statements.sql |
+		sed -E 's/ \([0-9.]+ sec\)//'`)(t)
+}

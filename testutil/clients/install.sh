@@ -1,0 +1,35 @@
+#!/bin/bash
+# Installs the clients in other languages that tests run through the proxy: Debian's packages, and what Maven Central has in
+# ${XDG_CACHE_HOME:-~/.cache}/leafsql/clients. With the argument all, those of PyPI and npm, too.
+set -euo pipefail
+cd "$(dirname "$0")"
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/leafsql/clients
+mkdir -p "$cache"
+
+fresh() { # fresh NAME FILE ...: whether the folder of that name was made from other files
+	[ "$(cat "$cache/$1/made-from" 2>/dev/null)" != "$(cat "${@:2}" | sha256sum)" ] || { echo "clients: $1 found"; return 1; }
+	rm -rf "${cache:?}/$1"
+	echo "clients: making $1"
+}
+made() { cat "${@:2}" | sha256sum >"$cache/$1/made-from"; }
+
+../../.ci/install php python commandline jdk maven
+if fresh java testdata/java/*; then
+	mvn -q -B -f testdata/java/pom.xml dependency:copy-dependencies -DoutputDirectory="$cache/java" -DincludeScope=runtime
+	javac -d "$cache/java" testdata/java/*.java
+	made java testdata/java/*
+fi
+[ "${1-}" = all ] || exit 0
+
+../../.ci/install node ruby
+if fresh python testdata/python/requirements.txt; then
+	/usr/bin/python3 -m venv --system-site-packages "$cache/python" # Debian's mysqlclient, which PyPI has as source alone
+	"$cache/python/bin/pip" -q --disable-pip-version-check install --ignore-installed -r testdata/python/requirements.txt
+	made python testdata/python/requirements.txt
+fi
+if fresh node testdata/node/package.json; then
+	mkdir -p "$cache/node"
+	cp testdata/node/package.json "$cache/node"
+	npm --prefix "$cache/node" install --silent --no-audit --no-fund
+	made node testdata/node/package.json
+fi

@@ -1,0 +1,44 @@
+//go:build unix && clients
+
+package clients
+
+import (
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func python(args ...string) func(t *testing.T) *exec.Cmd {
+	return func(t *testing.T) *exec.Cmd {
+		return command("python", filepath.Join(installed(t, "python"), "bin", "python"), args...)(t)
+	}
+}
+
+func node(script string) func(t *testing.T) *exec.Cmd {
+	return func(t *testing.T) *exec.Cmd {
+		cmd := command("node", "node", script)(t)
+		cmd.Env = append(cmd.Env, "NODE_PATH="+filepath.Join(installed(t, "node"), "node_modules"))
+		return cmd
+	}
+}
+
+// Those that come from PyPI and npm, and settings that change what a client sends.
+func TestMoreClients(t *testing.T) {
+	play(t,
+		program{name: "PHP PDO, found rows", command: command("php", "php", "pdo.php", "found")},
+		program{name: "Python PyMySQL, newest", command: python("dbapi.py", "pymysql")},
+		program{name: "Python mysqlclient", command: python("dbapi.py", "mysqldb")},
+		program{name: "Python mysql-connector", command: python("dbapi.py", "connector")},
+		program{name: "SQLAlchemy, PyMySQL", command: python("sqlalchemy_orm.py", "mysql+pymysql")},
+		program{name: "SQLAlchemy, mysql-connector", command: python("sqlalchemy_orm.py", "mysql+mysqlconnector")},
+		program{name: "MariaDB Connector/J, prepared", command: java("mariadb", "useServerPrepStmts=true&cachePrepStmts=true")},
+		program{name: "MariaDB Connector/J, bulk", command: java("mariadb", "useServerPrepStmts=true&useBulkStmts=true&useBulkStmtsForInserts=true")},
+		program{name: "MariaDB Connector/J, several statements", command: java("mariadb", "allowMultiQueries=true")},
+		program{name: "MySQL Connector/J", command: java("mysql", "allowMultiQueries=true")},
+		program{name: "MySQL Connector/J, prepared", command: java("mysql", "useServerPrepStmts=true&cachePrepStmts=true&useLocalTransactionState=true")},
+		program{name: "MySQL Connector/J, cursor", command: java("mysql", "useServerPrepStmts=true&useCursorFetch=true&rewriteBatchedStatements=true")},
+		program{name: "Node mysql2", command: node("mysql2.js")},
+		program{name: "Node mariadb", command: node("mariadb.js")},
+		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
+	)
+}
