@@ -1,0 +1,95 @@
+//go:build linux
+
+// Command proxybench measures the proxy beside HAProxy, which passes bytes on and reads nothing, and beside a direct connection:
+//
+//	make bench-proxy
+//	go run ./testutil/proxybench -time 2s -rounds 9 -only 'SELECT|rows'
+//
+// The server, the proxy, HAProxy and the clients share the same cores, so what one of them uses is missing to the others. Each
+// kind of work runs in rounds, and each round goes each way once: what disturbs the machine disturbs all three ways. Processor
+// time is the kernel's count for the processes of the server and of what is between; it hardly depends on what else the
+// machine does. The times do.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"syscall"
+	"time"
+)
+
+type options struct {
+	time   time.Duration // of one way in one round
+	rounds int
+	idle   int // connections
+	only   *regexp.Regexp
+}
+
+func main() {
+	if os.Getenv(proxyEnv) != "" {
+		if err := beProxy(); err != nil {
+			fmt.Fprintln(os.Stderr, "proxybench: the proxy:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	var opts options
+	flag.DurationVar(&opts.time, "time", time.Second, "how long each round goes each way")
+	flag.IntVar(&opts.rounds, "rounds", 7, "rounds of each kind of work")
+	flag.IntVar(&opts.idle, "idle", 10_000, "connections that idle; 0: none")
+	only := flag.String("only", "", "a regular expression: only the kinds of work whose names match it, and idle connections if it matches idle")
+	flag.Parse()
+	var err error
+	if opts.only, err = regexp.Compile(*only); err == nil {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		err = run(ctx, opts)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "proxybench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, opts options) error {
+	most, err := openFiles()
+	if err != nil {
+		return err
+	}
+	if opts.idle > most {
+		fmt.Printf("The limit of open files is enough for %d connections.\n", most)
+		opts.idle = most
+	}
+	set, err := start(100)
+	if err != nil {
+		return err
+	}
+	defer set.stop()
+	fmt.Println(set.describe())
+	var results []result
+	for _, w := range works {
+		if !opts.only.MatchString(w.name) {
+			continue
+		}
+		r, err := w.measure(ctx, set, opts)
+		if err != nil {
+			return fmt.Errorf("%s: %w", w.name, err)
+		}
+		results = append(results, r)
+		r.print(os.Stdout)
+	}
+	var idles []idle
+	if opts.idle > 0 && opts.only.MatchString("idle") {
+		if idles, err = idleConnections(ctx, opts.idle); err != nil {
+			return fmt.Errorf("idle connections: %w", err)
+		}
+	}
+	if !judge(os.Stdout, results, idles) {
+		return fmt.Errorf("not all of that holds")
+	}
+	return nil
+}

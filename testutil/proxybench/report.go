@@ -1,0 +1,88 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+func (r result) print(out io.Writer) {
+	fmt.Fprintf(out, "\n%s\n", r.name)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\ta second\tp50 µs\tp99 µs\tserver's CPU µs\town CPU µs\tquestions\t")
+	for way, m := range r.ways {
+		own := "-"
+		if way != direct {
+			own = fmt.Sprintf("%.0f", m.perOperation(m.between))
+		}
+		fmt.Fprintf(table, "%s\t%.0f\t%d\t%d\t%.0f\t%s\t%.2f\t\n", wayNames[way], m.rate(), m.percentile(50).Microseconds(), m.percentile(99).Microseconds(),
+			m.perOperation(m.server), own, float64(m.questions)/float64(len(m.took)))
+	}
+	table.Flush()
+}
+
+// What the proxy is to hold.
+const (
+	cpuOfPointSelect = 2.0  // times HAProxy's
+	cpuOfRows        = 1.3  // times HAProxy's
+	throughput       = 0.85 // of HAProxy's, with 16 clients
+	questions        = 1.05 // a filled INSERT; a range of ids now and then is another one
+	idleBytes        = 12 << 10
+)
+
+// judge prints what is to hold, and whether it does.
+func judge(out io.Writer, results []result, idles []idle) (all bool) {
+	all = true
+	fmt.Fprintln(out)
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	hold := func(what string, got, limit float64, holds bool) {
+		verdict := "holds"
+		if !holds {
+			verdict, all = "DOES NOT HOLD", false
+		}
+		fmt.Fprintf(table, "%s\t%.2f\t%.2f\t%s\n", what, got, limit, verdict)
+	}
+	fmt.Fprintln(table, "what\tmeasured\tlimit\t")
+	most := func(what string, got, limit float64) { hold(what, got, limit, got <= limit) }
+	for _, r := range results {
+		proxy, haproxy := r.ways[throughProxy], r.ways[throughHAProxy]
+		ratio := float64(proxy.between) / float64(max(haproxy.between, tick)) * float64(len(haproxy.took)) / float64(len(proxy.took))
+		switch {
+		case strings.HasPrefix(r.name, "point SELECT"):
+			most(r.name+": CPU, of HAProxy's", ratio, cpuOfPointSelect)
+		case strings.HasPrefix(r.name, "100,000 rows"):
+			most(r.name+": CPU, of HAProxy's", ratio, cpuOfRows)
+		case strings.HasPrefix(r.name, "INSERT"):
+			most(r.name+": questions", float64(proxy.questions)/float64(len(proxy.took)), questions)
+		}
+		if r.clients == 16 {
+			got := proxy.rate() / haproxy.rate()
+			hold(r.name+": rate, of HAProxy's", got, throughput, got >= throughput)
+		}
+	}
+	for _, i := range idles {
+		if i.limited {
+			most(fmt.Sprintf("%d idle connections, %s: bytes each", i.connections, i.what), i.each(), idleBytes)
+		} else {
+			fmt.Fprintf(table, "%d idle connections, %s: bytes each\t%.2f\t\t\n", i.connections, i.what, i.each())
+		}
+	}
+	table.Flush()
+	return all
+}
+
+// An idle is what idle connections take.
+type idle struct {
+	what        string
+	connections int
+	before      int64 // bytes
+	after       int64
+	took        time.Duration
+	limited     bool
+}
+
+func (i idle) each() float64 { return float64(i.after-i.before) / float64(i.connections) }

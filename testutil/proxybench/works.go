@@ -1,0 +1,220 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A work is what clients do again and again, each on a connection of its own.
+type work struct {
+	name       string
+	clients    int
+	parameters string // of the DSN
+	prepared   string // "": the text is made anew each time
+	one        func(ctx context.Context, c *client) error
+}
+
+type client struct {
+	conn     *sql.Conn
+	prepared *sql.Stmt
+	random   *rand.Rand
+	blob     sql.RawBytes
+}
+
+const insertPrepared = "INSERT INTO written (a) VALUES (?)"
+
+var works = []work{
+	{"point SELECT, text, 1 client", 1, "", "", selectText},
+	{"point SELECT, text, 16 clients", 16, "", "", selectText},
+	{"point SELECT, prepared, 1 client", 1, "", "SELECT v FROM points WHERE id = ?", selectPrepared},
+	{"point SELECT, prepared, 16 clients", 16, "", "SELECT v FROM points WHERE id = ?", selectPrepared},
+	{"INSERT, text, 1 client", 1, "", "", insertText},
+	{"INSERT, text, 16 clients", 16, "", "", insertText},
+	{"INSERT, prepared, 1 client", 1, "", insertPrepared, insertRow},
+	{"INSERT, prepared, 16 clients", 16, "", insertPrepared, insertRow},
+	{"100,000 rows of 64 bytes", 1, "", "", selectMany},
+	{"BLOB of 32 MiB", 1, "", "", selectBlob},
+}
+
+func selectText(ctx context.Context, c *client) error {
+	return c.rows(c.conn.QueryContext(ctx, fmt.Sprintf("SELECT v FROM points WHERE id = %d", c.random.IntN(10_000)+1)))
+}
+
+func selectPrepared(ctx context.Context, c *client) error {
+	return c.rows(c.prepared.QueryContext(ctx, c.random.IntN(10_000)+1))
+}
+
+// Each text is another one, and holds a backslash, as those that PHP and Python make.
+func insertText(ctx context.Context, c *client) error {
+	_, err := c.conn.ExecContext(ctx, fmt.Sprintf(`INSERT INTO written (a) VALUES ('it\'s %d')`, c.random.Int64()))
+	return err
+}
+
+func insertRow(ctx context.Context, c *client) error {
+	_, err := c.prepared.ExecContext(ctx, fmt.Sprintf("it's %d", c.random.Int64()))
+	return err
+}
+
+func selectMany(ctx context.Context, c *client) error {
+	return c.rows(c.conn.QueryContext(ctx, "SELECT v FROM many"))
+}
+
+func selectBlob(ctx context.Context, c *client) error {
+	return c.rows(c.conn.QueryContext(ctx, "SELECT v FROM big"))
+}
+
+func (c *client) rows(rows *sql.Rows, err error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	n := 0
+	for rows.Next() {
+		if err := rows.Scan(&c.blob); err != nil {
+			return err
+		}
+		n++
+	}
+	if n == 0 {
+		return fmt.Errorf("no row")
+	}
+	return rows.Err()
+}
+
+// A result is what all rounds of a work came to on each way.
+type result struct {
+	work
+	ways [ways]measured
+}
+
+type measured struct {
+	took            []time.Duration // of each operation
+	rates           []float64       // operations a second, of each round
+	server, between time.Duration   // processor time
+	questions       int64           // that the server counted
+}
+
+func (w work) measure(ctx context.Context, s *setup, opts options) (r result, err error) {
+	r.work = w
+	var clients [ways][]*client
+	for way := range ways {
+		db, err := sql.Open("mysql", s.dsn(way, w.parameters))
+		if err != nil {
+			return r, err
+		}
+		defer db.Close()
+		for i := range w.clients {
+			c := &client{random: rand.New(rand.NewPCG(uint64(way), uint64(i)))}
+			if c.conn, err = db.Conn(ctx); err != nil {
+				return r, err
+			}
+			if w.prepared != "" {
+				if c.prepared, err = c.conn.PrepareContext(ctx, w.prepared); err != nil {
+					return r, err
+				}
+			}
+			for range 3 { // plans, segments and caches are there
+				if err := w.one(ctx, c); err != nil {
+					return r, err
+				}
+			}
+			clients[way] = append(clients[way], c)
+		}
+	}
+	for round := range opts.rounds {
+		for i := range ways {
+			way := (round + i) % ways // none is always behind the same one
+			if err := r.ways[way].round(ctx, s, way, w, clients[way], opts.time); err != nil {
+				return r, fmt.Errorf("%s: %w", wayNames[way], err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// round lets the clients work for that long.
+func (m *measured) round(ctx context.Context, s *setup, way int, w work, clients []*client, long time.Duration) error {
+	before, err := s.usage(ctx, way)
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	took := make([][]time.Duration, len(clients))
+	errs := make([]error, len(clients))
+	start := time.Now()
+	for i, c := range clients {
+		wg.Go(func() {
+			for began := time.Now(); began.Sub(start) < long; {
+				if errs[i] = w.one(ctx, c); errs[i] != nil {
+					return
+				}
+				now := time.Now()
+				took[i] = append(took[i], now.Sub(began))
+				began = now
+			}
+		})
+	}
+	wg.Wait()
+	elapsed := time.Since(start)
+	after, err := s.usage(ctx, way)
+	if err != nil {
+		return err
+	}
+	operations := 0
+	for i := range clients {
+		if errs[i] != nil {
+			return errs[i]
+		}
+		operations += len(took[i])
+		m.took = append(m.took, took[i]...)
+	}
+	m.rates = append(m.rates, float64(operations)/elapsed.Seconds())
+	m.server += after.server - before.server
+	m.between += after.between - before.between
+	m.questions += after.questions - before.questions - 1 // the question of usage itself
+	return nil
+}
+
+type usage struct {
+	server, between time.Duration
+	questions       int64
+}
+
+func (s *setup) usage(ctx context.Context, way int) (u usage, err error) {
+	db, err := sql.Open("mysql", s.server.DSN(""))
+	if err != nil {
+		return u, err
+	}
+	defer db.Close()
+	var name string
+	if err := db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'Questions'").Scan(&name, &u.questions); err != nil {
+		return u, err
+	}
+	if u.server, err = cpu(s.pids[direct]); err != nil || way == direct {
+		return u, err
+	}
+	u.between, err = cpu(s.pids[way])
+	return u, err
+}
+
+func (m measured) perOperation(d time.Duration) float64 {
+	return float64(d.Microseconds()) / float64(len(m.took))
+}
+
+// rate is the median of the rounds.
+func (m measured) rate() float64 {
+	sorted := slices.Sorted(slices.Values(m.rates))
+	return sorted[len(sorted)/2]
+}
+
+func (m measured) percentile(p int) time.Duration {
+	sorted := slices.Sorted(slices.Values(m.took))
+	return sorted[(len(sorted)-1)*p/100]
+}
