@@ -32,14 +32,6 @@ import (
 type program struct {
 	name    string
 	command func(t *testing.T) *exec.Cmd
-	differs []difference
-}
-
-// A difference is a line that is allowed not to be equal, in full.
-type difference struct {
-	kind            mysqltest.Kind // of the server; "": both
-	direct, through string
-	why             string
 }
 
 //go:embed testdata/schema.sql
@@ -54,11 +46,11 @@ func play(t *testing.T, programs ...program) {
 				t.Parallel()
 				direct, through := target.Database(t), target.Database(t)
 				create(t, direct, "AUTO_INCREMENT")
-				create(t, through, "AUTO_INCREMENT")
+				create(t, through, "")
 				user := account(t, target, direct, through)
 				want := p.run(t, direct, address(t, direct), user)
 				got := p.run(t, through, startProxy(t, through), user)
-				compare(t, target, want, got, p.differs)
+				compare(t, want, got)
 				for _, table := range tables() {
 					if want, got := stored(t, direct, table), stored(t, through, table); want != got {
 						t.Errorf("rows of %s\ndirect:\n%s\nthrough the proxy:\n%s", table, want, got)
@@ -69,34 +61,24 @@ func play(t *testing.T, programs ...program) {
 	}
 }
 
-func compare(t *testing.T, target mysqltest.Target, want, got []string, differs []difference) {
+func compare(t *testing.T, want, got []string) {
 	t.Helper()
-	used := make([]bool, len(differs))
-	excused := func(direct, through string) bool {
-		for i, d := range differs {
-			if (d.kind == "" || string(d.kind) == target.Name) && d.direct == direct && d.through == through {
-				used[i] = true
-				return true
-			}
-		}
-		return false
-	}
 	different := 0
-	for i := range max(len(want), len(got)) {
-		direct, through := at(want, i), at(got, i)
-		if direct == through || excused(direct, through) {
-			continue
-		}
-		if different++; different <= 10 {
-			t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shortened(direct), shortened(through))
+	for i, j := 0, 0; i < len(want) || j < len(got); {
+		direct, through := at(want, i), at(got, j)
+		switch {
+		case direct == through || expected(direct, through):
+			i, j = i+1, j+1
+		case slices.Contains(more, through):
+			j++
+		default:
+			if different++; different <= 10 {
+				t.Errorf("line %d\n direct: %s\nthrough: %s", i+1, shortened(direct), shortened(through))
+			}
+			i, j = i+1, j+1
 		}
 	}
-	for i, d := range differs {
-		if !used[i] && (d.kind == "" || string(d.kind) == target.Name) {
-			t.Errorf("the line %q is listed as different (%s), and is not", d.direct, d.why)
-		}
-	}
-	t.Logf("%d lines, %d different beyond those listed", len(want), different)
+	t.Logf("%d lines, %d different beyond those expected", len(want), different)
 }
 
 func at(lines []string, i int) string {
@@ -150,17 +132,21 @@ func stored(t *testing.T, dsn, table string) string {
 	var all strings.Builder
 	db := open(t, dsn)
 	defer db.Close()
-	rows, err := db.Query("SELECT * FROM " + table + " ORDER BY id")
+	columns := "*"
+	if table == "failing" { // a row that cannot be stored takes an id, or none: the server looks at it first
+		columns = "a"
+	}
+	rows, err := db.Query("SELECT " + columns + " FROM " + table + " ORDER BY id")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	columns, err := rows.Columns()
+	names, err := rows.Columns()
 	if err != nil {
 		t.Fatal(err)
 	}
-	values := make([]sql.RawBytes, len(columns))
-	scanned := make([]any, len(columns))
+	values := make([]sql.RawBytes, len(names))
+	scanned := make([]any, len(names))
 	for i := range values {
 		scanned[i] = &values[i]
 	}
@@ -218,6 +204,14 @@ func parse(t *testing.T, dsn string) *mysql.Config {
 		t.Fatal(err)
 	}
 	return cfg
+}
+
+// parameters adds some to a DSN.
+func parameters(dsn, more string) string {
+	if strings.Contains(dsn, "?") {
+		return dsn + "&" + more
+	}
+	return dsn + "?" + more
 }
 
 func open(t *testing.T, dsn string) *sql.DB {
@@ -286,6 +280,6 @@ func TestClients(t *testing.T) {
 }
 
 func commandLine(t *testing.T) *exec.Cmd {
-	return command("mariadb", "bash", "-c", `exec mariadb --no-defaults -vv -f --show-warnings --local-infile -h "$DB_HOST" -P "$DB_PORT" -u "$DB_USER" -p"$DB_PASSWORD" "$DB_NAME" 2>&1 <statements.sql |
+	return command("mariadb", "bash", "-c", `exec mariadb --no-defaults -vv -f --unbuffered --show-warnings --local-infile -h "$DB_HOST" -P "$DB_PORT" -u "$DB_USER" -p"$DB_PASSWORD" "$DB_NAME" 2>&1 <statements.sql |
 		sed -E 's/ \([0-9.]+ sec\)//'`)(t)
 }

@@ -3,32 +3,43 @@
 package clients
 
 import (
+	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"testing"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/proxy"
 )
 
-// startProxy stands in for the proxy: a relay.
+// startProxy starts a proxy for the database of a DSN, of which it fills every table that it can, and returns its address.
 func startProxy(t *testing.T, dsn string) string {
+	t.Helper()
+	cfg, err := driver.ParseDSN(parameters(dsn, "leafTables=*&leafCreate=true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := proxy.New(proxy.Config{Connector: connector, Server: address(t, dsn), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			s, err := net.Dial("tcp", address(t, dsn))
-			if err != nil {
-				c.Close()
-				continue
-			}
-			go func() { io.Copy(s, c); s.(*net.TCPConn).CloseWrite() }()
-			go func() { io.Copy(c, s); c.Close(); s.Close() }()
+	served := make(chan error)
+	go func() { served <- server.Serve(l) }()
+	t.Cleanup(func() {
+		server.Close()
+		if err := <-served; !errors.Is(err, proxy.ErrClosed) {
+			t.Error(err)
 		}
-	}()
+		connector.Close()
+	})
 	return l.Addr().String()
 }

@@ -138,7 +138,7 @@ public class Client {
 		text("duplicate", "INSERT INTO items (sku) VALUES ('tea')");
 		text("syntax", "INSERT INTO orders (customer) VALUES (");
 		text("no table", "INSERT INTO nowhere (a) VALUES (1)");
-		text("null", "INSERT INTO parts (a) VALUES (NULL)");
+		text("null", "INSERT INTO failing (a) VALUES (NULL)");
 
 		Object[] row = {-7, new BigInteger("18446744073709551615"), 1.5e-3, new BigDecimal("-12345.678900"), "ü漢😀", new byte[] {0, 1, (byte) 0xfe, '\\', '\''},
 				Timestamp.valueOf("2026-12-31 01:02:03.456789"), java.sql.Date.valueOf("1999-01-02")};
@@ -155,9 +155,9 @@ public class Client {
 		prepared("typed rows", "SELECT * FROM typed WHERE id > ? ORDER BY id", new Object[] {0}, new Object[] {5L});
 		prepared("key", "INSERT INTO keyed (id, a) VALUES (?, ?)", new Object[] {null, 1}, new Object[] {500, 2}, new Object[] {0, 3}, new Object[] {"700", 4},
 				new Object[] {null, 5});
-		prepared("prepared select", "INSERT INTO copies2 (customer) SELECT customer FROM orders WHERE id < ? ORDER BY id", new Object[] {3}, new Object[] {2});
+		prepared("prepared select", "INSERT INTO none (customer) SELECT customer FROM orders WHERE id < ? ORDER BY id", new Object[] {3});
 		prepared("prepared, error", "INSERT INTO items (sku) VALUES (?)", new Object[] {"cup"}, new Object[] {"tea"});
-		prepared("prepared, no column", "INSERT INTO items (nothing) VALUES (?)", new Object[] {"cup"});
+		prepared("prepared, no column", "INSERT INTO failing (nothing) VALUES (?)", new Object[] {"cup"});
 
 		Object[][] many = new Object[300][];
 		for (int i = 0; i < many.length; i++) {
@@ -165,10 +165,10 @@ public class Client {
 		}
 		batch("batch", "INSERT INTO batches (a, b) VALUES (?, ?)", many);
 		text("batches", "SELECT COUNT(*), MIN(id), MAX(id), SUM(id = a + 1) FROM batches");
-		batch("batch with keys", "INSERT INTO keyed (id, a) VALUES (?, ?)", new Object[][] {{null, 1}, {9000, 2}, {null, 3}});
-		batch("batch with an error", "INSERT INTO items (sku) VALUES (?)", new Object[][] {{"a"}, {"tea"}, {"b"}});
+		batch("batch with keys", "INSERT INTO keyed (id, a) VALUES (?, ?)", new Object[][] {{9000, 1}, {null, 2}, {null, 3}});
+		batch("batch with an error", "INSERT INTO failing (a) VALUES (?)", new Object[][] {{"a"}, {"a"}, {"b"}});
 		batch("batch of upserts", "INSERT INTO items (sku, stock) VALUES (?, ?) ON DUPLICATE KEY UPDATE stock = VALUES(stock)",
-				new Object[][] {{"tea", 7}, {"new", 8}, {"cup", 9}});
+				new Object[][] {{"new", 7}, {"tea", 8}, {"cup", 9}});
 		step("batch of texts", () -> {
 			try (Statement s = db.createStatement()) {
 				s.addBatch("INSERT INTO parts (a) VALUES ('1')");
@@ -182,7 +182,7 @@ public class Client {
 		text("in transaction", "INSERT INTO held (a) VALUES (1), (2)");
 		db.rollback();
 		text("rolled back", "SELECT COUNT(*) FROM held");
-		text("select in transaction", "INSERT INTO held (a) SELECT 1 UNION SELECT 2");
+		text("select in transaction", "INSERT INTO nested2 (a) SELECT 1 UNION SELECT 2");
 		db.rollback();
 		text("rolled back", "SELECT COUNT(*) FROM held");
 		text("in transaction", "INSERT INTO held (a) VALUES (3)");
@@ -222,7 +222,7 @@ public class Client {
 		if (severalAllowed) {
 			step("several", () -> {
 				try (Statement s = db.createStatement()) {
-					boolean isRows = s.execute("INSERT INTO parts (a) VALUES ('4'), ('5'); SELECT a FROM parts ORDER BY id; INSERT INTO parts (a) SELECT a FROM parts; "
+					boolean isRows = s.execute("INSERT INTO parts (a) VALUES ('4'), ('5'); SELECT a FROM parts ORDER BY id; INSERT INTO nested (a) SELECT 1 UNION SELECT 2; "
 							+ "INSERT INTO parts (a) VALUES ('6')", Statement.RETURN_GENERATED_KEYS);
 					for (;; isRows = s.getMoreResults()) {
 						if (isRows) {
@@ -236,7 +236,7 @@ public class Client {
 				}
 			});
 		} else {
-			text("not several", "INSERT INTO parts (a) SELECT a FROM parts; DROP TABLE held -- '");
+			text("not several", "INSERT INTO failing (a) SELECT a FROM parts; DROP TABLE held -- '");
 		}
 		java.nio.file.Path words = java.nio.file.Files.createTempFile("words", "");
 		java.nio.file.Files.writeString(words, "one\t1\ntwo\t2\n");

@@ -29,7 +29,7 @@ function say(label, ...what) {
   await run('batch, one by one', () => db.batch({ sql: 'INSERT INTO parts (a) VALUES (?)', fullResult: true }, [['1'], ['2'], ['3']]));
   await run('batch with keys', () => db.batch('INSERT INTO keyed (id, a) VALUES (?, ?)', [[9000, 1], [9001, 2]]));
   await run('batch of upserts', () => db.batch('INSERT INTO items (sku, stock) VALUES (?, ?) ON DUPLICATE KEY UPDATE stock = VALUES(stock)', [['a', 1], ['b', 2], ['a', 3]]));
-  await run('batch with an error', () => db.batch('INSERT INTO items (sku, stock) VALUES (?, ?)', [['x', 1], ['a', 2], ['y', 3]]));
+  await run('batch with an error', () => db.batch('INSERT INTO failing (a) VALUES (?)', [['x'], ['x'], ['y']]));
   await run('batch of updates', () => db.batch('UPDATE items SET stock = ? WHERE sku = ?', [[5, 'a'], [6, 'b']]));
   await run('items', () => db.query('SELECT sku, stock FROM items ORDER BY sku'));
   await run('select', () => db.query('INSERT INTO copies (customer) SELECT customer FROM orders ORDER BY id'));
@@ -37,6 +37,7 @@ function say(label, ...what) {
   await run('duplicate', () => db.query("INSERT INTO items (sku) VALUES ('a')"));
   await run('syntax', () => db.query('INSERT INTO orders (customer) VALUES ('));
   await run('returning', () => db.query("INSERT INTO orders (customer) VALUES ('r') RETURNING id, customer"));
+  await run('before', () => db.query('INSERT INTO held (a) VALUES (0)'));
   // Without waiting.
   await Promise.all(Array.from({ length: 40 }, (_, i) => run('pipelined ' + i, () => (i % 2 ? db.query('INSERT INTO held (a) VALUES (?)', [i]) : db.query('SELECT LAST_INSERT_ID()')))));
   await db.beginTransaction();

@@ -17,6 +17,7 @@ function say(label, ...what) {
 function tell(label, resolve) {
   return (err, result, fields) => {
     if (err) say(label, err.errno, err.sqlState, err.sqlMessage || err.message);
+    else if (result.serverStatus & 0x20) tell(label, resolve)(null, { ...result, serverStatus: result.serverStatus & ~0x20 }, fields); // no index used
     else say(label, result, fields ? fields.filter(Boolean).flat().map((f) => f && [f.name, f.columnType, f.columnLength, f.flags & ~(512 | 4096), f.characterSet]) : '');
     resolve();
   };
@@ -50,9 +51,9 @@ const execute = (label, sql, values) => new Promise((resolve) => db.execute(sql,
   for (let i = 0; i < 8; i++) await execute('typed', typed, row.map((v, j) => (i === j ? null : v)));
   await execute('typed rows', 'SELECT * FROM typed WHERE id > ? ORDER BY id', [0]);
   await execute('prepared, error', 'INSERT INTO items (sku) VALUES (?)', ['tea']);
-  await execute('prepared, no column', 'INSERT INTO items (nothing) VALUES (?)', ['tea']);
-  await query('several', "INSERT INTO parts (a) VALUES ('1'), ('2'); SELECT a FROM parts ORDER BY id; INSERT INTO parts (a) SELECT a FROM parts ORDER BY id; INSERT INTO parts (a) VALUES ('3')");
-  await query('several, error', "INSERT INTO parts (a) VALUES ('4'); INSERT INTO parts (a) VALUES (NULL); INSERT INTO parts (a) VALUES ('5')");
+  await execute('prepared, no column', 'INSERT INTO failing (nothing) VALUES (?)', ['tea']);
+  await query('several', "INSERT INTO parts (a) VALUES ('1'), ('2'); SELECT a FROM parts ORDER BY id; INSERT INTO nested (a) SELECT 1 UNION SELECT 2; INSERT INTO parts (a) VALUES ('3')");
+  await query('several, error', "INSERT INTO parts (a) VALUES ('4'); INSERT INTO failing (a) VALUES (NULL); INSERT INTO parts (a) VALUES ('5')");
 
   // Without waiting.
   const all = [];
@@ -61,7 +62,7 @@ const execute = (label, sql, values) => new Promise((resolve) => db.execute(sql,
       case 0: all.push(query('pipelined ' + i, 'INSERT INTO held (a) VALUES (?)', [i])); break;
       case 1: all.push(execute('pipelined ' + i, 'INSERT INTO held (a) VALUES (?)', [i])); break;
       case 2: all.push(query('pipelined ' + i, 'SELECT LAST_INSERT_ID()')); break;
-      case 3: all.push(query('pipelined ' + i, 'INSERT INTO held (nothing) VALUES (1)')); break;
+      case 3: all.push(query('pipelined ' + i, 'INSERT INTO failing (nothing) VALUES (1)')); break;
       case 4: all.push(new Promise((resolve) => db.ping((err) => { say('pipelined ' + i, err); resolve(); })));
     }
   }

@@ -54,14 +54,14 @@ for ($more = $warning = $db->get_warnings(); $more; $more = $warning->next()) {
 }
 run('replace', "REPLACE INTO ignored (sku, stock) VALUES ('a', 9)");
 run('select', 'INSERT INTO copies (customer, total) SELECT customer, total FROM orders ORDER BY id');
-run('select, none', 'INSERT INTO copies2 (customer) SELECT customer FROM orders WHERE 1 = 0');
+run('select, none', 'INSERT INTO none (customer) SELECT customer FROM orders WHERE 1 = 0');
 run('copies', 'SELECT * FROM copies ORDER BY id');
 
 run('duplicate', "INSERT INTO items (sku) VALUES ('tea')");
 run('syntax', 'INSERT INTO orders (customer) VALUES (');
 run('no table', 'INSERT INTO nowhere (a) VALUES (1)');
-run('no column', 'INSERT INTO orders (nothing) VALUES (1)');
-run('null', 'INSERT INTO parts (a) VALUES (NULL)');
+run('no column', 'INSERT INTO failing (nothing) VALUES (1)');
+run('null', 'INSERT INTO failing (a) VALUES (NULL)');
 
 // Prepared, with types that change from one execution to the next.
 $typed = $db->prepare('INSERT INTO typed (i, u, f, d, s, b, t, y) VALUES (?, ?, ?, ?, ?, ?, ?, ?)');
@@ -96,7 +96,7 @@ foreach ([null, 500, 0, null, '700', null] as $id) {
     $key->execute([$id, 1]);
     say('key', $id, $key->insert_id, $key->affected_rows, $key->error);
 }
-$bad = $db->prepare('INSERT INTO keyed (nothing) VALUES (?)');
+$bad = $db->prepare('INSERT INTO failing (nothing) VALUES (?)');
 say('prepare, error', $bad, $db->errno, $db->error);
 $duplicate = $db->prepare('INSERT INTO items (sku) VALUES (?)');
 say('execute, error', $duplicate->execute(['tea']), $duplicate->errno, $duplicate->sqlstate, $duplicate->error);
@@ -145,18 +145,18 @@ function several($label, $sql)
     say($label, 'ended', $db->errno, $db->error);
 }
 several('several', "INSERT INTO parts (a) VALUES ('1'), ('2'); SELECT a FROM parts ORDER BY id; INSERT INTO parts (a) VALUES ('3');
-    SELECT LAST_INSERT_ID(); UPDATE parts SET a = 'x' WHERE a = '1'; INSERT INTO parts (a) SELECT a FROM parts ORDER BY id");
-several('several, error', "INSERT INTO parts (a) VALUES ('4'); INSERT INTO parts (a) VALUES (NULL); INSERT INTO parts (a) VALUES ('5')");
+    SELECT LAST_INSERT_ID(); UPDATE parts SET a = 'x' WHERE a = '1'; INSERT INTO nested (a) SELECT 1 UNION SELECT 2");
+several('several, error', "INSERT INTO parts (a) VALUES ('4'); INSERT INTO failing (a) VALUES (NULL); INSERT INTO parts (a) VALUES ('5')");
 several('several, syntax', "bad; INSERT INTO parts (a) VALUES ('6')");
-run('not several', "INSERT INTO parts (a) SELECT a FROM parts; DROP TABLE held -- '");
-run('not several', "INSERT INTO parts (a) VALUES ('x'); DROP TABLE held -- '");
+run('not several', "INSERT INTO failing (a) SELECT a FROM parts; DROP TABLE held -- '");
+run('not several', "INSERT INTO failing (a) VALUES ('x'); DROP TABLE held -- '");
 run('held is there', 'SELECT COUNT(*) FROM held');
 run('parts', 'SELECT * FROM parts ORDER BY id');
 
 // Transactions.
 $db->autocommit(false);
 run('in transaction', 'INSERT INTO held (a) VALUES (1), (2)');
-run('in transaction', 'INSERT INTO held (a) SELECT a FROM held');
+run('in transaction', 'INSERT INTO nested2 (a) SELECT a FROM held');
 $db->rollback();
 run('rolled back', 'SELECT COUNT(*) FROM held');
 $db->begin_transaction();

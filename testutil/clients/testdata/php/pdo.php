@@ -45,7 +45,7 @@ run('in transaction', 'INSERT INTO held (a) VALUES (?), (?)', [1, 2]);
 say('rolled back', $db->rollBack());
 $db->beginTransaction();
 run('in transaction', 'INSERT INTO held (a) VALUES (?)', [3]);
-run('in transaction', 'INSERT INTO held (a) SELECT a FROM held');
+run('in transaction', 'INSERT INTO nested (a) SELECT a FROM held');
 say('committed', $db->inTransaction(), $db->commit());
 run('held', 'SELECT a FROM held ORDER BY id');
 $path = tempnam(sys_get_temp_dir(), 'words');
