@@ -103,6 +103,7 @@ func (s *session) tell(a leafdriver.Answer, more bool) error {
 		told.Warnings = sum(told.Warnings, source.ok.Warnings)
 		if loaded, _ := source.ok.Info(s.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
 			info = loadInfo(loaded, info, told.Warnings)
+			told.ID = 0 // the server says none
 		}
 	}
 	if len(s.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {

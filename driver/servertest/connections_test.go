@@ -182,7 +182,13 @@ func TestPreparedUnderAnotherDatabase(t *testing.T) {
 }
 
 func TestSQLModes(t *testing.T) {
-	_, leaf := open(t, "leafTables=t", allocTable, row("t", 1, 1000), tableT)
+	for _, tables := range []string{"t", "*"} { // with *, any word may be a table
+		t.Run(tables, func(t *testing.T) { testSQLModes(t, tables) })
+	}
+}
+
+func testSQLModes(t *testing.T, tables string) {
+	_, leaf := open(t, "leafTables="+tables, allocTable, row("t", 1, 1000), tableT)
 	leaf.SetMaxOpenConns(1)
 	for i, tt := range []struct{ mode, text, want string }{
 		{"", `INSERT INTO t (a, b) VALUES (0, 'x\'), (9, y')`, `x'), (9, y`},

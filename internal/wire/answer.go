@@ -46,12 +46,9 @@ func (ok OK) Append(b []byte) []byte {
 // Info is the text of an OK, and changes are what SessionTrack tells of the session, for a
 // connection with these capabilities.
 func (ok OK) Info(caps uint32) (info, changes []byte) {
-	if caps&SessionTrack == 0 {
-		return ok.Tail, nil // to the end of the packet
-	}
 	c := cursor{p: ok.Tail}
 	info = c.lenEncBytes()
-	if ok.Status&StateChanged != 0 && !c.bad {
+	if caps&SessionTrack != 0 && ok.Status&StateChanged != 0 && !c.bad {
 		changes = c.lenEncBytes()
 	}
 	return info, changes
@@ -61,8 +58,7 @@ func (ok OK) Info(caps uint32) (info, changes []byte) {
 func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 	ok.Status &^= StateChanged
 	if caps&SessionTrack == 0 {
-		ok.Tail = info
-		return
+		changes = nil
 	}
 	if len(info) == 0 && len(changes) == 0 {
 		ok.Tail = nil

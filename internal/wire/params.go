@@ -164,10 +164,10 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		p := &params[i]
 		value, isLong := long[i]
 		switch {
+		case isLong: // though a client may call it NULL
+			p.Long = value
 		case nulls[i/8]&(1<<(i%8)) != 0:
 			p.Null = true
-		case isLong:
-			p.Long = value
 		case p.Type == typeNull:
 			p.Null = true
 		default:
@@ -223,8 +223,7 @@ func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byt
 	e.Flags = c.byte()
 	c.uint32() // iterations, always 1
 	total := n
-	named := attrs && e.Flags&paramCountAvailable != 0
-	if named {
+	if attrs && (n > 0 || e.Flags&paramCountAvailable != 0) {
 		count := c.lenEnc()
 		if count > maxParams || int(count) < n {
 			return e, ErrMalformed
@@ -232,7 +231,7 @@ func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byt
 		total = int(count)
 	}
 	if total > 0 {
-		all := c.params(total, named, types, long)
+		all := c.params(total, attrs, types, long)
 		if c.bad {
 			return e, ErrMalformed
 		}

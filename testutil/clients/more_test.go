@@ -14,9 +14,9 @@ func python(args ...string) func(t *testing.T) *exec.Cmd {
 	}
 }
 
-func node(script string) func(t *testing.T) *exec.Cmd {
+func node(script ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
-		cmd := command("node", "node", script)(t)
+		cmd := command("node", "node", script...)(t)
 		cmd.Env = append(cmd.Env, "NODE_PATH="+filepath.Join(installed(t, "node"), "node_modules"))
 		return cmd
 	}
@@ -38,7 +38,7 @@ func TestMoreClients(t *testing.T) {
 		program{name: "MySQL Connector/J, prepared", command: java("mysql", "useServerPrepStmts=true&cachePrepStmts=true&useLocalTransactionState=true")},
 		program{name: "MySQL Connector/J, cursor", command: java("mysql", "useServerPrepStmts=true&useCursorFetch=true&rewriteBatchedStatements=true")},
 		program{name: "Node mysql2", command: node("mysql2.js")},
-		program{name: "Node mariadb", command: node("mariadb.js")},
+		program{name: "Node mariadb", command: node("mariadb.js", "single")},
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
 	)
 }

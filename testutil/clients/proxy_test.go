@@ -7,11 +7,18 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"os"
 	"testing"
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/proxy"
 )
+
+// TestMain does without what leafsql logs: that stores of one process have equal tags, as each test has a store.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.NewTextHandler(io.Discard, nil)))
+	os.Exit(m.Run())
+}
 
 // startProxy starts a proxy for the database of a DSN, of which it fills every table that it can, and returns its address.
 func startProxy(t *testing.T, dsn string) string {
@@ -24,7 +31,7 @@ func startProxy(t *testing.T, dsn string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := proxy.New(proxy.Config{Connector: connector, Server: address(t, dsn), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	server, err := proxy.New(proxy.Config{Connector: connector, Server: address(t, dsn)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -101,6 +101,8 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	refusal, refused := err.(*insert.Refusal)
 	refused = refused && !refusal.Passing // which is not for what was read
 	switch {
+	case err != nil && !refused && !r.settings.SessionKnown && first < len(r.text): // of a word that may be no table
+		return true, nil
 	case err != nil && !refused, err == nil && r.decided <= first && strings.IndexByte(r.text[first:], ';') < 0:
 		return unknown, err
 	case !r.settings.SessionKnown && first < len(r.text):

@@ -1,4 +1,5 @@
-// What Node's mariadb sees, whose batch() is the bulk command where the server has it.
+// What Node's mariadb sees: mariadb.js bulk | single
+// batch() sends the bulk command if the server has it and the option bulk is on.
 const mariadb = require('mariadb');
 
 const env = process.env;
@@ -10,7 +11,7 @@ function say(label, ...what) {
 (async () => {
   const db = await mariadb.createConnection({
     host: env.DB_HOST, port: Number(env.DB_PORT), user: env.DB_USER, password: env.DB_PASSWORD, database: env.DB_NAME,
-    multipleStatements: true, allowPublicKeyRetrieval: true, dateStrings: true, pipelining: true,
+    multipleStatements: true, allowPublicKeyRetrieval: true, dateStrings: true, pipelining: true, bulk: process.argv[2] === 'bulk',
   });
   const run = async (label, promise) => {
     try {
