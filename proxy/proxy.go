@@ -190,14 +190,17 @@ func (s *Server) Serve(l net.Listener) error {
 		s.counts.accepted.Add(1)
 		ses := newSession(s, conn)
 		s.mu.Lock()
-		full := len(s.sessions) >= s.connections
-		if !full && !s.draining.Load() {
+		ending, full := s.draining.Load(), len(s.sessions) >= s.connections
+		if !ending && !full {
 			s.sessions[ses] = true
 			s.ended.Add(1)
 			go ses.serve()
 		}
 		s.mu.Unlock()
-		if full {
+		switch {
+		case ending:
+			conn.Close()
+		case full:
 			s.counts.turnedAway.Add(1)
 			go ses.turnAway()
 		}
@@ -239,7 +242,7 @@ func (s *Server) wakeAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for ses := range s.sessions {
-		ses.wakeAll()
+		ses.wake()
 	}
 }
 

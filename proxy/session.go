@@ -75,9 +75,9 @@ func (s *session) connect() error {
 		s.fail(2003, "", "leafsql: the server "+s.address+" cannot be reached: "+err.Error()+"; see that it runs")
 		return err
 	}
-	s.mu.Lock()
+	s.Server.mu.Lock()
 	s.server.raw, s.server.conn = conn, conn
-	s.mu.Unlock()
+	s.Server.mu.Unlock()
 	if err := s.handshake(); err != nil {
 		return err
 	}
@@ -98,9 +98,9 @@ func (s *session) connect() error {
 
 // end ends a session.
 func (s *session) end() {
-	s.mu.Lock()
+	s.Server.mu.Lock()
 	delete(s.sessions, s)
-	s.mu.Unlock()
+	s.Server.mu.Unlock()
 	s.client.conn.Close()
 	if s.server.conn != nil {
 		s.server.conn.Close()

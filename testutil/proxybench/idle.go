@@ -23,6 +23,11 @@ func idleConnections(ctx context.Context, connections int) (all []idle, err erro
 		return nil, err
 	}
 	defer s.stop()
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("%w\nThe proxy's log: %s", err, s.between[0].Tail())
+		}
+	}()
 	plain, err := s.idleOn(ctx, throughProxy, "proxy, plain", "", connections)
 	if err != nil {
 		return nil, err

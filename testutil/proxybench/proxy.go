@@ -3,8 +3,8 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"runtime"
@@ -12,10 +12,13 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/proxy"
 )
 
 // proxyEnv tells a process that it is the proxy: where it listens, where it tells of its memory, the server's DSN, and the
-// folder of its certificate.
+// files of its certificate and key.
 const proxyEnv = "LEAFSQL_PROXYBENCH_PROXY"
 
 // beProxy is the proxy's process.
@@ -26,27 +29,32 @@ func beProxy() error {
 		return err
 	}
 	go tellMemory(control)
+	server, err := mysql.ParseDSN(words[2])
+	if err != nil {
+		return err
+	}
+	cfg, err := driver.ParseDSN(words[2] + "?leafTables=written&leafCreate=true")
+	if err != nil {
+		return err
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return err
+	}
+	cert, err := tls.LoadX509KeyPair(words[3], words[4])
+	if err != nil {
+		return err
+	}
+	p, err := proxy.New(proxy.Config{Connector: connector, Server: server.Addr, MaxConnections: 1 << 20,
+		TLS: &tls.Config{Certificates: []tls.Certificate{cert}}})
+	if err != nil {
+		return err
+	}
 	l, err := net.Listen("tcp", words[0])
 	if err != nil {
 		return err
 	}
-	cfg, err := mysql.ParseDSN(words[2])
-	if err != nil {
-		return err
-	}
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		srv, err := net.Dial("tcp", cfg.Addr)
-		if err != nil {
-			c.Close()
-			continue
-		}
-		go func() { io.Copy(srv, c); srv.Close() }()
-		go func() { io.Copy(c, srv); c.Close() }()
-	}
+	return p.Serve(l)
 }
 
 // tellMemory tells each caller how many bytes heap and stacks have in use after a collection.

@@ -34,13 +34,15 @@ var wayNames = [ways]string{"direct", "proxy", "HAProxy"}
 
 // A setup is a server and the ways to it.
 type setup struct {
-	server   *mysqltest.Server
-	pids     [ways]int // of what is between; for the direct way the server's
-	addrs    [ways]string
-	control  string // where the proxy tells of its memory
-	between  []*process.Process
-	tls      *selfsigned.Certificate
-	tlsFiles string
+	server  *mysqltest.Server
+	pids    [ways]int // of what is between; for the direct way the server's
+	addrs   [ways]string
+	control string // where the proxy tells of its memory
+	between []*process.Process
+	tls     *selfsigned.Certificate
+	certDir string
+	cert    string // files in that folder
+	key     string
 }
 
 // start starts the server, which takes that many connections, the proxy and HAProxy, and fills the tables that are read.
@@ -57,14 +59,13 @@ func (s *setup) start(idle int, args []string) (err error) {
 	if s.tls, err = selfsigned.New(); err != nil {
 		return err
 	}
-	if s.tlsFiles, err = os.MkdirTemp("", "leafsql-proxybench-"); err != nil {
+	if s.certDir, err = os.MkdirTemp("", "leafsql-proxybench-"); err != nil {
 		return err
 	}
-	cert, key, err := s.tls.Write(s.tlsFiles)
-	if err != nil {
+	if s.cert, s.key, err = s.tls.Write(s.certDir); err != nil {
 		return err
 	}
-	args = append(args, "--max-connections="+strconv.Itoa(idle+100), "--open-files-limit="+strconv.Itoa(idle+2000), "--ssl-cert="+cert, "--ssl-key="+key)
+	args = append(args, "--max-connections="+strconv.Itoa(idle+100), "--open-files-limit="+strconv.Itoa(idle+2000), "--ssl-cert="+s.cert, "--ssl-key="+s.key)
 	if s.server, err = mysqltest.Start(mysqltest.Config{Kind: mysqltest.MariaDB, Args: args}); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (s *setup) stop() {
 	if s.server != nil {
 		s.server.Stop()
 	}
-	os.RemoveAll(s.tlsFiles)
+	os.RemoveAll(s.certDir)
 }
 
 func (s *setup) describe() string {
@@ -163,7 +164,7 @@ func (s *setup) startProxy() error {
 	s.addrs[throughProxy], s.control = local(port), local(control)
 	return s.launch(throughProxy, "proxy", func(string) *exec.Cmd {
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), proxyEnv+"="+strings.Join([]string{s.addrs[throughProxy], s.control, s.server.DSN("leaf"), s.tlsFiles}, " "))
+		cmd.Env = append(os.Environ(), proxyEnv+"="+strings.Join([]string{s.addrs[throughProxy], s.control, s.server.DSN("leaf"), s.cert, s.key}, " "))
 		return cmd
 	})
 }

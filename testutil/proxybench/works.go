@@ -115,6 +115,7 @@ func (w work) measure(ctx context.Context, s *setup, opts options) (r result, er
 			if c.conn, err = db.Conn(ctx); err != nil {
 				return r, err
 			}
+			defer c.conn.Close()
 			if w.prepared != "" {
 				if c.prepared, err = c.conn.PrepareContext(ctx, w.prepared); err != nil {
 					return r, err
