@@ -22,7 +22,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos test quick one sim model mutations storm chaos bench figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy test quick one sim model mutations storm chaos bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,12 @@ demo-nacos: ## three services on a real Nacos: one is killed, one has its clock 
 	@testutil/nacostest/install.sh
 	@cd examples && go build -buildvcs=false -o ../$(BIN)/nacos-service ./nacos-service
 	@$(BIN)/nacos-service
+
+demo-proxy: ## programs in PHP, Python, Java, Node and Go write to two databases at once, through the proxy
+	@.ci/install mariadb
+	@testutil/clients/install.sh all
+	@cd examples && go build -buildvcs=false -o ../$(BIN)/languages ./languages
+	@$(BIN)/languages
 
 test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql mariadb-11.8
@@ -74,6 +80,11 @@ bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb
 	@$(SERVE) -- $(if $(filter ./...,$(PKG)),.ci/each-module go test,go test -C $(PKG)) -run='^$$' -bench='$(BENCH)' -benchmem $(if $(filter ./...,$(PKG)),./...,.)
 
+bench-proxy: ## the proxy beside HAProxy and a direct connection: rates, times, processor time, memory, and what of that holds
+	@.ci/install mariadb haproxy
+	@go build -buildvcs=false -o $(BIN)/proxybench ./testutil/proxybench
+	@$(BIN)/proxybench
+
 figures: serve ## measure what docs/benchmarks.md shows, five times each, and draw its plots; half an hour on a machine that does nothing else
 	@.ci/install mariadb mysql
 	@for script in $(INSTALLS); do $$script || exit 1; done
@@ -94,6 +105,7 @@ clients: serve ## programs in PHP, Python, Java, Node and Ruby through the proxy
 	@.ci/install mariadb mysql
 	@testutil/clients/install.sh all
 	@$(SERVE) -mysql -- go test -tags clients -count=1 -timeout=40m -v -run='$(TEST)' ./testutil/clients
+	@go test -C examples -tags clients -count=1 -v -run='$(TEST)' ./languages
 
 versions: ## the tests on other versions of MySQL and MariaDB, into the table of docs/servers.md (SERVERS=mysql-8.0 for one)
 	@go run ./testutil/servers $(SERVERS)

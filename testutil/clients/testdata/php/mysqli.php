@@ -123,7 +123,7 @@ say('long data', $file->execute(), $file->insert_id, $file->error);
 $file->reset();
 say('after reset', $file->execute(), $file->insert_id, $file->error);
 run('files', 'SELECT id, name, LENGTH(body), SHA2(body, 256) FROM files ORDER BY id');
-foreach ([(1 << 24) - 60, (1 << 24) - 1, 17 << 20] as $size) {
+foreach ([(1 << 24) - 70, 17 << 20] as $size) {
     run('file', "INSERT INTO files (name, body) VALUES ('big', '" . str_repeat('x', $size) . "')");
     $back = $db->query('SELECT body FROM files WHERE id = ' . $db->insert_id)->fetch_row()[0];
     say('file back', strlen($back), sha1($back));

@@ -153,15 +153,16 @@ if driver == "connector":
     run("after change_user", "INSERT INTO keyed (a) VALUES (6)")
 run("typed rows", "SELECT * FROM typed ORDER BY id")
 
-# Large values, with lengths about that of a packet.
-for size in (1 << 20, (1 << 24) - 60, (1 << 24) - 40, (1 << 24) - 1, (17 << 20) + 3):
+# Large values. The second makes a text that keys push over the length of one packet, the third is longer than that.
+for piece, size in ((b"\xfe\xff\\'", 1 << 20), (b"\xfe\xffab", (1 << 24) - 72), (b"\xfe\xffab", (17 << 20) + 4)):
+    given = piece * (size // 4)
     try:
-        cur.execute("INSERT INTO files (name, body) VALUES (%s, %s)", ("f%d" % size, b"\xfe\xff\\'" * (size // 4)))
+        cur.execute("INSERT INTO files (name, body) VALUES (%s, %s)", ("f%d" % size, given))
         say("file", size, cur.rowcount, cur.lastrowid)
         cur.execute("SELECT LENGTH(body), SHA2(body, 256), body FROM files WHERE id = %s", (cur.lastrowid,))
         length, sha, body = cur.fetchone()
         cur.fetchall()
-        say("file back", length, sha, body == b"\xfe\xff\\'" * (size // 4))
+        say("file back", length, sha, body == given)
     except module.Error as e:
         say("file", size, type(e).__name__, e.args)
 
