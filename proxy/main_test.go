@@ -1,0 +1,105 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+func TestMain(m *testing.M) {
+	mysql.SetLogger(&mysql.NopLogger{})
+	status := m.Run()
+	fmt.Printf("%d payloads compared, %d different\n", proxytest.Compared.Load(), proxytest.Different.Load())
+	os.Exit(status)
+}
+
+// A place is a fresh database of a test.
+type place struct {
+	mysqltest.Target
+	t    testing.TB
+	dsn  string
+	addr string // of the server
+	name string // of the database
+	db   *sql.DB
+}
+
+func newPlace(t testing.TB, target mysqltest.Target) *place {
+	t.Helper()
+	p := &place{Target: target, t: t, dsn: target.Database(t)}
+	cfg, err := mysql.ParseDSN(p.dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.addr, p.name = cfg.Addr, cfg.DBName
+	if p.db, err = sql.Open("mysql", target.DSN()); err != nil {
+		t.Fatal(err)
+	}
+	p.db.SetMaxOpenConns(1)
+	t.Cleanup(func() { p.db.Close() })
+	return p
+}
+
+// exec runs statements in the database, directly on the server.
+func (p *place) exec(texts ...string) {
+	p.t.Helper()
+	for _, text := range append([]string{"USE " + p.name}, texts...) {
+		if _, err := p.db.Exec(text); err != nil {
+			p.t.Fatalf("%.200s: %v", text, err)
+		}
+	}
+}
+
+// fresh makes the database anew.
+func (p *place) fresh(texts ...string) {
+	p.t.Helper()
+	p.exec(append([]string{"DROP DATABASE " + p.name, "CREATE DATABASE " + p.name + " CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci", "USE " + p.name}, texts...)...)
+}
+
+// ask returns the one value that a statement selects directly on the server.
+func (p *place) ask(text string, args ...any) (value string) {
+	p.t.Helper()
+	if err := p.db.QueryRow(text, args...).Scan(&value); err != nil {
+		p.t.Fatalf("%s: %v", text, err)
+	}
+	return value
+}
+
+// user makes a user who may do everything in the database, and returns how it logs in.
+func (p *place) user(name, password string) proxytest.Options {
+	p.t.Helper()
+	name = name + "_" + strings.TrimPrefix(p.name, "leafsql_")
+	p.exec("DROP USER IF EXISTS "+name, "CREATE USER "+name+" IDENTIFIED BY '"+password+"'", "GRANT ALL ON "+p.name+".* TO "+name)
+	p.t.Cleanup(func() { p.db.Exec("DROP USER IF EXISTS " + name) })
+	o := proxytest.Options{User: name, Password: password, Database: p.name}
+	if p.Name == string(mysqltest.MySQL) {
+		o.Plugin = "caching_sha2_password"
+	}
+	return o
+}
+
+// root logs in as the tests do themselves.
+func (p *place) root() proxytest.Options {
+	return proxytest.Options{User: "root", Database: p.name}
+}
+
+// each plays a test on both servers.
+func each(t *testing.T, test func(t *testing.T, p *place)) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) { test(t, newPlace(t, target)) })
+	}
+}
+
+// relayed makes a twin of a proxy that fills nothing.
+func (p *place) relayed(o proxytest.Options, setup ...string) *proxytest.Twin {
+	return &proxytest.Twin{
+		Direct: p.addr, Through: proxytest.Start(p.t, p.dsn+"?leafTables=none"), Options: o,
+		Setup: func(bool) { p.fresh(setup...) },
+	}
+}

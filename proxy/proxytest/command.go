@@ -1,0 +1,322 @@
+package proxytest
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"syscall"
+)
+
+// The commands.
+const (
+	Quit            = 0x01
+	InitDB          = 0x02
+	QueryText       = 0x03
+	FieldList       = 0x04
+	Statistics      = 0x09
+	ProcessInfo     = 0x0A
+	Kill            = 0x0C
+	Debug           = 0x0D
+	Ping            = 0x0E
+	ChangeUser      = 0x11
+	Prepare         = 0x16
+	Execute         = 0x17
+	SendLongData    = 0x18
+	StmtClose       = 0x19
+	StmtReset       = 0x1A
+	SetOption       = 0x1B
+	Fetch           = 0x1C
+	ResetConnection = 0x1F
+	BulkExecute     = 0xFA
+)
+
+type sent struct {
+	name    string
+	command byte
+	seq     byte // of the first frame of the answer
+}
+
+// Send sends a command, whose answer is read by the next call of Answer that does not belong to an earlier command.
+func (c *Client) Send(command byte, payload []byte) {
+	shown := payload
+	switch command {
+	case Execute, BulkExecute, SendLongData, StmtClose, StmtReset, Fetch:
+		shown = payload[min(4, len(payload)):] // without the statement's id
+	}
+	if command == ChangeUser {
+		shown, _, _ = bytes.Cut(payload, []byte{0}) // without what proves the password
+	}
+	name := fmt.Sprintf("command %#x %.60q", command, shown)
+	seq := byte(0)
+	out := frames(&seq, append([]byte{command}, payload...))
+	c.Conn.Write(out) // an error shows where the answer is read
+	switch command {
+	case Quit, StmtClose, SendLongData:
+	default:
+		c.waiting = append(c.waiting, sent{name, command, seq})
+	}
+}
+
+// Answer reads the answer to the first command sent that has none yet.
+func (c *Client) Answer() *Answer {
+	if len(c.waiting) == 0 {
+		panic("proxytest: no command was sent")
+	}
+	s := c.waiting[0]
+	c.waiting, c.seq = c.waiting[1:], s.seq
+	a := Answer{Name: s.name, hidden: c.hidden, Closed: c.broken}
+	if c.broken == nil {
+		c.broken = c.answer(&a, s.command)
+		a.Closed = c.broken
+		c.Answers = append(c.Answers, a)
+	}
+	return &a
+}
+
+func (c *Client) answer(a *Answer, command byte) (err error) {
+	switch command {
+	case Prepare:
+		return c.prepared(a)
+	case Execute, BulkExecute:
+		return c.results(a, BinaryRow)
+	case Fetch:
+		_, err = c.rows(a, BinaryRow)
+	case FieldList:
+		_, err = c.rows(a, Field)
+	case Statistics:
+		_, err = c.next(a, Text)
+	case SetOption, StmtReset, Ping, InitDB, ResetConnection, Kill, Debug:
+		_, _, err = c.first(a)
+	case ChangeUser:
+		return c.authenticate(a)
+	default:
+		return c.results(a, Row)
+	}
+	return err
+}
+
+// Packets reads n packets, of a stream that has no end of its own, as the answer to the last command.
+func (c *Client) Packets(name string, n int) *Answer {
+	c.waiting = nil
+	a := Answer{Name: name, hidden: c.hidden}
+	for c.seq = 1; n > 0 && a.Closed == nil; n-- {
+		_, a.Closed = c.next(&a, Text)
+	}
+	c.Answers = append(c.Answers, a)
+	c.broken = errStream
+	return &a
+}
+
+var errStream = errors.New("a stream was read")
+
+// Do sends a command and reads its answer.
+func (c *Client) Do(command byte, payload []byte) *Answer {
+	c.Send(command, payload)
+	return c.Answer()
+}
+
+// Query runs a text.
+func (c *Client) Query(text string) *Answer { return c.Do(QueryText, c.head(text)) }
+
+// head puts what query attributes want before a text.
+func (c *Client) head(text string, attributes ...Param) []byte {
+	var b []byte
+	if c.has(QueryAttributes) {
+		b = appendLenenc(b, uint64(len(attributes)))
+		b = append(b, 1)
+		if len(attributes) > 0 {
+			b = appendParams(b, true, true, attributes)
+		}
+	}
+	return append(b, text...)
+}
+
+// QueryWith runs a text with query attributes.
+func (c *Client) QueryWith(text string, attributes ...Param) *Answer {
+	return c.Do(QueryText, c.head(text, attributes...))
+}
+
+// A Param is a parameter of an execution, or an attribute of a query.
+type Param struct {
+	Name      string
+	Type      byte
+	Unsigned  bool
+	Value     []byte // as the binary protocol has it
+	Null      bool
+	Long      bool // its value was sent by SendLongData
+	Indicator byte // of a bulk execution: 1 NULL, 2 DEFAULT, 3 IGNORE
+}
+
+// Int, Float, String and Null are parameters.
+func Int(n int64) Param {
+	return Param{Type: 0x08, Value: binary.LittleEndian.AppendUint64(nil, uint64(n))}
+}
+
+// Float is a DOUBLE.
+func Float(f float64) Param {
+	return Param{Type: 0x05, Value: binary.LittleEndian.AppendUint64(nil, math.Float64bits(f))}
+}
+
+// String is a VAR_STRING.
+func String(s string) Param { return Param{Type: 0xFD, Value: appendText(nil, s)} }
+
+// Null is NULL.
+func Null() Param { return Param{Type: 0x06, Null: true} }
+
+// Long is a BLOB that SendLongData sent.
+func Long() Param { return Param{Type: 0xFC, Long: true} }
+
+// appendParams writes the parameters of an execution, with their names where the connection has query attributes.
+func appendParams(b []byte, types, names bool, params []Param) []byte {
+	nulls := make([]byte, (len(params)+7)/8)
+	for i, p := range params {
+		if p.Null {
+			nulls[i/8] |= 1 << (i % 8)
+		}
+	}
+	b = append(b, nulls...)
+	if types {
+		b = append(b, 1)
+		for _, p := range params {
+			b = append(b, p.Type, flag(p.Unsigned)<<7)
+			if names {
+				b = appendText(b, p.Name)
+			}
+		}
+	} else {
+		b = append(b, 0)
+	}
+	for _, p := range params {
+		if !p.Null && !p.Long {
+			b = append(b, p.Value...)
+		}
+	}
+	return b
+}
+
+func flag(on bool) byte {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+// A Stmt is a prepared statement.
+type Stmt struct {
+	c              *Client
+	ID             uint32
+	Params, Fields int
+	Answer         *Answer
+}
+
+// Prepare prepares a statement. One that the server refused has the id 0.
+func (c *Client) Prepare(text string) *Stmt {
+	a := c.Do(Prepare, []byte(text))
+	s := &Stmt{c: c, Answer: a}
+	if p := a.last(Prepared); p != nil {
+		s.ID = binary.LittleEndian.Uint32(p[1:])
+		s.Fields, s.Params = int(binary.LittleEndian.Uint16(p[5:])), int(binary.LittleEndian.Uint16(p[7:]))
+	}
+	return s
+}
+
+func (s *Stmt) id() []byte { return binary.LittleEndian.AppendUint32(nil, s.ID) }
+
+// Execute executes the statement without a cursor, and tells the parameters' types.
+func (s *Stmt) Execute(params ...Param) *Answer { return s.ExecuteAs(0, true, params...) }
+
+// ExecuteAs executes the statement with flags, 1 for a cursor, and tells the parameters' types or lets those of the last
+// execution hold.
+func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
+	s.c.Send(Execute, s.execution(flags, types, params))
+	return s.c.Answer()
+}
+
+func (s *Stmt) execution(flags byte, types bool, params []Param) []byte {
+	attributes := s.c.has(QueryAttributes)
+	if attributes && flags&8 == 0 && len(params) > s.Params {
+		flags |= 8 // more parameters than the statement has: query attributes
+	}
+	b := append(s.id(), flags, 1, 0, 0, 0)
+	if flags&8 != 0 {
+		b = appendLenenc(b, uint64(len(params)))
+	}
+	if len(params) > 0 {
+		b = appendParams(b, types, attributes && flags&8 != 0, params)
+	}
+	return b
+}
+
+// Bulk executes the statement once a row, as MariaDB's clients do.
+func (s *Stmt) Bulk(flags uint16, rows ...[]Param) *Answer {
+	b := binary.LittleEndian.AppendUint16(s.id(), flags|128)
+	for _, p := range rows[0] {
+		b = append(b, p.Type, flag(p.Unsigned)<<7)
+	}
+	for _, row := range rows {
+		for _, p := range row {
+			indicator := p.Indicator
+			if p.Null {
+				indicator = 1
+			}
+			if b = append(b, indicator); indicator == 0 {
+				b = append(b, p.Value...)
+			}
+		}
+	}
+	return s.c.Do(BulkExecute, b)
+}
+
+// SendLongData sends a piece of a parameter. It has no answer.
+func (s *Stmt) SendLongData(param uint16, piece string) {
+	s.c.Send(SendLongData, append(binary.LittleEndian.AppendUint16(s.id(), param), piece...))
+}
+
+// Fetch reads n rows of the statement's cursor.
+func (s *Stmt) Fetch(n uint32) *Answer {
+	return s.c.Do(Fetch, binary.LittleEndian.AppendUint32(s.id(), n))
+}
+
+// Reset closes the cursor and forgets long data.
+func (s *Stmt) Reset() *Answer { return s.c.Do(StmtReset, s.id()) }
+
+// Close closes the statement. It has no answer.
+func (s *Stmt) Close() { s.c.Send(StmtClose, s.id()) }
+
+// ChangeUser logs in again on the same connection.
+func (c *Client) ChangeUser(user, password, database string) *Answer {
+	c.opts.Password = password
+	token := c.token()
+	b := append([]byte(user), 0)
+	b = append(append(b, byte(len(token))), token...)
+	b = append(append(b, database...), 0, 45, 0)
+	if c.has(PluginAuth) {
+		b = append(append(b, c.plugin...), 0)
+	}
+	if c.has(ConnectAttrs) {
+		b = appendText(b, attributes(c.opts.Attributes))
+	}
+	return c.Do(ChangeUser, b)
+}
+
+// Hide says what may differ in the answers from here on: they are compared without their numbers. An empty word ends it.
+func (c *Client) Hide(what string) { c.hidden = what }
+
+// Close says goodbye and waits until the connection is gone.
+func (c *Client) Close() {
+	c.Send(Quit, nil)
+	if _, err := c.in.ReadByte(); c.broken == nil && err != nil && !gone(err) {
+		c.Answers = append(c.Answers, Answer{Name: "goodbye", Closed: err})
+	}
+	c.Conn.Close()
+}
+
+// gone reports whether an error means that the other side has closed the connection, in one way or another.
+func gone(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) ||
+		strings.Contains(err.Error(), "tls: ")
+}

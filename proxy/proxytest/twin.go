@@ -1,0 +1,203 @@
+package proxytest
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+)
+
+// A Twin is a server that is reached in two ways. One script is played both ways, through the proxy first, and
+// every payload must be the same, with the number of its frame. What may differ is named here:
+//   - the greeting's connection id, scramble and capabilities, and the scramble of an authentication;
+//   - the ids of statements, which MariaDB counts for all connections;
+//   - where IDs is set, those of generated keys, and that a column is AUTO_INCREMENT;
+//   - the numbers in what the script hides (Client.Hide);
+//   - how a connection was closed.
+type Twin struct {
+	Direct, Through string // addresses
+	Options         Options
+	Setup           func(through bool) // before the script is played in one way
+
+	// Keys from here on were generated. One is the same as another if it is so on both sides: the first one that is seen is
+	// #1, and so on.
+	IDs uint64
+	// Columns that hold such keys.
+	Keys []string
+}
+
+// Compared and Different count the payloads of all twins of a process.
+var Compared, Different atomic.Int64
+
+// Run plays the script both ways and compares. The connection of the script ends with it.
+func (w *Twin) Run(t testing.TB, script func(c *Client)) {
+	t.Helper()
+	got := w.play(t, true, script)
+	want := w.play(t, false, script)
+	for i := range max(len(want), len(got)) {
+		Compared.Add(1)
+		a, b := "(nothing)", "(nothing)"
+		if i < len(want) {
+			a = want[i]
+		}
+		if i < len(got) {
+			b = got[i]
+		}
+		if a != b {
+			Different.Add(1)
+			a, b = shortened(a, b)
+			t.Errorf("payload %d of %d\ndirectly: %s\nthrough:  %s", i, len(want), a, b)
+			return
+		}
+	}
+}
+
+// shortened shows where two long texts differ.
+func shortened(a, b string) (string, string) {
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	cut := func(s string) string {
+		if len(s) < 600 {
+			return s
+		}
+		return fmt.Sprintf("%s … (%d bytes, from %d on) %.400s", s[:min(at, 200)], len(s), max(at-100, 0), s[max(at-100, 0):])
+	}
+	return cut(a), cut(b)
+}
+
+func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string {
+	t.Helper()
+	if w.Setup != nil {
+		w.Setup(through)
+	}
+	addr, way := w.Direct, "directly"
+	if through {
+		addr, way = w.Through, "through"
+	}
+	c, err := Dial(addr, w.Options)
+	if c == nil {
+		t.Fatalf("%s: %v", way, err)
+	}
+	if through {
+		w.Options.Without |= ^c.Offered // to compare answers, not what the two offer
+	}
+	if err == nil {
+		script(c)
+		c.Close()
+	}
+	view := view{twin: w, number: map[uint64]int{}}
+	var lines []string
+	for _, a := range c.Answers {
+		if a.Closed != nil && !gone(a.Closed) && a.Name != "login" {
+			t.Errorf("%s: %s: %v", way, a.Name, a.Closed)
+		}
+		for _, p := range a.Packets {
+			lines = append(lines, fmt.Sprintf("%s: %s, frame %d: %s", a.Name, p.Kind, p.Seq, quoted(view.payload(p, a.hidden != ""))))
+		}
+		if a.Closed != nil {
+			lines = append(lines, a.Name+": closed")
+		}
+	}
+	return lines
+}
+
+// quoted writes a payload so that two are equal if they are written alike.
+func quoted(b []byte) string {
+	if len(b) < 4096 {
+		return strconv.Quote(string(b))
+	}
+	return fmt.Sprintf("%q … %q, %d bytes with the checksum %x", b[:64], b[len(b)-64:], len(b), crc32.Checksum(b, castagnoli))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// A view makes of payloads what is compared.
+type view struct {
+	twin    *Twin
+	number  map[uint64]int // generated keys, in the order in which they were seen
+	columns []string
+	types   []byte
+}
+
+var digits = regexp.MustCompile(`[\x00-\x1F0-9.]+`)
+
+func (v *view) payload(p Packet, hidden bool) []byte {
+	b := p.Payload
+	switch {
+	case hidden:
+		return digits.ReplaceAll(b, []byte("#"))
+	case p.Kind == Greeting:
+		return greeting(b)
+	case p.Kind == Auth && b[0] == 0xFE:
+		return b[:bytes.IndexByte(b, 0)] // another plugin; a scramble follows
+	case p.Kind == Prepared:
+		return b[5:]
+	case v.twin.IDs == 0:
+		return b
+	}
+	switch p.Kind {
+	case OK:
+		k := readOK(b)
+		return fmt.Appendf(nil, "%#x affected %d id %s status %#x warnings %d %s", b[0], k.Affected, v.key(k.ID), k.Status, k.Warnings, k.Rest)
+	case Count:
+		v.columns, v.types = nil, nil
+	case Column:
+		v.columns, v.types = append(v.columns, columnName(b)), append(v.types, typeOf(b))
+		b = slices.Clone(b)
+		b[len(b)-4] &^= 0x02 // AUTO_INCREMENT
+		return b
+	case Field:
+		r := cursor{b}
+		for range 6 {
+			r.text()
+		}
+		b = slices.Clone(b)
+		b[len(b)-len(r.p)+9] &^= 0x02
+		return b
+	case Row, BinaryRow:
+		a := Answer{Packets: []Packet{{Kind: p.Kind, Payload: b}}}
+		if p.Kind == BinaryRow {
+			a.Packets = nil
+			for _, typ := range v.types {
+				a.Packets = append(a.Packets, Packet{Kind: Column, Payload: []byte{typ, 0, 0, 0, 0, 0}})
+			}
+			a.Packets = append(a.Packets, p)
+		}
+		row := a.Rows()[0]
+		for i, value := range row {
+			if i < len(v.columns) && slices.Contains(v.twin.Keys, v.columns[i]) {
+				if n, err := strconv.ParseUint(value, 10, 64); err == nil {
+					row[i] = v.key(n)
+				}
+			}
+		}
+		return fmt.Appendf(nil, "%q", row)
+	}
+	return b
+}
+
+func (v *view) key(id uint64) string {
+	if id < v.twin.IDs {
+		return strconv.FormatUint(id, 10)
+	}
+	if v.number[id] == 0 {
+		v.number[id] = len(v.number) + 1
+	}
+	return "#" + strconv.Itoa(v.number[id])
+}
+
+// greeting leaves out the connection's id, the scramble and the capabilities.
+func greeting(b []byte) []byte {
+	b = slices.Clone(b)
+	at := 1 + bytes.IndexByte(b[1:], 0) + 1 // behind the version
+	for _, part := range [][2]int{{at, at + 12}, {at + 13, at + 15}, {at + 18, at + 20}, {at + 27, at + 43}} {
+		clear(b[min(part[0], len(b)):min(part[1], len(b))])
+	}
+	return b
+}
