@@ -70,12 +70,12 @@ func (l *link) send(command []byte) error {
 	return serverGone(l.server.send(command))
 }
 
-// passFile passes the client's answer to LOCAL INFILE on: frames up to an empty one.
+// passFile passes the client's answer to LOCAL INFILE on: packets up to an empty one.
 func (l *link) passFile() error {
 	l.client.bounded = false // a file may be read slowly
 	defer func() { l.client.bounded = true }()
 	l.server.seq = l.serverSeq + 1
-	for {
+	for goes := false; ; { // goes: the frame before was full, and its packet goes on
 		length, seq, err := l.client.header()
 		if err != nil {
 			return err
@@ -95,9 +95,10 @@ func (l *link) passFile() error {
 			l.client.take(n)
 			left -= n
 		}
-		if length == 0 {
+		if length == 0 && !goes {
 			return nil
 		}
+		goes = length == wire.MaxFrame
 	}
 }
 

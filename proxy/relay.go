@@ -21,6 +21,7 @@ type answer struct {
 
 	columns uint64 // definitions that are to come
 	others  uint64 // and more of them, behind those
+	out     bool   // the rows are the values of OUT parameters, behind which more follows
 	execute bool   // of COM_STMT_EXECUTE: a cursor may take the place of rows
 
 	ended bool // with the frames that are being passed on
@@ -183,6 +184,7 @@ func definitionsEnd(a *answer, p []byte, length int) (bool, error) {
 	if a.execute && a.status&wire.CursorExists != 0 {
 		return true, nil
 	}
+	a.out = a.status&wire.OutParams != 0
 	return a.defined()
 }
 
@@ -253,7 +255,8 @@ func (a *answer) last(p []byte, length int) (bool, error) {
 		at = ok.StatusAt
 	}
 	a.status = binary.LittleEndian.Uint16(p[at:])
-	if a.status&wire.MoreResults != 0 {
+	if a.status&wire.MoreResults != 0 || a.out { // MySQL does not say so behind the values of OUT parameters
+		a.out = false
 		a.state = head
 		return false, nil
 	}

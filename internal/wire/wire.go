@@ -95,6 +95,7 @@ const (
 	Autocommit         = 1 << 1
 	MoreResults        = 1 << 3
 	CursorExists       = 1 << 6
+	OutParams          = 1 << 12 // of a result set that is the OUT parameters of a procedure
 	NoBackslashEscapes = 1 << 9
 	StateChanged       = 1 << 14
 )
