@@ -2,6 +2,7 @@ package proxy_test
 
 import (
 	"database/sql"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -9,11 +10,13 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
+	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 func TestMain(m *testing.M) {
+	flag.DurationVar(&proxytest.Patience, "patience", proxytest.Patience, "how long a client waits for a packet")
 	mysql.SetLogger(&mysql.NopLogger{})
 	status := m.Run()
 	fmt.Printf("%d payloads compared, %d different\n", proxytest.Compared.Load(), proxytest.Different.Load())
@@ -102,4 +105,56 @@ func (p *place) relayed(o proxytest.Options, setup ...string) *proxytest.Twin {
 		Direct: p.addr, Through: proxytest.Start(p.t, p.dsn+"?leafTables=none"), Options: o,
 		Setup: func(bool) { p.fresh(setup...) },
 	}
+}
+
+// generated is the first key that either side of a filled twin generates.
+const generated = 1000
+
+const allocTable = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL, step INT NOT NULL," +
+	" description VARCHAR(256), update_time TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP ON UPDATE CURRENT_TIMESTAMP)"
+
+// configured makes the database with tables that are filled, as they are directly or through the proxy: with AUTO_INCREMENT or
+// without, where texts have {AUTO}.
+func (p *place) configured(through bool, texts ...string) {
+	p.t.Helper()
+	auto, end := "AUTO_INCREMENT", fmt.Sprintf(" AUTO_INCREMENT=%d", generated)
+	if through {
+		auto, end = "", ""
+	}
+	all := []string{allocTable, fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('items', %d, 100000)", generated)}
+	for _, text := range texts {
+		if strings.Contains(text, "{AUTO}") {
+			text = strings.ReplaceAll(text, "{AUTO}", auto) + end
+		}
+		all = append(all, text)
+	}
+	p.fresh(all...)
+}
+
+// filled makes a twin of AUTO_INCREMENT, directly, and of a proxy that fills items.
+func (p *place) filled(o proxytest.Options, setup ...string) *proxytest.Twin {
+	w := &proxytest.Twin{Direct: p.addr, Options: o, IDs: generated, Keys: []string{"id", "LAST_INSERT_ID()"}}
+	w.Setup = func(through bool) {
+		p.configured(through, setup...)
+		if through {
+			w.Through = p.proxy()
+		}
+	}
+	return w
+}
+
+// proxy starts a proxy that fills items.
+func (p *place) proxy(settings ...func(*proxy.Config)) (addr string) {
+	return proxytest.Start(p.t, p.dsn+"?leafTables=items", settings...)
+}
+
+// dial logs in through an address. The connection ends with the test.
+func (p *place) dial(addr string, o proxytest.Options) *proxytest.Client {
+	p.t.Helper()
+	c, err := proxytest.Dial(addr, o)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() { c.Conn.Close() })
+	return c
 }

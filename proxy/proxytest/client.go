@@ -68,7 +68,7 @@ const (
 const Common = LongPassword | LongFlag | Protocol41 | Transactions | SecureConnection | MultiResults | PSMultiResults | PluginAuth | PluginAuthLenenc
 
 // Patience is how long a client waits for a packet.
-const Patience = time.Minute
+var Patience = time.Minute
 
 // Options say how a client logs in.
 type Options struct {

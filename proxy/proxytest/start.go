@@ -1,18 +1,38 @@
 package proxytest
 
 import (
-	"io"
+	"context"
+	"log/slog"
 	"net"
-	"sync"
 	"testing"
 
 	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/proxy"
 )
 
-// Start starts a proxy before the server of a DSN, with the tables that it names, and returns its address. It ends with the test.
-func Start(t testing.TB, dsn string) (addr string) {
+// Start starts a proxy before the server of a DSN, which names the configured tables and leafsql's own account, and returns
+// its address. It ends with the test.
+func Start(t testing.TB, dsn string, settings ...func(*proxy.Config)) (addr string) {
 	t.Helper()
-	cfg, err := mysql.ParseDSN(dsn)
+	cfg, err := driver.ParseDSN(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := mysql.ParseDSN(cfg.MySQL.FormatDSN())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := proxy.Config{Connector: connector, Server: server.Addr, Logger: slog.New(slog.DiscardHandler)}
+	for _, set := range settings {
+		set(&config)
+	}
+	p, err := proxy.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,22 +40,18 @@ func Start(t testing.TB, dsn string) (addr string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var all sync.WaitGroup
-	t.Cleanup(func() { l.Close(); all.Wait() })
-	all.Go(func() {
-		for {
-			a, err := l.Accept()
-			if err != nil {
-				return
-			}
-			b, err := net.Dial("tcp", cfg.Addr)
-			if err != nil {
-				a.Close()
-				continue
-			}
-			all.Go(func() { io.Copy(a, b); a.Close() })
-			all.Go(func() { io.Copy(b, a); b.(*net.TCPConn).CloseWrite() })
+	ended := make(chan error, 1)
+	go func() { ended <- p.Serve(l) }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), Patience)
+		defer cancel()
+		if err := p.Shutdown(ctx); err != nil {
+			t.Errorf("the proxy's end: %v", err)
 		}
+		if err := <-ended; err != proxy.ErrClosed {
+			t.Errorf("the proxy's Serve: %v", err)
+		}
+		connector.Close()
 	})
 	return l.Addr().String()
 }

@@ -15,7 +15,7 @@ import (
 // every payload must be the same, with the number of its frame. What may differ is named here:
 //   - the greeting's connection id, scramble and capabilities, and the scramble of an authentication;
 //   - the ids of statements, which MariaDB counts for all connections;
-//   - where IDs is set, those of generated keys, and that a column is AUTO_INCREMENT;
+//   - where IDs is set, those of generated keys, and whether a column is AUTO_INCREMENT;
 //   - the numbers in what the script hides (Client.Hide);
 //   - how a connection was closed.
 type Twin struct {
@@ -150,7 +150,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	case Column:
 		v.columns, v.types = append(v.columns, columnName(b)), append(v.types, typeOf(b))
 		b = slices.Clone(b)
-		b[len(b)-4] &^= 0x02 // AUTO_INCREMENT
+		b[len(b)-4] &^= 0x12 // AUTO_INCREMENT, and NO_DEFAULT_VALUE, which a key without it has
 		return b
 	case Field:
 		r := cursor{b}
@@ -158,7 +158,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 			r.text()
 		}
 		b = slices.Clone(b)
-		b[len(b)-len(r.p)+9] &^= 0x02
+		b[len(b)-len(r.p)+9] &^= 0x12
 		return b
 	case Row, BinaryRow:
 		a := Answer{Packets: []Packet{{Kind: p.Kind, Payload: b}}}
