@@ -12,7 +12,7 @@ import (
 const module = "github.com/leafsql/leafsql/"
 
 // kits serve tests alone, and cmd is imported by nobody: they may import everything.
-var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|javaleaf)$`)
+var kits = regexp.MustCompile(`^(testutil|cmd|docs)(/|$)|/(servertest|inserttest|segmenttest|workertest|leasetest|fakenacos|redistest|etcdtest|zktest|proxytest|javaleaf)$`)
 
 // starters start servers for tests.
 var starters = regexp.MustCompile(`^testutil/|/(redistest|etcdtest|zktest)$`)

@@ -203,6 +203,13 @@ func (s *session) authenticated(p []byte) error {
 	return err
 }
 
+// begin notes that the session is a new one, without statements.
+func (s *session) begin(login driver.Login, knownDB bool) {
+	s.login = login
+	s.stmts, s.effects, s.last = nil, nil, 0
+	s.leaf.Reset(login, knownDB)
+}
+
 // changeUser serves COM_CHANGE_USER.
 func (s *session) changeUser() (quit bool, err error) {
 	p, err := s.client.packet(s.maxPacket)

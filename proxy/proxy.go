@@ -71,7 +71,6 @@ type Config struct {
 const (
 	defaultConnections = 10_000
 	defaultFillTimeout = 50 * time.Second
-	dialTime           = 10 * time.Second
 )
 
 // ErrClosed is what Serve returns after Shutdown or Close.
@@ -143,20 +142,6 @@ func (keepOpen) Close() error { return nil }
 // Ping says whether the server answers leafsql's own account, and what it reads there first
 // has been read.
 func (s *Server) Ping(ctx context.Context) error { return s.own.PingContext(ctx) }
-
-// largestPacket is how long a client's packet may be: as long as the server takes.
-func (s *Server) largestPacket() int {
-	n := s.largest.Load()
-	if n == 0 {
-		ctx, cancel := context.WithTimeout(s.ctx, dialTime)
-		defer cancel()
-		if err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet").Scan(&n); err != nil || n == 0 {
-			return 64 << 20
-		}
-		s.largest.Store(n)
-	}
-	return int(n)
-}
 
 // Serve takes clients from a listener until Shutdown or Close; then it returns ErrClosed.
 func (s *Server) Serve(l net.Listener) error {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -53,7 +54,7 @@ func (s *session) serve() {
 	if err := s.connect(); err != nil {
 		return
 	}
-	id, err := s.watch.add(s)
+	id, err := s.watch.add(s.server.raw, s.hangUp)
 	if err == nil {
 		defer s.watch.remove(id)
 		err = s.run()
@@ -96,6 +97,23 @@ func (s *session) connect() error {
 	return nil
 }
 
+// dialTime is how long connecting to the server may take.
+const dialTime = 10 * time.Second
+
+// largestPacket is how long a client's packet may be: as long as the server takes.
+func (s *Server) largestPacket() int {
+	n := s.largest.Load()
+	if n == 0 {
+		ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+		defer cancel()
+		if err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet").Scan(&n); err != nil || n == 0 {
+			return 64 << 20
+		}
+		s.largest.Store(n)
+	}
+	return int(n)
+}
+
 // end ends a session.
 func (s *session) end() {
 	s.Server.mu.Lock()
@@ -107,13 +125,6 @@ func (s *session) end() {
 	}
 	s.client.giveBack()
 	s.server.giveBack()
-}
-
-// begin notes that the session is a new one, without statements.
-func (s *session) begin(login driver.Login, knownDB bool) {
-	s.login = login
-	s.stmts, s.effects, s.last = nil, nil, 0
-	s.leaf.Reset(login, knownDB)
 }
 
 func newSession(of *Server, client net.Conn) *session {
@@ -164,6 +175,12 @@ func (s *session) idle() (woken bool, err error) {
 	}
 	s.mu.Unlock()
 	return woken, err
+}
+
+// hangUp notes that the server ended the connection.
+func (s *session) hangUp() {
+	s.hungUp.Store(true)
+	s.wake()
 }
 
 // wake ends idle.

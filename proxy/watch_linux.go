@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"net"
 	"sync"
 	"syscall"
 )
@@ -13,9 +14,9 @@ type watch struct {
 	epoll int
 	wakes [2]int // a pipe that ends the loop
 
-	mu       sync.Mutex
-	sessions map[int32]*session
-	last     int32
+	mu   sync.Mutex
+	gone map[int32]func()
+	last int32
 }
 
 // edge is EPOLLET, whose constant has no sign that fits.
@@ -26,7 +27,7 @@ func newWatch() (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{epoll: epoll, sessions: make(map[int32]*session)}
+	w := &watch{epoll: epoll, gone: make(map[int32]func())}
 	if err := syscall.Pipe2(w.wakes[:], syscall.O_CLOEXEC); err != nil {
 		syscall.Close(epoll)
 		return nil, err
@@ -39,9 +40,9 @@ func newWatch() (*watch, error) {
 	return w, nil
 }
 
-// add watches the server's connection of a session.
-func (w *watch) add(s *session) (id int32, err error) {
-	conn, ok := s.server.raw.(syscall.Conn)
+// add calls gone when the server has ended a connection.
+func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
+	conn, ok := server.(syscall.Conn)
 	if !ok {
 		return 0, nil
 	}
@@ -50,10 +51,10 @@ func (w *watch) add(s *session) (id int32, err error) {
 		return 0, err
 	}
 	w.mu.Lock()
-	for id = w.last + 1; w.sessions[id] != nil || id <= 0; id++ { // after 2^31 of them it begins anew
+	for id = w.last + 1; w.gone[id] != nil || id <= 0; id++ { // after 2^31 of them it begins anew
 	}
 	w.last = id
-	w.sessions[id] = s
+	w.gone[id] = gone
 	w.mu.Unlock()
 	control := raw.Control(func(fd uintptr) {
 		err = syscall.EpollCtl(w.epoll, syscall.EPOLL_CTL_ADD, int(fd), &syscall.EpollEvent{Events: syscall.EPOLLRDHUP | edge, Fd: id})
@@ -64,10 +65,10 @@ func (w *watch) add(s *session) (id int32, err error) {
 	return id, err
 }
 
-// remove forgets a session; its connection leaves the watch by being closed.
+// remove forgets a connection, which leaves the watch by being closed.
 func (w *watch) remove(id int32) {
 	w.mu.Lock()
-	delete(w.sessions, id)
+	delete(w.gone, id)
 	w.mu.Unlock()
 }
 
@@ -85,11 +86,10 @@ func (w *watch) loop() {
 				return
 			}
 			w.mu.Lock()
-			s := w.sessions[e.Fd]
+			gone := w.gone[e.Fd]
 			w.mu.Unlock()
-			if s != nil {
-				s.hungUp.Store(true)
-				s.wake()
+			if gone != nil {
+				gone()
 			}
 		}
 	}

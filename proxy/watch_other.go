@@ -2,11 +2,13 @@
 
 package proxy
 
+import "net"
+
 // A watch would notice that a server ends connections while their clients are idle. On this
 // system clients notice it with their next command.
 type watch struct{}
 
-func newWatch() (*watch, error)              { return &watch{}, nil }
-func (w *watch) add(*session) (int32, error) { return 0, nil }
-func (w *watch) remove(int32)                {}
-func (w *watch) close() error                { return nil }
+func newWatch() (*watch, error)                      { return &watch{}, nil }
+func (w *watch) add(net.Conn, func()) (int32, error) { return 0, nil }
+func (w *watch) remove(int32)                        {}
+func (w *watch) close() error                        { return nil }
