@@ -203,7 +203,9 @@ func (s *Session) Reset(login Login, knownDB bool) {
 func (s *Session) SetSeveral(on bool) { s.conn.SetSeveral(on) }
 
 // SetNoBackslashEscapes notes what the status in the server's last answer says of sql_mode.
-func (s *Session) SetNoBackslashEscapes(on bool) { s.conn.SetNoBackslashEscapes(on) }
+// It is not known any more once that has changed: where a stored program sets sql_mode, servers
+// put back the mode behind it, but not the status.
+func (s *Session) SetNoBackslashEscapes(on, known bool) { s.conn.SetNoBackslashEscapes(on, known) }
 
 // Broken says that the connection has to be closed: its session is not what the client left.
 func (s *Session) Broken() bool { return s.conn.Broken }

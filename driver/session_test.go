@@ -123,7 +123,7 @@ func TestSessionFollows(t *testing.T) {
 		t.Error("not filled after COM_CHANGE_USER")
 	}
 	for _, off := range []bool{false, true, false} {
-		s.SetNoBackslashEscapes(off)
+		s.SetNoBackslashEscapes(off, true)
 		if got := s.mustPlan(t, `INSERT INTO t (a) VALUES ('\'), ('\')`).Fills(); got != off { // else the text does not end
 			t.Errorf("NO_BACKSLASH_ESCAPES %v: filled %v", off, got)
 		}

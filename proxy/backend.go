@@ -141,7 +141,7 @@ func (b backend) okay(p []byte) (wire.OK, error) {
 		return ok, err
 	}
 	ok.Tail = append([]byte(nil), ok.Tail...)
-	b.status = ok.Status
+	b.sees(ok.Status)
 	if _, changes := ok.Info(b.caps); len(changes) > 0 {
 		b.gtids = append(b.gtids, wire.GTIDs(changes)...)
 	}
@@ -211,7 +211,7 @@ func (r *reply) Next(dest []driver.Value) error {
 		r.ended = true
 		r.server.release()
 		if !r.deprecatesEOF() {
-			r.status = wire.EOFStatus(p)
+			r.sees(wire.EOFStatus(p))
 			return io.EOF
 		}
 		if _, err := r.okay(p); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,7 +36,7 @@ func (s *session) query() error {
 // text runs a text: that of the whole command, or a part of it which more of them may follow.
 // ok is false if it failed.
 func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0)
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
 	plan, err := s.leaf.Plan(ctx, text)
 	if err != nil {
 		return false, s.refuse(err)
@@ -102,8 +103,10 @@ func (s *session) tell(a leafdriver.Answer, more bool) error {
 	if source, ok := a.Source.(*reply); ok {
 		told.Warnings = sum(told.Warnings, source.ok.Warnings)
 		if loaded, _ := source.ok.Info(s.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
-			info = loadInfo(loaded, info, told.Warnings)
-			told.ID = 0 // the server says none
+			info = loadInfo(loaded, told.Affected, told.Warnings)
+			told.ID = 0 // as servers say
+		} else if records, _, ok := bytes.Cut(info, []byte("Warnings: ")); ok {
+			info = fmt.Appendf(nil, "%sWarnings: %d", records, told.Warnings)
 		}
 	}
 	if len(s.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
@@ -118,24 +121,21 @@ func (s *session) tell(a leafdriver.Answer, more bool) error {
 
 func sum(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
 
-// loadInfo is what LOAD DATA says, of the two statements that it was run as: how many records
-// the file had says the first, and what became of rows that were there already the second,
-// an INSERT … SELECT.
-func loadInfo(loaded, copied []byte, warnings uint16) []byte {
-	records, duplicates := number(loaded, "Records: "), number(copied, "Duplicates: ")
-	return fmt.Appendf(nil, "Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", records, 0, duplicates, warnings)
-}
-
-// number is the one behind a name in an info.
-func number(info []byte, name string) int {
-	_, rest, _ := bytes.Cut(info, []byte(name))
+// loadInfo is what LOAD DATA says. How many records the file had, and with how many warnings, say the two
+// statements that it was run as; rows that REPLACE deleted are counted as affected, and rows that were there already are not.
+func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
+	_, rest, _ := bytes.Cut(loaded, []byte("Records: "))
 	digits, _, _ := bytes.Cut(rest, []byte(" "))
-	n, _ := strconv.Atoi(string(digits))
-	return n
+	records, _ := strconv.ParseUint(string(digits), 10, 64)
+	deleted, skipped := max(affected, records)-records, max(affected, records)-affected
+	return fmt.Appendf(nil, "Records: %d  Deleted: %d  Skipped: %d  Warnings: %d", records, deleted, skipped, warnings)
 }
 
 // tellRows sends the client rows of which only the head was read.
 func (s *session) tellRows(r *reply, more bool) error {
+	if end := r.head[len(r.head)-1]; more && !s.deprecatesEOF() {
+		binary.LittleEndian.PutUint16(end[wire.EOFStatusAt:], wire.EOFStatus(end)|wire.MoreResults)
+	}
 	if err := s.client.send(r.head...); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type link struct {
 	noAttributes []byte // what stands before a text without attributes
 
 	status    uint16 // in the server's last answer
+	reread    bool   // what it says of backslashes has changed since the login
 	serverSeq byte   // of the last frame that the server sent
 	lost      bool   // the server's connection cannot be used any more
 
@@ -37,6 +38,12 @@ func serverGone(err error) error {
 }
 
 func (l *link) deprecatesEOF() bool { return l.caps&wire.DeprecateEOF != 0 }
+
+// sees notes the status in an answer.
+func (l *link) sees(status uint16) {
+	l.reread = l.reread || (status^l.status)&wire.NoBackslashEscapes != 0
+	l.status = status
+}
 
 // forward sends the client's command to the server as it comes.
 func (l *link) forward() error {

@@ -207,6 +207,7 @@ func (s *session) authenticated(p []byte) error {
 func (s *session) begin(login driver.Login, knownDB bool) {
 	s.login = login
 	s.stmts, s.effects, s.last = nil, nil, 0
+	s.reread = false
 	s.leaf.Reset(login, knownDB)
 }
 

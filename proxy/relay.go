@@ -180,11 +180,14 @@ func definitionsEnd(a *answer, p []byte, length int) (bool, error) {
 	if length < 5 || p[0] == wire.FirstErr {
 		return a.last(p, length)
 	}
-	a.status = binary.LittleEndian.Uint16(p[wire.EOFStatusAt:])
+	a.sees(binary.LittleEndian.Uint16(p[wire.EOFStatusAt:]))
 	if a.execute && a.status&wire.CursorExists != 0 {
 		return true, nil
 	}
 	a.out = a.status&wire.OutParams != 0
+	if a.more {
+		binary.LittleEndian.PutUint16(p[wire.EOFStatusAt:], a.status|wire.MoreResults)
+	}
 	return a.defined()
 }
 
@@ -254,7 +257,7 @@ func (a *answer) last(p []byte, length int) (bool, error) {
 		}
 		at = ok.StatusAt
 	}
-	a.status = binary.LittleEndian.Uint16(p[at:])
+	a.sees(binary.LittleEndian.Uint16(p[at:]))
 	if a.status&wire.MoreResults != 0 || a.out { // MySQL does not say so behind the values of OUT parameters
 		a.out = false
 		a.state = head

@@ -52,10 +52,12 @@ func New(conn ownpool.Conn, db string, server insert.Settings) Session {
 }
 
 // SetNoBackslashEscapes notes whether sql_mode has NO_BACKSLASH_ESCAPES now, for who knows
-// it from the status in the server's last answer.
-func (s *Session) SetNoBackslashEscapes(on bool) {
-	if !s.server.BackslashKnown || on != s.server.NoBackslashEscapes {
-		s.server.BackslashKnown, s.server.NoBackslashEscapes = true, on
+// it from the status in the server's last answer. If it is not known, texts are read as by
+// one who does not.
+func (s *Session) SetNoBackslashEscapes(on, known bool) {
+	on = on && known
+	if known != s.server.BackslashKnown || on != s.server.NoBackslashEscapes {
+		s.server.BackslashKnown, s.server.NoBackslashEscapes = known, on
 		s.Settings = s.server
 		s.Changes++
 	}
