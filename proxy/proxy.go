@@ -98,6 +98,8 @@ type Server struct {
 	listeners map[net.Listener]bool
 	sessions  map[*session]bool
 	ended     sync.WaitGroup // sessions
+	closing   sync.Once
+	closed    error // what Close returns
 
 	largest atomic.Int64 // the server's max_allowed_packet; 0: not known yet
 	counts  counters
@@ -244,7 +246,8 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.ended.Wait()
-	return errors.Join(s.own.Close(), s.watch.close())
+	s.closing.Do(func() { s.closed = errors.Join(s.own.Close(), s.watch.close()) })
+	return s.closed
 }
 
 // Describe names the server, for people.
