@@ -9,6 +9,7 @@ import (
 	"math"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // The commands.
@@ -112,6 +113,20 @@ func (c *Client) Packets(name string, n int) *Answer {
 }
 
 var errStream = errors.New("a stream was read")
+
+// Rest reads what the server still says until it ends the connection.
+func (c *Client) Rest() *Answer {
+	a := Answer{Name: "rest"}
+	c.Conn.SetReadDeadline(time.Now().Add(Patience))
+	rest, err := io.ReadAll(c.in)
+	a.Packets = []Packet{{Kind: Text, Payload: rest}}
+	if err != nil && !gone(err) {
+		a.Closed = err
+	}
+	c.Answers = append(c.Answers, a)
+	c.broken = errStream
+	return &a
+}
 
 // Do sends a command and reads its answer.
 func (c *Client) Do(command byte, payload []byte) *Answer {
@@ -229,7 +244,13 @@ func (s *Stmt) id() []byte { return binary.LittleEndian.AppendUint32(nil, s.ID) 
 // Execute executes the statement without a cursor, and tells the parameters' types.
 func (s *Stmt) Execute(params ...Param) *Answer { return s.ExecuteAs(0, true, params...) }
 
-// ExecuteAs executes the statement with flags, 1 for a cursor, and tells the parameters' types or lets those of the last
+// Flags of an execution.
+const (
+	ReadOnlyCursor = 1
+	CountAvailable = 8 // the number of parameters is there, of which those beyond the statement's are query attributes
+)
+
+// ExecuteAs executes the statement with flags, and tells the parameters' types or lets those of the last
 // execution hold.
 func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
 	s.c.Send(Execute, s.execution(flags, types, params))
@@ -237,16 +258,13 @@ func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
 }
 
 func (s *Stmt) execution(flags byte, types bool, params []Param) []byte {
-	attributes := s.c.has(QueryAttributes)
-	if attributes && flags&8 == 0 && len(params) > s.Params {
-		flags |= 8 // more parameters than the statement has: query attributes
-	}
+	named := s.c.has(QueryAttributes) && (len(params) > 0 || flags&CountAvailable != 0)
 	b := append(s.id(), flags, 1, 0, 0, 0)
-	if flags&8 != 0 {
+	if named {
 		b = appendLenenc(b, uint64(len(params)))
 	}
 	if len(params) > 0 {
-		b = appendParams(b, types, attributes && flags&8 != 0, params)
+		b = appendParams(b, types, named, params)
 	}
 	return b
 }

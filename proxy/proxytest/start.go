@@ -16,6 +16,13 @@ import (
 // its address. It ends with the test.
 func Start(t testing.TB, dsn string, settings ...func(*proxy.Config)) (addr string) {
 	t.Helper()
+	_, addr = Serve(t, dsn, settings...)
+	return addr
+}
+
+// Serve does what Start does, and returns the proxy too, which the test may end itself.
+func Serve(t testing.TB, dsn string, settings ...func(*proxy.Config)) (p *proxy.Server, addr string) {
+	t.Helper()
 	cfg, err := driver.ParseDSN(dsn)
 	if err != nil {
 		t.Fatal(err)
@@ -32,8 +39,7 @@ func Start(t testing.TB, dsn string, settings ...func(*proxy.Config)) (addr stri
 	for _, set := range settings {
 		set(&config)
 	}
-	p, err := proxy.New(config)
-	if err != nil {
+	if p, err = proxy.New(config); err != nil {
 		t.Fatal(err)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,5 +59,5 @@ func Start(t testing.TB, dsn string, settings ...func(*proxy.Config)) (addr stri
 		}
 		connector.Close()
 	})
-	return l.Addr().String()
+	return p, l.Addr().String()
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -15,7 +16,7 @@ import (
 // every payload must be the same, with the number of its frame. What may differ is named here:
 //   - the greeting's connection id, scramble and capabilities, and the scramble of an authentication;
 //   - the ids of statements, which MariaDB counts for all connections;
-//   - where IDs is set, those of generated keys, and whether a column is AUTO_INCREMENT;
+//   - where IDs is set, generated keys, whether a column is AUTO_INCREMENT, and whether a statement is said to have used no index;
 //   - the numbers in what the script hides (Client.Hide);
 //   - how a connection was closed.
 type Twin struct {
@@ -50,7 +51,7 @@ func (w *Twin) Run(t testing.TB, script func(c *Client)) {
 		if a != b {
 			Different.Add(1)
 			a, b = shortened(a, b)
-			t.Errorf("payload %d of %d\ndirectly: %s\nthrough:  %s", i, len(want), a, b)
+			t.Errorf("payload %d of %d, behind\n%.1000s\ndirectly: %s\nthrough:  %s", i, len(want), strings.Join(got[max(0, min(i, len(got))-5):min(i, len(got))], "\n"), a, b)
 			return
 		}
 	}
@@ -104,6 +105,9 @@ func (w *Twin) play(t testing.TB, through bool, script func(c *Client)) []string
 			lines = append(lines, a.Name+": closed")
 		}
 	}
+	if len(w.Keys) > 0 && len(view.number) == 0 {
+		t.Errorf("%s: no generated key was seen", way)
+	}
 	return lines
 }
 
@@ -125,6 +129,9 @@ type view struct {
 	types   []byte
 }
 
+// The status flags of a statement that did not use an index, or not a good one.
+const badIndex, noIndex = 0x10, 0x20
+
 var digits = regexp.MustCompile(`[\x00-\x1F0-9.]+`)
 
 func (v *view) payload(p Packet, hidden bool) []byte {
@@ -144,6 +151,7 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	switch p.Kind {
 	case OK:
 		k := readOK(b)
+		k.Status &^= badIndex | noIndex
 		return fmt.Appendf(nil, "%#x affected %d id %s status %#x warnings %d %s", b[0], k.Affected, v.key(k.ID), k.Status, k.Warnings, k.Rest)
 	case Count:
 		v.columns, v.types = nil, nil

@@ -1,0 +1,203 @@
+package proxy_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy"
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// TestServerHangsUp: a client that waits is told at once, with the server's own words, that the server has ended its connection.
+func TestServerHangsUp(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+			c.Query("SELECT 'before'")
+			p.exec(fmt.Sprintf("KILL %d", c.Thread))
+			took := stopwatch.Start(t)
+			c.Rest()
+			if took() > 2*time.Second {
+				t.Errorf("after %v", took())
+			}
+		})
+		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+			c.Query("SET wait_timeout = 1")
+			c.Rest()
+		})
+		p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+			c.Send(proxytest.QueryText, []byte("SELECT SLEEP(30)"))
+			p.await(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
+			p.exec(fmt.Sprintf("KILL QUERY %d", c.Thread))
+			c.Answer()
+			c.Query("SELECT 'goes on'")
+		})
+	})
+}
+
+// await waits until a statement selects what is wanted, directly on the server.
+func (p *place) await(text, want string) {
+	p.t.Helper()
+	took := stopwatch.Start(p.t)
+	for got := p.ask(text); got != want; got = p.ask(text) {
+		if took() > proxytest.Patience {
+			p.t.Fatalf("%s: %s, want %s", text, got, want)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// gone waits until the server has ended a client's connection.
+func (p *place) gone(how string, c *proxytest.Client) {
+	p.t.Helper()
+	p.await(fmt.Sprintf("SELECT COUNT(*) /* %s */ FROM information_schema.processlist WHERE id = %d", how, c.Thread), "0")
+}
+
+// TestClientHangsUp: what a client that is gone has asked for is asked no more, and its connection to the server ends, whether
+// rows were on their way or none.
+func TestClientHangsUp(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		addr := p.proxy()
+		p.fresh("CREATE TABLE many (a CHAR(200))", "INSERT INTO many VALUES ('a'), ('b'), ('c'), ('d'), ('e'), ('f'), ('g'), ('h'), ('i'), ('j')")
+		for name, leave := range map[string]func(c *proxytest.Client){
+			"idle":           func(*proxytest.Client) {},
+			"in transaction": func(c *proxytest.Client) { c.Query("BEGIN") },
+			"rows": func(c *proxytest.Client) {
+				c.Send(proxytest.QueryText, []byte("SELECT /*+ NO_BNL() */ * FROM many a, many b, many c, many d, many e, many f, many g, many h"))
+				if _, err := io.ReadFull(c.Conn, make([]byte, 100_000)); err != nil {
+					t.Error(err)
+				}
+			},
+			"half a command": func(c *proxytest.Client) { c.Conn.Write([]byte{100, 0, 0, 0, proxytest.QueryText, 'S'}) },
+		} {
+			c := p.dial(addr, p.root())
+			leave(c)
+			c.Conn.Close()
+			p.gone(name, c)
+		}
+	})
+}
+
+// TestShutdown: the proxy ends connections that are in no transaction, waits for the others, and takes no new ones.
+func TestShutdown(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
+		idle, busy, never := p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root())
+		for _, c := range []*proxytest.Client{busy, never} {
+			c.Query("START TRANSACTION")
+			c.Query("INSERT INTO items (name) VALUES ('in a transaction')")
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- server.Shutdown(ctx) }()
+		if a := idle.Rest(); a.Closed != nil {
+			t.Errorf("an idle connection: %v", a.Closed)
+		}
+		if ok := busy.Query("INSERT INTO items (name) VALUES ('still')").OK(); ok.Affected != 1 {
+			t.Errorf("in a transaction: %+v", ok)
+		}
+		if ok := busy.Query("COMMIT").OK(); ok.Status&proxytest.InTransaction != 0 {
+			t.Errorf("COMMIT: %+v", ok)
+		}
+		if a := busy.Rest(); a.Closed != nil {
+			t.Errorf("after COMMIT: %v", a.Closed)
+		}
+		if _, err := proxytest.Dial(addr, p.root()); err == nil {
+			t.Error("a new client was let in")
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the proxy ended before its last transaction: %v", err)
+		default:
+		}
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		never.Rest()
+		p.await("SELECT COUNT(*) FROM items", "2")
+	})
+}
+
+// TestTooMany: a client too many is told so, and makes no connection to the server.
+func TestTooMany(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		addr := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
+		first := p.dial(addr, p.root())
+		if c, err := proxytest.Dial(addr, p.root()); err == nil {
+			t.Error("a second client was let in")
+		} else if number, _ := c.Answers[0].Err(); number != 1040 {
+			t.Error(err)
+		}
+		first.Close()
+		took := stopwatch.Start(t)
+		for {
+			if c, err := proxytest.Dial(addr, p.root()); err == nil {
+				c.Close()
+				return
+			} else if took() > proxytest.Patience {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// TestNothingOfClientsInLogs: no log has a password, a row, or an error's values, whatever goes wrong.
+func TestNothingOfClientsInLogs(t *testing.T) {
+	const canary = "canary_7261"
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		var log logged
+		addr := p.proxy(func(cfg *proxy.Config) {
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		})
+		o := p.user("a", canary)
+		c := p.dial(addr, o)
+		o.Password = canary + "wrong"
+		proxytest.Dial(addr, o)
+		o.User = canary
+		proxytest.Dial(addr, o)
+		for _, text := range []string{
+			"INSERT INTO items (name, n) VALUES ('" + canary + "', 1)", "INSERT INTO items (name, n) VALUES ('" + canary + "', 1)",
+			"INSERT INTO items (name, n) VALUES ('" + canary + "', '" + canary + "')", "INSERT INTO items (id, name) VALUES (@" + canary + ", '')",
+			"INSERT INTO items (" + canary + ") VALUES (1)", "INSERT INTO items (name) VALUES (\"" + canary, "SELECT '" + canary + "', " + canary,
+		} {
+			c.Query(text)
+			c.Prepare(text).Execute()
+		}
+		c.ChangeUser(c.Answers[0].Name, canary, canary)
+		c.Conn.Write([]byte(canary + canary))
+		c.Conn.Close()
+		p.gone("wrong bytes", c)
+		if text := log.String(); strings.Contains(text, canary) {
+			t.Errorf("in the log:\n%s", text)
+		}
+	})
+}
+
+// logged is a log that is written by several.
+type logged struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (l *logged) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.Write(p)
+}
+
+func (l *logged) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.Buffer.String()
+}

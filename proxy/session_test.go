@@ -1,0 +1,303 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+)
+
+// TestDatabaseInUse: a bare name means the table of the database that is in use, however that came to be, or failed.
+func TestDatabaseInUse(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.MultiStatements
+		w := p.filled(o, filledItems...)
+		setup := w.Setup
+		var a proxytest.Options
+		w.Setup = func(through bool) {
+			setup(through)
+			a = p.user("a", "secret")
+			p.exec("GRANT SELECT ON mysql.* TO " + a.User)
+		}
+		w.Run(t, func(c *proxytest.Client) {
+			changes := []func(){
+				func() { c.Do(proxytest.InitDB, []byte("missing")) },
+				func() { c.Do(proxytest.InitDB, []byte("mysql")) },
+				func() { c.Query("USE missing") },
+				func() { c.Do(proxytest.InitDB, []byte(p.name)) },
+				func() { c.Query("USE mysql; SELECT missing") },
+				func() { c.Query("SELECT missing; USE " + p.name) },
+				func() { c.Query("USE " + p.name + "; SELECT 1; USE mysql") },
+				func() { c.Query("USE " + p.name + "; INSERT INTO items (name) VALUES ('between'); USE mysql") },
+				func() { c.Prepare("USE " + p.name).Execute() },
+				func() { c.Do(proxytest.ResetConnection, nil) },
+				func() { c.Query("USE " + p.name) },
+				func() { c.Do(proxytest.ResetConnection, nil) },
+				func() { c.ChangeUser(a.User, "secret", "") },
+				func() { c.ChangeUser(a.User, "secret", p.name) },
+				func() { c.ChangeUser(a.User, "secret", "mysql") },
+				func() { c.Query("USE " + p.name) },
+				func() { c.Query("CREATE DATABASE missing_; USE missing_") },
+			}
+			for i, change := range changes {
+				change()
+				c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i))
+				c.Query("SELECT LAST_INSERT_ID()")
+				c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)").Execute(proxytest.String("b"), proxytest.Int(int64(i+100)))
+			}
+			c.Query("SELECT id, name, n FROM " + p.name + ".items ORDER BY id")
+		})
+	})
+}
+
+// TestTemporaryTables: a temporary table in the place of a filled one is not filled, until it is gone: by DROP, or with the
+// session's state.
+func TestTemporaryTables(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		w := p.filled(p.root(), filledItems...)
+		setup := w.Setup
+		var a proxytest.Options
+		w.Setup = func(through bool) {
+			setup(through)
+			a = p.user("a", "secret")
+		}
+		w.Run(t, func(c *proxytest.Client) {
+			for i, gone := range []func(){
+				func() { c.Query("DROP TEMPORARY TABLE items") },
+				func() { c.Do(proxytest.ResetConnection, nil) },
+				func() { c.ChangeUser(a.User, "secret", p.name) },
+			} {
+				c.Query("INSERT INTO items (name) VALUES ('filled')")
+				c.Query("CREATE TEMPORARY TABLE items (id BIGINT PRIMARY KEY DEFAULT 5, name VARCHAR(40))")
+				c.Query("INSERT INTO items (name) VALUES ('temporary')")
+				c.Prepare("INSERT INTO items (id, name) VALUES (?, 'temporary')").Execute(proxytest.Int(7))
+				c.Query("SELECT id, name FROM items ORDER BY id")
+				gone()
+				c.Query(fmt.Sprintf("INSERT INTO %s.items (name, n) VALUES ('filled again', %d)", p.name, i))
+				c.Query("SELECT LAST_INSERT_ID()")
+				c.Do(proxytest.InitDB, []byte(p.name))
+				c.Query("SELECT id, name FROM items ORDER BY id")
+			}
+		})
+	})
+}
+
+// TestBackslashes: a text is read as the server reads it under the session's sql_mode, which is followed at once wherever it was
+// set, and asked of the server for no statement.
+func TestBackslashes(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		setup := append([]string{
+			"CREATE PROCEDURE plain_backslashes() SET SESSION sql_mode = 'NO_BACKSLASH_ESCAPES'",
+			"CREATE PROCEDURE escapes() SET SESSION sql_mode = ''",
+		}, filledItems...)
+		w := p.filled(p.root(), setup...)
+		w.Run(t, func(c *proxytest.Client) {
+			n := 0
+			insert := func() {
+				n += 2
+				c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ('a\', %d), ('b', %d)`, n, n+1))
+				c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ('it\'s', %d), ('b', %d)`, n, n+1))
+			}
+			insert()
+			c.Query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
+			insert()
+			c.Query("SET sql_mode = ''")
+			insert()
+			c.Prepare("SET sql_mode = 'NO_BACKSLASH_ESCAPES'").Execute()
+			insert()
+			c.Query("CALL escapes()")
+			insert()
+			c.Query("CALL plain_backslashes()")
+			insert()
+			c.Do(proxytest.ResetConnection, nil)
+			insert()
+			c.Query("SET sql_mode = 'ANSI_QUOTES'")
+			c.Query(`INSERT INTO items ("name", "n") VALUES ('ansi', 50)`)
+			c.Query(`INSERT INTO items (name, n) VALUES ("ansi", 51)`)
+			c.Query("SELECT id, name, n FROM items ORDER BY id")
+		})
+
+		c := p.dial(w.Through, p.root()) // Setup made the tables for the direct way last
+		p.configured(true, filledItems...)
+		questions := func() int {
+			a := c.Query("SHOW SESSION STATUS LIKE 'Questions'")
+			n, err := strconv.Atoi(a.Rows()[0][1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n
+		}
+		c.Query(`INSERT INTO items (name, n) VALUES ('\\', 0)`)
+		before := questions()
+		const statements = 20
+		for i := range statements {
+			if number, text := c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ('it\'s \\ %d', %d)`, i, i+1)).Err(); number != 0 {
+				t.Fatal(text)
+			}
+		}
+		if n := questions() - before - 1; n != statements {
+			t.Errorf("%d INSERTs took %d statements", statements, n)
+		}
+	})
+}
+
+// TestSeveralNotAskedFor: where a client did not say that it sends several statements in a text, the server runs none of them;
+// COM_SET_OPTION changes that.
+func TestSeveralNotAskedFor(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		w := p.filled(p.root(), append(filledItems, "CREATE TABLE victim (a INT)")...)
+		w.Run(t, func(c *proxytest.Client) {
+			several := func() {
+				for _, text := range []string{
+					"INSERT INTO items (name) VALUES ('a'); INSERT INTO items (name) VALUES ('b')",
+					"INSERT INTO items (name, n) SELECT name, n FROM source; DROP TABLE victim -- ')",
+					"CREATE TABLE victim2 (a INT); INSERT INTO items (name) VALUES ('c'); DROP TABLE victim2",
+					"SHOW TABLES LIKE 'victim%'",
+					"SELECT COUNT(*) FROM items",
+					"DELETE FROM items WHERE n IS NOT NULL",
+					"CREATE TABLE IF NOT EXISTS victim (a INT)",
+				} {
+					c.Query(text)
+				}
+			}
+			c.Query("INSERT INTO items (name) VALUES ('one'); ")
+			c.Query("SELECT LAST_INSERT_ID()")
+			several()
+			c.Do(proxytest.SetOption, []byte{0, 0})
+			several()
+			c.Do(proxytest.SetOption, []byte{1, 0})
+			several()
+			c.Do(proxytest.SetOption, []byte{0, 0})
+			c.Do(proxytest.ResetConnection, nil)
+			several()
+		})
+	})
+}
+
+// TestFoundRowsOfEach: what counts as affected is each client's own choice.
+func TestFoundRowsOfEach(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy()
+		found := p.root()
+		found.Capabilities = proxytest.Common | proxytest.FoundRows
+		with, without := p.dial(addr, found), p.dial(addr, p.root())
+		const upsert = "INSERT INTO items (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE name = 'a'"
+		id := with.Query(upsert).OK().ID
+		for range 2 {
+			for c, affected := range map[*proxytest.Client]uint64{with: 1, without: 0} {
+				if ok := c.Query(upsert).OK(); ok.Affected != affected || ok.ID != id {
+					t.Errorf("an unchanged row: %d affected, id %d; want %d, %d", ok.Affected, ok.ID, affected, id)
+				}
+			}
+		}
+	})
+}
+
+// TestTextsOfEqualLength: texts of several clients, alike in length, are each filled as themselves.
+func TestTextsOfEqualLength(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy()
+		var all sync.WaitGroup
+		for who := range 4 {
+			c := p.dial(addr, p.root())
+			all.Go(func() {
+				for i := range 50 {
+					n := 1000*(who+1) + i
+					text := fmt.Sprintf("INSERT INTO items (name, n) VALUES ('%d', %d)", n, n)
+					if who%2 == 0 {
+						text = fmt.Sprintf("INSERT INTO items (n, name) VALUES (%d, '%d')", n, n)
+					}
+					if number, message := c.Query(text).Err(); number != 0 {
+						t.Errorf("%s: %s", text, message)
+					}
+				}
+			})
+		}
+		all.Wait()
+		p.exec()
+		if wrong := p.ask("SELECT CONCAT(COUNT(*), ' rows, ', COUNT(DISTINCT id), ' ids, ', COALESCE(SUM(name <> n), 0), ' wrong') FROM items"); wrong != "200 rows, 200 ids, 0 wrong" {
+			t.Error(wrong)
+		}
+	})
+}
+
+// TestFirstClientMayOnlyRead: what leafsql has to know of the tables it reads with its own account, whoever comes first.
+func TestFirstClientMayOnlyRead(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		w := p.filled(p.root(), filledItems...)
+		setup := w.Setup
+		w.Setup = func(through bool) {
+			setup(through)
+			w.Options = p.user("r", "secret")
+			p.exec("REVOKE ALL ON "+p.name+".* FROM "+w.Options.User, "GRANT SELECT ON "+p.name+".source TO "+w.Options.User)
+		}
+		p.exec("SELECT 1")
+		w.Options = p.user("r", "secret")
+		w.Run(t, func(c *proxytest.Client) {
+			c.Query("INSERT INTO items (name) VALUES ('not allowed')")
+			c.Query("SELECT * FROM source")
+			c.Prepare("INSERT INTO items (name) VALUES (?)")
+			app, err := proxytest.Dial(c.Conn.RemoteAddr().String(), p.root())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer app.Close()
+			a := app.Query("INSERT INTO items (name) VALUES ('allowed')")
+			c.Answers = append(c.Answers, *a)
+		})
+	})
+}
+
+// TestWidthOfIDs: an id is told whatever its length on the wire is, and what follows it too.
+func TestWidthOfIDs(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		w := p.filled(p.root(), "CREATE TABLE items (id BIGINT NOT NULL {AUTO} PRIMARY KEY, name VARCHAR(40))")
+		w.IDs = 1 << 63 // the keys are the same on both sides
+		w.Keys = nil
+		setup := w.Setup
+		w.Setup = func(through bool) {
+			setup(through)
+			p.exec("ALTER TABLE items COMMENT '' /* keys begin low */", "UPDATE leaf_alloc SET max_id = 1, step = 10")
+			if !through {
+				p.exec("ALTER TABLE items AUTO_INCREMENT = 1")
+			}
+		}
+		w.Run(t, func(c *proxytest.Client) {
+			for _, id := range []uint64{2, 250, 251, 252, 1<<16 - 1, 1 << 16, 1<<24 - 1, 1 << 24, 1<<32 + 7, 1 << 62} {
+				c.Query(fmt.Sprintf("INSERT INTO items (id, name) VALUES (%d, 'own')", id-1))
+				c.Query("INSERT INTO items (name) VALUES ('a'), ('b')")
+				c.Query("SELECT LAST_INSERT_ID()")
+			}
+			c.Query("SELECT id, name FROM items ORDER BY id")
+		})
+	})
+}
+
+// TestLargeFilled: the ids make a text longer than a frame, or the client's text has several: answers are numbered as the client
+// expects them.
+func TestLargeFilled(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.filled(p.root(), filledItems...).Run(t, func(c *proxytest.Client) {
+			texts := []string{"INSERT INTO items (name, n, body) VALUES ('a', %d, '%s')"}
+			if p.Name == "mariadb" {
+				texts = append(texts, "INSERT INTO items (name, n, body) VALUES ('a', %d, '%s') RETURNING id, name")
+			}
+			n := 1
+			for _, text := range texts {
+				for _, payload := range []int{frame - 8, frame + 8} {
+					n++
+					c.Query(fmt.Sprintf(text, n, strings.Repeat("x", payload-len(text))))
+				}
+			}
+			c.Query("SELECT id, n, LENGTH(body) FROM items ORDER BY id")
+			c.Query("SELECT LAST_INSERT_ID()")
+		})
+	})
+}

@@ -1,0 +1,155 @@
+package proxy_test
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy"
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// prepared is how many statements the client's session has prepared on the server and not closed.
+func preparedNow(t *testing.T, c *proxytest.Client) (n int) {
+	t.Helper()
+	for _, row := range c.Query("SHOW SESSION STATUS WHERE Variable_name IN ('Com_stmt_prepare', 'Com_stmt_close')").Rows() {
+		count, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if row[0] == "Com_stmt_close" {
+			count = -count
+		}
+		n += count
+	}
+	return n
+}
+
+// TestManyStatements: prepared statements that are filled and such that are not are each executed as themselves, in whatever order they
+// come and go, and the server keeps none that the client has closed.
+func TestManyStatements(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(), p.root())
+		var open []*proxytest.Stmt
+		for i := range 200 {
+			text := fmt.Sprintf("SELECT 'selected %d'", i)
+			if i%3 > 0 {
+				text = fmt.Sprintf("INSERT INTO items (name, n) VALUES ('inserted %d', ?)", i)
+			}
+			s := c.Prepare(text)
+			for _, other := range open {
+				if other.ID == s.ID {
+					t.Fatalf("the id %d is that of two statements", s.ID)
+				}
+			}
+			open = append(open, s)
+			if i%4 == 3 {
+				at := i * 7 % len(open)
+				open[at].Close()
+				open = append(open[:at], open[at+1:]...)
+			}
+		}
+		for n, s := range open {
+			if s.Params > 0 {
+				s.Execute(proxytest.Int(int64(n)))
+				want := strings.TrimSuffix(strings.SplitN(s.Answer.Name, "'", 3)[1], "'")
+				if got := c.Query(fmt.Sprintf("SELECT name FROM items WHERE n = %d", n)).Rows(); len(got) != 1 || got[0][0] != want {
+					t.Errorf("%s: stored %q", s.Answer.Name, got)
+				}
+			} else if got := s.Execute().Rows(); len(got) != 1 || !strings.Contains(s.Answer.Name, got[0][0]) {
+				t.Errorf("%s: answered %q", s.Answer.Name, got)
+			}
+		}
+		for _, s := range open {
+			s.Close()
+		}
+		if n := preparedNow(t, c); n != 0 {
+			t.Errorf("%d statements stay prepared", n)
+		}
+	})
+}
+
+// TestRefused: a statement that cannot be filled is an error that nobody takes for one to try again, and the connection goes on. What was
+// prepared to see whether it can be filled is closed.
+func TestRefused(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(), p.root())
+		const refused = "INSERT INTO items (id, name) VALUES (@id, 'a')"
+		before := preparedNow(t, c)
+		for range 20 {
+			for _, a := range []*proxytest.Answer{c.Query(refused), c.Prepare(refused).Answer} {
+				if number, text := a.Err(); number != 1235 || !strings.HasPrefix(text, "#42000leafsql: ") {
+					t.Errorf("error %d %s, want 1235", number, text)
+				}
+			}
+			s := c.Prepare("INSERT INTO items (id, name) VALUES (?, 'a')")
+			if number, text := s.Execute(proxytest.String("no number")).Err(); number == 0 {
+				t.Errorf("a key that is none: error %d %s", number, text)
+			}
+			s.Close()
+		}
+		if n := preparedNow(t, c) - before; n != 0 {
+			t.Errorf("%d statements stay prepared", n)
+		}
+		if number, text := c.Query("INSERT INTO items (name) VALUES ('goes on')").Err(); number != 0 {
+			t.Error(text)
+		}
+	})
+}
+
+// TestIDsDoNotCome: a statement whose ids cannot be had within the time is one that did not run, in a transaction that stands.
+func TestIDsDoNotCome(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(func(cfg *proxy.Config) { cfg.FillTimeout = 300 * time.Millisecond }), p.root())
+		p.exec("BEGIN", "SELECT * FROM leaf_alloc FOR UPDATE")
+		c.Query("START TRANSACTION")
+		c.Query("INSERT INTO notes (note) VALUES ('stands')")
+		took := stopwatch.Start(t)
+		number, text := c.Query("INSERT INTO items (name) VALUES ('no id')").Err()
+		if number != 1205 || !strings.HasPrefix(text, "#HY000leafsql: ") || took() > 10*time.Second {
+			t.Errorf("error %d %s after %v, want 1205", number, text, took())
+		}
+		p.exec("ROLLBACK")
+		if ok := c.Query("INSERT INTO items (name) VALUES ('an id')").OK(); ok.Affected != 1 || ok.Status&proxytest.InTransaction == 0 {
+			t.Errorf("afterwards: %+v", ok)
+		}
+		c.Query("COMMIT")
+		if rows := p.ask("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
+			t.Errorf("stored %s rows, want 1 1", rows)
+		}
+	})
+}
+
+// TestAsDocumented: the ids that are told where AUTO_INCREMENT's would be none of one row's alone.
+func TestAsDocumented(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(), p.root())
+		first := c.Query("INSERT INTO items (name, n) VALUES ('a', 1)").OK().ID
+		for _, told := range []struct {
+			text string
+			id   uint64
+		}{
+			{"INSERT IGNORE INTO items (name, n) VALUES ('taken', 1), ('new', 2)", 0},
+			{"INSERT INTO items (name, n) VALUES ('a', 1) ON DUPLICATE KEY UPDATE name = 'a'", first},
+			{"INSERT INTO items (name, n) VALUES ('a', 1), ('b', 3) ON DUPLICATE KEY UPDATE name = 'a'", 0},
+			{"INSERT IGNORE INTO items (name, n) SELECT 'taken', 1 UNION ALL SELECT 'new', 4 ORDER BY 2", 0},
+			{"INSERT INTO items (id, name, n) VALUES (77, 'own', 5)", 77},
+			{"INSERT INTO items (id, name, n) VALUES (78, 'own', 6), (79, 'own', 7)", 0},
+			{"UPDATE items SET name = 'b' WHERE n = 1", 0},
+			{"INSERT INTO items (name, n) SELECT 'none', 1 FROM source WHERE n < 0", 0},
+			{"INSERT INTO items (id, name, n) SELECT 80, 'own', 8", 80},
+			{"INSERT INTO items (name, n) VALUES ('c', 1) ON DUPLICATE KEY UPDATE name = 'c', n = n + 100", first},
+		} {
+			if ok := c.Query(told.text).OK(); ok.ID != told.id {
+				t.Errorf("%s: id %d, want %d", told.text, ok.ID, told.id)
+			}
+		}
+	})
+}
