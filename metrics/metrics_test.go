@@ -186,6 +186,35 @@ func TestRunbooks(t *testing.T) {
 	}
 }
 
+// TestMetricsOfPages: both pages list the metrics that the collector registers, with their labels, in its order.
+func TestMetricsOfPages(t *testing.T) {
+	var want []string
+	for _, m := range table {
+		row := "`leafsql_" + m.name + "` |"
+		for _, label := range m.labels {
+			row += " `" + label + "`"
+		}
+		want = append(want, row)
+	}
+	for _, file := range []string{"serve.md", "zh-CN/serve.md"} {
+		text, err := os.ReadFile("../docs/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range regexp.MustCompile("(?m)^\\| (`leafsql_\\w+` \\|)([^|]*)\\|[^|\n]+\\|$").FindAllStringSubmatch(string(text), -1) {
+			row := m[1]
+			for _, label := range regexp.MustCompile("`\\w+`").FindAllString(m[2], -1) {
+				row += " " + label
+			}
+			got = append(got, row)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s lists\n%s\nand the collector has\n%s", file, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	}
+}
+
 // TestMetricsOfContrib: alerts and dashboard name metrics that exist.
 func TestMetricsOfContrib(t *testing.T) {
 	known := map[string]bool{ // of leafsql serve
