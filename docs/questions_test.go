@@ -22,6 +22,12 @@ var questions = []struct{ english, chinese string }{
 	{"MySQL 5.7", "MySQL 5.7"},
 	{"Kubernetes", "Kubernetes"},
 	{"outbox", "outbox"},
+	{"row bring own", "自带 的行"},
+	{"clock set back", "时钟回拨"},
+	{"transactions ROLLBACK", "事务 ROLLBACK"},
+	{"metrics", "指标"},
+	{"alerts", "告警"},
+	{"leafsql does statement", "leafsql 一条语句 做了什么"},
 }
 
 // TestQuestions: whoever looks for the words of such a question finds them in a heading, to which the list of pages leads.
