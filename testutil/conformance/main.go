@@ -6,6 +6,8 @@
 //	go run ./testutil/conformance                    # all
 //	go run ./testutil/conformance -v go-sql-driver   # one
 //
+// The suite of go-sql-driver runs on go-sql-driver through the proxy, too.
+//
 // The suite of a driver or an ORM runs on go-sql-driver itself, through
 // mysql-leaf that fills nothing, and through mysql-leaf that fills every table it
 // can. Where the suite's tables have no keys, they are filled through a hidden

@@ -40,7 +40,7 @@ type peer struct {
 
 var libraries = []peer{
 	{
-		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", in: ".", pkgs: []string{"."}, modes: ofKeylessTables,
+		name: "go-sql-driver", module: "github.com/go-sql-driver/mysql", in: ".", pkgs: []string{"."}, modes: ofADriver,
 		env: func(s *mysqltest.Server, database string) []string {
 			return []string{"MYSQL_TEST_USER=root", "MYSQL_TEST_ADDR=" + s.Addr(), "MYSQL_TEST_DBNAME=" + database}
 		},

@@ -33,6 +33,7 @@ type outcomes map[string]string
 var (
 	ofKeylessTables = []string{"bare", "none", "hidden", "filled"}
 	ofTables        = []string{"bare", "none", "filled"}
+	ofADriver       = []string{"bare", proxied, "none", "hidden", "filled"}
 	ofAutoIncrement = []string{"bare", "left", "dropped", "control"}
 )
 
@@ -101,7 +102,7 @@ var exclusions string
 
 // excluded reads the peer's part of excluded.txt: by mode, test and reason.
 func (p peer) excluded() (map[string]map[string]string, error) {
-	modes := map[string]map[string]string{"none": {}, "hidden": {}, "filled": {}, "left": {}, "dropped": {}}
+	modes := map[string]map[string]string{proxied: {}, "none": {}, "hidden": {}, "filled": {}, "left": {}, "dropped": {}}
 	for _, line := range entries(exclusions) {
 		test, reason, ok := strings.Cut(line, " # ")
 		f := strings.Fields(test)
@@ -112,7 +113,7 @@ func (p peer) excluded() (map[string]map[string]string, error) {
 			continue
 		}
 		for mode := range modes {
-			if f[1] == mode || f[1] == "leaf" || f[1] == "filled" && mode == "hidden" {
+			if f[1] == mode || f[1] == "leaf" && mode != proxied || f[1] == "filled" && mode == "hidden" {
 				modes[mode][f[2]] = reason
 			}
 		}
@@ -151,6 +152,15 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 		if err := p.make(server, mode, b.tree); err != nil {
 			return nil, nil, err
 		}
+		addr := ""
+		if mode == proxied {
+			var stop func()
+			var err error
+			if addr, stop, err = startProxy(server); err != nil {
+				return nil, nil, err
+			}
+			defer stop()
+		}
 		args := []string{"-test.v", "-test.timeout=" + timeout.String()}
 		if p.tests != "" {
 			args = append(args, "-test.run="+p.tests)
@@ -159,7 +169,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 			args = append(args, "-test.skip=^("+strings.Join(skip, "|")+")$")
 		}
 		if p.args != nil {
-			args = append(args, p.args(server, database)...)
+			args = append(args, told(p.args(server, database), server.Addr(), addr)...)
 		}
 		cmd := exec.Command(b.path, args...)
 		cmd.Dir = b.folder
@@ -174,7 +184,7 @@ func (p peer) run(b binary, mode string, server *mysqltest.Server, skip []string
 			cmd.Env = append(cmd.Env, through.EnvAddr+"="+server.Addr())
 		}
 		if p.env != nil {
-			cmd.Env = append(cmd.Env, p.env(server, database)...)
+			cmd.Env = append(cmd.Env, told(p.env(server, database), server.Addr(), addr)...)
 		}
 		out, err := cmd.CombinedOutput()
 		log.Write(out)

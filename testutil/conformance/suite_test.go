@@ -22,9 +22,11 @@ func TestExclusions(t *testing.T) {
 		if len(modes["bare"]) > 0 {
 			t.Errorf("%s: tests are excluded on go-sql-driver itself", p.name)
 		}
-		for _, reason := range modes["filled"] {
-			if total++; reason == "" {
-				t.Errorf("%s: a line without a reason", p.name)
+		for _, mode := range []string{"filled", proxied} {
+			for _, reason := range modes[mode] {
+				if total++; reason == "" {
+					t.Errorf("%s: a line without a reason", p.name)
+				}
 			}
 		}
 	}

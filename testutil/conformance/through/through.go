@@ -32,7 +32,7 @@ import (
 
 // The variables a run is told by.
 const (
-	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, none, hidden or filled; bare, left, dropped or control
+	EnvMode   = "LEAFSQL_CONFORMANCE"        // bare, proxied, none, hidden or filled; bare, left, dropped or control
 	EnvAddr   = "LEAFSQL_CONFORMANCE_ADDR"   // the server of a program's suite
 	EnvTables = "LEAFSQL_CONFORMANCE_TABLES" // file of the tables created: written by none, read by filled
 	EnvDSN    = "LEAFSQL_CONFORMANCE_DSN"    // the database of the suite
@@ -47,7 +47,7 @@ func init() {
 	}
 	switch mode {
 	case "": // no run of a suite
-	case "bare":
+	case "bare", "proxied": // what its connections go through is said by their address
 		sql.Register("mysql", mysql.MySQLDriver{})
 	case "none", "hidden", "filled":
 		tables, err := openTables(mode, os.Getenv(EnvTables), os.Getenv(EnvHidden) != "")
@@ -56,7 +56,7 @@ func init() {
 		}
 		sql.Register("mysql", through{tables})
 	default:
-		panic(fmt.Sprintf("%s=%q: want bare, none, hidden or filled", EnvMode, mode))
+		panic(fmt.Sprintf("%s=%q: want bare, proxied, none, hidden or filled", EnvMode, mode))
 	}
 }
 
