@@ -27,6 +27,13 @@ if fresh python testdata/python/requirements.txt; then
 	"$cache/python/bin/pip" -q --disable-pip-version-check install --ignore-installed -r testdata/python/requirements.txt
 	made python testdata/python/requirements.txt
 fi
+if fresh django testdata/python/requirements.txt; then # whose tests are in its source alone
+	mkdir -p "$cache/django"
+	"$cache/python/bin/pip" -q --disable-pip-version-check download --no-deps --no-binary :all: -d "$cache/django" \
+		"$(grep ^Django testdata/python/requirements.txt)"
+	tar -xzf "$cache"/django/*.tar.gz -C "$cache/django" --strip-components=1
+	made django testdata/python/requirements.txt
+fi
 if fresh node testdata/node/package.json; then
 	mkdir -p "$cache/node"
 	cp testdata/node/package.json "$cache/node"

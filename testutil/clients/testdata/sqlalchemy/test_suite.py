@@ -1,0 +1,2 @@
+# The suite that SQLAlchemy has for dialects.
+from sqlalchemy.testing.suite import *
