@@ -259,10 +259,15 @@ func installed(t *testing.T, name string) string {
 	return folder
 }
 
-func java(driver string, parameters ...string) func(t *testing.T) *exec.Cmd {
+func jdbc(parameters ...string) func(t *testing.T) *exec.Cmd {
+	return java("java", "Client", parameters...)
+}
+
+// java returns a class of a folder of testdata as a command.
+func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 	return func(t *testing.T) *exec.Cmd {
-		jars := filepath.Join(installed(t, "java"), "*")
-		return command("java", "java", slices.Concat([]string{"-XX:TieredStopAtLevel=1", "-cp", jars + ":" + installed(t, "java"), "Client", driver}, parameters)...)(t)
+		made := installed(t, folder)
+		return command(folder, "java", slices.Concat([]string{"-XX:TieredStopAtLevel=1", "-cp", made + "/*:" + made, class}, args)...)(t)
 	}
 }
 
@@ -273,8 +278,8 @@ func TestClients(t *testing.T) {
 		program{name: "PHP PDO", command: command("php", "php", "pdo.php", "emulated")},
 		program{name: "PHP PDO, prepared", command: command("php", "php", "pdo.php", "prepared")},
 		program{name: "Python PyMySQL", command: command("python", "/usr/bin/python3", "dbapi.py", "pymysql")},
-		program{name: "MariaDB Connector/J", command: java("mariadb")},
-		program{name: "MySQL Connector/J, rewritten batches", command: java("mysql", "rewriteBatchedStatements=true&useLocalTransactionState=true&useLocalSessionState=true")},
+		program{name: "MariaDB Connector/J", command: jdbc("mariadb")},
+		program{name: "MySQL Connector/J, rewritten batches", command: jdbc("mysql", "rewriteBatchedStatements=true&useLocalTransactionState=true&useLocalSessionState=true")},
 		program{name: "mariadb", command: commandLine},
 	)
 }
