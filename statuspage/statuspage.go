@@ -33,6 +33,7 @@ import (
 type Page struct {
 	Server string // where the ids come from, for people; "": not shown
 	Links  []Link // to pages beside this one
+	More   func() More // what the program does beside giving ids; nil: nothing
 
 	title   string
 	began   time.Time
@@ -42,6 +43,20 @@ type Page struct {
 
 // A Link leads from the page to another one, whose name it shows.
 type Link struct{ Text, Address string }
+
+// More is what a page shows of a program beside its ids. Texts that the page has in Chinese
+// are translated.
+type More struct {
+	Title   string
+	Figures []Figure
+	Wrong   []string // what somebody should look at
+}
+
+// A Figure is a number and what it counts.
+type Figure struct {
+	Text   string
+	Number int64
+}
 
 // New returns the page of a pool that was opened through mysql-leaf. The title
 // says which one it is.

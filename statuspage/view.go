@@ -22,6 +22,7 @@ type view struct {
 	Now    string
 	Err    error // why nothing can be told
 	Rate   string
+	More   More
 	Chart  chart
 	Wrong  []wrong
 	Looks  int // how many are wrong
@@ -91,6 +92,12 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	}
 	if p.Server != "" {
 		v.About += say(", ids of %s", p.Server)
+	}
+	if p.More != nil {
+		v.More = p.More()
+		for _, why := range v.More.Wrong {
+			v.Wrong = append(v.Wrong, wrong{texts.Text(v.More.Title), texts.Text(why)})
+		}
 	}
 	if w := s.Worker; w != nil {
 		v.Layout = w.Layout
@@ -186,7 +193,7 @@ func (v *view) decode(id string, w *driver.WorkerStats) {
 }
 
 // More is how many more are wrong than the page lists.
-func (v *view) More() int { return v.Looks - len(v.Wrong) }
+func (v *view) Others() int { return v.Looks - len(v.Wrong) }
 
 // Number writes thousands apart.
 func (v *view) Number(n int64) string { return number(n) }

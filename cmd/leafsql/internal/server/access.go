@@ -4,25 +4,22 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strings"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 )
 
 func loadTLS(cfg Config) (*tls.Config, error) {
-	if cfg.TLSCert == "" && cfg.TLSKey == "" {
-		return nil, nil
-	}
-	if cfg.TLSCert == "" || cfg.TLSKey == "" {
-		return nil, errors.New("leafsql: serve: TLS takes a certificate and a key; name both files")
-	}
-	cert, err := tls.LoadX509KeyPair(cfg.TLSCert, cfg.TLSKey)
+	of, err := process.TLS(cfg.TLSCert, cfg.TLSKey, "-tls-cert and -tls-key")
 	if err != nil {
-		return nil, fmt.Errorf("leafsql: serve: TLS: %w; name a certificate and its key, both in PEM", err)
+		return nil, fmt.Errorf("leafsql: serve: %w", err)
 	}
-	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}, nil
+	if of != nil {
+		of.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return of, nil
 }
 
 // authorized reports whether a request brings the token: as a bearer's, or, for
@@ -41,8 +38,7 @@ func (s *Server) authorized(r *http.Request) bool {
 
 // warnOpen says that others can use up ids.
 func (s *Server) warnOpen(address string) {
-	host, _, err := net.SplitHostPort(address)
-	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsLoopback() || s.tls != nil && s.cfg.Token != "" {
+	if process.Local(address) || s.tls != nil && s.cfg.Token != "" {
 		return
 	}
 	s.log.Warn("leafsql: whoever reaches this address can use up ids and read names of tags", "address", address,

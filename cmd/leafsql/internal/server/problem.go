@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/part"
@@ -63,7 +64,7 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusBadRequest, Type: "count", Detail: part.Text(e)}
 	}
 	if isAnswer(err) {
-		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: public(err)}
+		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: process.Public(err)}
 	}
-	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: public(err), retry: true}
+	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.Public(err), retry: true}
 }

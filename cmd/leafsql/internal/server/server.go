@@ -31,6 +31,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/snowflake"
@@ -113,12 +114,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	// Where a process may open no more files, connections wait unseen, also its own to the database.
-	if files := openFiles(); cfg.MaxConnections > files-files/8 {
-		cfg.MaxConnections = max(1, files-files/8)
-		cfg.Logger.Warn("leafsql: fewer connections are taken than -max-connections says, since this process may open few files",
-			"files", files, "connections", cfg.MaxConnections, "way out", "raise ulimit -n, or lower -max-connections")
-	}
+	cfg.MaxConnections = process.Connections(cfg.MaxConnections, 1, cfg.Logger)
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
 	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error

@@ -1,0 +1,62 @@
+package process
+
+import (
+	"context"
+	"errors"
+
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// Public is what clients may read of an error: no server's or driver's text, which names
+// users and hosts. The log has that.
+func Public(err error) string {
+	if e, ok := errors.AsType[*segment.RowError](err); ok {
+		return part.Text(e)
+	}
+	if e, ok := errors.AsType[*segment.RolledBackError](err); ok {
+		return part.Text(e)
+	}
+	if errors.Is(err, idgen.ErrExhausted) {
+		return "the ids of the tag are used up; take another tag"
+	}
+	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == "quarantine" {
+		return part.Text(e)
+	}
+	if e, ok := errors.AsType[*snowflake.EpochError](err); ok {
+		return part.Text(e)
+	}
+	if _, ok := errors.AsType[*snowflake.LeaseError](err); ok {
+		return "there is no worker id; the server's log says why, and ids come as soon as there is one"
+	}
+	if servererr.Is(err, servererr.NoSuchTable) {
+		return "there is no leaf_alloc; leafsql init creates it"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "ids did not come in time; try again"
+	}
+	return "leaf_alloc gives no ids; the server's log says why, and ids come again as soon as it does"
+}
+
+// Hidden are statistics without what their errors say of users and hosts.
+func Hidden(stats driver.Stats) driver.Stats {
+	for i, t := range stats.Tags {
+		if t.Err != nil {
+			stats.Tags[i].Err = errors.New(Public(t.Err))
+		}
+	}
+	if w := stats.Worker; w != nil {
+		hidden := *w
+		hidden.Source = ""
+		if w.Err != nil {
+			hidden.Err = errors.New(Public(&snowflake.LeaseError{Cause: w.Err}))
+		}
+		stats.Worker = &hidden
+	}
+	return stats
+}
