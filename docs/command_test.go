@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestCommand: the flags of each subcommand of leafsql are those in command.md and serve.md.
+// TestCommand: the flags of each subcommand of leafsql are those in command.md, serve.md and proxy.md.
 func TestCommand(t *testing.T) {
 	program := filepath.Join(tools(t), "leafsql")
 	help := func(args ...string) string {
@@ -28,8 +28,11 @@ func TestCommand(t *testing.T) {
 		name := firsts(row[0], `^\[(\w+)\]`)[0]
 		shown = append(shown, name)
 		file, heading := "command.md", "## "+name
-		if name == "serve" {
+		switch name {
+		case "serve":
 			file, heading = "serve.md", "### Settings"
+		case "proxy":
+			file, heading = "proxy.md", "## Settings of the proxy"
 		}
 		var flags []string
 		if name == "completion" { // which has none

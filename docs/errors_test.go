@@ -46,10 +46,11 @@ func TestErrors(t *testing.T) {
 	sameNames(t, "operations.md, Errors", explained, "the code", errors)
 }
 
-// TestLogLines: operations.md explains every line that these packages log, and serve.md those of the server.
+// TestLogLines: operations.md explains every line that these packages log, serve.md those of the server, and proxy.md those of the proxy.
 func TestLogLines(t *testing.T) {
 	logLines(t, imported, "operations.md", "### Log lines")
-	logLines(t, []string{"../cmd/leafsql/internal/server"}, "serve.md", "### Log lines of the server")
+	logLines(t, []string{"../cmd/leafsql/internal/server", "../cmd/leafsql/internal/process"}, "serve.md", "### Log lines of the server")
+	logLines(t, []string{"../cmd/leafsql/internal/door", "../cmd/leafsql/internal/process", "../proxy"}, "proxy.md", "## Log lines of the proxy")
 }
 
 func logLines(t *testing.T, roots []string, page, heading string) {

@@ -7,8 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	_ "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/metrics"
+	"github.com/leafsql/leafsql/proxy"
 )
 
 func ExampleNewCollector() {
@@ -30,4 +31,22 @@ func ExampleNewCollector() {
 	// Output:
 	// leafsql_build_info
 	// leafsql_up
+}
+
+// What a proxy did, beside the ids of its Connector.
+func ExampleNewProxyCollector() {
+	cfg, err := driver.ParseDSN("leaf:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders")
+	if err != nil {
+		log.Fatal(err)
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	p, err := proxy.New(proxy.Config{Connector: connector, Server: "127.0.0.1:3306"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer p.Close()
+	prometheus.NewRegistry().MustRegister(metrics.NewProxyCollector(p, "shop"))
 }

@@ -31,6 +31,22 @@ type collector struct {
 	metrics map[string]metric
 }
 
+// A row of a table of metrics.
+type row struct {
+	name, help string
+	labels     []string
+	kind       prometheus.ValueType
+}
+
+// described are the metrics of a table, by their names without the prefix.
+func described(table []row, name string) map[string]metric {
+	all := make(map[string]metric)
+	for _, m := range table {
+		all[m.name] = metric{prometheus.NewDesc("leafsql_"+m.name, m.help, m.labels, prometheus.Labels{"db_name": name}), m.kind}
+	}
+	return all
+}
+
 type metric struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
@@ -40,11 +56,7 @@ type metric struct {
 // mysql-leaf. The name becomes the label db_name, as that of Prometheus' own
 // collector of sql.DBStats.
 func NewCollector(db *sql.DB, name string) prometheus.Collector {
-	c := &collector{db, make(map[string]metric)}
-	for _, m := range table {
-		c.metrics[m.name] = metric{prometheus.NewDesc("leafsql_"+m.name, m.help, m.labels, prometheus.Labels{"db_name": name}), m.kind}
-	}
-	return c
+	return &collector{db, described(table, name)}
 }
 
 const (
@@ -59,11 +71,7 @@ var (
 )
 
 // table are all metrics, by name without the prefix.
-var table = []struct {
-	name, help string
-	labels     []string
-	kind       prometheus.ValueType
-}{
+var table = []row{
 	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
 
 	{"build_info", "Which leafsql the program was built with; always 1.", []string{"version", "goversion"}, gauge},

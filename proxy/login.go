@@ -35,6 +35,7 @@ func (s *session) handshake() error {
 	}
 	s.client.seq = 0
 	if len(p) > 0 && p[0] == wire.FirstErr { // too many connections, or the host is blocked
+		s.judged = true
 		s.client.send(p)
 		return errLogin
 	}
@@ -194,6 +195,7 @@ func (s *session) authenticate() error {
 // authenticated reads the server's last word on a login.
 func (s *session) authenticated(p []byte) error {
 	defer s.server.release()
+	s.judged = true
 	if len(p) == 0 || p[0] != wire.FirstOK {
 		s.failedLogins.Add(1)
 		return errLogin

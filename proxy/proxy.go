@@ -22,6 +22,7 @@
 //	watch_*.go    notices that a server ended a connection whose client is idle
 //	end.go        one connection of a session, read frame by frame
 //	login.go      the login, passed on in both directions; TLS
+//	limits.go     what the server bounds, and how a host that breaks logins off stays welcome
 //	session.go    which command is served how
 //	relay.go      an answer of the server, passed on
 //	fill.go       texts, and what the client is told of those that were filled
@@ -101,8 +102,9 @@ type Server struct {
 	closing   sync.Once
 	closed    error // what Close returns
 
-	largest atomic.Int64 // the server's max_allowed_packet; 0: not known yet
-	counts  counters
+	known  atomic.Pointer[limits] // nil: not yet
+	inARow atomic.Int64           // logins that were broken off, since the last that was not
+	counts counters
 }
 
 // New returns a Server for a configuration. It connects to nothing.

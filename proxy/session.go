@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -20,7 +19,8 @@ import (
 type session struct {
 	*Server
 	link
-	maxPacket int // how long the client's may be
+	judged    bool // the server had the last word on the login
+	maxPacket int  // how long the client's may be
 
 	login driver.Login
 	leaf  *driver.Session
@@ -80,10 +80,14 @@ func (s *session) connect() error {
 	s.server.raw, s.server.conn = conn, conn
 	s.Server.mu.Unlock()
 	if err := s.handshake(); err != nil {
+		if !s.judged && !errors.Is(err, errServerGone) {
+			s.loginBrokenOff()
+		}
 		return err
 	}
+	s.inARow.Store(0)
 	s.client.bounded = true
-	s.maxPacket = s.largestPacket()
+	s.maxPacket = s.limits().packet
 	ctx := s.bound()
 	defer ctx.end()
 	s.leaf, err = s.connector.Attach(ctx, backend{&s.link}, s.login)
@@ -99,20 +103,6 @@ func (s *session) connect() error {
 
 // dialTime is how long connecting to the server may take.
 const dialTime = 10 * time.Second
-
-// largestPacket is how long a client's packet may be: as long as the server takes.
-func (s *Server) largestPacket() int {
-	n := s.largest.Load()
-	if n == 0 {
-		ctx, cancel := context.WithTimeout(s.ctx, dialTime)
-		defer cancel()
-		if err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet").Scan(&n); err != nil || n == 0 {
-			return 64 << 20
-		}
-		s.largest.Store(n)
-	}
-	return int(n)
-}
 
 // end ends a session.
 func (s *session) end() {

@@ -72,7 +72,6 @@ var inChinese = chinese.Texts{
 	"Tables":                                 "表",
 	"Table":                                  "表",
 	"Keys from":                              "主键来源",
-	"Statements filled":                      "补了主键的语句",
 	"Ids":                                    "id 数",
 	"Refused":                                "被拒绝",
 	"Last refusal":                           "最近一次拒绝",
@@ -89,7 +88,24 @@ var inChinese = chinese.Texts{
 	"this is not a number from 1 to %d":                                      "这不是 1 到 %d 之间的整数",
 	"an id of the layout %s cannot be %d":                                    "划分 %s 的 id 不可能是 %d",
 
-	// Links of leafsql serve.
+	// What leafsql proxy shows.
+	"Proxy":                        "代理",
+	"Connections now":              "当前连接数",
+	"At most":                      "连接数上限",
+	"Clients so far":               "累计客户端连接",
+	"Logins refused by the server": "被服务器拒绝的登录",
+	"Logins broken off":            "中途断开的登录",
+	"Clients that found no server": "连不上服务器的客户端",
+	"Commands passed on":           "原样转发的命令",
+	"Statements filled":            "补了主键的语句",
+	"Statements refused":           "被拒绝的语句",
+	"Statements without ids":       "没有取到 id 的语句",
+	"The server does not answer leafsql's own account. The log says why.":                                                                                        "服务器没有回应 leafsql 自己的账号。原因见日志。",
+	"Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.": "连续有许多登录中途断开。达到服务器的 max_connect_errors 时，它会用错误 1129 拒绝所有经过这个代理的连接。",
+	"Nearly all connections that -max-connections allows are taken.":                                                                                             "-max-connections 允许的连接几乎用完了。",
+	"Sessions ended by a fault of the proxy. The log has them; please report it.":                                                                                "有会话因代理自身的错误而结束。日志里有记录，请报告。",
+
+	// Links of leafsql serve and leafsql proxy.
 	"ranges in memory":   "内存中的号段",
 	"rows of leaf_alloc": "leaf_alloc 的行",
 	"metrics":            "指标",

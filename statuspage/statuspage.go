@@ -31,8 +31,8 @@ import (
 
 // A Page is the http.Handler. It may be mounted anywhere.
 type Page struct {
-	Server string // where the ids come from, for people; "": not shown
-	Links  []Link // to pages beside this one
+	Server string      // where the ids come from, for people; "": not shown
+	Links  []Link      // to pages beside this one
 	More   func() More // what the program does beside giving ids; nil: nothing
 
 	title   string

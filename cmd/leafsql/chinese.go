@@ -37,17 +37,18 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"https://github.com/leafsql/leafsql/blob/main/docs/": "https://github.com/leafsql/leafsql/blob/main/docs/zh-CN/",
 
 	// Subcommands.
-	"find what is wrong with tables and leaf_alloc, with the SQL that mends it": "检查各张表和 leaf_alloc 有什么问题，并给出修复的 SQL",
-	"create leaf_alloc, and rows above the highest key of all shards":           "创建 leaf_alloc，并为每张表加一行，起点高于所有分片里最大的主键",
-	"take tables from AUTO_INCREMENT, or from Java Leaf, step by step":          "把表从 AUTO_INCREMENT 或 Java 版 Leaf 一步一步迁移过来",
-	"say what snowflakes hold: time, worker id, sequence":                       "解读雪花 id：时间、机器号、序号",
-	"show leaf_alloc's rows, and how fast their ids go":                         "显示 leaf_alloc 的各行，以及 id 用得多快",
-	"show who holds which worker id, and until when":                            "显示谁持有哪个机器号、到什么时候为止",
-	"compare INSERTs with AUTO_INCREMENT's, in tables of its own":               "在自己建的表里比较 INSERT 和 AUTO_INCREMENT 的速度",
-	"give ids over HTTP, as Java Leaf does, with a page and metrics":            "像 Java 版 Leaf 那样通过 HTTP 发号，带状态页和监控指标",
-	"write the script by which a shell completes subcommands and flags":         "输出 shell 补全子命令和参数的脚本",
-	"say which leafsql this is":                                                 "显示 leafsql 的版本",
-	"leafsql %s, %s, %s\n":                                                      "leafsql %s, %s, %s\n",
+	"find what is wrong with tables and leaf_alloc, with the SQL that mends it":            "检查各张表和 leaf_alloc 有什么问题，并给出修复的 SQL",
+	"create leaf_alloc, and rows above the highest key of all shards":                      "创建 leaf_alloc，并为每张表加一行，起点高于所有分片里最大的主键",
+	"take tables from AUTO_INCREMENT, or from Java Leaf, step by step":                     "把表从 AUTO_INCREMENT 或 Java 版 Leaf 一步一步迁移过来",
+	"say what snowflakes hold: time, worker id, sequence":                                  "解读雪花 id：时间、机器号、序号",
+	"show leaf_alloc's rows, and how fast their ids go":                                    "显示 leaf_alloc 的各行，以及 id 用得多快",
+	"show who holds which worker id, and until when":                                       "显示谁持有哪个机器号、到什么时候为止",
+	"compare INSERTs with AUTO_INCREMENT's, in tables of its own":                          "在自己建的表里比较 INSERT 和 AUTO_INCREMENT 的速度",
+	"give ids over HTTP, as Java Leaf does, with a page and metrics":                       "像 Java 版 Leaf 那样通过 HTTP 发号，带状态页和监控指标",
+	"fill the INSERTs of programs in any language, which connect to it as to their server": "为任何语言的程序补主键，程序像连接服务器一样连接它",
+	"write the script by which a shell completes subcommands and flags":                    "输出 shell 补全子命令和参数的脚本",
+	"say which leafsql this is":                                                            "显示 leafsql 的版本",
+	"leafsql %s, %s, %s\n":                                                                 "leafsql %s, %s, %s\n",
 
 	// Flags. What stands in backquotes names the value.
 	"the `DSN` as mysql-leaf takes it, or env:NAME":                                     "mysql-leaf 的 `DSN`，或者 env:NAME",
@@ -81,6 +82,14 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"how long to serve on after SIGTERM, not ready any more":                                     "收到 SIGTERM 之后继续服务多久，这期间不再就绪",
 	"`format` of the log on standard error: text, or json with one object a line (default text)": "标准错误上的日志格式 `format`：text，或者每行一个对象的 json（默认 text）",
 	"`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties":   "配置文件 `file`：以参数名为键的 YAML，或者 Java 版 Leaf 的 leaf.properties",
+
+	"`address` of the server to which clients are taken: host:port, or the path of a unix socket (default the DSN's)": "服务器的地址 `address`，客户端被带到那里：host:port，或者 unix socket 的路径（默认是 DSN 里的地址）",
+	"`address` to listen at: host:port, or the path of a unix socket; once for each (default 127.0.0.1:3307)":         "监听的地址 `address`：host:port，或者 unix socket 的路径；每个地址写一次（默认 127.0.0.1:3307）",
+	"refuse clients without TLS":                                                  "拒绝不用 TLS 的客户端",
+	"listen without -cert on an address that other machines reach":                "没有 -cert 也在其他机器能访问的地址上监听",
+	"the longest a statement waits for ids":                                       "一条语句最多等多久",
+	"how long transactions may take to end after SIGTERM":                         "收到 SIGTERM 之后，事务最多还有多久结束",
+	"`address` of the status page, /metrics, /healthz and /readyz (default none)": "状态页、/metrics、/healthz 和 /readyz 的地址 `address`（默认没有）",
 
 	// Columns.
 	"SERVER": "服务器", "TABLE": "表", "KEY": "主键", "TYPE": "类型", "IDS FROM": "id 来源", "HIGHEST KEY": "最大主键", "NEXT ID": "下一个 id", "USED": "已用", "LASTS": "还能用",

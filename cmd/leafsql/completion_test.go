@@ -35,7 +35,7 @@ func TestCompletionOfBash(t *testing.T) {
 			t.Errorf("leafsql %s: %v, want %v", c.name, got, want)
 		}
 	}
-	for words, want := range map[string]string{"": "check init migrate decode tags workers bench serve completion version help", "ch": "check",
+	for words, want := range map[string]string{"": "check init migrate decode tags workers bench serve proxy completion version help", "ch": "check",
 		"check -s": "-shard -since", "check -dsn x -j": "-json", "check -dsn ": "", "help mi": "migrate", "nosuch ": ""} {
 		if got := strings.Join(complete(strings.Split(words, " ")...), " "); got != want {
 			t.Errorf("leafsql %s: %s, want %s", words, got, want)

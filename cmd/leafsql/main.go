@@ -3,8 +3,7 @@
 //	go install github.com/leafsql/leafsql/cmd/leafsql@latest
 //	leafsql help
 //
-// It fills no table itself, and changes nothing but what a subcommand that is named so
-// says it changes.
+// Only leafsql proxy fills tables. No subcommand changes anything but what it says it changes.
 package main
 
 import (
@@ -56,6 +55,8 @@ var commands = []command{
 		"bench -dsn 'root:secret@tcp(127.0.0.1:3306)/test' -for 10s", runBench, true},
 	{"serve", "-dsn DSN [-listen ADDRESS]", "give ids over HTTP, as Java Leaf does, with a page and metrics",
 		"serve -dsn 'app:secret@tcp(127.0.0.1:3306)/shop' -listen 127.0.0.1:8080", runServe, false},
+	{"proxy", "-dsn DSN [-listen ADDRESS]… [-server ADDRESS]", "fill the INSERTs of programs in any language, which connect to it as to their server",
+		"proxy -dsn 'leaf:secret@tcp(127.0.0.1:3306)/shop?leafTables=*' -listen 127.0.0.1:3307", runProxy, false},
 	{"completion", "bash | zsh | fish", "write the script by which a shell completes subcommands and flags",
 		"completion bash > /etc/bash_completion.d/leafsql", nil, false},
 	{"version", "", "say which leafsql this is",
@@ -125,8 +126,8 @@ func run(ctx context.Context, s *screen.Screen, args []string) int {
 // page is where a subcommand is described.
 func (c command) page(texts chinese.Texts) string {
 	docs := texts.Text("https://github.com/leafsql/leafsql/blob/main/docs/")
-	if c.name == "serve" {
-		return docs + "serve.md"
+	if c.name == "serve" || c.name == "proxy" {
+		return docs + c.name + ".md"
 	}
 	return docs + "command.md#" + c.name
 }

@@ -1,0 +1,240 @@
+// Package door is leafsql proxy: package proxy as a process, with the addresses that it listens
+// at, its page and metrics, and its end.
+//
+//	d, err := door.New(door.Config{DSN: dsn, Listen: []string{"127.0.0.1:3307"}})
+//	if err != nil {
+//		return err
+//	}
+//	return d.Run(ctx) // until ctx ends; then it drains
+package door
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/version"
+	"github.com/leafsql/leafsql/proxy"
+)
+
+// Config of a Door. The zero value of a field means its default.
+type Config struct {
+	DSN     string   // of leafsql's own account, with the leaf parameters
+	Server  string   // where clients are taken to; the DSN's address
+	Listen  []string // host:port, or paths of unix sockets; 127.0.0.1:3307
+	Metrics string   // host:port of the page and the metrics; "": none
+
+	Cert, Key  string // files in PEM; both or none
+	RequireTLS bool
+	Insecure   bool // passwords and rows may pass over a network without TLS
+
+	MaxConnections int           // 10,000
+	FillTimeout    time.Duration // 50 s
+	Drain          time.Duration // how long transactions may take to end after ctx ended
+
+	Logger *slog.Logger // slog.Default()
+}
+
+// Defaults are those of the command.
+var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
+
+// filesEach is how many files a client takes: its connection and the one to the server.
+const filesEach = 2
+
+// A Door is one proxy with what is around it.
+type Door struct {
+	cfg       Config
+	log       *slog.Logger
+	driver    *driver.Config
+	connector *driver.Connector
+	proxy     *proxy.Server
+	draining  atomic.Bool
+	probe     probe
+}
+
+// New makes a Door. It connects to nothing.
+func New(cfg Config) (*Door, error) {
+	if len(cfg.Listen) == 0 {
+		cfg.Listen = Defaults.Listen
+	}
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, Defaults.MaxConnections)
+	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, Defaults.FillTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
+	if cfg.MaxConnections < 0 || cfg.FillTimeout < 0 || cfg.Drain < 0 {
+		return nil, errors.New("leafsql: proxy: a limit is negative; leave it out for its default")
+	}
+	clientTLS, err := process.TLS(cfg.Cert, cfg.Key, "-cert and -key")
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: proxy: %w", err)
+	}
+	if cfg.RequireTLS && clientTLS == nil {
+		return nil, errors.New("leafsql: proxy: -require-tls needs a certificate; name one with -cert and -key")
+	}
+	for _, address := range cfg.Listen {
+		if !isPath(address) && !process.Local(address) && clientTLS == nil && !cfg.Insecure {
+			return nil, fmt.Errorf("leafsql: proxy: -listen %s is reached from other machines, and rows would pass without TLS; name a certificate with -cert and -key, or say -insecure", address)
+		}
+	}
+	dc, err := databases.Parse(cfg.DSN)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Server = cmp.Or(cfg.Server, dc.MySQL.Addr)
+	if _, _, err := net.SplitHostPort(cfg.Server); err != nil && !isPath(cfg.Server) {
+		return nil, fmt.Errorf("leafsql: proxy: -server: %w; write host:port, or the path of a unix socket", err)
+	}
+	if isPath(cfg.Server) && os.Geteuid() == 0 {
+		return nil, errors.New("leafsql: proxy: a server takes whoever comes through its unix socket for the user of that process, so that every client could log in as root where the account asks for no more (unix_socket, auth_socket); run the proxy as another user, or name the server's host and port with -server")
+	}
+	cfg.MaxConnections = process.Connections(cfg.MaxConnections, filesEach, cfg.Logger)
+	dc.Logger = cfg.Logger
+	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
+	if d.connector, err = driver.NewConnector(dc); err != nil {
+		return nil, err
+	}
+	d.proxy, err = proxy.New(proxy.Config{
+		Connector: d.connector, Server: cfg.Server, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
+		MaxConnections: cfg.MaxConnections, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
+	})
+	if err != nil {
+		d.connector.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+func isPath(address string) bool { return strings.Contains(address, "/") }
+
+// serverTLS is what the DSN says of the server's certificate, for the connections of clients.
+func serverTLS(dsn *mysql.Config, server string) *tls.Config {
+	if dsn.TLS == nil {
+		return nil
+	}
+	of := dsn.TLS.Clone()
+	if host, _, err := net.SplitHostPort(server); err == nil && server != dsn.Addr {
+		of.ServerName = host
+	}
+	return of
+}
+
+// Run listens and takes clients to the server until ctx ends, then drains: it takes no more
+// clients, ends each session that is in no transaction, and the others within Config.Drain. At
+// last it gives back what it holds, such as a worker id. It fails at once where leafsql's own
+// account may not read what it needs; a server that is away it waits for.
+func (d *Door) Run(ctx context.Context) error {
+	defer d.connector.Close()
+	defer d.proxy.Close()
+	if err := d.look(ctx); err != nil {
+		if wayOut, wrong := misconfigured(err); wrong {
+			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", part.Of(err), wayOut)
+		}
+		d.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
+	}
+	var listeners []net.Listener
+	defer func() {
+		for _, l := range listeners {
+			l.Close()
+		}
+	}()
+	for _, address := range d.cfg.Listen {
+		l, err := listen(address)
+		if err != nil {
+			return fmt.Errorf("leafsql: proxy: %w; choose another address with -listen", err)
+		}
+		listeners = append(listeners, l)
+	}
+	background, stop := context.WithCancel(context.Background())
+	defer stop()
+	if d.cfg.Metrics != "" {
+		if err := d.serveMetrics(background); err != nil {
+			return fmt.Errorf("leafsql: proxy: %w; choose another address with -metrics", err)
+		}
+	}
+	go d.watch(background)
+	failed := make(chan error, len(listeners))
+	for _, l := range listeners {
+		d.log.Info("leafsql: taking clients to their server", "address", l.Addr().String(), "server", d.cfg.Server, "version", version.Of())
+		go func() { failed <- d.proxy.Serve(l) }()
+	}
+	select {
+	case err := <-failed:
+		return fmt.Errorf("leafsql: proxy: %w; choose another address with -listen", err)
+	case <-ctx.Done():
+	}
+	d.draining.Store(true)
+	d.log.Info("leafsql: draining", "for", d.cfg.Drain.String(), "connections", d.proxy.Stats().Connections)
+	left, cancel := context.WithTimeout(context.Background(), d.cfg.Drain)
+	defer cancel()
+	if err := d.proxy.Shutdown(left); errors.Is(err, context.DeadlineExceeded) {
+		d.log.Warn("leafsql: connections were ended in the middle of a transaction", "after", d.cfg.Drain.String(), "way out", "a longer -drain")
+	}
+	d.log.Info("leafsql: ended")
+	return nil
+}
+
+// look says whether leafsql's own account can read what filling needs.
+func (d *Door) look(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	if err := d.proxy.Ping(ctx); err != nil {
+		return err
+	}
+	if !d.readsAlloc() {
+		return nil
+	}
+	_, err := d.connector.Tag(ctx, "")
+	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // which is an answer
+		return nil
+	}
+	return err
+}
+
+// readsAlloc reports whether a rule takes ids from leaf_alloc.
+func (d *Door) readsAlloc() bool {
+	if d.driver.Auto {
+		return true
+	}
+	for _, r := range d.driver.Tables {
+		if !r.Exclude && (r.Kind == "" || r.Kind == driver.Segment) {
+			return true
+		}
+	}
+	return false
+}
+
+const lookTime = 10 * time.Second
+
+// listen listens at host:port, or at the path of a unix socket. A socket that a process left
+// behind gives way; one that answers does not.
+func listen(address string) (net.Listener, error) {
+	if !isPath(address) {
+		return net.Listen("tcp", address)
+	}
+	if c, err := net.Dial("unix", address); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("somebody listens at %s already", address)
+	}
+	if info, err := os.Lstat(address); err == nil && info.Mode()&os.ModeSocket != 0 {
+		os.Remove(address)
+	}
+	l, err := net.Listen("unix", address)
+	if err == nil {
+		err = os.Chmod(address, 0o777) // as servers do: who may log in says the server
+	}
+	return l, err
+}

@@ -1,0 +1,111 @@
+package door
+
+import (
+	"context"
+	"database/sql"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/metrics"
+	"github.com/leafsql/leafsql/statuspage"
+)
+
+// What the page's server bounds.
+const (
+	maxReaders  = 64 // connections at a time
+	maxHeader   = 8 << 10
+	readTime    = 5 * time.Second
+	writeTime   = 30 * time.Second
+	keepAlive   = time.Minute
+	contentType = "text/plain; charset=utf-8"
+)
+
+// serveMetrics serves the page and the metrics until ctx ends, at once.
+func (d *Door) serveMetrics(ctx context.Context) error {
+	l, err := net.Listen("tcp", d.cfg.Metrics)
+	if err != nil {
+		return err
+	}
+	page := statuspage.Of(func() (driver.Stats, error) { return process.Hidden(d.connector.Stats()), nil }, "leafsql proxy")
+	page.More = d.more
+	page.Links = []statuspage.Link{{Text: "metrics", Address: "metrics"}}
+	srv := &http.Server{
+		Handler: d.routes(page), MaxHeaderBytes: maxHeader, ReadTimeout: readTime, WriteTimeout: writeTime, IdleTimeout: keepAlive,
+		ErrorLog: slog.NewLogLogger(d.log.Handler(), slog.LevelDebug), // what readers do wrong
+	}
+	d.log.Info("leafsql: page and metrics", "address", "http://"+l.Addr().String())
+	if !process.Local(l.Addr().String()) {
+		d.log.Warn("leafsql: whoever reaches this address can read names of tables and tags", "address", l.Addr().String(), "way out", "give -metrics an address that only those reach who look after the proxy")
+	}
+	go page.Run(ctx)
+	go srv.Serve(netutil.LimitListener(l, maxReaders))
+	context.AfterFunc(ctx, func() { srv.Close() })
+	return nil
+}
+
+func (d *Door) routes(page http.Handler) http.Handler {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		metrics.NewCollector(sql.OpenDB(d.connector), "proxy"), metrics.NewProxyCollector(d.proxy, "proxy"))
+	mux := http.NewServeMux()
+	mux.Handle("/{$}", page)
+	mux.Handle("/metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "ok\n") })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) {
+		switch {
+		case d.draining.Load():
+			answer(w, http.StatusServiceUnavailable, "not ready: the proxy is about to end\n")
+		case d.ask() != nil:
+			answer(w, http.StatusServiceUnavailable, "not ready: the server does not answer leafsql's own account; the log says why\n")
+		default:
+			answer(w, http.StatusOK, "ready\n")
+		}
+	})
+	return mux
+}
+
+func answer(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	io.WriteString(w, text)
+}
+
+// more is what the page shows of the proxy.
+func (d *Door) more() statuspage.More {
+	s := d.proxy.Stats()
+	more := statuspage.More{Title: "Proxy", Figures: []statuspage.Figure{
+		{Text: "Connections now", Number: s.Connections},
+		{Text: "At most", Number: s.MaxConnections},
+		{Text: "Clients so far", Number: s.Accepted},
+		{Text: "Logins refused by the server", Number: s.FailedLogins},
+		{Text: "Logins broken off", Number: s.BrokenOff},
+		{Text: "Clients that found no server", Number: s.Unreachable},
+		{Text: "Commands passed on", Number: s.Passed},
+		{Text: "Statements filled", Number: s.Filled},
+		{Text: "Statements refused", Number: s.Refused},
+		{Text: "Statements without ids", Number: s.Unfilled},
+	}}
+	wrong := func(is bool, text string) {
+		if is {
+			more.Wrong = append(more.Wrong, text)
+		}
+	}
+	wrong(d.ask() != nil, "The server does not answer leafsql's own account. The log says why.")
+	wrong(nearMost(s.BrokenOffInARow, s.MaxConnectErrors, 2), "Many logins in a row were broken off. When they reach the server's max_connect_errors, it refuses everybody who comes through this proxy, with error 1129.")
+	wrong(nearMost(s.Connections, s.MaxConnections, 8), "Nearly all connections that -max-connections allows are taken.")
+	wrong(s.Faults > 0, "Sessions ended by a fault of the proxy. The log has them; please report it.")
+	return more
+}
+
+// nearMost reports whether n is within one part of most, which is 0 where it is not known.
+func nearMost(n, most, part int64) bool { return most > 0 && n >= most-most/part }

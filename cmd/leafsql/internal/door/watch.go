@@ -1,0 +1,80 @@
+package door
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// How often the server is asked, and how long it may take to answer: less than the second
+// after which many a balancer takes /readyz for silent.
+const (
+	probeEvery = time.Second
+	probeTime  = 700 * time.Millisecond
+)
+
+// A probe is what the server said to leafsql's own account when it was asked last.
+type probe struct {
+	mu   sync.Mutex
+	at   time.Time
+	err  error
+	told bool // the log knows of err
+}
+
+// ask asks the server, once in probeEvery at most. The log is told when that changes.
+func (d *Door) ask() error {
+	p := &d.probe
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if time.Since(p.at) < probeEvery {
+		return p.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
+	defer cancel()
+	p.err, p.at = d.proxy.Ping(ctx), time.Now()
+	switch {
+	case p.err != nil && !p.told:
+		d.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", databases.WayOut(p.err))
+	case p.err == nil && p.told:
+		d.log.Info("leafsql: the server answers leafsql's own account again")
+	}
+	p.told = p.err != nil
+	return p.err
+}
+
+// watch asks the server again and again, so that the log and the page know though nobody asks
+// whether the proxy is ready.
+func (d *Door) watch(ctx context.Context) {
+	tick := time.NewTicker(probeEvery)
+	defer tick.Stop()
+	for {
+		d.ask()
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// misconfigured says what to do about an error that lasts until somebody corrects the DSN, the
+// account or the database, behind it; wrong is false for a server that is away.
+func misconfigured(err error) (wayOut string, wrong bool) {
+	_, config := errors.AsType[*driver.ConfigError](err)
+	switch {
+	case config: // it says so itself
+		return "", true
+	case servererr.Is(err, servererr.NoSuchTable):
+		return "; leafsql init creates the table, and so does leafCreate=true in the DSN", true
+	case databases.Denied(err):
+		return "; GRANT SELECT, UPDATE on leaf_alloc to this user", true
+	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied, servererr.UnknownDatabase, servererr.NoDatabase):
+		return "; " + databases.WayOut(err), true
+	}
+	return "", false
+}

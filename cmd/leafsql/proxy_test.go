@@ -1,0 +1,207 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"database/sql"
+	"errors"
+	"io"
+	"net/http"
+	osexec "os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A proxyProcess is a leafsql proxy.
+type proxyProcess struct {
+	*osexec.Cmd
+	addresses []string // that it listens at
+	metrics   string
+	log       io.Reader
+	said      strings.Builder // what it logged so far
+}
+
+// startProxy starts leafsql proxy and waits until it listens at n addresses.
+func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
+	t.Helper()
+	p := &proxyProcess{Cmd: process(t, append([]string{"proxy"}, args...)...)}
+	log, err := p.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p.log = log
+	lines := bufio.NewScanner(log)
+	for len(p.addresses) < n && lines.Scan() {
+		p.said.WriteString(lines.Text() + "\n")
+		if m := regexp.MustCompile(`taking clients to their server" address=(\S+)|taking clients to their server address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			p.addresses = append(p.addresses, m[1]+m[2])
+		}
+		if m := regexp.MustCompile(`page and metrics"? address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			p.metrics = m[1]
+		}
+	}
+	if len(p.addresses) < n {
+		p.Wait()
+		t.Fatalf("it ended:\n%s", p.said.String())
+	}
+	return p
+}
+
+// end ends it with SIGTERM.
+func (p *proxyProcess) end(t *testing.T) {
+	t.Helper()
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Error(err)
+	}
+	p.wait(t)
+}
+
+// wait waits for its end.
+func (p *proxyProcess) wait(t *testing.T) {
+	t.Helper()
+	rest, _ := io.ReadAll(p.log)
+	p.said.Write(rest)
+	if err := p.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.said.String())
+	}
+}
+
+// through is a DSN of another address.
+func through(dsn, network, address string) string {
+	cfg, err := mysql.ParseDSN(dsn)
+	if err != nil {
+		panic(err)
+	}
+	cfg.Net, cfg.Addr = network, address
+	return cfg.FormatDSN()
+}
+
+func page(t *testing.T, address string) (status int, body string) {
+	t.Helper()
+	res, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+// TestProxy: the process fills what clients insert through TCP and a unix socket, shows what it did, and ends well when it is
+// told to: idle clients lose their connection, a transaction comes to its end.
+func TestProxy(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		direct := open(t, dsn, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 1000, 100)",
+			"CREATE TABLE orders (id BIGINT PRIMARY KEY, name VARCHAR(20))")
+		socket := filepath.Join(t.TempDir(), "leafsql.sock")
+		p := startProxy(t, 2, "-dsn", dsn, "-listen", "127.0.0.1:0", "-listen", socket, "-metrics", "127.0.0.1:0")
+		idle := open(t, through(dsn, "tcp", p.addresses[0]), "INSERT INTO orders (name) VALUES ('tcp')")
+		busy := open(t, through(dsn, "unix", socket), "INSERT INTO orders (name) VALUES ('unix')")
+		if ids := number(t, direct, "SELECT SUM(id) FROM orders"); ids != 2001 {
+			t.Errorf("the ids are %d together", ids)
+		}
+		for path, want := range map[string]string{
+			"/healthz": "ok", "/readyz": "ready", "/": "Statements filled",
+			"/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 2`,
+		} {
+			if status, body := page(t, p.metrics+path); status != 200 || !strings.Contains(body, want) {
+				t.Errorf("%s: %d\n%s", path, status, body)
+			}
+		}
+
+		tx, err := busy.Begin()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec("INSERT INTO orders (name) VALUES ('last')"); err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		idle.SetMaxIdleConns(0)
+		for idle.Ping() == nil { // until it takes nobody any more
+		}
+		if status, _ := page(t, p.metrics+"/readyz"); status != 503 {
+			t.Errorf("it is ready while it ends: %d", status)
+		}
+		if _, err := tx.Exec("INSERT INTO orders (name) VALUES ('very last')"); err != nil {
+			t.Error(err)
+		}
+		if err := tx.Commit(); err != nil {
+			t.Error(err)
+		}
+		p.wait(t)
+		if n := number(t, direct, "SELECT COUNT(*) FROM orders"); n != 4 {
+			t.Errorf("%d rows", n)
+		}
+	})
+}
+
+// TestProxyStarts: where leafsql's own account may not read what it needs, the process says so and ends; a server that is away
+// it waits for.
+func TestProxyStarts(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	db := open(t, dsn, "CREATE USER IF NOT EXISTS proxy_start IDENTIFIED BY 's3cret'")
+	t.Cleanup(func() { db.Exec("DROP USER proxy_start") })
+	name := database(dsn)
+	exec(t, db, "GRANT INSERT ON "+name+".* TO proxy_start")
+	of := as(dsn, "proxy_start", "s3cret")
+	fails := func(want string, args ...string) {
+		t.Helper()
+		out, _ := process(t, append([]string{"proxy"}, args...)...).CombinedOutput()
+		if text := string(out); !strings.Contains(text, want) || strings.Contains(text, "s3cret") {
+			t.Errorf("leafsql proxy %q: want %q\n%s", args, want, text)
+		}
+	}
+	local := []string{"-listen", "127.0.0.1:0", "-dsn"}
+	fails("add leafCreate=true to have it created", append(local, dsn)...)
+	exec(t, db, allocTable)
+	fails("GRANT SELECT, UPDATE on it", append(local, of)...)
+	fails("correct user and password", append(local, as(dsn, "proxy_start", "wrong"))...)
+	fails("-insecure", "-dsn", dsn, "-listen", "0.0.0.0:0")
+	fails("-insecure", "-dsn", dsn, "-listen", ":0")
+	fails("a limit is negative", "-dsn", dsn, "-drain", "-1s")
+	fails("-require-tls needs a certificate", "-dsn", dsn, "-require-tls")
+	fails("write host:port", "-dsn", dsn, "-server", "db")
+	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
+
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	away := "127.0.0.1:" + strconv.Itoa(port)
+	p := startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-server", away)
+	client, err := sql.Open("mysql", through(of, "tcp", p.addresses[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	var told *mysql.MySQLError
+	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || !strings.Contains(told.Message, away) {
+		t.Errorf("a client whose server is away is told %v", err)
+	}
+	p.end(t)
+	p = startProxy(t, 1, "-dsn", through(of, "tcp", away), "-listen", "127.0.0.1:0")
+	if said := p.said.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
+		t.Error(said)
+	}
+	p.end(t)
+}
