@@ -65,9 +65,11 @@ func (b backend) query(text string, args []driver.NamedValue) (*reply, error) {
 
 // command sends a command.
 func (b backend) command(payload []byte) error {
-	b.server.seq = 0
-	if b.lost {
+	switch b.server.seq = 0; {
+	case b.lost:
 		return mysql.ErrInvalidConn
+	case len(payload) >= b.maxPacket: // the server would end the connection
+		return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: textTooLarge}
 	}
 	if err := b.server.send(payload); err != nil {
 		b.lost = true
@@ -112,10 +114,12 @@ func (b backend) reply(binary bool) (*reply, error) {
 		case wire.FirstErr:
 			return nil, b.failure(p)
 		case wire.FirstLocalInfile:
-			if err := b.client.send(p); err != nil {
-				return nil, err
+			err := b.client.send(p)
+			if err == nil {
+				err = b.passFile()
 			}
-			if err := b.passFile(); err != nil {
+			if err != nil { // the server waits for the rest of the file
+				b.lost = true
 				return nil, err
 			}
 		case wire.FirstOK:

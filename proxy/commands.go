@@ -26,7 +26,6 @@ func (s *session) command() (quit bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	s.attributes, s.extra, s.gtids = s.noAttributes, nil, nil
 	switch name := b[wire.HeaderLen]; name {
 	case wire.ComQuery:
 		err = s.query()
@@ -57,9 +56,14 @@ func (s *session) command() (quit bool, err error) {
 			err = s.fail(1047, "08S01", "Unknown command")
 		}
 	}
-	if err == errTooLarge {
+	switch err {
+	case errShort:
 		s.client.seq = 1
-		return true, s.fail(1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
+		return true, s.fail(1835, "HY000", "Malformed communication packet.")
+	case errTooLarge:
+		s.known.Store(nil) // the next session asks anew
+		s.client.seq = 1
+		return true, s.fail(numberTooLarge, "08S01", textTooLarge)
 	}
 	return false, err
 }

@@ -26,6 +26,11 @@ var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 // errTooLarge says that a packet is longer than the server would take.
 var errTooLarge = errors.New("packet too large")
 
+const (
+	numberTooLarge = 1153
+	textTooLarge   = "Got a packet bigger than 'max_allowed_packet' bytes"
+)
+
 // An end is one of a session's two connections, with what was read of it and not yet used. It
 // has a buffer from the pool only while it is read.
 type end struct {
@@ -119,7 +124,18 @@ func (e *end) giveBack() {
 		buffers.Put(e.pooled)
 		e.pooled = nil
 	}
-	e.buf = nil
+	e.buf, e.payload, e.frame = nil, nil, nil
+}
+
+// wipe clears what was used: it may hold a password.
+func (e *end) wipe() {
+	if e.buf == nil {
+		clear(e.small[:e.r])
+		return
+	}
+	clear(e.buf[:e.r])
+	clear(e.buf[e.w:])
+	clear(e.small)
 }
 
 // release gives the buffer back, as far as nothing in it is unread.

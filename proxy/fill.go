@@ -63,7 +63,7 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 			return false, s.refuse(err)
 		}
 		s.filled.Add(1)
-		return true, s.tell(a, more)
+		return s.tell(a, more)
 	}
 	for i, part := range parts {
 		if ok, err = s.text(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
@@ -81,8 +81,9 @@ func (a *answer) error() error {
 	return &mysql.MySQLError{Number: a.failure.Number, SQLState: a.failure.State}
 }
 
-// tell sends the client the answer to a statement that was filled.
-func (s *session) tell(a leafdriver.Answer, more bool) error {
+// tell sends the client the answer to a statement that was filled. ok is false if it failed
+// after its first rows.
+func (s *session) tell(a leafdriver.Answer, more bool) (ok bool, err error) {
 	if rows, ok := a.Rows.(*reply); ok {
 		return s.tellRows(rows, more)
 	}
@@ -116,7 +117,7 @@ func (s *session) tell(a leafdriver.Answer, more bool) error {
 	if more {
 		told.Status |= wire.MoreResults
 	}
-	return s.client.send(told.Append(nil))
+	return true, s.client.send(told.Append(nil))
 }
 
 func sum(a, b uint16) uint16 { return uint16(min(int(a)+int(b), 1<<16-1)) }
@@ -132,18 +133,17 @@ func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 }
 
 // tellRows sends the client rows of which only the head was read.
-func (s *session) tellRows(r *reply, more bool) error {
+func (s *session) tellRows(r *reply, more bool) (ok bool, err error) {
 	if end := r.head[len(r.head)-1]; more && !s.deprecatesEOF() {
 		binary.LittleEndian.PutUint16(end[wire.EOFStatusAt:], wire.EOFStatus(end)|wire.MoreResults)
 	}
 	if err := s.client.send(r.head...); err != nil {
-		return err
-	}
-	if r.ended {
-		return nil
+		return false, err
 	}
 	r.ended = true
-	return s.relay(&answer{state: row, more: more})
+	a := answer{state: row, more: more}
+	err = s.relay(&a)
+	return err == nil && a.failure == nil, err
 }
 
 // Error numbers for what leafsql says itself: no program takes them for a conflict that is

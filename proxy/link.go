@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"errors"
+	"os"
 
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -12,6 +13,7 @@ type link struct {
 	*counters
 	client, server end
 
+	maxPacket    int    // how long a command may be
 	caps         uint32 // that client and server agreed on
 	noAttributes []byte // what stands before a text without attributes
 
@@ -27,12 +29,13 @@ type link struct {
 	gtids      []byte
 }
 
-// errServerGone says that the server ended the connection.
+// errServerGone says that the server ended the connection, and not the time that the proxy
+// gave it.
 var errServerGone = errors.New("the server ended the connection")
 
 func serverGone(err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		return err
 	}
 	return errors.Join(errServerGone, err)
 }

@@ -75,6 +75,7 @@ func (s *session) handshake() error {
 	s.caps = login.Caps & caps
 	if s.caps&wire.QueryAttrs != 0 {
 		s.noAttributes = wire.NoAttributes
+		s.attributes = s.noAttributes
 	}
 	s.login = driver.Login{Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
 	s.server.seq = s.client.seq - 1
@@ -106,6 +107,9 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	s.server.seq = s.client.seq - 1
 	if err := s.server.send(p); err != nil {
 		return nil, wire.Login{}, serverGone(err)
+	}
+	if len(s.server.buffered()) > 0 { // they would pass for what came through TLS
+		return nil, wire.Login{}, errors.New("the server sent more than its greeting before TLS")
 	}
 	server := tls.Client(s.server.raw, s.serverTLS)
 	if err := server.Handshake(); err != nil {
@@ -149,45 +153,63 @@ func (c *replayed) Read(b []byte) (int, error) {
 // numbered as an answer is none: it may be a command that was sent early.
 func (s *session) authenticate() error {
 	var expected atomic.Uint32
+	expected.Store(noNumber)
 	answers := make(chan error, 1)
 	go func() {
-		for {
-			_, seq, err := s.client.header()
-			if err == nil && uint32(seq) != expected.Load() {
-				answers <- nil
-				return
-			}
-			if err == nil {
-				_, err = s.client.packet(readBuffer)
-			}
-			if err == nil {
-				err = serverGone(s.server.write(s.client.frame))
-			}
-			if err != nil {
-				answers <- err
-				return
-			}
+		err := errLogin
+		defer func() { answers <- err }()
+		defer s.recovered()
+		if err = s.passAnswers(&expected); err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			s.server.raw.SetReadDeadline(past) // it would wait for what does not come
 		}
 	}()
+	last, err := s.passQuestions(&expected)
+	s.client.raw.SetReadDeadline(past) // nobody waits for the client any more
+	if early := <-answers; early != nil && !errors.Is(early, os.ErrDeadlineExceeded) {
+		return early
+	}
+	s.client.raw.SetReadDeadline(time.Time{})
+	s.client.wipe()
+	if err == nil {
+		err = s.client.write(s.server.frame)
+	}
+	if err != nil {
+		return err
+	}
+	return s.authenticated(last)
+}
+
+var past = time.Unix(1, 0)
+
+// noNumber is that of no frame.
+const noNumber = 1 << 8
+
+// passAnswers passes on what the client says, as far as it is an answer.
+func (s *session) passAnswers(expected *atomic.Uint32) error {
+	for {
+		_, seq, err := s.client.header()
+		if err != nil || uint32(seq) != expected.Load() {
+			return err
+		}
+		if _, err = s.client.packet(readBuffer); err != nil {
+			return err
+		}
+		if err := s.server.write(s.client.frame); err != nil {
+			return serverGone(err)
+		}
+	}
+}
+
+// passQuestions passes on what the server says, up to its last word, which it returns.
+func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error) {
 	for {
 		p, err := s.server.packet(readBuffer)
-		ended := err != nil || len(p) == 0 || p[0] == wire.FirstOK || p[0] == wire.FirstErr
-		if ended {
-			s.client.raw.SetReadDeadline(time.Unix(1, 0)) // nobody waits for the client any more
-			if early := <-answers; err != nil && early != nil && !errors.Is(early, os.ErrDeadlineExceeded) {
-				err = early
-			}
-			s.client.raw.SetReadDeadline(time.Time{})
-		}
-		if err != nil {
-			return serverGone(err)
+		if err != nil || len(p) == 0 || p[0] == wire.FirstOK || p[0] == wire.FirstErr {
+			return p, serverGone(err)
 		}
 		expected.Store(uint32(s.server.seq))
 		if err := s.client.write(s.server.frame); err != nil {
-			return err
-		}
-		if ended {
-			return s.authenticated(p)
+			return nil, err
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/leafsql/leafsql/proxy/proxytest"
@@ -120,4 +121,29 @@ func TestBinlog(t *testing.T) {
 		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
 		c.Packets("events", 3)
 	})
+}
+
+// TestTransactionsAreNamed: a client that tracks its transactions is told the one that stored the rows, though leafsql committed
+// it with a statement of its own.
+func TestTransactionsAreNamed(t *testing.T) {
+	mysqltest.TargetOf(t, mysqltest.MySQL)
+	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL, Args: []string{"--log-bin=log"}}).Target())
+	p.configured(true, filledItems...)
+	o := p.root()
+	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF
+	c := p.dial(p.proxy(), o)
+	c.Query("SET session_track_gtids = OWN_GTID")
+	uuid := c.Query("SELECT @@server_uuid").Rows()[0][0]
+	before := "none"
+	for _, text := range []string{
+		"INSERT INTO notes (note) VALUES ('relayed')",
+		"INSERT INTO items (name, n) VALUES ('a', 1)",
+		"INSERT INTO items (name, n) SELECT name, n FROM source ORDER BY n",
+	} {
+		told := c.Query(text).OK().Rest
+		if strings.Count(told, uuid) != 1 || told == before {
+			t.Errorf("%s: told %q, before %q", text, told, before)
+		}
+		before = told
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
+	"errors"
 	"slices"
 
 	leafdriver "github.com/leafsql/leafsql/driver"
@@ -17,7 +18,8 @@ type preparedStmt struct {
 	params int
 	types  []wire.Param   // of the last execution's arguments
 	long   map[int][]byte // values that came in pieces, by parameter
-	excess bool           // they are longer than a packet
+	longs  int            // bytes of them
+	wrong  *wire.Err      // what is wrong with them
 }
 
 // prepare serves COM_STMT_PREPARE.
@@ -91,6 +93,9 @@ func (s *session) prepare() error {
 // wait for its number.
 const lastPrepared = 1<<32 - 1
 
+// errShort says that a command does not name what it is about.
+var errShort = errors.New("command too short")
+
 // ofStatement serves the commands that name a prepared statement.
 func (s *session) ofStatement(name byte) error {
 	const ahead = wire.HeaderLen + 1 + 4 // its number
@@ -99,7 +104,8 @@ func (s *session) ofStatement(name byte) error {
 		return err
 	}
 	var id uint32
-	if length >= 1+4 {
+	switch {
+	case length >= 1+4:
 		b, err := s.client.need(ahead)
 		if err != nil {
 			return err
@@ -109,6 +115,11 @@ func (s *session) ofStatement(name byte) error {
 			id = s.last
 			binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
 		}
+	case name == wire.ComStmtClose:
+		return errShort // MySQL answers that, and MariaDB does not
+	}
+	if name == wire.ComStmtLongData && length < 1+4+2 {
+		return errShort // nor here
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]
@@ -129,7 +140,7 @@ func (s *session) ofStatement(name byte) error {
 		return s.longData(st)
 	case wire.ComStmtReset:
 		if st != nil {
-			st.long, st.excess = nil, false
+			st.dropLong()
 		}
 		return s.pass(&answer{state: head})
 	case wire.ComStmtFetch:
@@ -146,12 +157,14 @@ func (s *session) ofStatement(name byte) error {
 	return err
 }
 
+func (st *preparedStmt) dropLong() { st.long, st.longs, st.wrong = nil, 0, nil }
+
 // longData keeps a piece of an argument, up to the execution: which text that runs is
 // decided then.
 func (s *session) longData(st *preparedStmt) error {
 	p, err := s.client.packet(s.maxPacket)
-	if err != nil || len(p) < 1+4+2 {
-		return err // the server says nothing either
+	if err != nil {
+		return err
 	}
 	param := int(binary.LittleEndian.Uint16(p[5:]))
 	if st.long == nil {
@@ -159,12 +172,13 @@ func (s *session) longData(st *preparedStmt) error {
 	}
 	value, piece := st.long[param], p[7:]
 	switch {
-	case len(value)+len(piece) > s.maxPacket:
-		st.excess = true
-	case value == nil:
-		st.long[param] = append([]byte{}, piece...)
+	case param >= st.params:
+		st.wrong = &wire.Err{Number: 1210, State: [5]byte([]byte("HY000")), Message: "Incorrect arguments to mysqld_stmt_send_long_data"}
+	case st.longs+len(piece) > s.maxPacket:
+		st.wrong = &wire.Err{Number: 1105, State: [5]byte([]byte("HY000")), Message: "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes"}
 	default:
-		st.long[param] = append(value, piece...)
+		st.long[param] = append(slices.Grow(value, 1), piece...) // not nil, though it may be empty
+		st.longs += len(piece)
 	}
 	return nil
 }
@@ -176,13 +190,13 @@ func (s *session) execute(st *preparedStmt) error {
 		return err
 	}
 	e, err := wire.ParseExecute(p, st.params, s.caps&wire.QueryAttrs != 0, st.types, st.long)
-	excess := st.excess
-	st.long, st.excess = nil, false
+	wrong := st.wrong
+	st.dropLong()
 	switch {
 	case err != nil:
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
-	case excess:
-		return s.fail(1105, "HY000", "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes")
+	case wrong != nil:
+		return s.client.send(wrong.Append(nil))
 	}
 	s.extra = e.Extra
 	st.types = typesOf(e.Params, e.Extra)
@@ -198,7 +212,8 @@ func (s *session) execute(st *preparedStmt) error {
 		return s.refuse(err)
 	}
 	s.filled.Add(1)
-	return s.tell(a, false)
+	_, err = s.tell(a, false)
+	return err
 }
 
 // typesOf keeps the types of arguments beyond their packet.

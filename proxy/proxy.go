@@ -156,7 +156,12 @@ func (s *Server) Serve(l net.Listener) error {
 	}
 	s.listeners[l] = true
 	s.mu.Unlock()
-	defer l.Close()
+	defer func() {
+		l.Close()
+		s.mu.Lock()
+		delete(s.listeners, l)
+		s.mu.Unlock()
+	}()
 	for pause := time.Duration(0); ; {
 		conn, err := l.Accept()
 		switch {

@@ -124,10 +124,14 @@ func (a *answer) scan(b []byte) (n int, err error) {
 	}
 }
 
-// spliced is from how many bytes on the rest of a frame is copied by the kernel.
-const spliced = 256 << 10
+// spliced is from how many bytes on the rest of a frame is copied by the kernel, atOnce how
+// many have to be taken within writeTime.
+const (
+	spliced = 256 << 10
+	atOnce  = 1 << 20
+)
 
-// splice passes on the rest of a frame of which nothing is in the buffer.
+// splice passes on more of a frame of which nothing is in the buffer.
 func (a *answer) splice() error {
 	client, ok := a.client.conn.(*net.TCPConn)
 	if !ok {
@@ -135,7 +139,7 @@ func (a *answer) splice() error {
 		return serverGone(err)
 	}
 	a.client.extend()
-	n, err := io.CopyN(client, a.server.conn, int64(a.pass))
+	n, err := io.CopyN(client, a.server.conn, int64(min(a.pass, atOnce)))
 	a.pass -= int(n)
 	return err
 }

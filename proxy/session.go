@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +20,7 @@ import (
 type session struct {
 	*Server
 	link
-	judged    bool // the server had the last word on the login
-	maxPacket int  // how long the client's may be
+	judged bool // the server had the last word on the login
 
 	login driver.Login
 	leaf  *driver.Session
@@ -45,12 +45,7 @@ func (s *session) turnAway() {
 func (s *session) serve() {
 	defer s.ended.Done()
 	defer s.end()
-	defer func() {
-		if p := recover(); p != nil {
-			s.panics.Add(1)
-			s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p))
-		}
-	}()
+	defer s.recovered()
 	if err := s.connect(); err != nil {
 		return
 	}
@@ -64,6 +59,15 @@ func (s *session) serve() {
 	}
 	if err != nil {
 		s.log.Debug("leafsql: a session of the proxy ended", "client", s.client.raw.RemoteAddr(), "error", err)
+	}
+}
+
+// recovered is deferred by the goroutines of a session: a fault of the proxy ends one session
+// and not all.
+func (s *session) recovered() {
+	if p := recover(); p != nil {
+		s.panics.Add(1)
+		s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 
@@ -92,7 +96,7 @@ func (s *session) connect() error {
 	defer ctx.end()
 	s.leaf, err = s.connector.Attach(ctx, backend{&s.link}, s.login)
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
-		if s.client.idle() == nil {
+		if _, gone := s.idle(); gone == nil {
 			s.client.seq = 1
 			s.refuse(err)
 		}
@@ -138,6 +142,7 @@ func (s *session) run() error {
 			return err
 		}
 		quit, err := s.command()
+		s.attributes, s.extra, s.gtids = s.noAttributes, nil, nil
 		if quit || err != nil {
 			return err
 		}
@@ -151,9 +156,9 @@ func (s *session) run() error {
 func (s *session) idle() (woken bool, err error) {
 	s.mu.Lock()
 	s.waiting = true
-	stay := !s.hungUp.Load() && !s.draining.Load()
+	stay := !s.hungUp.Load() && !(s.draining.Load() && s.atRest())
 	s.mu.Unlock()
-	if stay || !s.atRest() {
+	if stay {
 		err = s.client.idle()
 	}
 	s.mu.Lock()

@@ -145,6 +145,30 @@ func TestBackslashes(t *testing.T) {
 	})
 }
 
+// TestSessionChangesOfFilled: a client that tracks its session is told what its own statements change, and nothing of what leafsql
+// does in between and takes back.
+func TestSessionChangesOfFilled(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
+		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+			for _, text := range []string{
+				"SET session_track_system_variables = 'autocommit,sql_mode,character_set_client', session_track_schema = 1",
+				"INSERT INTO items (name, n) VALUES ('a', 1)",
+				"INSERT INTO items (name, n) SELECT name, n FROM source ORDER BY n",
+				"SET autocommit = 0",
+				"INSERT INTO items (name, n) SELECT name, n + 10 FROM source ORDER BY n",
+				"COMMIT",
+				"SET autocommit = 1; INSERT INTO items (name, n) VALUES ('b', 2); USE mysql; USE " + p.name,
+				"INSERT INTO items (name, n) SELECT name, n + 20 FROM source ORDER BY n; SET autocommit = 0",
+				"SELECT id, name, n FROM items ORDER BY id",
+			} {
+				c.Query(text)
+			}
+		})
+	})
+}
+
 // TestSeveralNotAskedFor: where a client did not say that it sends several statements in a text, the server runs none of them;
 // COM_SET_OPTION changes that.
 func TestSeveralNotAskedFor(t *testing.T) {

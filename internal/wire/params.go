@@ -137,11 +137,14 @@ const maxParams = math.MaxUint16
 // earlier execution, which holds where the client sends none; long are values that came before.
 func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
 	nulls := c.take(uint64(n+7) / 8)
-	params := make([]Param, n)
-	switch bound := c.byte(); {
-	case c.bad:
+	bound := c.byte() != 0
+	if c.bad || bound && len(c.p) < 2*n || !bound && len(types) != n {
+		c.bad = true
 		return nil
-	case bound != 0:
+	}
+	params := make([]Param, n)
+	switch {
+	case bound:
 		for i := range params {
 			t := c.uint16()
 			params[i].Type, params[i].Flags = byte(t), byte(t>>8)
@@ -149,9 +152,6 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 				params[i].Name = c.lenEncBytes()
 			}
 		}
-	case len(types) != n:
-		c.bad = true
-		return nil
 	default:
 		for i, t := range types {
 			params[i].Type, params[i].Flags, params[i].Name = t.Type, t.Flags, t.Name
@@ -185,6 +185,9 @@ func appendParams(b []byte, params []Param, named bool) []byte {
 	for i, p := range params {
 		if p.Null {
 			b[at+i/8] |= 1 << (i % 8)
+		}
+		if p.Long != nil && width(p.Type) != -2 {
+			p.Type = typeString // how the value is written
 		}
 		b = append(b, p.Type, p.Flags)
 		if named {
@@ -310,6 +313,9 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	b.Flags = c.uint16()
 	b.Types = types
 	if b.Flags&BulkSendTypes != 0 {
+		if len(c.p) < 2*n {
+			return b, ErrMalformed
+		}
 		b.Types = make([]Param, n)
 		for i := range b.Types {
 			t := c.uint16()
@@ -319,14 +325,20 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	if c.bad || len(b.Types) != n || n == 0 {
 		return b, ErrMalformed
 	}
-	for len(c.p) > 0 && !c.bad {
+	for len(c.p) > 0 {
+		if len(c.p) < n {
+			return b, ErrMalformed
+		}
 		row := make([]BulkValue, n)
 		for i := range row {
 			if row[i].Indicator = c.byte(); row[i].Indicator == 0 {
 				row[i].Raw = c.raw(b.Types[i].Type)
 			}
 		}
+		if c.bad {
+			return b, ErrMalformed
+		}
 		b.Rows = append(b.Rows, row)
 	}
-	return b, c.err()
+	return b, nil
 }

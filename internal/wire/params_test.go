@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"reflect"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// phpExecute has an INT, a DOUBLE and a BLOB that was sent before and is called NULL.
+const phpExecute = "\x17:\x00\x00\x00\x00\x01\x00\x00\x00\x04\x01\b\x00\x05\x00\xfb\x00\a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf8?"
+
+func values(params []Param) (all []any) {
+	for _, p := range params {
+		all = append(all, p.KeyValue())
+	}
+	return all
+}
+
+func TestExecute(t *testing.T) {
+	long := map[int][]byte{2: []byte("long")}
+	e, err := ParseExecute([]byte(phpExecute), 3, false, nil, long)
+	if err != nil || e.Stmt != 58 || !reflect.DeepEqual(values(e.Params), []any{int64(7), 1.5, []byte("long")}) {
+		t.Fatalf("%+v, %v", e, err)
+	}
+	again, err := ParseExecute(e.Append(nil, false), 3, false, nil, nil)
+	if err != nil || !reflect.DeepEqual(values(again.Params), []any{int64(7), 1.5, []byte("long")}) {
+		t.Errorf("written and read: %+v, %v", again, err)
+	}
+
+	// Types are those of the execution before.
+	e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []Param{{Type: 0xfd}}, nil)
+	if err != nil || !reflect.DeepEqual(values(e.Params), []any{[]byte("zz")}) {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, nil, nil); err == nil {
+		t.Errorf("without types: %+v", e)
+	}
+	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00"), 0, false, nil, nil); err != nil || len(e.Params) != 0 {
+		t.Errorf("without parameters: %+v, %v", e, err)
+	}
+	for _, bit := range []byte{0, paramCountAvailable} {
+		e, err = ParseExecute([]byte("\x179\x00\x00\x00"+string(bit)+"\x01\x00\x00\x00\x02\x00\x01\x08\x00\x01a\xfd\x00\x01b\x01\x00\x00\x00\x00\x00\x00\x00\x01x"), 1, true, nil, nil)
+		if err != nil || !reflect.DeepEqual(values(e.Params), []any{int64(1)}) || len(e.Extra) != 1 || string(e.Extra[0].Name) != "b" {
+			t.Errorf("with an attribute, flag %d: %+v, %v", bit, e, err)
+		}
+	}
+	for n := range len(phpExecute) {
+		if e, err := ParseExecute([]byte(phpExecute[:n]), 3, false, nil, long); err == nil {
+			t.Errorf("%d bytes of it: %+v", n, e)
+		}
+	}
+}
+
+// TestLongOfAnyType: a value that came in pieces is written as a string, whatever its type is called, since it is bytes.
+func TestLongOfAnyType(t *testing.T) {
+	for typ := range 256 {
+		e := Execute{Params: []Param{{Type: byte(typ), Long: []byte("pieces")}, IntParam(5)}}
+		again, err := ParseExecute(e.Append(nil, false), 2, false, nil, nil)
+		if err != nil || !reflect.DeepEqual(values(again.Params), []any{[]byte("pieces"), int64(5)}) {
+			t.Errorf("type %d: %+v, %v", typ, again, err)
+		}
+	}
+}
+
+func TestKeyValue(t *testing.T) {
+	for _, tt := range []struct {
+		typ, flags byte
+		raw        string
+		want       any
+	}{
+		{1, 0, "\xff", int64(-1)},
+		{1, unsigned, "\xff", uint64(255)},
+		{2, 0, "\xfe\xff", int64(-2)},
+		{2, unsigned, "\xfe\xff", uint64(65534)},
+		{13, 0, "\xe8\x07", int64(2024)},
+		{3, 0, "\xff\xff\xff\xff", int64(-1)},
+		{9, unsigned, "\xff\xff\xff\xff", uint64(math.MaxUint32)},
+		{8, 0, "\xff\xff\xff\xff\xff\xff\xff\xff", int64(-1)},
+		{8, unsigned, "\xff\xff\xff\xff\xff\xff\xff\xff", uint64(math.MaxUint64)},
+		{4, 0, "\x00\x00\xc0\x3f", 1.5},
+		{5, 0, "\x00\x00\x00\x00\x00\x00\xf8\x3f", 1.5},
+		{246, 0, "\x031.5", []byte("1.5")},
+		{254, 0, "\x00", []byte{}},
+		{16, 0, "\x01\x05", []byte{5}},
+	} {
+		if got := (Param{Type: tt.typ, Flags: tt.flags, Raw: []byte(tt.raw)}).KeyValue(); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("type %d, flags %#x, %q: %#v, want %#v", tt.typ, tt.flags, tt.raw, got, tt.want)
+		}
+	}
+	if got := (Param{Type: 8, Null: true}).KeyValue(); got != nil {
+		t.Errorf("NULL: %#v", got)
+	}
+	if got, ok := (Param{Type: 12, Raw: []byte("\x00")}).KeyValue().(struct{}); !ok {
+		t.Errorf("a date: %#v", got)
+	}
+}
+
+func TestQueryText(t *testing.T) {
+	for _, tt := range []struct {
+		payload string
+		attrs   bool
+		want    string
+	}{
+		{"\x03SELECT 1", false, "SELECT 1"},
+		{"\x03\x00\x01SELECT 1", true, "SELECT 1"},
+		{"\x03\x02\x01\x01\x01\xfd\x00\x01a\x08\x00\x01b\x07\x00\x00\x00\x00\x00\x00\x00SELECT 1", true, "SELECT 1"},
+		{"\x03", false, ""},
+	} {
+		at, err := QueryText([]byte(tt.payload), tt.attrs)
+		if err != nil || tt.payload[at:] != tt.want {
+			t.Errorf("%q: %d, %v", tt.payload, at, err)
+		}
+	}
+	for _, bad := range []string{"\x03", "\x03\x01\x01", "\x03\xfd\x00\x00\x01\x01SELECT 1", "\x03\x01\x01\x00\x01\xfd\x00\x01aSELECT 1 and no value of 83 bytes"} {
+		if at, err := QueryText([]byte(bad), true); err == nil {
+			t.Errorf("%q: %q", bad, bad[at:])
+		}
+	}
+}
+
+func TestBulk(t *testing.T) {
+	const head = "\xfa9\x00\x00\x00\x80\x00\x08\x00\xfd\x00"
+	const row = "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01a" // 1, 'a'
+	b, err := ParseBulk([]byte(head+row+"\x01\x02"+"\x03\x00\x01b"), 2, nil)
+	want := [][]BulkValue{{{Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Raw: []byte("\x01a")}}, {{Indicator: 1}, {Indicator: 2}}, {{Indicator: 3}, {Raw: []byte("\x01b")}}}
+	if err != nil || b.Stmt != 57 || b.Flags != BulkSendTypes || !reflect.DeepEqual(b.Rows, want) {
+		t.Errorf("%+v, %v", b, err)
+	}
+	again, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x00\x00"+row), 2, b.Types)
+	if err != nil || !reflect.DeepEqual(again.Rows, want[:1]) {
+		t.Errorf("with the types of before: %+v, %v", again, err)
+	}
+	for _, bad := range []string{"\xfa", head[:9], "\xfa9\x00\x00\x00\x00\x00" + row, head + row[:5], head + row + "\x00"} {
+		if b, err := ParseBulk([]byte(bad), 2, nil); err == nil {
+			t.Errorf("%q: %+v", bad, b)
+		}
+	}
+}
+
+// TestMemory: what a short packet claims to hold is not made room for.
+func TestMemory(t *testing.T) {
+	allocated := func(of func()) uint64 {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		of()
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	bitmap := strings.Repeat("\x00", 8192)
+	for name, read := range map[string]func() error{
+		"arguments": func() error {
+			_, err := ParseExecute([]byte("\x179\x00\x00\x00\x08\x01\x00\x00\x00\xfd\xff\xff\x00"+bitmap+"\x01"), 1, true, nil, nil)
+			return err
+		},
+		"attributes": func() error {
+			_, err := QueryText([]byte("\x03\xfd\xff\xff\x00\x01"+bitmap+"\x01"), true)
+			return err
+		},
+		"bulk": func() error {
+			_, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x80\x00\x08"), 65_535, nil)
+			return err
+		},
+		"a row of a bulk": func() error {
+			_, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x00\x00\x08"), 65_535, make([]Param, 65_535))
+			return err
+		},
+	} {
+		var err error
+		if n := allocated(func() { err = read() }); err == nil || n > 64<<10 && name != "a row of a bulk" || n > 6<<20 {
+			t.Errorf("%s: %d bytes, %v", name, n, err)
+		}
+	}
+}
+
+// FuzzParams: no command of a client makes a fault, and what is read of one is what is written.
+func FuzzParams(f *testing.F) {
+	f.Add([]byte(phpExecute), 3, false, []byte("\xfd\x08\x05"), []byte("long"))
+	f.Add([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []byte("\xfd"), []byte(nil))
+	f.Add([]byte("\x179\x00\x00\x00\x08\x01\x00\x00\x00\x02\x00\x01\x08\x00\x01a\xfd\x00\x01b\x01\x00\x00\x00\x00\x00\x00\x00\x01x"), 1, true, []byte(nil), []byte(nil))
+	f.Add([]byte("\x03\x02\x01\x01\x01\xfd\x00\x01a\x08\x00\x01b\x07\x00\x00\x00\x00\x00\x00\x00SELECT 1"), 0, true, []byte(nil), []byte(nil))
+	f.Add([]byte("\xfa9\x00\x00\x00\x80\x00\x08\x00\xfd\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01a\x01\x02"), 2, false, []byte(nil), []byte(nil))
+	f.Fuzz(func(t *testing.T, p []byte, n int, attrs bool, types, piece []byte) {
+		n &= 0xffff
+		bound := make([]Param, len(types))
+		for i, typ := range types {
+			bound[i].Type = typ
+		}
+		long := map[int][]byte{}
+		if len(piece) > 0 {
+			long[int(piece[0])%4] = piece
+		}
+		kept := bytes.Clone(p)
+		if at, err := QueryText(p, attrs); err == nil && at > max(len(p), 0) {
+			t.Error(at)
+		}
+		if b, err := ParseBulk(p, n, bound); err == nil {
+			for _, row := range b.Rows {
+				if len(row) != n {
+					t.Errorf("%d values of %d", len(row), n)
+				}
+			}
+		}
+		e, err := ParseExecute(p, n, attrs, bound, long)
+		if !bytes.Equal(p, kept) {
+			t.Fatal("reading wrote")
+		}
+		if err != nil {
+			return
+		}
+		again, err := ParseExecute(e.Append(nil, attrs), n, attrs, nil, nil)
+		got, want := fmt.Sprint(values(again.Params), values(again.Extra)), fmt.Sprint(values(e.Params), values(e.Extra))
+		if err != nil || again.Stmt != e.Stmt || got != want {
+			t.Errorf("%s became %s, %v", want, got, err)
+		}
+	})
+}
