@@ -1,6 +1,12 @@
 package proxy
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// dialTime is how long connecting to the server may take, and a question to it.
+const dialTime = 10 * time.Second
 
 // limits are what the server allows clients.
 type limits struct {

@@ -3,8 +3,10 @@ package proxy
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"time"
 
@@ -211,6 +213,15 @@ func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error
 		if err := s.client.write(s.server.frame); err != nil {
 			return nil, err
 		}
+	}
+}
+
+// recovered is deferred by the goroutines of a session: a fault of the proxy ends one session
+// and not all.
+func (s *session) recovered() {
+	if p := recover(); p != nil {
+		s.panics.Add(1)
+		s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 

@@ -2,11 +2,9 @@ package proxy
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"os"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,15 +60,6 @@ func (s *session) serve() {
 	}
 }
 
-// recovered is deferred by the goroutines of a session: a fault of the proxy ends one session
-// and not all.
-func (s *session) recovered() {
-	if p := recover(); p != nil {
-		s.panics.Add(1)
-		s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
-	}
-}
-
 // connect connects to the server and logs the client in there.
 func (s *session) connect() error {
 	dialer := net.Dialer{Timeout: dialTime}
@@ -104,9 +93,6 @@ func (s *session) connect() error {
 	}
 	return nil
 }
-
-// dialTime is how long connecting to the server may take.
-const dialTime = 10 * time.Second
 
 // end ends a session.
 func (s *session) end() {

@@ -41,7 +41,9 @@ func Build(dir string, faults [][]Edit) (Tests, error) {
 	overlay := map[string]string{}
 	replace := func(path, text string) error {
 		path, err := filepath.Abs(path)
-		overlay[path] = filepath.Join(dir, fmt.Sprint(len(overlay), ".go"))
+		if overlay[path] == "" {
+			overlay[path] = filepath.Join(dir, fmt.Sprint(len(overlay), ".go"))
+		}
 		return errors.Join(err, os.WriteFile(overlay[path], []byte(text), 0o600))
 	}
 	for file, of := range edits {
