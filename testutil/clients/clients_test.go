@@ -136,7 +136,22 @@ func stored(t *testing.T, dsn, table string) string {
 	if table == "failing" { // a row that cannot be stored takes an id, or none: the server looks at it first
 		columns = "a"
 	}
-	rows, err := db.Query("SELECT " + columns + " FROM " + table + " ORDER BY id")
+	for _, row := range query(t, db, "SELECT "+columns+" FROM "+table+" ORDER BY id") {
+		for _, v := range row {
+			if len(v) > 300 {
+				v = fmt.Sprintf("%d bytes", len(v))
+			}
+			fmt.Fprintf(&all, " %q", v)
+		}
+		all.WriteByte('\n')
+	}
+	return all.String()
+}
+
+// query returns the rows of a query, with NULL as "".
+func query(t *testing.T, db *sql.DB, text string) (all [][]string) {
+	t.Helper()
+	rows, err := db.Query(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -154,18 +169,16 @@ func stored(t *testing.T, dsn, table string) string {
 		if err := rows.Scan(scanned...); err != nil {
 			t.Fatal(err)
 		}
-		for _, v := range values {
-			if len(v) > 300 {
-				v = fmt.Appendf(nil, "%d bytes", len(v))
-			}
-			fmt.Fprintf(&all, " %q", v)
+		row := make([]string, len(values))
+		for i, v := range values {
+			row[i] = string(v)
 		}
-		all.WriteByte('\n')
+		all = append(all, row)
 	}
 	if err := rows.Err(); err != nil {
 		t.Fatal(err)
 	}
-	return all.String()
+	return all
 }
 
 // run returns the lines that the program prints, with the names in them that differ between two runs made equal.

@@ -37,6 +37,12 @@ if fresh django testdata/python/requirements.txt; then # whose tests are in its 
 	tar -xzf "$cache"/django/*.tar.gz -C "$cache/django" --strip-components=1
 	made django testdata/python/requirements.txt
 fi
+if fresh wordpress testdata/wordpress/wp-config.php; then # out of Debian's packages, without the web server that they want
+	mkdir -p "$cache/wordpress"
+	(cd "$cache/wordpress" && apt-get -q download wordpress libphp-phpmailer php-getid3 >/dev/null 2>&1 && for package in *.deb; do dpkg-deb -x "$package" .; done)
+	cp testdata/wordpress/wp-config.php "$cache/wordpress/usr/share/wordpress"
+	made wordpress testdata/wordpress/wp-config.php
+fi
 if fresh node testdata/node/package.json; then
 	mkdir -p "$cache/node"
 	cp testdata/node/package.json "$cache/node"
