@@ -16,13 +16,14 @@ var differences = []struct {
 		{`^(several, syntax: .* near 'bad); .*(' at line 1)`, `$1$2`},
 	}},
 	{"of a row that an upsert leaves as it is the server says no id, and leafsql says its own", []difference{
-		{`^(upsert, same: 1) \[\]`, `$1 [1]`},            // JDBC
-		{`^(upsert, same: affected \d id) 0`, `$1 1`},    // Python
-		{`^(upsert: 0) 0`, `$1 1`},                       // Ruby
-		{`^(upsert: .*"insertId":)0`, `${1}1`},           // Node
-		{`^(upsert, prepared: .*"insertId":)0`, `${1}4`}, // the same
-		{`^(upsert, same: \d) 0`, `$1 1`},                // PDO
-		{`^(batch of upserts: .*) \[[\d,]+\]$`, `$1 []`}, // of several rows, leafsql says none
+		{`^(upsert, same: 1) \[\]`, `$1 [1]`},                               // JDBC
+		{`^(upsert, same: affected \d id) 0`, `$1 1`},                       // Python
+		{`^(upsert: 0) 0`, `$1 1`},                                          // Ruby
+		{`^(upsert: .*"insertId":)0`, `${1}1`},                              // Node
+		{`^(upsert, prepared: .*"insertId":)0`, `${1}4`},                    // the same
+		{`^(upsert, same: \d) 0`, `$1 1`},                                   // PDO
+		{`^(upsert: \[\[\{)("sku":"tea","stock":2\},false)`, `$1"id":1,$2`}, // Sequelize
+		{`^(batch of upserts: .*) \[[\d,]+\]$`, `$1 []`},                    // of several rows, leafsql says none
 	}},
 	{"behind a staged statement, the session tells of the last of its parts", []difference{
 		{`^(last id: .*\(1, )5\)`, `${1}0)`},

@@ -41,6 +41,9 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Hibernate, MySQL Connector/J", command: java("hibernate", "Orm", "mysql")},
 		program{name: "Node mysql2", command: node("mysql2.js")},
 		program{name: "Node mariadb", command: node("mariadb.js", "single")},
+		program{name: "Sequelize", command: node("sequelize.js")},
+		program{name: "TypeORM", command: node("typeorm.js")},
+		program{name: "Knex", command: node("knex.js")},
 		program{name: "Ruby mysql2", command: command("ruby", "ruby", "mysql2.rb")},
 	)
 }
