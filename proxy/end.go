@@ -232,3 +232,14 @@ func (e *end) extend() {
 		e.raw.SetWriteDeadline(e.writeBy)
 	}
 }
+
+// hangUp closes the connection. The other side reads that it ended even if it has just sent a
+// command that nobody has read: a connection that is closed at once would be reset then.
+func (e *end) hangUp() {
+	for _, conn := range []net.Conn{e.conn, e.raw} {
+		if c, ok := conn.(interface{ CloseWrite() error }); ok {
+			c.CloseWrite()
+		}
+	}
+	e.raw.Close()
+}

@@ -99,7 +99,7 @@ func (s *session) end() {
 	s.Server.mu.Lock()
 	delete(s.sessions, s)
 	s.Server.mu.Unlock()
-	s.client.conn.Close()
+	s.client.hangUp()
 	if s.server.conn != nil {
 		s.server.conn.Close()
 	}

@@ -173,6 +173,7 @@ func TestProxyStarts(t *testing.T) {
 	}
 	local := []string{"-listen", "127.0.0.1:0", "-dsn"}
 	fails("add leafCreate=true to have it created", append(local, dsn)...)
+	startProxy(t, 1, append(local, dsn+"?leafTables=*&leafCreate=true")...).end(t)
 	exec(t, db, allocTable)
 	fails("GRANT SELECT, UPDATE on it", append(local, of)...)
 	fails("correct user and password", append(local, as(dsn, "proxy_start", "wrong"))...)

@@ -23,7 +23,7 @@ type suite struct {
 	command func(t *testing.T, at place) *exec.Cmd
 	result  *regexp.Regexp    // a line that says what became of a test: its name and the outcome
 	least   int               // so many tests pass
-	differs map[string]string // tests that do not end as they do directly, and why
+	differs map[string]string // tests that do not end as they do directly, by a regular expression, and why
 }
 
 // A place is where a suite runs.
@@ -38,7 +38,10 @@ var suites = []suite{
 			fmt.Sprintf("mysql+pymysql://%s:%s@%s:%s/%s", at.name, strings.ReplaceAll(at.password, " ", "%20"), at.host, at.port, at.database))(t)
 		cmd.Dir = filepath.Join("testdata", "sqlalchemy")
 		return cmd
-	}, regexp.MustCompile(`(?m)^(test_suite\.py::.*) (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b`), 800, nil},
+	}, regexp.MustCompile(`(?m)^(test_suite\.py::.*) (PASSED|FAILED|SKIPPED|ERROR|XFAIL|XPASS)\b`), 800, map[string]string{
+		`test_autoincrement_on_insert|test_imv_returning_datatypes|test_insert_w_floats|test_roundtrip_fetch`: "ids go on in a table that was dropped and made again, and these want them from 1",
+		`RowCountTest.*test_basic`: "stores key 0 in a column without AUTO_INCREMENT; a pattern in leafTables fills it",
+	}},
 	{"Django", func(t *testing.T, at place) *exec.Cmd {
 		settings, err := filepath.Abs("testdata/django")
 		if err != nil {
@@ -51,9 +54,9 @@ var suites = []suite{
 		cmd.Dir = filepath.Join(installed(t, "django"), "tests")
 		return cmd
 	}, regexp.MustCompile(`(?m)^(\w+ \([\w.]+\))(?:\n.*)? \.\.\. (ok|FAIL|ERROR|skipped|expected failure)`), 450, map[string]string{
-		"test_execute_sql_flush_statements (backends.base.test_operations.SqlFlushTests.test_execute_sql_flush_statements)": "ids go on in a table that was emptied",
-		"test_required_pk (custom_pk.tests.CustomPKTests.test_required_pk)":                                                 "wants a key without AUTO_INCREMENT to be missed; a pattern in leafTables fills it",
-		"test_zero_non_autoincrement_pk (custom_pk.tests.CustomPKTests.test_zero_non_autoincrement_pk)":                     "stores key 0 in such a table",
+		`SqlFlushTests\.test_execute_sql_flush_statements`: "ids go on in a table that was emptied",
+		`CustomPKTests\.test_required_pk`:                  "wants a key without AUTO_INCREMENT to be missed; a pattern in leafTables fills it",
+		`CustomPKTests\.test_zero_non_autoincrement_pk`:    "stores key 0 in such a table",
 	}},
 }
 
@@ -67,9 +70,13 @@ func TestSuites(t *testing.T) {
 				execute(t, target.DSN(), fmt.Sprintf("GRANT ALL ON *.* TO %s@'%%'", u.name))
 				want := s.run(t, target, address(t, own), u)
 				got := s.run(t, target, startProxy(t, own, "*.*"), u)
-				different := 0
+				different, expected := 0, 0
 				for _, name := range slices.Sorted(maps.Keys(want)) {
-					if got[name] != want[name] && s.differs[name] == "" {
+					switch {
+					case got[name] == want[name]:
+					case s.mayDiffer(name):
+						expected++
+					default:
 						different++
 						t.Errorf("%s: %s directly, %q through the proxy", name, want[name], got[name])
 					}
@@ -78,13 +85,22 @@ func TestSuites(t *testing.T) {
 				for _, outcome := range want {
 					counts[outcome]++
 				}
-				t.Logf("%v directly, %d different through the proxy beyond %d that are to be", counts, different, len(s.differs))
+				t.Logf("%v directly, %d different through the proxy beyond %d that are to be", counts, different, expected)
 				if len(got) != len(want) || counts["PASSED"]+counts["ok"] < s.least {
 					t.Errorf("%d tests directly, %d through the proxy; want the same, and at least %d that pass", len(want), len(got), s.least)
 				}
 			})
 		}
 	}
+}
+
+func (s suite) mayDiffer(test string) bool {
+	for pattern := range s.differs {
+		if regexp.MustCompile(pattern).MatchString(test) {
+			return true
+		}
+	}
+	return false
 }
 
 // run returns what became of each test.

@@ -28,6 +28,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/proxy"
 )
@@ -198,6 +199,9 @@ func (d *Door) look(ctx context.Context) error {
 		return nil
 	}
 	_, err := d.connector.Tag(ctx, "")
+	if d.driver.Create && servererr.Is(err, servererr.NoSuchTable) { // the first statement that is filled creates it
+		return nil
+	}
 	if _, none := errors.AsType[*segment.UnknownTagError](err); none { // which is an answer
 		return nil
 	}
