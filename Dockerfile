@@ -3,6 +3,7 @@
 #   docker build -t leafsql .
 #   docker run --rm leafsql help
 #   docker run --rm -p 8080:8080 -e LEAFSQL_DSN -e LEAFSQL_LISTEN=:8080 -e LEAFSQL_TOKEN leafsql serve
+#   docker run --rm -p 127.0.0.1:3307:3307 -e LEAFSQL_DSN leafsql proxy -dsn env:LEAFSQL_DSN -listen :3307 -insecure
 #
 # With --target demo it holds the program of `make demo` instead.
 ARG GO=1.26
@@ -30,6 +31,6 @@ FROM scratch
 COPY --from=command /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=command /out/leafsql /leafsql
 USER 65532:65532
-EXPOSE 8080
+EXPOSE 8080 3307
 ENTRYPOINT ["/leafsql"]
 CMD ["help"]

@@ -3,14 +3,17 @@
 package contrib
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/compose-spec/compose-go/v2/loader"
 	"github.com/compose-spec/compose-go/v2/types"
+	core "k8s.io/api/core/v1"
 )
 
 func compose(t *testing.T) *types.Project {
@@ -27,7 +30,7 @@ func compose(t *testing.T) *types.Project {
 func composeSQL(t *testing.T) string { return compose(t).Configs["shop"].Content }
 
 // TestCompose: the file is as the Compose Specification has it, its services build stages of the Dockerfile, and on the
-// database that it makes leafsql serve gives ids with the settings there. The demo on that database is run by TestImage.
+// database that it makes leafsql serve gives ids and leafsql proxy fills INSERTs with the settings there. The demo on that database is run by TestImage.
 func TestCompose(t *testing.T) {
 	project := compose(t)
 	docker := string(read(t, "../Dockerfile"))
@@ -51,4 +54,16 @@ func TestCompose(t *testing.T) {
 	cmd.Env = append(cmd.Env, "LEAFSQL_LISTEN=127.0.0.1:0",
 		"LEAFSQL_DSN="+strings.Replace(*leafsql.Environment["LEAFSQL_DSN"], "mariadb:3306", shop(t, composeSQL(t)), 1))
 	serves(t, cmd, "")
+
+	service := project.Services["proxy"]
+	c := core.Container{Args: service.Command}
+	for i, flag := range []string{"-listen", "-metrics"} {
+		if p := service.Ports[i]; p.HostIP != "127.0.0.1" || service.Command[slices.Index(service.Command, flag)+1] != ":"+p.Published || fmt.Sprint(p.Target) != p.Published {
+			t.Errorf("%s: %+v", flag, p)
+		}
+	}
+	cmd = proxied(t, c, "", "", "")
+	server := shop(t, composeSQL(t))
+	cmd.Env = append(cmd.Env, "LEAFSQL_DSN="+strings.Replace(*service.Environment["LEAFSQL_DSN"], "mariadb:3306", server, 1))
+	fills(t, cmd, "")
 }

@@ -30,18 +30,30 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write kubernetes/leafsql.yaml from the chart")
+var update = flag.Bool("update", false, "write kubernetes/leafsql.yaml and proxy.yaml from the chart")
 
 const chart = "helm/leafsql"
 
 // rendered is what Helm makes of the chart with some values, in the order of the files' names.
-func rendered(t *testing.T, values map[string]any) (string, error) {
+func rendered(t *testing.T, release string, values map[string]any) (string, error) {
 	t.Helper()
+	return renderedOn(t, "v1.30.0", release, values)
+}
+
+// renderedOn is that for a version of Kubernetes.
+func renderedOn(t *testing.T, kubernetes, release string, values map[string]any) (string, error) {
+	t.Helper()
+	version, err := common.ParseKubeVersion(kubernetes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	capabilities := common.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = *version
 	chart, err := loader.Load(chart)
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: "leafsql", Namespace: "shop", Revision: 1, IsInstall: true}, nil)
+	all, err := util.ToRenderValues(chart, values, common.ReleaseOptions{Name: release, Namespace: "shop", Revision: 1, IsInstall: true}, capabilities)
 	if err != nil {
 		return "", err
 	}
@@ -142,10 +154,14 @@ func TestChart(t *testing.T) {
 		}
 	}
 	for _, values := range []map[string]any{{"replicaCount": 3}, {"image": map[string]any{"repository": ""}}, {"drain": "10"},
-		{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, {"podDisruptionBudget": map[string]any{"unhealthyPodEvictionPolicy": "AlwaysAllow"}}} {
-		if text, err := rendered(t, values); err == nil {
+		{"podDisruptionBudget": map[string]any{"minAvailable": 1, "maxUnavailable": 1}}, {"podDisruptionBudget": map[string]any{"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
+		{"command": "init"}, {"command": "proxy"}} {
+		if text, err := rendered(t, "leafsql", values); err == nil {
 			t.Errorf("%v makes\n%s", values, text)
 		}
+	}
+	if text, err := renderedOn(t, "v1.29.9", "leafsql", map[string]any{"command": "proxy", "tls": "tls"}); err == nil {
+		t.Errorf("Kubernetes 1.29 gets a preStop that it does not know:\n%s", text)
 	}
 	monitored := map[string]any{"enabled": true, "labels": map[string]any{"release": "prometheus"}}
 	for _, values := range []map[string]any{
@@ -153,8 +169,10 @@ func TestChart(t *testing.T) {
 		{"serviceMonitor": monitored, "token": false, "replicas": 5, "drain": "60s", "args": []any{"-no-snowflakes"}, "imagePullSecrets": []any{map[string]any{"name": "pull"}},
 			"podAnnotations": map[string]any{"a": "b"}, "nodeSelector": map[string]any{"disk": "ssd"}, "podDisruptionBudget": map[string]any{"minAvailable": 2},
 			"tolerations": []any{map[string]any{"key": "k", "operator": "Exists"}}, "affinity": map[string]any{"podAntiAffinity": map[string]any{}}},
+		{"serviceMonitor": monitored, "command": "proxy", "tls": "tls"},
+		{"serviceMonitor": monitored, "command": "proxy", "args": []any{"-insecure"}, "drain": "30s", "nodeSelector": map[string]any{"disk": "ssd"}},
 	} {
-		text, err := rendered(t, values)
+		text, err := rendered(t, "leafsql", values)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -208,17 +226,17 @@ func drains(t *testing.T, args []string) time.Duration {
 	return 0
 }
 
-// TestManifests: kubernetes/leafsql.yaml is what the chart makes, and what it starts gives ids. The other files hold objects that
-// Kubernetes knows, too.
-func TestManifests(t *testing.T) {
-	text, err := rendered(t, map[string]any{"serviceMonitor": map[string]any{"enabled": true}})
+// manifest is what a file holds: what the chart makes of a release's name and values, below some words.
+func manifest(t *testing.T, file, what, before, release string, values map[string]any) (text string) {
+	t.Helper()
+	values["serviceMonitor"] = map[string]any{"enabled": true}
+	text, err := rendered(t, release, values)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const file = "kubernetes/leafsql.yaml"
-	text = "# leafsql serve for two pods, without Helm: what the chart in helm/leafsql makes. Leave the last object out without Prometheus Operator.\n" +
+	text = "# " + what + ", without Helm: what the chart in helm/leafsql makes. Leave the last object out without Prometheus Operator.\n" +
 		"# It has no label but these: most of these read only ServiceMonitors with one that they are told, often release.\n" +
-		"# Before it: kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…\n" + text
+		"# Before it: " + before + "\n" + text
 	if *update {
 		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -227,6 +245,14 @@ func TestManifests(t *testing.T) {
 	if !bytes.Equal(read(t, file), []byte(text)) {
 		t.Errorf("%s is not what the chart makes; go test -tags packages -run TestManifests . -update writes it", file)
 	}
+	return text
+}
+
+// TestManifests: kubernetes/leafsql.yaml is what the chart makes, and what it starts gives ids. The other files hold objects that
+// Kubernetes knows, too.
+func TestManifests(t *testing.T) {
+	text := manifest(t, "kubernetes/leafsql.yaml", "leafsql serve for two pods",
+		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with lines dsn=app:…@tcp(db:3306)/shop and token=…", "leafsql", map[string]any{})
 	d := one[*apps.Deployment](t, decode(t, text))
 	c := d.Spec.Template.Spec.Containers[0]
 	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), append(slices.Clone(c.Args), "-listen=127.0.0.1:0", "-drain=0s")...)

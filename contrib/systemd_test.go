@@ -3,24 +3,68 @@
 package contrib
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
-// TestUnit: systemd reads the unit without a complaint, and finds little that the service could do beside its work.
+// TestUnit: systemd reads the units without a complaint, and finds little that the services could do beside their work.
 func TestUnit(t *testing.T) {
-	text := string(read(t, "systemd/leafsql.service"))
+	for _, name := range []string{"leafsql.service", "leafsql-proxy.service"} {
+		t.Run(name, func(t *testing.T) { verify(t, name) })
+	}
+}
+
+func verify(t *testing.T, name string) {
+	text := string(read(t, "systemd/"+name))
 	const program = "/usr/local/bin/leafsql"
 	if strings.Count(text, "="+program+" ") != 1 {
 		t.Fatal("it starts no " + program)
 	}
 	// systemd wants the program to be there.
-	unit := temp(t, "leafsql.service", strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
+	unit := temp(t, name, strings.Replace(text, "="+program+" ", "="+filepath.Join(release(t), "leafsql")+" ", 1))
 	if out, err := exec.CommandContext(t.Context(), "systemd-analyze", "verify", unit).CombinedOutput(); err != nil || len(out) > 0 {
 		t.Errorf("%v\n%s", err, out)
 	}
 	report := strings.TrimSpace(run(t, "", "systemd-analyze", "security", "--offline=true", "--threshold=15", unit)) // fails above 1.5
 	t.Log(report[strings.LastIndex(report, "\n")+1:])
+}
+
+// TestProxyUnit: the page shows the lines of settings that the unit names, and with these what it starts fills INSERTs.
+func TestProxyUnit(t *testing.T) {
+	text, page := string(read(t, "systemd/leafsql-proxy.service")), string(read(t, "../docs/proxy.md"))
+	_, shown, _ := strings.Cut(page, "```ini\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	if lines := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(shown), "#   "); lines == "#   " || !strings.Contains(text, lines+"\n") {
+		t.Errorf("docs/proxy.md shows other lines:\n%s", lines)
+	}
+	settings := map[string]string{}
+	for line := range strings.Lines(strings.NewReplacer("127.0.0.1:3306", shop(t, proxySQL), ":3307", ":0", ":9307", ":0").Replace(shown)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		settings[name] = value
+	}
+	start := regexp.MustCompile(`(?m)^ExecStart=\S+ (.*) \$LEAFSQL_PROXY$`).FindStringSubmatch(text)
+	if start == nil {
+		t.Fatal("the unit does not end in $LEAFSQL_PROXY")
+	}
+	cmd := exec.Command(filepath.Join(release(t), "leafsql"), append(strings.Fields(start[1]), strings.Fields(settings["LEAFSQL_PROXY"])...)...)
+	cmd.Env = append(os.Environ(), "LEAFSQL_DSN="+settings["LEAFSQL_DSN"])
+	fills(t, cmd, "")
+
+	stop := regexp.MustCompile(`(?m)^TimeoutStopSec=(\d+)$`).FindStringSubmatch(text)
+	drain := regexp.MustCompile(`-drain (\S+)`).FindStringSubmatch(start[1])
+	if stop == nil || drain == nil {
+		t.Fatal("the unit names no end")
+	}
+	kill, err := time.ParseDuration(stop[1] + "s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if drains, err := time.ParseDuration(drain[1]); err != nil || kill <= drains+15*time.Second {
+		t.Errorf("it drains for %v, and is killed after %v: %v", drains, kill, err)
+	}
 }

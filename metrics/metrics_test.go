@@ -221,7 +221,7 @@ func TestMetricsOfContrib(t *testing.T) {
 		"leafsql_http_requests_total": true, "leafsql_http_request_duration_seconds_bucket": true,
 		"leafsql_http_connections": true, "leafsql_http_connections_limit": true,
 	}
-	for _, m := range table {
+	for _, m := range slices.Concat(table, proxyTable) {
 		known["leafsql_"+m.name] = true
 	}
 	for _, file := range []string{"prometheus/alerts.yml", "prometheus/alerts_test.yml", "grafana/leafsql.json"} {

@@ -1,0 +1,173 @@
+//go:build packages
+
+package contrib
+
+import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	apps "k8s.io/api/apps/v1"
+	core "k8s.io/api/core/v1"
+
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+)
+
+const proxySQL = allocSQL + `CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL);
+CREATE USER leaf IDENTIFIED BY 'secret';
+GRANT SELECT ON shop.* TO leaf;
+GRANT UPDATE ON shop.leaf_alloc TO leaf;
+GRANT SELECT, INSERT ON shop.orders TO app;
+`
+
+// fills starts a command that is leafsql proxy, and inserts a row through it as app. Where it listens is in its log.
+func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
+	t.Helper()
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	lines := bufio.NewScanner(io.TeeReader(log, &said))
+	var address, page string
+	for (address == "" || page == "") && lines.Scan() {
+		if m := regexp.MustCompile(`taking clients.* address=\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+			address = "127.0.0.1:" + m[1]
+		}
+		if m := regexp.MustCompile(`page and metrics.* address=http://\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+			page = "http://127.0.0.1:" + m[1]
+		}
+	}
+	db, err := sql.Open("mysql", "app:secret@tcp("+address+")/shop?timeout=1m"+parameters)
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	res, err := db.Exec("INSERT INTO orders (customer) VALUES ('ann')")
+	if err != nil {
+		t.Fatalf("%v\n%s", err, said.String())
+	}
+	if id, err := res.LastInsertId(); id != 1 || err != nil {
+		t.Errorf("the row got %d %v", id, err)
+	}
+	db.Close()
+	client := http.Client{Timeout: time.Minute}
+	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 1`} {
+		res, err := client.Get(page + path)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, said.String())
+		}
+		if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(body), want) {
+			t.Errorf("%s: %d %v\n%s", path, res.StatusCode, err, body)
+		}
+		res.Body.Close()
+	}
+	cmd.Process.Signal(syscall.SIGTERM)
+	io.Copy(&said, log)
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, said.String())
+	}
+}
+
+// proxied is the command that a container of leafsql proxy runs, with addresses of the test.
+func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *exec.Cmd {
+	t.Helper()
+	var args []string
+	for i, arg := range c.Args {
+		name, _, joined := strings.Cut(arg, "=")
+		switch {
+		case joined && (name == "-listen" || name == "-metrics"):
+			arg = name + "=127.0.0.1:0"
+		case joined && name == "-cert":
+			arg = "-cert=" + certFile
+		case joined && name == "-key":
+			arg = "-key=" + keyFile
+		case i > 0 && (c.Args[i-1] == "-listen" || c.Args[i-1] == "-metrics"):
+			arg = "127.0.0.1:0"
+		}
+		args = append(args, arg)
+	}
+	cmd := exec.CommandContext(t.Context(), filepath.Join(release(t), "leafsql"), args...)
+	cmd.Env = os.Environ()
+	for _, v := range c.Env {
+		if v.ValueFrom.SecretKeyRef.Key != "dsn" {
+			t.Errorf("%s asks for %s", c.Name, v.ValueFrom.SecretKeyRef.Key)
+		}
+		cmd.Env = append(cmd.Env, v.Name+"=leaf:secret@tcp("+server+")/shop?leafTables=orders")
+	}
+	return cmd
+}
+
+// TestProxyManifests: kubernetes/proxy.yaml is what the chart makes, and what it starts fills INSERTs, as does the sidecar.
+func TestProxyManifests(t *testing.T) {
+	text := manifest(t, "kubernetes/proxy.yaml", "leafsql proxy for two pods",
+		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with a line dsn=leaf:…@tcp(db:3306)/shop?leafTables=*, and\n"+
+			"# kubectl create secret tls leafsql-proxy --cert=tls.crt --key=tls.key, for the name leafsql-proxy",
+		"leafsql-proxy", map[string]any{"command": "proxy", "tls": "leafsql-proxy"})
+	objects := decode(t, text)
+	d := one[*apps.Deployment](t, objects)
+	fits(t, objects, d.Spec.Template, d.Spec.Selector)
+	c := d.Spec.Template.Spec.Containers[0]
+	ports := one[*core.Service](t, objects).Spec.Ports
+	if i := slices.IndexFunc(ports, func(p core.ServicePort) bool { return p.Port == 3306 }); i < 0 || ports[i].TargetPort.StrVal != c.Ports[1].Name ||
+		!slices.Contains(c.Args, "-listen=:3306") || c.Ports[1].ContainerPort != 3306 {
+		t.Errorf("programs do not reach it: %+v", ports)
+	}
+	if v := d.Spec.Template.Spec.Volumes; len(v) != 1 || v[0].Secret.SecretName != "leafsql-proxy" || c.VolumeMounts[0].Name != v[0].Name || !slices.Contains(c.Args, "-cert="+c.VolumeMounts[0].MountPath+"/tls.crt") {
+		t.Errorf("%+v", v)
+	}
+	if drain, grace, before := drains(t, c.Args), time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second; before+drain+15*time.Second >= grace {
+		t.Errorf("it takes clients for %v and drains for %v, and is killed after %v", before, drain, grace)
+	}
+	cert, err := selfsigned.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile, err := cert.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	fills(t, proxied(t, c, shop(t, proxySQL), certFile, keyFile), "&tls=preferred")
+
+	app := one[*apps.Deployment](t, decode(t, string(read(t, "kubernetes/proxy-sidecar.yaml"))))
+	pod := app.Spec.Template
+	locked(t, pod)
+	side := pod.Spec.InitContainers[0]
+	if *side.RestartPolicy != core.ContainerRestartPolicyAlways {
+		t.Error("it is no sidecar")
+	}
+	port := side.Args[slices.Index(side.Args, "-listen")+1]
+	if env := pod.Spec.Containers[0].Env; env[0].Value+":"+env[1].Value != port {
+		t.Errorf("the application connects to %v, and the proxy listens at %s", env, port)
+	}
+	alone := *pod.DeepCopy()
+	alone.Spec.Containers = pod.Spec.InitContainers
+	locked(t, alone)
+	for _, probe := range []*core.Probe{side.StartupProbe, side.LivenessProbe, side.ReadinessProbe} {
+		if probe.HTTPGet.Port.StrVal != side.Ports[0].Name || !slices.Contains(side.Args, ":9307") || side.Ports[0].ContainerPort != 9307 {
+			t.Errorf("%+v", probe.HTTPGet)
+		}
+	}
+	fills(t, proxied(t, side, shop(t, proxySQL), "", ""), "")
+
+	// The page shows its main lines.
+	whole, page := string(read(t, "kubernetes/proxy-sidecar.yaml")), string(read(t, "../docs/proxy.md"))
+	_, shown, _ := strings.Cut(page, "```yaml\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	if lines := regexp.MustCompile("(?m)^").ReplaceAllString(strings.TrimSpace(shown), "      "); lines == "      " || !strings.Contains(whole, lines+"\n") {
+		t.Errorf("docs/proxy.md shows other lines:\n%s", lines)
+	}
+}

@@ -1,0 +1,80 @@
+//go:build unix && clients
+
+package clients
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// Those whose clients come from elsewhere than the distribution.
+func init() {
+	around["Node"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
+		return node("-e", fmt.Sprintf("const mysql = require('mysql2'); const db = %s; db.query(%q, (err, res) => { if (err) throw err; console.log(res.insertId); db.end() })", snippet, insert))(t)
+	}
+	around["Ruby"] = func(t *testing.T, snippet, insert string) *exec.Cmd {
+		return command("ruby", "ruby", "-rmysql2", "-e", fmt.Sprintf("db = %s; db.query(%q); puts db.last_id", snippet, insert))(t)
+	}
+}
+
+// TestPageHAProxy runs HAProxy with the page's configuration before the proxy, and inserts a row through it, once the proxy has
+// answered its checks.
+func TestPageHAProxy(t *testing.T) {
+	p := readPage(t)
+	s := newShop(t, mysqltest.MariaDB, p)
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file, socket := filepath.Join(dir, "haproxy.cfg"), filepath.Join(dir, "socket")
+	_, pagePort, _ := strings.Cut(s.page, ":")
+	config := fmt.Sprintf("global\n    stats socket %s\n\n", socket) + strings.NewReplacer("10.0.0.5:3306", fmt.Sprintf("127.0.0.1:%d", port),
+		"10.0.0.11:3307", s.proxy, "10.0.0.12:3307", s.proxy, "port 9307", "port "+pagePort).Replace(p.blocks(t, "### Behind HAProxy", "haproxy")[0])
+	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	path := "/usr/sbin/haproxy" // which is not on everybody's PATH
+	if out, err := exec.Command(path, "-c", "-f", file).CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") {
+		t.Fatalf("%v; run .ci/install haproxy\n%s", err, out)
+	}
+	haproxy := exec.Command(path, "-db", "-f", file)
+	if err := haproxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer haproxy.Wait()
+	defer haproxy.Process.Kill()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		state := states(socket)
+		if strings.Count(state, ",L7OK,") == 2 {
+			break
+		}
+		if strings.Contains(state, ",DOWN,") || time.Now().After(end) {
+			t.Fatalf("HAProxy's checks fail:\n%s", state)
+		}
+	}
+	s.addresses = strings.NewReplacer("3307", fmt.Sprint(port))
+	s.points(t, "PHP", p.snippets(t, "PHP")[0])
+}
+
+// states are what HAProxy says of its servers.
+func states(socket string) string {
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		return ""
+	}
+	defer c.Close()
+	io.WriteString(c, "show stat\n")
+	text, _ := io.ReadAll(c)
+	return string(text)
+}

@@ -1,0 +1,205 @@
+//go:build unix
+
+package clients
+
+import (
+	"bufio"
+	"bytes"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// A page is docs/proxy.md.
+type page string
+
+func readPage(t *testing.T) page {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/proxy.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page(text)
+}
+
+// blocks are those of a language in a section.
+func (p page) blocks(t *testing.T, heading, lang string) (code []string) {
+	t.Helper()
+	_, section, _ := strings.Cut(string(p), "\n"+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n#")
+	for _, m := range regexp.MustCompile("(?s)```"+lang+"\n(.*?)```").FindAllStringSubmatch(section, -1) {
+		code = append(code, m[1])
+	}
+	if code == nil {
+		t.Fatalf("docs/proxy.md has no %s under %q", lang, heading)
+	}
+	return code
+}
+
+// snippets are what the page's table of languages says of one of them.
+func (p page) snippets(t *testing.T, language string) (code []string) {
+	t.Helper()
+	row := regexp.MustCompile(`(?m)^\| ` + language + ` \|(.*)\|$`).FindStringSubmatch(string(p))
+	if row == nil {
+		t.Fatalf("docs/proxy.md says nothing of %s", language)
+	}
+	for _, m := range regexp.MustCompile("`([^`]*3307[^`]*)`").FindAllStringSubmatch(row[1], -1) {
+		code = append(code, m[1])
+	}
+	return code
+}
+
+// row is what a snippet's program inserts; it prints the id.
+const row = "INSERT INTO orders (customer) VALUES ('%s')"
+
+// Programs around what the page shows of a language.
+var around = map[string]func(t *testing.T, snippet, insert string) *exec.Cmd{
+	"PHP": func(t *testing.T, snippet, insert string) *exec.Cmd {
+		return command("php", "php", "-r", fmt.Sprintf("$db = %s; $db->query(%q); echo $db instanceof PDO ? $db->lastInsertId() : $db->insert_id;", snippet, insert))(t)
+	},
+	"Python": func(t *testing.T, snippet, insert string) *exec.Cmd {
+		return command("python", "/usr/bin/python3", "-c", fmt.Sprintf("import pymysql\ndb = %s\nc = db.cursor()\nc.execute(%q)\ndb.commit()\nprint(c.lastrowid)", snippet, insert))(t)
+	},
+	"Java": func(t *testing.T, snippet, insert string) *exec.Cmd {
+		return java("java", "../snippet/Snippet.java", snippet, insert)(t)
+	},
+	"command line": func(t *testing.T, snippet, insert string) *exec.Cmd {
+		cmd := command(".", "setsid", "-w", "sh", "-c", fmt.Sprintf(`%s -N -e "%s; SELECT LAST_INSERT_ID()"`, snippet, insert))(t)
+		cmd.Stdin = strings.NewReader("secret\n") // it asks for the password, and has no terminal
+		return cmd
+	},
+}
+
+// TestPage does what docs/proxy.md says: it creates leaf_alloc and the accounts, starts the proxy, and points a program in each language
+// at it.
+func TestPage(t *testing.T) {
+	p := readPage(t)
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			t.Parallel()
+			s := newShop(t, kind, p)
+			for _, language := range slices.Sorted(maps.Keys(around)) {
+				for _, snippet := range p.snippets(t, language) {
+					s.points(t, language, snippet)
+				}
+			}
+		})
+	}
+}
+
+// A shopServer is the page's, with a leafsql proxy before it.
+type shopServer struct {
+	db        *sql.DB
+	addresses *strings.Replacer // in place of the page's
+	proxy     string            // host:port
+	page      string            // of -metrics
+	kind      mysqltest.Kind
+}
+
+// newShop follows the page up to the start of the proxy.
+func newShop(t *testing.T, kind mysqltest.Kind, p page) *shopServer {
+	t.Helper()
+	tools := t.TempDir()
+	if out, err := exec.Command("go", "build", "-C", "../../cmd/leafsql", "-buildvcs=false", "-o", filepath.Join(tools, "leafsql"), ".").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	server := mysqltest.Run(t, mysqltest.Config{Kind: kind})
+	s := &shopServer{db: open(t, parameters(server.DSN(""), "multiStatements=true")), kind: kind}
+	t.Cleanup(func() { s.db.Close() })
+	s.run(t, `CREATE DATABASE shop;
+CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL);
+CREATE USER admin IDENTIFIED BY 'secret';
+GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
+	s.addresses = strings.NewReplacer("127.0.0.1:3306", server.Addr(), "127.0.0.1:3307", "127.0.0.1:0")
+	shells := p.blocks(t, "## Start it", "sh")
+	shell := func(code string) *exec.Cmd {
+		cmd := exec.Command("sh", "-ec", s.addresses.Replace(code))
+		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
+		return cmd
+	}
+	if out, err := shell(shells[0]).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.run(t, p.blocks(t, "## Start it", "sql")[0])
+	s.proxy, s.page = started(t, shell(strings.Replace(shells[1], "\nleafsql proxy", "\nexec leafsql proxy -metrics 127.0.0.1:0", 1)))
+	s.addresses = strings.NewReplacer("3307", s.proxy[strings.LastIndex(s.proxy, ":")+1:])
+	return s
+}
+
+// started starts a command that is leafsql proxy, and returns the addresses that it listens at. It ends with the test.
+func started(t *testing.T, cmd *exec.Cmd) (proxy, page string) {
+	t.Helper()
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var said bytes.Buffer
+	t.Cleanup(func() {
+		cmd.Process.Signal(syscall.SIGTERM)
+		io.Copy(&said, log)
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("leafsql proxy: %v\n%s", err, said.String())
+		}
+	})
+	lines := bufio.NewScanner(io.TeeReader(log, &said))
+	for lines.Scan() {
+		if m := regexp.MustCompile(`page and metrics.* address=http://(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			page = m[1]
+		}
+		if m := regexp.MustCompile(`taking clients.* address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
+			return m[1], page
+		}
+	}
+	t.Fatalf("leafsql proxy does not listen:\n%s", said.String())
+	return "", ""
+}
+
+func (s *shopServer) run(t *testing.T, script string) {
+	t.Helper()
+	if _, err := s.db.Exec(script); err != nil {
+		t.Fatalf("%v in\n%s", err, script)
+	}
+}
+
+// points points a program at the proxy, which inserts a row and prints its id.
+func (s *shopServer) points(t *testing.T, language, snippet string) {
+	t.Helper()
+	name := language + " " + snippet[:min(12, len(snippet))]
+	name = strings.ReplaceAll(name, "'", "")
+	shown := s.addresses.Replace(snippet)
+	if s.kind == mysqltest.MySQL && strings.HasPrefix(snippet, "jdbc:mysql:") {
+		const wanted = "allowPublicKeyRetrieval=true"
+		if !strings.Contains(string(readPage(t)), "`"+wanted+"`") {
+			t.Errorf("docs/proxy.md does not say that Connector/J wants %s", wanted)
+		}
+		shown += "?" + wanted
+	}
+	cmd := around[language](t, shown, fmt.Sprintf(row, name))
+	cmd.Env = append(os.Environ(), cmd.Env...)
+	out, err := cmd.Output()
+	if err != nil {
+		var ended *exec.ExitError
+		errors.As(err, &ended)
+		t.Errorf("%s: %v\n%s\n%s", snippet, err, out, ended.Stderr)
+		return
+	}
+	var id string
+	if err := s.db.QueryRow("SELECT id FROM shop.orders WHERE customer = ?", name).Scan(&id); err != nil || strings.TrimSpace(string(out)) != id {
+		t.Errorf("%s: it says the id %s, and the row has %s, %v", snippet, out, id, err)
+	}
+}
