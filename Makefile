@@ -102,7 +102,7 @@ conformance: ## other projects' own test suites, run through mysql-leaf, on both
 	@go run ./testutil/conformance $(PEER)
 
 clients: serve ## programs in PHP, Python, Java, Node and Ruby through the proxy, beside runs without it
-	@.ci/install mariadb mysql
+	@.ci/install mariadb mysql haproxy
 	@testutil/clients/install.sh all
 	@$(SERVE) -mysql -- go test -tags clients -count=1 -timeout=40m -v -run='$(TEST)' ./testutil/clients
 	@go test -C examples -tags clients -count=1 -v -run='$(TEST)' ./languages

@@ -13,6 +13,7 @@ var questions = []struct{ english, chinese string }{
 	{"database down", "数据库 挂"},
 	{"ids restart", "重启 id"},
 	{"writer without", "写入方 不用"},
+	{"other languages", "其他语言"},
 	{"cost", "开销"},
 	{"16 databases", "16 个数据库"},
 	{"id row batch", "批量 每一行 id"},

@@ -87,7 +87,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"`address` to listen at: host:port, or the path of a unix socket; once for each (default 127.0.0.1:3307)":         "监听的地址 `address`：host:port，或者 unix socket 的路径；每个地址写一次（默认 127.0.0.1:3307）",
 	"refuse clients without TLS":                                                  "拒绝不用 TLS 的客户端",
 	"listen without -cert on an address that other machines reach":                "没有 -cert 也在其他机器能访问的地址上监听",
-	"the longest a statement waits for ids":                                       "一条语句最多等多久",
+	"the longest a statement waits for ids":                                       "一条语句最多等 id 多久",
 	"how long transactions may take to end after SIGTERM":                         "收到 SIGTERM 之后，事务最多还有多久结束",
 	"`address` of the status page, /metrics, /healthz and /readyz (default none)": "状态页、/metrics、/healthz 和 /readyz 的地址 `address`（默认没有）",
 
