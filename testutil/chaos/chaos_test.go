@@ -3,17 +3,15 @@
 package chaos
 
 import (
-	"context"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
-	"maps"
-	"math/rand/v2"
 	"os"
-	"slices"
+	"os/exec"
+	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -50,26 +48,15 @@ func (s size) pause() time.Duration {
 	return time.Second * time.Duration(goroutines*s.batch) / time.Duration(s.rate)
 }
 
-// A run is one registry, its writers, and what was done to them.
-type run struct {
-	*testing.T
-	size
-	ctx   context.Context
-	began time.Time
+// A registryRun is a run with one registry, on which the writers' worker ids depend.
+type registryRun struct {
+	*run
 	reg   *registry
-	crew  *crew
 	table *sql.DB
-
-	mu     sync.Mutex
-	random *rand.Rand
-	counts map[string]int
 }
 
-func start(t *testing.T, name string, s size) *run {
-	ctx, cancel := context.WithTimeout(t.Context(), 40*time.Minute)
-	t.Cleanup(cancel)
-	seed := uint64(time.Now().UnixNano())
-	t.Logf("registry %s, %d writers of %d rows, leases of %v, layout %s, seed %d", name, s.processes, s.rows, s.lease, layout, seed)
+func start(t *testing.T, name string, s size) *registryRun {
+	r := &registryRun{run: newRun(t, fmt.Sprintf("registry %s, %d writers of %d rows, leases of %v, layout %s", name, s.processes, s.rows, s.lease, layout))}
 	dsn := mysqltest.Database(t)
 	db, err := sql.Open("mysql", dsn)
 	if err != nil {
@@ -79,98 +66,33 @@ func start(t *testing.T, name string, s size) *run {
 	if _, err := db.Exec("CREATE TABLE events (id BIGINT NOT NULL, process INT NOT NULL, life INT NOT NULL)"); err != nil {
 		t.Fatal(err)
 	}
-	r := &run{
-		T: t, size: s, ctx: ctx, reg: startRegistry(t, name, s.lease), table: db,
-		random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int),
-	}
-	r.began = time.Now()
+	r.table, r.reg = db, startRegistry(t, name, s.lease)
 	separator := "?"
 	if strings.Contains(dsn, "?") {
 		separator = "&"
 	}
-	r.crew = hire(ctx, t, s, func(writer int) string {
-		return fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&%s",
-			dsn, separator, layout, s.lease, r.reg.params(r.reg.halves[writer%2]))
+	r.hire(s.processes, s.rows, trade{
+		life: func(m *member, left int) *exec.Cmd {
+			return goProgram(writerEnv, order{
+				DSN: fmt.Sprintf("%s%sleafTables=events:id:snowflake&leafSnowflake=%s&leafLease=%v&%s",
+					dsn, separator, layout, s.lease, r.reg.params(r.reg.halves[m.number%2])),
+				Process: m.number, Life: m.lives, Batch: s.batch, Pause: s.pause(), Rows: left,
+			})
+		},
+		heard: func(_ *member, line string) (int, error) {
+			n, err := strconv.Atoi(line)
+			if err != nil {
+				return 0, errors.New(line)
+			}
+			return n, nil
+		},
 	})
 	return r
 }
 
-// note says what happens, and counts it.
-func (r *run) note(what, detail string) {
-	r.mu.Lock()
-	r.counts[what]++
-	r.mu.Unlock()
-	r.say(what + ": " + detail)
-}
-
-func (r *run) say(what string) {
-	r.Logf("%6.1f s %8d rows  %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what)
-}
-
-// nap waits, and reports whether the run goes on.
-func (r *run) nap(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-		return true
-	case <-r.ctx.Done():
-		return false
-	}
-}
-
-// calm reports whether so few rows are left that their writers are let alone.
-func (r *run) calm() bool { return r.crew.acknowledged() > int64(r.processes*r.rows*9/10) }
-
-func (r *run) between(lo, hi time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return lo + time.Duration(r.random.Int64N(int64(hi-lo)))
-}
-
-// victim is any writer that has not finished and is not stopped already. It
-// is to be let go afterwards; nil if there is none.
-func (r *run) victim() *member {
-	r.mu.Lock()
-	order := r.random.Perm(len(r.crew.members))
-	r.mu.Unlock()
-	for _, i := range order {
-		m := r.crew.members[i]
-		if m.acknowledged.Load() < int64(r.rows) && m.caught.CompareAndSwap(false, true) {
-			return m
-		}
-	}
-	return nil
-}
-
-// kill ends one writer as a crash does. It is started again at once.
-func (r *run) kill() {
-	m := r.victim()
-	if m == nil {
-		return
-	}
-	defer m.caught.Store(false)
-	if m.signal(syscall.SIGKILL) {
-		r.note("writer killed -9", fmt.Sprint(m.number))
-	}
-}
-
-// stop holds one writer up, as a machine that swaps or is moved does.
-func (r *run) stop(d time.Duration) {
-	m := r.victim()
-	if m == nil {
-		return
-	}
-	defer m.caught.Store(false)
-	if !m.signal(syscall.SIGSTOP) {
-		return
-	}
-	r.note("writer stopped", fmt.Sprintf("%d for %v", m.number, d.Round(time.Second)))
-	r.nap(d)
-	m.signal(syscall.SIGCONT)
-}
-
 // outage kills a node of the registry, which may be the only one, and starts
 // it again after a while and after what is done meanwhile.
-func (r *run) outage(node int, away time.Duration, meanwhile func()) {
+func (r *registryRun) outage(node int, away time.Duration, meanwhile func()) {
 	n := r.reg.nodes[node]
 	n.kill()
 	r.note("registry killed -9", fmt.Sprintf("node %d, for %v and its boot", node, away))
@@ -184,7 +106,7 @@ func (r *run) outage(node int, away time.Duration, meanwhile func()) {
 // minutes after everybody was cut off. No bound of before is good any more
 // then, so that no writer is at work. The nodes of a cluster are started
 // again one by one.
-func (r *run) setBack() {
+func (r *registryRun) setBack() {
 	for _, h := range r.reg.halves {
 		h.each((*netfault.Proxy).Down)
 	}
@@ -204,7 +126,7 @@ func (r *run) setBack() {
 	r.say("the older copy is in use")
 }
 
-func (r *run) up(p *netfault.Proxy) {
+func (r *registryRun) up(p *netfault.Proxy) {
 	p.Heal()
 	if err := p.Up(); err != nil {
 		r.Error(err)
@@ -212,7 +134,7 @@ func (r *run) up(p *netfault.Proxy) {
 }
 
 // halfway does something to the way of one half of the writers for a while.
-func (r *run) halfway(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
+func (r *registryRun) halfway(what string, half int, d time.Duration, spoil func(*netfault.Proxy)) {
 	r.note(what, fmt.Sprintf("half %d for %v", half, d))
 	h := r.reg.halves[half]
 	h.each(spoil)
@@ -221,29 +143,26 @@ func (r *run) halfway(what string, half int, d time.Duration, spoil func(*netfau
 }
 
 // finish waits until all rows are in, and asks the database for duplicates.
-func (r *run) finish() {
-	done := make(chan struct{})
-	go func() { r.crew.wg.Wait(); close(done) }()
-	for waiting := true; waiting; {
-		select {
-		case <-done:
-			waiting = false
-		case <-time.After(15 * time.Second):
-			r.say("")
-		}
-	}
-	if r.ctx.Err() != nil {
-		for _, m := range r.crew.members {
-			r.Errorf("writer %d has %d rows, last refusal: %s", m.number, m.acknowledged.Load(), m.lastRefusal())
-		}
-	}
-	r.report(r.count())
+func (r *registryRun) finish() {
+	r.wait()
+	f := r.count()
+	r.report(
+		figure{"registry", r.reg.name},
+		figure{"processes", len(r.crew.members)},
+		figure{"rows acknowledged", r.crew.acknowledged()},
+		figure{"rows in the table", f.rows},
+		figure{"distinct ids", f.distinct},
+		figure{"DUPLICATES", f.rows - f.distinct},
+		figure{"worker ids used", f.workers},
+		figure{"lives × worker ids (the leases that wrote)", f.terms},
+		figure{"statements refused, no id to be had", r.crew.refused()},
+	)
 }
 
 // figures are what the database says.
 type figures struct{ rows, distinct, invalid, workers, terms int64 }
 
-func (r *run) count() (f figures) {
+func (r *registryRun) count() (f figures) {
 	err := r.table.QueryRow(`SELECT COUNT(*), COUNT(DISTINCT id), COUNT(IF(id < 1, 1, NULL)),
 		COUNT(DISTINCT id >> 12 & 31), COUNT(DISTINCT id >> 12 & 31, process, life) FROM events`).
 		Scan(&f.rows, &f.distinct, &f.invalid, &f.workers, &f.terms)
@@ -257,28 +176,6 @@ func (r *run) count() (f figures) {
 		r.Errorf("%d rows are there, %d were acknowledged", f.rows, got)
 	}
 	return f
-}
-
-// report prints the table of figures.
-func (r *run) report(f figures) {
-	var b strings.Builder
-	line := func(what string, value any) { fmt.Fprintf(&b, "\n   %-42s %12v", what, value) }
-	line("registry", r.reg.name)
-	line("processes", r.processes)
-	line("rows acknowledged", r.crew.acknowledged())
-	line("rows in the table", f.rows)
-	line("distinct ids", f.distinct)
-	line("DUPLICATES", f.rows-f.distinct)
-	line("worker ids used", f.workers)
-	line("lives × worker ids (the leases that wrote)", f.terms)
-	line("statements refused, no id to be had", r.crew.refused())
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
-		line(what, r.counts[what])
-	}
-	line("time taken", time.Since(r.began).Round(time.Second))
-	r.Log(b.String())
 }
 
 // layout has few worker ids, and otherwise Leaf's bits.

@@ -11,7 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,8 +21,19 @@ import (
 // A crew is the writers, each started again whenever it was killed until it
 // has inserted all of its rows.
 type crew struct {
+	trade
 	members []*member
+	rows    int // of each
 	wg      sync.WaitGroup
+}
+
+// A trade is what the writers of a crew do.
+type trade struct {
+	life func(m *member, left int) *exec.Cmd // one life of a writer with so many rows to go
+
+	// heard is told each line that a writer prints, by one goroutine a writer. It returns how many rows are acknowledged by
+	// that, or why a statement got no ids or failed otherwise.
+	heard func(m *member, line string) (rows int, err error)
 }
 
 // A member is one writer through all its lives.
@@ -38,21 +49,18 @@ type member struct {
 	why     string // the last refusal
 }
 
-// hire starts the writers. dsn gives each its DSN.
-func hire(ctx context.Context, t *testing.T, s size, dsn func(member int) string) *crew {
-	c := new(crew)
-	for i := range s.processes {
+// hire starts the writers.
+func hire(ctx context.Context, t *testing.T, writers, rows int, does trade) *crew {
+	c := &crew{trade: does, rows: rows}
+	for i := range writers {
 		m := &member{number: i}
 		c.members = append(c.members, m)
 		c.wg.Go(func() {
 			runtime.LockOSThread() // Pdeathsig is sent when the thread that forked ends
-			for ctx.Err() == nil && m.acknowledged.Load() < int64(s.rows) {
-				o := order{
-					DSN: dsn(i), Process: i, Life: m.lives, Batch: s.batch, Pause: s.pause(),
-					Rows: s.rows - int(m.acknowledged.Load()),
-				}
-				if err := m.live(ctx, o); err != nil {
-					t.Errorf("writer %d, life %d: %v", i, o.Life, err)
+			for ctx.Err() == nil && m.acknowledged.Load() < int64(rows) {
+				life := m.lives
+				if err := c.live(ctx, m); err != nil && ctx.Err() == nil {
+					t.Errorf("writer %d, life %d: %v", i, life, err)
 					return
 				}
 			}
@@ -62,13 +70,8 @@ func hire(ctx context.Context, t *testing.T, s size, dsn func(member int) string
 }
 
 // live is one life, from the start to its end or a kill, which is no error.
-func (m *member) live(ctx context.Context, o order) error {
-	text, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	cmd := exec.CommandContext(ctx, os.Args[0])
-	cmd.Env = append(os.Environ(), writerEnv+"="+string(text))
+func (c *crew) live(ctx context.Context, m *member) error {
+	cmd := c.life(m, c.rows-int(m.acknowledged.Load()))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	var complaint lastBytes
 	cmd.Stderr = &complaint
@@ -79,20 +82,25 @@ func (m *member) live(ctx context.Context, o order) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	defer stop()
 	m.mu.Lock()
 	m.running = cmd.Process
 	m.lives++
 	m.mu.Unlock()
-	for lines := bufio.NewScanner(out); lines.Scan(); {
-		line := lines.Text()
-		if n, err := strconv.Atoi(line); err == nil {
-			m.acknowledged.Add(int64(n))
-			continue
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			break // a line that a kill has cut short acknowledges nothing
 		}
-		m.refused.Add(1)
-		m.mu.Lock()
-		m.why = line
-		m.mu.Unlock()
+		n, err := c.heard(m, strings.TrimSuffix(line, "\n"))
+		m.acknowledged.Add(int64(n))
+		if err != nil {
+			m.refused.Add(1)
+			m.mu.Lock()
+			m.why = err.Error()
+			m.mu.Unlock()
+		}
 	}
 	m.mu.Lock()
 	m.running = nil
@@ -133,6 +141,17 @@ func (c *crew) refused() (n int64) {
 		n += m.refused.Load()
 	}
 	return n
+}
+
+// goProgram is this program again, with an order for what it is to do.
+func goProgram(env string, order any) *exec.Cmd {
+	text, err := json.Marshal(order)
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), env+"="+string(text))
+	return cmd
 }
 
 // lastBytes keeps the end of what is written to it.
