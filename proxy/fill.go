@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 
@@ -149,8 +150,10 @@ func (s *session) tellRows(r *reply, more bool) (ok bool, err error) {
 // Error numbers for what leafsql says itself: no program takes them for a conflict that is
 // to be tried again at once, but that of ids which did not come in time.
 const (
-	numberRefused  = 1235 // ER_NOT_SUPPORTED_YET
-	numberUnfilled = 1205 // ER_LOCK_WAIT_TIMEOUT: the statement did not run, the transaction stands
+	numberRefused = 1235 // ER_NOT_SUPPORTED_YET
+	// ER_LOCK_WAIT_TIMEOUT: ids did not come, or leafsql's own account does not reach the
+	// server. The statement did not run, the transaction stands.
+	numberUnfilled = 1205
 	numberOther    = 1105 // ER_UNKNOWN_ERROR
 )
 
@@ -165,7 +168,7 @@ func (s *session) refuse(err error) error {
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.refused.Add(1)
 		return s.fail(numberRefused, "42000", err.Error())
-	case errors.As(err, new(*leafdriver.FillError)):
+	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)):
 		s.unfilled.Add(1)
 		return s.fail(numberUnfilled, "HY000", err.Error())
 	}

@@ -253,7 +253,10 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.ended.Wait()
-	s.closing.Do(func() { s.closed = errors.Join(s.own.Close(), s.watch.close()) })
+	s.closing.Do(func() {
+		s.own.Close() // its error is only that the server ended a connection before
+		s.closed = s.watch.close()
+	})
 	return s.closed
 }
 

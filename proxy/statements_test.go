@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
@@ -122,6 +123,39 @@ func TestIDsDoNotCome(t *testing.T) {
 		c.Query("COMMIT")
 		if rows := p.ask("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1" {
 			t.Errorf("stored %s rows, want 1 1", rows)
+		}
+	})
+}
+
+// TestOwnAccountCutOff: so is a statement for which leafsql's own account does not reach the server, whatever it has asked before.
+func TestOwnAccountCutOff(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)")...)
+		way := netfault.Start(t, p.addr)
+		addr := proxytest.Start(t, strings.Replace(p.dsn, p.addr, way.Addr(), 1)+"?leafTables=items,later&leafCreate=true", func(cfg *proxy.Config) {
+			cfg.Server, cfg.FillTimeout = p.addr, time.Second
+		})
+		c := p.dial(addr, p.root())
+		c.Query("START TRANSACTION")
+		c.Query("INSERT INTO notes (note) VALUES ('stands')")
+		for _, table := range []string{"items", "later"} {
+			insert := "INSERT INTO " + table + " (n) VALUES (1)"
+			way.Down()
+			if number, text := c.Query(insert).Err(); number != 1205 || !strings.HasPrefix(text, "#HY000leafsql: ") {
+				t.Errorf("%s: error %d %s, want 1205", insert, number, text)
+			}
+			if err := way.Up(); err != nil {
+				t.Fatal(err)
+			}
+			answer := c.Query(insert)
+			if ok := answer.OK(); ok.Affected != 1 || ok.Status&proxytest.InTransaction == 0 {
+				number, text := answer.Err()
+				t.Errorf("%s afterwards: %+v, error %d %s", insert, ok, number, text)
+			}
+		}
+		c.Query("COMMIT")
+		if rows := p.ask("SELECT CONCAT((SELECT COUNT(*) FROM items), ' ', (SELECT COUNT(*) FROM later), ' ', (SELECT COUNT(*) FROM notes))"); rows != "1 1 1" {
+			t.Errorf("stored %s rows, want 1 1 1", rows)
 		}
 	})
 }
