@@ -15,6 +15,7 @@ PLATFORMS   = linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 wi
 PKG         = ./...
 QUICK       = ./driver/... ./idgen ./idgen/segment/... ./idgen/uuid7 ./idgen/worker ./idgen/worker/workertest ./internal/...
 INSTALLS    = $(wildcard testutil/*/install.sh idgen/worker/*/*/install.sh)
+ROWS        = 1000000
 SLOW        = Simulation|Mutations|Model|LongTexts|ServerGenerated|ServerKilled|PagesRun|OneToTwo|Guests|WithoutUpdateRight|TestProgramsInSessions|TestJudge|TestStagedIDs|TestStagedInSessions|TestProcesses|TestStagedOnLoggingServer|TestTemporaryTables|TestSpellings
 CHAOS       = 3.1.0,2.3.2,cluster,mysql,redis,zookeeper,etcd
 
@@ -22,7 +23,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy test quick one sim model mutations storm chaos bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy test quick one sim model mutations storm storm-proxy chaos bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -69,12 +70,18 @@ mutations: ## break leases and segments in each way they must not be broken, and
 storm: serve ## what decides by time: clusters, registries and stores are killed, cut off, frozen and wiped (STORM=TestStormCluster for some alone)
 	@.ci/install mariadb mysql
 	@for script in $(INSTALLS); do $$script || exit 1; done
+	@testutil/clients/install.sh all
 	@$(SERVE) -mysql -- .ci/storm '$(STORM)'
+
+storm-proxy: ## 16 programs in five languages write 1,000,000 rows through two proxies on each server, while all of these are killed (ROWS=60000 for fewer)
+	@.ci/install mariadb mysql
+	@testutil/clients/install.sh all
+	@go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v -run='^TestStormProxy$$' . -proxy.rows='$(ROWS)'
 
 chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
 	@.ci/install mariadb
 	@for script in $(filter %/nacostest/install.sh idgen/%,$(INSTALLS)); do $$script || exit 1; done
-	@$(SERVE) -- go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v . -chaos.servers='$(CHAOS)'
+	@$(SERVE) -- go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v -run='^TestStormChaos$$' . -chaos.servers='$(CHAOS)'
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb

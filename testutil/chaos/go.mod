@@ -3,6 +3,7 @@ module github.com/leafsql/leafsql/testutil/chaos
 go 1.26.0
 
 require (
+	github.com/go-sql-driver/mysql v1.9.3
 	github.com/leafsql/leafsql v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/etcd v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/redis v0.0.0
@@ -29,7 +30,6 @@ require (
 	github.com/coreos/go-semver v0.3.0 // indirect
 	github.com/coreos/go-systemd/v22 v22.3.2 // indirect
 	github.com/deckarep/golang-set v1.7.1 // indirect
-	github.com/go-sql-driver/mysql v1.9.3 // indirect
 	github.com/go-zookeeper/zk v1.0.4 // indirect
 	github.com/gogo/protobuf v1.3.2 // indirect
 	github.com/golang/protobuf v1.5.4 // indirect

@@ -19,7 +19,10 @@ import (
 type run struct {
 	*testing.T
 	ctx   context.Context
+	over  context.Context // once all rows are in
+	end   func()          // says that they are
 	began time.Time
+	took  time.Duration // once all rows are in
 	crew  *crew
 
 	mu     sync.Mutex
@@ -33,7 +36,8 @@ func newRun(t *testing.T, what string) *run {
 	t.Cleanup(cancel)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("%s, seed %d", what, seed)
-	return &run{T: t, ctx: ctx, random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
+	over, end := context.WithCancel(ctx)
+	return &run{T: t, ctx: ctx, over: over, end: end, random: rand.New(rand.NewPCG(seed, 0)), counts: make(map[string]int)}
 }
 
 // hire starts the clock and a crew of so many writers, of so many rows each.
@@ -54,12 +58,12 @@ func (r *run) say(what string) {
 	r.Logf("%6.1f s %8d rows  %s", time.Since(r.began).Seconds(), r.crew.acknowledged(), what)
 }
 
-// nap waits, and reports whether the run goes on.
+// nap waits, and reports whether the run goes on: whether it has time, and writers that have not finished.
 func (r *run) nap(d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return true
-	case <-r.ctx.Done():
+	case <-r.over.Done():
 		return false
 	}
 }
@@ -127,6 +131,8 @@ func (r *run) wait() {
 			r.say("")
 		}
 	}
+	r.end()
+	r.took = time.Since(r.began)
 	if r.ctx.Err() != nil {
 		for _, m := range r.crew.members {
 			r.Errorf("writer %d has %d rows, last refusal: %s", m.number, m.acknowledged.Load(), m.lastRefusal())
@@ -147,7 +153,7 @@ func (r *run) report(figures ...figure) {
 	for _, what := range slices.Sorted(maps.Keys(r.counts)) {
 		figures = append(figures, figure{what, r.counts[what]})
 	}
-	figures = append(figures, figure{"time taken", time.Since(r.began).Round(time.Second)})
+	figures = append(figures, figure{"time taken", r.took.Round(time.Second)})
 	var b strings.Builder
 	for _, f := range figures {
 		fmt.Fprintf(&b, "\n   %-42s %12v", f.what, f.value)

@@ -1,0 +1,288 @@
+//go:build storm
+
+package chaos
+
+import (
+	"context"
+	"database/sql"
+	"flag"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/process"
+)
+
+var proxyRows = flag.Int("proxy.rows", 60_000, "rows that all programs together insert through the proxies, on each server")
+
+// TestStormProxy: programs in five languages write through two proxies, while proxies, the server and programs are killed. No
+// id is there twice, and nothing that was acknowledged is lost.
+func TestStormProxy(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			r := startProxies(t, kind)
+			var all sync.WaitGroup
+			again := func(lo, hi time.Duration, kill func()) {
+				all.Go(func() {
+					for pause := lo; r.nap(pause) && !r.calm(); pause = r.between(lo, hi) {
+						kill()
+					}
+				})
+			}
+			again(200*time.Millisecond, 1500*time.Millisecond, r.killWriter)
+			for i := range r.proxies {
+				again(time.Duration(i+1)*400*time.Millisecond, 4*time.Second, func() { r.killProxy(i) })
+			}
+			again(1500*time.Millisecond, 8*time.Second, r.killServer)
+			r.wait()
+			all.Wait()
+			r.judge()
+		})
+	}
+}
+
+// A proxyRun is a run with a server, the proxies before it, and the programs that write through these.
+type proxyRun struct {
+	*run
+	server  *mysqltest.Server
+	proxies [2]*process.Process
+	ledgers []ledger // of each writer
+	pauses  pauses   // of all writers together, while the server is up
+}
+
+// startProxies starts all of it.
+func startProxies(t *testing.T, kind mysqltest.Kind) *proxyRun {
+	installed, err := process.Cache("clients")
+	check(t, err)
+	made := t.TempDir()
+	compile(t, made, installed)
+	writers := 0
+	for _, p := range programs {
+		writers += p.writers
+	}
+	r := &proxyRun{run: newRun(t, fmt.Sprintf("%s, %d programs in %d languages, %d rows", kind, writers, len(programs), *proxyRows))}
+	// What the server has written outlives its process. A page of which half is written does not, without the doublewrite buffer.
+	r.server = mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--innodb-doublewrite=1", "--innodb-flush-log-at-trx-commit=1"}})
+	for _, statement := range []string{
+		"CREATE DATABASE shop",
+		"CREATE TABLE shop.orders (id BIGINT NOT NULL, writer INT NOT NULL, n BIGINT NOT NULL, KEY (id))", // it would take a duplicate
+		"CREATE USER app@'%' IDENTIFIED BY 'a secret'",
+		"GRANT ALL ON shop.* TO app@'%'",
+	} {
+		execute(t, r.server.DSN(""), statement)
+	}
+	leafsql := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(made+"/leafsql", append(args, "-dsn", "env:LEAFSQL_DSN")...)
+		cmd.Env = append(os.Environ(), "LEAFSQL_DSN="+r.server.DSN("shop")+"?leafTables=orders:id")
+		return cmd
+	}
+	if out, err := leafsql("init").CombinedOutput(); err != nil {
+		t.Fatalf("leafsql init: %v\n%s", err, out)
+	}
+	var ports [len(r.proxies)]string
+	for i := range r.proxies {
+		port, err := freeport.Find()
+		check(t, err)
+		ports[i] = strconv.Itoa(port)
+		addr := net.JoinHostPort("127.0.0.1", ports[i])
+		r.proxies[i], err = process.New(process.Config{
+			Name:    "proxy",
+			Command: func(string) *exec.Cmd { return leafsql("proxy", "-listen", addr) },
+			Ready: func(ctx context.Context) error {
+				conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+				if err == nil {
+					conn.Close()
+				}
+				return err
+			},
+		})
+		check(t, err)
+		t.Cleanup(func() { r.proxies[i].Finish(t) })
+		check(t, r.proxies[i].Start())
+	}
+	r.ledgers = make([]ledger, writers)
+	host, _, err := net.SplitHostPort(r.server.Addr())
+	check(t, err)
+	each := (*proxyRows + writers - 1) / writers
+	r.hire(writers, each, trade{
+		life: func(m *member, left int) *exec.Cmd {
+			cmd := programOf(m.number).command(made, installed, kind)
+			cmd.Env = append(os.Environ(), append(cmd.Env, "DB_HOST="+host, "DB_PORTS="+strings.Join(ports[:], ","), "DB_USER=app",
+				"DB_PASSWORD=a secret", "DB_NAME=shop", fmt.Sprint("WRITER=", m.number), fmt.Sprint("NEXT=", m.lives*perLife), fmt.Sprint("LEFT=", left))...)
+			return cmd
+		},
+		heard: func(m *member, line string) (int, error) {
+			rows, err := r.ledgers[m.number].note(line)
+			if rows > 0 {
+				r.pauses.end()
+			}
+			return rows, err
+		},
+	})
+	return r
+}
+
+// perLife is more rows than a writer can have numbers for in one life.
+const perLife = 1_000_000_000
+
+// killWriter ends any one that has not finished, as a crash does. It is started again at once. Each is hit as often as the
+// others, so that none of those that take long to start is killed all the time in the end.
+func (r *proxyRun) killWriter() {
+	r.mu.Lock()
+	m := r.crew.members[r.random.IntN(len(r.crew.members))]
+	r.mu.Unlock()
+	if m.signal(syscall.SIGKILL) {
+		r.note("writer killed -9", fmt.Sprintf("%d, in %s", m.number, programOf(m.number).language))
+	}
+}
+
+// killProxy ends one proxy as a crash does, and starts it again at once.
+func (r *proxyRun) killProxy(i int) {
+	if err := r.proxies[i].Kill9(); err != nil {
+		r.Error(err)
+	}
+	r.note("proxy killed -9", fmt.Sprint(i))
+	if err := r.proxies[i].Start(); err != nil {
+		r.Error(err)
+	}
+}
+
+// killServer ends the server as a crash does, and starts it again after a while.
+func (r *proxyRun) killServer() {
+	if err := r.server.Kill9(); err != nil {
+		r.Error(err)
+	}
+	r.pauses.end()
+	away := r.between(0, 2*time.Second)
+	r.note("server killed -9", fmt.Sprintf("for %v and its boot", away.Round(time.Millisecond)))
+	r.nap(away)
+	if err := r.server.Launch(); err != nil {
+		r.Error(err)
+	}
+	r.pauses.skip()
+	r.say("the server is back")
+}
+
+// judge holds what the programs were told against what the server has, and prints the figures.
+func (r *proxyRun) judge() {
+	for _, what := range []string{"writer killed -9", "proxy killed -9", "server killed -9"} {
+		if r.counts[what] == 0 {
+			r.Errorf("no %s: with more rows it would not be over before", what)
+		}
+	}
+	for _, p := range r.proxies {
+		log, err := os.ReadFile(p.Dir() + "/log")
+		check(r.T, err)
+		if fault := "ended by a fault of its own"; strings.Contains(string(log), fault) {
+			r.Errorf("a session of a proxy %s", fault)
+		}
+	}
+	db, err := sql.Open("mysql", r.server.DSN("shop"))
+	check(r.T, err)
+	defer db.Close()
+	var stored, ids, numbers, invalid int64
+	check(r.T, db.QueryRow("SELECT COUNT(*), COUNT(DISTINCT id), COUNT(DISTINCT writer, n), COUNT(IF(id < 1, 1, NULL)) FROM orders").
+		Scan(&stored, &ids, &numbers, &invalid))
+	if ids != stored || numbers != stored || invalid != 0 {
+		r.Errorf("%d rows have %d distinct ids, and are %d rows that programs sent; %d ids are below 1", stored, ids, numbers, invalid)
+	}
+	lost := r.lost(db)
+	if lost > 0 {
+		r.Errorf("%d acknowledged rows are not there under the id that the program was told", lost)
+	}
+	for writer := range r.ledgers {
+		for _, text := range r.ledgers[writer].unexpected() {
+			r.Errorf("writer %d, in %s, was told an error that no crash explains: %s", writer, programOf(writer).language, text)
+		}
+	}
+	version, err := r.server.Version()
+	check(r.T, err)
+	r.report(
+		figure{"server", version},
+		figure{"rows acknowledged", r.crew.acknowledged()},
+		figure{"rows a second", fmt.Sprintf("%.0f", float64(r.crew.acknowledged())/r.took.Seconds())},
+		figure{"rows in the table", stored},
+		figure{"unacknowledged among them", stored - r.crew.acknowledged() + int64(lost)},
+		figure{"distinct ids", ids},
+		figure{"DUPLICATES", stored - ids},
+		figure{"ACKNOWLEDGED AND LOST", lost},
+		figure{"longest time without one, server up", r.pauses.longest.Round(time.Millisecond)},
+	)
+	r.Log(r.byLanguage())
+}
+
+// lost counts the acknowledged rows that the table does not have under the id that their program was told.
+func (r *proxyRun) lost(db *sql.DB) (lost int) {
+	type row struct{ writer, n int64 }
+	stored := make(map[int64]row)
+	rows, err := db.Query("SELECT id, writer, n FROM orders")
+	check(r.T, err)
+	defer rows.Close()
+	for rows.Next() {
+		var id int64
+		var s row
+		check(r.T, rows.Scan(&id, &s.writer, &s.n))
+		stored[id] = s
+	}
+	check(r.T, rows.Err())
+	for writer := range r.ledgers {
+		for _, s := range r.ledgers[writer].statements {
+			for i := range int64(s.rows) {
+				if got, ok := stored[s.id+i]; !ok || got != (row{int64(writer), s.n + i}) {
+					if lost++; lost <= 10 {
+						r.Logf("%s, writer %d: its row %d has the id %d, and there is %v", programOf(writer).language, writer, s.n+i, s.id+i, got)
+					}
+				}
+			}
+		}
+	}
+	return lost
+}
+
+// byLanguage is a table of what each language's programs did, and of the errors that they were told, by number.
+func (r *proxyRun) byLanguage() string {
+	var b strings.Builder
+	table := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "\nlanguage\tprograms\tlives\tstatements\trows\trows/s\tlongest without OK\terrors\t")
+	errors := make(map[string]int)
+	for _, p := range programs {
+		var rows, statements, refused, lives int
+		var last time.Time
+		var longest time.Duration
+		for writer, m := range r.crew.members {
+			if programOf(writer).language != p.language {
+				continue
+			}
+			l := &r.ledgers[writer]
+			rows, statements = rows+int(m.acknowledged.Load()), statements+len(l.statements)
+			refused, lives = refused+int(m.refused.Load()), lives+m.lives
+			longest = max(longest, l.pauses.longest)
+			if l.pauses.last.After(last) {
+				last = l.pauses.last
+			}
+			for number, told := range l.errors {
+				errors[number] += told.times
+			}
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%d\t%d\t%.0f\t%v\t%d\t\n",
+			p.language, p.writers, lives, statements, rows, float64(rows)/last.Sub(r.began).Seconds(), longest.Round(time.Millisecond), refused)
+	}
+	table.Flush()
+	b.WriteString("errors by number:")
+	for _, number := range slices.Sorted(maps.Keys(errors)) {
+		fmt.Fprintf(&b, " %s × %d", number, errors[number])
+	}
+	return b.String()
+}
