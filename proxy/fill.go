@@ -161,14 +161,15 @@ const (
 func (s *session) refuse(err error) error {
 	var server *mysql.MySQLError
 	switch {
-	case s.lost, errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn):
+	case s.lost, s.leaf != nil && s.leaf.Broken():
 		return serverGone(err)
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.refused.Add(1)
 		return s.fail(numberRefused, "42000", err.Error())
-	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)):
+	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)),
+		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account was cut off
 		s.unfilled.Add(1)
 		return s.fail(numberUnfilled, "HY000", err.Error())
 	}

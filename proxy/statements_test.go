@@ -160,6 +160,37 @@ func TestOwnAccountCutOff(t *testing.T) {
 	})
 }
 
+// TestOwnAccountKilled: so is one for which leafsql's own account loses its connection.
+func TestOwnAccountKilled(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := proxytest.Start(t, p.dsn+"?leafTables=items&leafCreate=true")
+		p.dial(addr, p.root()).Query("INSERT INTO items (n) VALUES (1)").OK()
+		other := p.dial(p.addr, p.root())
+		other.Query("LOCK TABLES items WRITE, notes WRITE")
+		other.Query("FLUSH TABLES")
+		addr = proxytest.Start(t, p.dsn+"?leafTables=items")
+		c := p.dial(addr, p.root())
+		c.Query("START TRANSACTION")
+		c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (2)"))
+		answered := make(chan *proxytest.Answer, 1)
+		go func() { answered <- c.Answer() }()
+		for waits := true; waits; {
+			select {
+			case answer := <-answered:
+				if number, text := answer.Err(); number != 1205 {
+					t.Errorf("error %d %s, want 1205", number, text)
+				}
+				waits = false
+			default: // database/sql tries again some times
+				p.db.Exec("KILL " + p.ask("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT MAX(%' AND db = DATABASE()"))
+			}
+		}
+		other.Query("UNLOCK TABLES")
+		c.Query("INSERT INTO items (n) VALUES (3)").OK()
+	})
+}
+
 // TestAsDocumented: the ids that are told where AUTO_INCREMENT's would be none of one row's alone.
 func TestAsDocumented(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
