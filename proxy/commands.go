@@ -56,11 +56,7 @@ func (s *session) command() (quit bool, err error) {
 			err = s.fail(1047, "08S01", "Unknown command")
 		}
 	}
-	switch err {
-	case errShort:
-		s.client.seq = 1
-		return true, s.fail(1835, "HY000", "Malformed communication packet.")
-	case errTooLarge:
+	if err == errTooLarge {
 		s.known.Store(nil) // the next session asks anew
 		s.client.seq = 1
 		return true, s.fail(numberTooLarge, "08S01", textTooLarge)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"encoding/binary"
-	"errors"
 	"slices"
 
 	leafdriver "github.com/leafsql/leafsql/driver"
@@ -93,9 +92,6 @@ func (s *session) prepare() error {
 // wait for its number.
 const lastPrepared = 1<<32 - 1
 
-// errShort says that a command does not name what it is about.
-var errShort = errors.New("command too short")
-
 // ofStatement serves the commands that name a prepared statement.
 func (s *session) ofStatement(name byte) error {
 	const ahead = wire.HeaderLen + 1 + 4 // its number
@@ -103,23 +99,21 @@ func (s *session) ofStatement(name byte) error {
 	if err != nil {
 		return err
 	}
-	var id uint32
-	switch {
-	case length >= 1+4:
-		b, err := s.client.need(ahead)
-		if err != nil {
+	if length < ahead-wire.HeaderLen || name == wire.ComStmtLongData && length < ahead-wire.HeaderLen+2 {
+		if _, err := s.client.packet(s.maxPacket); err != nil {
 			return err
 		}
-		number := b[wire.HeaderLen+1:]
-		if id = binary.LittleEndian.Uint32(number); id == lastPrepared && name != wire.ComStmtClose {
-			id = s.last
-			binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
-		}
-	case name == wire.ComStmtClose:
-		return errShort // MySQL answers that, and MariaDB does not
+		return s.fail(1835, "HY000", "Malformed communication packet.") // as MySQL says; MariaDB reads on behind the end
 	}
-	if name == wire.ComStmtLongData && length < 1+4+2 {
-		return errShort // nor here
+	b, err := s.client.need(ahead)
+	if err != nil {
+		return err
+	}
+	number := b[wire.HeaderLen+1:]
+	id := binary.LittleEndian.Uint32(number)
+	if id == lastPrepared && name != wire.ComStmtClose {
+		id = s.last
+		binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]

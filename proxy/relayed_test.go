@@ -269,21 +269,63 @@ func TestPipelined(t *testing.T) {
 	})
 }
 
-// TestMalformed: commands that are cut short, or say more than they hold, are answered as the server answers them.
+// TestMalformed: commands that say more than they hold, or less, are answered as the server answers them. What is too short to name
+// its statement is answered as MySQL does on MariaDB too: that reads on behind its end, and takes what it finds there for a
+// statement, which may be the text of one that is filled.
 func TestMalformed(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		w := p.relayed(p.root(), items...)
-		for _, payload := range [][]byte{nil, {1}, {1, 0, 0, 0}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0}, {1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0xFD, 0, 0xFD, 0xFF}} {
-			for _, command := range []byte{proxytest.Execute, proxytest.StmtReset, proxytest.Fetch, proxytest.SetOption, proxytest.Kill, proxytest.FieldList} {
-				w.Setup = nil
-				t.Run(fmt.Sprintf("%#x %x", command, payload), func(t *testing.T) {
+		w.Setup(false)
+		w.Setup = nil
+		arguments := [][]byte{nil, {0}, {0, 1, 0, 0, 0, 0}, {0, 1, 0, 0, 0, 0, 1, 0xFD, 0, 0xFD, 0xFF}}
+		for _, command := range []byte{proxytest.Execute, proxytest.StmtReset, proxytest.Fetch} {
+			for _, argument := range arguments {
+				t.Run(fmt.Sprintf("%#x %x", command, argument), func(t *testing.T) {
 					w.Run(t, func(c *proxytest.Client) {
-						c.Prepare("SELECT ?")
-						c.Do(command, payload)
+						s := c.Prepare("SELECT ?")
+						c.Hide("the statement's id in the error")
+						c.Do(command, append(binary.LittleEndian.AppendUint32(nil, s.ID), argument...))
+						c.Hide("")
 						c.Query("SELECT 1")
 					})
 				})
 			}
+		}
+		for _, command := range []byte{proxytest.Execute, proxytest.StmtReset, proxytest.Fetch, proxytest.StmtClose, proxytest.SendLongData} {
+			for length := range 6 {
+				if length > 3 && command != proxytest.SendLongData { // which names a parameter too
+					continue
+				}
+				t.Run(fmt.Sprintf("%d bytes of %#x", length, command), func(t *testing.T) {
+					script := func(c *proxytest.Client) {
+						s := c.Prepare("INSERT INTO items (n) VALUES (1000)")
+						c.Do(command, binary.LittleEndian.AppendUint64(nil, uint64(s.ID))[:length])
+						c.Query("SELECT 1")
+					}
+					if p.Name == "mysql" {
+						w.Run(t, script)
+						return
+					}
+					c := p.dial(w.Through, p.root())
+					script(c)
+					if number, text := c.Answers[2].Err(); number != 1835 {
+						t.Errorf("error %d %s, want 1835", number, text)
+					}
+				})
+			}
+		}
+		for _, command := range []byte{proxytest.SetOption, proxytest.FieldList} {
+			for _, argument := range append(arguments, []byte{1}, []byte{1, 0, 0, 0}) {
+				t.Run(fmt.Sprintf("%#x %x", command, argument), func(t *testing.T) {
+					w.Run(t, func(c *proxytest.Client) {
+						c.Do(command, argument)
+						c.Query("SELECT 1")
+					})
+				})
+			}
+		}
+		if n := p.ask("SELECT COUNT(*) FROM " + p.name + ".items WHERE n = 1000"); n != "0" {
+			t.Errorf("%s rows came of it", n)
 		}
 	})
 }
