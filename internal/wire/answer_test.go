@@ -153,10 +153,17 @@ func FuzzAnswers(f *testing.F) {
 				t.Errorf("%+v became %+v, %v", e, again, err)
 			}
 		}
-		ParsePreparedOK(p)
-		ColumnName(p)
-		EOFStatus(p)
-		GTIDs(p)
+		took := allocated(func() {
+			ParseErr(p)
+			ParseOK(p)
+			ParsePreparedOK(p)
+			ColumnName(p)
+			EOFStatus(p)
+			GTIDs(p)
+		})
+		if took > uint64(256<<10+20*len(p)) {
+			t.Errorf("%d bytes for a packet of %d", took, len(p))
+		}
 		if value, rest, err := RowValue(p); err == nil && len(value)+len(rest) >= len(p) {
 			t.Errorf("%q, %q of %q", value, rest, p)
 		}

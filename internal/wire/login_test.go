@@ -113,12 +113,19 @@ func FuzzLogins(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, p []byte, caps, maria uint32) {
 		kept := bytes.Clone(p)
-		l, err := ParseLogin(p)
-		if err == nil && len(l.User)+len(l.Database) > len(p) {
-			t.Errorf("%+v", l)
+		var l Login
+		var g Greeting
+		var err error
+		took := allocated(func() {
+			if l, err = ParseLogin(p); err == nil && len(l.User)+len(l.Database) > len(p) {
+				t.Errorf("%+v", l)
+			}
+			ChangeUser(p, caps)
+			g, err = ParseGreeting(p)
+		})
+		if took > uint64(256<<10+10*len(p)) {
+			t.Errorf("%d bytes for a packet of %d", took, len(p))
 		}
-		ChangeUser(p, caps)
-		g, err := ParseGreeting(p)
 		if !bytes.Equal(p, kept) {
 			t.Fatal("reading wrote")
 		}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"runtime"
+	"runtime/metrics"
 	"strings"
 	"testing"
 )
@@ -141,15 +141,18 @@ func TestBulk(t *testing.T) {
 	}
 }
 
+// allocated is how much memory a function asks for, by and large: what it asks for at once is counted at once.
+func allocated(of func()) uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	before := sample[0].Value.Uint64()
+	of()
+	metrics.Read(sample)
+	return sample[0].Value.Uint64() - before
+}
+
 // TestMemory: what a short packet claims to hold is not made room for.
 func TestMemory(t *testing.T) {
-	allocated := func(of func()) uint64 {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		of()
-		runtime.ReadMemStats(&after)
-		return after.TotalAlloc - before.TotalAlloc
-	}
 	bitmap := strings.Repeat("\x00", 8192)
 	for name, read := range map[string]func() error{
 		"arguments": func() error {
@@ -194,17 +197,28 @@ func FuzzParams(f *testing.F) {
 			long[int(piece[0])%4] = piece
 		}
 		kept := bytes.Clone(p)
-		if at, err := QueryText(p, attrs); err == nil && at > max(len(p), 0) {
+		var at int
+		var b Bulk
+		var e Execute
+		var textErr, bulkErr, err error
+		took := allocated(func() {
+			at, textErr = QueryText(p, attrs)
+			b, bulkErr = ParseBulk(p, n, bound)
+			e, err = ParseExecute(p, n, attrs, bound, long)
+		})
+		if most := uint64(256<<10 + 250*len(p) + 250*len(types)); took > most {
+			t.Errorf("%d bytes for a packet of %d, and %d parameters", took, len(p), n)
+		}
+		if textErr == nil && at > max(len(p), 0) {
 			t.Error(at)
 		}
-		if b, err := ParseBulk(p, n, bound); err == nil {
+		if bulkErr == nil {
 			for _, row := range b.Rows {
 				if len(row) != n {
 					t.Errorf("%d values of %d", len(row), n)
 				}
 			}
 		}
-		e, err := ParseExecute(p, n, attrs, bound, long)
 		if !bytes.Equal(p, kept) {
 			t.Fatal("reading wrote")
 		}

@@ -1,0 +1,182 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A pieces is a connection whose bytes come in pieces of these lengths, in turn; none: all at once.
+type pieces struct {
+	net.Conn
+	unread  []byte
+	lengths []int
+	written []byte
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if len(p.unread) == 0 {
+		return 0, io.EOF
+	}
+	n := len(p.unread)
+	if len(p.lengths) > 0 {
+		n = min(n, p.lengths[0])
+		p.lengths = append(p.lengths[1:], p.lengths[0])
+	}
+	n = copy(b, p.unread[:n])
+	p.unread = p.unread[n:]
+	return n, nil
+}
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.written = append(p.written, b...)
+	return len(b), nil
+}
+
+func (p *pieces) SetReadDeadline(time.Time) error  { return nil }
+func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
+
+// end is an end of the connection.
+func (p *pieces) end() end {
+	return end{conn: p, raw: p, small: make([]byte, smallBuffer), bounded: true}
+}
+
+// ways are how some bytes are cut: not at all, at every border of those that are few, and as a fuzz test says.
+func ways(length int, cuts []byte) [][]int {
+	all := [][]int{nil, {1}}
+	for i := range min(length, 100) {
+		all = append(all, []int{i + 1, 1 << 20})
+	}
+	var lengths []int
+	for _, n := range cuts {
+		lengths = append(lengths, 1+int(n)*int(n))
+	}
+	return append(all, lengths)
+}
+
+// frames puts payloads into frames.
+func frames(payloads ...string) (b []byte) {
+	for i, p := range payloads {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(p))|uint32(i)<<24), p...)
+	}
+	return b
+}
+
+// FuzzPackets: packets are read as they were sent, whatever pieces they come in, and none that is longer than allowed is made
+// room for.
+func FuzzPackets(f *testing.F) {
+	f.Add(frames("\x03SELECT 1"), []byte{1, 2, 3}, 1000)
+	f.Add(frames("", "\x0e", "\x03SELECT 2"), []byte{4}, 8)
+	f.Add(frames("a", string(make([]byte, 3000)), "b", string(make([]byte, 40_000)), "c"), []byte{30, 90, 1}, 50_000)
+	f.Add(frames("a", "b")[:9], []byte(nil), 2)
+	f.Add([]byte("\xff\xff\xff\x00and no more"), []byte{9}, 1000)
+	f.Fuzz(func(t *testing.T, sent, cuts []byte, limit int) {
+		limit &= 1<<16 - 1
+		var want [][]byte // by reading it at once
+		wantErr := error(nil)
+		for rest := sent; wantErr == nil; {
+			switch {
+			case len(rest) == 0:
+				wantErr = io.EOF
+			case len(rest) < wire.HeaderLen:
+				wantErr = io.ErrUnexpectedEOF
+			default:
+				switch n := int(rest[0]) | int(rest[1])<<8 | int(rest[2])<<16; {
+				case n > limit:
+					wantErr = errTooLarge
+				case n > len(rest)-wire.HeaderLen:
+					wantErr = io.ErrUnexpectedEOF
+				default:
+					want = append(want, rest[:wire.HeaderLen+n])
+					rest = rest[wire.HeaderLen+n:]
+				}
+			}
+		}
+		for _, way := range ways(len(sent), cuts) {
+			e := (&pieces{unread: sent, lengths: way}).end()
+			for i := 0; ; i++ {
+				if i%2 == 1 { // as before a command
+					e.idle()
+				}
+				p, err := e.packet(limit)
+				if err != nil {
+					if i != len(want) || !errors.Is(err, wantErr) {
+						t.Fatalf("in pieces %v: packet %d of %d: %v, want %v", way, i, len(want), err, wantErr)
+					}
+					break
+				}
+				if i >= len(want) || !bytes.Equal(p, want[i][wire.HeaderLen:]) || !bytes.Equal(e.frame, want[i]) || e.seq != want[i][3]+1 {
+					t.Fatalf("in pieces %v: packet %d of %d: %q", way, i, len(want), p)
+				}
+			}
+			if len(e.buf) > readBuffer+limit {
+				t.Fatalf("a buffer of %d bytes", len(e.buf))
+			}
+			e.giveBack()
+		}
+	})
+}
+
+// TestLongPackets: a packet of several frames is read as one, up to the limit, and written as it came.
+func TestLongPackets(t *testing.T) {
+	for _, length := range []int{wire.MaxFrame - 1, wire.MaxFrame, wire.MaxFrame + 1, 2 * wire.MaxFrame, 2*wire.MaxFrame + 7} {
+		payload := bytes.Repeat([]byte("0123456789"), length/10+1)[:length]
+		out := &pieces{}
+		w := out.end()
+		if err := w.send(payload, []byte("next")); err != nil {
+			t.Fatal(err)
+		}
+		for _, way := range [][]int{nil, {1000}, {wire.HeaderLen + wire.MaxFrame - 1, 2}} {
+			e := (&pieces{unread: out.written, lengths: way}).end()
+			got, err := e.packet(length)
+			if err != nil || !bytes.Equal(got, payload) || e.seq != byte(length/wire.MaxFrame+1) {
+				t.Errorf("%d bytes in pieces %v: %d bytes, %d frames, %v", length, way, len(got), e.seq, err)
+			}
+			if got, err = e.packet(length); err != nil || string(got) != "next" {
+				t.Errorf("behind %d bytes: %q, %v", length, got, err)
+			}
+			e = (&pieces{unread: out.written, lengths: way}).end()
+			if _, err := e.packet(length - 1); err != errTooLarge {
+				t.Errorf("%d bytes, one too many: %v", length, err)
+			}
+		}
+	}
+}
+
+// TestIdleMemory: a connection that idles keeps no more than its small buffer, whatever it has read before.
+func TestIdleMemory(t *testing.T) {
+	all := make([]end, 1000)
+	heap := func() int64 {
+		var m runtime.MemStats
+		for range 3 { // the second collection empties pools
+			runtime.GC()
+		}
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	sent := frames("\x03INSERT", string(make([]byte, 1<<20)))
+	before := heap()
+	for i := range all {
+		conn := &pieces{unread: sent}
+		all[i] = conn.end()
+		for range 2 {
+			if _, err := all[i].packet(1 << 20); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := all[i].idle(); err != io.EOF {
+			t.Fatal(err)
+		}
+	}
+	if each := (heap() - before) / int64(len(all)); each > 1024 {
+		t.Errorf("%d bytes each", each)
+	}
+	runtime.KeepAlive(all)
+}

@@ -1,0 +1,162 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// Packets of answers.
+const (
+	anOK      = "\x00\x01\x02\x02\x00\x00\x00"
+	moreOK    = "\x00\x01\x02\x0a\x00\x00\x00"
+	trackedOK = "\x00\x00\x00\x02\x40\x00\x00\x00\x07\x01\x05\x04shop"
+	anErr     = "\xff\x1e\x04#42S22Unknown column"
+	anEOF     = "\xfe\x00\x00\x02\x00"
+	moreEOF   = "\xfe\x00\x00\x0a\x00"
+	cursorEOF = "\xfe\x00\x00\x42\x00"
+	outEOF    = "\xfe\x00\x00\x02\x10"
+	rowsOK    = "\xfe\x00\x00\x02\x00\x00\x00"
+	moreRows  = "\xfe\x00\x00\x0a\x00\x00\x00"
+	column    = "\x03def\x00\x00\x00\x01?\x00\f?\x00\x00\x00\x00\x00\x06\x80\x00\x00\x00\x00"
+	aRow      = "\x01a\xfb"
+	preparedY = "\x00\x01\x00\x00\x00\x01\x00\x01\x00\x00\x00\x00"
+	aFile     = "\xfbrows.csv"
+)
+
+// answers are of each kind, for a client with DeprecateEOF and one without.
+var answers = []struct {
+	from, flags byte
+	packets     []string
+}{
+	{0, 0, []string{anOK}},
+	{0, 0, []string{anErr}},
+	{0, 0, []string{trackedOK}},
+	{0, 1, []string{trackedOK}},
+	{0, 0, []string{"\x02", column, column, anEOF, aRow, aRow, anEOF}},
+	{0, 1, []string{"\x02", column, column, aRow, aRow, rowsOK}},
+	{0, 0, []string{"\x01", column, anEOF, aRow, anErr}},
+	{0, 0, []string{moreOK, "\x01", column, anEOF, aRow, moreEOF, anOK}},
+	{0, 1, []string{moreOK, "\x01", column, aRow, moreRows, anErr}},
+	{0, 4, []string{"\x01", column, cursorEOF}},
+	{0, 0, []string{"\x01", column, outEOF, aRow, anEOF, anOK}},
+	{0, 2, []string{anOK}},
+	{0, 2, []string{"\x01", column, anEOF, anEOF}},
+	{0, 3, []string{"\x01", column, aRow, rowsOK}},
+	{0, 0, []string{aFile, anOK}},
+	{0, 1, []string{aFile, anErr}},
+	{1, 0, []string{aRow, aRow, anEOF}},
+	{1, 1, []string{aRow, rowsOK}},
+	{1, 0, []string{column, anErr}},
+	{2, 0, []string{preparedY, column, anEOF, column, anEOF}},
+	{2, 1, []string{preparedY, column, column}},
+	{2, 0, []string{anErr}},
+	{3, 0, []string{"Uptime: 1"}},
+}
+
+// relayed is what came of an answer.
+type relayed struct {
+	client, server []byte // that were written
+	unread         int
+	status         uint16
+	failure        string
+	stmt           wire.PreparedOK
+	err            error
+}
+
+// relayIn passes on the answer that an end of the server's sends, in pieces. file is what the client answers to LOCAL INFILE. What
+// flags say: 1: DeprecateEOF; 2: another answer follows; 4: an execution.
+func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
+	server, client := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
+	l := &link{counters: &counters{}, client: client.end(), server: server.end()}
+	l.client.seq = 7
+	if flags&1 != 0 {
+		l.caps = wire.DeprecateEOF
+	}
+	a := answer{state: []state{head, row, preparedHead, one}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
+	r.err = l.relay(&a)
+	r.client, r.server, r.unread, r.status, r.stmt = client.written, server.written, len(server.unread)+len(l.server.buffered()), l.status, a.stmt
+	if a.failure != nil {
+		r.failure = fmt.Sprint(a.failure.Number, a.failure.State)
+	}
+	l.server.giveBack()
+	l.client.giveBack()
+	return r
+}
+
+// FuzzRelay: no bytes of a server make a fault, and in whatever pieces they come, an answer ends at the same place and is passed on as
+// it is, but for the numbers of its frames.
+func FuzzRelay(f *testing.F) {
+	for _, a := range answers {
+		f.Add(a.from, a.flags, append(frames(a.packets...), "behind it"...), frames("1\tone\n", "", "\x03SELECT 1"), []byte{1, 2, 5})
+	}
+	f.Add(byte(0), byte(0), append(frames("\x01", column, anEOF, string(make([]byte, 40_000)), anEOF), 0), []byte(nil), []byte{100, 7})
+	f.Fuzz(func(t *testing.T, from, flags byte, sent, file, cuts []byte) {
+		want := relayIn(from, flags, sent, file, nil)
+		if want.err == nil {
+			whole(t, sent[:len(sent)-want.unread], want.client, flags)
+		}
+		for _, way := range ways(len(sent), cuts) {
+			got := relayIn(from, flags, sent, file, way)
+			if (got.err == nil) != (want.err == nil) {
+				t.Fatalf("in pieces %v: %v; at once: %v", way, got.err, want.err)
+			}
+			if want.err != nil { // the connection ends; what came before the fault may have been passed on
+				n := min(len(got.client), len(want.client))
+				if !bytes.Equal(got.client[:n], want.client[:n]) {
+					t.Fatalf("in pieces %v: %q\nat once: %q", way, got.client, want.client)
+				}
+				continue
+			}
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Fatalf("in pieces %v: %+v\nat once: %+v", way, got, want)
+			}
+		}
+	})
+}
+
+// whole holds what was passed on against what was sent: frame by frame the same, numbered one after the other.
+func whole(t *testing.T, sent, got []byte, flags byte) {
+	t.Helper()
+	if len(got) != len(sent) {
+		t.Fatalf("%d bytes of %d", len(got), len(sent))
+	}
+	for seq, file := byte(7), false; len(sent) > 0; seq++ {
+		n := wire.HeaderLen + int(binary.LittleEndian.Uint32(sent)&wire.MaxFrame)
+		if file { // whose frames are numbered too
+			seq = got[3]
+		}
+		if !bytes.Equal(got[:3], sent[:3]) || got[3] != seq {
+			t.Fatalf("the frame %q became %q, not the number %d", sent[:n], got[:n], seq)
+		}
+		if differ := different(sent[wire.HeaderLen:n], got[wire.HeaderLen:n]); differ > 0 && (flags&2 == 0 || differ > 1) {
+			t.Fatalf("%q became %q", sent[:n], got[:n])
+		}
+		file = n > wire.HeaderLen && sent[wire.HeaderLen] == wire.FirstLocalInfile
+		sent, got = sent[n:], got[n:]
+	}
+}
+
+// different is how many bytes differ.
+func different(a, b []byte) (n int) {
+	for i := range a {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAnswersEnd: an answer of each kind ends behind its last packet.
+func TestAnswersEnd(t *testing.T) {
+	for _, a := range answers {
+		r := relayIn(a.from, a.flags, append(frames(a.packets...), frames("behind it")...), frames("1\tone\n", ""), nil)
+		if r.err != nil || r.unread != wire.HeaderLen+len("behind it") {
+			t.Errorf("%d, %d, %q: %d bytes unread, %v", a.from, a.flags, a.packets, r.unread, r.err)
+		}
+	}
+}
