@@ -37,7 +37,7 @@ func (s *session) query() error {
 // text runs a text: that of the whole command, or a part of it which more of them may follow.
 // ok is false if it failed.
 func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
+	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, text)
 	if err != nil {
 		return false, s.refuse(err)
@@ -72,6 +72,11 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 		}
 	}
 	return true, nil
+}
+
+// tellBackslashes tells package driver what the server's last status says of sql_mode.
+func (s *session) tellBackslashes() {
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread && !s.unanswered)
 }
 
 // error is the server's error that an answer ended with, as package driver takes it.

@@ -17,10 +17,11 @@ type link struct {
 	caps         uint32 // that client and server agreed on
 	noAttributes []byte // what stands before a text without attributes
 
-	status    uint16 // in the server's last answer
-	reread    bool   // what it says of backslashes has changed since the login
-	serverSeq byte   // of the last frame that the server sent
-	lost      bool   // the server's connection cannot be used any more
+	status     uint16 // in the server's last answer
+	unanswered bool   // that is the login's, which servers write before they run init_connect
+	reread     bool   // what it says of backslashes has changed since the login
+	serverSeq  byte   // of the last frame that the server sent
+	lost       bool   // the server's connection cannot be used any more
 
 	// Of the command that is being run: what stands before its text, attributes behind its
 	// arguments, and the transactions that statements of leafsql's own committed.
@@ -45,7 +46,7 @@ func (l *link) deprecatesEOF() bool { return l.caps&wire.DeprecateEOF != 0 }
 // sees notes the status in an answer.
 func (l *link) sees(status uint16) {
 	l.reread = l.reread || (status^l.status)&wire.NoBackslashEscapes != 0
-	l.status = status
+	l.status, l.unanswered = status, false
 }
 
 // forward sends the client's command to the server as it comes.

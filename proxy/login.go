@@ -234,7 +234,7 @@ func (s *session) authenticated(p []byte) error {
 		return errLogin
 	}
 	ok, err := wire.ParseOK(p)
-	s.status = ok.Status
+	s.status, s.unanswered = ok.Status, true
 	return err
 }
 

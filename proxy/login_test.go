@@ -112,10 +112,51 @@ func TestUnprivileged(t *testing.T) {
 	})
 }
 
-// TestBinlog: a replica's stream of events is relayed.
-func TestBinlog(t *testing.T) {
-	mysqltest.TargetOf(t, mysqltest.MariaDB)
-	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--log-bin=log"}}).Target())
+// TestOwnServers: what only a server shows that is started with options of its own.
+func TestOwnServers(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
+				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
+			}}).Target())
+			t.Run("init_connect", func(t *testing.T) { initConnect(t, p) })
+			if target.Name == string(mysqltest.MariaDB) {
+				t.Run("binlog", func(t *testing.T) { binlog(t, p) })
+			} else {
+				t.Run("transactions", func(t *testing.T) { namedTransactions(t, p) })
+			}
+		})
+	}
+}
+
+// initConnect: a text is read as the server reads it, also the first of a session, whose sql_mode is set after the login was
+// answered.
+func initConnect(t *testing.T, p *place) {
+	w := p.filled(p.root(), filledItems...)
+	setup := w.Setup
+	w.Setup = func(through bool) {
+		setup(through)
+		w.Options = p.user("a", "secret")
+	}
+	w.Options = p.user("a", "secret")
+	for _, text := range []string{
+		`INSERT INTO items (name, n) VALUES ('a\', 1), ('b', 2)`,
+		`INSERT INTO items (name, n) VALUES ('it\'s', 3), ('b', 4)`,
+		`SELECT 1`,
+	} {
+		w.Run(t, func(c *proxytest.Client) {
+			c.Query(text)
+			c.Query(`INSERT INTO items (name, n) VALUES ('c\', 5), ('d', 6)`)
+			c.ChangeUser(w.Options.User, "secret", p.name)
+			c.Query(`INSERT INTO items (name, n) VALUES ('e\', 7), ('f', 8)`)
+			c.Prepare(`INSERT INTO items (name, n) VALUES ('g\', 9), ('h', ?)`).Execute(proxytest.Int(10))
+			c.Query("SELECT id, name, n FROM items ORDER BY id")
+		})
+	}
+}
+
+// binlog: a replica's stream of events is relayed.
+func binlog(t *testing.T, p *place) {
 	p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
 		c.Query("SET @master_binlog_checksum = 'NONE'")
 		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
@@ -123,11 +164,9 @@ func TestBinlog(t *testing.T) {
 	})
 }
 
-// TestTransactionsAreNamed: a client that tracks its transactions is told the one that stored the rows, though leafsql committed
-// it with a statement of its own.
-func TestTransactionsAreNamed(t *testing.T) {
-	mysqltest.TargetOf(t, mysqltest.MySQL)
-	p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MySQL, Args: []string{"--log-bin=log"}}).Target())
+// namedTransactions: a client that tracks its transactions is told the one that stored the rows, though leafsql committed it
+// with a statement of its own.
+func namedTransactions(t *testing.T, p *place) {
 	p.configured(true, filledItems...)
 	o := p.root()
 	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF

@@ -30,7 +30,7 @@ func (s *session) prepare() error {
 	ctx := s.bound()
 	defer ctx.end()
 	s.last = 0
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
+	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, string(p[1:]))
 	if err != nil {
 		return s.refuse(err)
@@ -200,7 +200,7 @@ func (s *session) execute(st *preparedStmt) error {
 	}
 	ctx := s.bound()
 	defer ctx.end()
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
+	s.tellBackslashes()
 	a, err := st.leaf.Run(ctx, args)
 	if err != nil {
 		return s.refuse(err)
