@@ -1,11 +1,12 @@
 package proxy_test
 
 import (
-	"strings"
+	"crypto/tls"
 	"testing"
+	"time"
 
 	"github.com/leafsql/leafsql/proxy/proxytest"
-	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
 // TestLogins: a login through the proxy is one at the server, with the password that the server knows: right, wrong, none,
@@ -112,77 +113,33 @@ func TestUnprivileged(t *testing.T) {
 	})
 }
 
-// TestOwnServers: what only a server shows that is started with options of its own.
-func TestOwnServers(t *testing.T) {
-	for _, target := range mysqltest.Targets(t) {
-		t.Run(target.Name, func(t *testing.T) {
-			p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
-				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'",
-			}}).Target())
-			t.Run("init_connect", func(t *testing.T) { initConnect(t, p) })
-			if target.Name == string(mysqltest.MariaDB) {
-				t.Run("binlog", func(t *testing.T) { binlog(t, p) })
-			} else {
-				t.Run("transactions", func(t *testing.T) { namedTransactions(t, p) })
-			}
-		})
-	}
-}
-
-// initConnect: a text is read as the server reads it, also the first of a session, whose sql_mode is set after the login was
-// answered.
-func initConnect(t *testing.T, p *place) {
-	w := p.filled(p.root(), filledItems...)
-	setup := w.Setup
-	w.Setup = func(through bool) {
-		setup(through)
-		w.Options = p.user("a", "secret")
-	}
-	w.Options = p.user("a", "secret")
-	for _, text := range []string{
-		`INSERT INTO items (name, n) VALUES ('a\', 1), ('b', 2)`,
-		`INSERT INTO items (name, n) VALUES ('it\'s', 3), ('b', 4)`,
-		`SELECT 1`,
-	} {
-		w.Run(t, func(c *proxytest.Client) {
-			c.Query(text)
-			c.Query(`INSERT INTO items (name, n) VALUES ('c\', 5), ('d', 6)`)
-			c.ChangeUser(w.Options.User, "secret", p.name)
-			c.Query(`INSERT INTO items (name, n) VALUES ('e\', 7), ('f', 8)`)
-			c.Prepare(`INSERT INTO items (name, n) VALUES ('g\', 9), ('h', ?)`).Execute(proxytest.Int(10))
-			c.Query("SELECT id, name, n FROM items ORDER BY id")
-		})
-	}
-}
-
-// binlog: a replica's stream of events is relayed.
-func binlog(t *testing.T, p *place) {
-	p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
-		c.Query("SET @master_binlog_checksum = 'NONE'")
-		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
-		c.Packets("events", 3)
-	})
-}
-
-// namedTransactions: a client that tracks its transactions is told the one that stored the rows, though leafsql committed it
-// with a statement of its own.
-func namedTransactions(t *testing.T, p *place) {
-	p.configured(true, filledItems...)
-	o := p.root()
-	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF
-	c := p.dial(p.proxy(), o)
-	c.Query("SET session_track_gtids = OWN_GTID")
-	uuid := c.Query("SELECT @@server_uuid").Rows()[0][0]
-	before := "none"
-	for _, text := range []string{
-		"INSERT INTO notes (note) VALUES ('relayed')",
-		"INSERT INTO items (name, n) VALUES ('a', 1)",
-		"INSERT INTO items (name, n) SELECT name, n FROM source ORDER BY n",
-	} {
-		told := c.Query(text).OK().Rest
-		if strings.Count(told, uuid) != 1 || told == before {
-			t.Errorf("%s: told %q, before %q", text, told, before)
+// TestNotOffered: a client that uses what it was not offered is told so at once, and one that is too old for the server too.
+func TestNotOffered(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
+		for name, change := range map[string]func(o *proxytest.Options) (number int){
+			"compression": func(o *proxytest.Options) int { o.Capabilities |= proxytest.Compress; return 1043 },
+			"zstd":        func(o *proxytest.Options) int { o.Capabilities |= proxytest.ZSTD; return 1043 },
+			"progress":    func(o *proxytest.Options) int { o.Capabilities |= proxytest.Progress; return 1043 },
+			"TLS":         func(o *proxytest.Options) int { o.TLS = &tls.Config{InsecureSkipVerify: true}; return 1043 },
+			"old":         func(o *proxytest.Options) int { o.Without = proxytest.Protocol41; return 1251 },
+		} {
+			t.Run(name, func(t *testing.T) {
+				o := p.root()
+				o.Capabilities, o.Insist = proxytest.Common, true
+				want := change(&o)
+				took := stopwatch.Start(t)
+				c, err := proxytest.Dial(addr, o)
+				if err == nil {
+					t.Fatal("it was let in")
+				}
+				if c.Offered&o.Capabilities&(proxytest.Compress|proxytest.ZSTD|proxytest.Progress) != 0 {
+					t.Errorf("%#x is offered", c.Offered)
+				}
+				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake is answered in plain text
+					t.Errorf("error %d %s, want %d, after %v: %v", number, text, want, took(), err)
+				}
+			})
 		}
-		before = told
-	}
+	})
 }

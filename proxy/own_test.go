@@ -1,0 +1,178 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy"
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// TestOwnServers: what only a server shows that is started with options of its own.
+func TestOwnServers(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			cert, err := selfsigned.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			certFile, keyFile, err := cert.Write(t.TempDir())
+			if err != nil {
+				t.Fatal(err)
+			}
+			own := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
+				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "--ssl-cert=" + certFile, "--ssl-key=" + keyFile,
+			}}).Target()
+			t.Run("TLS", func(t *testing.T) { throughTLS(t, newPlace(t, own), cert) })
+			t.Run("init_connect", func(t *testing.T) { initConnect(t, newPlace(t, own)) })
+			if target.Name == string(mysqltest.MariaDB) {
+				t.Run("binlog", func(t *testing.T) { binlog(t, newPlace(t, own)) })
+			} else {
+				t.Run("transactions", func(t *testing.T) { namedTransactions(t, newPlace(t, own)) })
+			}
+		})
+	}
+}
+
+// initConnect: a text is read as the server reads it, also the first of a session, whose sql_mode is set after the login was
+// answered.
+func initConnect(t *testing.T, p *place) {
+	w := p.filled(p.root(), filledItems...)
+	setup := w.Setup
+	w.Setup = func(through bool) {
+		setup(through)
+		w.Options = p.user("a", "secret")
+	}
+	w.Options = p.user("a", "secret")
+	for _, text := range []string{
+		`INSERT INTO items (name, n) VALUES ('a\', 1), ('b', 2)`,
+		`INSERT INTO items (name, n) VALUES ('it\'s', 3), ('b', 4)`,
+		`SELECT 1`,
+	} {
+		w.Run(t, func(c *proxytest.Client) {
+			c.Query(text)
+			c.Query(`INSERT INTO items (name, n) VALUES ('c\', 5), ('d', 6)`)
+			c.ChangeUser(w.Options.User, "secret", p.name)
+			c.Query(`INSERT INTO items (name, n) VALUES ('e\', 7), ('f', 8)`)
+			c.Prepare(`INSERT INTO items (name, n) VALUES ('g\', 9), ('h', ?)`).Execute(proxytest.Int(10))
+			c.Query("SELECT id, name, n FROM items ORDER BY id")
+		})
+	}
+}
+
+// binlog: a replica's stream of events is relayed.
+func binlog(t *testing.T, p *place) {
+	p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+		c.Query("SET @master_binlog_checksum = 'NONE'")
+		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
+		c.Packets("events", 3)
+	})
+}
+
+// namedTransactions: a client that tracks its transactions is told the one that stored the rows, though leafsql committed it
+// with a statement of its own.
+func namedTransactions(t *testing.T, p *place) {
+	p.configured(true, filledItems...)
+	o := p.root()
+	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF
+	c := p.dial(p.proxy(), o)
+	c.Query("SET session_track_gtids = OWN_GTID")
+	uuid := c.Query("SELECT @@server_uuid").Rows()[0][0]
+	before := "none"
+	for _, text := range []string{
+		"INSERT INTO notes (note) VALUES ('relayed')",
+		"INSERT INTO items (name, n) VALUES ('a', 1)",
+		"INSERT INTO items (name, n) SELECT name, n FROM source ORDER BY n",
+	} {
+		a := c.Query(text)
+		told := a.OK().Rest
+		if strings.Count(told, uuid) != 1 || told == before {
+			number, failure := a.Err()
+			t.Errorf("%s: told %q, before %q, error %d %s", text, told, before, number, failure)
+		}
+		before = told
+	}
+}
+
+// throughTLS: a client that uses TLS has it on both ways, is logged in as directly, whether its handshake comes with the
+// request for it or behind it, and is told at once when the server ends its connection. One that does not has none.
+func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
+	client := &tls.Config{RootCAs: cert.Client().RootCAs, ServerName: "127.0.0.1"}
+	encrypted := func(cfg *proxy.Config) {
+		cfg.TLS, cfg.ServerTLS = &tls.Config{Certificates: cert.Client().Certificates}, client
+	}
+	w := p.relayed(p.root(), items...)
+	setup := w.Setup
+	w.Through = proxytest.Start(t, p.dsn+"?leafTables=none", encrypted)
+	w.Setup = func(through bool) { // MySQL has not seen the password
+		setup(through)
+		p.user("a", "secret")
+	}
+	for name, change := range map[string]func(o *proxytest.Options){
+		"plain":           func(o *proxytest.Options) { o.TLS = nil },
+		"TLS":             func(*proxytest.Options) {},
+		"hello at once":   func(o *proxytest.Options) { o.HelloAtOnce = true },
+		"wrong password":  func(o *proxytest.Options) { o.Password = "wrong" },
+		"no password":     func(o *proxytest.Options) { o.Password = "" },
+		"another plugin":  func(o *proxytest.Options) { o.Plugin = "mysql_clear_password" },
+		"several results": func(o *proxytest.Options) { o.Capabilities = proxytest.Common | proxytest.DeprecateEOF },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Options = p.user("a", "secret")
+			w.Options.TLS = client
+			change(&w.Options)
+			played := 0
+			for range 2 { // MySQL has seen the password then
+				w.Run(t, func(c *proxytest.Client) {
+					played++
+					c.Query("SHOW SESSION STATUS LIKE 'Ssl_version'")
+					c.Query("CALL two(3)")
+					c.Query("SELECT LENGTH('" + strings.Repeat("a", 100_000) + "'), REPEAT('b', 300000)")
+					c.ChangeUser(w.Options.User, "secret", p.name)
+					c.Query("SELECT CURRENT_USER()")
+				})
+				w.Setup = nil
+			}
+			if letIn := w.Options.Password == "secret"; letIn != (played == 4) {
+				t.Errorf("let in %d times of 4", played)
+			}
+			w.Setup = func(through bool) { setup(through); p.user("a", "secret") }
+		})
+	}
+	t.Run("filled", func(t *testing.T) {
+		p.configured(true, filledItems...)
+		o := p.root()
+		o.TLS = client
+		c := p.dial(p.proxy(encrypted), o)
+		c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
+		c.Query("INSERT INTO items (name, n) SELECT name, n FROM source")
+		c.Prepare("INSERT INTO items (name, n) VALUES (?, 3)").Execute(proxytest.String("c"))
+		p.await("SELECT CONCAT(COUNT(*), ' ', COUNT(DISTINCT id)) FROM items", "6 6")
+	})
+	t.Run("hang up", func(t *testing.T) {
+		o := p.root()
+		o.TLS = client
+		c := p.dial(w.Through, o)
+		p.exec(fmt.Sprintf("KILL %d", c.Thread))
+		took := stopwatch.Start(t)
+		if c.Rest(); took() > 2*time.Second {
+			t.Errorf("told after %v", took())
+		}
+	})
+	t.Run("required", func(t *testing.T) {
+		addr := proxytest.Start(t, p.dsn+"?leafTables=none", encrypted, func(cfg *proxy.Config) { cfg.RequireTLS = true })
+		o := p.root()
+		c, err := proxytest.Dial(addr, o)
+		if number, text := c.Answers[0].Err(); number != 3159 {
+			t.Errorf("a plain client: error %d %s, %v", number, text, err)
+		}
+		o.TLS = client
+		p.dial(addr, o)
+	})
+}
