@@ -200,6 +200,11 @@ func TestFilledPrepared(t *testing.T) {
 						pieces.Execute(proxytest.Long(), id, proxytest.Long())
 						pieces.Execute(proxytest.String("no pieces"), proxytest.Null(), proxytest.String("one"))
 					}
+					if p.Name == "mariadb" { // MySQL has an error of another number for it
+						pieces.SendLongData(1, "20")
+						pieces.Execute(proxytest.String("a key in pieces"), proxytest.Param{Type: 0x06, Long: true}, proxytest.Null())
+						pieces.Execute(proxytest.String("not NULL"), proxytest.Param{Type: 0x06}, proxytest.Null())
+					}
 					pieces.SendLongData(0, "forgotten")
 					pieces.Reset()
 					pieces.Execute(proxytest.String("reset"), proxytest.Null(), proxytest.Null())

@@ -55,9 +55,6 @@ type Login struct {
 	Database string
 }
 
-// LoginLen is the length of the part of a login that asks for TLS.
-const LoginLen = 4 + 4 + 1 + 23
-
 // ParseLogin reads a client's answer to the greeting.
 func ParseLogin(p []byte) (Login, error) {
 	var l Login

@@ -163,12 +163,14 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 	for i := range params {
 		p := &params[i]
 		value, isLong := long[i]
+		null := nulls[i/8]&(1<<(i%8)) != 0
 		switch {
+		case p.Type == typeNull && (isLong || !null): // servers say that it is wrong
+			c.bad = true
+			return nil
 		case isLong: // though a client may call it NULL
 			p.Long = value
-		case nulls[i/8]&(1<<(i%8)) != 0:
-			p.Null = true
-		case p.Type == typeNull:
+		case null:
 			p.Null = true
 		default:
 			p.Raw = c.raw(p.Type)

@@ -39,6 +39,16 @@ func TestExecute(t *testing.T) {
 	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, nil, nil); err == nil {
 		t.Errorf("without types: %+v", e)
 	}
+	const null = "\x179\x00\x00\x00\x00\x01\x00\x00\x00\x01\x01\x06\x00"
+	if e, err = ParseExecute([]byte(null), 1, false, nil, nil); err != nil || !reflect.DeepEqual(values(e.Params), []any{nil}) {
+		t.Errorf("NULL: %+v, %v", e, err)
+	}
+	if e, err = ParseExecute([]byte(null), 1, false, nil, map[int][]byte{0: []byte("0")}); err == nil {
+		t.Errorf("NULL in pieces: %+v", e)
+	}
+	if e, err = ParseExecute([]byte(strings.Replace(null, "\x01\x01\x06", "\x00\x01\x06", 1)), 1, false, nil, nil); err == nil {
+		t.Errorf("of the type NULL and not NULL: %+v", e)
+	}
 	if e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00"), 0, false, nil, nil); err != nil || len(e.Params) != 0 {
 		t.Errorf("without parameters: %+v, %v", e, err)
 	}
@@ -184,6 +194,7 @@ func FuzzParams(f *testing.F) {
 	f.Add([]byte(phpExecute), 3, false, []byte("\xfd\x08\x05"), []byte("long"))
 	f.Add([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []byte("\xfd"), []byte(nil))
 	f.Add([]byte("\x179\x00\x00\x00\x08\x01\x00\x00\x00\x02\x00\x01\x08\x00\x01a\xfd\x00\x01b\x01\x00\x00\x00\x00\x00\x00\x00\x01x"), 1, true, []byte(nil), []byte(nil))
+	f.Add([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00"), 1, false, []byte("\x06"), []byte("0"))
 	f.Add([]byte("\x03\x02\x01\x01\x01\xfd\x00\x01a\x08\x00\x01b\x07\x00\x00\x00\x00\x00\x00\x00SELECT 1"), 0, true, []byte(nil), []byte(nil))
 	f.Add([]byte("\xfa9\x00\x00\x00\x80\x00\x08\x00\xfd\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01a\x01\x02"), 2, false, []byte(nil), []byte(nil))
 	f.Fuzz(func(t *testing.T, p []byte, n int, attrs bool, types, piece []byte) {
