@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -112,7 +113,7 @@ func FuzzRelay(f *testing.F) {
 				}
 				continue
 			}
-			if fmt.Sprint(got) != fmt.Sprint(want) {
+			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("in pieces %v: %+v\nat once: %+v", way, got, want)
 			}
 		}

@@ -87,7 +87,7 @@ func TestTemporaryTables(t *testing.T) {
 }
 
 // TestBackslashes: a text is read as the server reads it under the session's sql_mode, which is followed at once wherever it was
-// set, and asked of the server for no statement.
+// set.
 func TestBackslashes(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		setup := append([]string{
@@ -120,27 +120,59 @@ func TestBackslashes(t *testing.T) {
 			c.Query(`INSERT INTO items (name, n) VALUES ("ansi", 51)`)
 			c.Query("SELECT id, name, n FROM items ORDER BY id")
 		})
+	})
+}
 
-		c := p.dial(w.Through, p.root()) // Setup made the tables for the direct way last
+// TestNothingElseIsAsked: a statement that is filled is one statement of the session's, whatever quotes and backslashes it has.
+func TestNothingElseIsAsked(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(), p.root())
 		questions := func() int {
-			a := c.Query("SHOW SESSION STATUS LIKE 'Questions'")
-			n, err := strconv.Atoi(a.Rows()[0][1])
+			n, err := strconv.Atoi(c.Query("SHOW SESSION STATUS LIKE 'Questions'").Rows()[0][1])
 			if err != nil {
 				t.Fatal(err)
 			}
 			return n
 		}
-		c.Query(`INSERT INTO items (name, n) VALUES ('\\', 0)`)
-		before := questions()
-		const statements = 20
-		for i := range statements {
-			if number, text := c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ('it\'s \\ %d', %d)`, i, i+1)).Err(); number != 0 {
-				t.Fatal(text)
+		c.Query("DO 0") // an answer tells how the session reads backslashes
+		n := 0
+		prepared := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)")
+		for form, insert := range map[string]func() *proxytest.Answer{
+			"VALUES": func() *proxytest.Answer {
+				return c.Query(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a %d', %d)", n, n))
+			},
+			"backslashes": func() *proxytest.Answer {
+				return c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ('it\'s \\ %d', %d)`, n, n))
+			},
+			"double quotes": func() *proxytest.Answer {
+				return c.Query(fmt.Sprintf(`INSERT INTO items (name, n) VALUES ("a \" %d", %d)`, n, n))
+			},
+			"rows": func() *proxytest.Answer {
+				return c.Query(fmt.Sprintf("INSERT INTO items (n) VALUES (%d), (%d)", n, n+1000))
+			},
+			"SET": func() *proxytest.Answer { return c.Query(fmt.Sprintf("INSERT IGNORE items SET n = %d", n)) },
+			"upsert": func() *proxytest.Answer {
+				return c.Query(fmt.Sprintf("INSERT INTO items (n) VALUES (%d) ON DUPLICATE KEY UPDATE n = n", n/2*2))
+			},
+			"REPLACE": func() *proxytest.Answer { return c.Query(fmt.Sprintf("REPLACE INTO items (n) VALUES (%d)", n)) },
+			"prepared": func() *proxytest.Answer {
+				return prepared.Execute(proxytest.String("it's"), proxytest.Int(int64(n)))
+			},
+		} {
+			const statements = 20
+			insert() // its tables are known, and its settings
+			before := questions()
+			for range statements {
+				n++
+				if number, text := insert().Err(); number != 0 {
+					t.Fatal(form, text)
+				}
 			}
-		}
-		if n := questions() - before - 1; n != statements {
-			t.Errorf("%d INSERTs took %d statements", statements, n)
+			if asked := questions() - before - 1; asked != statements {
+				t.Errorf("%s: %d statements took %d", form, statements, asked)
+			}
+			n++
 		}
 	})
 }

@@ -183,7 +183,7 @@ func (c *Client) sendFile(name string) {
 			out = append(out, frames(&c.seq, frame)...)
 		}
 	}
-	c.Conn.Write(append(out, frames(&c.seq, nil)...))
+	c.write(append(out, frames(&c.seq, nil)...))
 }
 
 // last returns the last packet of a kind.

@@ -20,6 +20,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"time"
@@ -91,6 +92,7 @@ type Client struct {
 	Thread       uint32                     // the connection's id
 	Answers      []Answer                   // all of them, the login first
 	File         func(name string) [][]byte // the frames that answer LOCAL INFILE, without the empty one at the end
+	Slow         io.Writer                  // what commands are written to instead of Conn, unless nil
 
 	in       *bufio.Reader
 	seq      byte // of the next frame

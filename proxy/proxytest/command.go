@@ -61,6 +61,15 @@ func (c *Client) Send(command byte, payload []byte) {
 	}
 }
 
+// write writes what a command is, or belongs to one. An error shows where the answer is read.
+func (c *Client) write(b []byte) {
+	if c.Slow != nil {
+		c.Slow.Write(b)
+		return
+	}
+	c.Conn.Write(b)
+}
+
 // Answer reads the answer to the first command sent that has none yet.
 func (c *Client) Answer() *Answer {
 	if len(c.waiting) == 0 {
@@ -255,6 +264,9 @@ func (s *Stmt) ExecuteAs(flags byte, types bool, params ...Param) *Answer {
 	s.c.Send(Execute, s.execution(flags, types, params))
 	return s.c.Answer()
 }
+
+// Send sends an execution without a cursor.
+func (s *Stmt) Send(params ...Param) { s.c.Send(Execute, s.execution(0, true, params)) }
 
 func (s *Stmt) execution(flags byte, types bool, params []Param) []byte {
 	named := s.c.has(QueryAttributes) && (len(params) > 0 || flags&CountAvailable != 0)

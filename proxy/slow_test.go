@@ -1,0 +1,295 @@
+package proxy_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// A byteByByte is a connection that is written to one byte at a time.
+type byteByByte struct{ conn io.Writer }
+
+func (w byteByByte) Write(p []byte) (int, error) {
+	for i := range p {
+		if _, err := w.conn.Write(p[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(p), nil
+}
+
+// TestByteByByte: commands whose bytes come one by one are answered like others.
+func TestByteByByte(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.LocalFiles
+		p.filled(o, filledItems...).Run(t, func(c *proxytest.Client) {
+			c.Slow = byteByByte{c.Conn}
+			c.File = files
+			c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
+			c.Query("SELECT '" + strings.Repeat("x", 1000) + "'")
+			s := c.Prepare("INSERT INTO items (name, body) VALUES (?, ?)")
+			s.SendLongData(1, "in ")
+			s.SendLongData(1, "pieces")
+			s.Execute(proxytest.String("c"), proxytest.Long())
+			s.Reset()
+			s.Close()
+			c.Query("LOAD DATA LOCAL INFILE 'pieces' INTO TABLE items (n, body)")
+			c.Query("LOAD DATA LOCAL INFILE 'rows' INTO TABLE source (n, name)")
+			c.Do(proxytest.InitDB, []byte(p.name))
+			c.Do(proxytest.Ping, nil)
+			c.Query("SELECT id, name, n, body FROM items ORDER BY id")
+		})
+	})
+}
+
+// TestPipelinedFilled: commands that are sent without waiting for answers are answered in their order, those that are filled too.
+func TestPipelinedFilled(t *testing.T) {
+	const commands = 700
+	each(t, func(t *testing.T, p *place) {
+		p.filled(p.root(), filledItems...).Run(t, func(c *proxytest.Client) {
+			s := c.Prepare("INSERT INTO items (name, n) VALUES (?, ?)")
+			for i := range commands {
+				switch i % 7 {
+				case 0:
+					c.Send(proxytest.QueryText, fmt.Appendf(nil, "INSERT INTO items (name, n, body) VALUES ('a', %d, '%s'), ('b', %d, '')", i, strings.Repeat("x", i*10), i+commands))
+				case 1:
+					c.Send(proxytest.QueryText, fmt.Appendf(nil, "SELECT %d, REPEAT('x', %d)", i, i*100))
+				case 2:
+					c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (0)")) // is taken
+				case 3:
+					s.SendLongData(0, fmt.Sprint("long ", i))
+				case 4:
+					s.Send(proxytest.Long(), proxytest.Int(int64(i)))
+				case 5:
+					c.Send(proxytest.QueryText, fmt.Appendf(nil, "INSERT INTO items (name, n) SELECT name, n + %d FROM source", i*1000))
+				case 6:
+					c.Send(proxytest.Prepare, fmt.Appendf(nil, "INSERT INTO items (n) VALUES (%d), (?)", i))
+				}
+			}
+			for range commands / 7 * 6 { // long data is not answered
+				c.Answer()
+			}
+			c.Query("SELECT id, name, n, LENGTH(body) FROM items ORDER BY id")
+		})
+	})
+}
+
+// TestClientsThatStop: a client that ends in the middle of what it sends or is sent leaves neither a connection to the server
+// nor a goroutine, and of a statement whose end did not come, nothing is stored.
+func TestClientsThatStop(t *testing.T) {
+	frameOf := func(length int, payload string) []byte {
+		return append([]byte{byte(length), byte(length >> 8), byte(length >> 16), 0}, payload...)
+	}
+	const (
+		insert = "\x03INSERT INTO items (name) VALUES ('"
+		rows   = "SELECT REPEAT('x', 1000) FROM many a, many b, many c, many d, many e, many f, many g"
+		ten    = "CREATE TABLE many SELECT 1 a UNION ALL SELECT 2 UNION ALL SELECT 3 UNION ALL SELECT 4 UNION ALL SELECT 5 UNION ALL SELECT 6 UNION ALL SELECT 7 UNION ALL SELECT 8"
+	)
+	stops := map[string]func(c *proxytest.Client){
+		"half a header":       func(c *proxytest.Client) { c.Conn.Write([]byte{100, 0}) },
+		"half a command":      func(c *proxytest.Client) { c.Conn.Write(frameOf(100, insert)) },
+		"half a long command": func(c *proxytest.Client) { c.Conn.Write(frameOf(10<<20, insert+strings.Repeat("a", 1<<20))) },
+		"between frames":      func(c *proxytest.Client) { c.Conn.Write(frameOf(frame, insert+strings.Repeat("a", frame-len(insert)))) },
+		"half an execution": func(c *proxytest.Client) {
+			s := c.Prepare("INSERT INTO items (name) VALUES (?)")
+			c.Conn.Write(frameOf(100, string([]byte{proxytest.Execute, byte(s.ID), byte(s.ID >> 8), 0, 0, 0, 1, 0, 0, 0, 0, 1})))
+		},
+		"half a login again": func(c *proxytest.Client) { c.Conn.Write(frameOf(50, "\x11root\x00")) },
+		"rows": func(c *proxytest.Client) {
+			c.Send(proxytest.QueryText, []byte(rows))
+			if _, err := io.ReadFull(c.Conn, make([]byte, 100_000)); err != nil {
+				t.Error(err)
+			}
+		},
+		"rows unread": func(c *proxytest.Client) { c.Send(proxytest.QueryText, []byte(rows)) },
+		"many commands": func(c *proxytest.Client) {
+			for range 100 {
+				c.Send(proxytest.QueryText, []byte("SELECT REPEAT('x', 100000)"))
+			}
+		},
+		"half a file": func(c *proxytest.Client) {
+			c.File = func(string) [][]byte {
+				c.Conn.Write(frameOf(100, "1\tone\n"))
+				c.Conn.Close()
+				return nil
+			}
+			c.Query("LOAD DATA LOCAL INFILE 'a' INTO TABLE source (n, name)")
+		},
+		"half a file that is filled": func(c *proxytest.Client) {
+			c.File = func(string) [][]byte {
+				c.Conn.Write(append(append(frameOf(6, "1\tone\n"), 0, 0, 0, 1)[:10], frameOf(100, "2\ttwo\n")...))
+				c.Conn.Close()
+				return nil
+			}
+			c.Query("LOAD DATA LOCAL INFILE 'a' INTO TABLE items (n, name)")
+		},
+	}
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, append(filledItems, ten)...)
+		addr := p.proxy()
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.LocalFiles
+		play := func(stop func(c *proxytest.Client), how string) {
+			c := p.dial(addr, o)
+			c.Query("SELECT 1")
+			stop(c)
+			c.Conn.Close()
+			p.gone(how, c)
+		}
+		warm := p.dial(addr, o)
+		warm.Query("INSERT INTO items (name) VALUES ('whole')")
+		warm.Close()
+		goroutines := func() string {
+			stacks := make([]byte, 1<<20)
+			var all []string
+			for _, g := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
+				if strings.Contains(g, "created by github.com/leafsql/leafsql/proxy.") {
+					all = append(all, g[strings.LastIndex(g, "created by"):])
+				}
+			}
+			slices.Sort(all)
+			return strings.Join(all, "\n")
+		}
+		p.gone("warm", warm)
+		before := goroutines()
+		for how, stop := range stops {
+			play(stop, how)
+		}
+		took := stopwatch.Start(t)
+		for goroutines() != before {
+			if took() > proxytest.Patience {
+				t.Fatalf("goroutines are left:\n%s\nbefore:\n%s", goroutines(), before)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if stored := p.ask("SELECT CONCAT((SELECT GROUP_CONCAT(name) FROM items), ' ', (SELECT COUNT(*) FROM source))"); stored != "whole 3" {
+			t.Errorf("stored: %s", stored)
+		}
+	})
+}
+
+// heap is what is in use.
+func heap() int {
+	for range 3 { // what pools hold goes with the second
+		runtime.GC()
+	}
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc + m.StackInuse)
+}
+
+// TestSlowReader: the proxy keeps no more of what a client does not read than fits into a buffer, in small rows and in large.
+func TestSlowReader(t *testing.T) {
+	const most = 2 << 20 // above what it keeps beforehand
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, "CREATE TABLE ten SELECT 1 a UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9 UNION SELECT 10")
+		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
+		for rows, text := range map[string]string{
+			"small": "SELECT REPEAT('x', 1000) FROM ten a, ten b, ten c, ten d, ten e",
+			"large": "SELECT REPEAT('x', 10000000) FROM ten",
+		} {
+			t.Run(rows, func(t *testing.T) {
+				c := p.dial(addr, p.root())
+				c.Query("SELECT 1")
+				before := heap()
+				c.Send(proxytest.QueryText, []byte(text))
+				part := make([]byte, 1<<20)
+				xs, all := 0, 0
+				for all < 100_000_000 {
+					if kept := heap() - before; kept > most {
+						t.Fatalf("%d bytes are kept behind %d", kept, all)
+					}
+					n, err := io.ReadFull(c.Conn, part[:min(len(part), 100_000_000-all)])
+					if err != nil {
+						t.Fatal(err)
+					}
+					all += n
+					xs += bytes.Count(part[:n], []byte("x"))
+				}
+				if xs < 99_000_000 {
+					t.Errorf("%d bytes of 100,000,000 are rows", xs)
+				}
+			})
+		}
+	})
+}
+
+// TestIdleConnections: a connection that idles takes little memory, also after statements that were filled, and large ones.
+func TestIdleConnections(t *testing.T) {
+	const most = 12 << 10
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy()
+		idle := func(n int) (conns []net.Conn) { // without what the clients keep
+			for range n {
+				c, err := proxytest.Dial(addr, p.root())
+				if err != nil {
+					t.Fatal(err)
+				}
+				c.Query("INSERT INTO items (name) VALUES ('a'), ('b')")
+				c.Query("INSERT INTO items (name, body) VALUES ('a', '" + strings.Repeat("x", 100_000) + "')")
+				c.Query("SELECT REPEAT('x', 100000)")
+				s := c.Prepare("INSERT INTO items (name) VALUES (?)")
+				s.Execute(proxytest.String("c"))
+				s.Close()
+				conns = append(conns, c.Conn)
+			}
+			return conns
+		}
+		first := idle(10)
+		before := heap()
+		const connections = 100
+		second := idle(connections)
+		each := (heap() - before) / connections
+		t.Logf("%d bytes each", each)
+		if each > most {
+			t.Errorf("more than %d", most)
+		}
+		for _, conn := range append(first, second...) {
+			conn.Close()
+		}
+	})
+}
+
+// TestManyTexts: texts that are all different, as those of programs that write values into them, do not fill the memory.
+func TestManyTexts(t *testing.T) {
+	const (
+		texts = 6_000 // more than plans are kept
+		most  = 2 << 20
+	)
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, "CREATE TABLE items (id BIGINT NOT NULL PRIMARY KEY, n INT, body VARCHAR(2000))")
+		c := p.dial(p.proxy(), p.root())
+		n, body := 0, strings.Repeat("x", 1000)
+		insert := func() int {
+			for range texts / 500 {
+				c.Query("BEGIN")
+				for range 500 {
+					n++
+					c.Send(proxytest.QueryText, fmt.Appendf(nil, "INSERT INTO items (n, body) VALUES (%d, '%s')", n, body))
+				}
+				for range 500 {
+					c.Answer()
+				}
+				c.Query("COMMIT")
+				c.Answers = nil
+			}
+			return heap()
+		}
+		before := insert()
+		if after := insert(); after-before > most {
+			t.Errorf("%d bytes more for %d texts", after-before, texts)
+		}
+		p.await("SELECT COUNT(DISTINCT id) FROM items", fmt.Sprint(2*texts))
+	})
+}
