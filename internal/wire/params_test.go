@@ -151,14 +151,19 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// allocated is how much memory a function asks for, by and large: what it asks for at once is counted at once.
+// allocated is how much memory a function asks for, by and large: what it asks for at once is counted at once. What others ask for
+// meanwhile is counted too, but not each time.
 func allocated(of func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	before := sample[0].Value.Uint64()
-	of()
-	metrics.Read(sample)
-	return sample[0].Value.Uint64() - before
+	least := uint64(math.MaxUint64)
+	for try := 0; try < 5 && least > 64<<10; try++ {
+		metrics.Read(sample)
+		before := sample[0].Value.Uint64()
+		of()
+		metrics.Read(sample)
+		least = min(least, sample[0].Value.Uint64()-before)
+	}
+	return least
 }
 
 // TestMemory: what a short packet claims to hold is not made room for.
