@@ -2,10 +2,16 @@ package proxy_test
 
 import (
 	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
@@ -142,4 +148,91 @@ func TestNotOffered(t *testing.T) {
 			})
 		}
 	})
+}
+
+// TestDialogue: with some plugins a server asks several times, or speaks twice before it is answered. All of it reaches the other side
+// as it was sent, and a command that the client sends before it is let in is served behind the login.
+func TestDialogue(t *testing.T) {
+	type step struct {
+		fromServer bool
+		frames     string
+	}
+	const (
+		greeting = "\x0a5.5.5-asks\x00\x01\x00\x00\x00saltsalt\x00\xdf\xf7\x2d\x02\x00\x0f\x00\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00saltsaltsalt\x00dialog\x00"
+		login    = "\x01\xa2\x08\x00\x00\x00\x00\x40\x2d" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + "app\x00\x00dialog\x00"
+		ok       = "\x00\x00\x00\x02\x00\x00\x00"
+	)
+	f := func(seq byte, payload string) string { return string([]byte{byte(len(payload)), 0, 0, seq}) + payload }
+	steps := []step{
+		{true, f(0, greeting)},
+		{false, f(1, login)},
+		{true, f(2, "\x01first?")},
+		{false, f(3, "one\x00")},
+		{true, f(4, "\x01wait") + f(5, "\x01second?")},
+		{false, f(6, "two\x00") + f(0, "\x0e")},
+		{true, f(7, ok)},
+		{true, f(1, ok)}, // to the early command
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	play := func(conn net.Conn, server bool) error {
+		conn.SetDeadline(time.Now().Add(proxytest.Patience))
+		for i, s := range steps {
+			if s.fromServer == server {
+				if i == len(steps)-1 { // the early command is not the server's business before
+					if err := expect(conn, f(0, "\x0e")); err != nil {
+						return fmt.Errorf("the early command: %w", err)
+					}
+				}
+				if _, err := io.WriteString(conn, s.frames); err != nil {
+					return err
+				}
+				continue
+			}
+			want := s.frames
+			if server {
+				want = strings.TrimSuffix(want, f(0, "\x0e"))
+			}
+			if err := expect(conn, want); err != nil {
+				return fmt.Errorf("step %d: %w", i, err)
+			}
+		}
+		return nil
+	}
+	served := make(chan error, 1)
+	go func() {
+		conn, err := l.Accept()
+		if err == nil {
+			defer conn.Close()
+			err = play(conn, true)
+		}
+		served <- err
+	}()
+	addr := proxytest.Start(t, mysqltest.Database(t)+"?leafTables=none", func(cfg *proxy.Config) { cfg.Server = l.Addr().String() })
+	conn, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := play(conn, false); err != nil {
+		t.Errorf("client: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("server: %v", err)
+	}
+}
+
+// expect reads what has to come next.
+func expect(conn net.Conn, want string) error {
+	got := make([]byte, len(want))
+	n, err := io.ReadFull(conn, got)
+	if err == nil && string(got) != want {
+		err = fmt.Errorf("%q, want %q", got, want)
+	} else if err != nil {
+		err = fmt.Errorf("%q of %q: %w", got[:n], want, err)
+	}
+	return err
 }
