@@ -61,7 +61,8 @@ func (s *session) handshake() error {
 		return err
 	}
 	login, err := wire.ParseLogin(p)
-	if err == nil && login.Caps&wire.SSL != 0 && login.Caps&^caps&notOffered == 0 && serverTLS && s.tls != nil {
+	const forTLS = wire.SSL | wire.Protocol41
+	if err == nil && login.Caps&forTLS == forTLS && login.Caps&^caps&notOffered == 0 && serverTLS && s.tls != nil {
 		if p, login, err = s.startTLS(p); err != nil {
 			return err
 		}

@@ -1,0 +1,72 @@
+package proxy
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// Packets of logins.
+const (
+	aGreeting = "\x0a5.5.5-any\x00\x01\x00\x00\x00saltsalt\x00\xff\xff\x2d\x02\x00\xff\x81\x15\x00\x00\x00\x00\x00\x00\x1d\x00\x00\x00saltsaltsalt\x00mysql_native_password\x00"
+	aLogin    = "\x01\xa2\x08\x00\x00\x00\x00\x40\x2d" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + "app\x00\x00mysql_native_password\x00"
+	forTLS    = "\x01\xaa\x08\x00\x00\x00\x00\x40\x2d" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+	another   = "\xfecaching_sha2_password\x00saltsaltsaltsaltsalt\x00"
+)
+
+// numbered gives frames the numbers that they have in a dialogue.
+func numbered(first, step byte, payloads ...string) []byte {
+	b := frames(payloads...)
+	for at := 0; at < len(b); first += step {
+		b[at+3] = first
+		at += wire.HeaderLen + int(binary.LittleEndian.Uint32(b[at:])&wire.MaxFrame)
+	}
+	return b
+}
+
+// FuzzHandshake: nothing that a client says before it is logged in makes a fault, or reaches the server unless it is a login; nor does what a
+// server says.
+func FuzzHandshake(f *testing.F) {
+	f.Add(numbered(0, 2, aGreeting, anOK), numbered(1, 2, aLogin), byte(0), []byte{3})
+	f.Add(numbered(0, 2, aGreeting, another, "\x01\x03"), numbered(1, 2, aLogin, "\x02"), byte(0), []byte{1})
+	f.Add(numbered(0, 2, aGreeting, another, "\x01\x04", "\x01key", anErr), numbered(1, 2, aLogin, "answer", "\x02", "secret"), byte(0), []byte(nil))
+	f.Add(numbered(0, 2, aGreeting), append(numbered(1, 2, forTLS), "\x16\x03\x01\x00\x05hello"...), byte(1), []byte{36})
+	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, aLogin), byte(3), []byte(nil))
+	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, strings.Replace(aLogin, "app", "app\x14abc", 1)), byte(0), []byte(nil))
+	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, "\x41\x38\x00\x00\x00an older form"), byte(3), []byte(nil))
+	f.Add(numbered(0, 1, anErr), []byte(nil), byte(0), []byte(nil))
+	f.Fuzz(func(t *testing.T, fromServer, fromClient []byte, flags byte, cuts []byte) {
+		of := &Server{log: slog.New(slog.DiscardHandler), requireTLS: flags&2 != 0}
+		if flags&1 != 0 {
+			of.tls, of.serverTLS = &tls.Config{}, &tls.Config{InsecureSkipVerify: true}
+		}
+		var lengths []int
+		for _, n := range cuts {
+			lengths = append(lengths, 1+int(n))
+		}
+		server, client := &pieces{unread: fromServer, lengths: lengths}, &pieces{unread: fromClient, lengths: lengths}
+		s := &session{Server: of, link: link{counters: &of.counts, client: client.end(), server: server.end()}}
+		err := s.handshake()
+		s.client.giveBack()
+		s.server.giveBack()
+		if n := of.counts.panics.Load(); n > 0 {
+			t.Fatalf("%d faults", n)
+		}
+		if len(server.written) > 0 {
+			p := server.written[min(wire.HeaderLen, len(server.written)):]
+			if login, err := wire.ParseLogin(p); err != nil || login.Caps&wire.Protocol41 == 0 || login.Caps&(wire.Compress|wire.ZstdCompress) != 0 {
+				t.Errorf("the server was sent %q", server.written)
+			}
+			if of.requireTLS && binary.LittleEndian.Uint32(p)&wire.SSL == 0 {
+				t.Errorf("without TLS the server was sent %q", server.written)
+			}
+		}
+		if told := strings.Count(string(client.written), string(s.server.frame)); err == nil && (!s.judged || told == 0) {
+			t.Errorf("let in by %q, the client was sent %q", fromServer, client.written)
+		}
+	})
+}
