@@ -22,8 +22,9 @@ func TestLargeRows(t *testing.T) {
 				p.relayed(o).Run(t, func(c *proxytest.Client) {
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5-1)) // its last frame is full but for one byte
 					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d), 'next' UNION ALL SELECT 'a', 'b'", frame-4-5))   // an empty frame follows
-					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame))                    // begins with 0xFE, as its second frame of nine bytes does
-					c.Query(fmt.Sprintf("SELECT 'a', REPEAT(x'FF', %d) UNION ALL SELECT 'a', 'b'", frame-9))        // a second frame of few bytes, the first 0xFF
+					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame))                    // its second frame is of four bytes and begins with 0xFE
+					c.Query(fmt.Sprintf("SELECT REPEAT(x'FE', %d) UNION ALL SELECT 'a'", frame+1))                  // itself begins with 0xFE, the length of its value, and so does its second frame
+					c.Query(fmt.Sprintf("SELECT 'a', REPEAT(x'FF', %d) UNION ALL SELECT 'a', 'b'", frame-3))        // a second frame of three bytes, the first 0xFF
 					c.Query(fmt.Sprintf("SELECT 'a', REPEAT(x'00', %d); ", frame-4))
 					c.Prepare(fmt.Sprintf("SELECT REPEAT(x'FE', %d)", frame)).Execute()
 					c.Query("SELECT 'goes on'")
