@@ -106,7 +106,7 @@ func TestQuick(t *testing.T) {
 		args = append(args, module+strings.TrimPrefix(pattern, "./"))
 	}
 	for _, line := range goList(t, args...) {
-		for _, server := range []string{"clustertest", "nacostest", "redistest", "zktest", "etcdtest", "chromiumtest", "promtooltest"} {
+		for _, server := range []string{"clustertest", "nacostest", "redistest", "zktest", "etcdtest", "chromiumtest", "promtooltest", "haproxytest"} {
 			if strings.Contains(line+" ", "/"+server+" ") {
 				pkg, _, _ := strings.Cut(line, " ")
 				t.Errorf("make quick runs %s, whose tests import %s", pkg, server)

@@ -3,8 +3,10 @@ package proxy_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net"
+	"net/netip"
 	"os"
 	"os/signal"
 	"time"
@@ -43,4 +45,20 @@ func ExampleNew() {
 	if err := p.Serve(listener); !errors.Is(err, proxy.ErrClosed) {
 		log.Fatal(err)
 	}
+}
+
+// A proxy behind HAProxy, which says whose each connection is; the proxy says so to MariaDB.
+func ExampleConfig_proxyProtocol() {
+	connector := new(driver.Connector) // as for New
+	cfg := proxy.Config{
+		Connector: connector, Server: "db:3306",
+		ProxyProtocol:       []netip.Prefix{netip.MustParsePrefix("10.0.0.5/32"), netip.MustParsePrefix("fd00::/64")},
+		ServerProxyProtocol: true,
+	}
+	p, err := proxy.New(cfg)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(p.Describe())
+	// Output: tcp(db:3306)
 }

@@ -32,11 +32,17 @@ func (s *Server) limits() limits {
 
 // loginBrokenOff counts a login that the client did not bring to an end. After
 // max_connect_errors of them in a row a server refuses the host that they come from, and to it
-// all clients of the proxy come from one host: one that connects again and again without a
-// login, as balancers do to see whether a server is there, would keep all others out. A login
-// of leafsql's own begins the server's count anew.
-func (s *Server) loginBrokenOff() {
-	s.counts.brokenOff.Add(1)
+// all clients of whom it is told nothing come from the proxy's: one that connects again and
+// again without a login, as balancers do to see whether a server is there, would keep all others
+// out. A login of leafsql's own begins the server's count anew. What a balancer does of its own
+// counts for the server alone: nobody failed to log in.
+func (s *session) loginBrokenOff() {
+	if !s.own {
+		s.counts.brokenOff.Add(1)
+	}
+	if s.told() {
+		return
+	}
 	n, most := s.inARow.Add(1), s.limits().connectErrors
 	if n%max(1, most/2) != 0 {
 		return
@@ -47,6 +53,9 @@ func (s *Server) loginBrokenOff() {
 	if err == nil {
 		conn.Close()
 		s.inARow.Store(0)
+	}
+	if s.own && err == nil {
+		return
 	}
 	s.log.Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
 		"max_connect_errors", most, "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")

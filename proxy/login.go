@@ -58,7 +58,7 @@ func (s *session) handshake() error {
 
 	p, err = s.client.packet(readBuffer)
 	if err != nil {
-		return err
+		return s.notMet(err)
 	}
 	login, err := wire.ParseLogin(p)
 	const forTLS = wire.SSL | wire.Protocol41

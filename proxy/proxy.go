@@ -21,6 +21,7 @@
 //	proxy.go      the listener: who gets a session, and how sessions end
 //	watch_*.go    notices that a server ended a connection whose client is idle
 //	end.go        one connection of a session, read frame by frame
+//	balancer.go   who the client is, if it comes through a balancer
 //	login.go      the login, passed on in both directions; TLS
 //	limits.go     what the server bounds, and how a host that breaks logins off stays welcome
 //	session.go    which command is served how
@@ -38,6 +39,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -63,6 +66,17 @@ type Config struct {
 	// to the server is through TLS too, and no other is.
 	TLS *tls.Config
 
+	// ProxyProtocol are the networks of balancers before the proxy, such as HAProxy. Every connection
+	// from there has to begin with a PROXY header, of version 1 or 2, that says whose it is. Who
+	// may connect from there can pass for any client.
+	ProxyProtocol []netip.Prefix
+
+	// ServerProxyProtocol says that each client's connection to the server is to begin with a PROXY
+	// header, so that the server sees the client's address and not the proxy's. The server has to
+	// expect that, as MariaDB does of what is in proxy_protocol_networks. The Connector's
+	// connections have none.
+	ServerProxyProtocol bool
+
 	RequireTLS     bool          // refuse clients without it
 	MaxConnections int           // at a time; 0: 10,000
 	FillTimeout    time.Duration // how long a statement waits for its ids; 0: 50 s, as long as InnoDB waits for a lock
@@ -86,6 +100,8 @@ type Server struct {
 	tls         *tls.Config
 	serverTLS   *tls.Config
 	requireTLS  bool
+	balancers   []netip.Prefix
+	tellsServer bool // whose each connection is
 	connections int
 	fillTimeout time.Duration
 	log         *slog.Logger
@@ -120,6 +136,7 @@ func New(cfg Config) (*Server, error) {
 	s := &Server{
 		connector: cfg.Connector, own: sql.OpenDB(keepOpen{cfg.Connector}), network: "tcp", address: cfg.Server,
 		tls: cfg.TLS, serverTLS: cfg.ServerTLS, requireTLS: cfg.RequireTLS,
+		balancers: slices.Clone(cfg.ProxyProtocol), tellsServer: cfg.ServerProxyProtocol,
 		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
 		log:       cmp.Or(cfg.Logger, slog.Default()),
 		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,9 @@ import (
 type session struct {
 	*Server
 	link
-	judged bool // the server had the last word on the login
+	from   netip.AddrPort // the client's; not valid: not known, or the balancer's own connection
+	own    bool           // the balancer's own, such as to see whether the proxy is there
+	judged bool           // the server had the last word on the login
 
 	login driver.Login
 	leaf  *driver.Session
@@ -35,6 +38,7 @@ type session struct {
 
 // turnAway tells a client that there are too many.
 func (s *session) turnAway() {
+	s.meet() // what was sent and not read would take the answer away
 	s.fail(1040, "", "Too many connections")
 	s.client.conn.Close()
 }
@@ -56,12 +60,15 @@ func (s *session) serve() {
 		s.serverEnds.Add(1)
 	}
 	if err != nil {
-		s.log.Debug("leafsql: a session of the proxy ended", "client", s.client.raw.RemoteAddr(), "error", err)
+		s.log.Debug("leafsql: a session of the proxy ended", "client", s.who(), "error", err)
 	}
 }
 
 // connect connects to the server and logs the client in there.
 func (s *session) connect() error {
+	if err := s.meet(); err != nil {
+		return err
+	}
 	dialer := net.Dialer{Timeout: dialTime}
 	conn, err := dialer.DialContext(s.ctx, s.network, s.address)
 	if err != nil {
@@ -72,13 +79,19 @@ func (s *session) connect() error {
 	s.Server.mu.Lock()
 	s.server.raw, s.server.conn = conn, conn
 	s.Server.mu.Unlock()
-	if err := s.handshake(); err != nil {
+	err = s.introduce()
+	if err == nil {
+		err = s.handshake()
+	}
+	if err != nil {
 		if !s.judged && !errors.Is(err, errServerGone) {
 			s.loginBrokenOff()
 		}
 		return err
 	}
-	s.inARow.Store(0)
+	if !s.told() {
+		s.inARow.Store(0)
+	}
 	s.client.bounded = true
 	s.maxPacket = s.limits().packet
 	ctx := s.bound()

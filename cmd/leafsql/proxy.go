@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/door"
@@ -26,6 +29,11 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	f.StringVar(&cfg.Key, "key", "", "`file` with its key in PEM")
 	f.BoolVar(&cfg.RequireTLS, "require-tls", false, "refuse clients without TLS")
 	f.BoolVar(&cfg.Insecure, "insecure", false, "listen without -cert on an address that other machines reach")
+	f.Func("proxy-protocol", "`networks` of balancers, such as 10.0.0.0/8,127.0.0.1: each connection from there begins with a PROXY header (default none)", func(list string) (err error) {
+		cfg.ProxyProtocol, err = networks(list)
+		return err
+	})
+	f.BoolVar(&cfg.ServerProxyProtocol, "server-proxy-protocol", false, "begin connections of clients to the server with a PROXY header, as MariaDB's proxy_protocol_networks allows")
 	f.IntVar(&cfg.MaxConnections, "max-connections", cfg.MaxConnections, "the most connections at a time")
 	f.DurationVar(&cfg.FillTimeout, "fill-timeout", cfg.FillTimeout, "the longest a statement waits for ids")
 	f.DurationVar(&cfg.Drain, "drain", cfg.Drain, "how long transactions may take to end after SIGTERM")
@@ -42,4 +50,21 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		err = d.Run(ctx)
 	}
 	return fine, err
+}
+
+// networks reads networks and single addresses, separated by commas.
+func networks(list string) (found []netip.Prefix, err error) {
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		network, err := netip.ParsePrefix(item)
+		if addr, single := netip.ParseAddr(item); single == nil && addr.Zone() == "" {
+			addr = addr.Unmap()
+			network, err = netip.PrefixFrom(addr, addr.BitLen()), nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither a network, such as 10.0.0.0/8, nor an address", item)
+		}
+		found = append(found, network)
+	}
+	return found, nil
 }

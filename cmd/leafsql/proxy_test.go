@@ -181,6 +181,7 @@ func TestProxyStarts(t *testing.T) {
 	fails("-insecure", "-dsn", dsn, "-listen", ":0")
 	fails("a limit is negative", "-dsn", dsn, "-drain", "-1s")
 	fails("-require-tls needs a certificate", "-dsn", dsn, "-require-tls")
+	fails(`"10.0.0.0/33" is neither a network`, "-dsn", dsn, "-proxy-protocol", "127.0.0.1, ::1,10.0.0.0/33")
 	fails("write host:port", "-dsn", dsn, "-server", "db")
 	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
 

@@ -4,6 +4,9 @@
 //	login, err := wire.ParseLogin(payload)
 //	ok, err := wire.ParseOK(payload)
 //
+// Beside them it has the PROXY header, with which a balancer says before the first packet whose
+// connection it passes on.
+//
 // It is pure: it reads no connection and keeps nothing. Each function takes one packet's
 // payload, trusts none of its lengths, and gives ErrMalformed for one that is no packet of
 // its kind. Rows and column definitions are nobody's concern here.

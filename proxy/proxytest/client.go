@@ -82,6 +82,8 @@ type Options struct {
 	Without                  uint64 // capabilities that are not asked for whatever else is said
 	Insist                   bool   // capabilities are asked for although the server does not offer them
 	Collation                byte   // utf8mb4_general_ci if zero
+	From                     string // the client's own IP address; any if empty
+	Before                   string // is sent before all else
 }
 
 // A Client is one connection. Its methods record what goes wrong in their answers: a script goes on to its end.
@@ -116,12 +118,17 @@ func Dial(addr string, opts Options) (*Client, error) {
 	if addr[0] == '/' {
 		network = "unix"
 	}
-	conn, err := net.DialTimeout(network, addr, Patience)
+	dialer := net.Dialer{Timeout: Patience}
+	if opts.From != "" {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(opts.From)}
+	}
+	conn, err := dialer.Dial(network, addr)
 	if err != nil {
 		return nil, fmt.Errorf("proxytest: %w", err)
 	}
 	c := &Client{Conn: conn, in: bufio.NewReaderSize(conn, 1<<16), opts: opts}
 	c.Conn.SetDeadline(time.Now().Add(Patience))
+	io.WriteString(c.Conn, opts.Before)
 	login := Answer{Name: "login"}
 	if login.Closed = c.login(&login); login.Closed == nil {
 		if number, text := login.Err(); number != 0 {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/haproxytest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/process"
 	"github.com/leafsql/leafsql/testutil/selfsigned"
@@ -91,7 +92,7 @@ func (s *setup) stop() {
 
 func (s *setup) describe() string {
 	version, _ := s.server.Version()
-	haproxy, _ := exec.Command(haproxyPath(), "-v").Output()
+	haproxy, _ := exec.Command(haproxytest.Path(), "-v").Output()
 	words := strings.Fields(string(haproxy))
 	if len(words) > 2 {
 		words = words[:3]
@@ -169,13 +170,6 @@ func (s *setup) startProxy() error {
 	})
 }
 
-func haproxyPath() string {
-	if path, err := exec.LookPath("haproxy"); err == nil {
-		return path
-	}
-	return "/usr/sbin/haproxy"
-}
-
 func (s *setup) startHAProxy(idle int) error {
 	port, err := freeport.Find()
 	if err != nil {
@@ -196,7 +190,7 @@ listen mysql
 	bind %s
 	server one %s
 `, idle+50, 2*idle+150, s.addrs[throughHAProxy], s.server.Addr()), 0o600)
-		return exec.Command(haproxyPath(), "-db", "-f", config)
+		return exec.Command(haproxytest.Path(), "-db", "-f", config)
 	})
 }
 

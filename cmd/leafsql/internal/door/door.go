@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -43,6 +44,9 @@ type Config struct {
 	Cert, Key  string // files in PEM; both or none
 	RequireTLS bool
 	Insecure   bool // passwords and rows may pass over a network without TLS
+
+	ProxyProtocol       []netip.Prefix // of balancers, whose connections begin with a PROXY header
+	ServerProxyProtocol bool           // those to the server do
 
 	MaxConnections int           // 10,000
 	FillTimeout    time.Duration // 50 s
@@ -110,6 +114,7 @@ func New(cfg Config) (*Door, error) {
 	}
 	d.proxy, err = proxy.New(proxy.Config{
 		Connector: d.connector, Server: cfg.Server, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
+		ProxyProtocol: cfg.ProxyProtocol, ServerProxyProtocol: cfg.ServerProxyProtocol,
 		MaxConnections: cfg.MaxConnections, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
 	})
 	if err != nil {

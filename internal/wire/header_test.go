@@ -1,0 +1,109 @@
+package wire
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+)
+
+// Headers as HAProxy 2.6 sent them, and what the description of the protocol allows beside.
+const (
+	v2TCP4    = binaryHeader + "\x21\x11\x00\x0c\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c\xeb"
+	v2TCP6    = binaryHeader + "\x21\x21\x00\x24" + v6 + v6 + "\xa1\x2c\x0c\xeb"
+	v2Local   = binaryHeader + "\x20\x00\x00\x00"
+	v6        = "\x20\x01\x0d\xb8\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x07"
+	v2TLV     = binaryHeader + "\x21\x11\x00\x0f\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c\xeb\x04\x00\x00"
+	v2Mapped  = binaryHeader + "\x21\x21\x00\x24\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xff\xff\x7f\x00\x00\x09" + v6 + "\xa1\x2c\x0c\xeb"
+	v1Longest = "PROXY UNKNOWN ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff 65535 65535\r\n"
+)
+
+func TestHeader(t *testing.T) {
+	for header, want := range map[string]string{
+		"PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n":          "127.0.0.9:41260",
+		"PROXY TCP6 2001:db8::7 2001:db8::1 41260 3307\r\n":      "[2001:db8::7]:41260",
+		"PROXY TCP6 ::ffff:127.0.0.9 2001:db8::1 41260 3307\r\n": "127.0.0.9:41260",
+		"PROXY UNKNOWN\r\n":                   "",
+		v1Longest:                             "",
+		v2TCP4:                                "127.0.0.9:41260",
+		v2TCP6:                                "[2001:db8::7]:41260",
+		v2Mapped:                              "127.0.0.9:41260",
+		v2TLV:                                 "127.0.0.9:41260",
+		v2Local:                               "",
+		binaryHeader + "\x20\x11\x00\x01x":    "", // LOCAL: whatever follows
+		binaryHeader + "\x21\x00\x00\x00":     "",
+		binaryHeader + "\x21\x31\x00\x04long": "",
+		binaryHeader + "\x21\x00\x00\x04\x04xx\x00": "",
+	} {
+		for n := range header { // of a part nothing is told but that more is needed
+			from, need, err := ParseHeader([]byte(header[:n]))
+			if err != nil || need <= n || need > len(header) || from.IsValid() {
+				t.Errorf("%d bytes of %q: %v, %d, %v", n, header, from, need, err)
+			}
+		}
+		from, n, err := ParseHeader([]byte(header + "\x01\x02"))
+		got := ""
+		if from.IsValid() {
+			got = from.String()
+		}
+		if err != nil || n != len(header) || got != want || !BeginsHeader([]byte(header)) {
+			t.Errorf("%q: %q, %d of %d bytes, %v", header, got, n, len(header), err)
+		}
+	}
+	for _, bad := range []string{
+		"GET / HTTP/1.1\r\n", "PROXX", "PROXY\r\n", "PROXY  \r\n", "PROXY TCP4\r\n", "\x00", "\r\n\r\nx",
+		"PROXY TCP4 127.0.0.9 127.0.0.1 41260\r\n", "PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307 1\r\n",
+		"PROXY TCP4 2001:db8::7 2001:db8::1 41260 3307\r\n", "PROXY TCP6 127.0.0.9 127.0.0.1 41260 3307\r\n",
+		"PROXY TCP4 127.0.0.9 127.0.0.1 70000 3307\r\n", "PROXY TCP4 127.0.0.9 127.0.0.1 -1 3307\r\n", "PROXY UDP4 127.0.0.9 127.0.0.1 1 2\r\n",
+		"PROXY TCP6 fe80::1%eth0 2001:db8::1 1 2\r\n", "PROXY " + strings.Repeat("x", maxTextHeader),
+		binaryHeader + "\x31\x11\x00\x0c", binaryHeader + "\x22\x11\x00\x0c", binaryHeader + "\x21\x11\xff\xff",
+		binaryHeader + "\x21\x11\x00\x0b\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c", binaryHeader + "\x21\x12\x00\x00", binaryHeader + "\x21\x21\x00\x0c\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c\xeb",
+	} {
+		if from, n, err := ParseHeader([]byte(bad)); err != ErrMalformed {
+			t.Errorf("%q: %v, %d, %v", bad, from, n, err)
+		}
+	}
+}
+
+func TestAppendHeader(t *testing.T) {
+	for want, addrs := range map[string][2]string{
+		"PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n":     {"127.0.0.9:41260", "127.0.0.1:3307"},
+		"PROXY TCP6 2001:db8::7 2001:db8::1 41260 3307\r\n": {"[2001:db8::7]:41260", "[2001:db8::1]:3307"},
+		"PROXY TCP4 127.0.0.9 0.0.0.0 41260 3307\r\n":       {"[::ffff:127.0.0.9]:41260", "[2001:db8::1]:3307"},
+		"PROXY TCP6 2001:db8::7 :: 41260 3307\r\n":          {"[2001:db8::7]:41260", "127.0.0.1:3307"},
+		"PROXY TCP6 fe80::1 :: 41260 0\r\n":                 {"[fe80::1%eth0]:41260", ""},
+		"PROXY UNKNOWN\r\n":                                 {"", "127.0.0.1:3307"},
+	} {
+		from, _ := netip.ParseAddrPort(addrs[0])
+		to, _ := netip.ParseAddrPort(addrs[1])
+		if got := string(AppendHeader(nil, from, to)); got != want {
+			t.Errorf("%q", got)
+		}
+	}
+}
+
+// FuzzHeader: no bytes make a fault, more bytes are asked for only as far as a header may be long, and what is read is what is
+// written.
+func FuzzHeader(f *testing.F) {
+	for _, seed := range []string{v2TCP4, v2TCP6, v2Local, v2TLV, v2Mapped, v1Longest, "PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n", "PROXY TCP6 ::1 ::1 1 2\r\n", "PROXY UNKNOWN\r\n"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		from, n, err := ParseHeader(b)
+		switch {
+		case err != nil:
+			return
+		case n > len(b):
+			if n > maxBinaryHeader || from.IsValid() {
+				t.Errorf("%q: %v, %d bytes", b, from, n)
+			}
+			return
+		case n < len(textHeader):
+			t.Errorf("%q: %d bytes", b, n)
+		}
+		written := AppendHeader(nil, from, from)
+		again, m, err := ParseHeader(written)
+		if err != nil || m != len(written) || again != from || len(written) > maxTextHeader {
+			t.Errorf("%v became %v, %d of %q, %v", from, again, m, written, err)
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package proxy
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// meet learns who the client is. A balancer says so in a PROXY header before anything else, and
+// has to: where it may be missing, a client behind the balancer could bring one itself. A
+// balancer that only looks whether somebody answers, and closes, gives the server no connection.
+func (s *session) meet() error {
+	s.from = addrPort(s.client.raw.RemoteAddr())
+	peer := s.from.Addr()
+	if !slices.ContainsFunc(s.balancers, func(n netip.Prefix) bool { return n.Contains(peer) }) {
+		return nil
+	}
+	s.client.raw.SetReadDeadline(time.Now().Add(loginTime))
+	defer s.client.raw.SetReadDeadline(time.Time{})
+	for length := 1; ; {
+		b, err := s.client.need(length)
+		if err == nil {
+			s.from, length, err = wire.ParseHeader(b)
+		}
+		switch {
+		case err != nil:
+			s.fail(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
+			return err
+		case length <= len(b):
+			s.client.take(length)
+			s.client.release()
+			s.own = !s.from.IsValid() || s.from.Addr() == peer
+			return nil
+		}
+	}
+}
+
+// notMet tells a balancer that is not known as one, if it is that which the client's login failed
+// to be read for.
+func (s *session) notMet(err error) error {
+	if errors.Is(err, errTooLarge) && wire.BeginsHeader(s.client.buffered()) {
+		s.client.seq = 2 // as the client expects, whose login may be there behind the header
+		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
+	}
+	return err
+}
+
+// introduce tells the server who the client is.
+func (s *session) introduce() error {
+	if !s.tellsServer {
+		return nil
+	}
+	return serverGone(s.server.write(wire.AppendHeader(nil, s.from, addrPort(s.client.raw.LocalAddr()))))
+}
+
+// told reports whether the client's host is to the server another than the proxy's.
+func (s *session) told() bool {
+	return s.tellsServer && s.from.IsValid() && s.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
+}
+
+// who is the client's address.
+func (s *session) who() string {
+	if s.from.IsValid() {
+		return s.from.String()
+	}
+	return s.client.raw.RemoteAddr().String()
+}
+
+// addrPort is a TCP connection's address, not valid for others.
+func addrPort(of net.Addr) netip.AddrPort {
+	tcp, ok := of.(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	a := tcp.AddrPort()
+	return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+}

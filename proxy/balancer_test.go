@@ -1,0 +1,265 @@
+package proxy_test
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy"
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/haproxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// balanced has balancers at these addresses.
+func balanced(networks ...string) func(*proxy.Config) {
+	return func(cfg *proxy.Config) {
+		for _, n := range networks {
+			cfg.ProxyProtocol = append(cfg.ProxyProtocol, netip.MustParsePrefix(n))
+		}
+	}
+}
+
+// free is an address at which somebody can listen.
+func free(t testing.TB) string {
+	t.Helper()
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port)
+}
+
+// The ways in which HAProxy tells of a client, as options of its server.
+var headers = map[string]string{"version 1": "send-proxy", "version 2": "send-proxy-v2", "version 2 with additions": "send-proxy-v2 proxy-v2-options unique-id"}
+
+// TestServerSeesClients: a server that takes PROXY headers sees each client's own address, from which the account may log in: of
+// clients of the proxy's, and of those that come through HAProxy. The rows are filled meanwhile.
+func TestServerSeesClients(t *testing.T) {
+	mysqltest.TargetOf(t, mysqltest.MariaDB)
+	certificate, err := selfsigned.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key, err := certificate.Write(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--proxy-protocol-networks=127.0.0.1", "--ssl-cert=" + cert, "--ssl-key=" + key}})
+	p := newPlace(t, server.Target())
+	p.configured(true, filledItems...)
+	p.exec("CREATE USER app@'127.0.0.9' IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO app@'127.0.0.9'")
+	app := proxytest.Options{User: "app", Password: "secret", Database: p.name, From: "127.0.0.9"}
+	tells := func(cfg *proxy.Config) {
+		cfg.ServerProxyProtocol, cfg.TLS = true, &tls.Config{Certificates: []tls.Certificate{pair}}
+	}
+	sees := func(p *place, addr string, o proxytest.Options, want string) {
+		t := p.t
+		t.Helper()
+		c := p.dial(addr, o)
+		if got := c.Query("SELECT USER(), CURRENT_USER()").Rows(); len(got) != 1 || got[0][0] != want || got[0][1] != want {
+			t.Errorf("the server sees %q, want %s", got, want)
+		}
+		if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+			t.Errorf("the id is %d", ok.ID)
+		}
+		c.Close()
+	}
+	t.Run("without HAProxy", func(t *testing.T) {
+		p := *p
+		p.t = t
+		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", tells)
+		sees(&p, addr, app, "app@127.0.0.9")
+		sees(&p, addr, p.root(), "root@127.0.0.1")
+		socket := filepath.Join(t.TempDir(), "s")
+		l, err := net.Listen("unix", socket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go pr.Serve(l)
+		sees(&p, socket, p.root(), "root@127.0.0.1")
+		other := app
+		other.From = ""
+		if _, err := proxytest.Dial(addr, other); err == nil || !strings.Contains(err.Error(), "1045") {
+			t.Errorf("from another address: %v", err)
+		}
+	})
+	for name, option := range headers {
+		t.Run(name, func(t *testing.T) {
+			p := *p
+			p.t = t
+			addr, through := p.proxy(tells, balanced("127.0.0.1/32")), free(t)
+			haproxytest.Run(t, fmt.Sprintf("listen mysql\n\tbind %s\n\tunique-id-format %%rt\n\tserver one %s %s", through, addr, option))
+			sees(&p, through, app, "app@127.0.0.9")
+			sees(&p, through, p.root(), "root@127.0.0.1")
+			app := app
+			app.TLS = certificate.Client()
+			app.TLS.ServerName = "127.0.0.1"
+			app.Capabilities = proxytest.Common | proxytest.SSL
+			sees(&p, through, app, "app@127.0.0.9")
+		})
+	}
+}
+
+// TestHealthChecks: HAProxy looks every 20 ms whether the proxy is there, with a header of either version and without one, as if it
+// logged in and by a login. No check counts as a client that failed to log in, and clients come in.
+func TestHealthChecks(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		var log lockedBuffer
+		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", balanced("127.0.0.0/8"), func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+		before := p.ask("SELECT @@global.max_connect_errors")
+		p.exec("SET GLOBAL max_connect_errors = 20")
+		t.Cleanup(func() { p.db.Exec("SET GLOBAL max_connect_errors = " + before) })
+		user := p.user("check", "")
+		config, through := "", map[string]string{}
+		for _, check := range []struct{ name, listen, server string }{
+			{"without", "", "check inter 20ms"},
+			{"one", "", "check inter 20ms check-send-proxy send-proxy"},
+			{"two", "", "check inter 20ms check-send-proxy send-proxy-v2"},
+			{"greeting", "option mysql-check", "check inter 20ms check-send-proxy send-proxy-v2"},
+			{"login", "option mysql-check user " + user.User, "check inter 20ms check-send-proxy send-proxy-v2"},
+		} {
+			if check.name == "login" && p.Name == string(mysqltest.MySQL) {
+				continue // its check knows no caching_sha2_password
+			}
+			through[check.name] = free(t)
+			config += fmt.Sprintf("listen %s\n\tbind %s\n\t%s\n\tserver one %s %s\n", check.name, through[check.name], check.listen, addr, check.server)
+		}
+		h := haproxytest.Run(t, config)
+		took := stopwatch.Start(t)
+		for pr.Stats().Accepted < 500 {
+			if took() > proxytest.Patience {
+				t.Fatalf("%d checks so far", pr.Stats().Accepted)
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		for name, addr := range through {
+			if name == "without" {
+				continue
+			}
+			c := p.dial(addr, p.root())
+			if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+				t.Errorf("%s: the id is %d", name, ok.ID)
+			}
+			c.Close()
+		}
+		up := 0
+		for line := range strings.Lines(h.Ask(t, "show stat")) {
+			if fields := strings.Split(line, ","); len(fields) > 17 && fields[1] == "one" && fields[17] == "UP" {
+				up++
+			}
+		}
+		if s := pr.Stats(); up != len(through) || s.BrokenOff != 0 || s.FailedLogins != 0 || s.BrokenOffInARow >= 20 {
+			t.Errorf("%d of %d are up; %+v\n%s", up, len(through), s, h.Ask(t, "show stat"))
+		}
+		if s := log.String(); s != "" {
+			t.Errorf("it says %.1000s", s)
+		}
+	})
+}
+
+// TestHeaders: from a balancer's address a header has to come, and from others none, in however many pieces it comes; who is not let in
+// is told why.
+func TestHeaders(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy(balanced("127.0.0.9/32", "127.0.0.16/28"))
+		const (
+			text   = "PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n"
+			local  = "\r\n\r\n\x00\r\nQUIT\n\x20\x00\x00\x00"
+			longer = "\r\n\r\n\x00\r\nQUIT\n\x21\x11\xff\xff"
+		)
+		for _, tt := range []struct{ from, before, err string }{
+			{"127.0.0.9", text, ""},
+			{"127.0.0.17", text, ""},
+			{"127.0.0.17", local, ""},
+			{"127.0.0.10", "", ""},
+			{"127.0.0.10", text, "error 1043: #08S01leafsql: a PROXY header comes from 127.0.0.10, "},
+			{"127.0.0.10", local, "error 1043: #08S01leafsql: a PROXY header comes from 127.0.0.10, "},
+			{"127.0.0.9", "GET / HTTP/1.1\r\n\r\n", "error 1043: leafsql: no PROXY header comes from 127.0.0.9, "},
+			{"127.0.0.9", longer, "error 1043: leafsql: no PROXY header comes from 127.0.0.9, "},
+			{"127.0.0.9", text + text, "error 1043: "},
+		} {
+			o := p.root()
+			o.From, o.Before = tt.from, tt.before
+			c, err := proxytest.Dial(addr, o)
+			if tt.err == "" && err != nil || tt.err != "" && (err == nil || !strings.Contains(err.Error(), tt.err)) {
+				t.Errorf("from %s with %q: %v", tt.from, tt.before, err)
+			}
+			if err == nil {
+				if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.ID < generated {
+					t.Errorf("from %s with %q: the id is %d", tt.from, tt.before, ok.ID)
+				}
+				c.Close()
+			}
+		}
+
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP("127.0.0.9")}}
+		c, err := dialer.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(proxytest.Patience))
+		for _, b := range []byte(text) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Millisecond) // so that it comes by itself
+		}
+		var head [5]byte
+		if _, err := io.ReadFull(c, head[:]); err != nil || head[4] != 10 {
+			t.Errorf("a header in pieces: %x, %v", head, err)
+		}
+	})
+}
+
+// TestTooManyBehindBalancer: a client behind a balancer is told too that there are too many.
+func TestTooManyBehindBalancer(t *testing.T) {
+	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	addr := p.proxy(balanced("127.0.0.1/32"), func(cfg *proxy.Config) { cfg.MaxConnections = 1 })
+	o := p.root()
+	o.Before = "PROXY UNKNOWN\r\n"
+	p.configured(true, filledItems...)
+	p.dial(addr, o)
+	for range 20 {
+		if _, err := proxytest.Dial(addr, o); err == nil || !strings.Contains(err.Error(), "1040") {
+			t.Error(err)
+		}
+	}
+}
+
+// A lockedBuffer is written to by several.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
