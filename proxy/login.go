@@ -21,7 +21,7 @@ const loginTime = 10 * time.Second
 // reads. Compression is not offered, so that a client does without.
 const (
 	notOffered   = wire.Compress | wire.ZstdCompress | wire.OptionalMeta
-	mariaOffered = wire.MariaExtendedMeta
+	mariaOffered = wire.MariaExtendedMeta | wire.MariaBulk
 )
 
 // errLogin says that a client was not let in, and has been told why.

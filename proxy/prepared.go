@@ -139,6 +139,10 @@ func (s *session) ofStatement(name byte) error {
 		return s.pass(&answer{state: head})
 	case wire.ComStmtFetch:
 		return s.pass(&answer{state: row})
+	case wire.ComStmtBulkExecute:
+		if st != nil {
+			return s.bulk(st)
+		}
 	default:
 		if st != nil {
 			return s.execute(st)

@@ -28,6 +28,7 @@
 //	relay.go      an answer of the server, passed on
 //	fill.go       texts, and what the client is told of those that were filled
 //	prepared.go   prepared statements
+//	bulk.go       their executions for many rows at once
 //	backend.go    the connection to the server as package driver sees it
 package proxy
 

@@ -38,7 +38,6 @@ type session struct {
 
 // turnAway tells a client that there are too many.
 func (s *session) turnAway() {
-	s.meet() // what was sent and not read would take the answer away
 	s.fail(1040, "", "Too many connections")
 	s.client.conn.Close()
 }

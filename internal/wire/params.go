@@ -16,6 +16,8 @@ type Param struct {
 	Raw   []byte // the value as it is on the wire; nil if Null
 
 	Long []byte // not nil: the value came in pieces before, without a length
+
+	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: leave it as it is, in an INSERT the default too
 }
 
 const unsigned = 0x80
@@ -31,8 +33,10 @@ const (
 	typeLongLong = 8
 	typeInt24    = 9
 	typeYear     = 13
-	typeString   = 254
 )
+
+// TypeString is the type of a StringParam.
+const TypeString = 254
 
 // width is the length of a type's values: 0 for none, -1 for one that says its length itself,
 // in one byte (-2: in a length-encoded integer).
@@ -73,10 +77,10 @@ func (c *cursor) raw(typ byte) []byte {
 }
 
 // KeyValue is the value as a key is judged by: an int64, a uint64, a float64, bytes, nil for
-// NULL; a date is itself, which is no key.
+// NULL and for what is left to the column; a date is itself, which is no key.
 func (p Param) KeyValue() any {
 	switch {
-	case p.Null || p.Type == typeNull:
+	case p.Null || p.Type == typeNull || p.Indicator != 0:
 		return nil
 	case p.Long != nil:
 		return p.Long
@@ -127,7 +131,7 @@ func IntParam(n int64) Param {
 
 // StringParam is one too.
 func StringParam(s []byte) Param {
-	return Param{Type: typeString, Raw: append(AppendLenEnc(nil, uint64(len(s))), s...)}
+	return Param{Type: TypeString, Raw: append(AppendLenEnc(nil, uint64(len(s))), s...)}
 }
 
 // maxParams is how many parameters a statement can have.
@@ -189,7 +193,7 @@ func appendParams(b []byte, params []Param, named bool) []byte {
 			b[at+i/8] |= 1 << (i % 8)
 		}
 		if p.Long != nil && width(p.Type) != -2 {
-			p.Type = typeString // how the value is written
+			p.Type = TypeString // how the value is written
 		}
 		b = append(b, p.Type, p.Flags)
 		if named {
@@ -284,63 +288,3 @@ func QueryText(p []byte, attrs bool) (int, error) {
 // NoAttributes stands before the text of a COM_QUERY without attributes, if the capability
 // QueryAttrs is agreed on.
 var NoAttributes = []byte{0, 1}
-
-// Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows.
-type Bulk struct {
-	Stmt  uint32
-	Flags uint16
-	Types []Param // type and flags of each column
-	Rows  [][]BulkValue
-}
-
-// A BulkValue is an argument of one row.
-type BulkValue struct {
-	Indicator byte   // 0: a value; 1: NULL; 2: the column's default; 3: leave the row out
-	Raw       []byte // of a value
-}
-
-// Flags of Bulk.
-const (
-	BulkUnitResults = 1 << 6
-	BulkSendTypes   = 1 << 7
-)
-
-// ParseBulk reads COM_STMT_BULK_EXECUTE of a statement with n parameters. types are the last
-// that were bound.
-func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
-	var b Bulk
-	c := cursor{p: p}
-	c.byte()
-	b.Stmt = c.uint32()
-	b.Flags = c.uint16()
-	b.Types = types
-	if b.Flags&BulkSendTypes != 0 {
-		if len(c.p) < 2*n {
-			return b, ErrMalformed
-		}
-		b.Types = make([]Param, n)
-		for i := range b.Types {
-			t := c.uint16()
-			b.Types[i].Type, b.Types[i].Flags = byte(t), byte(t>>8)
-		}
-	}
-	if c.bad || len(b.Types) != n || n == 0 {
-		return b, ErrMalformed
-	}
-	for len(c.p) > 0 {
-		if len(c.p) < n {
-			return b, ErrMalformed
-		}
-		row := make([]BulkValue, n)
-		for i := range row {
-			if row[i].Indicator = c.byte(); row[i].Indicator == 0 {
-				row[i].Raw = c.raw(b.Types[i].Type)
-			}
-		}
-		if c.bad {
-			return b, ErrMalformed
-		}
-		b.Rows = append(b.Rows, row)
-	}
-	return b, nil
-}

@@ -41,6 +41,7 @@ func TestMoreClients(t *testing.T) {
 		program{name: "Hibernate, MySQL Connector/J", command: java("hibernate", "Orm", "mysql")},
 		program{name: "Node mysql2", command: node("mysql2.js")},
 		program{name: "Node mariadb", command: node("mariadb.js", "single")},
+		program{name: "Node mariadb, bulk", command: node("mariadb.js", "bulk")},
 		program{name: "Sequelize", command: node("sequelize.js")},
 		program{name: "TypeORM", command: node("typeorm.js")},
 		program{name: "Knex", command: node("knex.js")},

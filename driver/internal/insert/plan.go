@@ -169,6 +169,18 @@ func (p *Plan) Init(text string, f Findings) {
 	}
 }
 
+// Unmarked is the plan without the marker, for an execution that no single row can carry it for.
+func (p *Plan) Unmarked() *Plan {
+	f := p.Findings
+	f.Inserts = slices.Clone(f.Inserts)
+	for i := range f.Inserts {
+		f.Inserts[i].Marker, f.Inserts[i].OwnMarker = false, false
+	}
+	q := new(Plan)
+	q.Init(p.text, f)
+	return q
+}
+
 // HasEffects says whether the text does more than write rows.
 func (p *Plan) HasEffects() bool {
 	return p.Use != "" || p.Session || p.Opaque || p.Runs || len(p.Changes) > 0
@@ -251,6 +263,10 @@ type Insert struct {
 	// a row sets what that says. The session has to be told the id once the
 	// statement has run. The text is this one statement.
 	SetIDAfter bool
+
+	// ReadsID says that the text may read LAST_INSERT_ID() or ROW_COUNT() somewhere, if only by
+	// a stored function: nothing is to be set before it.
+	ReadsID bool
 
 	// Staging is set where only the server knows the rows. The text then is this one
 	// statement, and nothing is said of its rows.

@@ -276,6 +276,7 @@ func (w *insertReader) finish() (err error) {
 		}
 	}
 	w.SetIDAfter = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
+	w.ReadsID = max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.Runs
 	w.EditFrom, w.EditTo = w.firstEdit, len(w.Edits)
 	w.Inserts = append(w.Inserts, w.Insert)
 	return nil

@@ -1,0 +1,177 @@
+package driver
+
+import (
+	"context"
+	"database/sql/driver"
+	"slices"
+	"strconv"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/tables"
+)
+
+// A Bulk is one execution of a Prepared for many rows at once, with the ids of those that lack
+// a key: MariaDB's clients send the arguments of all of them in one command.
+//
+//	b, err := prepared.Bulk(ctx, rows, argument)
+//	for range rows {
+//		for _, arg := range b.Args {
+//			id, ok := b.ID(arg) // or it is the row's own argument
+//		}
+//	}
+//	… // b.Stmt is executed with them
+//	answer, err := b.Ran(ctx, result, err)
+type Bulk struct {
+	Stmt driver.Stmt // of the connection, that is to be executed
+	Args []int       // its arguments in each row: an index of the client's, or -1 for an id
+
+	of     *stmt
+	in     insert.Insert // as if its rows were the execution's
+	lacks  []bool        // of each argument of each row that may be a key, from the next on: an id takes its place
+	blocks []insert.Block
+	used   int          // ids of the first of them
+	all    insert.Block // from the first id to the last
+}
+
+// drawnAtOnce is how many consecutive ids a bulk takes at a time: a snowflake has no more than
+// 2^sequence of them, and the ids of a bulk need not be consecutive.
+const drawnAtOnce = 1024
+
+// Bulk draws the ids for an execution for that many rows. arg gives the arguments that may be
+// keys, by row and index, in their order. It returns nil if nothing is to be filled now, as in
+// a temporary table: the client's statement is to be executed as it was prepared. The error is
+// the answer.
+func (p *Prepared) Bulk(ctx context.Context, rows int, arg func(row, i int) driver.Value) (*Bulk, error) {
+	b, err := p.stmt.bulk(ctx, rows, arg)
+	return b, p.stmt.c.connector.refused(err)
+}
+
+func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.Value) (*Bulk, error) {
+	if err := s.Refresh(ctx, s.NumInput()); err != nil {
+		return nil, err
+	}
+	st := s.Statement
+	switch {
+	case st.Way == planner.PassedThrough:
+		return nil, nil
+	case st.Way != planner.Filled:
+		in := st.Plan.Inserts[0].Table
+		return nil, &insert.Refusal{DB: in.DB, Table: in.Name, Reason: "its rows do not come from VALUES, and it is executed in bulk", Fix: "execute it row by row"}
+	}
+	plan := st.Plan.Unmarked()
+	b := &Bulk{of: s, in: plan.Inserts[0]}
+	told := st.Plan.Inserts[0].Marker
+	if told && b.in.ReadsID { // it means what the statement before left
+		told, b.in.SetIDAfter = false, true
+	}
+	if b.in.Returning && b.in.SetIDAfter {
+		return nil, &insert.Refusal{DB: b.in.Table.DB, Table: b.in.Table.Name, Reason: "LAST_INSERT_ID() is read in it, and it is executed in bulk and answers with rows", Fix: "execute it row by row"}
+	}
+	wanted, floor := b.in.Lacking*rows, b.in.Floor
+	for row := range rows {
+		for _, key := range b.in.ArgKeys {
+			v := arg(row, key.Arg)
+			m, f, _ := b.in.Table.KeyMeaning(v)
+			switch m {
+			case insert.Wanted:
+				wanted++
+			case insert.Unclear:
+				return nil, unclearKey(&b.in, v)
+			}
+			b.lacks = append(b.lacks, m == insert.Wanted)
+			floor = max(floor, f)
+		}
+	}
+	b.in.Rows *= rows
+
+	shape := []insert.Block{{N: wanted, Explicit: slices.Repeat([]bool{true}, len(b.in.ArgKeys))}}
+	t := plan.Template(shape)
+	if err := s.choose(ctx, t, true); err != nil {
+		return nil, err
+	}
+	b.Stmt = s.last
+	indexes := make([]int, s.NumInput())
+	for i := range indexes {
+		indexes[i] = i
+	}
+	b.Args = insert.AppendArgs(nil, indexes, t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
+	return b, b.draw(ctx, wanted, floor, told)
+}
+
+// draw takes the ids, above the keys that rows bring. The session's LAST_INSERT_ID() is set before
+// if it can be, as no row can carry it for all: a statement after would change what the session
+// tells of this one.
+func (b *Bulk) draw(ctx context.Context, wanted int, floor int64, told bool) error {
+	c, t := b.of.c, b.in.Table.Ref.(*tables.Table)
+	c.connector.tables.Used.Store(true)
+	if floor > 0 {
+		if err := t.Skip(ctx, c.Conn, floor); err != nil {
+			return err
+		}
+	}
+	for left := wanted; left > 0; left -= drawnAtOnce {
+		block := insert.Block{N: min(left, drawnAtOnce)}
+		if err := t.Draw(ctx, c.Conn, &block); err != nil {
+			return err
+		}
+		b.blocks = append(b.blocks, block)
+	}
+	if wanted == 0 {
+		return nil
+	}
+	first, last := b.blocks[0], b.blocks[len(b.blocks)-1]
+	b.all = insert.Block{First: first.First, N: int(last.First-first.First) + last.N}
+	if !told {
+		return nil
+	}
+	_, err := c.Conn.ExecContext(ctx, "SET last_insert_id = "+strconv.FormatInt(first.First, 10), nil)
+	return err
+}
+
+// ID returns the id in the place of an argument, of which it is asked in the order of Args, row
+// by row: an integer, or a string or bytes that are a UUID. ok is false for what the row has itself.
+func (b *Bulk) ID(arg int) (id driver.Value, ok bool) {
+	if arg >= 0 {
+		if !b.Key(arg) {
+			return nil, false
+		}
+		ok, b.lacks = b.lacks[0], b.lacks[1:]
+		if !ok {
+			return nil, false
+		}
+	}
+	block := &b.blocks[0]
+	id = idValue(b.in.Table.UUID, block, b.used)
+	if b.used++; b.used == block.N {
+		b.blocks, b.used = b.blocks[1:], 0
+	}
+	return id, true
+}
+
+// Key reports whether an argument stands in the place of a key, or -1 of an id.
+func (b *Bulk) Key(arg int) bool {
+	return arg < 0 || slices.ContainsFunc(b.in.ArgKeys, func(key insert.ArgKey) bool { return key.Arg == arg })
+}
+
+// Ran notes how the execution ended, and returns its answer.
+func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, error) {
+	s, c := b.of, b.of.c
+	if err != nil || s.Statement.Effects {
+		c.After(s.Statement, err)
+		c.DoubtDatabase(s.Statement)
+	}
+	if err != nil {
+		return Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
+	}
+	a := Answer{Result: res}
+	affected, _ := res.RowsAffected()
+	a.ID, _ = res.LastInsertId()
+	if b.all.N > 0 {
+		var ask bool
+		if a.ID, ask = b.in.GeneratedKeyID(&b.all, affected, a.ID, c.foundRows); ask || b.in.SetIDAfter {
+			a.ID = c.settleID(ctx, &b.in, &b.all, affected, a.ID, ask)
+		}
+	}
+	return a, nil
+}

@@ -1,0 +1,50 @@
+package driver
+
+import (
+	"database/sql/driver"
+	"errors"
+	"reflect"
+	"testing"
+)
+
+// TestBulk: each row's arguments are its own or ids, in the rows' order.
+func TestBulk(t *testing.T) {
+	s, inner := attached(t, Login{Database: "shop"})
+	ids := func(text string, keys ...any) (args []int, got []any, id int64, err error) {
+		prepared, err := s.Prepare(t.Context(), s.mustPlan(t, text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, err := prepared.Bulk(t.Context(), len(keys), func(row, i int) driver.Value { return clientValue{keys[row]} })
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		for range keys {
+			for _, arg := range b.Args {
+				if id, ok := b.ID(arg); ok {
+					got = append(got, id)
+				} else {
+					got = append(got, nil)
+				}
+			}
+		}
+		a, err := b.Ran(t.Context(), noopResult{}, nil)
+		return b.Args, got, a.ID, err
+	}
+	args, got, id, err := ids("INSERT INTO t (a, b) VALUES (?, ?)", nil, nil)
+	if want := []any{nil, nil, int64(1), nil, nil, int64(2)}; err != nil || !reflect.DeepEqual(args, []int{0, 1, -1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "SET last_insert_id = 1" {
+		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+	}
+	args, got, id, err = ids("INSERT INTO t (a, id) VALUES (?, ?), (1, NULL)", nil, int64(500), []byte("400"))
+	if want := []any{nil, int64(3), int64(4), nil, nil, int64(5), nil, nil, int64(6)}; err != nil || !reflect.DeepEqual(args, []int{0, 1, -1}) || !reflect.DeepEqual(got, want) || id != 3 || inner.last != "SET last_insert_id = 3" {
+		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+	}
+	inner.last = ""
+	args, got, id, err = ids("INSERT INTO t (id, a) VALUES (?, ?)", int64(600), int64(700))
+	if want := []any{nil, nil, nil, nil}; err != nil || !reflect.DeepEqual(args, []int{0, 1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "" { // the server's
+		t.Errorf("%v, %v, %d, %v, %s", args, got, id, err, inner.last)
+	}
+	if _, _, _, err := ids("INSERT INTO t (id, a) VALUES (?, ?)", nil, []byte("seven")); !errors.Is(err, ErrRefused) {
+		t.Errorf("a key that is none: %v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package wire
+
+import "encoding/binary"
+
+// A Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows. A copy of it has a
+// place of its own among the rows.
+type Bulk struct {
+	Stmt  uint32
+	Flags uint16
+	Types []Param // type and flags of each argument
+	Rows  int
+
+	rest cursor
+	row  []Param
+}
+
+// bulkSendTypes is the flag that says that types stand before the rows.
+const bulkSendTypes = 1 << 7
+
+// ParseBulk reads COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
+// parameters. types are the last that were bound. The Bulk keeps the payload.
+func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
+	b := Bulk{Types: types}
+	c := cursor{p: p}
+	c.byte()
+	b.Stmt = c.uint32()
+	b.Flags = c.uint16()
+	if b.Flags&bulkSendTypes != 0 {
+		if len(c.p) < 2*n {
+			return b, ErrMalformed
+		}
+		b.Types = make([]Param, n)
+		for i := range b.Types {
+			t := c.uint16()
+			b.Types[i].Type, b.Types[i].Flags = byte(t), byte(t>>8)
+		}
+	}
+	if c.bad || len(b.Types) != n || n == 0 {
+		return b, ErrMalformed
+	}
+	for b.rest = c; len(c.p) > 0; b.Rows++ {
+		for _, t := range b.Types {
+			if c.byte() == 0 {
+				c.raw(t.Type)
+			}
+		}
+		if c.bad {
+			return b, ErrMalformed
+		}
+	}
+	return b, nil
+}
+
+// Next returns the arguments of the next row, of which there has to be one. They are valid until the
+// one after it.
+func (b *Bulk) Next() []Param {
+	if b.row == nil {
+		b.row = make([]Param, len(b.Types))
+	}
+	for i, t := range b.Types {
+		p := Param{Type: t.Type, Flags: t.Flags, Indicator: b.rest.byte()}
+		if p.Indicator == 0 {
+			p.Raw = b.rest.raw(t.Type)
+		}
+		b.row[i] = p
+	}
+	return b.row
+}
+
+// AppendBulk appends a COM_STMT_BULK_EXECUTE up to its rows. AppendBulkValue appends each of their
+// arguments.
+func AppendBulk(b []byte, stmt uint32, flags uint16, types []Param) []byte {
+	b = binary.LittleEndian.AppendUint32(append(b, ComStmtBulkExecute), stmt)
+	b = binary.LittleEndian.AppendUint16(b, flags|bulkSendTypes)
+	for _, t := range types {
+		b = append(b, t.Type, t.Flags)
+	}
+	return b
+}
+
+// AppendBulkValue is for AppendBulk.
+func AppendBulkValue(b []byte, p Param) []byte { return append(append(b, p.Indicator), p.Raw...) }

@@ -1,0 +1,73 @@
+package wire
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+const (
+	bulkHead = "\xfa9\x00\x00\x00\x80\x00\x08\x00\xfd\x00"
+	bulkRow  = "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01a" // 1, 'a'
+)
+
+// rows are all rows of a bulk, from the next on.
+func rows(b Bulk) (all [][]Param) {
+	for range b.Rows {
+		all = append(all, slices.Clone(b.Next()))
+	}
+	return all
+}
+
+func TestBulk(t *testing.T) {
+	b, err := ParseBulk([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, nil)
+	want := [][]Param{{{Type: 8, Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Type: 253, Raw: []byte("\x01a")}}, {{Type: 8, Indicator: 1}, {Type: 253, Indicator: 2}}, {{Type: 8, Indicator: 3}, {Type: 253, Raw: []byte("\x01b")}}}
+	for range 2 { // each reads a copy
+		if got := rows(b); err != nil || b.Stmt != 57 || b.Flags != bulkSendTypes || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, %v, %v", b, got, err)
+		}
+	}
+	for i, keys := range [][]any{{int64(1), []byte("a")}, {nil, nil}, {nil, []byte("b")}} {
+		for j, key := range keys {
+			if got := want[i][j].KeyValue(); !reflect.DeepEqual(got, key) {
+				t.Errorf("row %d, argument %d: the key is judged by %v", i, j, got)
+			}
+		}
+	}
+	again, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x00\x00"+bulkRow), 2, b.Types)
+	if got := rows(again); err != nil || !reflect.DeepEqual(got, want[:1]) {
+		t.Errorf("with the types of before: %v, %v", got, err)
+	}
+	for _, bad := range []string{"\xfa", bulkHead[:9], "\xfa9\x00\x00\x00\x00\x00" + bulkRow, bulkHead + bulkRow[:5], bulkHead + bulkRow + "\x00"} {
+		if b, err := ParseBulk([]byte(bad), 2, nil); err == nil {
+			t.Errorf("%q: %+v", bad, b)
+		}
+	}
+}
+
+// FuzzBulk: no bulk of a client makes a fault, and what is read of one is what is written.
+func FuzzBulk(f *testing.F) {
+	f.Add([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, []byte(nil))
+	f.Add([]byte("\xfa9\x00\x00\x00\x00\x00"+bulkRow), 2, []byte("\x08\xfd"))
+	f.Fuzz(func(t *testing.T, p []byte, n int, types []byte) {
+		bound := make([]Param, len(types))
+		for i, typ := range types {
+			bound[i].Type = typ
+		}
+		b, err := ParseBulk(p, n&0xffff, bound)
+		if err != nil {
+			return
+		}
+		written := AppendBulk(nil, b.Stmt, b.Flags, b.Types)
+		for _, row := range rows(b) {
+			for _, v := range row {
+				v.KeyValue()
+				written = AppendBulkValue(written, v)
+			}
+		}
+		again, err := ParseBulk(written, len(b.Types), nil)
+		if err != nil || again.Rows != b.Rows || !reflect.DeepEqual(rows(again), rows(b)) {
+			t.Errorf("%v became %v, %v", rows(b), rows(again), err)
+		}
+	})
+}

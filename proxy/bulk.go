@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"strconv"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a statement that is filled: it stays one command,
+// with the ids among the arguments of its rows.
+func (s *session) bulk(st *preparedStmt) error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	st.dropLong()
+	rows, err := wire.ParseBulk(p, st.params, st.types)
+	if err != nil || rows.Rows == 0 {
+		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
+	}
+	st.types = rows.Types
+	ctx := s.bound()
+	defer ctx.end()
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
+	keys, last := rows, -1
+	var args []wire.Param
+	b, err := st.leaf.Bulk(ctx, rows.Rows, func(row, i int) driver.Value {
+		for ; last < row; last++ {
+			args = keys.Next()
+		}
+		return args[i].KeyValue()
+	})
+	switch {
+	case err != nil:
+		return s.refuse(err)
+	case b == nil:
+		return s.resend(&answer{state: head})
+	}
+
+	types := make([]wire.Param, len(b.Args))
+	for i, arg := range b.Args {
+		if types[i].Type = wire.TypeString; !b.Key(arg) {
+			types[i] = rows.Types[arg]
+		}
+	}
+	inner := b.Stmt.(*statement)
+	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.ok.ID, rows.Flags, types)
+	for range rows.Rows {
+		row := rows.Next()
+		for _, arg := range b.Args {
+			id, ok := b.ID(arg)
+			switch {
+			case ok:
+				command = wire.AppendBulkValue(command, keyText(id))
+			case b.Key(arg):
+				command = wire.AppendBulkValue(command, keyText(row[arg].KeyValue()))
+			default:
+				command = wire.AppendBulkValue(command, row[arg])
+			}
+		}
+	}
+	r := new(reply)
+	if err = inner.command(command); err == nil {
+		r, err = inner.reply(true)
+	}
+	a, err := b.Ran(ctx, r, err)
+	if err != nil {
+		return s.refuse(err)
+	}
+	s.filled.Add(1)
+	_, err = s.tell(a, false)
+	return err
+}
+
+// keyText is a key as text: the ids of some rows and what others bring are of one type then.
+func keyText(key any) wire.Param {
+	switch key := key.(type) {
+	case []byte:
+		return wire.StringParam(key)
+	case float64:
+		return wire.StringParam(strconv.AppendFloat(nil, key, 'f', -1, 64))
+	}
+	return wire.StringParam(fmt.Append(nil, key))
+}
