@@ -191,13 +191,15 @@ func (s *session) execute(st *preparedStmt) error {
 	wrong := st.wrong
 	st.dropLong()
 	switch {
+	case err != nil && s.caps&wire.QueryAttrs != 0: // MySQL
+		return s.fail(1835, "HY000", "Malformed communication packet.")
 	case err != nil:
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	case wrong != nil:
 		return s.client.send(wrong.Append(nil))
 	}
 	s.extra = e.Extra
-	st.types = typesOf(e.Params, e.Extra)
+	st.types = typesOf(e.Params) // attributes bring theirs each time
 	args := make([]driver.NamedValue, len(e.Params))
 	for i, param := range e.Params {
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
@@ -215,9 +217,9 @@ func (s *session) execute(st *preparedStmt) error {
 }
 
 // typesOf keeps the types of arguments beyond their packet.
-func typesOf(params ...[]wire.Param) []wire.Param {
-	types := slices.Concat(params...)
-	for i, p := range types {
+func typesOf(params []wire.Param) []wire.Param {
+	types := make([]wire.Param, len(params))
+	for i, p := range params {
 		types[i] = wire.Param{Type: p.Type, Flags: p.Flags, Name: bytes.Clone(p.Name)}
 	}
 	return types
