@@ -4,9 +4,11 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"database/sql"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	osexec "os/exec"
 	"path/filepath"
@@ -15,6 +17,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -204,6 +207,56 @@ func TestProxyStarts(t *testing.T) {
 	p = startProxy(t, 1, "-dsn", through(of, "tcp", away), "-listen", "127.0.0.1:0")
 	if said := p.said.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
 		t.Error(said)
+	}
+	p.end(t)
+}
+
+// TestProxyProtocol: the flags say which connections begin with a PROXY header, the clients' and those to the server.
+func TestProxyProtocol(t *testing.T) {
+	dsn := mysqltest.TargetOf(t, mysqltest.MariaDB).Database(t)
+	open(t, dsn, allocTable)
+	answer := func(to, send string) string {
+		t.Helper()
+		c, err := net.Dial("tcp", to)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(time.Minute))
+		io.WriteString(c, send)
+		text, _ := io.ReadAll(c)
+		return string(text)
+	}
+	const header, junk = "PROXY TCP4 10.0.0.1 10.0.0.2 5 6\r\n", "GET / HTTP/1.1\r\n"
+	p := startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8, 127.0.0.1", "-server-proxy-protocol")
+	if got := answer(p.addresses[0], junk); !strings.Contains(got, "no PROXY header comes from 127.0.0.1") {
+		t.Errorf("without a header: %q", got)
+	}
+	cfg, err := mysql.ParseDSN(through(dsn, "tcp", p.addresses[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.Logger = &mysql.NopLogger{}
+	cfg.DialFunc = func(_ context.Context, network, address string) (net.Conn, error) {
+		c, err := net.Dial(network, address)
+		if err == nil {
+			_, err = io.WriteString(c, header)
+		}
+		return c, err
+	}
+	connector, err := mysql.NewConnector(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := sql.OpenDB(connector)
+	defer client.Close()
+	if client.Ping() == nil { // it says so, and hangs up, which may take the words away
+		t.Error("a server that expects no header takes one, or gets none")
+	}
+	p.end(t)
+	p = startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-proxy-protocol", "10.0.0.0/8")
+	if got := answer(p.addresses[0], header); !strings.Contains(got, "a PROXY header comes from 127.0.0.1") {
+		t.Errorf("from elsewhere: %q", got)
 	}
 	p.end(t)
 }
