@@ -2,12 +2,15 @@ package driver
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/versions"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -30,6 +33,18 @@ func (l *textLog) since(n int) ([]string, int) {
 	return l.texts[n:], len(l.texts)
 }
 
+// readsRights reports whether the server has the bug MDEV-36026. Then a look also reads this user's rights, by two
+// questions, and the pool that looks logs in anew for each of its questions, which is a SET more.
+func readsRights(t *testing.T, db *sql.DB) bool {
+	t.Helper()
+	var version string
+	if err := db.QueryRow("SELECT VERSION()").Scan(&version); err != nil {
+		t.Fatal(err)
+	}
+	_, has := versions.NullsColumns(session.ParseVersion(version))
+	return has
+}
+
 // TestProgramsAreAskedByName: looks at a server's tables and programs name them. Whose
 // text is read is what a statement or a trigger leads to, and nothing else.
 func TestProgramsAreAskedByName(t *testing.T) {
@@ -40,6 +55,7 @@ func TestProgramsAreAskedByName(t *testing.T) {
 			"CREATE FUNCTION other() RETURNS INT RETURN 1", "CREATE FUNCTION f() RETURNS INT RETURN 1", "CREATE FUNCTION g() RETURNS INT RETURN f()",
 			"CREATE PROCEDURE p() SELECT other()", "CREATE VIEW v AS SELECT other() a")
 		leaf.SetMaxOpenConns(1)
+		rights := readsRights(t, leaf)
 		at := 0
 		for _, step := range []struct{ text, reads string }{
 			{"INSERT INTO t (a) VALUES (1)", ""},
@@ -70,6 +86,7 @@ func TestProgramsAreAskedByName(t *testing.T) {
 				switch {
 				case strings.Contains(lower, "routine") || strings.Contains(lower, "mysql.proc") || strings.Contains(lower, "parameters") || strings.Contains(lower, "event_def"):
 					t.Errorf("%s: %s asks %s", target.Name, step.text, text)
+				case rights && strings.Contains(lower, "from information_schema.user_privileges"):
 				case strings.Count(lower, "information_schema.") > strings.Count(lower, "table = ?")+strings.Count(lower, "table_name = ?")+strings.Count(lower, "table_name in (?"):
 					t.Errorf("%s: %s asks without a table's name: %s", target.Name, step.text, text)
 				case shown && !strings.Contains(text, "SHOW CREATE TABLE") && !strings.Contains(" "+step.reads+" ", " "+name+" "):

@@ -124,7 +124,7 @@ func TestDefaultWorkersRights(t *testing.T) {
 		name := database(dsn)
 		db := open(t, dsn, "CREATE TABLE events (id BIGINT PRIMARY KEY, a INT)",
 			"CREATE USER "+name+"@'%' IDENTIFIED BY 'Secret-9.word'",
-			"GRANT SELECT, INSERT ON "+name+".events TO "+name+"@'%'", "GRANT CREATE TEMPORARY TABLES ON "+name+".* TO "+name+"@'%'")
+			"GRANT SELECT, INSERT, TRIGGER ON "+name+".events TO "+name+"@'%'", "GRANT CREATE TEMPORARY TABLES ON "+name+".* TO "+name+"@'%'")
 		t.Cleanup(func() { db.Exec("DROP USER " + name + "@'%'") })
 		leaf := as(dsn, name, "Secret-9.word") + "?leafTables=events:id:snowflake"
 		mended := func(want string) {
