@@ -92,7 +92,8 @@ type Config struct {
 	UUID string
 	// KeepExplicit leaves the counter where it is when a row brings its own key,
 	// instead of moving it above that key (leafExplicit=keep). A generated id may
-	// meet that key later.
+	// meet that key later. Nor is the counter held against keys of 2^40 and above
+	// when the table is first used.
 	KeepExplicit bool
 
 	// Logger gets the few warnings of background events; nil: slog.Default().

@@ -146,7 +146,7 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 				continue
 			}
 			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Where()) })
-			highest, err := t.Max(ctx, t.Table.Highest)
+			highest, err := t.Max(ctx, t.Table.Near)
 			done()
 			if err != nil {
 				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))

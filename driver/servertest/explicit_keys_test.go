@@ -198,6 +198,26 @@ func TestExplicitKeysCanBeLeftAlone(t *testing.T) {
 	}
 }
 
+// TestExplicitKeysFarAway: with leafExplicit=keep the counter is not held against them either when the table is next
+// used, only against those that are near.
+func TestExplicitKeysFarAway(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		dsn := target.Database(t)
+		plain, _ := openOn(t, dsn, "leafTables=none", allocTable, tableT, "INSERT INTO t (id, a) VALUES (16, 1), (1 << 40, 2), (1 << 60, 3)")
+		for i, params := range []string{"&leafCreate=true", "&leafCreate=true&leafLastInsertID=result", ""} {
+			leaf := openLeaf(t, dsn, "leafTables=t&leafExplicit=keep"+params)
+			if id := insertID(t, leaf, fmt.Sprintf("INSERT INTO t (a) VALUES (%d)", 10+i)); id < 17 || id > 2000 {
+				t.Errorf("%s: %q: id %d", target.Name, params, id)
+			}
+			mustExec(t, leaf, fmt.Sprintf("INSERT INTO t (id, a) VALUES (%d, %d)", 1<<60+i+1, 20+i))
+			leaf.Close()
+		}
+		mustExec(t, plain, "INSERT INTO t (id, a) VALUES (5000, 30)")
+		refused(t, openLeaf(t, dsn, "leafTables=t&leafExplicit=keep"), "the highest key is 5000", "INSERT INTO t (a) VALUES (31)")
+		refused(t, openLeaf(t, dsn, "leafTables=t"), fmt.Sprintf("the highest key is %d", 1<<60+3), "INSERT INTO t (a) VALUES (31)")
+	}
+}
+
 // TestExplicitKeysWithoutARow: there is nothing to move, and nothing fails.
 func TestExplicitKeysWithoutARow(t *testing.T) {
 	_, leaf := open(t, "leafTables=t", allocTable, tableT)

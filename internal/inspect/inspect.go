@@ -39,6 +39,7 @@ type Table struct {
 	Type          string // the column's, such as "bigint(20) unsigned"
 	Integer       bool   // it is an integer type
 	Highest       int64  // the highest id that it can hold
+	Near          int64  // the counter has to be above all keys below it; under leafExplicit=keep there may be others above it
 	AutoIncrement bool   // it still is AUTO_INCREMENT
 	Indexed       bool   // an index begins with it, so that the highest key is found without reading the table
 	Unique        bool   // no two rows can have the same key

@@ -118,12 +118,12 @@ func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int
 	return row, highest, created, err
 }
 
-// highestKey is the highest key of a table as far as an index tells it. known
+// highestKey is the highest key of a table that is near, as far as an index tells it. known
 // is false where none does: that is said once, in the log.
 func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed bool) (highest int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
-		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.Highest)
+		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.Near)
 		switch {
 		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
 			why, known, err = servererr.Message(err), false, nil

@@ -10,10 +10,15 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
+// far is where keys begin that leafExplicit=keep takes for those of others. Few counters get there, and snowflakes are
+// above it five minutes after their epoch.
+const far = 1 << 40
+
 // A Fit is how a rule fits a table.
 type Fit struct {
 	Key     catalog.Column
 	Highest int64 // the highest id that the key column can hold
+	Near    int64 // keys below it count where the counter is held against them
 	Integer bool
 	Indexed bool // an index begins with the key
 	uuids   insert.UUIDForm
@@ -43,6 +48,9 @@ func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 		return nil, nil
 	case f.Highest == 0:
 		return nil, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+modify(name, key.Name, "BIGINT"))
+	}
+	if f.Near = f.Highest; cfg.KeepExplicit {
+		f.Near = min(f.Near, far)
 	}
 	return f, nil
 }

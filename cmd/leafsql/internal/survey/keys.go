@@ -65,7 +65,7 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	var err error
 	if t.Why == "" {
-		t.HighestKey, err = t.Max(ctx, t.Table.Highest)
+		t.HighestKey, err = t.Max(ctx, t.Table.Near)
 	} else {
 		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.Quoted()+" LIMIT 1").Scan(new(int))
 	}
