@@ -17,6 +17,8 @@ type page struct {
 	text   string // without the code blocks
 	blocks []block
 	tables [][]string // for each table the first cells of its rows, headings left out
+
+	headings, anchors []string // as they are written, and as GitHub names them in links
 }
 
 // A block is one fenced block of code.
@@ -28,8 +30,14 @@ type block struct {
 	line    int
 }
 
+// pagesRead are the pages as readPage has read them: links lead to some of them a thousand times.
+var pagesRead = map[string]page{}
+
 func readPage(t *testing.T, file string) page {
 	t.Helper()
+	if p, ok := pagesRead[file]; ok {
+		return p
+	}
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -65,6 +73,10 @@ func readPage(t *testing.T, file string) page {
 		}
 		p.tables = append(p.tables, first)
 	}
+	for _, m := range heading.FindAllStringSubmatch(p.text, -1) {
+		p.headings, p.anchors = append(p.headings, m[1]), append(p.anchors, anchor(m[1]))
+	}
+	pagesRead[file] = p
 	return p
 }
 
@@ -110,6 +122,7 @@ func pages(t *testing.T) []string {
 var (
 	link    = regexp.MustCompile(`\]\(([^()\s]+)\)`)
 	heading = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	dropped = regexp.MustCompile(`[^\p{L}\p{N}_\- ]`) // from headings that become anchors
 )
 
 // TestLinks: what a relative link names is there, the heading too.
@@ -127,25 +140,15 @@ func TestLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s links to %s, which is not there", file, m[1])
-			} else if anchor != "" && !slices.Contains(anchors(t, target), anchor) {
+			} else if anchor != "" && !slices.Contains(readPage(t, target).anchors, anchor) {
 				t.Errorf("%s links to %s, which has no such heading", file, m[1])
 			}
 		}
 	}
 }
 
-// anchors are a page's headings as GitHub names them in links.
-func anchors(t *testing.T, file string) []string {
-	var all []string
-	for _, m := range heading.FindAllStringSubmatch(readPage(t, file).text, -1) {
-		all = append(all, anchor(m[1]))
-	}
-	return all
-}
-
 func anchor(heading string) string {
-	kept := regexp.MustCompile(`[^\p{L}\p{N}_\- ]`).ReplaceAllString(strings.ToLower(heading), "")
-	return strings.ReplaceAll(kept, " ", "-")
+	return strings.ReplaceAll(dropped.ReplaceAllString(strings.ToLower(heading), ""), " ", "-")
 }
 
 // TestExamples: the packages' examples of whole pools stand in the pages too.

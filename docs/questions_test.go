@@ -43,15 +43,15 @@ func answered(t *testing.T, index, words string) {
 	t.Helper()
 	for _, m := range link.FindAllStringSubmatch(readPage(t, index).text, -1) {
 		path, anchor, _ := strings.Cut(m[1], "#")
-		page := filepath.Join(filepath.Dir(index), path)
 		if !strings.HasSuffix(path, ".md") {
 			continue
 		}
-		at := slices.Index(anchors(t, page), anchor)
+		page := readPage(t, filepath.Join(filepath.Dir(index), path))
+		at := slices.Index(page.anchors, anchor)
 		if at < 0 {
 			continue
 		}
-		title := heading.FindAllStringSubmatch(readPage(t, page).text, -1)[at][1]
+		title := page.headings[at]
 		if !slices.ContainsFunc(strings.Fields(words), func(w string) bool { return !strings.Contains(strings.ToLower(title), strings.ToLower(w)) }) {
 			return
 		}
