@@ -89,6 +89,10 @@ var programs = []peer{
 		pkgs: []string{"inventory"}, modes: ofAutoIncrement, own: "cloudreve_test.go",
 	},
 	{
+		name: "alist", repository: "https://github.com/alist-org/alist", commit: "2830575490e72a7afc8fd8e6b790a163b92a13b5", // October 2024
+		pkgs: []string{"internal/db"}, modes: ofAutoIncrement, own: "alist_test.go",
+	},
+	{
 		name: "dex", repository: "https://github.com/dexidp/dex", commit: "ab64ed778070e983cbb10cfc07ea4bb397d14312", // v2.45.0 and 330 commits
 		pkgs: []string{"storage/ent"}, modes: ofAutoIncrement, tests: "^TestMySQL$",
 		env: func(s *mysqltest.Server, database string) []string {
