@@ -93,6 +93,13 @@ var programs = []peer{
 		pkgs: []string{"internal/db"}, modes: ofAutoIncrement, own: "alist_test.go",
 	},
 	{
+		name: "answer", repository: "https://github.com/apache/answer", commit: "3b9f1370612e690a0b7f230f05e688930db4c6d3", // v2.0.2
+		pkgs: []string{"internal/repo/repo_test"}, modes: ofAutoIncrement, stubs: []string{"gitee.com/travelliu/dm"},
+		edits: []edit{{"internal/repo/repo_test/repo_main_test.go", `pool, err := dockertest.NewPool("")`,
+			"if dbSetting.Driver == string(schemas.MYSQL) {\nreturn `root@tcp(127.0.0.1:3306)/conformance?parseTime=true`, func() {}, nil\n}\n" + `pool, err := dockertest.NewPool("")`}},
+		env: func(*mysqltest.Server, string) []string { return []string{"TEST_DB_DRIVER=mysql"} },
+	},
+	{
 		name: "dex", repository: "https://github.com/dexidp/dex", commit: "ab64ed778070e983cbb10cfc07ea4bb397d14312", // v2.45.0 and 330 commits
 		pkgs: []string{"storage/ent"}, modes: ofAutoIncrement, tests: "^TestMySQL$",
 		env: func(s *mysqltest.Server, database string) []string {
