@@ -222,3 +222,16 @@ func TestCheckOnCleanSchema(t *testing.T) {
 		}
 	})
 }
+
+// TestCheckFarKeys: under leafExplicit=keep the row need not be above keys that are far away.
+func TestCheckFarKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, _ mysqltest.Target, dsn string) {
+		open(t, dsn, allocTable, "CREATE TABLE orders (id BIGINT PRIMARY KEY)", "INSERT INTO orders VALUES (5), (1 << 60)", "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 6, 10)")
+		for parameter, want := range map[string]bool{"": true, "&leafExplicit=keep": false} {
+			_, out, _ := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=orders"+parameter)
+			if strings.Contains(out, "row-too-low") != want {
+				t.Errorf("%q: %s", parameter, out)
+			}
+		}
+	})
+}
