@@ -154,7 +154,7 @@ func TestClientsThatStop(t *testing.T) {
 			var all []string
 			for _, g := range strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n") {
 				if strings.Contains(g, "created by github.com/leafsql/leafsql/proxy.") {
-					all = append(all, g[strings.LastIndex(g, "created by"):])
+					all = append(all, strings.TrimSpace(g[strings.LastIndex(g, "created by"):]))
 				}
 			}
 			slices.Sort(all)

@@ -16,6 +16,7 @@ func TestChinese(t *testing.T) {
 	shown := append(chinesetest.Shown(t, ".", "Printf", "Sprintf", "Text", "Table", "names", "way"), chinesetest.Usages(t, ".")...)
 	shown = append(shown, chinesetest.Shown(t, "internal/server", "Sprintf")...)
 	shown = append(shown, chinesetest.Usages(t, "internal/server")...)
+	shown = append(shown, chinesetest.Usages(t, "internal/process")...)
 	shown = append(shown, chinesetest.Shown(t, "internal/check", "say", "text", "Message", "Fix", "Text", "Sprintf")...)
 	shown = append(shown, "trigger", "routine", "event")
 	for _, c := range commands {

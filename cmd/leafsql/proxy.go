@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/door"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 )
 
@@ -38,6 +39,8 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	f.DurationVar(&cfg.FillTimeout, "fill-timeout", cfg.FillTimeout, "the longest a statement waits for ids")
 	f.DurationVar(&cfg.Drain, "drain", cfg.Drain, "how long transactions may take to end after SIGTERM")
 	f.StringVar(&cfg.Metrics, "metrics", "", "`address` of the status page, /metrics, /healthz and /readyz (default none)")
+	var json bool
+	process.LogFormat(f.FlagSet, &json)
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
 	}
@@ -45,11 +48,13 @@ func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	if cfg.DSN, err = databases.Lookup(f.dsn); err != nil {
 		return unclear, err
 	}
-	d, err := door.New(cfg)
-	if err == nil {
-		err = d.Run(ctx)
-	}
-	return fine, err
+	return logged(s, json, func() error {
+		d, err := door.New(cfg)
+		if err == nil {
+			err = d.Run(ctx)
+		}
+		return err
+	})
 }
 
 // networks reads networks and single addresses, separated by commas.

@@ -37,7 +37,7 @@ type proxyProcess struct {
 // startProxy starts leafsql proxy and waits until it listens at n addresses.
 func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	t.Helper()
-	p := &proxyProcess{Cmd: process(t, append([]string{"proxy"}, args...)...)}
+	p := &proxyProcess{Cmd: ownProcess(t, append([]string{"proxy"}, args...)...)}
 	log, err := p.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestProxyStarts(t *testing.T) {
 	of := as(dsn, "proxy_start", "s3cret")
 	fails := func(want string, args ...string) {
 		t.Helper()
-		out, _ := process(t, append([]string{"proxy"}, args...)...).CombinedOutput()
+		out, _ := ownProcess(t, append([]string{"proxy"}, args...)...).CombinedOutput()
 		if text := string(out); !strings.Contains(text, want) || strings.Contains(text, "s3cret") {
 			t.Errorf("leafsql proxy %q: want %q\n%s", args, want, text)
 		}

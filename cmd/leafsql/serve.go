@@ -14,14 +14,22 @@ func runServe(ctx context.Context, s *screen.Screen, args []string) (int, error)
 	if err != nil {
 		return unclear, err
 	}
-	if cfg.LogJSON {
+	return logged(s, cfg.LogJSON, func() error {
+		srv, err := server.New(cfg)
+		if err == nil {
+			err = srv.Run(ctx)
+		}
+		return err
+	})
+}
+
+// logged runs a process whose log is JSON or text.
+func logged(s *screen.Screen, json bool, run func() error) (int, error) {
+	if json {
 		slog.SetDefault(slog.New(slog.NewJSONHandler(s.Err, nil)))
 	}
-	srv, err := server.New(cfg)
-	if err == nil {
-		err = srv.Run(ctx)
-	}
-	if err != nil && cfg.LogJSON { // no line of another format
+	err := run()
+	if err != nil && json { // no line of another format
 		slog.Error("leafsql: failed", "err", err)
 		return unclear, nil
 	}

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func process(t *testing.T, args ...string) *osexec.Cmd {
+func ownProcess(t *testing.T, args ...string) *osexec.Cmd {
 	cmd := osexec.CommandContext(t.Context(), os.Args[0], args...)
 	cmd.Env = append(os.Environ(), "LEAFSQL_TEST_MAIN=1")
 	return cmd
@@ -63,7 +63,7 @@ func TestServe(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := process(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
+	cmd := ownProcess(t, "serve", "-listen", "127.0.0.1:0", "-config", file)
 	log, err := cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -99,7 +99,7 @@ func TestServe(t *testing.T) {
 // TestExitCodes: help is 0, what cannot be done is 2.
 func TestExitCodes(t *testing.T) {
 	for args, want := range map[string]int{"serve -h": 0, "": 2, "nosuch": 2, "serve -nosuch": 2, "serve": 2, "serve -dsn x": 2, "serve -log-format xml": 2, "serve -dsn app@tcp(h:1)/db -listen 256.0.0.1:1": 2} {
-		cmd := process(t, strings.Fields(args)...)
+		cmd := ownProcess(t, strings.Fields(args)...)
 		out, _ := cmd.CombinedOutput()
 		if got := cmd.ProcessState.ExitCode(); got != want || len(out) == 0 {
 			t.Errorf("leafsql %s: exit code %d, want %d\n%s", args, got, want, out)
@@ -107,13 +107,16 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestServeLogsJSON: each line of -log-format json is an object with a time, a level and a text, also the last one of a server that failed.
-func TestServeLogsJSON(t *testing.T) {
+// TestLogsJSON: each line of -log-format json is an object with a time, a level and a text, also the last one of a process that failed.
+func TestLogsJSON(t *testing.T) {
 	for _, c := range []struct {
-		listen, last string
-		code         int
-	}{{"127.0.0.1:0", "leafsql: ended", 0}, {"256.0.0.1:1", "leafsql: failed", 2}} {
-		cmd := process(t, "serve", "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
+		command, listens, listen, last string
+		code                           int
+	}{
+		{"serve", "serving ids", "127.0.0.1:0", "leafsql: ended", 0}, {"serve", "", "256.0.0.1:1", "leafsql: failed", 2},
+		{"proxy", "taking clients to their server", "127.0.0.1:0", "leafsql: ended", 0}, {"proxy", "", "127.0.0.1:x", "leafsql: failed", 2},
+	} {
+		cmd := ownProcess(t, c.command, "-dsn", "app:s3cret@tcp(127.0.0.1:1)/away", "-listen", c.listen, "-log-format", "json")
 		log, err := cmd.StderrPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -131,7 +134,7 @@ func TestServeLogsJSON(t *testing.T) {
 			if line.Msg == c.last {
 				last = line
 			}
-			if line.Msg == "leafsql: serving ids" {
+			if line.Msg == "leafsql: "+c.listens {
 				if line.Address == "" || line.Version == "" {
 					t.Error(lines.Text())
 				}
@@ -140,7 +143,7 @@ func TestServeLogsJSON(t *testing.T) {
 		}
 		cmd.Wait()
 		if code := cmd.ProcessState.ExitCode(); code != c.code || last.Msg != c.last || (last.Err != "") != (code != 0) {
-			t.Errorf("exit code %d after %+v, last %+v", code, last, line)
+			t.Errorf("%s: exit code %d after %+v, last %+v", c.command, code, last, line)
 		}
 	}
 }

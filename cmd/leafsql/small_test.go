@@ -36,7 +36,7 @@ func TestDecode(t *testing.T) {
 	if got := jsonOf[[]id](t, fine, "decode", "1541815603606036480", "4096"); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	cmd := process(t, "decode", "-", "-json") // a flag behind the ids
+	cmd := ownProcess(t, "decode", "-", "-json") // a flag behind the ids
 	cmd.Stdin = strings.NewReader("1541815603606036480\n4096\n")
 	piped, err := cmd.Output()
 	var got []id

@@ -1,9 +1,11 @@
 // Package process holds what leafsql serve and leafsql proxy share as processes that others
-// reach over the network: TLS, how many connections there may be, and what strangers may read.
+// reach over the network: TLS, how many connections there may be, how the log is written, and what strangers may read.
 package process
 
 import (
 	"crypto/tls"
+	"errors"
+	"flag"
 	"fmt"
 	"log/slog"
 	"net"
@@ -23,6 +25,16 @@ func TLS(cert, key string, flags string) (*tls.Config, error) {
 		return nil, fmt.Errorf("TLS: %w; name a certificate and its key, both in PEM", err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// LogFormat adds the flag -log-format.
+func LogFormat(fs *flag.FlagSet, json *bool) {
+	fs.Func("log-format", "`format` of the log on standard error: text, or json with one object a line (default text)", func(v string) error {
+		if *json = v == "json"; !*json && v != "text" {
+			return errors.New("write text or json")
+		}
+		return nil
+	})
 }
 
 // Connections is how many connections there may be at a time, of which each takes so many

@@ -14,6 +14,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/internal/chinese"
 	"github.com/leafsql/leafsql/internal/part"
 )
@@ -40,12 +41,7 @@ func ReadConfig(args []string, out io.Writer, texts chinese.Texts) (Config, erro
 	fs.IntVar(&cfg.MaxRequests, "max-requests", cfg.MaxRequests, "the most requests at a time, half of which may wait for ids")
 	fs.IntVar(&cfg.MaxConnections, "max-connections", cfg.MaxConnections, "the most connections at a time")
 	fs.DurationVar(&cfg.Drain, "drain", 0, "how long to serve on after SIGTERM, not ready any more")
-	fs.Func("log-format", "`format` of the log on standard error: text, or json with one object a line (default text)", func(v string) error {
-		if cfg.LogJSON = v == "json"; !cfg.LogJSON && v != "text" {
-			return errors.New("write text or json")
-		}
-		return nil
-	})
+	process.LogFormat(fs, &cfg.LogJSON)
 	file := fs.String("config", "", "`file` with settings: YAML with the flags' names as keys, or Java Leaf's leaf.properties")
 	fs.SetOutput(io.Discard)
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
