@@ -45,10 +45,10 @@ func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	lines := bufio.NewScanner(io.TeeReader(log, &said))
 	var address, page string
 	for (address == "" || page == "") && lines.Scan() {
-		if m := regexp.MustCompile(`taking clients.* address=\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(`taking clients.*\baddress\W{1,3}[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
 			address = "127.0.0.1:" + m[1]
 		}
-		if m := regexp.MustCompile(`page and metrics.* address=http://\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+		if m := regexp.MustCompile(`page and metrics.*\baddress\W{1,3}http://[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
 			page = "http://127.0.0.1:" + m[1]
 		}
 	}
