@@ -30,7 +30,7 @@ type proxyProcess struct {
 	*osexec.Cmd
 	addresses []string // that it listens at
 	metrics   string
-	log       io.Reader
+	log       *bufio.Scanner
 	said      strings.Builder // what it logged so far
 }
 
@@ -45,8 +45,8 @@ func startProxy(t *testing.T, n int, args ...string) *proxyProcess {
 	if err := p.Start(); err != nil {
 		t.Fatal(err)
 	}
-	p.log = log
 	lines := bufio.NewScanner(log)
+	p.log = lines
 	for len(p.addresses) < n && lines.Scan() {
 		p.said.WriteString(lines.Text() + "\n")
 		if m := regexp.MustCompile(`taking clients to their server" address=(\S+)|taking clients to their server address=(\S+)`).FindStringSubmatch(lines.Text()); m != nil {
@@ -75,8 +75,9 @@ func (p *proxyProcess) end(t *testing.T) {
 // wait waits for its end.
 func (p *proxyProcess) wait(t *testing.T) {
 	t.Helper()
-	rest, _ := io.ReadAll(p.log)
-	p.said.Write(rest)
+	for p.log.Scan() {
+		p.said.WriteString(p.log.Text() + "\n")
+	}
 	if err := p.Wait(); err != nil {
 		t.Errorf("%v\n%s", err, p.said.String())
 	}
@@ -185,7 +186,8 @@ func TestProxyStarts(t *testing.T) {
 	fails("a limit is negative", "-dsn", dsn, "-drain", "-1s")
 	fails("-require-tls needs a certificate", "-dsn", dsn, "-require-tls")
 	fails(`"10.0.0.0/33" is neither a network`, "-dsn", dsn, "-proxy-protocol", "127.0.0.1, ::1,10.0.0.0/33")
-	fails("write host:port", "-dsn", dsn, "-server", "db")
+	fails("-server: address db: missing port in address; write host:port", "-dsn", dsn, "-server", "db")
+	fails("-listen: address 3307: missing port in address; write host:port", "-dsn", dsn, "-listen", "3307")
 	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
 
 	port, err := freeport.Find()
@@ -193,7 +195,7 @@ func TestProxyStarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	away := "127.0.0.1:" + strconv.Itoa(port)
-	p := startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-server", away)
+	p := startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-server", away)
 	client, err := sql.Open("mysql", through(of, "tcp", p.addresses[0]))
 	if err != nil {
 		t.Fatal(err)
@@ -203,7 +205,28 @@ func TestProxyStarts(t *testing.T) {
 	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || !strings.Contains(told.Message, away) {
 		t.Errorf("a client whose server is away is told %v", err)
 	}
+	if status, text := page(t, p.metrics+"/readyz"); status != 503 {
+		t.Errorf("it is ready to take clients to a server that is away: %d %s", status, text)
+	}
 	p.end(t)
+	if said := p.said.String(); !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
+		t.Error(said)
+	}
+	for _, target := range mysqltest.Targets(t) { // one of them does not know the account
+		cfg, err := mysql.ParseDSN(target.DSN())
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := strings.Replace(cfg.Addr, "127.0.0.1", "localhost", 1)
+		p = startProxy(t, 1, "-dsn", of, "-listen", "127.0.0.1:0", "-metrics", "127.0.0.1:0", "-server", server)
+		if status, text := page(t, p.metrics+"/readyz"); status != 200 {
+			t.Errorf("%s: %d %s", target.Name, status, text)
+		}
+		p.end(t)
+		if said := p.said.String(); strings.Contains(said, "does not answer") {
+			t.Errorf("%s\n%s", target.Name, said)
+		}
+	}
 	p = startProxy(t, 1, "-dsn", through(of, "tcp", away), "-listen", "127.0.0.1:0")
 	if said := p.said.String(); !strings.Contains(said, "does not answer leafsql's own account") || strings.Contains(said, "s3cret") {
 		t.Error(said)

@@ -12,6 +12,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,6 +69,8 @@ type Door struct {
 	driver    *driver.Config
 	connector *driver.Connector
 	proxy     *proxy.Server
+	elsewhere *sql.DB // the server that clients are taken to, as leafsql's own account; nil: the connector's
+	stranger  bool    // that server does not know the account
 	draining  atomic.Bool
 	probe     probe
 }
@@ -91,6 +94,9 @@ func New(cfg Config) (*Door, error) {
 		return nil, errors.New("leafsql: proxy: -require-tls needs a certificate; name one with -cert and -key")
 	}
 	for _, address := range cfg.Listen {
+		if err := checkAddress(address); err != nil {
+			return nil, fmt.Errorf("leafsql: proxy: -listen: %w", err)
+		}
 		if !isPath(address) && !process.Local(address) && clientTLS == nil && !cfg.Insecure {
 			return nil, fmt.Errorf("leafsql: proxy: -listen %s is reached from other machines, and rows would pass without TLS; name a certificate with -cert and -key, or say -insecure", address)
 		}
@@ -100,8 +106,8 @@ func New(cfg Config) (*Door, error) {
 		return nil, err
 	}
 	cfg.Server = cmp.Or(cfg.Server, dc.MySQL.Addr)
-	if _, _, err := net.SplitHostPort(cfg.Server); err != nil && !isPath(cfg.Server) {
-		return nil, fmt.Errorf("leafsql: proxy: -server: %w; write host:port, or the path of a unix socket", err)
+	if err := checkAddress(cfg.Server); err != nil {
+		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
 	if isPath(cfg.Server) && os.Geteuid() == 0 {
 		return nil, errors.New("leafsql: proxy: a server takes whoever comes through its unix socket for the user of that process, so that every client could log in as root where the account asks for no more (unix_socket, auth_socket); run the proxy as another user, or name the server's host and port with -server")
@@ -109,6 +115,9 @@ func New(cfg Config) (*Door, error) {
 	cfg.MaxConnections = process.Connections(cfg.MaxConnections, filesEach, cfg.Logger)
 	dc.Logger = cfg.Logger
 	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
+	if d.elsewhere, err = elsewhere(cfg, dc.MySQL); err != nil {
+		return nil, err
+	}
 	if d.connector, err = driver.NewConnector(dc); err != nil {
 		return nil, err
 	}
@@ -125,6 +134,13 @@ func New(cfg Config) (*Door, error) {
 }
 
 func isPath(address string) bool { return strings.Contains(address, "/") }
+
+func checkAddress(address string) error {
+	if _, _, err := net.SplitHostPort(address); err != nil && !isPath(address) {
+		return fmt.Errorf("%w; write host:port, or the path of a unix socket", err)
+	}
+	return nil
+}
 
 // serverTLS is what the DSN says of the server's certificate, for the connections of clients.
 func serverTLS(dsn *mysql.Config, server string) *tls.Config {
@@ -145,6 +161,9 @@ func serverTLS(dsn *mysql.Config, server string) *tls.Config {
 func (d *Door) Run(ctx context.Context) error {
 	defer d.connector.Close()
 	defer d.proxy.Close()
+	if d.elsewhere != nil {
+		defer d.elsewhere.Close()
+	}
 	if err := d.look(ctx); err != nil {
 		if wayOut, wrong := misconfigured(err); wrong {
 			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", part.Of(err), wayOut)

@@ -36,10 +36,15 @@ func (d *Door) ask() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), probeTime)
 	defer cancel()
-	p.err, p.at = d.proxy.Ping(ctx), time.Now()
+	p.err = d.proxy.Ping(ctx)
+	wayOut := databases.WayOut(p.err)
+	if p.err == nil {
+		p.err, wayOut = d.reaches(ctx), "see that the server runs, and that -server leads there"
+	}
+	p.at = time.Now()
 	switch {
 	case p.err != nil && !p.told:
-		d.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", databases.WayOut(p.err))
+		d.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", wayOut)
 	case p.err == nil && p.told:
 		d.log.Info("leafsql: the server answers leafsql's own account again")
 	}

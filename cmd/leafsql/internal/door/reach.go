@@ -1,0 +1,61 @@
+package door
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// fromBalancer is the PROXY header of a connection that is the proxy's own.
+const fromBalancer = "PROXY UNKNOWN\r\n"
+
+// elsewhere is leafsql's own account at the server that clients are taken to, where the DSN
+// leads to another address; nil where it leads there. A connection that only dialed would be a
+// login that was broken off, of which servers count how many there are.
+func elsewhere(cfg Config, dsn *mysql.Config) (*sql.DB, error) {
+	if cfg.Server == dsn.Addr {
+		return nil, nil
+	}
+	at := dsn.Clone()
+	at.Addr, at.Net, at.DBName, at.TLS, at.Logger = cfg.Server, "tcp", "", serverTLS(dsn, cfg.Server), &mysql.NopLogger{}
+	if isPath(cfg.Server) {
+		at.Net = "unix"
+	}
+	at.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		var dialer net.Dialer
+		c, err := dialer.DialContext(ctx, network, address)
+		if err == nil && cfg.ServerProxyProtocol {
+			if _, err = io.WriteString(c, fromBalancer); err != nil {
+				c.Close()
+			}
+		}
+		return c, err
+	}
+	connector, err := mysql.NewConnector(at)
+	if err != nil {
+		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db, nil
+}
+
+// reaches says why the server that clients are taken to does not answer. One that does not know
+// leafsql's account has answered, and is not asked again: it may count such logins.
+func (d *Door) reaches(ctx context.Context) error {
+	if d.elsewhere == nil || d.stranger {
+		return nil
+	}
+	err := d.elsewhere.PingContext(ctx)
+	d.stranger = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
+	if err == nil || d.stranger {
+		return nil
+	}
+	return fmt.Errorf("-server %s: %w", d.cfg.Server, err)
+}
