@@ -43,6 +43,11 @@ if fresh wordpress testdata/wordpress/wp-config.php; then # out of Debian's pack
 	cp testdata/wordpress/wp-config.php "$cache/wordpress/usr/share/wordpress"
 	made wordpress testdata/wordpress/wp-config.php
 fi
+if fresh mediawiki testdata/mediawiki/LocalSettings.php; then
+	mkdir -p "$cache/mediawiki"
+	(cd "$cache/mediawiki" && apt-get -q download mediawiki mediawiki-classes >/dev/null 2>&1 && for package in *.deb; do dpkg-deb -x "$package" .; done)
+	made mediawiki testdata/mediawiki/LocalSettings.php
+fi
 if fresh node testdata/node/package.json; then
 	mkdir -p "$cache/node"
 	cp testdata/node/package.json "$cache/node"

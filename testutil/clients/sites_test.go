@@ -1,0 +1,96 @@
+//go:build unix && clients
+
+package clients
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// sites installs a site directly and another through the proxy, drops AUTO_INCREMENT from the second one's tables, and has
+// people write on both: what the program is told, and every row that it stores, is the same. The steps are install and use.
+func sites(t *testing.T, step func(step string) program, least int, tables ...string) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			direct, through := target.Database(t), target.Database(t)
+			u := account(t, target, direct, through)
+			for _, name := range []string{"install", "use"} {
+				want := step(name).run(t, direct, address(t, direct), u)
+				got := step(name).run(t, through, startProxy(t, through, "*"), u)
+				compare(t, want, got)
+				if name == "install" {
+					dropAutoIncrement(t, through)
+				}
+			}
+			rows := 0
+			for _, table := range tables {
+				want, got := timeless(t, direct, table), timeless(t, through, table)
+				if len(want) != len(got) {
+					t.Errorf("%s: %d rows directly, %d through the proxy", table, len(want), len(got))
+					continue
+				}
+				for i := range want {
+					if want[i] != got[i] {
+						t.Errorf("%s\n direct: %s\nthrough: %s", table, shortened(want[i]), shortened(got[i]))
+					}
+				}
+				rows += len(want)
+			}
+			t.Logf("%d rows", rows)
+			if rows < least {
+				t.Errorf("want at least %d", least)
+			}
+		})
+	}
+}
+
+// dropAutoIncrement makes plain keys of all columns of a database that have it.
+func dropAutoIncrement(t *testing.T, dsn string) {
+	t.Helper()
+	db := open(t, dsn)
+	defer db.Close()
+	rows, err := db.Query("SELECT table_name, column_name, column_type FROM information_schema.columns WHERE table_schema = DATABASE() AND extra LIKE '%auto_increment%'")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	dropped := 0
+	for rows.Next() {
+		var table, column, kind string
+		if err := rows.Scan(&table, &column, &kind); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, parameters(dsn, "sql_mode=''"), fmt.Sprintf("ALTER TABLE `%s` MODIFY `%s` %s NOT NULL", table, column, kind))
+		dropped++
+	}
+	if err := rows.Err(); err != nil || dropped == 0 {
+		t.Fatalf("%d columns with AUTO_INCREMENT, %v", dropped, err)
+	}
+}
+
+// timeless is what a table of a site holds, but for times and what is random.
+func timeless(t *testing.T, dsn, table string) (all []string) {
+	t.Helper()
+	db := open(t, dsn)
+	defer db.Close()
+	var columns string
+	err := db.QueryRow(`SELECT GROUP_CONCAT(column_name ORDER BY ordinal_position) FROM information_schema.columns WHERE table_schema = DATABASE()
+		AND table_name = ? AND NOT column_name REGEXP '_date|_modified|registered|registration|timestamp|touched|links_updated|random|user_pass|activation_key|token'`, table).Scan(&columns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range query(t, db, "SELECT "+columns+" FROM "+table) {
+		if row[1] == "cron" { // which jobs are due at the same second
+			continue
+		}
+		all = append(all, unixTime.ReplaceAllString(fmt.Sprintf("%q", row), "TIME"))
+	}
+	slices.Sort(all)
+	return all
+}
+
+var unixTime = regexp.MustCompile(`\b1[78]\d{8}\b`)
