@@ -187,6 +187,10 @@ func TestProxyStarts(t *testing.T) {
 	fails("-require-tls needs a certificate", "-dsn", dsn, "-require-tls")
 	fails(`"10.0.0.0/33" is neither a network`, "-dsn", dsn, "-proxy-protocol", "127.0.0.1, ::1,10.0.0.0/33")
 	fails("-server: address db: missing port in address; write host:port", "-dsn", dsn, "-server", "db")
+	for _, listen := range []string{"127.0.0.1:3399", "localhost:3399", ":3399", "[::]:3399"} {
+		fails("take clients to itself", "-dsn", dsn, "-insecure", "-listen", listen, "-server", "127.0.0.1:3399")
+	}
+	fails("take clients to itself", "-dsn", through(dsn, "tcp", "127.0.0.1:3307"))
 	fails("-listen: address 3307: missing port in address; write host:port", "-dsn", dsn, "-listen", "3307")
 	exec(t, db, "GRANT SELECT, UPDATE ON "+name+".leaf_alloc TO proxy_start")
 

@@ -19,6 +19,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -109,6 +110,9 @@ func New(cfg Config) (*Door, error) {
 	if err := checkAddress(cfg.Server); err != nil {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
+	if slices.ContainsFunc(cfg.Listen, func(address string) bool { return sameAddress(address, cfg.Server) }) {
+		return nil, fmt.Errorf("leafsql: proxy: it would take clients to itself, since %s is where it listens; name the server's own address in the DSN or with -server", cfg.Server)
+	}
 	if isPath(cfg.Server) && os.Geteuid() == 0 {
 		return nil, errors.New("leafsql: proxy: a server takes whoever comes through its unix socket for the user of that process, so that every client could log in as root where the account asks for no more (unix_socket, auth_socket); run the proxy as another user, or name the server's host and port with -server")
 	}
@@ -140,6 +144,16 @@ func checkAddress(address string) error {
 		return fmt.Errorf("%w; write host:port, or the path of a unix socket", err)
 	}
 	return nil
+}
+
+// sameAddress reports whether what listens at an address is what answers at the server's, as far
+// as the texts say.
+func sameAddress(listen, server string) bool {
+	named := strings.NewReplacer("localhost:", "127.0.0.1:", "[::1]:", "127.0.0.1:")
+	host, port, _ := net.SplitHostPort(listen)
+	_, serverPort, _ := net.SplitHostPort(server)
+	every := host == "" || net.ParseIP(host).IsUnspecified()
+	return named.Replace(listen) == named.Replace(server) || every && port == serverPort && process.Local(server)
 }
 
 // serverTLS is what the DSN says of the server's certificate, for the connections of clients.
