@@ -95,7 +95,7 @@ func (s *session) resetConnection() error {
 	a := answer{state: head}
 	err := s.pass(&a)
 	if err == nil && a.failure == nil {
-		s.begin(s.login, false) // versions differ in what database is in use now
+		s.beginAnew(s.login, false) // versions differ in what database is in use now
 	}
 	return err
 }

@@ -239,8 +239,9 @@ func (s *session) authenticated(p []byte) error {
 	return err
 }
 
-// begin notes that the session is a new one, without statements.
-func (s *session) begin(login driver.Login, knownDB bool) {
+// beginAnew notes that the server has begun the session anew: temporary tables, prepared statements
+// and settings of before are gone.
+func (s *session) beginAnew(login driver.Login, knownDB bool) {
 	s.login = login
 	s.stmts, s.effects, s.last = nil, nil, 0
 	s.reread = false
@@ -267,9 +268,11 @@ func (s *session) changeUser() (quit bool, err error) {
 	case nil:
 		login := s.login
 		login.Database = database
-		s.begin(login, true)
+		s.beginAnew(login, true)
 		return false, nil
-	case errLogin: // the server ends the connection, or not
+	case errLogin: // MySQL ends the connection; on MariaDB the session goes on as the former user's, but anew
+		s.beginAnew(s.login, false)
+		s.unanswered = true // an error has no status
 		return false, nil
 	default:
 		return true, err

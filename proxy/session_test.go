@@ -86,6 +86,38 @@ func TestTemporaryTables(t *testing.T) {
 	})
 }
 
+// TestChangeUserFailed: a server that keeps the connection of a client who could not become another user, as MariaDB does, has
+// begun its session anew all the same: temporary tables, statements and settings are gone.
+func TestChangeUserFailed(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		var a proxytest.Options
+		w := p.filled(p.root(), filledItems...)
+		setup := w.Setup
+		w.Setup = func(through bool) {
+			setup(through)
+			a = p.user("a", "secret")
+		}
+		w.Run(t, func(c *proxytest.Client) {
+			c.Query("INSERT INTO items (name) VALUES ('filled')")
+			s := c.Prepare("INSERT INTO items (name) VALUES (?)")
+			c.Query("CREATE TEMPORARY TABLE items (id BIGINT PRIMARY KEY DEFAULT 5, name VARCHAR(40))")
+			c.Query("INSERT INTO items (name) VALUES ('temporary')")
+			c.Query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
+			for range 2 {
+				c.ChangeUser(a.User, "wrong", p.name)
+				c.Query(`INSERT INTO items (name) VALUES ('filled\'s'), ('b')`)
+				c.Query("SELECT LAST_INSERT_ID()")
+				c.Hide("the statement's id in the error")
+				s.Execute(proxytest.String("of a statement that is gone"))
+				c.Hide("")
+				s = c.Prepare("INSERT INTO items (name) VALUES (?)")
+				s.Execute(proxytest.String("of another"))
+			}
+			c.Query("SELECT id, name FROM items ORDER BY id")
+		})
+	})
+}
+
 // TestBackslashes: a text is read as the server reads it under the session's sql_mode, which is followed at once wherever it was
 // set.
 func TestBackslashes(t *testing.T) {
