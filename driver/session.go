@@ -16,7 +16,7 @@ import (
 //	plan, err := s.Plan(ctx, text)  // an error is the answer: nothing is to be sent
 //	if !plan.Fills() {
 //		…                           // the caller sends the text as it is
-//		s.Sent(plan, err)
+//		s.Sent(plan, false, err)
 //	} else {
 //		answer, err := s.Run(ctx, plan)
 //	}
@@ -35,8 +35,9 @@ type Login struct {
 // Attach returns the session of a connection that is logged in. The connection has to
 // implement what go-sql-driver's do. Its results and rows come back untouched in an Answer,
 // and its statements get the arguments that the client's had: if a value implements
-// KeyValue() any, that is what its key is judged by. What leafsql reads of the server
-// itself is read with the Connector's own account.
+// KeyValue() any, that is what its key is judged by. Its Close is called if a statement fails in such
+// a way that the session is not what the client left. What leafsql reads of the server itself is
+// read with the Connector's own account.
 func (c *Connector) Attach(ctx context.Context, inner driver.Conn, login Login) (*Session, error) {
 	ic, ok := inner.(innerConn)
 	if !ok {
@@ -157,7 +158,7 @@ type Prepared struct{ stmt *stmt }
 // already, for the client to see what that answers; executions go through the Prepared.
 func (s *Session) Prepare(ctx context.Context, p Plan) (*Prepared, error) {
 	var st *stmt
-	err := error(nil)
+	var err error
 	if p.st.Way == planner.InParts {
 		err = s.conn.prepareError(ctx, p.text)
 	} else {
@@ -206,6 +207,3 @@ func (s *Session) SetSeveral(on bool) { s.conn.SetSeveral(on) }
 // It is not known any more once that has changed: where a stored program sets sql_mode, servers
 // put back the mode behind it, but not the status.
 func (s *Session) SetNoBackslashEscapes(on, known bool) { s.conn.SetNoBackslashEscapes(on, known) }
-
-// Broken says that the connection has to be closed: its session is not what the client left.
-func (s *Session) Broken() bool { return s.conn.Broken }

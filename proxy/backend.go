@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -23,13 +25,24 @@ func (b backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
 }
 func (b backend) Ping(context.Context) error               { return nil }
 func (b backend) ResetSession(context.Context) error       { return nil }
-func (b backend) IsValid() bool                            { return !b.lost }
+func (b backend) IsValid() bool                            { return b.lost == nil }
 func (b backend) CheckNamedValue(*driver.NamedValue) error { return nil }
 
 // Close is called if the session is not what the client left.
 func (b backend) Close() error {
-	b.lost = true
+	b.lose(errGivenUp)
 	return b.server.conn.Close()
+}
+
+var errGivenUp = errors.New("leafsql ended the connection to the server, as its session was not what the client left")
+
+// lose notes why the server's connection cannot be used any more, for run, and returns what
+// package driver is told, as of a connection of go-sql-driver's.
+func (b backend) lose(cause error) error {
+	if b.lost == nil {
+		b.lost = cause
+	}
+	return mysql.ErrInvalidConn
 }
 
 func (b backend) Prepare(text string) (driver.Stmt, error) {
@@ -67,14 +80,13 @@ func (b backend) query(text string, args []driver.NamedValue) (*reply, error) {
 // command sends a command.
 func (b backend) command(payload []byte) error {
 	switch b.server.seq = 0; {
-	case b.lost:
+	case b.lost != nil:
 		return mysql.ErrInvalidConn
 	case len(payload) >= b.maxPacket: // the server would end the connection
 		return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: textTooLarge}
 	}
 	if err := b.server.send(payload); err != nil {
-		b.lost = true
-		return mysql.ErrInvalidConn
+		return b.lose(serverGone(err))
 	}
 	return nil
 }
@@ -82,9 +94,11 @@ func (b backend) command(payload []byte) error {
 // packet reads one of the server's.
 func (b backend) packet() ([]byte, error) {
 	p, err := b.server.packet(math.MaxInt) // the server is trusted
-	if err != nil || len(p) == 0 {
-		b.lost = true
-		return nil, mysql.ErrInvalidConn
+	switch {
+	case err != nil:
+		return nil, b.lose(serverGone(err))
+	case len(p) == 0:
+		return nil, b.lose(wire.ErrMalformed)
 	}
 	b.serverSeq = b.server.seq - 1
 	return p, nil
@@ -116,9 +130,8 @@ func (b backend) reply(binary bool) (*reply, error) {
 			if err == nil {
 				err = b.passFile()
 			}
-			if err != nil { // the server waits for the rest of the file
-				b.lost = true
-				return nil, err
+			if err != nil { // the client is gone, and the server waits for the rest of the file
+				return nil, b.lose(err)
 			}
 		case wire.FirstOK:
 			ok, err := b.okay(p)
@@ -139,10 +152,9 @@ func (b backend) reply(binary bool) (*reply, error) {
 func (b backend) okay(p []byte) (wire.OK, error) {
 	ok, err := wire.ParseOK(p)
 	if err != nil {
-		b.lost = true
-		return ok, err
+		return ok, b.lose(err)
 	}
-	ok.Tail = append([]byte(nil), ok.Tail...)
+	ok.Tail = bytes.Clone(ok.Tail)
 	b.sees(ok.Status)
 	if _, changes := ok.Info(b.caps); len(changes) > 0 {
 		b.gtids = append(b.gtids, wire.GTIDs(changes)...)
@@ -154,8 +166,7 @@ func (b backend) okay(p []byte) (wire.OK, error) {
 func (b backend) failure(p []byte) error {
 	e, err := wire.ParseErr(p)
 	if err != nil {
-		b.lost = true
-		return err
+		return b.lose(err)
 	}
 	b.server.release()
 	return &mysql.MySQLError{Number: e.Number, SQLState: e.State, Message: e.Message}
@@ -165,26 +176,25 @@ func (b backend) failure(p []byte) error {
 func (b backend) definitions(p []byte, binary bool) (*reply, error) {
 	n, _, err := wire.LenEnc(p)
 	if err != nil || n > 4096 { // as many as a server has
-		b.lost = true
-		return nil, mysql.ErrInvalidConn
+		return nil, b.lose(wire.ErrMalformed)
 	}
-	r := &reply{backend: b, head: [][]byte{append([]byte(nil), p...)}, binary: binary}
+	r := &reply{backend: b, head: [][]byte{bytes.Clone(p)}, binary: binary}
+	packets := n
 	if !b.deprecatesEOF() {
-		n++
+		packets++
 	}
-	for i := range n {
+	for i := range packets {
 		if p, err = b.packet(); err != nil {
 			return nil, err
 		}
 		if p[0] == wire.FirstErr {
 			return nil, b.failure(p)
 		}
-		p = append([]byte(nil), p...)
-		r.head = append(r.head, p)
-		if i < n && (b.deprecatesEOF() || i+1 < n) {
+		r.head = append(r.head, bytes.Clone(p))
+		if i < n {
 			name, err := wire.ColumnName(p)
 			if err != nil {
-				return nil, err
+				return nil, b.lose(err)
 			}
 			r.names = append(r.names, name)
 		}
@@ -226,8 +236,7 @@ func (r *reply) Next(dest []driver.Value) error {
 	for i := range dest {
 		var value []byte
 		if value, p, err = wire.RowValue(p); err != nil {
-			r.lost = true
-			return mysql.ErrInvalidConn
+			return r.lose(err)
 		}
 		dest[i] = nil
 		if value != nil {
@@ -265,7 +274,7 @@ func (b backend) PrepareContext(_ context.Context, text string) (driver.Stmt, er
 	}
 	ok, err := wire.ParsePreparedOK(p)
 	if err != nil {
-		return nil, err
+		return nil, b.lose(err)
 	}
 	for range b.preparedPackets(ok) {
 		if _, err = b.packet(); err != nil {

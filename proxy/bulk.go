@@ -23,7 +23,7 @@ func (s *session) bulk(st *preparedStmt) error {
 	st.types = rows.Types
 	ctx := s.bound()
 	defer ctx.end()
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread)
+	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param
 	b, err := st.leaf.Bulk(ctx, rows.Rows, func(row, i int) driver.Value {

@@ -166,8 +166,8 @@ const (
 func (s *session) refuse(err error) error {
 	var server *mysql.MySQLError
 	switch {
-	case s.lost, s.leaf != nil && s.leaf.Broken():
-		return serverGone(err)
+	case s.lost != nil: // the client reads that the connection ended
+		return s.lost
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
 	case errors.Is(err, leafdriver.ErrRefused):

@@ -250,3 +250,25 @@ func TestFilledPrepared(t *testing.T) {
 		}
 	})
 }
+
+// TestWithoutRightToStage: a client that may not create the temporary table which an INSERT … SELECT is run through is told so, and
+// keeps its connection and transaction.
+func TestWithoutRightToStage(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		o := p.user("a", "secret")
+		p.exec("REVOKE CREATE TEMPORARY TABLES ON " + p.name + ".* FROM " + o.User)
+		c := p.dial(p.proxy(), o)
+		c.Query("BEGIN")
+		c.Query("INSERT INTO items (name, n) VALUES ('before', 100)")
+		for range 2 {
+			if number, text := c.Query("INSERT INTO items (name, n) SELECT name, n FROM source").Err(); number != 1235 {
+				t.Errorf("error %d %s, want 1235", number, text)
+			}
+		}
+		c.Query("COMMIT")
+		if rows := p.ask("SELECT COUNT(*) FROM items"); rows != "1" {
+			t.Errorf("%s rows, want the one of before", rows)
+		}
+	})
+}

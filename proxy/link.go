@@ -21,7 +21,7 @@ type link struct {
 	unanswered bool   // that is the login's, which servers write before they run init_connect
 	reread     bool   // what it says of backslashes has changed since the login
 	serverSeq  byte   // of the last frame that the server sent
-	lost       bool   // the server's connection cannot be used any more
+	lost       error  // why the server's connection cannot be used any more
 
 	// Of the command that is being run: what stands before its text, attributes behind its
 	// arguments, and the transactions that statements of leafsql's own committed.

@@ -53,7 +53,7 @@ func (s *session) prepare() error {
 	b := backend{&s.link}
 	first, err := b.packet()
 	if err != nil {
-		return serverGone(err)
+		return err
 	}
 	if first[0] == wire.FirstErr {
 		defer s.server.release()
@@ -61,13 +61,13 @@ func (s *session) prepare() error {
 	}
 	ok, err := wire.ParsePreparedOK(first)
 	if err != nil {
-		return serverGone(err)
+		return err
 	}
 	frames := s.client.appendFrames(nil, first)
 	for range s.preparedPackets(ok) {
 		packet, err := b.packet()
 		if err != nil {
-			return serverGone(err)
+			return err
 		}
 		frames = s.client.appendFrames(frames, packet)
 	}

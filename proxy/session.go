@@ -140,13 +140,13 @@ func (s *session) run() error {
 			return err
 		}
 		quit, err := s.command()
-		s.attributes, s.extra, s.gtids = s.noAttributes, nil, nil
-		if quit || err != nil {
+		switch {
+		case s.lost != nil:
+			return s.lost
+		case quit || err != nil:
 			return err
 		}
-		if s.lost || s.leaf.Broken() {
-			return errServerGone
-		}
+		s.attributes, s.extra, s.gtids = s.noAttributes, nil, nil
 	}
 }
 

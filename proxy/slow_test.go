@@ -136,7 +136,7 @@ func TestClientsThatStop(t *testing.T) {
 	}
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, append(filledItems, ten)...)
-		addr := p.proxy()
+		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
 		o := p.root()
 		o.Capabilities = proxytest.Common | proxytest.LocalFiles
 		play := func(stop func(c *proxytest.Client), how string) {
@@ -171,6 +171,9 @@ func TestClientsThatStop(t *testing.T) {
 				t.Fatalf("goroutines are left:\n%s\nbefore:\n%s", goroutines(), before)
 			}
 			time.Sleep(5 * time.Millisecond)
+		}
+		if ends := pr.Stats().ServerEnds; ends != 0 {
+			t.Errorf("%d connections count as ended by the server", ends)
 		}
 		if stored := p.ask("SELECT CONCAT((SELECT GROUP_CONCAT(name) FROM items), ' ', (SELECT COUNT(*) FROM source))"); stored != "whole 3" {
 			t.Errorf("stored: %s", stored)
