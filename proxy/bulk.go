@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"context"
 	"database/sql/driver"
 	"fmt"
 	"strconv"
@@ -21,8 +22,8 @@ func (s *session) bulk(st *preparedStmt) error {
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 	}
 	st.types = rows.Types
-	ctx := s.bound()
-	defer ctx.end()
+	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
+	defer cancel()
 	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param

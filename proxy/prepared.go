@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"database/sql/driver"
 	"encoding/binary"
 	"slices"
@@ -27,8 +28,8 @@ func (s *session) prepare() error {
 	if err != nil {
 		return err
 	}
-	ctx := s.bound()
-	defer ctx.end()
+	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
+	defer cancel()
 	s.last = 0
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, string(p[1:]))
@@ -204,8 +205,8 @@ func (s *session) execute(st *preparedStmt) error {
 	for i, param := range e.Params {
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
 	}
-	ctx := s.bound()
-	defer ctx.end()
+	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
+	defer cancel()
 	s.tellBackslashes()
 	a, err := st.leaf.Run(ctx, args)
 	if err != nil {
