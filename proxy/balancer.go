@@ -33,7 +33,7 @@ func (s *session) meet() error {
 		case length <= len(b):
 			s.client.take(length)
 			s.client.release()
-			s.own = !s.from.IsValid() || s.from.Addr() == peer
+			s.forItself = !s.from.IsValid() || s.from.Addr() == peer
 			return nil
 		}
 	}
@@ -57,8 +57,9 @@ func (s *session) introduce() error {
 	return serverGone(s.server.write(wire.AppendHeader(nil, s.from, addrPort(s.client.raw.LocalAddr()))))
 }
 
-// told reports whether the client's host is to the server another than the proxy's.
-func (s *session) told() bool {
+// toldWho reports whether the server is told whose the connection is, and that it is of another host than
+// the proxy's.
+func (s *session) toldWho() bool {
 	return s.tellsServer && s.from.IsValid() && s.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
 }
 

@@ -44,7 +44,7 @@ func (s *session) command() (quit bool, err error) {
 	case wire.ComFieldList:
 		err = s.pass(&answer{state: row})
 	case wire.ComStatistics:
-		err = s.pass(&answer{state: one})
+		err = s.pass(&answer{state: anyPacket})
 	case wire.ComPing, wire.ComProcessInfo, wire.ComKill, wire.ComDebug, wire.ComRefresh, wire.ComShutdown, wire.ComRegisterSlave, wire.ComCreateDB, wire.ComDropDB:
 		err = s.pass(&answer{state: head})
 	case wire.ComBinlogDump, wire.ComBinlogDumpGTID, wire.ComClone:

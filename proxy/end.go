@@ -32,7 +32,8 @@ const (
 )
 
 // An end is one of a session's two connections, with what was read of it and not yet used. It
-// has a buffer from the pool only while it is read.
+// has a buffer from the pool only while it is read: what need, buffered and packet return is a part of
+// that, and valid until the next read or release. What is to stay longer has to be copied.
 type end struct {
 	conn net.Conn // through TLS, if there is
 	raw  net.Conn // below it
@@ -45,7 +46,9 @@ type end struct {
 	payload []byte // of the packet that was read last
 	frame   []byte // that it came in, unless they were several
 
-	seq     byte // of the next frame that is written
+	// seq is the sequence number of the next frame that is written. packet, forward and passFile set it behind
+	// the frames that they read, appendFrames and answer.scan count it on.
+	seq     byte
 	bounded bool // bytes of a frame that has begun have to be there within frameTime
 
 	writeBy time.Time

@@ -34,8 +34,8 @@ func (s *session) query() error {
 	return err
 }
 
-// text runs a text: that of the whole command, or a part of it which more of them may follow.
-// ok is false if it failed.
+// text runs a text: that of the whole command, or a part of it which more of them may follow, as
+// driver.Plan.Parts cuts it. ok is false if it failed.
 func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, text)
@@ -74,9 +74,10 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 	return true, nil
 }
 
-// tellBackslashes tells package driver what the server's last status says of sql_mode.
+// tellBackslashes tells package driver what the server's last status says of sql_mode, and whether that
+// can be believed; else the driver asks the session.
 func (s *session) tellBackslashes() {
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.reread && !s.unanswered)
+	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.modeChanged && !s.stale)
 }
 
 // error is the server's error that an answer ended with, as package driver takes it.
@@ -119,6 +120,7 @@ func (s *session) tell(a leafdriver.Answer, more bool) (ok bool, err error) {
 	if len(s.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
 		changes = append(slices.Clone(changes), s.gtids...)
 	}
+	s.gtids = nil // the next part of the text has its own
 	told.SetInfo(s.caps, info, changes)
 	if more {
 		told.Status |= wire.MoreResults

@@ -37,10 +37,10 @@ func (s *Server) limits() limits {
 // out. A login of leafsql's own begins the server's count anew. What a balancer does of its own
 // counts for the server alone: nobody failed to log in.
 func (s *session) loginBrokenOff() {
-	if !s.own {
+	if !s.forItself {
 		s.counts.brokenOff.Add(1)
 	}
-	if s.told() {
+	if s.toldWho() {
 		return
 	}
 	n, most := s.inARow.Add(1), s.limits().connectErrors
@@ -54,7 +54,7 @@ func (s *session) loginBrokenOff() {
 		conn.Close()
 		s.inARow.Store(0)
 	}
-	if s.own && err == nil {
+	if s.forItself && err == nil {
 		return
 	}
 	s.log.Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,

@@ -17,11 +17,12 @@ type link struct {
 	caps         uint32 // that client and server agreed on
 	noAttributes []byte // what stands before a text without attributes
 
-	status     uint16 // in the server's last answer
-	unanswered bool   // that is the login's, which servers write before they run init_connect
-	reread     bool   // what it says of backslashes has changed since the login
-	serverSeq  byte   // of the last frame that the server sent
-	lost       error  // why the server's connection cannot be used any more
+	status      uint16 // in the server's last answer
+	stale       bool   // status is the login's, which servers write before they run init_connect, or that of a session before
+	modeChanged bool   // what status says of sql_mode has changed since the login: see driver.Session.SetNoBackslashEscapes
+
+	serverSeq byte  // of the last frame that the server sent
+	lost      error // why the server's connection cannot be used any more
 
 	// Of the command that is being run: what stands before its text, attributes behind its
 	// arguments, and the transactions that statements of leafsql's own committed.
@@ -45,8 +46,8 @@ func (l *link) deprecatesEOF() bool { return l.caps&wire.DeprecateEOF != 0 }
 
 // sees notes the status in an answer.
 func (l *link) sees(status uint16) {
-	l.reread = l.reread || (status^l.status)&wire.NoBackslashEscapes != 0
-	l.status, l.unanswered = status, false
+	l.modeChanged = l.modeChanged || (status^l.status)&wire.NoBackslashEscapes != 0
+	l.status, l.stale = status, false
 }
 
 // forward sends the client's command to the server as it comes.
@@ -58,20 +59,28 @@ func (l *link) forward() error {
 			return err
 		}
 		l.client.seq = seq + 1
-		for left := wire.HeaderLen + length; left > 0; {
-			b, err := l.client.need(1)
-			if err != nil {
-				return err
-			}
-			n := min(left, len(b))
-			if err := l.server.write(b[:n]); err != nil {
-				return serverGone(err)
-			}
-			l.client.take(n)
-			left -= n
+		if err := l.forwardFrame(length); err != nil {
+			return err
 		}
 	}
 	l.client.release()
+	return nil
+}
+
+// forwardFrame sends the server the client's next frame, header and all, as it comes.
+func (l *link) forwardFrame(length int) error {
+	for left := wire.HeaderLen + length; left > 0; {
+		b, err := l.client.need(1)
+		if err != nil {
+			return err
+		}
+		n := min(left, len(b))
+		if err := l.server.write(b[:n]); err != nil {
+			return serverGone(err)
+		}
+		l.client.take(n)
+		left -= n
+	}
 	return nil
 }
 
@@ -86,7 +95,7 @@ func (l *link) passFile() error {
 	l.client.bounded = false // a file may be read slowly
 	defer func() { l.client.bounded = true }()
 	l.server.seq = l.serverSeq + 1
-	for goes := false; ; { // goes: the frame before was full, and its packet goes on
+	for full := false; ; { // full: the frame before was, so that its packet goes on
 		length, seq, err := l.client.header()
 		if err != nil {
 			return err
@@ -94,22 +103,13 @@ func (l *link) passFile() error {
 		l.client.seq = seq + 1
 		l.client.buffered()[3] = l.server.seq
 		l.server.seq++
-		for left := wire.HeaderLen + length; left > 0; {
-			b, err := l.client.need(1)
-			if err != nil {
-				return err
-			}
-			n := min(left, len(b))
-			if err := l.server.write(b[:n]); err != nil {
-				return serverGone(err)
-			}
-			l.client.take(n)
-			left -= n
+		if err := l.forwardFrame(length); err != nil {
+			return err
 		}
-		if length == 0 && !goes {
+		if length == 0 && !full {
 			return nil
 		}
-		goes = length == wire.MaxFrame
+		full = length == wire.MaxFrame
 	}
 }
 

@@ -70,7 +70,7 @@ func (s *session) handshake() error {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
 	}
 	switch {
-	case err != nil, login.Caps&^caps != 0 && login.Caps&^caps&(notOffered|wire.SSL) != 0, login.Maria&^greeting.Maria != 0:
+	case err != nil, login.Caps&^caps&(notOffered|wire.SSL) != 0, login.Maria&^greeting.Maria != 0: // it uses what it was not offered
 		return s.deny(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
 		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
@@ -226,7 +226,8 @@ func (s *session) recovered() {
 	}
 }
 
-// authenticated reads the server's last word on a login.
+// authenticated reads the server's last word on a login. It returns errLogin for one that failed, with
+// which the session ends, as the server's connection does; what changeUser makes of it is said there.
 func (s *session) authenticated(p []byte) error {
 	defer s.server.release()
 	s.judged = true
@@ -235,7 +236,7 @@ func (s *session) authenticated(p []byte) error {
 		return errLogin
 	}
 	ok, err := wire.ParseOK(p)
-	s.status, s.unanswered = ok.Status, true
+	s.status, s.stale = ok.Status, true
 	return err
 }
 
@@ -243,8 +244,8 @@ func (s *session) authenticated(p []byte) error {
 // and settings of before are gone.
 func (s *session) beginAnew(login driver.Login, knownDB bool) {
 	s.login = login
-	s.stmts, s.effects, s.last = nil, nil, 0
-	s.reread = false
+	s.stmts, s.effects, s.newest = nil, nil, 0
+	s.modeChanged = false
 	s.leaf.Reset(login, knownDB)
 }
 
@@ -272,7 +273,7 @@ func (s *session) changeUser() (quit bool, err error) {
 		return false, nil
 	case errLogin: // MySQL ends the connection; on MariaDB the session goes on as the former user's, but anew
 		s.beginAnew(s.login, false)
-		s.unanswered = true // an error has no status
+		s.stale = true // the error said no status
 		return false, nil
 	default:
 		return true, err

@@ -30,24 +30,30 @@ func (s *session) prepare() error {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
 	defer cancel()
-	s.last = 0
+	s.newest = 0
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, string(p[1:]))
 	if err != nil {
 		return s.refuse(err)
 	}
-	if !plan.Prepares() {
-		a := answer{state: preparedHead}
-		err = s.resend(&a)
-		s.last = a.stmt.ID
-		if err == nil && a.failure == nil && plan.HasEffects() {
-			if s.effects == nil {
-				s.effects = make(map[uint32]leafdriver.Plan)
-			}
-			s.effects[a.stmt.ID] = plan
-		}
-		return err
+	if plan.Prepares() {
+		return s.prepareFilled(ctx, p, plan)
 	}
+	a := answer{state: preparedHead}
+	err = s.resend(&a)
+	s.newest = a.stmt.ID
+	if err == nil && a.failure == nil && plan.HasEffects() {
+		if s.effects == nil {
+			s.effects = make(map[uint32]leafdriver.Plan)
+		}
+		s.effects[a.stmt.ID] = plan
+	}
+	return err
+}
+
+// prepareFilled prepares the client's text p, and what is to run in its place. The client is told the
+// answer to its own text, once both are there.
+func (s *session) prepareFilled(ctx context.Context, p []byte, plan leafdriver.Plan) error {
 	if err := s.send(p); err != nil {
 		return err
 	}
@@ -84,14 +90,14 @@ func (s *session) prepare() error {
 	if s.stmts == nil {
 		s.stmts = make(map[uint32]*preparedStmt)
 	}
-	s.last = ok.ID
+	s.newest = ok.ID
 	s.stmts[ok.ID] = &preparedStmt{leaf: leaf, params: int(ok.Params)}
 	return s.client.write(frames)
 }
 
-// lastPrepared stands for the statement that was prepared last, on MariaDB: a client need not
+// newestPrepared stands for the statement that was prepared last, on MariaDB: a client need not
 // wait for its number.
-const lastPrepared = 1<<32 - 1
+const newestPrepared = 1<<32 - 1
 
 // ofStatement serves the commands that name a prepared statement.
 func (s *session) ofStatement(name byte) error {
@@ -112,8 +118,8 @@ func (s *session) ofStatement(name byte) error {
 	}
 	number := b[wire.HeaderLen+1:]
 	id := binary.LittleEndian.Uint32(number)
-	if id == lastPrepared && name != wire.ComStmtClose {
-		id = s.last
+	if id == newestPrepared && name != wire.ComStmtClose {
+		id = s.newest
 		binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
 	}
 	st := s.stmts[id]

@@ -24,12 +24,15 @@
 //	balancer.go   who the client is, if it comes through a balancer
 //	login.go      the login, passed on in both directions; TLS
 //	limits.go     what the server bounds, and how a host that breaks logins off stays welcome
-//	session.go    which command is served how
+//	session.go    a session's life
+//	link.go       its two connections and what they agreed on: commands passed on
+//	commands.go   which command is served how
 //	relay.go      an answer of the server, passed on
 //	fill.go       texts, and what the client is told of those that were filled
 //	prepared.go   prepared statements
 //	bulk.go       their executions for many rows at once
 //	backend.go    the connection to the server as package driver sees it
+//	stats.go      what is counted
 package proxy
 
 import (
@@ -38,6 +41,7 @@ import (
 	"crypto/tls"
 	"database/sql"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -135,7 +139,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("leafsql: proxy.Config.RequireTLS: there is no certificate to offer TLS with; set Config.TLS")
 	}
 	s := &Server{
-		connector: cfg.Connector, own: sql.OpenDB(keepOpen{cfg.Connector}), network: "tcp", address: cfg.Server,
+		connector: cfg.Connector, network: "tcp", address: cfg.Server,
 		tls: cfg.TLS, serverTLS: cfg.ServerTLS, requireTLS: cfg.RequireTLS,
 		balancers: slices.Clone(cfg.ProxyProtocol), tellsServer: cfg.ServerProxyProtocol,
 		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
@@ -148,12 +152,15 @@ func New(cfg Config) (*Server, error) {
 	if s.serverTLS == nil {
 		s.serverTLS = &tls.Config{InsecureSkipVerify: true}
 	}
+	var err error
+	if s.watch, err = newWatch(); err != nil {
+		return nil, fmt.Errorf("leafsql: the proxy cannot watch its connections: %w; raise the limit of open files", err)
+	}
+	s.own = sql.OpenDB(keepOpen{cfg.Connector})
 	s.own.SetMaxOpenConns(2)
 	s.own.SetConnMaxIdleTime(time.Minute)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	var err error
-	s.watch, err = newWatch()
-	return s, err
+	return s, nil
 }
 
 // keepOpen is the caller's Connector, which the pool's Close leaves open.

@@ -20,14 +20,15 @@ type answer struct {
 	more  bool // another answer to the same command follows, and the last packet has to say so
 
 	columns uint64 // definitions that are to come
-	others  uint64 // and more of them, behind those
-	out     bool   // the rows are the values of OUT parameters, behind which more follows
+	behind  uint64 // and those of a prepared statement's columns, behind those of its parameters
+	out     bool   // the rows are the values of OUT parameters, behind which another result follows
 	execute bool   // of COM_STMT_EXECUTE: a cursor may take the place of rows
 
-	ended bool // with the frames that are being passed on
-	file  bool // likewise a request for a file
-	pass  int  // bytes of a frame to pass on without a look
-	goes  bool // its payload goes on in the next frame
+	// Of the frame that is being passed on.
+	left      int  // bytes of it to pass on without a look
+	continued bool // its payload goes on in the next frame
+	ended     bool // the answer ends with its payload
+	file      bool // its payload asks for a file
 
 	failure *wire.Err // that the answer ended with; only the front of its text is there
 	stmt    wire.PreparedOK
@@ -48,14 +49,14 @@ func (l *link) relay(a *answer) error {
 			}
 			l.server.take(n)
 		}
-		switch whole := a.pass == 0 && !a.goes; {
+		switch whole := a.left == 0 && !a.continued; { // a payload, nothing of which is missing
 		case a.ended && whole:
 			l.server.release()
 			return nil
 		case a.file && whole:
 			a.file = false
 			err = l.passFile()
-		case a.pass >= spliced && n == len(b):
+		case a.left >= spliced && n == len(b):
 			err = a.splice()
 		default:
 			_, err = l.server.need(len(b) - n + 1)
@@ -99,14 +100,14 @@ const front = 1 + 9 + 9 + 2 + 2
 // scan looks at the frames in b, and says how much of it can be passed on now.
 func (a *answer) scan(b []byte) (n int, err error) {
 	for {
-		skip := min(a.pass, len(b)-n)
+		skip := min(a.left, len(b)-n)
 		n += skip
-		a.pass -= skip
-		if a.pass > 0 || (a.ended || a.file) && !a.goes || len(b)-n < wire.HeaderLen {
+		a.left -= skip
+		if a.left > 0 || (a.ended || a.file) && !a.continued || len(b)-n < wire.HeaderLen {
 			return n, nil
 		}
 		length := int(binary.LittleEndian.Uint32(b[n:]) & wire.MaxFrame)
-		if !a.goes {
+		if !a.continued {
 			look := min(length, front)
 			if len(b)-n < wire.HeaderLen+look {
 				return n, nil
@@ -118,8 +119,8 @@ func (a *answer) scan(b []byte) (n int, err error) {
 		a.serverSeq = b[n+3]
 		b[n+3] = a.client.seq
 		a.client.seq++
-		a.goes = length == wire.MaxFrame
-		a.pass = length
+		a.continued = length == wire.MaxFrame
+		a.left = length
 		n += wire.HeaderLen
 	}
 }
@@ -139,8 +140,8 @@ func (a *answer) splice() error {
 		return serverGone(err)
 	}
 	a.client.extend()
-	n, err := io.CopyN(client, a.server.conn, int64(min(a.pass, atOnce)))
-	a.pass -= int(n)
+	n, err := io.CopyN(client, a.server.conn, int64(min(a.left, atOnce)))
+	a.left -= int(n)
 	return err
 }
 
@@ -198,8 +199,8 @@ func definitionsEnd(a *answer, p []byte, length int) (bool, error) {
 // defined is called behind definitions.
 func (a *answer) defined() (bool, error) {
 	switch {
-	case a.others > 0:
-		a.columns, a.others = a.others, 0
+	case a.behind > 0:
+		a.columns, a.behind = a.behind, 0
 		a.state = definition
 	case a.stmt.ID != 0:
 		return true, nil
@@ -232,16 +233,16 @@ func preparedHead(a *answer, p []byte, length int) (ends bool, err error) {
 	if a.stmt, err = wire.ParsePreparedOK(p); err != nil {
 		return false, err
 	}
-	a.columns, a.others = uint64(a.stmt.Params), uint64(a.stmt.Columns)
+	a.columns, a.behind = uint64(a.stmt.Params), uint64(a.stmt.Columns)
 	if a.columns == 0 {
-		a.columns, a.others = a.others, 0
+		a.columns, a.behind = a.behind, 0
 	}
 	a.state = definition
 	return a.columns == 0, nil
 }
 
-// one is the state before an answer of one packet that says nothing.
-func one(*answer, []byte, int) (bool, error) { return true, nil }
+// anyPacket is the state before an answer of one packet that says nothing.
+func anyPacket(*answer, []byte, int) (bool, error) { return true, nil }
 
 // last reads a packet that ends an answer without rows, or the rows: OK, EOF or an error. If
 // more results follow, the answer does not end with it.

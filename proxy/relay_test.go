@@ -78,7 +78,7 @@ func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 	if flags&1 != 0 {
 		l.caps = wire.DeprecateEOF
 	}
-	a := answer{state: []state{head, row, preparedHead, one}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
+	a := answer{state: []state{head, row, preparedHead, anyPacket}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
 	r.err = l.relay(&a)
 	r.client, r.server, r.unread, r.status, r.stmt = client.written, server.written, len(server.unread)+len(l.server.buffered()), l.status, a.stmt
 	if a.failure != nil {

@@ -20,21 +20,21 @@ import (
 type session struct {
 	*Server
 	link
-	from   netip.AddrPort // the client's; not valid: not known, or the balancer's own connection
-	own    bool           // the balancer's own, such as to see whether the proxy is there
-	judged bool           // the server had the last word on the login
+	from      netip.AddrPort // the client's; not valid: not known, or the balancer's own connection
+	forItself bool           // a balancer connects for itself, such as to see whether the proxy is there
+	judged    bool           // the server has let the client in, or not
 
 	login driver.Login
 	leaf  *driver.Session
 
 	hungUp  atomic.Bool // the server ended the connection
 	mu      sync.Mutex
-	waiting bool // for the client's next command
-	woken   bool // it is to be looked at why
+	waiting bool // for the client's next command, which wake ends
+	woken   bool // by wake: run looks whether the session is to end
 
 	stmts   map[uint32]*preparedStmt // that are filled
 	effects map[uint32]driver.Plan   // of those that are passed on and have effects
-	last    uint32                   // that was prepared, unless that failed
+	newest  uint32                   // that was prepared; 0: that failed
 }
 
 // turnAway tells a client that there are too many.
@@ -89,7 +89,7 @@ func (s *session) connect() error {
 		}
 		return err
 	}
-	if !s.told() {
+	if !s.toldWho() {
 		s.inARow.Store(0)
 	}
 	s.client.bounded = true

@@ -14,6 +14,7 @@ type watch struct {
 	epoll int
 	wakes [2]int // a pipe that ends the loop
 
+	// By ids of its own: an event that is read late must not be taken for the next connection that has the same file descriptor.
 	mu   sync.Mutex
 	gone map[int32]func()
 	last int32

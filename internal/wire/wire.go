@@ -72,8 +72,6 @@ const (
 	SSL            = 1 << 11
 	SecureConn     = 1 << 15
 	MultiStatement = 1 << 16
-	PluginAuth     = 1 << 19
-	ConnectAttrs   = 1 << 20
 	LenEncAuth     = 1 << 21
 	SessionTrack   = 1 << 23
 	DeprecateEOF   = 1 << 24
@@ -84,12 +82,10 @@ const (
 
 // MariaDB's own capabilities, in words of their own.
 const (
-	MariaProgress      = 1 << 0
-	MariaMulti         = 1 << 1
-	MariaBulk          = 1 << 2
-	MariaExtendedMeta  = 1 << 3
-	MariaCacheMeta     = 1 << 4
-	MariaBulkUnitReply = 1 << 5
+	MariaProgress     = 1 << 0
+	MariaBulk         = 1 << 2
+	MariaExtendedMeta = 1 << 3
+	MariaCacheMeta    = 1 << 4
 )
 
 // Bits of the status at the end of an answer.
