@@ -81,7 +81,7 @@ func binlog(t *testing.T, p *place) {
 func namedTransactions(t *testing.T, p *place) {
 	p.configured(true, filledItems...)
 	o := p.root()
-	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF
+	o.Capabilities = proxytest.Common | proxytest.SessionTrack | proxytest.DeprecateEOF | proxytest.MultiStatements
 	c := p.dial(p.proxy(), o)
 	c.Query("SET session_track_gtids = OWN_GTID")
 	uuid := c.Query("SELECT @@server_uuid").Rows()[0][0]
@@ -98,6 +98,11 @@ func namedTransactions(t *testing.T, p *place) {
 			t.Errorf("%s: told %q, before %q, error %d %s", text, told, before, number, failure)
 		}
 		before = told
+	}
+	// The second of these stores nothing.
+	told := c.Query("INSERT INTO items (name, n) SELECT name, n + 10 FROM source; INSERT INTO items (name, n) SELECT name, n FROM source WHERE n < 0").OKs()
+	if len(told) != 2 || strings.Count(told[0].Rest, uuid) != 1 || strings.Contains(told[1].Rest, uuid) {
+		t.Errorf("of two statements in a text, of which the first stores rows: %+v", told)
 	}
 }
 
