@@ -74,7 +74,7 @@ func (b backend) query(text string, args []driver.NamedValue) (*reply, error) {
 	if err := b.command(append(append([]byte{wire.ComQuery}, b.attributes...), text...)); err != nil {
 		return nil, err
 	}
-	return b.reply(false)
+	return b.reply()
 }
 
 // command sends a command.
@@ -108,15 +108,14 @@ func (b backend) packet() ([]byte, error) {
 // still to be read.
 type reply struct {
 	backend
-	ok     wire.OK
-	head   [][]byte // the packets before the rows; nil: an OK
-	names  []string
-	binary bool
-	ended  bool // all rows are read
+	ok    wire.OK
+	head  [][]byte // the packets before the rows; nil: an OK
+	names []string
+	ended bool // all rows are read
 }
 
 // reply reads the answer to a command up to the first row.
-func (b backend) reply(binary bool) (*reply, error) {
+func (b backend) reply() (*reply, error) {
 	for {
 		p, err := b.packet()
 		if err != nil {
@@ -143,7 +142,7 @@ func (b backend) reply(binary bool) (*reply, error) {
 				return &reply{backend: b, ok: ok, ended: true}, nil
 			}
 		default:
-			return b.definitions(p, binary)
+			return b.definitions(p)
 		}
 	}
 }
@@ -173,12 +172,12 @@ func (b backend) failure(p []byte) error {
 }
 
 // definitions reads what stands before rows, from the packet with the number of columns on.
-func (b backend) definitions(p []byte, binary bool) (*reply, error) {
+func (b backend) definitions(p []byte) (*reply, error) {
 	n, _, err := wire.LenEnc(p)
 	if err != nil || n > 4096 { // as many as a server has
 		return nil, b.lose(wire.ErrMalformed)
 	}
-	r := &reply{backend: b, head: [][]byte{bytes.Clone(p)}, binary: binary}
+	r := &reply{backend: b, head: [][]byte{bytes.Clone(p)}}
 	packets := n
 	if !b.deprecatesEOF() {
 		packets++
@@ -206,7 +205,8 @@ func (r *reply) LastInsertId() (int64, error) { return int64(r.ok.ID), nil }
 func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil }
 func (r *reply) Columns() []string            { return r.names }
 
-// Next reads a row of text.
+// Next reads a row. Its values are read as text: of prepared statements the driver reads no rows, as those of
+// RETURNING are the client's.
 func (r *reply) Next(dest []driver.Value) error {
 	if r.ended {
 		return io.EOF
@@ -230,8 +230,6 @@ func (r *reply) Next(dest []driver.Value) error {
 			return err
 		}
 		return io.EOF
-	case r.binary: // passed by
-		return nil
 	}
 	for i := range dest {
 		var value []byte
@@ -335,5 +333,5 @@ func (st *statement) execute(args []driver.NamedValue) (*reply, error) {
 	if err := st.command(e.Append(nil, st.caps&wire.QueryAttrs != 0)); err != nil {
 		return nil, err
 	}
-	return st.reply(true)
+	return st.reply()
 }

@@ -64,7 +64,7 @@ func (s *session) bulk(st *preparedStmt) error {
 	}
 	r := new(reply)
 	if err = inner.command(command); err == nil {
-		r, err = inner.reply(true)
+		r, err = inner.reply()
 	}
 	a, err := b.Ran(ctx, r, err)
 	if err != nil {

@@ -103,6 +103,8 @@ func (s *session) tell(a leafdriver.Answer, more bool) (ok bool, err error) {
 	if r.head != nil {
 		return s.tellRows(r, more)
 	}
+	// Of the session the client is told what it is now, and not what it was when the rows were written, as
+	// with the autocommit that a step in between had switched off.
 	told := r.ok
 	told.ID = uint64(a.ID)
 	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
