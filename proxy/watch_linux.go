@@ -52,7 +52,7 @@ func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 		return 0, err
 	}
 	w.mu.Lock()
-	for id = w.last + 1; w.gone[id] != nil || id <= 0; id++ { // after 2^31 of them it begins anew
+	for id = next(w.last); w.gone[id] != nil; id = next(id) {
 	}
 	w.last = id
 	w.gone[id] = gone
@@ -65,6 +65,9 @@ func (w *watch) add(server net.Conn, gone func()) (id int32, err error) {
 	}
 	return id, err
 }
+
+// next is the id behind another: 1 behind the last that fits.
+func next(id int32) int32 { return max(id+1, 1) }
 
 // remove forgets a connection, which leaves the watch by being closed.
 func (w *watch) remove(id int32) {
