@@ -15,7 +15,7 @@ const (
 	smallBuffer = 512      // that an idle connection keeps
 	readBuffer  = 32 << 10 // while it is read
 
-	// The next bytes of a frame that has begun have to be there, and what is written has to be
+	// The next bytes of a command that has begun have to be there, and what is written has to be
 	// taken, within these times: as long as servers wait by default.
 	frameTime = 30 * time.Second
 	writeTime = 60 * time.Second
@@ -49,7 +49,7 @@ type end struct {
 	// seq is the sequence number of the next frame that is written. packet, forward and passFile set it behind
 	// the frames that they read, appendFrames and answer.scan count it on.
 	seq     byte
-	bounded bool // bytes of a frame that has begun have to be there within frameTime
+	bounded bool // what has begun has to go on within frameTime
 
 	writeBy time.Time
 }
@@ -62,16 +62,15 @@ func (e *end) buffered() []byte {
 	return e.buf[e.r:e.w]
 }
 
-// need reads until n bytes are there, and returns all that are.
+// need reads until n bytes are there, and returns all that are. It is called for what has begun: where
+// nothing may come for long, before a command, idle waits.
 func (e *end) need(n int) ([]byte, error) {
 	if e.w-e.r >= n {
 		return e.buffered(), nil
 	}
 	e.room(n)
-	begun := false
 	for e.w-e.r < n {
-		if e.bounded && e.w > e.r {
-			begun = true
+		if e.bounded {
 			e.raw.SetReadDeadline(time.Now().Add(frameTime))
 		}
 		m, err := e.conn.Read(e.buf[e.w:])
@@ -82,7 +81,7 @@ func (e *end) need(n int) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if begun {
+	if e.bounded {
 		e.raw.SetReadDeadline(time.Time{})
 	}
 	return e.buffered(), nil

@@ -19,9 +19,12 @@ type pieces struct {
 	unread  []byte
 	lengths []int
 	written []byte
+	timed   bool   // reads have a deadline
+	reads   []bool // which of them had
 }
 
 func (p *pieces) Read(b []byte) (int, error) {
+	p.reads = append(p.reads, p.timed)
 	if len(p.unread) == 0 {
 		return 0, io.EOF
 	}
@@ -40,7 +43,11 @@ func (p *pieces) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (p *pieces) SetReadDeadline(time.Time) error  { return nil }
+func (p *pieces) SetReadDeadline(t time.Time) error {
+	p.timed = !t.IsZero()
+	return nil
+}
+
 func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
 
 // end is an end of the connection.
@@ -145,6 +152,40 @@ func TestLongPackets(t *testing.T) {
 			e = (&pieces{unread: out.written, lengths: way}).end()
 			if _, err := e.packet(length - 1); err != errTooLarge {
 				t.Errorf("%d bytes, one too many: %v", length, err)
+			}
+		}
+	}
+}
+
+// TestBegunCommands: a command that has begun has to go on within a time, wherever it stops, whether it is read or passed on. Before it
+// there is no limit, nor behind it.
+func TestBegunCommands(t *testing.T) {
+	out := &pieces{}
+	w := out.end()
+	if err := w.send(make([]byte, wire.MaxFrame), []byte("next")); err != nil {
+		t.Fatal(err)
+	}
+	for how, serve := range map[string]func(l *link) error{
+		"read":      func(l *link) error { _, err := l.client.packet(1 << 30); return err },
+		"passed on": func(l *link) error { return l.forward() },
+	} {
+		for _, lengths := range [][]int{{1, 100_000}, {wire.HeaderLen, 100_000}, {wire.HeaderLen + 1, wire.MaxFrame - 1, wire.HeaderLen}} {
+			client := &pieces{unread: out.written, lengths: lengths}
+			l := &link{counters: &counters{}, client: client.end(), server: (&pieces{}).end()}
+			if err := l.client.idle(); err != nil {
+				t.Fatal(err)
+			}
+			if err := serve(l); err != nil {
+				t.Fatal(err)
+			}
+			for i, timed := range client.reads {
+				if timed != (i > 0) {
+					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(client.reads), timed)
+					break
+				}
+			}
+			if client.timed {
+				t.Errorf("%s in pieces %v: there is a limit behind it", how, lengths)
 			}
 		}
 	}
