@@ -168,13 +168,14 @@ func (s *session) authenticate() error {
 	}()
 	last, err := s.passQuestions(&expected)
 	s.client.raw.SetReadDeadline(past) // nobody waits for the client any more
-	if early := <-answers; early != nil && !errors.Is(early, os.ErrDeadlineExceeded) {
-		return early
-	}
+	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
-	if err == nil {
+	switch {
+	case err == nil:
 		err = s.client.write(s.server.frame)
+	case early != nil && !errors.Is(early, os.ErrDeadlineExceeded):
+		err = early // why the server said no last word
 	}
 	if err != nil {
 		return err
