@@ -86,35 +86,39 @@ func TestTemporaryTables(t *testing.T) {
 	})
 }
 
-// TestChangeUserFailed: a server that keeps the connection of a client who could not become another user, as MariaDB does, has
-// begun its session anew all the same: temporary tables, statements and settings are gone.
-func TestChangeUserFailed(t *testing.T) {
+// TestFailedChangeUser: MariaDB goes on with a connection that did not become another user's, but with a new session.
+func TestFailedChangeUser(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
-		var a proxytest.Options
-		w := p.filled(p.root(), filledItems...)
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.MultiStatements
+		w := p.filled(o, filledItems...)
 		setup := w.Setup
 		w.Setup = func(through bool) {
 			setup(through)
-			a = p.user("a", "secret")
+			a := p.user("a", "secret")
+			w.Options.User, w.Options.Password, w.Options.Plugin = a.User, a.Password, a.Plugin
 		}
-		w.Run(t, func(c *proxytest.Client) {
-			c.Query("INSERT INTO items (name) VALUES ('filled')")
-			s := c.Prepare("INSERT INTO items (name) VALUES (?)")
-			c.Query("CREATE TEMPORARY TABLE items (id BIGINT PRIMARY KEY DEFAULT 5, name VARCHAR(40))")
-			c.Query("INSERT INTO items (name) VALUES ('temporary')")
-			c.Query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
-			for range 2 {
-				c.ChangeUser(a.User, "wrong", p.name)
-				c.Query(`INSERT INTO items (name) VALUES ('filled\'s'), ('b')`)
-				c.Query("SELECT LAST_INSERT_ID()")
-				c.Hide("the statement's id in the error")
-				s.Execute(proxytest.String("of a statement that is gone"))
-				c.Hide("")
-				s = c.Prepare("INSERT INTO items (name) VALUES (?)")
-				s.Execute(proxytest.String("of another"))
-			}
-			c.Query("SELECT id, name FROM items ORDER BY id")
-		})
+		for way, fails := range map[string]func(c *proxytest.Client){
+			"password": func(c *proxytest.Client) { c.ChangeUser(w.Options.User, "wrong", "") },
+			"database": func(c *proxytest.Client) { c.ChangeUser(w.Options.User, "secret", "missing") },
+		} {
+			t.Run(way, func(t *testing.T) {
+				w.Run(t, func(c *proxytest.Client) {
+					c.Query("INSERT INTO items (name) VALUES ('filled')")
+					c.Query("SET sql_mode = 'NO_BACKSLASH_ESCAPES'")
+					prepared := c.Prepare("INSERT INTO items (name) VALUES (?)")
+					c.Query("CREATE TEMPORARY TABLE items (id INT PRIMARY KEY DEFAULT 5, name VARCHAR(40), n INT)")
+					fails(c)
+					c.Query(`INSERT INTO items (name, n) VALUES ('it\'s', 1), ('b', 2)`)
+					c.Query(`INSERT INTO items (name, n) VALUES ('a\', 3), ('b', 4)`)
+					c.Hide("the statement's id in the error")
+					prepared.Execute(proxytest.String("gone"))
+					c.Hide("")
+					c.Query("SELECT DATABASE()")
+					c.Query("SELECT id, name, n FROM items ORDER BY id")
+				})
+			})
+		}
 	})
 }
 
