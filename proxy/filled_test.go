@@ -128,6 +128,10 @@ func TestFilledSeveral(t *testing.T) {
 						"INSERT INTO items (name, n) VALUES ('p', 16);",
 						"INSERT INTO items (name, n) VALUES ('q', 17); -- done",
 						"INSERT INTO items (name, n) VALUES ('r', 18); ",
+						"INSERT INTO items (name, n) VALUES ('v', 24);; ;",
+						"INSERT INTO items (name, n) VALUES ('w', 25); SELECT 1; /* c */;",
+						"INSERT INTO items (name, n) VALUES ('x', 26); ; INSERT INTO items (name, n) VALUES ('y', 27)",
+						"; INSERT INTO items (name, n) VALUES ('z', 28)",
 						"SELECT id, name, n FROM items ORDER BY id",
 					} {
 						c.Query(text)

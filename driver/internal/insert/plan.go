@@ -119,7 +119,7 @@ type Findings struct {
 	Cut, CutInput int
 
 	// Ends are where the text can be cut so that each statement has a text of its own: behind
-	// each semicolon with something behind it. If Cut is set they go up to that.
+	// the semicolon of each that has another, or a comment, behind it. If Cut is set they go up to that.
 	Ends []int
 
 	// Results is the number of statements in the text, each of which answers

@@ -8,7 +8,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// TestEnds: a text is cut behind each semicolon with something behind it, so that the server
+// TestEnds: a text is cut behind each statement with something behind it, so that the server
 // runs the parts one by one as it would run the text.
 func TestEnds(t *testing.T) {
 	for _, tt := range []struct{ text, parts string }{
@@ -17,8 +17,10 @@ func TestEnds(t *testing.T) {
 		{"INSERT INTO orders (total) VALUES (1); \n", "INSERT INTO orders (total) VALUES (1); \n"},
 		{"SELECT ';'; INSERT INTO orders (total) VALUES (';;'); SELECT `;`", "SELECT ';';| INSERT INTO orders (total) VALUES (';;');| SELECT `;`"},
 		{"SELECT 1; -- done", "SELECT 1;| -- done"},
-		{"SELECT 1;;SELECT 2", "SELECT 1;|;|SELECT 2"},
-		{";SELECT 1", ";|SELECT 1"},
+		{"SELECT 1;; \n;", "SELECT 1;; \n;"},
+		{"SELECT 1;;SELECT 2", "SELECT 1;|;SELECT 2"},
+		{"SELECT 1; /* c */; SELECT 2;; -- c", "SELECT 1;| /* c */; SELECT 2;|; -- c"},
+		{";SELECT 1", ";SELECT 1"},
 		{"SELECT 1; BEGIN NOT ATOMIC SELECT 2; SELECT 3; END", "SELECT 1;| BEGIN NOT ATOMIC SELECT 2; SELECT 3; END"},
 		{"SELECT 1; IF @a THEN SELECT 2; END IF; SELECT 3 -- c", "SELECT 1;| IF @a THEN SELECT 2; END IF; SELECT 3 -- c"},
 		{"SELECT 1; CREATE PROCEDURE p() BEGIN SELECT 2; SELECT 3; END; SELECT 4", "SELECT 1;| CREATE PROCEDURE p() BEGIN SELECT 2; SELECT 3; END;| SELECT 4"},

@@ -14,18 +14,20 @@ const seenHere = lex.SeenComment | lex.SeenCode
 // statements reads all statements of the text.
 func (r *reader) statements() error {
 	r.next()
-	behind := 0 // the last semicolon
+	behind := 0 // the semicolon that ended the last statement: servers take no further ones, but at the text's end
 	for !r.ended() && !r.invalid && r.Cut == 0 {
-		if behind > 0 && !r.compound {
-			r.Ends = append(r.Ends, behind)
-		}
-		behind = 0
 		if r.tok.Kind == ';' {
-			behind = r.tok.End
+			if behind == 0 && r.Results > 0 {
+				behind = r.tok.End
+			}
 			r.s.Seen &^= seenHere
 			r.next()
 			continue
 		}
+		if behind > 0 && !r.compound {
+			r.Ends = append(r.Ends, behind)
+		}
+		behind = 0
 		r.began = start{r.tok.Pos, r.prevEnd, r.params}
 		r.decided = math.MaxInt
 		err := r.statement()
