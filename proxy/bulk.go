@@ -36,8 +36,12 @@ func (s *session) bulk(st *preparedStmt) error {
 	switch {
 	case err != nil:
 		return s.refuse(err)
-	case b == nil:
-		return s.resend(&answer{state: head})
+	case b == nil: // the server may not know its types: they came with an execution that was filled
+		if err := (backend{&s.link}).command(rows.Append(nil)); err != nil {
+			return s.refuse(err)
+		}
+		s.passed.Add(1)
+		return s.relay(&answer{state: head})
 	}
 
 	types := make([]wire.Param, len(b.Args))

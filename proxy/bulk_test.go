@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"testing"
@@ -112,7 +113,10 @@ func TestFilledBulk(t *testing.T) {
 				notes.Bulk(0, row{s("a")}, row{s("b")})
 				c.Query("SELECT LAST_INSERT_ID()")
 				temporary := c.Prepare("INSERT INTO items (n, name) VALUES (?, ?)")
+				temporary.Bulk(0, row{i(62), s("filled")})
 				c.Query("CREATE TEMPORARY TABLE items (n INT, name VARCHAR(40))")
+				untyped := append(binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint32(nil, temporary.ID), 0), 0)
+				c.Do(proxytest.BulkExecute, append(append(append(untyped, i(3).Value...), 0), s("with the types of before").Value...))
 				temporary.Bulk(0, row{i(1), s("temporary")}, row{i(2), s("temporary")})
 				c.Query("SELECT * FROM items")
 				c.Query("DROP TEMPORARY TABLE items")

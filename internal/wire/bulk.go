@@ -67,6 +67,11 @@ func (b *Bulk) Next() []Param {
 	return b.row
 }
 
+// Append appends the command as it was read, with its types.
+func (b *Bulk) Append(dst []byte) []byte {
+	return append(AppendBulk(dst, b.Stmt, b.Flags, b.Types), b.rest.p...)
+}
+
 // AppendBulk appends a COM_STMT_BULK_EXECUTE up to its rows. AppendBulkValue appends each of their
 // arguments.
 func AppendBulk(b []byte, stmt uint32, flags uint16, types []Param) []byte {
