@@ -133,6 +133,36 @@ func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 	}
 }
 
+// TestTemporaryTableBehindOnePreparedElsewhere: a statement that was prepared under another database in use is refused if a
+// temporary table has come or gone in the place of its table since. It goes on if not.
+func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		dsn := target.Database(t)
+		name := databaseOf(t, dsn)
+		for first, then := range map[string]string{"DO 1": "CREATE TEMPORARY TABLE " + name + ".t (id INT NOT NULL DEFAULT 5, a INT)", makeT: "DROP TEMPORARY TABLE " + name + ".t"} {
+			_, leaf := openOn(t, dsn, "leafTables=t&sql_mode=%27%27", "DROP TABLE IF EXISTS leaf_alloc, t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
+			c := onOne(t, leaf)
+			mustExec(t, c, first)
+			st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer st.Close()
+			mustExec(t, c, "USE information_schema")
+			if _, err := st.Exec(1); err != nil {
+				t.Errorf("%s, %s first: %v", target.Name, first, err)
+			}
+			mustExec(t, c, then)
+			if _, err := st.Exec(2); !errors.Is(err, driver.ErrRefused) {
+				t.Errorf("%s, %s first: %v, not refused", target.Name, first, err)
+			}
+			if n := 0; c.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+name+".t WHERE a = 2").Scan(&n) != nil || n != 0 {
+				t.Errorf("%s, %s first: %d rows", target.Name, first, n)
+			}
+		}
+	}
+}
+
 // TestTemporaryTablesByOtherWays: one that a list of changes renames, and one that is made
 // while the database in use is not known.
 func TestTemporaryTablesByOtherWays(t *testing.T) {

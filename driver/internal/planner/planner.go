@@ -67,6 +67,7 @@ type Statement struct {
 
 	Accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
 
+	place   catalog.Name    // of the table that MayFill means
 	unknown bool            // no plan: the session's settings decide
 	refusal *insert.Refusal // no plan
 	expires time.Time       // when it is to be planned anew; zero: it holds as long as the schema
@@ -223,11 +224,13 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 // parse plans a text. Errors come from looking tables up, and are not kept. A refusal
 // may be for what was found of stored programs.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
-	mayFill := false
+	mayFill, place := false, catalog.Name{}
 	schema := read.Schema{
 		Table: func(db, name string) (*insert.Table, error) {
 			t, err := p.lookup(ctx, text, db, name)
-			mayFill = mayFill || t == nil && p.schema.Configured(p.nameOf(insert.TableName{DB: db, Table: name}))
+			if n := p.nameOf(insert.TableName{DB: db, Table: name}); t == nil && p.schema.Configured(n) {
+				mayFill, place = true, n
+			}
 			return t, err
 		},
 		Columns: func(t insert.TableName) ([]string, error) { return p.VisibleColumns(ctx, text, t) },
@@ -255,7 +258,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 		return &Statement{unknown: true}, nil
 	}
 	st := newStatement(plan)
-	st.MayFill = mayFill
+	st.MayFill, st.place = mayFill, place
 	return st, nil
 }
 

@@ -61,11 +61,15 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 	if s.Fixed || schema == s.schema && s.plans == p.plans && !p.opaque && s.Statement.expires.IsZero() {
 		return nil
 	}
-	if p.DBUnknown && session.MayReadCounts(s.Text) && !s.Statement.positional() {
-		return nil // asking would change what it stores
+	same := false
+	if !p.DBUnknown || !session.MayReadCounts(s.Text) || s.Statement.positional() { // else asking would change what it stores
+		var err error
+		if same, err = s.sameMeaning(ctx); err != nil {
+			return err
+		}
 	}
-	if same, err := s.sameMeaning(ctx); err != nil || !same {
-		return err // it means what it meant when it was prepared
+	if !same { // it means what it meant when it was prepared
+		return s.keepsPlace()
 	}
 	st, err := p.Statement(ctx, s.Text)
 	if err != nil {
@@ -101,9 +105,27 @@ func (s *Prepared) KeepsMeaning(ctx context.Context) error {
 	if same, err := s.sameMeaning(ctx); same || err != nil {
 		return err
 	}
+	return s.changed("these arguments need a text that was not prepared then")
+}
+
+// keepsPlace refuses a statement whose table a temporary one has come in the place of, or
+// was in the place of: its rows need keys now and did not then, or the other way round.
+func (s *Prepared) keepsPlace() error {
+	place, filled := s.Statement.place, len(s.Statement.Plan.Inserts) > 0
+	if filled {
+		place = s.Statement.Plan.Inserts[0].Table.Ref.(*tables.Table).Name
+	}
+	t, is := s.p.temporary[place]
+	if filled && !is || !filled && (is && t.known || !s.Statement.MayFill) {
+		return nil
+	}
+	return s.changed("a temporary table has, or had, the name of its table")
+}
+
+func (s *Prepared) changed(why string) error {
 	return &insert.Refusal{
 		Table:  s.table,
-		Reason: "the statement was prepared under another database in use, sql_mode or character set, and these arguments need a text that was not prepared then",
+		Reason: "the statement was prepared under another database in use, sql_mode or character set, and " + why,
 		Fix:    "prepare it again after such a change",
 	}
 }
