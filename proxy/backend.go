@@ -221,7 +221,7 @@ func (r *reply) Next(dest []driver.Value) error {
 		return r.failure(p)
 	case p[0] == wire.FirstEOF && (len(p) < 9 || r.deprecatesEOF() && len(p) < wire.MaxFrame):
 		r.ended = true
-		r.server.release()
+		defer r.server.release() // the packet is read before
 		if !r.deprecatesEOF() {
 			r.sees(wire.EOFStatus(p))
 			return io.EOF

@@ -319,6 +319,37 @@ func TestTextsOfEqualLength(t *testing.T) {
 	})
 }
 
+// TestQuestionsOfSeveralClients: what one session is told in between is not mixed with what others are. The race detector sees
+// it if it is.
+func TestQuestionsOfSeveralClients(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, append(filledItems, "CREATE PROCEDURE nothing() BEGIN END")...)
+		addr := p.proxy()
+		var all sync.WaitGroup
+		for who := range 6 {
+			o := p.root()
+			if who%2 == 0 {
+				o.Capabilities = proxytest.Common | proxytest.DeprecateEOF
+			}
+			c := p.dial(addr, o)
+			status := uint16(proxytest.Autocommit)
+			if who%3 == 0 {
+				c.Query("SET autocommit = 0")
+				status = proxytest.InTransaction
+			}
+			all.Go(func() {
+				for range 100 {
+					c.Query("CALL nothing()") // the database in use and the tables are asked for after it
+					if ok := c.Query("INSERT INTO items (name) VALUES ('a')").OK(); ok.Affected != 1 || ok.Status != status {
+						t.Errorf("%+v, want the status %#x", ok, status)
+					}
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
 // TestFirstClientMayOnlyRead: what leafsql has to know of the tables it reads with its own account, whoever comes first.
 func TestFirstClientMayOnlyRead(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
