@@ -43,10 +43,8 @@ func (s *session) handshake() error {
 	}
 	greeting, err := wire.ParseGreeting(p)
 	if err != nil {
-		s.fail(2027, "", "leafsql: the server's greeting is none that the proxy knows")
-		return errLogin
+		return s.deny(2027, "", "leafsql: "+s.Describe()+" does not greet as a server does; see that it is MySQL or MariaDB")
 	}
-	serverTLS := greeting.Caps&wire.SSL != 0
 	caps := greeting.Caps &^ notOffered
 	if s.tls == nil {
 		caps &^= wire.SSL
@@ -62,7 +60,7 @@ func (s *session) handshake() error {
 	}
 	login, err := wire.ParseLogin(p)
 	const forTLS = wire.SSL | wire.Protocol41
-	if err == nil && login.Caps&forTLS == forTLS && login.Caps&^caps&notOffered == 0 && serverTLS && s.tls != nil {
+	if err == nil && login.Caps&forTLS == forTLS && caps&wire.SSL != 0 && login.Caps&^caps&notOffered == 0 {
 		if p, login, err = s.startTLS(p); err != nil {
 			return err
 		}
