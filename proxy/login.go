@@ -43,7 +43,7 @@ func (s *session) handshake() error {
 	}
 	greeting, err := wire.ParseGreeting(p)
 	if err != nil {
-		return s.deny(2027, "", "leafsql: "+s.Describe()+" does not greet as a server does; see that it is MySQL or MariaDB")
+		return s.deny(2027, "", "leafsql: "+s.address+" does not greet as a server does; see that it is MySQL or MariaDB")
 	}
 	caps := greeting.Caps &^ notOffered
 	if s.tls == nil {
