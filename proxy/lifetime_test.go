@@ -4,6 +4,7 @@ package proxy_test
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"net"
@@ -18,6 +19,19 @@ import (
 	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
+
+// TestConfigIsRefused: what a Server could not do for any client New refuses.
+func TestConfigIsRefused(t *testing.T) {
+	connector := new(driver.Connector)
+	for want, cfg := range map[string]proxy.Config{
+		"Connector": {Server: "db:3306"}, "Server: ": {Connector: connector}, "RequireTLS": {Connector: connector, Server: "db:3306", RequireTLS: true},
+		"ServerName": {Connector: connector, Server: "db:3306", ServerTLS: new(tls.Config)},
+	} {
+		if _, err := proxy.New(cfg); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
 
 // TestSessionsEndTogether: clients come and go at the same time, and a proxy that is to end ends with those that idle and those
 // in a transaction that is then ended.

@@ -64,7 +64,7 @@ type Config struct {
 	Server string
 
 	// ServerTLS is for connections to the server of clients that ask for TLS; nil: the
-	// server's certificate is not verified.
+	// server's certificate is not verified. Where it is, ServerName has to be set.
 	ServerTLS *tls.Config
 
 	// TLS is for clients that ask for it; nil: it is not offered. Such a client's connection
@@ -137,6 +137,8 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("leafsql: proxy.Config.Server: not set; write host:port, or the path of a unix socket")
 	case cfg.RequireTLS && cfg.TLS == nil:
 		return nil, errors.New("leafsql: proxy.Config.RequireTLS: there is no certificate to offer TLS with; set Config.TLS")
+	case cfg.ServerTLS != nil && !cfg.ServerTLS.InsecureSkipVerify && cfg.ServerTLS.ServerName == "":
+		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it does not say whose certificate the server has to show; set its ServerName")
 	}
 	s := &Server{
 		connector: cfg.Connector, network: "tcp", address: cfg.Server,
