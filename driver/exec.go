@@ -339,7 +339,11 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 
 // unclearKey refuses a value for a key that only the server could judge.
 func unclearKey(in *insert.Insert, v driver.Value) error {
-	return &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: fmt.Sprintf("what a key of the type %T with this value means depends on the column and the session", v),
+	kind := fmt.Sprintf("of the type %T ", v)
+	if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's
+		kind = ""
+	}
+	return &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
 		Fix: "give a whole number, or nil for a generated one"}
 }
 

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"runtime"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -19,12 +20,12 @@ type pieces struct {
 	unread  []byte
 	lengths []int
 	written []byte
-	timed   bool   // reads have a deadline
-	reads   []bool // which of them had
+	timed   atomic.Bool // reads have a deadline
+	reads   []bool      // which of them had
 }
 
 func (p *pieces) Read(b []byte) (int, error) {
-	p.reads = append(p.reads, p.timed)
+	p.reads = append(p.reads, p.timed.Load())
 	if len(p.unread) == 0 {
 		return 0, io.EOF
 	}
@@ -44,7 +45,7 @@ func (p *pieces) Write(b []byte) (int, error) {
 }
 
 func (p *pieces) SetReadDeadline(t time.Time) error {
-	p.timed = !t.IsZero()
+	p.timed.Store(!t.IsZero())
 	return nil
 }
 
@@ -184,7 +185,7 @@ func TestBegunCommands(t *testing.T) {
 					break
 				}
 			}
-			if client.timed {
+			if client.timed.Load() {
 				t.Errorf("%s in pieces %v: there is a limit behind it", how, lengths)
 			}
 		}
