@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"database/sql/driver"
 	"fmt"
 	"strconv"
@@ -22,8 +21,8 @@ func (s *session) bulk(st *preparedStmt) error {
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 	}
 	st.types = rows.Types
-	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
-	defer cancel()
+	ctx := s.bound()
+	defer ctx.end()
 	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param

@@ -28,8 +28,8 @@ func (s *session) query() error {
 		return s.resend(&answer{state: head})
 	}
 	s.attributes = slices.Clone(p[1:at])
-	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
-	defer cancel()
+	ctx := s.bound()
+	defer ctx.end()
 	_, err = s.text(ctx, string(p[at:]), true, false)
 	return err
 }

@@ -28,8 +28,8 @@ func (s *session) prepare() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
-	defer cancel()
+	ctx := s.bound()
+	defer ctx.end()
 	s.newest = 0
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, string(p[1:]))
@@ -211,8 +211,8 @@ func (s *session) execute(st *preparedStmt) error {
 	for i, param := range e.Params {
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
-	defer cancel()
+	ctx := s.bound()
+	defer ctx.end()
 	s.tellBackslashes()
 	a, err := st.leaf.Run(ctx, args)
 	if err != nil {

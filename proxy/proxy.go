@@ -28,6 +28,7 @@
 //	link.go       its two connections and what they agreed on: commands passed on
 //	commands.go   which command is served how
 //	relay.go      an answer of the server, passed on
+//	bound.go      how long a command waits for its ids
 //	fill.go       texts, and what the client is told of those that were filled
 //	prepared.go   prepared statements
 //	bulk.go       their executions for many rows at once

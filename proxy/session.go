@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"errors"
 	"io"
 	"net"
@@ -94,8 +93,8 @@ func (s *session) connect() error {
 	}
 	s.client.bounded = true
 	s.maxPacket = s.limits().packet
-	ctx, cancel := context.WithTimeout(s.ctx, s.fillTimeout)
-	defer cancel()
+	ctx := s.bound()
+	defer ctx.end()
 	s.leaf, err = s.connector.Attach(ctx, backend{&s.link}, s.login)
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
 		if _, gone := s.idle(); gone == nil {
