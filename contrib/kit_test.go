@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -101,29 +102,58 @@ func shop(t *testing.T, script string) (addr string) {
 	return server.Addr()
 }
 
-// serves starts a command that is leafsql serve, and asks it what probes and clients ask. Where it listens is in its log.
-func serves(t *testing.T, cmd *exec.Cmd, token string) {
+// A daemon is a command that says in its log where it listens.
+type daemon struct {
+	*exec.Cmd
+	log  io.Reader
+	said bytes.Buffer // what it logged so far
+}
+
+// listens starts a command, and returns the ports in those lines of its log that have these texts.
+func listens(t *testing.T, cmd *exec.Cmd, texts ...string) (d *daemon, ports []string) {
 	t.Helper()
-	log, err := cmd.StderrPipe()
-	if err != nil {
+	d = &daemon{Cmd: cmd}
+	var err error
+	if d.log, err = cmd.StderrPipe(); err != nil {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	var said bytes.Buffer
-	lines := bufio.NewScanner(io.TeeReader(log, &said))
-	var port string
-	for port == "" && lines.Scan() {
-		if m := regexp.MustCompile(`serving ids.*address"?[=:]"?http://\S*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
-			port = m[1]
+	ports = make([]string, len(texts))
+	lines := bufio.NewScanner(io.TeeReader(d.log, &d.said))
+	for slices.Contains(ports, "") {
+		if !lines.Scan() {
+			t.Fatalf("it does not say where it listens\n%s", d.said.String())
+		}
+		for i, text := range texts {
+			if m := regexp.MustCompile(text + `.*\baddress\W{1,3}(?:http://)?[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
+				ports[i] = m[1]
+			}
 		}
 	}
+	return d, ports
+}
+
+// end ends it with SIGTERM.
+func (d *daemon) end(t *testing.T) {
+	t.Helper()
+	d.Process.Signal(syscall.SIGTERM)
+	io.Copy(&d.said, d.log)
+	if err := d.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, d.said.String())
+	}
+}
+
+// serves starts a command that is leafsql serve, and asks it what probes and clients ask. Where it listens is in its log.
+func serves(t *testing.T, cmd *exec.Cmd, token string) {
+	t.Helper()
+	d, ports := listens(t, cmd, "serving ids")
 	get := func(path string) (body string, status int) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		req, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+port+path, nil)
+		req, err := http.NewRequestWithContext(ctx, "GET", "http://127.0.0.1:"+ports[0]+path, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +162,7 @@ func serves(t *testing.T, cmd *exec.Cmd, token string) {
 		}
 		res, err := http.DefaultClient.Do(req)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, said.String())
+			t.Fatalf("%v\n%s", err, d.said.String())
 		}
 		defer res.Body.Close()
 		text, err := io.ReadAll(res.Body)
@@ -143,17 +173,13 @@ func serves(t *testing.T, cmd *exec.Cmd, token string) {
 	}
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/api/segment/get/orders": "1"} {
 		if body, status := get(path); body != want || status != 200 {
-			t.Errorf("%s: %d %q, want %q\n%s", path, status, body, want, said.String())
+			t.Errorf("%s: %d %q, want %q\n%s", path, status, body, want, d.said.String())
 		}
 	}
 	if body, _ := get("/metrics"); !strings.Contains(body, `leafsql_build_info{`) {
 		t.Errorf("metrics:\n%s", body)
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	io.Copy(&said, log)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, said.String())
-	}
+	d.end(t)
 }
 
 const allocSQL = `CREATE DATABASE shop;

@@ -3,8 +3,6 @@
 package contrib
 
 import (
-	"bufio"
-	"bytes"
 	"database/sql"
 	"io"
 	"net/http"
@@ -14,7 +12,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -34,31 +31,14 @@ GRANT SELECT, INSERT ON shop.orders TO app;
 // fills starts a command that is leafsql proxy, and inserts a row through it as app. Where it listens is in its log.
 func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	t.Helper()
-	log, err := cmd.StderrPipe()
+	d, ports := listens(t, cmd, "taking clients", "page and metrics")
+	db, err := sql.Open("mysql", "app:secret@tcp(127.0.0.1:"+ports[0]+")/shop?timeout=1m"+parameters)
 	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	var said bytes.Buffer
-	lines := bufio.NewScanner(io.TeeReader(log, &said))
-	var address, page string
-	for (address == "" || page == "") && lines.Scan() {
-		if m := regexp.MustCompile(`taking clients.*\baddress\W{1,3}[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
-			address = "127.0.0.1:" + m[1]
-		}
-		if m := regexp.MustCompile(`page and metrics.*\baddress\W{1,3}http://[^\s",]*:(\d+)`).FindStringSubmatch(lines.Text()); m != nil {
-			page = "http://127.0.0.1:" + m[1]
-		}
-	}
-	db, err := sql.Open("mysql", "app:secret@tcp("+address+")/shop?timeout=1m"+parameters)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("%v\n%s", err, d.said.String())
 	}
 	res, err := db.Exec("INSERT INTO orders (customer) VALUES ('ann')")
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("%v\n%s", err, d.said.String())
 	}
 	if id, err := res.LastInsertId(); id != 1 || err != nil {
 		t.Errorf("the row got %d %v", id, err)
@@ -66,20 +46,16 @@ func fills(t *testing.T, cmd *exec.Cmd, parameters string) {
 	db.Close()
 	client := http.Client{Timeout: time.Minute}
 	for path, want := range map[string]string{"/healthz": "ok\n", "/readyz": "ready\n", "/metrics": `leafsql_proxy_statements_filled_total{db_name="proxy"} 1`} {
-		res, err := client.Get(page + path)
+		res, err := client.Get("http://127.0.0.1:" + ports[1] + path)
 		if err != nil {
-			t.Fatalf("%v\n%s", err, said.String())
+			t.Fatalf("%v\n%s", err, d.said.String())
 		}
 		if body, err := io.ReadAll(res.Body); err != nil || res.StatusCode != 200 || !strings.Contains(string(body), want) {
 			t.Errorf("%s: %d %v\n%s", path, res.StatusCode, err, body)
 		}
 		res.Body.Close()
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	io.Copy(&said, log)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("%v\n%s", err, said.String())
-	}
+	d.end(t)
 }
 
 // proxied is the command that a container of leafsql proxy runs, with addresses of the test.
@@ -132,14 +108,7 @@ func TestProxyManifests(t *testing.T) {
 	if drain, grace, before := drains(t, c.Args), time.Duration(*d.Spec.Template.Spec.TerminationGracePeriodSeconds)*time.Second, time.Duration(c.Lifecycle.PreStop.Sleep.Seconds)*time.Second; before+drain+15*time.Second >= grace {
 		t.Errorf("it takes clients for %v and drains for %v, and is killed after %v", before, drain, grace)
 	}
-	cert, err := selfsigned.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile, err := cert.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, certFile, keyFile := selfsigned.Files(t)
 	fills(t, proxied(t, c, shop(t, proxySQL), certFile, keyFile), "&tls=preferred")
 
 	app := one[*apps.Deployment](t, decode(t, string(read(t, "kubernetes/proxy-sidecar.yaml"))))

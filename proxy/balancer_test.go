@@ -1,7 +1,6 @@
 package proxy_test
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -10,7 +9,6 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,25 +47,14 @@ var headers = map[string]string{"version 1": "send-proxy", "version 2": "send-pr
 // clients of the proxy's, and of those that come through HAProxy. The rows are filled meanwhile.
 func TestServerSeesClients(t *testing.T) {
 	mysqltest.TargetOf(t, mysqltest.MariaDB)
-	certificate, err := selfsigned.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key, err := certificate.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate, cert, key := selfsigned.Files(t)
 	server := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--proxy-protocol-networks=127.0.0.1", "--ssl-cert=" + cert, "--ssl-key=" + key}})
 	p := newPlace(t, server.Target())
 	p.configured(true, filledItems...)
 	p.exec("CREATE USER app@'127.0.0.9' IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO app@'127.0.0.9'")
 	app := proxytest.Options{User: "app", Password: "secret", Database: p.name, From: "127.0.0.9"}
 	tells := func(cfg *proxy.Config) {
-		cfg.ServerProxyProtocol, cfg.TLS = true, &tls.Config{Certificates: []tls.Certificate{pair}}
+		cfg.ServerProxyProtocol, cfg.TLS = true, &tls.Config{Certificates: certificate.Client().Certificates}
 	}
 	sees := func(p *place, addr string, o proxytest.Options, want string) {
 		t := p.t
@@ -122,7 +109,7 @@ func TestServerSeesClients(t *testing.T) {
 func TestHealthChecks(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
-		var log lockedBuffer
+		var log logged
 		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items", balanced("127.0.0.0/8"), func(cfg *proxy.Config) { cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 		before := p.ask("SELECT @@global.max_connect_errors")
 		p.exec("SET GLOBAL max_connect_errors = 20")
@@ -244,22 +231,4 @@ func TestTooManyBehindBalancer(t *testing.T) {
 			t.Error(err)
 		}
 	}
-}
-
-// A lockedBuffer is written to by several.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

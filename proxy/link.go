@@ -130,3 +130,8 @@ func (l *link) fail(number uint16, state, message string) error {
 	copy(e.State[:], state)
 	return l.client.send(e.Append(nil))
 }
+
+// malformed is the error for a command that is none.
+func (l *link) malformed() error {
+	return l.fail(1835, "HY000", "Malformed communication packet.")
+}

@@ -19,14 +19,7 @@ import (
 func TestOwnServers(t *testing.T) {
 	for _, target := range mysqltest.Targets(t) {
 		t.Run(target.Name, func(t *testing.T) {
-			cert, err := selfsigned.New()
-			if err != nil {
-				t.Fatal(err)
-			}
-			certFile, keyFile, err := cert.Write(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			cert, certFile, keyFile := selfsigned.Files(t)
 			own := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: []string{
 				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "--ssl-cert=" + certFile, "--ssl-key=" + keyFile,
 			}}).Target()

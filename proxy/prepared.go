@@ -110,7 +110,7 @@ func (s *session) ofStatement(name byte) error {
 		if _, err := s.client.packet(s.maxPacket); err != nil {
 			return err
 		}
-		return s.fail(1835, "HY000", "Malformed communication packet.") // as MySQL says; MariaDB reads on behind the end
+		return s.malformed() // as MySQL says; MariaDB reads on behind the end
 	}
 	b, err := s.client.need(ahead)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *session) execute(st *preparedStmt) error {
 	st.dropLong()
 	switch {
 	case err != nil && s.caps&wire.QueryAttrs != 0: // MySQL
-		return s.fail(1835, "HY000", "Malformed communication packet.")
+		return s.malformed()
 	case err != nil:
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	case wrong != nil:

@@ -62,14 +62,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
-	cert, err := selfsigned.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile, err := cert.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, certFile, keyFile := selfsigned.Files(t)
 	read := func(o worker.Options) (*tls.Config, error) {
 		s := Of("Redis", o)
 		return s.TLS(), s.Err()

@@ -30,10 +30,7 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 			return b, ErrMalformed
 		}
 		b.Types = make([]Param, n)
-		for i := range b.Types {
-			t := c.uint16()
-			b.Types[i].Type, b.Types[i].Flags = byte(t), byte(t>>8)
-		}
+		c.types(b.Types, false)
 	}
 	if c.bad || len(b.Types) != n || n == 0 {
 		return b, ErrMalformed

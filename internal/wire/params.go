@@ -134,6 +134,17 @@ func StringParam(s []byte) Param {
 	return Param{Type: TypeString, Raw: append(AppendLenEnc(nil, uint64(len(s))), s...)}
 }
 
+// types reads the types of parameters.
+func (c *cursor) types(params []Param, named bool) {
+	for i := range params {
+		t := c.uint16()
+		params[i].Type, params[i].Flags = byte(t), byte(t>>8)
+		if named {
+			params[i].Name = c.lenEncBytes()
+		}
+	}
+}
+
 // maxParams is how many parameters a statement can have.
 const maxParams = math.MaxUint16
 
@@ -149,13 +160,7 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 	params := make([]Param, n)
 	switch {
 	case bound:
-		for i := range params {
-			t := c.uint16()
-			params[i].Type, params[i].Flags = byte(t), byte(t>>8)
-			if named {
-				params[i].Name = c.lenEncBytes()
-			}
-		}
+		c.types(params, named)
 	default:
 		for i, t := range types {
 			params[i].Type, params[i].Flags, params[i].Name = t.Type, t.Flags, t.Name

@@ -20,6 +20,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 )
 
@@ -67,6 +68,19 @@ func New() (*Certificate, error) {
 	roots.AddCert(pair.Leaf)
 	c.client = &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}
 	return c, nil
+}
+
+// Files makes a Certificate, and writes it and its key into a folder of the test's.
+func Files(t testing.TB) (c *Certificate, certFile, keyFile string) {
+	t.Helper()
+	c, err := New()
+	if err == nil {
+		certFile, keyFile, err = c.Write(t.TempDir())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, certFile, keyFile
 }
 
 // Client returns the settings of a client that trusts the certificate and shows it where it is asked for one.

@@ -4,16 +4,14 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"io"
 	"net"
+	"net/netip"
 
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/internal/servererr"
+	"github.com/leafsql/leafsql/internal/wire"
 )
-
-// fromBalancer is the PROXY header of a connection that is the proxy's own.
-const fromBalancer = "PROXY UNKNOWN\r\n"
 
 // elsewhere is leafsql's own account at the server that clients are taken to, where the DSN
 // leads to another address; nil where it leads there. A connection that only dialed would be a
@@ -30,8 +28,8 @@ func elsewhere(cfg Config, dsn *mysql.Config) (*sql.DB, error) {
 	at.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		var dialer net.Dialer
 		c, err := dialer.DialContext(ctx, network, address)
-		if err == nil && cfg.ServerProxyProtocol {
-			if _, err = io.WriteString(c, fromBalancer); err != nil {
+		if err == nil && cfg.ServerProxyProtocol { // of nobody: it is the proxy's own
+			if _, err = c.Write(wire.AppendHeader(nil, netip.AddrPort{}, netip.AddrPort{})); err != nil {
 				c.Close()
 			}
 		}

@@ -39,14 +39,7 @@ func TestToken(t *testing.T) {
 
 // TestTLS: also HTTP/2, and nothing in plain text.
 func TestTLS(t *testing.T) {
-	cert, err := selfsigned.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile, err := cert.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile})
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
 	defer client.CloseIdleConnections()
@@ -65,14 +58,7 @@ func TestTLS(t *testing.T) {
 
 // TestIdleConnectionsHTTP2: also a connection of HTTP/2 ends with its answer where few are left.
 func TestIdleConnectionsHTTP2(t *testing.T) {
-	cert, err := selfsigned.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	certFile, keyFile, err := cert.Write(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	cert, certFile, keyFile := selfsigned.Files(t)
 	_, server, _ := run(t, Config{DSN: nowhere, TLSCert: certFile, TLSKey: keyFile, MaxConnections: 1})
 	for range 3 {
 		client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{TLSClientConfig: cert.Client(), ForceAttemptHTTP2: true}}
