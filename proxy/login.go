@@ -112,7 +112,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	if len(s.server.buffered()) > 0 { // they would pass for what came through TLS
 		return nil, wire.Login{}, errors.New("the server sent more than its greeting before TLS")
 	}
-	server := tls.Client(s.server.raw, s.serverTLS)
+	server := tls.Client(s.server.conn, s.serverTLS)
 	if err := server.Handshake(); err != nil {
 		return nil, wire.Login{}, serverGone(err)
 	}
@@ -120,7 +120,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	early := append([]byte(nil), s.client.buffered()...) // the client may not have waited
 	s.client.take(len(early))
 	s.client.release()
-	client := tls.Server(&replayed{s.client.raw, early}, s.tls)
+	client := tls.Server(&replayed{s.client.conn, early}, s.tls)
 	if err := client.Handshake(); err != nil {
 		return nil, wire.Login{}, err
 	}

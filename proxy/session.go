@@ -76,7 +76,7 @@ func (s *session) connect() error {
 		return err
 	}
 	s.Server.mu.Lock()
-	s.server.raw, s.server.conn = conn, conn
+	s.server.raw, s.server.conn = conn, newSocket(conn)
 	s.Server.mu.Unlock()
 	err = s.introduce()
 	if err == nil {
@@ -121,7 +121,7 @@ func (s *session) end() {
 
 func newSession(of *Server, client net.Conn) *session {
 	s := &session{Server: of, link: link{counters: &of.counts}}
-	s.client = end{raw: client, conn: client, small: make([]byte, smallBuffer)}
+	s.client = end{raw: client, conn: newSocket(client), small: make([]byte, smallBuffer)}
 	return s
 }
 

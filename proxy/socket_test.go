@@ -1,0 +1,203 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// A socket does what the connection below it does.
+func TestSocket(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		for name, made := range map[string]func(net.Conn) net.Conn{
+			"a net.Conn": func(c net.Conn) net.Conn { return c },
+			"a socket":   newSocket,
+		} {
+			t.Run(network+", "+name, func(t *testing.T) {
+				pair := func(t *testing.T) (net.Conn, net.Conn) {
+					a, b := connected(t, network)
+					a.(interface{ SetWriteBuffer(int) error }).SetWriteBuffer(8 << 10) // less than what is written at once
+					return made(a), b
+				}
+				t.Run("bytes", func(t *testing.T) { testSocketBytes(t, pair) })
+				t.Run("ends", func(t *testing.T) { testSocketEnds(t, pair) })
+				t.Run("deadlines", func(t *testing.T) { testSocketDeadlines(t, pair) })
+			})
+		}
+	}
+}
+
+// connected returns both ends of a connection.
+func connected(t *testing.T, network string) (net.Conn, net.Conn) {
+	t.Helper()
+	addr := "127.0.0.1:0"
+	if network == "unix" {
+		addr = filepath.Join(t.TempDir(), "s")
+	}
+	l, err := net.Listen(network, addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	a, err := net.Dial(network, l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// What is written and read at once, in pieces of each size, with buffers of the kernel that hold less.
+func testSocketBytes(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
+	conn, peer := pair(t)
+	sent := make([]byte, 6<<20)
+	rand.Read(sent)
+	echoed := make(chan error, 1)
+	go func() {
+		_, err := io.CopyBuffer(struct{ io.Writer }{peer}, struct{ io.Reader }{peer}, make([]byte, 1000))
+		echoed <- errors.Join(err, peer.Close())
+	}()
+	written := make(chan error, 1)
+	go func() {
+		for b, size := sent, 0; len(b) > 0; size = (size*3 + 1) % (100 << 10) {
+			n, err := conn.Write(b[:min(size, len(b))])
+			if err != nil || n != min(size, len(b)) {
+				written <- errors.Join(err, io.ErrShortWrite)
+				return
+			}
+			b = b[n:]
+		}
+		written <- nil
+	}()
+	got := make([]byte, len(sent))
+	for n, size := 0, 1; n < len(got); size = (size*5 + 1) % (70 << 10) {
+		m, err := conn.Read(got[n:min(n+size, len(got))])
+		if err != nil {
+			t.Fatal(err)
+		}
+		n += m
+	}
+	if err := <-written; err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, sent) {
+		t.Error("other bytes come back than were sent")
+	}
+	if n, err := conn.Read(nil); n != 0 || err != nil {
+		t.Errorf("a read of nothing: %d, %v", n, err)
+	}
+	conn.Close()
+	if err := <-echoed; err != nil {
+		t.Error(err)
+	}
+}
+
+func testSocketEnds(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
+	b := make([]byte, 10)
+	t.Run("the peer has sent all", func(t *testing.T) {
+		conn, peer := pair(t)
+		peer.Write([]byte("last"))
+		peer.(interface{ CloseWrite() error }).CloseWrite()
+		if n, err := conn.Read(b); string(b[:n]) != "last" || err != nil {
+			t.Errorf("%q, %v", b[:n], err)
+		}
+		for range 2 {
+			if n, err := conn.Read(b); n != 0 || err != io.EOF {
+				t.Errorf("%d, %v; want EOF", n, err)
+			}
+		}
+	})
+	t.Run("the peer is gone", func(t *testing.T) {
+		conn, peer := pair(t)
+		conn.Write([]byte("unread")) // so that the peer's kernel resets the connection
+		peer.Close()
+		var op *net.OpError
+		_, err := conn.Read(b)
+		if !errors.Is(err, syscall.ECONNRESET) || !errors.As(err, &op) {
+			t.Errorf("a read: %#v; want a net.OpError with ECONNRESET", err)
+		}
+		if _, err = conn.Read(b); err != io.EOF {
+			t.Errorf("the next read: %v; want EOF", err)
+		}
+		for range 2 { // the first may still find the reset
+			_, err = conn.Write(b)
+		}
+		if !errors.Is(err, syscall.EPIPE) || !errors.As(err, &op) {
+			t.Errorf("a write: %#v; want a net.OpError with EPIPE", err)
+		}
+	})
+	t.Run("closed meanwhile", func(t *testing.T) {
+		conn, _ := pair(t)
+		read := make(chan error)
+		go func() { _, err := conn.Read(make([]byte, 1)); read <- err }()
+		runtime.Gosched()
+		conn.Close()
+		if err := <-read; !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a read: %v; want net.ErrClosed", err)
+		}
+		if _, err := conn.Write(b); !errors.Is(err, net.ErrClosed) {
+			t.Errorf("a write: %v; want net.ErrClosed", err)
+		}
+	})
+}
+
+// A deadline ends a read and a write that wait, and neither what was there nor what was taken is lost.
+func testSocketDeadlines(t *testing.T, pair func(*testing.T) (net.Conn, net.Conn)) {
+	conn, peer := pair(t)
+	b := make([]byte, 10)
+	conn.SetReadDeadline(time.Now().Add(time.Millisecond))
+	for range 2 {
+		if n, err := conn.Read(b); n != 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("%d, %v; want a deadline exceeded", n, err)
+		}
+	}
+	conn.SetReadDeadline(time.Time{})
+	peer.Write([]byte("later"))
+	if n, err := conn.Read(b); string(b[:n]) != "later" || err != nil {
+		t.Fatalf("%q, %v", b[:n], err)
+	}
+
+	const piece = 50 << 10
+	conn.SetWriteDeadline(time.Now().Add(50 * time.Millisecond))
+	taken := 0
+	for {
+		n, err := conn.Write(make([]byte, piece))
+		if taken += n; errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err != nil || n != piece {
+			t.Fatalf("%d, %v", n, err)
+		}
+	}
+	conn.Close()
+	if n, err := io.Copy(io.Discard, peer); n != int64(taken) || err != nil {
+		t.Errorf("the peer reads %d bytes, %v; %d were taken", n, err, taken)
+	}
+}
+
+// The socket's own reads and writes allocate nothing.
+func TestSocketAllocs(t *testing.T) {
+	a, b := connected(t, "tcp")
+	conn, peer := newSocket(a), newSocket(b)
+	buf := make([]byte, 100)
+	if n := testing.AllocsPerRun(100, func() {
+		conn.Write(buf)
+		if _, err := io.ReadFull(peer, buf); err != nil {
+			t.Fatal(err)
+		}
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
