@@ -76,9 +76,12 @@ func (s *socket) end(t *transfer, op string, err error) (int, error) {
 	return n, err
 }
 
+// long is from how many bytes on the kernel may copy for so long that the scheduler has to know.
+const long = 64 << 10
+
 func (s *socket) Read(b []byte) (int, error) {
-	if len(b) == 0 {
-		return 0, nil
+	if len(b) == 0 || len(b) >= long {
+		return s.Conn.Read(b)
 	}
 	s.in.b = b
 	n, err := s.end(&s.in, "read", s.fd.Read(s.in.ready))
@@ -88,12 +91,8 @@ func (s *socket) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// longWrite is from how many bytes on the kernel may be busy for so long with copying them
-// that the scheduler has to know.
-const longWrite = 64 << 10
-
 func (s *socket) Write(b []byte) (int, error) {
-	if len(b) == 0 || len(b) >= longWrite {
+	if len(b) == 0 || len(b) >= long {
 		return s.Conn.Write(b)
 	}
 	s.out.b = b
