@@ -49,7 +49,7 @@ func (s *session) loginBrokenOff() {
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()
-	conn, err := s.connector.Connect(ctx)
+	conn, err := s.there.Connect(ctx)
 	if err == nil {
 		conn.Close()
 		s.inARow.Store(0)

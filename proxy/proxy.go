@@ -41,6 +41,7 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,6 +64,10 @@ type Config struct {
 
 	// Server is where clients are taken to: host:port, or the path of a unix socket. Required.
 	Server string
+
+	// ServerConnector connects leafsql's own account to Server, where Connector's address is another
+	// one; nil: Connector does.
+	ServerConnector sqldriver.Connector
 
 	// ServerTLS is for connections to the server of clients that ask for TLS; nil: the
 	// server's certificate is not verified. Where it is, ServerName has to be set.
@@ -100,7 +105,8 @@ var ErrClosed = errors.New("leafsql: the proxy is closed")
 // A Server takes clients to a server.
 type Server struct {
 	connector   *driver.Connector
-	own         *sql.DB // of leafsql's account
+	own         *sql.DB             // of leafsql's account
+	there       sqldriver.Connector // of that account too, to address
 	network     string
 	address     string
 	tls         *tls.Config
@@ -142,7 +148,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it does not say whose certificate the server has to show; set its ServerName")
 	}
 	s := &Server{
-		connector: cfg.Connector, network: "tcp", address: cfg.Server,
+		connector: cfg.Connector, there: cfg.ServerConnector, network: "tcp", address: cfg.Server,
 		tls: cfg.TLS, serverTLS: cfg.ServerTLS, requireTLS: cfg.RequireTLS,
 		balancers: slices.Clone(cfg.ProxyProtocol), tellsServer: cfg.ServerProxyProtocol,
 		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
@@ -151,6 +157,9 @@ func New(cfg Config) (*Server, error) {
 	}
 	if strings.Contains(cfg.Server, "/") {
 		s.network = "unix"
+	}
+	if s.there == nil {
+		s.there = cfg.Connector
 	}
 	if s.serverTLS == nil {
 		s.serverTLS = &tls.Config{InsecureSkipVerify: true}

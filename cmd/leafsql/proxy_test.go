@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -236,6 +237,43 @@ func TestProxyStarts(t *testing.T) {
 		t.Error(said)
 	}
 	p.end(t)
+}
+
+// TestProxyGuard: where clients break off their logins, leafsql's own account logs in at the server that they are taken to. Here it
+// may do so at the DSN's address alone, so that the log says where it was.
+func TestProxyGuard(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable, "CREATE USER IF NOT EXISTS proxy_guard@localhost IDENTIFIED BY 's3cret'")
+		t.Cleanup(func() { db.Exec("DROP USER proxy_guard@localhost") })
+		exec(t, db, "GRANT SELECT, UPDATE ON "+database(dsn)+".* TO proxy_guard@localhost")
+		var socket string
+		var before int
+		if err := db.QueryRow("SELECT @@socket, @@global.max_connect_errors").Scan(&socket, &before); err != nil {
+			t.Fatal(err)
+		}
+		exec(t, db, "SET GLOBAL max_connect_errors = 4")
+		t.Cleanup(func() { db.Exec(fmt.Sprint("SET GLOBAL max_connect_errors = ", before)) })
+		cfg, err := mysql.ParseDSN(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := startProxy(t, 1, "-dsn", through(as(dsn, "proxy_guard", "s3cret"), "unix", socket), "-listen", "127.0.0.1:0", "-server", cfg.Addr)
+		for range 2 {
+			c, err := net.Dial("tcp", p.addresses[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			c.Read(make([]byte, 1)) // of the greeting
+			c.Close()
+		}
+		for !strings.Contains(p.said.String(), "broke off their login") && p.log.Scan() {
+			p.said.WriteString(p.log.Text() + "\n")
+		}
+		if said := p.said.String(); !strings.Contains(said, "Access denied for user 'proxy_guard'@'127.0.0.1'") {
+			t.Error(said)
+		}
+		p.end(t)
+	})
 }
 
 // TestProxyProtocol: the flags say which connections begin with a PROXY header, the clients' and those to the server.

@@ -119,14 +119,19 @@ func New(cfg Config) (*Door, error) {
 	cfg.MaxConnections = process.Connections(cfg.MaxConnections, filesEach, cfg.Logger)
 	dc.Logger = cfg.Logger
 	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
-	if d.elsewhere, err = elsewhere(cfg, dc.MySQL); err != nil {
+	there, err := elsewhere(cfg, dc.MySQL)
+	if err != nil {
 		return nil, err
+	}
+	if there != nil {
+		d.elsewhere = sql.OpenDB(there)
+		d.elsewhere.SetMaxOpenConns(1)
 	}
 	if d.connector, err = driver.NewConnector(dc); err != nil {
 		return nil, err
 	}
 	d.proxy, err = proxy.New(proxy.Config{
-		Connector: d.connector, Server: cfg.Server, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
+		Connector: d.connector, Server: cfg.Server, ServerConnector: there, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
 		ProxyProtocol: cfg.ProxyProtocol, ServerProxyProtocol: cfg.ServerProxyProtocol,
 		MaxConnections: cfg.MaxConnections, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
 	})

@@ -2,7 +2,7 @@ package door
 
 import (
 	"context"
-	"database/sql"
+	"database/sql/driver"
 	"fmt"
 	"net"
 	"net/netip"
@@ -13,10 +13,10 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// elsewhere is leafsql's own account at the server that clients are taken to, where the DSN
+// elsewhere connects leafsql's own account to the server that clients are taken to, where the DSN
 // leads to another address; nil where it leads there. A connection that only dialed would be a
 // login that was broken off, of which servers count how many there are.
-func elsewhere(cfg Config, dsn *mysql.Config) (*sql.DB, error) {
+func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 	if cfg.Server == dsn.Addr {
 		return nil, nil
 	}
@@ -39,9 +39,7 @@ func elsewhere(cfg Config, dsn *mysql.Config) (*sql.DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
-	db := sql.OpenDB(connector)
-	db.SetMaxOpenConns(1)
-	return db, nil
+	return connector, nil
 }
 
 // reaches says why the server that clients are taken to does not answer. One that does not know
