@@ -100,7 +100,7 @@ func (s *session) resetConnection() error {
 	return err
 }
 
-// tunnel passes everything on in both directions, of a client that is a replica.
+// tunnel passes everything on in both directions, of a client that is a replica, until one side or the proxy ends.
 func (s *session) tunnel() error {
 	if err := s.forward(); err != nil {
 		return err
@@ -110,6 +110,9 @@ func (s *session) tunnel() error {
 			return err
 		}
 	}
+	s.mu.Lock()
+	s.streams = true
+	s.mu.Unlock()
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})
 	go func() {

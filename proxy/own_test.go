@@ -1,6 +1,7 @@
 package proxy_test
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"log/slog"
@@ -60,13 +61,25 @@ func initConnect(t *testing.T, p *place) {
 	}
 }
 
-// binlog: a replica's stream of events is relayed.
+// binlog: a replica's stream of events is relayed, and ends with the proxy.
 func binlog(t *testing.T, p *place) {
-	p.relayed(p.root()).Run(t, func(c *proxytest.Client) {
+	stream := func(c *proxytest.Client) {
 		c.Query("SET @master_binlog_checksum = 'NONE'")
 		c.Send(0x12, append([]byte{4, 0, 0, 0, 0, 0, 77, 0, 0, 0}, "log.000001"...))
 		c.Packets("events", 3)
-	})
+	}
+	p.relayed(p.root()).Run(t, stream)
+	server, addr := proxytest.Serve(t, p.dsn+"?leafTables=none")
+	c := p.dial(addr, p.root())
+	stream(c)
+	ctx, cancel := context.WithTimeout(context.Background(), proxytest.Patience)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		t.Error(err)
+	}
+	if a := c.Rest(); a.Closed != nil {
+		t.Errorf("the stream's end: %v", a.Closed)
+	}
 }
 
 // namedTransactions: a client that tracks its transactions is told the one that stored the rows, though leafsql committed it

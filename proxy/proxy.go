@@ -239,7 +239,7 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown ends the proxy: it takes no more clients, and ends each session as soon as that is
-// in no transaction. When ctx ends, so do the others.
+// in no transaction, and streams to replicas. When ctx ends, so do the others.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stopAccepting()
 	done := make(chan struct{})

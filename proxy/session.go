@@ -30,6 +30,7 @@ type session struct {
 	mu      sync.Mutex
 	waiting bool // for the client's next command, which wake ends
 	woken   bool // by wake: run looks whether the session is to end
+	streams bool // to a replica, which comes again by itself: it has no end of its own
 
 	stmts   map[uint32]*preparedStmt // that are filled
 	effects map[uint32]driver.Plan   // of those that are passed on and have effects
@@ -176,12 +177,15 @@ func (s *session) hangUp() {
 	s.wake()
 }
 
-// wake ends idle.
+// wake ends idle, and a stream once the proxy is to end.
 func (s *session) wake() {
 	s.mu.Lock()
 	if s.waiting {
 		s.woken = true
 		s.client.raw.SetReadDeadline(time.Unix(1, 0))
+	}
+	if s.streams && s.draining.Load() {
+		s.server.raw.Close()
 	}
 	s.mu.Unlock()
 }
