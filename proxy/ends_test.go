@@ -91,16 +91,26 @@ func TestShutdown(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		p.configured(true, filledItems...)
 		server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
-		idle, busy, never := p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root())
+		idle, busy, never, reads := p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root()), p.dial(addr, p.root())
 		for _, c := range []*proxytest.Client{busy, never} {
 			c.Query("START TRANSACTION")
 			c.Query("INSERT INTO items (name) VALUES ('in a transaction')")
 		}
+		rows := reads.Prepare("SELECT 1 UNION SELECT 2")
+		rows.ExecuteAs(1, true) // with a cursor
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- server.Shutdown(ctx) }()
 		if a := idle.Rest(); a.Closed != nil {
 			t.Errorf("an idle connection: %v", a.Closed)
+		}
+		reads.Prepare("SELECT 3").Close()
+		if a := rows.Fetch(1); a.Closed != nil {
+			t.Errorf("a cursor: %v", a.Closed)
+		}
+		rows.Close()
+		if a := reads.Rest(); a.Closed != nil {
+			t.Errorf("after the cursor's statement was closed: %v", a.Closed)
 		}
 		if ok := busy.Query("INSERT INTO items (name) VALUES ('still')").OK(); ok.Affected != 1 {
 			t.Errorf("in a transaction: %+v", ok)

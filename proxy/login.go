@@ -243,7 +243,7 @@ func (s *session) authenticated(p []byte) error {
 // and settings of before are gone.
 func (s *session) beginAnew(login driver.Login, knownDB bool) {
 	s.login = login
-	s.stmts, s.effects, s.newest = nil, nil, 0
+	s.stmts, s.effects, s.cursors, s.newest = nil, nil, nil, 0
 	s.modeChanged = false
 	s.leaf.Reset(login, knownDB)
 }

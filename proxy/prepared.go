@@ -124,6 +124,7 @@ func (s *session) ofStatement(name byte) error {
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]
+	a := answer{state: head, execute: true}
 	switch name {
 	case wire.ComStmtClose:
 		if st != nil {
@@ -133,6 +134,7 @@ func (s *session) ofStatement(name byte) error {
 			delete(s.stmts, id)
 		}
 		delete(s.effects, id)
+		delete(s.cursors, id)
 		return s.forward()
 	case wire.ComStmtLongData:
 		if st == nil {
@@ -143,9 +145,10 @@ func (s *session) ofStatement(name byte) error {
 		if st != nil {
 			st.dropLong()
 		}
-		return s.pass(&answer{state: head})
+		delete(s.cursors, id)
+		return s.pass(&a)
 	case wire.ComStmtFetch:
-		return s.pass(&answer{state: row})
+		a.state, hasEffects = row, false
 	case wire.ComStmtBulkExecute:
 		if st != nil {
 			return s.bulk(st)
@@ -155,11 +158,21 @@ func (s *session) ofStatement(name byte) error {
 			return s.execute(st)
 		}
 	}
-	a := answer{state: head, execute: true}
-	if err = s.pass(&a); err == nil && hasEffects {
+	if err = s.pass(&a); err != nil {
+		return err
+	}
+	switch open := a.failure == nil && s.status&wire.CursorExists != 0; {
+	case !open:
+		delete(s.cursors, id)
+	case s.cursors == nil:
+		s.cursors = map[uint32]bool{id: true}
+	default:
+		s.cursors[id] = true
+	}
+	if hasEffects {
 		s.leaf.Sent(plan, true, a.error())
 	}
-	return err
+	return nil
 }
 
 func (st *preparedStmt) dropLong() { st.long, st.longs, st.wrong = nil, 0, nil }

@@ -35,6 +35,7 @@ type session struct {
 	stmts   map[uint32]*preparedStmt // that are filled
 	effects map[uint32]driver.Plan   // of those that are passed on and have effects
 	newest  uint32                   // that was prepared; 0: that failed
+	cursors map[uint32]bool          // of statements, which the client has not read to their ends
 }
 
 // turnAway tells a client that there are too many.
@@ -192,7 +193,7 @@ func (s *session) wake() {
 
 // atRest says that the client loses nothing but its connection if that ends now.
 func (s *session) atRest() bool {
-	return s.client.w == s.client.r && s.status&(wire.InTransaction|wire.CursorExists) == 0
+	return s.client.w == s.client.r && s.status&wire.InTransaction == 0 && len(s.cursors) == 0
 }
 
 // lastWords passes on what the server said before it ended the connection.
