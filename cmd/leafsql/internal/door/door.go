@@ -116,7 +116,7 @@ func New(cfg Config) (*Door, error) {
 	if isPath(cfg.Server) && os.Geteuid() == 0 {
 		return nil, errors.New("leafsql: proxy: a server takes whoever comes through its unix socket for the user of that process, so that every client could log in as root where the account asks for no more (unix_socket, auth_socket); run the proxy as another user, or name the server's host and port with -server")
 	}
-	cfg.MaxConnections = process.Connections(cfg.MaxConnections, filesEach, cfg.Logger)
+	cfg.MaxConnections = process.Connections(cfg.MaxConnections, Defaults.MaxConnections, filesEach, cfg.Logger)
 	dc.Logger = cfg.Logger
 	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
 	there, err := elsewhere(cfg, dc.MySQL)

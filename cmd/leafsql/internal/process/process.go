@@ -39,15 +39,21 @@ func LogFormat(fs *flag.FlagSet, json *bool) {
 
 // Connections is how many connections there may be at a time, of which each takes so many
 // files: no more than wanted, and no more than the process may have open. Where a process may
-// open no more files, connections wait unseen, also its own to the database.
-func Connections(wanted, files int, log *slog.Logger) int {
+// open no more files, connections wait unseen, also its own to the database. That fewer are taken than
+// somebody asked for is worth a warning, fewer than usual is not.
+func Connections(wanted, usual, files int, log *slog.Logger) int {
 	open := openFiles()
 	most := max(1, (open-open/8)/files)
 	if wanted <= most {
 		return wanted
 	}
-	log.Warn("leafsql: fewer connections are taken than -max-connections says, since this process may open few files",
-		"files", open, "connections", most, "way out", "raise ulimit -n, or lower -max-connections")
+	const line = "leafsql: fewer connections are taken than -max-connections says, since this process may open few files"
+	said := []any{"files", open, "connections", most, "way out", "raise ulimit -n, or lower -max-connections"}
+	if wanted == usual {
+		log.Info(line, said...)
+	} else {
+		log.Warn(line, said...)
+	}
 	return most
 }
 

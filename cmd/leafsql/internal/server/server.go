@@ -114,7 +114,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
 	}
-	cfg.MaxConnections = process.Connections(cfg.MaxConnections, 1, cfg.Logger)
+	cfg.MaxConnections = process.Connections(cfg.MaxConnections, defaults.MaxConnections, 1, cfg.Logger)
 	s := &Server{cfg: cfg, log: cfg.Logger, waiting: make(chan struct{}, cfg.MaxRequests/2), pages: make(chan struct{}, maxPages)}
 	s.connections = newConnections(cfg.MaxConnections, s.log)
 	var err error

@@ -1,0 +1,23 @@
+package process
+
+import (
+	"bytes"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+)
+
+// TestConnections: that the process may open few files is a warning where more connections were asked for, and no warning where the
+// usual number is more.
+func TestConnections(t *testing.T) {
+	for _, c := range []struct {
+		usual int
+		want  string
+	}{{100, "level=WARN"}, {math.MaxInt, "level=INFO"}} {
+		var log bytes.Buffer
+		if n := Connections(math.MaxInt, c.usual, 2, slog.New(slog.NewTextHandler(&log, nil))); n == math.MaxInt || !strings.Contains(log.String(), c.want) {
+			t.Errorf("usual %d: %d connections\n%s", c.usual, n, &log)
+		}
+	}
+}
