@@ -19,12 +19,13 @@ type flags struct {
 	*flag.FlagSet
 	screen *screen.Screen
 	dsn    string
+	whose  string // that is
 	shards []string
 	json   bool
 }
 
 func newFlags(s *screen.Screen, name string) *flags {
-	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s}
+	f := &flags{FlagSet: flag.NewFlagSet("leafsql "+name, flag.ContinueOnError), screen: s, whose: "the application's DSN"}
 	return f
 }
 
@@ -78,7 +79,7 @@ func (f *flags) parse(args []string, takesArgs bool) error {
 	case !takesArgs && f.NArg() > 0:
 		return fmt.Errorf("%s: it takes no arguments but flags; a DSN goes behind -dsn, and %s -h lists the flags", f.title(), f.Name()) // not shown: it may be a DSN
 	case f.Lookup("dsn") != nil && f.dsn == "":
-		return fmt.Errorf("%s: no -dsn; give the application's DSN, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title())
+		return fmt.Errorf("%s: no -dsn; give %s, for example -dsn 'user:password@tcp(127.0.0.1:3306)/shop?leafTables=orders', or -dsn env:NAME", f.title(), f.whose)
 	}
 	if f.json { // which is English
 		f.screen.Texts = nil

@@ -10,7 +10,8 @@ import (
 func TestBadInput(t *testing.T) {
 	for _, tt := range []struct{ args, want string }{
 		{"nosuch", "leafsql help"},
-		{"check", "no -dsn"},
+		{"check", "no -dsn; give the application's DSN"},
+		{"proxy", "no -dsn; give the DSN of leafsql's own account"},
 		{"check -nosuch", "-h lists the flags"},
 		{"check -dsn x/y orders", "takes no arguments"},
 		{"check root:secret@tcp(127.0.0.1:1)/shop", "-dsn"},

@@ -16,6 +16,7 @@ import (
 // runProxy takes programs in any language to their server until ctx ends.
 func runProxy(ctx context.Context, s *screen.Screen, args []string) (int, error) {
 	f := newFlags(s, "proxy").onDatabase()
+	f.whose = "the DSN of leafsql's own account"
 	cfg := door.Defaults
 	cfg.Listen = nil
 	f.StringVar(&cfg.Server, "server", "", "`address` of the server to which clients are taken: host:port, or the path of a unix socket (default the DSN's)")

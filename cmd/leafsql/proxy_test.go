@@ -184,7 +184,7 @@ func TestProxyStarts(t *testing.T) {
 	fails("correct user and password", append(local, as(dsn, "proxy_start", "wrong"))...)
 	fails("-insecure", "-dsn", dsn, "-listen", "0.0.0.0:0")
 	fails("-insecure", "-dsn", dsn, "-listen", ":0")
-	fails("a limit is negative", "-dsn", dsn, "-drain", "-1s")
+	fails("-drain is negative", "-dsn", dsn, "-drain", "-1s")
 	fails("-require-tls needs a certificate", "-dsn", dsn, "-require-tls")
 	fails(`"10.0.0.0/33" is neither a network`, "-dsn", dsn, "-proxy-protocol", "127.0.0.1, ::1,10.0.0.0/33")
 	fails("-server: address db: missing port in address; write host:port", "-dsn", dsn, "-server", "db")

@@ -84,8 +84,10 @@ func New(cfg Config) (*Door, error) {
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, Defaults.MaxConnections)
 	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, Defaults.FillTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
-	if cfg.MaxConnections < 0 || cfg.FillTimeout < 0 || cfg.Drain < 0 {
-		return nil, errors.New("leafsql: proxy: a limit is negative; leave it out for its default")
+	for flag, negative := range map[string]bool{"-max-connections": cfg.MaxConnections < 0, "-fill-timeout": cfg.FillTimeout < 0, "-drain": cfg.Drain < 0} {
+		if negative {
+			return nil, fmt.Errorf("leafsql: proxy: %s is negative; leave it out for its default", flag)
+		}
 	}
 	clientTLS, err := process.TLS(cfg.Cert, cfg.Key, "-cert and -key")
 	if err != nil {
