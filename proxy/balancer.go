@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"errors"
 	"net"
 	"net/netip"
 	"slices"
@@ -39,14 +38,16 @@ func (s *session) meet() error {
 	}
 }
 
-// notMet tells a balancer that is not known as one, if it is that which the client's login failed
-// to be read for.
-func (s *session) notMet(err error) error {
-	if errors.Is(err, errTooLarge) && wire.BeginsHeader(s.client.buffered()) {
-		s.client.seq = 2 // as the client expects, whose login may be there behind the header
+// unread tells a client whose login was too long to be read. It may be a balancer that is not known as one.
+func (s *session) unread(err error) error {
+	if err != errTooLarge {
+		return err
+	}
+	s.client.seq++ // as the client expects, whose login may be there behind the header
+	if wire.BeginsHeader(s.client.buffered()) {
 		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}
-	return err
+	return s.deny(1043, "08S01", "Bad handshake")
 }
 
 // introduce tells the server who the client is.

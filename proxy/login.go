@@ -14,8 +14,10 @@ import (
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
-// loginTime is how long a login may take in all.
-const loginTime = 10 * time.Second
+const (
+	loginTime    = 10 * time.Second // that a login may take in all
+	longestLogin = 96 << 10         // servers take 64 KiB of attributes, and little else
+)
 
 // What the proxy understands, of what servers offer: the others would change packets that it
 // reads. Compression is not offered, so that a client does without.
@@ -54,9 +56,9 @@ func (s *session) handshake() error {
 		return err
 	}
 
-	p, err = s.client.packet(readBuffer)
+	p, err = s.client.packet(longestLogin)
 	if err != nil {
-		return s.notMet(err)
+		return s.unread(err)
 	}
 	login, err := wire.ParseLogin(p)
 	const forTLS = wire.SSL | wire.Protocol41
@@ -125,9 +127,9 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 		return nil, wire.Login{}, err
 	}
 	s.client.conn = client
-	p, err := s.client.packet(readBuffer)
+	p, err := s.client.packet(longestLogin)
 	if err != nil {
-		return nil, wire.Login{}, err
+		return nil, wire.Login{}, s.unread(err)
 	}
 	login, err := wire.ParseLogin(p)
 	return p, login, err

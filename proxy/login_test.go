@@ -39,6 +39,9 @@ func TestLogins(t *testing.T) {
 			"no plugin":          change(func(o *proxytest.Options) { o.Without = proxytest.PluginAuth }),
 			"short form":         change(func(o *proxytest.Options) { o.Without = proxytest.PluginAuthLenenc }),
 			"attributes":         change(func(o *proxytest.Options) { o.Attributes = map[string]string{"program_name": "twin"} }),
+			"long attributes":    change(func(o *proxytest.Options) { o.Attributes = map[string]string{"a": strings.Repeat("a", 60_000)} }),
+			"too long":           change(func(o *proxytest.Options) { o.Attributes = map[string]string{"a": strings.Repeat("a", 70_000)} }),
+			"far too long":       change(func(o *proxytest.Options) { o.Attributes = map[string]string{"a": strings.Repeat("a", 1_000_000)} }),
 		} {
 			t.Run(name, func(t *testing.T) {
 				w.Options = o
