@@ -36,6 +36,10 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	for len(value) > 2 && value[0].Kind == '(' && value[len(value)-1].Kind == ')' {
 		value = value[1 : len(value)-1] // (1)+(2) becomes nothing that has a meaning
 	}
+	if len(value) == 1 && n > 1 && value[0].Kind == lex.Word && lex.Is(w.text[value[0].Pos:value[0].End], "default") {
+		w.invalid = true // in parentheses it is no value
+		return true
+	}
 	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
 		w.edit(insert.Argument, t.Pos, t.End, len(w.ArgKeys))
 		w.ArgKeys = append(w.ArgKeys, insert.ArgKey{Row: w.Rows, Arg: params})
