@@ -3,13 +3,14 @@ package proxy
 import (
 	"database/sql/driver"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
 // bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a statement that is filled: it stays one command,
-// with the ids among the arguments of its rows.
+// with the ids among the arguments of its rows. One for a single row runs as any other execution, which tells more of its key.
 func (s *session) bulk(st *preparedStmt) error {
 	p, err := s.client.packet(s.maxPacket)
 	if err != nil {
@@ -21,6 +22,15 @@ func (s *session) bulk(st *preparedStmt) error {
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 	}
 	st.types = rows.Types
+	if one := rows; rows.Rows == 1 {
+		args := one.Next()
+		if !slices.ContainsFunc(args, func(p wire.Param) bool { return p.Indicator > 1 }) { // a default is no argument
+			for i := range args {
+				args[i].Null = args[i].Indicator == 1
+			}
+			return s.runFilled(st, args)
+		}
+	}
 	ctx := s.bound()
 	defer ctx.end()
 	s.tellBackslashes()

@@ -87,6 +87,13 @@ func TestFilledBulk(t *testing.T) {
 				key.Bulk(0, row{s("own"), proxytest.Float(14), i(23)}, row{s("o"), null(), i(24)})
 				key.Bulk(0, row{typed(6, null()), typed(6, null()), typed(6, null())}, row{null(), null(), null()})
 				key.Execute(s("p"), null(), null())
+				key.Bulk(0, row{s("own"), i(17), null()})
+				key.Bulk(0, row{s("g"), i(0), defaulted})
+				upsert := c.Prepare("INSERT INTO items (name, id) VALUES (?, ?) ON DUPLICATE KEY UPDATE name = 'updated'")
+				upsert.Bulk(0, row{s("own"), i(19)})
+				upsert.Bulk(0, row{s("own"), i(19)})
+				upsert.Bulk(0, row{s("own"), i(19)})
+				shown()
 				c.Prepare("INSERT INTO items VALUES (?, ?, ?, ?)").Bulk(0, row{typed(8, null()), s("q"), i(30), typed(0xFC, null())}, row{typed(8, null()), s("r"), i(31), typed(0xFC, s("body"))})
 				c.Prepare("INSERT INTO items VALUES (?, 'literal', ?, NULL), (NULL, ?, ?, ?)").Bulk(0,
 					row{i(15), i(32), s("s"), i(33), s("body")}, row{i(0), i(34), s("t"), i(35), s("body")})

@@ -220,8 +220,13 @@ func (s *session) execute(st *preparedStmt) error {
 	}
 	s.extra = e.Extra
 	st.types = typesOf(e.Params) // attributes bring theirs each time
-	args := make([]driver.NamedValue, len(e.Params))
-	for i, param := range e.Params {
+	return s.runFilled(st, e.Params)
+}
+
+// runFilled executes a statement that is filled.
+func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
+	args := make([]driver.NamedValue, len(params))
+	for i, param := range params {
 		args[i] = driver.NamedValue{Ordinal: i + 1, Value: param}
 	}
 	ctx := s.bound()
