@@ -231,7 +231,7 @@ func (w *insertReader) tail() error {
 // rowAlias reads MySQL's row alias, which names either no column or all of
 // them.
 func (w *insertReader) rowAlias() error {
-	if !w.atName() {
+	if !w.atName() || w.form == empty { // of rows without values it names all columns of the table, which are not listed
 		return w.unreadable(w.Table)
 	}
 	name := w.str()
@@ -244,7 +244,7 @@ func (w *insertReader) rowAlias() error {
 		w.rowName = name
 	}
 	switch {
-	case w.keyColumn >= 0 || w.form == empty:
+	case w.keyColumn >= 0:
 	case columns:
 		w.insertText(insert.Filled, w.prevEnd-len(")"), ", "+w.newName())
 	default:
