@@ -81,6 +81,8 @@ func filledTexts(p *place) []string {
 			"INSERT INTO items (id, name, n) VALUES (82, 'own', 82), (NULL, 't', 83) RETURNING id, name", shown,
 			"INSERT INTO items (name, n) VALUES ('r', 80) RETURNING id", count,
 			"REPLACE INTO items (name, n) VALUES ('r', 80) RETURNING id", shown)
+	} else {
+		texts = append(texts, "INSERT INTO items (id, name, n) VALUES (NULL, 'r', 80), (84, 'own', 84), (NULL, 's', 81) AS new ON DUPLICATE KEY UPDATE name = new.name", "SHOW WARNINGS", shown)
 	}
 	return texts
 }

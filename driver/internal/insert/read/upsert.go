@@ -60,7 +60,11 @@ func (w *insertReader) duplicate() error {
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
 		// A row of the batch that names its own key and finds it says nothing
 		// of the rows that are filled.
-		marker = "IF(VALUES(" + quote.Name(w.Table.Key) + ") = " + column + ", " + column + ", " + marker + ")"
+		brought := "VALUES(" + quote.Name(w.Table.Key) + ")"
+		if w.rowName != "" { // MySQL warns of VALUES()
+			brought = w.rowName + "." + quote.Name(w.Table.Key)
+		}
+		marker = "IF(" + brought + " = " + column + ", " + column + ", " + marker + ")"
 	}
 	switch {
 	case !sets:
