@@ -192,7 +192,8 @@ func (b binary) serverArgs(datadir, socket string, port int, extra []string) []s
 			args = append(args, "--skip-ssl") // it would make a key at every start, for half a minute
 		}
 	case MySQL:
-		args = append(args, "--innodb-redo-log-capacity=96M", "--gtid-mode=ON", "--enforce-gtid-consistency=ON") // MySQL 9's defaults
+		args = append(args, "--innodb-redo-log-capacity=96M", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", // MySQL 9's defaults
+			"--innodb-parallel-read-threads=1") // COUNT(*) of a few rows would start four threads each time
 	}
 	if b.loader != nil {
 		args = append(args, "--plugin-dir="+b.basedir+"/lib/mysql/plugin")
