@@ -683,7 +683,7 @@ func TestModel(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				states := *modelStates
 				if raceEnabled {
-					states /= 5
+					states /= 20 // more are visited beside, without the race detector
 				}
 				wrong, schedule, depth, visited := search(m, states)
 				if wrong != "" {
