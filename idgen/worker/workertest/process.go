@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -241,7 +242,7 @@ func shifted(d worker.Doc, by time.Duration) worker.Doc {
 	return d
 }
 
-// ledger is what all processes issued, by worker id.
+// ledger is what all processes issued, by worker id: in order, and nothing twice.
 type ledger struct {
 	mu  sync.Mutex
 	all map[int][]span
@@ -255,13 +256,15 @@ func (l *ledger) add(p *process, id int, from, to time.Time) {
 	from, to = from.Add(p.shift), to.Add(p.shift)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, o := range l.all[id] {
-		if !from.After(o.to) && !o.from.After(to) {
-			p.k.Errorf("worker id %d: times from %v to %v issued twice", id, from, to)
-		}
-	}
 	if l.all == nil {
 		l.all = make(map[int][]span)
 	}
-	l.all[id] = append(l.all[id], span{from, to})
+	spans := l.all[id]
+	// The first that does not end before this one begins: most often there is none.
+	after, _ := slices.BinarySearchFunc(spans, from, func(s span, from time.Time) int { return s.to.Compare(from) })
+	if after < len(spans) && !spans[after].from.After(to) {
+		p.k.Errorf("worker id %d: times from %v to %v issued twice", id, from, to)
+		return
+	}
+	l.all[id] = slices.Insert(spans, after, span{from, to})
 }
