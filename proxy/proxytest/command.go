@@ -54,7 +54,7 @@ func (c *Client) Send(command byte, payload []byte) {
 	name := fmt.Sprintf("command %#x %.60q", command, shown)
 	seq := byte(0)
 	out := frames(&seq, append([]byte{command}, payload...))
-	c.Conn.Write(out)                                                                                                      // an error shows where the answer is read
+	c.write(out)                                                                                                           // an error shows where the answer is read
 	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // a shorter one is an error
 	if !silent {
 		c.waiting = append(c.waiting, sent{name, command, seq})
