@@ -22,11 +22,16 @@ type socket struct {
 
 // newSocket returns a connection that reads and writes conn.
 func newSocket(conn net.Conn) net.Conn {
-	c, ok := conn.(syscall.Conn)
-	if !ok {
+	var fd syscall.RawConn
+	var err error
+	switch c := conn.(type) { // what has one of these inside it may read and write in its own way
+	case *net.TCPConn:
+		fd, err = c.SyscallConn()
+	case *net.UnixConn:
+		fd, err = c.SyscallConn()
+	default:
 		return conn
 	}
-	fd, err := c.SyscallConn()
 	if err != nil {
 		return conn
 	}

@@ -201,3 +201,25 @@ func TestSocketAllocs(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A wrapped connection reads more, or less, than the one inside it.
+type wrapped struct {
+	*net.TCPConn
+	read int
+}
+
+func (w *wrapped) Read(b []byte) (int, error) {
+	n, err := w.TCPConn.Read(b)
+	w.read += n
+	return n, err
+}
+
+// What a listener of the caller's own returns is read by its own Read, also where it is made of a connection of package net's.
+func TestSocketOfWrapped(t *testing.T) {
+	a, b := connected(t, "tcp")
+	w := &wrapped{TCPConn: a.(*net.TCPConn)}
+	b.Write([]byte("hello"))
+	if n, err := newSocket(w).Read(make([]byte, 10)); n != 5 || err != nil || w.read != 5 {
+		t.Errorf("%d bytes, %v; by its own Read: %d", n, err, w.read)
+	}
+}
