@@ -7,8 +7,10 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -221,5 +223,84 @@ func TestSocketOfWrapped(t *testing.T) {
 	b.Write([]byte("hello"))
 	if n, err := newSocket(w).Read(make([]byte, 10)); n != 5 || err != nil || w.read != 5 {
 		t.Errorf("%d bytes, %v; by its own Read: %d", n, err, w.read)
+	}
+}
+
+// One who never waits does not keep the others waiting, where there is one processor: the runtime's monitor, which sleeps
+// while nobody works, has to learn of it.
+func TestSocketLeavesOthersTheirTurn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	const (
+		reads = 1000
+		each  = 2 * time.Millisecond
+		most  = reads * each / 4
+	)
+	for name, test := range map[string]struct {
+		sent []byte
+		read func(conn net.Conn, nth int) error
+	}{
+		"reads of what is always there": {make([]byte, reads), func(conn net.Conn, _ int) error {
+			_, err := conn.Read(make([]byte, 1))
+			return err
+		}},
+		"work for a long command": {frames(string(make([]byte, readBuffer+100))), func(conn net.Conn, nth int) (err error) {
+			if nth == 0 {
+				e := end{conn: conn, raw: conn, small: make([]byte, smallBuffer)}
+				_, err = e.packet(1 << 20)
+			}
+			return err
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			busy, peer := connected(t, "unix")
+			other, call := connected(t, "unix")
+			if _, err := peer.Write(test.sent); err != nil {
+				t.Fatal(err)
+			}
+			var called atomic.Bool
+			go func() {
+				newSocket(other).Read(make([]byte, 1))
+				called.Store(true)
+			}()
+			conn, caller := newSocket(busy), newSocket(call)
+			afterSleep(t)
+			caller.Write([]byte("x"))
+			began := time.Now()
+			for i := range reads {
+				if err := test.read(conn, i); err != nil {
+					t.Fatal(err)
+				}
+				for worked := time.Now(); time.Since(worked) < each; {
+				}
+				if called.Load() {
+					break
+				}
+			}
+			if took := time.Since(began); took > most {
+				t.Errorf("another was kept waiting for %v", took)
+			}
+		})
+	}
+}
+
+// afterSleep returns when all of this process has slept, and the runtime's monitor with it: another process wakes it, as a timer
+// would wake the monitor.
+func afterSleep(t *testing.T) {
+	t.Helper()
+	waits, wakes := connected(t, "unix")
+	f, err := wakes.(*net.UnixConn).File()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sh", "-c", "sleep 0.3; echo")
+	cmd.Stdout = f
+	err = cmd.Start()
+	f.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cmd.Wait() })
+	if _, err := newSocket(waits).Read(make([]byte, 1)); err != nil {
+		t.Fatal(err)
 	}
 }
