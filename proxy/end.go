@@ -195,9 +195,6 @@ func (e *end) packet(limit int) ([]byte, error) {
 		e.take(wire.HeaderLen + length)
 	}
 	e.seq, e.payload = seq+1, payload
-	if len(payload) > readBuffer {
-		work()
-	}
 	return payload, nil
 }
 

@@ -47,7 +47,7 @@ type transfer struct {
 	b      []byte
 	n      int // bytes of b that are done
 	errno  syscall.Errno
-	untold int // transfers since the last that waited, or told the scheduler
+	untold int // reads since the last that waited, or told the scheduler
 }
 
 // run moves what it can, and says whether the transfer is done: else the poller waits.
@@ -84,11 +84,12 @@ func (s *socket) end(t *transfer, op string, err error) (int, error) {
 }
 
 const (
-	// long is from how many bytes on the kernel may copy for so long that the scheduler has to know.
-	long = 64 << 10
+	// long is more bytes than a usual buffer holds: the kernel may copy them for long, and the
+	// command that is read may take long, so that the scheduler has to know.
+	long = readBuffer + 1
 
-	// mostUntold is how many reads in a row may find at once what they read. The monitor is asleep if nothing went on
-	// before, and as long as it is, who never waits is never made to give others their turn.
+	// mostUntold is how many reads in a row may find at once what they read. As long as the
+	// monitor sleeps, who never waits is never made to give others their turn.
 	mostUntold = 64
 )
 
@@ -112,6 +113,3 @@ func (s *socket) Write(b []byte) (int, error) {
 	s.out.b = b
 	return s.end(&s.out, "write", s.fd.Write(s.out.ready))
 }
-
-// work tells the scheduler that work begins that may take long, so that others get their turn.
-func work() { syscall.Syscall(syscall.SYS_GETPID, 0, 0, 0) }

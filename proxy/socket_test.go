@@ -233,7 +233,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 	const (
 		reads = 1000
 		each  = 2 * time.Millisecond
-		most  = reads * each / 4
+		most  = reads * each / 2
 	)
 	for name, test := range map[string]struct {
 		sent []byte
@@ -243,7 +243,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 			_, err := conn.Read(make([]byte, 1))
 			return err
 		}},
-		"work for a long command": {frames(string(make([]byte, readBuffer+100))), func(conn net.Conn, nth int) (err error) {
+		"work for a long command": {frames(string(make([]byte, 3*readBuffer))), func(conn net.Conn, nth int) (err error) {
 			if nth == 0 {
 				e := end{conn: conn, raw: conn, small: make([]byte, smallBuffer)}
 				_, err = e.packet(1 << 20)
