@@ -145,6 +145,9 @@ func (c *Client) Do(command byte, payload []byte) *Answer {
 // Query runs a text.
 func (c *Client) Query(text string) *Answer { return c.Do(QueryText, c.head(text)) }
 
+// SendQuery sends a text, whose answer is to be read by Answer.
+func (c *Client) SendQuery(text string) { c.Send(QueryText, c.head(text)) }
+
 // head puts what query attributes want before a text.
 func (c *Client) head(text string, attributes ...Param) []byte {
 	var b []byte
