@@ -116,10 +116,10 @@ func (s *session) tunnel() error {
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})
 	go func() {
-		io.Copy(s.server.conn, s.client.conn)
+		io.Copy(s.server.copyable(), s.client.copyable())
 		s.server.conn.Close()
 	}()
-	_, err := io.Copy(s.client.conn, s.server.conn)
+	_, err := io.Copy(s.client.copyable(), s.server.copyable())
 	s.client.conn.Close()
 	return err
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"crypto/tls"
 	"encoding/binary"
 	"errors"
 	"io"
@@ -225,6 +226,15 @@ func (e *end) write(b []byte) error {
 	e.extend()
 	_, err := e.conn.Write(b)
 	return err
+}
+
+// copyable is the connection for io.Copy, which has the kernel copy between two that are not
+// of TLS.
+func (e *end) copyable() net.Conn {
+	if _, private := e.conn.(*tls.Conn); private {
+		return e.conn
+	}
+	return e.raw
 }
 
 // extend sees that the time for what is written does not end before writeTime.

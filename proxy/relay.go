@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"crypto/tls"
 	"encoding/binary"
 	"io"
 	"net"
@@ -135,13 +134,13 @@ const (
 
 // splice passes on more of a frame of which nothing is in the buffer.
 func (a *answer) splice() error {
-	client, ok := a.client.raw.(*net.TCPConn)
-	if _, private := a.client.conn.(*tls.Conn); private || !ok {
+	client, ok := a.client.copyable().(*net.TCPConn)
+	if !ok {
 		_, err := a.server.need(1)
 		return serverGone(err)
 	}
 	a.client.extend()
-	n, err := io.CopyN(client, a.server.raw, int64(min(a.left, atOnce)))
+	n, err := io.CopyN(client, a.server.copyable(), int64(min(a.left, atOnce)))
 	a.left -= int(n)
 	return err
 }
