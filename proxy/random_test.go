@@ -24,7 +24,8 @@ func TestRandomSessions(t *testing.T) {
 		t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = 10") })
 		o := p.user("random", "secret")
 		p.dial(p.addr, o).Close() // the first login of MySQL's caching_sha2_password says more
-		twin := p.relayed(o, items...)
+		// Servers flag what used no index, which must not depend on when they count the rows.
+		twin := p.relayed(o, append([]string{items[0] + " STATS_AUTO_RECALC = 0"}, items[1:]...)...)
 		for seed := *firstSeed; seed < *firstSeed+uint64(*sessions); seed++ {
 			r := rand.New(rand.NewPCG(seed, 0))
 			twin.Options.Capabilities = proxytest.Common | proxytest.MultiStatements | proxytest.LocalFiles
@@ -194,7 +195,7 @@ func (s *randomSession) statement() {
 		return
 	}
 	s.Hide("the statement's id in an error")
-	defer s.Query("DO 0") // so that no SHOW WARNINGS names it either
+	defer s.Query("SELECT COUNT(*) FROM items") // so that no SHOW WARNINGS names it either
 	defer s.Hide("")
 	first := proxytest.String(strings.Repeat("p", s.size(300_000)))
 	if s.IntN(4) == 0 {
