@@ -207,3 +207,9 @@ func (s *Session) SetSeveral(on bool) { s.conn.SetSeveral(on) }
 // It is not known any more once that has changed: where a stored program sets sql_mode, servers
 // put back the mode behind it, but not the status.
 func (s *Session) SetNoBackslashEscapes(on, known bool) { s.conn.SetNoBackslashEscapes(on, known) }
+
+// NoBackslashEscapes returns whether sql_mode has it, if the session was asked and nothing has
+// changed since.
+func (s *Session) NoBackslashEscapes() (on, asked bool) {
+	return s.conn.Settings.NoBackslashEscapes, s.conn.Settings.SessionKnown
+}

@@ -75,9 +75,22 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 }
 
 // tellBackslashes tells package driver what the server's last status says of sql_mode, and whether that
-// can be believed; else the driver asks the session.
+// can be believed; else the driver asks the session. Another proxy before the server may have written the
+// status: ProxySQL leaves NO_BACKSLASH_ESCAPES in it behind COM_RESET_CONNECTION, and does not know it where
+// it is the server's default. So it is believed where it is not set, once sessions that were asked have said
+// so too, and until one says something else.
 func (s *session) tellBackslashes() {
-	s.leaf.SetNoBackslashEscapes(s.status&wire.NoBackslashEscapes != 0, !s.modeChanged && !s.stale)
+	on := s.status&wire.NoBackslashEscapes != 0
+	known := !s.modeChanged && !s.stale
+	if was, asked := s.leaf.NoBackslashEscapes(); asked && known {
+		switch {
+		case was != on:
+			s.statusLies.Store(true)
+		case !on && !s.statusHolds.Load():
+			s.statusHolds.Store(true)
+		}
+	}
+	s.leaf.SetNoBackslashEscapes(false, known && !on && s.statusHolds.Load() && !s.statusLies.Load())
 }
 
 // error is the server's error that an answer ended with, as package driver takes it.

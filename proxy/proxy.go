@@ -130,6 +130,8 @@ type Server struct {
 	closing   sync.Once
 	closed    error // what Close returns
 
+	statusHolds, statusLies atomic.Bool // of NO_BACKSLASH_ESCAPES, as a session that was asked has shown
+
 	known  atomic.Pointer[limits] // nil: not yet
 	inARow atomic.Int64           // logins that were broken off, since the last that was not
 	counts counters
