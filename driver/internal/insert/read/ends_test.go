@@ -27,6 +27,9 @@ func TestEnds(t *testing.T) {
 		{"SELECT 1; CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1; SELECT 2", "SELECT 1;| CREATE TRIGGER g BEFORE INSERT ON t FOR EACH ROW SET NEW.a = 1;| SELECT 2"},
 		{"CREATE TABLE orders (id INT); INSERT INTO orders (total) VALUES (1); SELECT 1", "CREATE TABLE orders (id INT);| INSERT INTO orders (total) VALUES (1); SELECT 1"},
 		{"INSERT INTO orders (total) SELECT 1 FROM t; SELECT 1; SELECT 2", "INSERT INTO orders (total) SELECT 1 FROM t;| SELECT 1; SELECT 2"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t;; ", "INSERT INTO orders (total) SELECT 1 FROM t;; "},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; \x00", "INSERT INTO orders (total) SELECT 1 FROM t; \x00"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t;; \x00", "INSERT INTO orders (total) SELECT 1 FROM t;|; \x00"},
 		{"SELECT 1; INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2", "SELECT 1;| INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2"},
 	} {
 		plan := mustParse(t, tt.text)

@@ -61,11 +61,12 @@ func (r *reader) isolate() {
 		r.cutAt(r.began.prevEnd, r.began.params)
 		return
 	}
-	end, params := r.tok.Pos, r.params
-	for r.tok.Kind == ';' {
+	end, params, n := r.tok.Pos, r.params, 0
+	for ; r.tok.Kind == ';'; n++ {
 		r.next()
 	}
-	if r.tok.Kind != lex.EOF {
+	// Servers take semicolons off the end, but for a NUL behind them, which ends a text behind one alone.
+	if r.tok.Kind != lex.EOF || n > 1 && strings.IndexByte(r.text[end:], 0) > 0 {
 		r.cutAt(end+1, params)
 	}
 }
