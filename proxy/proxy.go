@@ -20,6 +20,7 @@
 //
 //	proxy.go      the listener: who gets a session, and how sessions end
 //	watch_*.go    notices that a server ended a connection whose client is idle
+//	socket_*.go   reads and writes of a connection, at less cost
 //	end.go        one connection of a session, read frame by frame
 //	balancer.go   who the client is, if it comes through a balancer
 //	login.go      the login, passed on in both directions; TLS

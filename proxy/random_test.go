@@ -20,8 +20,9 @@ var (
 // those of buffers and frames, is answered with the bytes of the server.
 func TestRandomSessions(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
+		before := p.ask("SELECT @@global.long_query_time")
 		p.exec("SET GLOBAL long_query_time = 10000") // servers flag what was slow
-		t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = 10") })
+		t.Cleanup(func() { p.db.Exec("SET GLOBAL long_query_time = " + before) })
 		o := p.user("random", "secret")
 		p.dial(p.addr, o).Close() // the first login of MySQL's caching_sha2_password says more
 		// Servers flag what used no index, which must not depend on when they count the rows.
@@ -105,7 +106,7 @@ func (s *randomSession) file(string) (frames [][]byte) {
 	return frames
 }
 
-// A text has a single answer unless it holds semicolons, and always the same one on the same rows.
+// text is one that is answered in the same way on the same rows.
 func (s *randomSession) text() string {
 	const six = "(SELECT * FROM items ORDER BY id LIMIT 6)"
 	switch s.IntN(12) {

@@ -22,26 +22,23 @@ type socket struct {
 
 // newSocket returns a connection that reads and writes conn.
 func newSocket(conn net.Conn) net.Conn {
-	var fd syscall.RawConn
-	var err error
-	switch c := conn.(type) { // what has one of these inside it may read and write in its own way
-	case *net.TCPConn:
-		fd, err = c.SyscallConn()
-	case *net.UnixConn:
-		fd, err = c.SyscallConn()
-	default:
+	switch conn.(type) {
+	case *net.TCPConn, *net.UnixConn:
+	default: // what has one of these inside it may read and write in its own way
 		return conn
 	}
+	fd, err := conn.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return conn
 	}
-	s := &socket{Conn: conn, fd: fd, in: transfer{number: syscall.SYS_READ}, out: transfer{number: syscall.SYS_WRITE}}
+	s := &socket{Conn: conn, fd: fd, in: transfer{op: "read", number: syscall.SYS_READ}, out: transfer{op: "write", number: syscall.SYS_WRITE}}
 	s.in.ready, s.out.ready = s.in.run, s.out.run
 	return s
 }
 
 // A transfer is one read or write.
 type transfer struct {
+	op     string
 	number uintptr // of the system call
 	ready  func(fd uintptr) bool
 	b      []byte
@@ -73,12 +70,12 @@ func (t *transfer) run(fd uintptr) bool {
 }
 
 // end returns what a transfer came to, with the poller's error.
-func (s *socket) end(t *transfer, op string, err error) (int, error) {
+func (s *socket) end(t *transfer, err error) (int, error) {
 	n, errno := t.n, t.errno
 	t.b, t.n, t.errno = nil, 0, 0
 	if err == nil && errno != 0 {
 		local := s.LocalAddr()
-		err = &net.OpError{Op: op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: os.NewSyscallError(op, errno)}
+		err = &net.OpError{Op: t.op, Net: local.Network(), Source: local, Addr: s.RemoteAddr(), Err: os.NewSyscallError(t.op, errno)}
 	}
 	return n, err
 }
@@ -99,7 +96,7 @@ func (s *socket) Read(b []byte) (int, error) {
 		return s.Conn.Read(b)
 	}
 	s.in.b = b
-	n, err := s.end(&s.in, "read", s.fd.Read(s.in.ready))
+	n, err := s.end(&s.in, s.fd.Read(s.in.ready))
 	if n == 0 && err == nil {
 		err = io.EOF
 	}
@@ -111,5 +108,5 @@ func (s *socket) Write(b []byte) (int, error) {
 		return s.Conn.Write(b)
 	}
 	s.out.b = b
-	return s.end(&s.out, "write", s.fd.Write(s.out.ready))
+	return s.end(&s.out, s.fd.Write(s.out.ready))
 }

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"math"
-	"net"
 	"testing"
 	"time"
 
@@ -16,24 +15,11 @@ func TestWatchBeginsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.close()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
 	took := stopwatch.Start(t)
 	w.last = math.MaxInt32 - 1
 	w.gone[1] = func() { t.Error("another connection ended") }
 	for _, want := range []int32{math.MaxInt32, 2, 3} {
-		client, err := net.Dial("tcp", l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer client.Close()
-		server, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		client, server := connected(t, "tcp")
 		gone := make(chan bool)
 		if id, err := w.add(client, func() { close(gone) }); id != want || err != nil {
 			t.Errorf("id %d, %v; want %d", id, err, want)

@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"cmp"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -99,6 +100,19 @@ func TestTemporaryTableLikeOneAltered(t *testing.T) {
 	}
 }
 
+// preparedBehind prepares an INSERT into t on a connection of its own, behind a statement.
+func preparedBehind(t *testing.T, leaf *sql.DB, first string) (*sql.Conn, *sql.Stmt) {
+	t.Helper()
+	c := onOne(t, leaf)
+	mustExec(t, c, first)
+	st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	return c, st
+}
+
 // TestTemporaryTableBehindAPreparedStatement: which table a prepared statement writes is
 // decided when it runs, also where there was nothing to fill when it was prepared.
 func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
@@ -112,13 +126,7 @@ func TestTemporaryTableBehindAPreparedStatement(t *testing.T) {
 			makeT:  {{"DO 1", 1}, {dropT, 1000}, {makeT, 1}, {dropT, 1001}},
 		} {
 			_, leaf := openOn(t, target.Database(t), "leafTables=t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-			c := onOne(t, leaf)
-			mustExec(t, c, first)
-			st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer st.Close()
+			c, st := preparedBehind(t, leaf, first)
 			for i, tt := range steps {
 				mustExec(t, c, tt.before)
 				res, err := st.Exec(i)
@@ -141,13 +149,7 @@ func TestTemporaryTableBehindOnePreparedElsewhere(t *testing.T) {
 		name := databaseOf(t, dsn)
 		for first, then := range map[string]string{"DO 1": "CREATE TEMPORARY TABLE " + name + ".t (id INT NOT NULL DEFAULT 5, a INT)", makeT: "DROP TEMPORARY TABLE " + name + ".t"} {
 			_, leaf := openOn(t, dsn, "leafTables=t&sql_mode=%27%27", "DROP TABLE IF EXISTS leaf_alloc, t", allocTable, row("t", 1000, 10), "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)")
-			c := onOne(t, leaf)
-			mustExec(t, c, first)
-			st, err := c.PrepareContext(t.Context(), "INSERT INTO t (a) VALUES (?)")
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer st.Close()
+			c, st := preparedBehind(t, leaf, first)
 			mustExec(t, c, "USE information_schema")
 			if _, err := st.Exec(1); err != nil {
 				t.Errorf("%s, %s first: %v", target.Name, first, err)

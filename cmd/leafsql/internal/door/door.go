@@ -84,10 +84,17 @@ func New(cfg Config) (*Door, error) {
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, Defaults.MaxConnections)
 	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, Defaults.FillTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
-	for flag, negative := range map[string]bool{"-max-connections": cfg.MaxConnections < 0, "-fill-timeout": cfg.FillTimeout < 0, "-drain": cfg.Drain < 0} {
-		if negative {
-			return nil, fmt.Errorf("leafsql: proxy: %s is negative; leave it out for its default", flag)
-		}
+	negative := ""
+	switch {
+	case cfg.MaxConnections < 0:
+		negative = "-max-connections"
+	case cfg.FillTimeout < 0:
+		negative = "-fill-timeout"
+	case cfg.Drain < 0:
+		negative = "-drain"
+	}
+	if negative != "" {
+		return nil, fmt.Errorf("leafsql: proxy: %s is negative; leave it out for its default", negative)
 	}
 	clientTLS, err := process.TLS(cfg.Cert, cfg.Key, "-cert and -key")
 	if err != nil {
@@ -125,10 +132,6 @@ func New(cfg Config) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	if there != nil {
-		d.elsewhere = sql.OpenDB(there)
-		d.elsewhere.SetMaxOpenConns(1)
-	}
 	if d.connector, err = driver.NewConnector(dc); err != nil {
 		return nil, err
 	}
@@ -140,6 +143,10 @@ func New(cfg Config) (*Door, error) {
 	if err != nil {
 		d.connector.Close()
 		return nil, err
+	}
+	if there != nil {
+		d.elsewhere = sql.OpenDB(there)
+		d.elsewhere.SetMaxOpenConns(1)
 	}
 	return d, nil
 }
