@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
@@ -47,8 +49,19 @@ func TestServerHangsUp(t *testing.T) {
 func (p *place) await(text, want string) {
 	p.t.Helper()
 	took := stopwatch.Start(p.t)
-	for got := p.ask(text); got != want; got = p.ask(text) {
-		if took() > proxytest.Patience {
+	for {
+		var got string
+		err := p.db.QueryRow(text).Scan(&got)
+		var server *mysql.MySQLError
+		if errors.As(err, &server) && server.Number == 3854 {
+			err = nil // MySQL cannot show what a session of another test runs in another character set
+		}
+		switch {
+		case err != nil:
+			p.t.Fatalf("%s: %v", text, err)
+		case got == want:
+			return
+		case took() > proxytest.Patience:
 			p.t.Fatalf("%s: %s, want %s", text, got, want)
 		}
 		time.Sleep(5 * time.Millisecond)
