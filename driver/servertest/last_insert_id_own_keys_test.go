@@ -163,11 +163,11 @@ func TestKeysThatAreNotStored(t *testing.T) {
 	}
 }
 
-func openBrought(t *testing.T, name, dsn, key, params string) *sql.DB {
+func openBrought(t *testing.T, name, dsn, key, params string, options ...string) *sql.DB {
 	t.Helper()
 	db := mustOpen(t, name, dsn+"?multiStatements=true"+params)
 	db.SetMaxOpenConns(1)
-	if _, err := db.Exec("CREATE TABLE t (id " + key + " PRIMARY KEY, v INT, UNIQUE KEY (v))"); err != nil {
+	if _, err := db.Exec("CREATE TABLE t (id " + key + " PRIMARY KEY, v INT, UNIQUE KEY (v))" + strings.Join(options, "")); err != nil {
 		t.Fatal(err)
 	}
 	return db

@@ -324,9 +324,9 @@ func (c *Catalog) Databases(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// TableNames lists the base tables of a database.
+// TableNames lists the base tables of a database, system-versioned ones included.
 func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, err error) {
-	err = c.db.SelectContext(ctx, &names, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type = 'BASE TABLE'", db)
+	err = c.db.SelectContext(ctx, &names, "SELECT table_name FROM information_schema.tables WHERE table_schema = ? AND table_type IN ('BASE TABLE', 'SYSTEM VERSIONED')", db)
 	return names, err
 }
 

@@ -17,7 +17,7 @@ package insert
 // it is where a trigger may set the key, and where an upsert left the row as it was.
 func (in *Insert) ExplicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
 	switch {
-	case in.OwnMarker && server != 0 && affected != 2:
+	case in.OwnMarker && server != 0 && affected < 2: // an update counts 2, and one of a system-versioned table 3
 		return 0 // the row was there, and stayed as it was
 	case server != 0, affected == 0, b.OwnKey == 0, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey:
 	case !in.Upsert, in.KeepsKey && !b.Moved, in.OwnMarker, affected == 1 && (!foundRows || in.UserMarker):
