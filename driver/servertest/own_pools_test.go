@@ -85,6 +85,27 @@ func TestOwnPoolsIgnoreTheApplicationsSettings(t *testing.T) {
 	}
 }
 
+// TestRowOfLeafAllocIsCommittedUnderCompletionType: a server that opens a transaction, or closes the
+// connection, after each COMMIT and ROLLBACK commits what internal connections write.
+func TestRowOfLeafAllocIsCommittedUnderCompletionType(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		server := mysqltest.Run(t, mysqltest.Config{Kind: kind}).Target()
+		for _, typ := range []string{"CHAIN", "RELEASE"} {
+			dsn := server.Database(t)
+			plain, leaf := openOn(t, dsn, "leafTables=t&leafCreate=true", tableT, "SET GLOBAL completion_type = '"+typ+"'")
+			for i := range int64(3) {
+				if id := insertID(t, leaf, "INSERT INTO t (a) SELECT a FROM (SELECT ? a) x", i); id != i+1 {
+					t.Errorf("%s %s: id %d, want %d", kind, typ, id, i+1)
+				}
+			}
+			var max int
+			if err := plain.QueryRow("SELECT max_id FROM leaf_alloc").Scan(&max); err != nil || max <= 3 {
+				t.Errorf("%s %s: another connection reads max_id %d, %v, want one above 3", kind, typ, max, err)
+			}
+		}
+	}
+}
+
 // TestCloseBehindASilentServer: db.Close returns although fetches of many tags hang.
 func TestCloseBehindASilentServer(t *testing.T) {
 	const tables = 8

@@ -21,6 +21,9 @@ const (
 	readText   = "SELECT *, @@autocommit FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 	updateText = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(GREATEST(max_id, 90) + 20) WHERE biz_tag = _utf8mb4 X'61' AND step BETWEEN 1 AND 15 AND max_id >= 100 AND max_id <= 9223372036854775787"
 	wroteText  = "SELECT LAST_INSERT_ID(), max_id FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
+
+	commitText   = "COMMIT AND NO CHAIN NO RELEASE"
+	rollbackText = "ROLLBACK AND NO CHAIN NO RELEASE"
 )
 
 func (s script) ok(text string) { s.ExpectExec(text).WillReturnResult(sqlmock.NewResult(0, 0)) }
@@ -36,7 +39,7 @@ func (s script) reads(values ...driver.Value) {
 // connection is not in autocommit.
 func (s script) releases(values ...driver.Value) {
 	s.reads(values...)
-	s.ok("ROLLBACK")
+	s.ok(rollbackText)
 }
 
 func (s script) rows(values ...driver.Value) *sqlmock.Rows {
@@ -69,11 +72,11 @@ func TestAllocStoreFaults(t *testing.T) {
 		"well": {script: func(s script) { s.fit(); s.updates(120, 1) }},
 		"look: select": {script: func(s script) {
 			s.ExpectQuery(readText).WillReturnError(bug)
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 		}, want: "syntax"},
 		"look: rollback": {script: func(s script) {
 			s.reads(100, 15, 0)
-			s.fails("ROLLBACK", bug)
+			s.fails(rollbackText, bug)
 		}, want: "syntax"},
 		"look: no row":         {script: func(s script) { s.releases() }, want: "no row", is: is[*segment.UnknownTagError]},
 		"look: two rows":       {script: func(s script) { s.releases(100, 15, 1, 100, 15, 1) }, want: "more than one row", is: is[*segment.RowError]},
@@ -83,11 +86,11 @@ func TestAllocStoreFaults(t *testing.T) {
 		"look: end":            {script: func(s script) { s.reads("9223372036854775800", 15, 1) }, want: "used up", is: isExhausted},
 		"look: row broken off": {script: func(s script) {
 			s.ExpectQuery(readText).WillReturnRows(s.rows(100, 15, 1).RowError(0, bug))
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 		}, want: "syntax"},
 		"look: the connection broke": {script: func(s script) {
 			s.ExpectQuery(readText).WillReturnError(errDown)
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 			s.fit()
 			s.updates(120, 1)
 		}},
@@ -145,31 +148,31 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.ok("START TRANSACTION")
 			s.updates(0, 1)
 			s.wrote(120, 120)
-			s.ok("COMMIT")
+			s.ok(commitText)
 		}},
 		"no autocommit": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 120)
-			s.ok("COMMIT")
+			s.ok(commitText)
 		}},
 		"transaction: conflict, the next one is whole": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.ExpectQuery(wroteText).WillReturnError(errors.New("Error 1213 (40001): Deadlock found"))
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 120)
-			s.ok("COMMIT")
+			s.ok(commitText)
 		}},
 		"transaction: 0 rows": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 0)
-			s.ok("COMMIT")
+			s.ok(commitText)
 			s.releases()
 		}, want: "no row"},
 		"transaction: reads something else": {script: func(s script) {
@@ -177,28 +180,28 @@ func TestAllocStoreFaults(t *testing.T) {
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 140)
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 		}, want: "set to 120 and reads 140", is: is[*segment.RowError]},
 		"transaction: the row is gone": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.ExpectQuery(wroteText).WillReturnError(bug)
-			s.ok("ROLLBACK")
+			s.ok(rollbackText)
 		}, want: "syntax"},
 		"transaction: below seen": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(119, 1)
 			s.wrote(119, 119)
-			s.ok("COMMIT")
+			s.ok(commitText)
 		}, want: "says it is 119"},
 		"transaction: commit": {script: func(s script) {
 			s.releases(100, 15, 0)
 			s.ok("START TRANSACTION")
 			s.updates(120, 1)
 			s.wrote(120, 120)
-			s.fails("COMMIT", bug)
+			s.fails(commitText, bug)
 		}, want: "syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -172,7 +172,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step int64) erro
 		// Reading it tells whether the INSERT was in autocommit, and spares the first look.
 		row, autocommit, err := t.read(ctx, c, tag)
 		if !autocommit {
-			if _, err := c.ExecContext(ctx, "COMMIT"); err != nil {
+			if _, err := c.ExecContext(ctx, tagrow.Commit); err != nil {
 				tagrow.Discard(c)
 				return err
 			}

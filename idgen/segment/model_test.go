@@ -20,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 )
 
 // The model searches all interleavings of a few processes on one table and one row of
@@ -361,7 +363,7 @@ func number(s string) int64 {
 func (p *process) send(ctx context.Context, text string) (*statement, error) {
 	s := &statement{p: p, text: text, done: make(chan error, 1)}
 	switch text {
-	case "START TRANSACTION", "COMMIT", "ROLLBACK":
+	case "START TRANSACTION", tagrow.Commit, tagrow.Rollback:
 		return s, ctx.Err()
 	}
 	p.w.mu.Lock()

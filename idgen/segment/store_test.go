@@ -149,6 +149,37 @@ func withoutAutocommit(t *testing.T, root *sqlx.DB, dsn string) {
 	}
 }
 
+// TestAllocStoreUnderCompletionType looks for a tag without a row, on a pool of the caller whose server
+// opens a transaction, or closes the connection, after each COMMIT and ROLLBACK. All that is
+// written afterwards is committed all the same.
+func TestAllocStoreUnderCompletionType(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, params := range []string{"completion_type=CHAIN", "completion_type=RELEASE", "completion_type=CHAIN&autocommit=0", "completion_type=RELEASE&autocommit=0"} {
+			t.Run(server.Name+" "+params, func(t *testing.T) {
+				ctx, dsn := t.Context(), server.Database(t)
+				db := pool(t, dsn, strings.NewReplacer("CHAIN", "'CHAIN'", "RELEASE", "'RELEASE'").Replace(params))
+				db.SetMaxOpenConns(1)
+				s := allocStore(t, db, "leaf_alloc")
+				if _, err := s.Fetch(ctx, segment.Request{Tag: "a", N: 10}); !is[*segment.UnknownTagError](err) {
+					t.Fatalf("Fetch() = %v, want an UnknownTagError", err)
+				}
+				if err := s.Ensure(ctx, "a", 1, 10); err != nil {
+					t.Fatal(err)
+				}
+				if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 1 {
+					t.Errorf("Start = %d, want 1", r.Start)
+				}
+				if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Floor: 50}); r.Start != 50 {
+					t.Errorf("Start = %d, want 50", r.Start)
+				}
+				if row, err := segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc").Row(ctx, "a"); err != nil || row.MaxID != 60 {
+					t.Errorf("another pool reads max_id %d, %v, want 60", row.MaxID, err)
+				}
+			})
+		}
+	}
+}
+
 func fetch(t *testing.T, s segment.Store, q segment.Request) segment.Range {
 	t.Helper()
 	r, err := s.Fetch(context.WithoutCancel(t.Context()), q)

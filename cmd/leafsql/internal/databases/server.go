@@ -64,7 +64,7 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 // have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value
 // is clipped, and what the server quotes it quotes with backticks.
 var session = map[string]string{
-	"autocommit": "1", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
+	"autocommit": "1", "completion_type": "0", "sql_select_limit": "18446744073709551615", "lock_wait_timeout": "10", "innodb_lock_wait_timeout": "10",
 	"sql_mode": "'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION,NO_AUTO_VALUE_ON_ZERO'", "sql_quote_show_create": "1", "time_zone": "'+00:00'",
 }
 

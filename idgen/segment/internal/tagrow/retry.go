@@ -149,6 +149,13 @@ func Discard(c *sql.Conn) {
 	c.Raw(func(any) error { return driver.ErrBadConn })
 }
 
+// Commit and Rollback end a transaction whatever the session's completion_type is: CHAIN
+// would open the next one at once, and RELEASE would close the connection.
+const (
+	Commit   = "COMMIT AND NO CHAIN NO RELEASE"
+	Rollback = "ROLLBACK AND NO CHAIN NO RELEASE"
+)
+
 // transaction runs do in a transaction. Its ends are text under ctx, because sql.Tx's
 // Commit knows no context, and a cluster without a majority lets a COMMIT wait for ever.
 func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
@@ -157,10 +164,10 @@ func transaction(ctx context.Context, c *sql.Conn, do func() error) error {
 	}
 	err := do()
 	if err == nil {
-		if _, err = c.ExecContext(ctx, "COMMIT"); err != nil {
+		if _, err = c.ExecContext(ctx, Commit); err != nil {
 			Discard(c)
 		}
-	} else if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+	} else if _, rerr := c.ExecContext(ctx, Rollback); rerr != nil {
 		Discard(c)
 	}
 	return err

@@ -142,7 +142,7 @@ func (r *Rows) Unlock(ctx context.Context, c *sql.Conn, autocommit bool, err err
 	if autocommit {
 		return err
 	}
-	if _, rerr := c.ExecContext(ctx, "ROLLBACK"); rerr != nil {
+	if _, rerr := c.ExecContext(ctx, Rollback); rerr != nil {
 		Discard(c)
 		err = cmp.Or(err, rerr)
 	}
