@@ -98,7 +98,7 @@ func (f *flags) survey(ctx context.Context) (*survey.Survey, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := survey.Take(ctx, set, func() { looked.Add(1) })
+	s, err := survey.Take(ctx, set, "", func() { looked.Add(1) })
 	if err != nil {
 		set.Close()
 	}

@@ -54,23 +54,22 @@ func runMigrate(ctx context.Context, s *screen.Screen, args []string) (int, erro
 			status = fine // what was asked for is done
 		}
 		return status, errors.Join(err, printed)
-	case *do == "":
-		for _, tag := range tags {
-			if err := tag.Err(); err != nil {
-				return unclear, err
-			}
-		}
-		return plan.print(tags)
 	case slices.ContainsFunc(tags, func(t *migrate.Tag) bool { return t.Blocks(step) }):
 		return plan.refuse(tags, step)
 	}
+	for _, tag := range tags {
+		if err := tag.Err(); err != nil {
+			return unclear, err
+		}
+	}
+	if *do == "" {
+		return plan.print(tags)
+	}
 	for i, tag := range tags {
 		if tag.Past(step) {
-			err = tag.Err()
-		} else {
-			tags[i], err = plan.run(tag, func() (*migrate.Tag, error) { return m.Do(ctx, tag, step, plan.say) })
+			continue
 		}
-		if err != nil {
+		if tags[i], err = plan.run(tag, func() (*migrate.Tag, error) { return m.Do(ctx, tag, step, plan.say) }); err != nil {
 			return unclear, err
 		}
 	}

@@ -20,9 +20,9 @@ func guards(t *testing.T, db *sql.DB) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM information_schema.triggers WHERE trigger_schema = DATABASE() AND trigger_name LIKE '%needs\\_id'")
 }
 
-// switchThatWaits starts a switch of the table orders while a transaction that has run an INSERT is open, and returns when it
-// waits for that. goOn commits the transaction, and the switch ends well.
-func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string) (goOn func()) {
+// switchThatWaits starts a switch of the table orders, and of more tables, while a transaction that has run an INSERT is open, and
+// returns when it waits for that. goOn commits the transaction, and the switch ends well.
+func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string, more ...string) (goOn func()) {
 	t.Helper()
 	tx, err := db.Begin()
 	if err != nil {
@@ -39,7 +39,7 @@ func switchThatWaits(t *testing.T, db *sql.DB, dsn, insert string) (goOn func())
 	done := make(chan result, 1)
 	go func() {
 		var r result
-		r.status, r.out, r.errs = leafsql(t.Context(), "migrate", "-dsn", dsn, "-do", "switch", "orders")
+		r.status, r.out, r.errs = leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, "-do", "switch", "orders"}, more...)...)
 		done <- r
 	}()
 	for number(t, db, "SELECT COUNT(*) FROM information_schema.processlist WHERE db = DATABASE() AND state LIKE 'Waiting for table metadata lock%'") == 0 {
@@ -75,6 +75,22 @@ func TestMigrateOneAtATime(t *testing.T) {
 		goOn()
 		if n := guards(t, db); n != 2 {
 			t.Errorf("%d guards stand", n)
+		}
+	})
+}
+
+// TestSwitchBlocksOneTable: while the switch of several tables waits for a transaction on one of them, mysql-leaf fills the table before
+// it, and writers without leafsql fill the table after it.
+func TestSwitchBlocksOneTable(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		const key = " (id BIGINT AUTO_INCREMENT PRIMARY KEY)"
+		db := open(t, dsn, "CREATE TABLE before_it"+key, "CREATE TABLE orders"+key, "CREATE TABLE then_it"+key)
+		goOn := switchThatWaits(t, db, dsn, "INSERT INTO orders VALUES ()", "then_it", "before_it")
+		exec(t, openLeaf(t, dsn+"?leafTables=before_it"), "INSERT INTO before_it VALUES ()")
+		exec(t, db, "INSERT INTO then_it VALUES (), ()")
+		goOn()
+		if n := number(t, db, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'then_it'"); n != 3 {
+			t.Errorf("the next id of then_it is %d, want 3", n)
 		}
 	})
 }

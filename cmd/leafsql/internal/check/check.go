@@ -1,7 +1,7 @@
 // Package check finds what is wrong with tables that get their keys from leaf_alloc,
 // and with what they get them from, before a statement is refused or a key met twice.
 //
-//	s, err := survey.Take(ctx, set, nil)
+//	s, err := survey.Take(ctx, set, "", nil)
 //	report, err := check.Run(ctx, s, check.Options{})
 //	for _, f := range report.Findings {
 //		fmt.Println(f.Severity, f.Code, f.Message, f.SQL)

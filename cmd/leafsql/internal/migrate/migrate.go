@@ -92,21 +92,13 @@ func (m *Migration) Configure() error {
 
 // Look finds where the tables stand, and what is against the next steps.
 func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
-	s, tags, err := m.look(ctx)
-	if err == nil {
-		err = m.judge(ctx, s, tags)
+	s, err := survey.Take(ctx, m.Set, "", nil)
+	if err != nil {
+		return nil, err
 	}
-	return tags, err
-}
-
-// look finds where the tables stand.
-func (m *Migration) look(ctx context.Context) (s *survey.Survey, tags []*Tag, err error) {
-	if s, err = survey.Take(ctx, m.Set, nil); err != nil {
-		return nil, nil, err
-	}
+	var tags []*Tag
 	found := make(map[string]bool)
 	for _, tag := range s.Tags {
-		t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
 		wanted := false
 		for _, o := range tag.Tables {
 			for _, name := range m.Tables {
@@ -119,21 +111,31 @@ func (m *Migration) look(ctx context.Context) (s *survey.Survey, tags []*Tag, er
 		if !wanted {
 			continue
 		}
-		for _, o := range tag.Tables {
-			one, err := define(ctx, o)
-			if err != nil {
-				return nil, nil, err
-			}
-			t.tables = append(t.tables, one)
+		t, err := m.define(ctx, s, tag)
+		if err != nil {
+			return nil, err
 		}
 		tags = append(tags, t)
 	}
 	for _, name := range m.Tables {
 		if name, _, _ = strings.Cut(name, ":"); !found[name] {
-			return nil, nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
+			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
 		}
 	}
-	return s, tags, nil
+	return tags, m.judge(ctx, s, tags)
+}
+
+// define reads the definitions of a tag's tables.
+func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Tag) (*Tag, error) {
+	t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
+	for _, o := range tag.Tables {
+		one, err := define(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		t.tables = append(t.tables, one)
+	}
+	return t, nil
 }
 
 // define reads what a table's ALTERs are made from.
@@ -230,16 +232,14 @@ func (m *Migration) again(ctx context.Context, t *Tag) (*Tag, error) {
 
 // find looks at one tag.
 func (m *Migration) find(ctx context.Context, t *Tag) (*Tag, error) {
-	_, tags, err := m.look(ctx)
-	if err != nil {
+	s, err := survey.Take(ctx, m.Set, t.Name, nil)
+	switch {
+	case err != nil:
 		return nil, err
+	case len(s.Tags) == 0:
+		return nil, fmt.Errorf("leafsql: the tables of %s are gone; look with leafsql check", t.Name)
 	}
-	for _, o := range tags {
-		if o.Name == t.Name {
-			return o, nil
-		}
-	}
-	return nil, fmt.Errorf("leafsql: the tables of %s are gone; look with leafsql check", t.Name)
+	return m.define(ctx, s, s.Tags[0])
 }
 
 // strict is an error where a writer without leafsql would store the key 0.

@@ -1,7 +1,7 @@
 // Package survey looks once at all databases that one leaf_alloc feeds: which
 // tables are configured, their highest keys, leaf_alloc and its rows.
 //
-//	s, err := survey.Take(ctx, set, nil)
+//	s, err := survey.Take(ctx, set, "", nil)
 //	for _, tag := range s.Tags {
 //		highest, table := tag.Highest()
 //	}
@@ -96,9 +96,9 @@ func (t *Tag) AutoIncrement() bool {
 	return slices.ContainsFunc(t.Tables, func(o *Table) bool { return o.AutoIncrement })
 }
 
-// Take looks at a set. Progress, unless nil, is told of every table looked at, from
-// several goroutines.
-func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, error) {
+// Take looks at a set: at the tables of one tag, or of all tags if it is "". Progress, unless
+// nil, is called for every table looked at, from several goroutines.
+func Take(ctx context.Context, set *databases.Set, tag string, progress func()) (*Survey, error) {
 	if progress == nil {
 		progress = func() {}
 	}
@@ -129,7 +129,7 @@ func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, er
 	errs := make([]error, len(set.Shards))
 	var looking sync.WaitGroup
 	for i, shard := range set.Shards {
-		looking.Go(func() { s.Shards[i], errs[i] = s.look(ctx, shard, progress) })
+		looking.Go(func() { s.Shards[i], errs[i] = s.look(ctx, shard, tag, progress) })
 	}
 	looking.Wait()
 	for _, err := range errs {
@@ -145,8 +145,8 @@ func Take(ctx context.Context, set *databases.Set, progress func()) (*Survey, er
 	return s, s.gather(ctx)
 }
 
-// look finds a shard's tables and their highest keys.
-func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func()) (*Shard, error) {
+// look finds a shard's tables, or those of one tag, and their highest keys.
+func (s *Survey) look(ctx context.Context, db *databases.Shard, tag string, progress func()) (*Shard, error) {
 	var err error
 	shard := &Shard{Shard: db}
 	tags := lo.Map(s.Rows, func(r Row, _ int) string { return r.Tag })
@@ -156,6 +156,9 @@ func (s *Survey) look(ctx context.Context, db *databases.Shard, progress func())
 		return nil, err
 	}
 	for _, info := range shard.Inspection.Tables {
+		if tag != "" && info.Tag != tag {
+			continue
+		}
 		t := &Table{Shard: shard, Table: info}
 		if err := t.readHighest(ctx); err != nil {
 			return nil, err
