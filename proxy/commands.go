@@ -48,7 +48,7 @@ func (s *session) command() (quit bool, err error) {
 	case wire.ComPing, wire.ComProcessInfo, wire.ComKill, wire.ComDebug, wire.ComRefresh, wire.ComShutdown, wire.ComRegisterSlave, wire.ComCreateDB, wire.ComDropDB:
 		err = s.pass(&answer{state: head})
 	case wire.ComBinlogDump, wire.ComBinlogDumpGTID, wire.ComClone:
-		return true, s.tunnel()
+		return s.tunnel()
 	case wire.ComQuit:
 		return true, s.forward()
 	default:
@@ -100,26 +100,36 @@ func (s *session) resetConnection() error {
 	return err
 }
 
-// tunnel passes everything on in both directions, of a client that is a replica, until one side or the proxy ends.
-func (s *session) tunnel() error {
+// tunnel passes everything on in both directions for a client that is a replica, until one side or the proxy ends. After the
+// server's refusal the session continues.
+func (s *session) tunnel() (quit bool, err error) {
 	if err := s.forward(); err != nil {
-		return err
+		return true, err
 	}
-	if b := s.client.buffered(); len(b) > 0 {
-		if err := s.server.write(b); err != nil {
-			return err
-		}
+	b, err := s.server.need(wire.HeaderLen + 1)
+	if err != nil {
+		return true, serverGone(err)
+	}
+	if b[wire.HeaderLen] == wire.FirstErr {
+		return false, s.relay(&answer{state: head})
 	}
 	s.mu.Lock()
 	s.streams = true
 	s.mu.Unlock()
+	for _, side := range []struct{ from, to *end }{{&s.client, &s.server}, {&s.server, &s.client}} {
+		if b := side.from.buffered(); len(b) > 0 {
+			if err := side.to.write(b); err != nil {
+				return true, err
+			}
+		}
+	}
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})
 	go func() {
 		io.Copy(s.server.copyable(), s.client.copyable())
 		s.server.conn.Close()
 	}()
-	_, err := io.Copy(s.client.copyable(), s.server.copyable())
+	_, err = io.Copy(s.client.copyable(), s.server.copyable())
 	s.client.conn.Close()
-	return err
+	return true, err
 }

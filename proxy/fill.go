@@ -24,8 +24,8 @@ func (s *session) query() error {
 		return err
 	}
 	at, err := wire.QueryText(p, s.caps&wire.QueryAttrs != 0)
-	if err != nil { // the server says so
-		return s.resend(&answer{state: head})
+	if err != nil { // the server may still find a statement in it
+		return s.malformed()
 	}
 	s.attributes = slices.Clone(p[1:at])
 	ctx := s.bound()

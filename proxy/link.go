@@ -97,7 +97,10 @@ func (l *link) passFile() error {
 	l.server.seq = l.serverSeq + 1
 	for full := false; ; { // full: the frame before was, so that its packet goes on
 		length, seq, err := l.client.header()
-		if err != nil {
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded): // set by hangUp: the server's answer says why it ended the connection
+			return nil
+		case err != nil:
 			return err
 		}
 		l.client.seq = seq + 1

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime/debug"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,10 +20,10 @@ const (
 	longestLogin = 96 << 10         // servers take 64 KiB of attributes, and little else
 )
 
-// What the proxy understands, of what servers offer: the others would change packets that it
-// reads. Compression is not offered, so that a client does without.
+// Capabilities of servers that the proxy does not offer: they would change packets that it reads, or which table a statement
+// writes (NoSchema). Without the offer of compression clients do not compress.
 const (
-	notOffered   = wire.Compress | wire.ZstdCompress | wire.OptionalMeta
+	notOffered   = wire.Compress | wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
 	mariaOffered = wire.MariaExtendedMeta | wire.MariaBulk
 )
 
@@ -107,6 +108,7 @@ func (s *session) deny(number uint16, state, message string) error {
 // startTLS goes over to TLS on both sides, with the client that asked for it in p, and
 // reads the login.
 func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
+	request := slices.Clone(p)
 	s.server.seq = s.client.seq - 1
 	if err := s.server.send(p); err != nil {
 		return nil, wire.Login{}, serverGone(err)
@@ -131,6 +133,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	if err != nil {
 		return nil, wire.Login{}, s.unread(err)
 	}
+	copy(p, request) // servers use the capabilities of the request and ignore those of the login
 	login, err := wire.ParseLogin(p)
 	return p, login, err
 }

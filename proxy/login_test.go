@@ -129,6 +129,7 @@ func TestNotOffered(t *testing.T) {
 		for name, change := range map[string]func(o *proxytest.Options) (number int){
 			"compression": func(o *proxytest.Options) int { o.Capabilities |= proxytest.Compress; return 1043 },
 			"zstd":        func(o *proxytest.Options) int { o.Capabilities |= proxytest.ZSTD; return 1043 },
+			"no schema":   func(o *proxytest.Options) int { o.Capabilities |= proxytest.NoSchema; return 1043 },
 			"progress":    func(o *proxytest.Options) int { o.Capabilities |= proxytest.Progress; return 1043 },
 			"TLS":         func(o *proxytest.Options) int { o.TLS = &tls.Config{InsecureSkipVerify: true}; return 1043 },
 			"old":         func(o *proxytest.Options) int { o.Without = proxytest.Protocol41; return 1251 },
@@ -142,7 +143,7 @@ func TestNotOffered(t *testing.T) {
 				if err == nil {
 					t.Fatal("it was let in")
 				}
-				if c.Offered&o.Capabilities&(proxytest.Compress|proxytest.ZSTD|proxytest.Progress) != 0 {
+				if c.Offered&o.Capabilities&(proxytest.Compress|proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema) != 0 {
 					t.Errorf("%#x is offered", c.Offered)
 				}
 				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake is answered in plain text
@@ -161,7 +162,7 @@ func TestDialogue(t *testing.T) {
 		frames     string
 	}
 	const (
-		greeting = "\x0a5.5.5-asks\x00\x01\x00\x00\x00saltsalt\x00\xdf\xf7\x2d\x02\x00\x0f\x00\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00saltsaltsalt\x00dialog\x00"
+		greeting = "\x0a5.5.5-asks\x00\x01\x00\x00\x00saltsalt\x00\xcf\xf7\x2d\x02\x00\x0f\x00\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00saltsaltsalt\x00dialog\x00"
 		login    = "\x01\xa2\x08\x00\x00\x00\x00\x40\x2d" + "\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00" + "app\x00\x00dialog\x00"
 		ok       = "\x00\x00\x00\x02\x00\x00\x00"
 	)

@@ -25,6 +25,7 @@ func TestOwnServers(t *testing.T) {
 				"--log-bin=log", "--init-connect=SET sql_mode = 'NO_BACKSLASH_ESCAPES'", "--ssl-cert=" + certFile, "--ssl-key=" + keyFile,
 			}}).Target()
 			t.Run("TLS", func(t *testing.T) { throughTLS(t, newPlace(t, own), cert) })
+			t.Run("request for TLS", func(t *testing.T) { requestForTLS(t, newPlace(t, own), cert) })
 			t.Run("init_connect", func(t *testing.T) { initConnect(t, newPlace(t, own)) })
 			if target.Name == string(mysqltest.MariaDB) {
 				t.Run("binlog", func(t *testing.T) { binlog(t, newPlace(t, own)) })
@@ -109,6 +110,42 @@ func namedTransactions(t *testing.T, p *place) {
 	told := c.Query("INSERT INTO items (name, n) SELECT name, n + 10 FROM source; INSERT INTO items (name, n) SELECT name, n FROM source WHERE n < 0").OKs()
 	if len(told) != 2 || strings.Count(told[0].Rest, uuid) != 1 || strings.Contains(told[1].Rest, uuid) {
 		t.Errorf("of two statements in a text, of which the first stores rows: %+v", told)
+	}
+}
+
+// requestForTLS: the capabilities in a client's request for TLS count, and not those in the login that follows.
+func requestForTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
+	const (
+		common  = proxytest.Common | proxytest.SSL | proxytest.ConnectWithDB
+		several = proxytest.MultiStatements
+		noEOF   = proxytest.DeprecateEOF
+	)
+	for name, capabilities := range map[string][2]uint64{
+		"several statements in the login only":   {0, several},
+		"several statements in the request only": {several, 0},
+		"no EOF in the login only":               {several, several | noEOF},
+		"no EOF in the request only":             {several | noEOF, several},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := p.root()
+			o.TLS = &tls.Config{RootCAs: cert.Client().RootCAs, ServerName: "127.0.0.1"}
+			o.Capabilities, o.AfterTLS = common|capabilities[0], common|capabilities[1]
+			w := p.filled(o, filledItems...)
+			setup := w.Setup
+			w.Setup = func(through bool) {
+				if setup(through); through {
+					w.Through = p.proxy(func(cfg *proxy.Config) {
+						cfg.TLS = &tls.Config{Certificates: cert.Client().Certificates}
+						cfg.ServerTLS = o.TLS
+					})
+				}
+			}
+			w.Run(t, func(c *proxytest.Client) {
+				c.Query("INSERT INTO items (name, n) VALUES ('a', 1); INSERT INTO items (name, n) VALUES ('b', 2)")
+				c.Query("INSERT INTO items (name, n) VALUES ('c', 3)")
+				c.Query("SELECT id, name FROM items ORDER BY n")
+			})
+		})
 	}
 }
 

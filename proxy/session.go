@@ -175,6 +175,7 @@ func (s *session) idle() (woken bool, err error) {
 // hangUp notes that the server ended the connection.
 func (s *session) hangUp() {
 	s.hungUp.Store(true)
+	s.client.raw.SetReadDeadline(past) // the client may have stopped in the middle of a file
 	s.wake()
 }
 

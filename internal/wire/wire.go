@@ -67,6 +67,7 @@ const (
 	LongPassword   = 1 << 0 // unset by a MariaDB server that has capabilities of its own
 	FoundRows      = 1 << 1
 	ConnectWithDB  = 1 << 3
+	NoSchema       = 1 << 4 // the database before a table's name is ignored
 	Compress       = 1 << 5
 	Protocol41     = 1 << 9
 	SSL            = 1 << 11

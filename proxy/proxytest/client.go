@@ -77,7 +77,8 @@ type Options struct {
 	User, Password, Database string
 	Plugin                   string // mysql_native_password if empty
 	TLS                      *tls.Config
-	HelloAtOnce              bool // the TLS handshake begins in the same write as the request for it
+	HelloAtOnce              bool   // the TLS handshake begins in the same write as the request for it
+	AfterTLS                 uint64 // capabilities in the login that follows the request for TLS; the request's if zero
 	Attributes               map[string]string
 	Without                  uint64 // capabilities that are not asked for whatever else is said
 	Insist                   bool   // capabilities are asked for although the server does not offer them
@@ -207,6 +208,9 @@ func (c *Client) respond(a *Answer) error {
 		}
 		c.Conn = conn
 		c.in.Reset(conn)
+		if c.opts.AfterTLS != 0 {
+			binary.LittleEndian.PutUint32(b, uint32(c.opts.AfterTLS))
+		}
 	}
 	c.plugin = c.opts.Plugin
 	b = append(append(b, c.opts.User...), 0)

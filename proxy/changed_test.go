@@ -1,0 +1,125 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/stopwatch"
+)
+
+// TestDatabaseBeforeTableNameCounts: a row goes into the table that its statement names, also if the client would have servers
+// ignore the name of the database.
+func TestDatabaseBeforeTableNameCounts(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		other := p.name + "_b"
+		p.exec("CREATE DATABASE "+other, "CREATE TABLE "+other+".items LIKE items")
+		t.Cleanup(func() { p.db.Exec("DROP DATABASE " + other) })
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.NoSchema
+		c := p.dial(p.proxy(), o)
+		c.Query("SET sql_mode = ''")
+		c.Query("INSERT INTO " + other + ".items (n) VALUES (1)")
+		c.Query("USE " + other)
+		c.Query("INSERT INTO " + p.name + ".items (n) VALUES (2)")
+		got := p.ask("SELECT CONCAT((SELECT GROUP_CONCAT(n, '/', id > 0) FROM " + p.name + ".items), ' ', (SELECT GROUP_CONCAT(n) FROM " + other + ".items))")
+		if want := "2/1 1"; got != want {
+			t.Errorf("rows %s, want %s", got, want)
+		}
+	})
+}
+
+// TestFilledAfterRefusedStream: the session of a client to which the server refuses a stream continues as before, and its
+// statements are filled.
+func TestFilledAfterRefusedStream(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		for _, command := range []byte{0x12, 0x1E, 0x20} { // COM_BINLOG_DUMP, COM_BINLOG_DUMP_GTID, COM_CLONE
+			t.Run(fmt.Sprintf("%#x", command), func(t *testing.T) {
+				w := p.filled(p.user("a", "secret"), filledItems...)
+				setup := w.Setup
+				w.Setup = func(through bool) {
+					setup(through)
+					w.Options = p.user("a", "secret")
+				}
+				w.Run(t, func(c *proxytest.Client) {
+					c.Query("SET sql_mode = ''")
+					c.Do(command, make([]byte, 40))
+					c.Query("INSERT INTO items (name, n) VALUES ('a', 1), ('b', 2)")
+					c.Query("SELECT id, name FROM items ORDER BY n")
+				})
+			})
+		}
+	})
+}
+
+// TestServerHangsUpInFile: a client that stops in the middle of a file is told that the server has ended its connection, which
+// leaves nothing in the proxy.
+func TestServerHangsUpInFile(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		pr, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.LocalFiles
+		for _, table := range []string{"items", "source"} {
+			for _, sent := range []string{"", "\x64\x00\x00\x02", "\x64\x00\x00\x021\tone\n"} {
+				c := p.dial(addr, o)
+				c.Send(proxytest.QueryText, []byte("LOAD DATA LOCAL INFILE 'a' INTO TABLE "+table+" (n, name)"))
+				c.Packets("the file's name", 1)
+				if _, err := c.Conn.Write([]byte(sent)); err != nil {
+					t.Fatal(err)
+				}
+				p.exec(fmt.Sprintf("KILL %d", c.Thread))
+				took := stopwatch.Start(t)
+				if c.Rest(); took() > 2*time.Second {
+					t.Errorf("%s after %q: told after %v", table, sent, took())
+				}
+			}
+		}
+		took := stopwatch.Start(t)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := pr.Shutdown(ctx); err != nil {
+			t.Errorf("shutdown: %v after %v", err, took())
+		}
+	})
+}
+
+// TestFileTimesOut: a client that stops in the middle of a file is told what the server says when its patience ends.
+func TestFileTimesOut(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		o := p.root()
+		o.Capabilities = proxytest.Common | proxytest.LocalFiles
+		p.relayed(o, items...).Run(t, func(c *proxytest.Client) {
+			c.Query("SET net_read_timeout = 1")
+			c.Send(proxytest.QueryText, []byte("LOAD DATA LOCAL INFILE 'a' INTO TABLE items (n, name)"))
+			c.Packets("the file's name", 1)
+			c.Rest()
+		})
+	})
+}
+
+// TestUnreadableAttributesAreRefused: a text whose attributes cannot be read does not run, though MySQL would run it, and the
+// session continues.
+func TestUnreadableAttributesAreRefused(t *testing.T) {
+	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MySQL))
+	p.configured(true, filledItems...)
+	o := p.root()
+	o.Capabilities = proxytest.Common | proxytest.QueryAttributes
+	c := p.dial(p.proxy(), o)
+	c.Query("SET sql_mode = ''")
+	const nullWithoutItsBit = "\x01\x01\x00\x01\x06\x00\x01k"
+	for _, attributes := range []string{nullWithoutItsBit, "\x01\x01\x00\x01\xfd\x00\x01k\xff", "\xff"} {
+		number, text := c.Do(proxytest.QueryText, []byte(attributes+"INSERT INTO items (name, n) VALUES ('a', 1)")).Err()
+		if number != 1835 {
+			t.Errorf("%q: error %d %s, want 1835", attributes, number, text)
+		}
+	}
+	c.Query("INSERT INTO items (name, n) VALUES ('b', 2)")
+	if got := p.ask("SELECT GROUP_CONCAT(name, id > 0) FROM items"); got != "b1" {
+		t.Errorf("rows %s, want b1", got)
+	}
+}
