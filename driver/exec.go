@@ -163,6 +163,9 @@ func (e *execution) runStaged(ctx context.Context) error {
 				to.collect(e.st.Plan, blocks)
 			}
 			e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
+			if e.stmt == nil && e.st.Plan.Results > 1 { // a comment after the statement has an answer too
+				e.result = joined(e.result, driver.RowsAffected(0))
+			}
 			return nil
 		}
 		again := c.Replanned(ctx, e.st, e.text, err)
@@ -248,7 +251,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	switch {
 	case len(blocks) == 0:
 		return res
-	case e.st.Plan.Results != 1:
+	case e.stmt == nil && e.st.Plan.Results != 1:
 		return c.results(ctx, e.st.Plan, blocks, res)
 	}
 	in, b := &e.st.Plan.Inserts[0], &blocks[0]

@@ -36,6 +36,10 @@ type Settings struct {
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
 	ANSIQuotes         bool   // sql_mode: "x" is a name
 	Charset            string // character_set_client
+
+	// Single is set if the connection takes texts of one statement only. Comments after its last
+	// semicolon belong to the statement then; on other connections they have an answer of their own.
+	Single bool
 }
 
 // SetSession takes what matters from the values of sql_mode and character_set_client.
@@ -119,7 +123,7 @@ type Findings struct {
 	Cut, CutInput int
 
 	// Ends are where the text can be cut so that each statement has a text of its own: behind
-	// the semicolon of each that has another, or a comment, behind it. If Cut is set they go up to that.
+	// the semicolon of each that has another, or a comment, behind it. Under Settings.Single a comment is no part. If Cut is set they go up to that.
 	Ends []int
 
 	// Results is the number of statements in the text, each of which answers

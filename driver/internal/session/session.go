@@ -64,7 +64,13 @@ func (s *Session) SetNoBackslashEscapes(on, known bool) {
 }
 
 // SetSeveral notes whether the connection takes texts of several statements.
-func (s *Session) SetSeveral(several bool) { s.several, s.severalKnown = several, true }
+func (s *Session) SetSeveral(several bool) {
+	s.several, s.severalKnown = several, true
+	if s.server.Single == several {
+		s.server.Single, s.Settings.Single = !several, !several
+		s.Changes++
+	}
+}
 
 // AllowsSeveral says whether it does. Where that is not known the server is asked, once:
 // a connection that does not has an error for the question.

@@ -19,6 +19,8 @@ func TestEnds(t *testing.T) {
 		{"SELECT 1; -- done", "SELECT 1;| -- done"},
 		{"SELECT 1;; \n;", "SELECT 1;; \n;"},
 		{"SELECT 1;;SELECT 2", "SELECT 1;|;SELECT 2"},
+		{"SELECT 1; /* c */;", "SELECT 1;| /* c */;"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; -- c", "INSERT INTO orders (total) SELECT 1 FROM t;| -- c"},
 		{"SELECT 1; /* c */; SELECT 2;; -- c", "SELECT 1;| /* c */; SELECT 2;|; -- c"},
 		{";SELECT 1", ";SELECT 1"},
 		{"SELECT 1; BEGIN NOT ATOMIC SELECT 2; SELECT 3; END", "SELECT 1;| BEGIN NOT ATOMIC SELECT 2; SELECT 3; END"},
@@ -33,19 +35,47 @@ func TestEnds(t *testing.T) {
 		{"SELECT 1; INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2", "SELECT 1;| INSERT INTO orders (total) SELECT 1 FROM t; SELECT 2"},
 	} {
 		plan := mustParse(t, tt.text)
-		var parts []string
-		begin := 0
-		for _, end := range plan.Ends {
-			parts = append(parts, tt.text[begin:end])
-			begin = end
-		}
-		if got := strings.Join(append(parts, tt.text[begin:]), "|"); got != tt.parts {
+		if got := cutAtEnds(tt.text, plan.Ends); got != tt.parts {
 			t.Errorf("%q\ngot  %s\nwant %s", tt.text, got, tt.parts)
 		}
 		if !slices.IsSorted(plan.Ends) {
 			t.Error(plan.Ends)
 		}
 	}
+}
+
+// TestEndsOfSingleStatements: on a connection for single statements, comments after the only semicolon belong to the statement.
+func TestEndsOfSingleStatements(t *testing.T) {
+	settings := insert.Settings{MariaDB: true, Version: 101119, SessionKnown: true, Single: true}
+	for _, tt := range []struct{ text, parts string }{
+		{"INSERT INTO orders (total) VALUES (1); -- c", "INSERT INTO orders (total) VALUES (1); -- c"},
+		{"INSERT INTO orders (total) VALUES (1);\n# c\n/* c */\n; ", "INSERT INTO orders (total) VALUES (1);\n# c\n/* c */\n; "},
+		{"INSERT INTO orders (total) VALUES (1); /*!999999 c */", "INSERT INTO orders (total) VALUES (1); /*!999999 c */"},
+		{"INSERT INTO orders (total) VALUES (1); /*!40101 DO 1 */", "INSERT INTO orders (total) VALUES (1);| /*!40101 DO 1 */"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; -- c; c", "INSERT INTO orders (total) SELECT 1 FROM t; -- c; c"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t;; -- c", "INSERT INTO orders (total) SELECT 1 FROM t;|; -- c"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; /* c */ ; -- c", "INSERT INTO orders (total) SELECT 1 FROM t;| /* c */ ; -- c"},
+		{"INSERT INTO orders (total) SELECT 1 FROM t; /* c */; DO 1", "INSERT INTO orders (total) SELECT 1 FROM t;| /* c */; DO 1"},
+	} {
+		plan, _, err := Parse(tt.text, settings, shop)
+		if err != nil {
+			t.Fatalf("Parse(%q): %v", tt.text, err)
+		}
+		if got := cutAtEnds(tt.text, plan.Ends); got != tt.parts {
+			t.Errorf("parts of %q = %s, want %s", tt.text, got, tt.parts)
+		}
+	}
+}
+
+// cutAtEnds returns the parts of a text with a | between them.
+func cutAtEnds(text string, ends []int) string {
+	var parts []string
+	begin := 0
+	for _, end := range ends {
+		parts = append(parts, text[begin:end])
+		begin = end
+	}
+	return strings.Join(append(parts, text[begin:]), "|")
 }
 
 // TestBackslashKnown: if it is known whether a backslash escapes, the session need not be

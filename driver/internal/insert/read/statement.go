@@ -17,10 +17,12 @@ func (r *reader) statements() error {
 	behind := 0 // the semicolon that ended the last statement: servers take no further ones, but at the text's end
 	for !r.ended() && !r.invalid && r.Cut == 0 {
 		if r.tok.Kind == ';' {
-			if behind == 0 && r.Results > 0 {
-				behind = r.tok.End
+			if behind == 0 {
+				r.s.Seen &^= seenHere
+				if r.Results > 0 {
+					behind = r.tok.End
+				}
 			}
-			r.s.Seen &^= seenHere
 			r.next()
 			continue
 		}
@@ -43,7 +45,7 @@ func (r *reader) statements() error {
 		r.s.Seen &^= seenHere
 		r.Results++
 	}
-	if r.s.Seen&lex.SeenComment != 0 {
+	if r.s.Seen&lex.SeenComment != 0 && !r.settings.Single {
 		r.Results++ // nothing but a comment answers too
 		if behind > 0 && !r.compound {
 			r.Ends = append(r.Ends, behind)
@@ -61,13 +63,17 @@ func (r *reader) isolate() {
 		r.cutAt(r.began.prevEnd, r.began.params)
 		return
 	}
-	end, params, n := r.tok.Pos, r.params, 0
-	for ; r.tok.Kind == ';'; n++ {
-		r.next()
+	at, n := r.cursor, 0
+	// Servers take semicolons and blanks off the end, and allow one more semicolon before comments and a NUL.
+	last := len(strings.TrimRight(r.text, "; \t\n\v\f\r"))
+	for ; r.tok.Kind == ';'; r.next() {
+		if r.tok.Pos < last {
+			n++
+		}
 	}
-	// Servers take semicolons off the end, but for a NUL behind them, which ends a text behind one alone.
-	if r.tok.Kind != lex.EOF || n > 1 && strings.IndexByte(r.text[end:], 0) > 0 {
-		r.cutAt(end+1, params)
+	alone := r.tok.Kind == lex.EOF && n <= 1
+	if r.cursor = at; !alone {
+		r.cutAt(at.tok.End, at.params)
 	}
 }
 
