@@ -32,12 +32,10 @@ type Config struct {
 	Tables []Rule
 
 	// Store (leafStore) is the DSN of the database that holds leaf_alloc and
-	// t_sequence, "" for the same one. Several, separated by |, share the ids of
-	// each tag, so that any of them may be away: see idgen/segment/interleaved. All
-	// processes name the same ones in the same order.
+	// t_sequence, "" for the same one.
 	Store      string
 	AllocTable string // leafAllocTable: [db.]table
-	Create     bool   // leafCreate; several stores: also what one of them has lost
+	Create     bool   // leafCreate
 	// SegmentStore replaces leaf_alloc as the source of segments. Store,
 	// AllocTable and Create then mean nothing, and Auto is not possible.
 	SegmentStore segment.Store
@@ -162,8 +160,6 @@ func check(cfg *Config) error {
 		case r.Exclude:
 		case r.Kind == Sequence && cfg.SegmentStore != nil:
 			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
-		case r.Kind == Sequence && len(cfg.stores()) > 1:
-			return ruleError(r.String(), "a sequence is a row in one database, and leafStore names several", "name one, or fill the table from segment(TAG)")
 		}
 	}
 	return nil

@@ -190,23 +190,17 @@ func writeTables(c *Config) string {
 }
 
 func checkStore(v string) error {
-	dsns := strings.Split(v, "|")
-	for i, dsn := range dsns {
-		if err := swallowed(dsn); err != nil {
-			return err
-		}
-		if _, err := mysql.ParseDSN(dsn); err != nil {
-			return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, or several with a | between them, with every / written as %2F"}
-		}
-		if dsn == "" && v != "" || slices.Contains(dsns[:i], dsn) {
-			return &ConfigError{"leafStore", "of its stores one is empty, or the same store twice", "name each of them once, with a | between them"}
-		}
+	if strings.Contains(v, "|") {
+		return &ConfigError{"leafStore", "it names several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store"}
+	}
+	if err := swallowed(v); err != nil {
+		return err
+	}
+	if _, err := mysql.ParseDSN(v); err != nil {
+		return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F"}
 	}
 	return nil
 }
-
-// stores are the DSNs in Store.
-func (c *Config) stores() []string { return strings.Split(c.Store, "|") }
 
 func checkAllocTable(v string) error {
 	if v == "" || strings.Count(v, ".") > 1 || strings.HasPrefix(v, ".") || strings.HasSuffix(v, ".") {

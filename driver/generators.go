@@ -37,7 +37,7 @@ func storeKey(cfg *mysql.Config) string {
 // connects yet.
 func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error) {
 	store := ids.StoreConfig{
-		Databases: []ids.Database{{Connector: own, Table: cfg.AllocTable}}, Key: key, Name: describe(cfg.MySQL), Create: cfg.Create,
+		Database: ids.Database{Connector: own, Table: cfg.AllocTable}, Key: key, Name: describe(cfg.MySQL),
 		Home: ids.Home{Server: server(cfg.MySQL), Table: cfg.AllocTable}, Replacement: cfg.SegmentStore, Logger: cfg.logger(),
 	}
 	if cfg.MySQL != nil {
@@ -47,22 +47,17 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 	case cfg.SegmentStore != nil:
 		store.Home = ids.Home{}
 	case cfg.Store != "":
-		store.Databases, store.Key, store.Name, store.Home = nil, "", "", ids.Home{Table: cfg.AllocTable, Named: true}
-		for _, dsn := range cfg.stores() {
-			of, err := ParseDSN(dsn)
-			var connector driver.Connector
-			if err == nil {
-				connector, err = mysql.NewConnector(ownpool.Config(of.MySQL))
-			}
-			if err != nil {
-				return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
-			}
-			store.Name = cmp.Or(store.Name, describe(of.MySQL))
-			store.Databases = append(store.Databases, ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable})
-			store.Key += storeKey(of.MySQL)
-			store.Home.Server += server(of.MySQL)
-			store.Home.DB += of.MySQL.DBName
+		of, err := ParseDSN(cfg.Store)
+		var connector driver.Connector
+		if err == nil {
+			connector, err = mysql.NewConnector(ownpool.Config(of.MySQL))
 		}
+		if err != nil {
+			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+		}
+		store.Key, store.Name = storeKey(of.MySQL), describe(of.MySQL)
+		store.Database = ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable}
+		store.Home = ids.Home{Server: server(of.MySQL), DB: of.MySQL.DBName, Table: cfg.AllocTable, Named: true}
 	}
 	if db, table, ok := strings.Cut(cfg.AllocTable, "."); ok {
 		store.Home.DB, store.Home.Table = db, table
@@ -143,13 +138,12 @@ func (c *Connector) Tags(ctx context.Context) ([]segment.Row, error) {
 
 // Tag reads one row of leaf_alloc, without taking an id. A tag without one is
 // a *segment.UnknownTagError. Names compare as the table's collation says: the
-// row's own name may be written in another case. Of several leaf_alloc it is that
-// of the first.
+// row's own name may be written in another case.
 func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 	if c = c.current(); c.store.Alloc == nil {
 		return segment.Row{}, errNoAlloc
 	}
-	return ids.ReadRow(ctx, c.store.Alloc, tag, 0)
+	return c.store.Alloc.Row(ctx, tag)
 }
 
 var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself"}
@@ -191,7 +185,7 @@ func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes 
 		Auto: cfg.Auto, Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
 		KeepZero: cfg.KeepZero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
 		Rules:   lo.Map(cfg.Tables, func(r Rule, _ int) tables.Rule { return tables.Rule(r) }),
-		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Several() || store.Name != describe(cfg.MySQL)),
+		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

@@ -28,9 +28,6 @@ func runCheck(ctx context.Context, s *screen.Screen, args []string) (int, error)
 		return unclear, err
 	}
 	defer found.Set.Close()
-	if found.Set.Several() && (*since != "" || *measure > 0) {
-		return unclear, errors.New("leafsql: check: with several stores max_id jumps from block to block, so that -since and -measure cannot count; leave them out, and see leafsql tags -watch")
-	}
 	rates := make(map[string]check.Rate)
 	if *since != "" {
 		file, err := os.Open(*since)

@@ -16,9 +16,28 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	f := newFlags(s, "init").onDatabases().withJSON()
 	dry := f.Bool("dry-run", false, "write the SQL, and what is to be done in the registry of worker ids, and do none of it")
 	fresh := f.Bool("new-registry", false, "declare that the registry of worker ids is new and nobody who uses it is running; refused where it holds any worker id")
+	from := f.String("from-stores", "", "the `DSNs` A|B|C of leafStore before version 0.2: make one store, that of -dsn, of them; all writers have to be stopped")
 	scan := f.Bool("scan", false, "read whole tables where no index tells the highest key")
 	if err := f.parse(args, false); err != nil {
 		return unclear, err
+	}
+	ran := []change{}
+	if *from != "" {
+		steps, err := fromStores(ctx, f, *from, *dry)
+		for _, step := range steps {
+			ran = append(ran, change{step.On.Label, step.SQL})
+			if !f.json {
+				s.Printf("-- on %s\n%s;\n", step.On.Label, step.SQL)
+			}
+		}
+		switch {
+		case err != nil:
+			return unclear, err
+		case *dry && f.json:
+			return mend, s.JSON(ran)
+		case *dry:
+			return mend, nil
+		}
 	}
 	found, err := f.survey(ctx)
 	if err != nil {
@@ -30,17 +49,10 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 			return unclear, err
 		}
 	}
-	if err := found.Set.AllStores(); err != nil {
-		return unclear, err
-	}
 	steps, err := prepare(found)
-	ran := []change{}
-	for i, step := range steps {
+	for _, step := range steps {
 		if !f.json {
-			if found.Set.Several() && step.SQL != "" && (i == 0 || steps[i-1].On != step.On) {
-				s.Printf("-- on %s\n", step.On.Label)
-			}
-			s.Printf("%s\n", step)
+			s.Printf("%s;\n", step.SQL)
 		}
 		if !*dry {
 			if runErr := step.Run(ctx); runErr != nil {
@@ -49,7 +61,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 				break
 			}
 		}
-		ran = append(ran, change{step.On.Label, step.Text})
+		ran = append(ran, change{step.On.Label, step.SQL})
 	}
 	if err == nil {
 		var did string
@@ -91,7 +103,7 @@ func runInit(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 // A change is one that init makes, or with -dry-run would.
 type change struct {
 	Server string `json:"server"`
-	SQL    string `json:"sql"` // a comment where several stores do more than SQL says, or a registry of worker ids
+	SQL    string `json:"sql"` // a comment for a registry of worker ids
 }
 
 // prepare is after what every tag has a row above all keys, and worker ids their table.
@@ -99,10 +111,8 @@ type change struct {
 func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
 	noTables := config.Auto && len(found.Rows) == 0
-	for i, store := range found.Set.Stores {
-		if found.Allocs[i].Denied {
-			return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
-		}
+	if store := found.Set.Store; found.Alloc.Denied {
+		return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
 	}
 	var errs []error
 	if noTables {
@@ -130,7 +140,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 		}
 	}
 	if len(steps) > 0 || noTables || !config.Auto && len(config.Tables) == 0 { // for the ids of leafsql serve no table is named
-		steps = append(found.CreateAllocs(), steps...)
+		steps = append(found.CreateAlloc(), steps...)
 	}
 	if found.Leases != nil && !found.Leases.Exists {
 		steps = append(steps, found.Leases.Create())

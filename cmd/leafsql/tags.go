@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,6 +9,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/screen"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -28,49 +28,31 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 		return unclear, err
 	}
 	defer set.Close()
-	before := make([][]survey.Row, len(set.Stores))
+	var before []survey.Row
 	for at := time.Now(); ; {
 		now := time.Now()
-		all := []storeTag{}
-		status, failed, broken := fine, error(nil), error(nil)
-		for i, store := range set.Stores {
-			rows, err := readTags(ctx, store)
-			switch {
-			case ctx.Err() != nil && *watch:
-				return fine, nil // interrupted, as is usual
-			case err != nil && !set.Several():
-				return unclear, err
-			case err != nil:
-				failed = errors.Join(failed, err)
-				continue
-			}
-			for _, tag := range check.TagsOf(rows, check.Rates(before[i], rows, now.Sub(at))) {
-				of := storeTag{Tag: tag}
-				if set.Several() {
-					of.Store = store.Label
-				}
-				all = append(all, of)
-			}
-			before[i] = rows
-			odd, err := set.RowErrors(ctx, i)
-			failed = errors.Join(failed, err)
-			for _, err := range odd {
-				broken = errors.Join(broken, err)
-			}
+		rows, err := readTags(ctx, set.Store)
+		var broken []*segment.RowError
+		if err == nil {
+			broken, err = survey.RowErrors(ctx, set.Store)
 		}
-		var err error
+		switch {
+		case ctx.Err() != nil && *watch:
+			return fine, nil // interrupted, as is usual
+		case err != nil:
+			return unclear, err
+		}
+		all := check.TagsOf(rows, check.Rates(before, rows, now.Sub(at)))
+		before = rows
 		if f.json {
 			err = s.JSON(all)
 		} else {
-			printTags(s, all, *watch, set.Several())
+			printTags(s, all, *watch)
 		}
-		if broken != nil {
+		status := fine
+		for _, row := range broken {
 			status = mend
-			fmt.Fprintln(s.Err, broken)
-		}
-		if failed != nil {
-			status = unclear
-			fmt.Fprintln(s.Err, failed)
+			fmt.Fprintln(s.Err, row)
 		}
 		if err != nil || !*watch {
 			return status, err
@@ -83,21 +65,8 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	}
 }
 
-// A storeTag is a row of one store.
-type storeTag struct {
-	Store string `json:"store,omitempty"` // where there are several
-	check.Tag
-}
-
 // readTags reads leaf_alloc; Java Leaf's older tables do not note when a row changed.
 func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error) {
-	if store.Away != nil { // it may be back
-		ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-		defer cancel()
-		if err := store.DB.PingContext(ctx); err != nil {
-			return nil, store.Away
-		}
-	}
 	rows, err := survey.ReadRows(ctx, store, "update_time")
 	if servererr.Is(err, servererr.UnknownColumn) {
 		rows, err = survey.ReadRows(ctx, store, "NULL")
@@ -105,24 +74,17 @@ func readTags(ctx context.Context, store *databases.Store) ([]survey.Row, error)
 	return rows, err
 }
 
-func printTags(s *screen.Screen, tags []storeTag, watch, several bool) {
+func printTags(s *screen.Screen, tags []check.Tag, watch bool) {
 	names := []string{"TAG", "NEXT ID", "STEP", "LAST FETCH"}
-	if several {
-		names = append([]string{"STORE"}, names...)
-	}
 	if watch {
 		names = append(names, "IDS/S")
 		s.Clear()
 	}
 	var rows [][]string
 	for _, tag := range tags {
-		row := []string{tag.Tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
+		row := []string{tag.Tag, screen.Count(tag.MaxID), screen.Count(tag.Step), screen.Unknown}
 		if tag.Updated != nil {
 			row[3] = tag.Updated.Format(time.RFC3339)
-		}
-		if several { // whose steps are in their descriptions
-			row = append([]string{tag.Store}, row...)
-			row[3] = screen.Unknown
 		}
 		switch {
 		case watch && tag.Rate != nil:

@@ -112,9 +112,6 @@ func leased(ctx context.Context, f *flags, workers int) (name string, holders []
 	}
 	defer set.Close()
 	table := set.Store.Workers()
-	if table.Away != nil {
-		return "", nil, 0, table.Away
-	}
 	name = table.Label + ", table " + table.Plain()
 	holders = []holder{}
 	err = table.Each(ctx, func(scan func(...any) error) error {

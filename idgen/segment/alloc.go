@@ -45,20 +45,18 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 }
 
 // noDescription reports whether a server's error says that there is no column description,
-// or that this user may not read all columns: who uses several stores needs that one.
+// or that this user may not read all columns.
 func noDescription(number uint16) bool { return number == 1054 || number == 1142 || number == 1143 }
 
-// oneOfSeveral refuses a row whatever its step is. Who draws from it alone comes to the ids
-// of the other stores, so nothing is proposed that would let it.
+// oneOfSeveral refuses a row whatever its step is: drawing from it alone would issue the ids of the other stores.
 func oneOfSeveral(place, stores int64) *tagrow.Error {
 	return &tagrow.Error{
-		Reason: fmt.Sprintf("its row is that of store %d of %d, which give out the tag's ids together", place, stores),
-		Fix:    fmt.Sprintf("name all %d of them in leafStore, in their order: leafStore=A|B|…, where this one has place %d", stores, place),
+		Reason: fmt.Sprintf("its row is that of store %d of %d, which gave out the tag's ids together", place, stores),
+		Fix:    fmt.Sprintf("stop all writers, run leafsql init -from-stores with all %d of them, and name one store in leafStore", stores),
 	}
 }
 
-// RowErrors returns the *RowError of each row that is one store's of several, and gives no
-// ids to who names this one alone, ordered by tag.
+// RowErrors returns the *RowError of each row that gives no ids because it was one store's of several, ordered by tag.
 func (s *AllocStore) RowErrors(ctx context.Context) (errs []*RowError, err error) {
 	var rows []struct {
 		Tag         string `db:"biz_tag"`

@@ -509,8 +509,8 @@ func TestAllocStoreExhausted(t *testing.T) {
 	}
 }
 
-// Who drew from a row before it became that of one store of several is refused as well, also once
-// somebody has given it a step.
+// TestAllocStoreBecomesOneOfSeveral: a row that was one store's of several gives no ids, also to a process that drew from it
+// before, and if it has a step.
 func TestAllocStoreBecomesOneOfSeveral(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {

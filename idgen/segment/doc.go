@@ -9,9 +9,6 @@
 //
 // [SequenceStore] is the same on a plain table of sequences, t_sequence.
 //
-// Package interleaved, in this folder, makes one store of several leaf_alloc tables: ids
-// go on while any of them answers.
-//
 // A call costs one atomic addition while ids are in memory. The next range is fetched
 // before they run out: when half are gone, or earlier if the rate at which they go and
 // the time a fetch takes ask for it. The first range of a generator holds 16 ids at most
@@ -41,8 +38,7 @@
 // if the row is lowered, recreated or restored while the generator lives
 // (*RolledBackError). A process that starts afterwards cannot know.
 //
-// The ids of one generator ascend, except where it goes over from one of several stores
-// to another. Ids that are left in memory when a process ends are lost. So is the rest of
-// a range that is too short for the consecutive ids of one call. The package keeps no ids
+// The ids of one generator ascend. Ids that are left in memory when a process ends are lost.
+// So is the rest of a range that is too short for the consecutive ids of one call. The package keeps no ids
 // on disk and gives none back, since every way to lower a row can issue a range twice.
 package segment

@@ -16,25 +16,19 @@ type UnknownTagError struct {
 	Tag   string
 	Table string // as it is written in SQL; empty for a store without tables
 
-	Several bool // none of several stores has it; Table is one of theirs
-
 	columns tagrow.Columns // of the table; the zero value for leaf_alloc's
 }
 
 func (e *UnknownTagError) Error() string {
 	c := cmp.Or(e.columns, tagrow.LeafAlloc)
-	if e.Several {
-		return fmt.Sprintf("leafsql: tag %q has no row in %s of any of the stores; leafsql init adds it in all of them, and so does leafCreate=true where the tables are empty", e.Tag, table(e.Table))
-	}
 	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
 		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
 }
 
-// RowError means that a tag's row, or the table it is in, cannot give ids as it stands,
-// or that it does not belong to the members of an interleaved.Store as they are named.
+// RowError means that a tag's row, or its table, cannot give ids as it is.
 type RowError struct {
 	Tag    string
-	Table  string // as UnknownTagError.Table; of several stores also which one, from 1, of how many
+	Table  string // as UnknownTagError.Table
 	Reason string
 	Fix    string // often the SQL that mends it
 }
@@ -52,17 +46,11 @@ type RolledBackError struct {
 	Start int64  // where the row stands
 	Seen  int64  // the end of the highest range this process fetched; others may have fetched higher ones
 
-	Several bool // as UnknownTagError's
-
 	columns tagrow.Columns // as UnknownTagError's
 }
 
 func (e *RolledBackError) Error() string {
 	c := cmp.Or(e.columns, tagrow.LeafAlloc)
-	if e.Several {
-		return fmt.Sprintf("leafsql: tag %q in %s of one of the stores went back to %d after ids below %d were fetched; delete its row there, which the other stores add again under leafCreate=true: "+
-			"DELETE FROM %[2]s WHERE biz_tag = %[5]s", e.Tag, table(e.Table), e.Start, e.Seen, quote.String(e.Tag))
-	}
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
 		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
 		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag))

@@ -1,7 +1,6 @@
 package segment
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -180,7 +179,7 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	switch {
 	case err != nil:
 		return r, err
-	case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:
+	case r.Start >= 0 && r.Start < q.Seen:
 		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
 	case r.Step < 1 || r.Step > maxRowStep:
 	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor || q.MaxStart > 0 && r.Start > q.MaxStart):
@@ -198,7 +197,7 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 	if r.Start == r.End {
 		g.stands(r, now)
 	} else {
-		g.top = max(g.top, cmp.Or(r.Top, r.End))
+		g.top = max(g.top, r.End)
 		if g.warned { // a look at the row would not say it
 			g.log.Info("leafsql: ids can be fetched again", "tag", g.tag)
 		}
@@ -213,7 +212,7 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 
 // stands notes where the row stands.
 func (g *Generator) stands(r Range, now time.Time) {
-	g.top = max(g.top, cmp.Or(r.Top, r.End))
+	g.top = max(g.top, r.End)
 	g.pace.looks(r.Step, now)
 }
 

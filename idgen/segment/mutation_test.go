@@ -25,7 +25,7 @@ var mutations = []mutation{
 		{"internal/tagrow/tagrow.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
 		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
 		{"counter.go", "case row.next < q.Seen:", "case false:"},
-		{"fetch.go", "case r.Top == 0 && r.Start >= 0 && r.Start < q.Seen:", "case false:"},
+		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
 		{"skip.go", "case k < g.top:", "case true:"},

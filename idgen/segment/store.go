@@ -28,13 +28,12 @@ type Request struct {
 	Raise bool
 
 	// MaxStart is the last id that the range may begin with, 0 where any will do. A row that
-	// stands above gives no ids. A store of several rows need not keep it.
+	// stands above gives no ids.
 	MaxStart int64
 
 	// Seen is the end of the highest range that the caller fetched, 0 before the first.
 	// The range begins there or above as well, but no row is moved up to it: one that
-	// stands below has gone back. A store of several rows keeps for itself what was
-	// fetched of each.
+	// stands below has gone back.
 	Seen int64
 }
 
@@ -43,10 +42,6 @@ type Request struct {
 type Range struct {
 	Start, End int64
 	Step       int64 // the row's, as last read
-
-	// Top is where everything below is taken: whatever range anybody fetches later
-	// begins there or above. 0 says that this is End. A store of several rows fills it in.
-	Top int64
 }
 
 // A Store hands out ranges, each id once, to every process that shares it. It is safe

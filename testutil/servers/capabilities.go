@@ -28,7 +28,6 @@ var capabilities = []capability{
 	{"snowflakes", []string{servertest + "TestSnowflake|TestStagedSnowflake"}},
 	{"`leaf_alloc` under every isolation level and setting, faults and kill -9 included", []string{"idgen/segment .", "driver/internal/catalog ."}},
 	{"`t_sequence`", []string{servertest + "TestSequence"}},
-	{"several stores", []string{servertest + "TestStores", "idgen/segment/interleaved ."}},
 	{"worker ids in `leaf_worker`: crash, wipe, copy and fail-over included", []string{"idgen/worker/mysql .", servertest + "TestLeafWorker"}},
 	{"`leafsql check`, `init`, `migrate`, `serve`", []string{"cmd/leafsql ."}},
 	{"all other tests of the driver", []string{"driver .", servertest + "."}},
@@ -40,7 +39,7 @@ var packages = []struct {
 	names         []string
 }{
 	{"docs", "PagesRun|OneToTwo", []string{"."}},
-	{".", "", []string{"./driver", "./driver/servertest", "./driver/internal/catalog", "./idgen/segment", "./idgen/segment/interleaved", "./idgen/worker/mysql"}},
+	{".", "", []string{"./driver", "./driver/servertest", "./driver/internal/catalog", "./idgen/segment", "./idgen/worker/mysql"}},
 	{"cmd/leafsql", "", []string{"."}},
 }
 

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 )
 
 // A Tag names a counter: a row of leaf_alloc, or of t_sequence.
@@ -45,10 +44,13 @@ func (s *Store) counter(tag Tag) (c *Counter, made bool) {
 	if c := s.counters[tag]; c != nil {
 		return c, false
 	}
-	c = &Counter{Tag: tag, Rows: s.Alloc, store: s, turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
+	c = &Counter{Tag: tag, store: s, turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
 	from := s.segments
-	if tag.Sequence {
+	switch {
+	case tag.Sequence:
 		from, c.Rows = s.sequences, s.sequences
+	case s.Alloc != nil:
+		c.Rows = s.Alloc
 	}
 	c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
 	s.counters[tag] = c
@@ -78,28 +80,18 @@ func (c *Counter) Table() string {
 }
 
 // Fit notes that a key column of its tables holds no id above highest. It does nothing
-// where ids are of several stores or of a replacement: their ranges fit no column.
+// where the ids come from a replacement.
 func (c *Counter) Fit(highest int64) {
-	if c.Rows != nil && !c.store.Several() {
+	if c.Rows != nil {
 		c.Generator.Fit(highest)
 	}
 }
 
-// ReadRow reads a row, of several stores as it stands at the highest key.
-func ReadRow(ctx context.Context, rows Rows, name string, highest int64) (segment.Row, error) {
-	if s, ok := rows.(*interleaved.Store); ok {
-		return s.RowAt(ctx, name, highest)
-	}
-	return rows.(interface {
-		Row(ctx context.Context, name string) (segment.Row, error)
-	}).Row(ctx, name)
-}
-
-// Row is ReadRow for who is about to draw from it. Of leaf_alloc alone it is the
-// generator's own look, which it needs before its first fetch.
-func (c *Counter) Row(ctx context.Context, highest int64) (segment.Row, error) {
-	if c.Sequence || c.store.Several() {
-		return ReadRow(ctx, c.Rows, c.Name, highest)
+// Row returns the row for a caller that is about to draw from it. On leaf_alloc it is the
+// look that the generator needs before its first fetch.
+func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
+	if c.Sequence {
+		return c.Rows.Row(ctx, c.Name)
 	}
 	r, err := c.Look(ctx)
 	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err

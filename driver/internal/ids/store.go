@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"database/sql/driver"
-	"errors"
-	"io"
 	"log/slog"
 	"strings"
 	"sync"
@@ -15,7 +13,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
 )
@@ -45,11 +42,10 @@ func (d Database) table() string {
 
 // StoreConfig says where counters are.
 type StoreConfig struct {
-	Databases []Database // several share the id space; the first also holds t_sequence and leaf_worker
-	Key       string     // equal for configurations with the same Databases; "": nobody shares this one
-	Name      string     // of the first database, for people
-	Home      Home
-	Create    bool // one of several that has lost its rows gets them again
+	Database Database // also holds t_sequence and leaf_worker
+	Key      string   // equal for configurations with the same Database; "": nobody shares this one
+	Name     string   // of the database, for people
+	Home     Home
 
 	Replacement segment.Store // instead of leaf_alloc and t_sequence
 	Logger      *slog.Logger
@@ -60,15 +56,15 @@ type StoreConfig struct {
 // not each draw ranges that one of them would waste. Leases of worker ids that
 // are kept beside it share its connections.
 type Store struct {
-	Name  string       // of the first database, for people
-	Table string       // there, as SQL on any connection names it
-	Alloc Alloc        // nil where something else replaces it
-	Epoch atomic.Int64 // changes when rows that were looked at may be gone
+	Name  string              // of the database, for people
+	Table string              // there, as SQL on any connection names it
+	Alloc *segment.AllocStore // nil where something else replaces it
+	Epoch atomic.Int64        // changes when rows that were looked at may be gone
 
 	key       storeKey
 	home      Home
-	dbs       []*sql.DB              // of Databases
-	sequences *segment.SequenceStore // nil where there are several leaf_alloc, or a replacement
+	db        *sql.DB
+	sequences *segment.SequenceStore // nil where there is a replacement
 	segments  segment.Store          // Alloc, or the replacement
 	log       *slog.Logger
 	warned    bool // guarded by telling
@@ -79,9 +75,8 @@ type Store struct {
 
 // storeKey is equal for configurations that mean the same counters.
 type storeKey struct {
-	databases string
-	restores  bool         // of several stores: what is lost is restored by who may
-	own       *StoreConfig // of a store that nobody shares
+	database string
+	own      *StoreConfig // of a store that nobody shares
 }
 
 // Rows are the rows of leaf_alloc or of t_sequence.
@@ -89,19 +84,14 @@ type Rows interface {
 	segment.Store
 	Create(ctx context.Context) error
 	Ensure(ctx context.Context, tag string, next, step int64) error
-}
-
-// Alloc is one leaf_alloc, or several.
-type Alloc interface {
-	Rows
-	Tags(ctx context.Context) ([]segment.Row, error)
+	Row(ctx context.Context, tag string) (segment.Row, error)
 }
 
 var stores = shared[storeKey, *Store]{close: (*Store).end}
 
 // OpenStore opens or shares a store. Nothing connects yet.
 func OpenStore(cfg StoreConfig) (*Store, error) {
-	key := storeKey{databases: cfg.Key, restores: cfg.Create && len(cfg.Databases) > 1}
+	key := storeKey{database: cfg.Key}
 	if cfg.Key == "" || cfg.Replacement != nil {
 		key.own = &cfg
 	}
@@ -109,31 +99,17 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Name: cfg.Name, Table: cfg.Databases[0].table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
+	s := &Store{Name: cfg.Name, Table: cfg.Database.table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	alive.Store(s, nil)
-	var tables []interleaved.Table
-	for _, d := range cfg.Databases {
-		db := ownpool.Open(d.Connector, storeConns)
-		s.dbs = append(s.dbs, db)
-		tables = append(tables, interleaved.Table{DB: sqlx.NewDb(db, "mysql"), Name: d.table()})
+	s.db = ownpool.Open(cfg.Database.Connector, storeConns)
+	if s.segments = cfg.Replacement; s.segments == nil {
+		db := sqlx.NewDb(s.db, "mysql")
+		s.Alloc, s.sequences = segment.NewAllocStore(db, s.Table), segment.NewSequenceStore(db, SequenceTable)
+		s.segments = s.Alloc
 	}
-	switch {
-	case cfg.Replacement != nil:
-		s.segments = cfg.Replacement
-		return s
-	case len(tables) > 1:
-		s.Alloc = interleaved.New(tables, cfg.Create, s.log)
-	default:
-		s.Alloc = segment.NewAllocStore(tables[0].DB, tables[0].Name)
-		s.sequences = segment.NewSequenceStore(tables[0].DB, SequenceTable)
-	}
-	s.segments = s.Alloc
 	return s
 }
-
-// Several reports whether several leaf_alloc share the id space.
-func (s *Store) Several() bool { return len(s.dbs) > 1 }
 
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
@@ -142,7 +118,7 @@ func (s *Store) workers(create bool) func(context.Context) (worker.Source, error
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {
-		return workermysql.Open(s.dbs[0], workermysql.Config{Table: table, Create: create, Name: s.Name, Logger: s.log}), nil
+		return workermysql.Open(s.db, workermysql.Config{Table: table, Create: create, Name: s.Name, Logger: s.log}), nil
 	}
 }
 
@@ -160,12 +136,5 @@ func (s *Store) end() error {
 	}
 	closing.Wait()
 	alive.Delete(s)
-	var errs []error
-	if c, ok := s.Alloc.(io.Closer); ok {
-		errs = append(errs, c.Close())
-	}
-	for _, db := range s.dbs {
-		errs = append(errs, db.Close())
-	}
-	return errors.Join(errs...)
+	return s.db.Close()
 }

@@ -18,19 +18,9 @@ type nowhere struct{}
 func (nowhere) Connect(context.Context) (driver.Conn, error) { return nil, errors.New("nowhere") }
 func (nowhere) Driver() driver.Driver                        { return nil }
 
-// at are databases with a table.
-func at(tables ...string) (all []Database) {
-	for _, table := range tables {
-		all = append(all, Database{Connector: nowhere{}, Table: table})
-	}
-	return all
-}
-
 func open(t *testing.T, cfg StoreConfig) *Store {
 	t.Helper()
-	if cfg.Databases == nil {
-		cfg.Databases = at("leaf_alloc")
-	}
+	cfg.Database = Database{Connector: nowhere{}, Table: "leaf_alloc"}
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	s, err := OpenStore(cfg)
 	if err != nil {
@@ -39,28 +29,24 @@ func open(t *testing.T, cfg StoreConfig) *Store {
 	return s
 }
 
-// TestStoresAreShared: those of equal databases and an equal table are one.
+// TestStoresAreShared: those of an equal database and an equal table are one.
 func TestStoresAreShared(t *testing.T) {
-	two := at("leaf_alloc", "leaf_alloc")
 	one := StoreConfig{Key: "a"}
 	for name, tt := range map[string]struct {
 		a, b   StoreConfig
 		shared bool
 	}{
-		"equal":                       {one, one, true},
-		"another database":            {one, StoreConfig{Key: "b"}, false},
-		"an unknown database":         {StoreConfig{}, StoreConfig{}, false},
-		"a replacement":               {StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, false},
-		"one creates":                 {one, StoreConfig{Key: "a", Create: true}, true},
-		"several, of which one heals": {StoreConfig{Key: "a", Databases: two}, StoreConfig{Key: "a", Databases: two, Create: true}, false},
+		"equal":               {one, one, true},
+		"another database":    {one, StoreConfig{Key: "b"}, false},
+		"an unknown database": {StoreConfig{}, StoreConfig{}, false},
+		"a replacement":       {StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, StoreConfig{Key: "a", Replacement: new(segmenttest.Memory)}, false},
 	} {
 		a, b := open(t, tt.a), open(t, tt.b)
 		if (a == b) != tt.shared {
 			t.Errorf("%s: shared is %v", name, a == b)
 		}
-		several, rows := len(tt.a.Databases) > 1, a.Counter(Tag{Name: "t"}).Rows
-		if a.Several() != several || (rows == nil) != (tt.a.Replacement != nil) {
-			t.Errorf("%s: several %v, rows %v", name, a.Several(), rows)
+		if rows := a.Counter(Tag{Name: "t"}).Rows; (rows == nil) != (tt.a.Replacement != nil) {
+			t.Errorf("%s: rows are %v", name, rows)
 		}
 		a.Close()
 		b.Close()
@@ -75,7 +61,7 @@ func TestStoreEnds(t *testing.T) {
 	memory := new(segmenttest.Memory).Put(segment.Row{Tag: "t", MaxID: 100, Step: 10})
 	s := open(t, StoreConfig{Replacement: memory})
 	c := s.Counter(Tag{Name: "t"})
-	if s.Alloc != nil || c.Rows != nil || s.Several() {
+	if s.Alloc != nil || c.Rows != nil {
 		t.Error("a replacement has rows")
 	}
 	if first, err := c.Next(t.Context(), 3); first != 100 || err != nil || s.Counter(Tag{Name: "t"}) != c {

@@ -50,7 +50,7 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	if t.set.cfg.Create {
 		row, highest, created, err = t.lookOrCreate(ctx, conn, highest, known)
 	} else {
-		row, err = t.counter.Row(ctx, highest)
+		row, err = t.counter.Row(ctx)
 	}
 	switch {
 	case errors.Is(err, insert.ErrRefused):
@@ -100,19 +100,19 @@ func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int
 	created = !t.counter.Sought && t.set.rowMissing.Load() && known && !t.set.cfg.Foreign
 	t.counter.Sought = true
 	if !created {
-		row, err = t.counter.Row(ctx, highest)
+		row, err = t.counter.Row(ctx)
 		if servererr.Is(err, servererr.NoSuchTable) {
 			if err := t.counter.Rows.Create(ctx); err != nil {
 				return row, highest, false, t.set.AllocError(t.counter.Table(), "creating it", err)
 			}
-			row, err = t.counter.Row(ctx, highest)
+			row, err = t.counter.Row(ctx)
 		}
 		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
 	t.set.rowMissing.Store(created)
 	if created {
 		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
-			row, err = t.counter.Row(ctx, highest)
+			row, err = t.counter.Row(ctx)
 		}
 	}
 	return row, highest, created, err
@@ -238,10 +238,7 @@ func (t *Table) rowKind() string {
 
 func (t *Table) insertRow() string {
 	tag := quote.String(t.counter.Name)
-	switch {
-	case t.set.store.Several():
-		return fmt.Sprintf("interleaved.Store's Ensure(ctx, %q, <highest key + 1>, %d)", t.counter.Name, createdStep)
-	case t.counter.Sequence:
+	if t.counter.Sequence {
 		return fmt.Sprintf("INSERT INTO %s (name, current_value, increment) VALUES (%s, <highest key>, %d)", t.counter.Table(), tag, createdStep)
 	}
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
@@ -262,12 +259,7 @@ func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 		return nil
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
-	switch {
-	case t.set.store.Several() && t.set.cfg.Create: // it would be above half of what the column holds
-		update = "call Skip of Connector.Segment(" + strconv.Quote(row.Tag) + ")"
-	case t.set.store.Several():
-		update = "set leafCreate=true, which raises it in all stores"
-	case t.counter.Sequence:
+	if t.counter.Sequence {
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
 	return refuse(t.Name, t.Key.Name,

@@ -26,15 +26,7 @@ type Fixture struct {
 	Open   func() segment.Store        // a store on the table, as one more process opens it
 	Put    func(row segment.Row) error // adds a row or replaces the tag's
 	Delete func(tag string) error
-
-	// Several says that a tag has several rows, of which any gives ids: no id tells the
-	// next one then. Put is called for tags that have none, and what the rows' columns
-	// may hold is not tested.
-	Several bool
 }
-
-// oneRow are the parts of the test that are about a tag's only row.
-var oneRow = []string{"Step", "BadStep", "RolledBack", "Zero", "Negative", "Exhausted", "MaxStart"}
 
 // Run tests the store; open is called for each part of the test.
 func Run(t *testing.T, open func(t *testing.T) Fixture) {
@@ -56,9 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Fixture) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := open(t)
-			if !f.Several || !slices.Contains(oneRow, name) {
-				test(&kit{t, f, f.Open(), make(map[string][]segment.Range)})
-			}
+			test(&kit{t, f, f.Open()})
 		})
 	}
 }
@@ -67,7 +57,6 @@ type kit struct {
 	*testing.T
 	Fixture
 	store segment.Store
-	taken map[string][]segment.Range // where there are several rows
 }
 
 func (k *kit) put(tag string, maxID, step int64) {
@@ -81,23 +70,6 @@ func (k *kit) want(q segment.Request, start, end, step int64) {
 	k.Helper()
 	want := segment.Range{Start: start, End: end, Step: step}
 	r, err := k.store.Fetch(k.Context(), q)
-	if k.Several && err == nil {
-		want.Start, want.Top = r.Start, r.Top
-		if start < end {
-			want.End = r.Start + end - start
-		} else {
-			want.End = r.Start
-		}
-		if low := q.Floor; r.Start < low && (start < end || q.Raise && r.Step <= q.Step) {
-			k.Fatalf("Fetch(%+v) = %v", q, r)
-		}
-		for _, t := range k.taken[q.Tag] {
-			if r.Start < t.End && t.Start < r.End {
-				k.Fatalf("Fetch(%+v) = %v after %v", q, r, t)
-			}
-		}
-		k.taken[q.Tag] = append(k.taken[q.Tag], r)
-	}
 	if err != nil || r != want {
 		k.Fatalf("Fetch(%+v) = %v, %v, want %v", q, r, err, want)
 	}
@@ -143,9 +115,7 @@ func ranges(k *kit) {
 	k.want(segment.Request{Tag: "a", N: 100, Step: 100, Floor: 1, Seen: 2}, 2, 102, 100)
 	k.want(segment.Request{Tag: "a", N: 16, Step: 100}, 102, 118, 100)
 	k.want(segment.Request{Tag: "a", N: 5_000_000, Step: 100}, 118, 5_000_118, 100)
-	if !k.Several {
-		k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: 100}, 5_000_118, 5_000_118+math.MaxInt32, 100)
-	}
+	k.want(segment.Request{Tag: "a", N: math.MaxInt32, Step: 100}, 5_000_118, 5_000_118+math.MaxInt32, 100)
 	k.want(segment.Request{Tag: "it's `b` \\", N: 10}, 1, 11, 10)
 	k.want(segment.Request{Tag: "订单", N: 10}, 1, 11, 10)
 }
@@ -172,20 +142,10 @@ func floor(k *kit) {
 	k.want(segment.Request{Tag: "a", N: 5, Floor: 3}, 15, 20, 10)
 	k.want(segment.Request{Tag: "a", N: 5, Floor: 1000, Seen: 20}, 1000, 1005, 10)
 	k.stands("a", 1005, 10)
-	if k.Several {
-		return
-	}
 	k.want(segment.Request{Tag: "a", N: 5, Floor: math.MaxInt64 - 100}, math.MaxInt64-100, math.MaxInt64-95, 10)
 }
 
 func raise(k *kit) {
-	if k.Several {
-		k.put("a", 1, 10)
-		k.want(segment.Request{Tag: "a", N: 5, Floor: 1, Raise: true}, 1, 1, 10)
-		k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 11, 16, 10)
-		k.want(segment.Request{Tag: "a", N: 5, Floor: 11, Raise: true}, 16, 16, 10)
-		return
-	}
 	k.put("a", 10, 10)
 	k.want(segment.Request{Tag: "a", N: 5, Floor: 10, Raise: true}, 10, 10, 10)
 	k.want(segment.Request{Tag: "a", N: 5, Floor: 9, Raise: true}, 10, 10, 10)
@@ -328,11 +288,7 @@ func concurrent(k *kit) {
 						}
 						r, err := store.Fetch(ctx, q)
 						empty := r.Start == r.End && q.Raise
-						low := max(seen, q.Floor)
-						if k.Several {
-							low = q.Floor
-						}
-						if err != nil || !empty && r.End-r.Start < q.N || r.Start < low || r.Step != 3 {
+						if err != nil || !empty && r.End-r.Start < q.N || r.Start < max(seen, q.Floor) || r.Step != 3 {
 							k.Errorf("Fetch(%+v) = %v, %v", q, r, err)
 							return
 						}
@@ -359,8 +315,6 @@ func concurrent(k *kit) {
 			}
 			end = r.End
 		}
-		if !k.Several {
-			k.stands(tag, end, 3)
-		}
+		k.stands(tag, end, 3)
 	}
 }

@@ -32,8 +32,7 @@ type Options struct {
 // A Report is what a check found.
 type Report struct {
 	Time     time.Time `json:"time"`
-	Store    Place     `json:"store"`            // of leaf_alloc; the first, where there are several
-	Stores   []Place   `json:"stores,omitempty"` // all of them, where there are several
+	Store    Place     `json:"store"` // of leaf_alloc; the first, where there are several
 	Shards   []Place   `json:"shards"`
 	Tables   []Table   `json:"tables"`
 	Tags     []Tag     `json:"tags"` // all rows of leaf_alloc
@@ -121,11 +120,6 @@ func (c *checker) report() *Report {
 		Time:   time.Now().UTC().Truncate(time.Millisecond),
 		Store:  Place{store.Label, store.Version, store.Plain()},
 		Tables: []Table{}, Findings: c.findings,
-	}
-	if c.Set.Several() {
-		for _, s := range c.Set.Stores {
-			r.Stores = append(r.Stores, Place{s.Label, s.Version, s.Plain()})
-		}
 	}
 	if r.Findings == nil {
 		r.Findings = []Finding{}
@@ -232,11 +226,8 @@ func (c *checker) servers(ctx context.Context) error {
 		}
 		c.sameWorkers(shard)
 	}
-	for _, store := range c.Set.Stores {
-		if store.Away == nil && !seen[store.ID] {
-			seen[store.ID] = true
-			c.readOnly(store.Label, store.ReadOnly())
-		}
+	if store := c.Set.Store; !seen[store.ID] {
+		c.readOnly(store.Label, store.ReadOnly())
 	}
 	return nil
 }
@@ -267,7 +258,7 @@ func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
 	}
 	c.add(Finding{Code: "stores-differ", Severity: Error, Server: shard.Label,
 		Message: c.say("This shard's ids come from %s, the first one's from %s: both give the same ids.", theirs, ours),
-		Fix:     "give every shard's DSN the same leafStore, with the same stores in the same order, and the same leafAllocTable"})
+		Fix:     "give every shard's DSN the same leafStore and the same leafAllocTable"})
 	return nil
 }
 

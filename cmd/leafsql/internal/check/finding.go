@@ -3,8 +3,6 @@ package check
 import (
 	"cmp"
 	"slices"
-
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
 // A Severity says what a finding asks for.
@@ -29,19 +27,6 @@ type Finding struct {
 	SQL      []string `json:"sql,omitempty"` // what mends it
 }
 
-// by adds the SQL of a change, or where that is more than SQL says, who makes it.
-func (c *checker) by(f *Finding, change survey.Change) {
-	if change.SQL != "" {
-		f.SQL = append(f.SQL, change.SQL)
-		return
-	}
-	way := c.text("leafsql init writes it in all stores")
-	if f.Fix != "" {
-		way += "; " + c.text(f.Fix)
-	}
-	f.Fix = way
-}
-
 // codes are all findings there are, in the order in which they are told: what mends one
 // may need those before it mended.
 var codes = []string{
@@ -50,7 +35,6 @@ var codes = []string{
 	"server-bug",         // a version with a bug that costs keys
 	"stores-differ",      // shards take ids from different places
 	"workers-differ",     // shards take worker ids from different places
-	"store-away",         // one of several stores does not answer
 	"alloc-missing",      // there is no leaf_alloc
 	"leases-missing",     // there is no leaf_worker
 	"row-broken",         // a row cannot give ids

@@ -10,7 +10,6 @@ import (
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
-	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -18,18 +17,10 @@ import (
 // layout judges how leaf_alloc is made, and whether its server and that of the worker ids
 // keep what they confirm.
 func (c *checker) layout(ctx context.Context) error {
-	for i, store := range c.Set.Stores {
-		if store.Away != nil {
-			c.add(Finding{Code: "store-away", Severity: Error, Server: store.Label,
-				Message: c.say("This store of leafStore does not answer: ids come from the others (%s).", part.Text(store.Away)),
-				Fix:     "bring it back; if its rows are lost, bring it back empty"})
-			continue
-		}
-		if err := c.charset(ctx, store, c.Allocs[i]); err != nil {
-			return err
-		}
-		c.store(store, c.Allocs[i])
+	if err := c.charset(ctx, c.Set.Store, c.Alloc); err != nil {
+		return err
 	}
+	c.store(c.Set.Store, c.Alloc)
 	c.leaseTable()
 	return nil
 }

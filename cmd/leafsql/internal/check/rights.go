@@ -15,11 +15,9 @@ import (
 // rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
 // rights of what it explains.
 func (c *checker) rights(ctx context.Context) error {
-	for i, store := range c.Set.Stores {
-		if store.Away == nil && c.Allocs[i].Exists && c.takesSegments() {
-			if err := c.tableRights(ctx, store, c.Allocs[i].Denied, c.text("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
-				return err
-			}
+	if store := c.Set.Store; c.Alloc.Exists && c.takesSegments() {
+		if err := c.tableRights(ctx, store, c.Alloc.Denied, c.text("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
+			return err
 		}
 	}
 	if err := c.leases(ctx); err != nil {

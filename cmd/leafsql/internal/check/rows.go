@@ -15,14 +15,8 @@ func (c *checker) rows(context.Context) error {
 		return nil
 	}
 	store := c.Set.Store
-	for i, broken := range c.Broken {
-		for _, e := range broken {
-			f := Finding{Code: "row-broken", Severity: Error, Server: c.Set.Stores[i].Label, Tag: e.Tag, Message: c.say("It gives no ids: %s.", e.Reason), Fix: e.Fix}
-			if !c.Set.Several() { // and no table of this DSN needs it
-				f.Severity = Warning
-			}
-			c.add(f)
-		}
+	for _, e := range c.Broken { // no table of this DSN needs it, or the survey would have failed
+		c.add(Finding{Code: "row-broken", Severity: Warning, Server: store.Label, Tag: e.Tag, Message: c.say("It gives no ids: %s.", e.Reason), Fix: e.Fix})
 	}
 	for _, tag := range c.Tags {
 		here := func(code string, severity Severity, message string) Finding {
@@ -56,14 +50,12 @@ func (c *checker) rows(context.Context) error {
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {
-				c.by(&f, c.AddRow(tag.Name, start))
+				f.SQL = append(f.SQL, c.AddRow(tag.Name, start).SQL)
 			}
 			c.add(f)
 			continue
 		}
-		if !c.Set.Several() { // whose rows no SQL mends
-			c.broken(row, tag)
-		}
+		c.broken(row, tag)
 		c.large(row, tag)
 		if highest, t := tag.Highest(); tag.TooLow() {
 			f := here("row-too-low", Error, c.say("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
@@ -71,7 +63,7 @@ func (c *checker) rows(context.Context) error {
 				f.Fix = err.Error()
 			} else {
 				f.Fix = "restart processes that hold a range below, so that they fetch another"
-				c.by(&f, c.RaiseRow(row.Tag, start))
+				f.SQL = append(f.SQL, c.RaiseRow(row.Tag, start).SQL)
 			}
 			c.add(f)
 		}
@@ -80,26 +72,20 @@ func (c *checker) rows(context.Context) error {
 }
 
 // large judges a step against what the smallest key column has left. The driver takes less
-// by itself, from a store that is alone.
+// by itself.
 func (c *checker) large(row *survey.Row, tag *survey.Tag) {
 	left := tag.Room() - max(row.MaxID, 1) + 1
 	if left < 1 || row.Step <= max(left/16, 1) {
 		return
 	}
-	f := Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
-		Message: c.say("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left)}
-	if c.Set.Several() {
-		f.Severity, f.Fix = Warning, "make the column BIGINT: leafsql migrate -do widen"
-		f.Message = c.say("A fetch from several stores takes %d ids, and the smallest key column has %d left.", row.Step, left)
-	} else {
-		f.SQL = []string{"UPDATE " + c.Set.Store.Name() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}
-	}
-	c.add(f)
+	c.add(Finding{Code: "step-large", Severity: Note, Server: c.Set.Store.Label, Tag: tag.Name,
+		Message: c.say("leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.", row.Step, left),
+		SQL:     []string{"UPDATE " + c.Set.Store.Name() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
 }
 
 // createsRows reports whether the driver adds missing rows itself.
 func (c *checker) createsRows() bool {
-	return !c.Set.Several() && !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
+	return !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
 		return !s.Config.Create || s.ID != c.Set.Store.ID || s.Database != c.Set.Store.Database
 	})
 }

@@ -13,19 +13,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"slices"
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/jmoiron/sqlx"
-	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver"
-	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/idgen/segment/interleaved"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
@@ -33,41 +28,7 @@ import (
 // A Set is the databases that one leaf_alloc feeds.
 type Set struct {
 	Shards []*Shard // the first is the one of -dsn
-	Store  *Store   // the first of Stores
-	Stores []*Store // one leaf_alloc, or several that share the ids
-}
-
-// Several reports whether the ids come from several leaf_alloc (leafStore=A|B|C).
-func (s *Set) Several() bool { return len(s.Stores) > 1 }
-
-// Interleaved is what several stores are together.
-func (s *Set) Interleaved() *interleaved.Store {
-	all := lo.Map(s.Stores, func(o *Store, _ int) interleaved.Table {
-		return interleaved.Table{DB: sqlx.NewDb(o.DB, "mysql"), Name: o.Plain()}
-	})
-	return interleaved.New(all, false, slog.New(slog.DiscardHandler))
-}
-
-// RowErrors says which rows of the i-th store give no ids because of what they say of the
-// several stores that they are, or are not, named with.
-func (s *Set) RowErrors(ctx context.Context, i int) ([]*segment.RowError, error) {
-	if !s.Several() {
-		return segment.NewAllocStore(sqlx.NewDb(s.Store.DB, "mysql"), s.Store.Plain()).RowErrors(ctx)
-	}
-	stores := s.Interleaved()
-	defer stores.Close()
-	return stores.RowErrors(ctx, i)
-}
-
-// AllStores is an error where a store does not answer: what is written has to be written
-// to all of them.
-func (s *Set) AllStores() error {
-	for _, store := range s.Stores {
-		if store.Away != nil {
-			return fmt.Errorf("%w; all stores of leafStore have to answer for this", store.Away)
-		}
-	}
-	return nil
+	Store  *Store
 }
 
 // A Shard is one database with tables that get ids.
@@ -81,14 +42,13 @@ type Shard struct {
 type Store struct {
 	*Server
 	Database, Table string
-	Away            error // that it does not answer; of one store alone Open fails with it
 }
 
 // Plain is the table's name without quotes, db.table.
 func (s *Store) Plain() string { return s.Database + "." + s.Table }
 
 // Workers is the table of worker ids beside it.
-func (s *Store) Workers() *Store { return &Store{s.Server, s.Database, "leaf_worker", s.Away} }
+func (s *Store) Workers() *Store { return &Store{s.Server, s.Database, "leaf_worker"} }
 
 // LeasesHere reports whether the worker ids of the shard's snowflakes come from the table
 // beside leaf_alloc: leafWorker=mysql(), which is the default.
@@ -143,9 +103,7 @@ func Open(ctx context.Context, dsn string, shards []string) (set *Set, err error
 		}
 		set.Shards = append(set.Shards, &Shard{Server: server, Config: cfg, Own: own})
 	}
-	if set.Stores, err = openStores(ctx, set.Shards[0]); err == nil {
-		set.Store = set.Stores[0]
-	}
+	set.Store, err = openStore(ctx, set.Shards[0])
 	return set, err
 }
 
@@ -176,89 +134,59 @@ func hasLeafParams(dsn string) bool {
 	return err == nil && slices.ContainsFunc(slices.Collect(maps.Keys(inner.Params)), func(k string) bool { return strings.HasPrefix(k, "leaf") })
 }
 
-// OtherStore finds where the leaf_alloc that a shard's own DSN names is not the set's:
-// the first one that differs, or is missing or too many. Both are "" where all are the same.
+// OtherStore returns the leaf_alloc that a shard's own DSN names and the set's. Both are ""
+// if they are the same.
 func (s *Set) OtherStore(ctx context.Context, shard *Shard) (theirs, ours string, err error) {
 	if !shard.Own || shard == s.Shards[0] {
 		return "", "", nil
 	}
-	others, err := openStores(ctx, shard)
+	other, err := openStore(ctx, shard)
 	if err != nil {
 		return "", "", err
 	}
-	defer closeStores(others, shard.Server)
-	where := func(stores []*Store, i int) string {
-		if i >= len(stores) {
-			return "no store more"
-		}
-		return stores[i].Name() + " on " + stores[i].Label
+	if other.Server != shard.Server {
+		defer other.DB.Close()
 	}
-	for i := range max(len(others), len(s.Stores)) {
-		if i < len(others) && i < len(s.Stores) && others[i].same(s.Stores[i]) {
-			continue
-		}
-		return where(others, i), where(s.Stores, i), nil
+	if other.ID == s.Store.ID && other.Database == s.Store.Database && other.Table == s.Store.Table {
+		return "", "", nil
 	}
-	return "", "", nil
+	return other.Name() + " on " + other.Label, s.Store.Name() + " on " + s.Store.Label, nil
 }
 
-// same reports whether two stores are one; of one that is away only its address tells.
-func (s *Store) same(o *Store) bool {
-	if s.Database != o.Database || s.Table != o.Table {
-		return false
+// openStore opens the leaf_alloc of a shard's DSN.
+func openStore(ctx context.Context, shard *Shard) (*Store, error) {
+	if shard.Config.Store != "" {
+		return OpenStore(ctx, shard.Config.Store, shard.Config.AllocTable)
 	}
-	if s.Away != nil || o.Away != nil {
-		return s.Label == o.Label
-	}
-	return s.ID == o.ID
+	return storeOn(shard.Server, shard.Config.AllocTable)
 }
 
-// openStores opens each leaf_alloc of a shard's DSN. Of several, one may be away.
-func openStores(ctx context.Context, shard *Shard) (stores []*Store, err error) {
-	defer func() {
-		if err != nil {
-			closeStores(stores, shard.Server)
-		}
-	}()
-	dsns := strings.Split(shard.Config.Store, "|")
-	away := 0
-	for _, dsn := range dsns {
-		store := &Store{Server: shard.Server, Database: shard.Database, Table: shard.Config.AllocTable}
-		if dsn != "" {
-			cfg, err := Parse(dsn)
-			if err != nil {
-				return stores, err
-			}
-			store.Server, store.Away = connect(ctx, cfg.MySQL)
-			if store.Away != nil {
-				if away++; away == len(dsns) {
-					return stores, store.Away
-				}
-				store.Server = &Server{Label: Label(cfg.MySQL), Database: cfg.MySQL.DBName}
-				if store.DB, err = open(cfg.MySQL, session); err != nil {
-					return stores, err
-				}
-			}
-			store.Database = store.Server.Database
-		}
-		stores = append(stores, store)
-		if db, table, ok := strings.Cut(store.Table, "."); ok {
-			store.Database, store.Table = db, table
-		}
-		if store.Database == "" {
-			return stores, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
-		}
+// OpenStore opens the leaf_alloc of a DSN. table is its name, [db.]table.
+func OpenStore(ctx context.Context, dsn, table string) (*Store, error) {
+	cfg, err := Parse(dsn)
+	if err != nil {
+		return nil, err
 	}
-	return stores, nil
+	server, err := connect(ctx, cfg.MySQL)
+	if err != nil {
+		return nil, err
+	}
+	store, err := storeOn(server, table)
+	if err != nil {
+		server.DB.Close()
+	}
+	return store, err
 }
 
-// closeStores closes those that have a pool of their own.
-func closeStores(stores []*Store, shards *Server) {
-	for _, store := range stores {
-		if store.Server != shards {
-			store.DB.Close()
-		}
+func storeOn(server *Server, table string) (*Store, error) {
+	store := &Store{Server: server, Database: server.Database, Table: table}
+	if db, table, ok := strings.Cut(table, "."); ok {
+		store.Database, store.Table = db, table
 	}
+	if store.Database == "" {
+		return nil, errors.New("leafsql: the DSN names no database that could hold leaf_alloc; add it, or leafStore, or leafAllocTable=db.leaf_alloc")
+	}
+	return store, nil
 }
 
 // Close closes all connections.
@@ -266,7 +194,7 @@ func (s *Set) Close() {
 	for _, shard := range s.Shards {
 		shard.DB.Close()
 	}
-	for _, store := range s.Stores {
-		store.DB.Close()
+	if s.Store != nil {
+		s.Store.DB.Close()
 	}
 }

@@ -69,7 +69,6 @@ type Statement struct {
 	Server string   `json:"server"`
 	SQL    []string `json:"sql"`
 	on     *databases.Server
-	do     func(context.Context) error // nil: the SQL says it all
 }
 
 // Configure makes rules of the tables where the DSNs have none.
@@ -179,11 +178,6 @@ func (m *Migration) Do(ctx context.Context, t *Tag, step Step, say func(Statemen
 	if err := t.Err(); err != nil {
 		return nil, err
 	}
-	if step == Switch {
-		if err := m.Set.AllStores(); err != nil {
-			return nil, err
-		}
-	}
 	if step == Unguard {
 		if err := t.strict(); err != nil {
 			return nil, err
@@ -254,9 +248,6 @@ func (t *Tag) strict() error {
 
 // run runs it on a connection of its own, so that nothing that it set stays.
 func (s Statement) run(ctx context.Context) error {
-	if s.do != nil {
-		return s.do(ctx)
-	}
 	conn, err := s.on.DB.Conn(ctx)
 	if err != nil {
 		return err

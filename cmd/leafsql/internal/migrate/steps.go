@@ -102,12 +102,12 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 	return all
 }
 
-func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s, nil} }
+func on(s *databases.Server, sql ...string) Statement { return Statement{s.Label, sql, s} }
 
 // row puts leaf_alloc's row above the highest key.
 func (t *Tag) row() (all []Statement) {
-	add := func(c survey.Change) { all = append(all, Statement{c.On.Label, []string{c.Text}, c.On, c.Run}) }
-	for _, create := range t.survey.CreateAllocs() {
+	add := func(c survey.Change) { all = append(all, on(c.On, c.SQL)) }
+	for _, create := range t.survey.CreateAlloc() {
 		add(create)
 	}
 	highest, _ := t.Highest()

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -230,23 +228,5 @@ func TestReadyWorkerID(t *testing.T) {
 		if a := get(t, url+"/api/snowflake/get/x"); a.code != 200 {
 			t.Error(a)
 		}
-	}
-}
-
-// TestReadyWithoutOneStore: of several stores any may be away, and no line in the log says that there are no ids.
-func TestReadyWithoutOneStore(t *testing.T) {
-	first, second := mysqltest.Database(t), mysqltest.Database(t)
-	for _, dsn := range []string{first, second} {
-		exec(t, connect(t, dsn), allocTable)
-	}
-	proxy, first := proxied(t, first)
-	var log lines
-	_, server, _ := run(t, Config{DSN: first + "?leafStore=" + url.QueryEscape(first+"|"+second), Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	get(t, server+"/readyz").want(t, "ready\n")
-	proxy.Down()
-	time.Sleep(2 * probeEvery)
-	get(t, server+"/readyz").want(t, "ready\n")
-	if log.count("gives no ids") > 0 {
-		t.Error(log.String())
 	}
 }

@@ -80,7 +80,6 @@ type Server struct {
 	connector    *driver.Connector
 	tags         *tags
 	create       bool            // leaf_alloc, where it is missing
-	several      bool            // stores of leaf_alloc, any of which may be away
 	snowflake    idgen.Generator // nil: none
 	searchAtOnce bool            // for a worker id, and not at the first request
 	layout       snowflake.Layout
@@ -130,7 +129,6 @@ func New(cfg Config) (*Server, error) {
 	}
 	dc.Auto, dc.Tables, dc.Logger = false, nil, cfg.Logger
 	s.create = dc.Create
-	s.several = strings.Contains(dc.Store, "|")
 	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
 	if cfg.NoSnowflakes {
 		dc.Worker, dc.WorkerSource = "", nil
@@ -162,18 +160,16 @@ func New(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// place names the databases of leaf_alloc, without users and passwords.
+// place names the database of leaf_alloc, without users and passwords.
 func place(cfg *driver.Config) string {
 	if cfg.Store == "" {
 		return databases.Label(cfg.MySQL)
 	}
-	var names []string
-	for dsn := range strings.SplitSeq(cfg.Store, "|") {
-		if of, err := databases.Parse(dsn); err == nil {
-			names = append(names, databases.Label(of.MySQL))
-		}
+	of, err := databases.Parse(cfg.Store)
+	if err != nil {
+		return ""
 	}
-	return strings.Join(names, ", ")
+	return databases.Label(of.MySQL)
 }
 
 // routes says what is answered by whom.

@@ -7,10 +7,12 @@ import (
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -44,9 +46,8 @@ func (s *Server) storeChanged(err error) {
 
 // wayOut is what to do about an error of the store.
 func wayOut(err error) string {
-	_, config := errors.AsType[*driver.ConfigError](err) // from storeAnswers: none of several stores has the table
 	switch {
-	case config || servererr.Is(err, servererr.NoSuchTable):
+	case servererr.Is(err, servererr.NoSuchTable):
 		return "leafsql init creates the table, and so does this server when it starts with leafCreate=true in the DSN"
 	case databases.Denied(err):
 		return "GRANT SELECT, UPDATE on leaf_alloc to this user, for leafCreate=true also CREATE"
@@ -54,8 +55,8 @@ func wayOut(err error) string {
 	return databases.WayOut(err)
 }
 
-// createTable creates leaf_alloc in each store that lacks it, and reports whether that is
-// over: a refusal is told and ends it, and a store that is away does not.
+// createTable creates leaf_alloc if it is missing, and reports whether that is
+// over: a refusal is told and ends it, and a server that is away does not.
 func (s *Server) createTable(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
@@ -64,10 +65,7 @@ func (s *Server) createTable(ctx context.Context) bool {
 		return false
 	}
 	defer set.Close()
-	if set.AllStores() != nil {
-		return false
-	}
-	err = set.Interleaved().Create(ctx)
+	err = segment.NewAllocStore(sqlx.NewDb(set.Store.DB, "mysql"), set.Store.Plain()).Create(ctx)
 	_, refused := errors.AsType[*mysql.MySQLError](err)
 	if refused {
 		s.log.Warn("leafsql: leaf_alloc could not be created", "err", err, "way out", "leafsql init as a user with the right, or: "+wayOut(err))

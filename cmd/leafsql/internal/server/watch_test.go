@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql"
 	"log/slog"
-	"net/url"
 	"strings"
 	"sync"
 	"testing"
@@ -166,37 +165,25 @@ func TestMissingTable(t *testing.T) {
 	}
 }
 
-// TestCreate: with leafCreate=true the server makes leaf_alloc, in each of several stores, and leaf_worker, and no row; a refusal is told once.
+// TestCreate: with leafCreate=true the server creates leaf_alloc and leaf_worker, and no row. A refusal is logged once.
 func TestCreate(t *testing.T) {
-	first, second, third := mysqltest.Database(t), mysqltest.Database(t), mysqltest.Database(t)
-	for _, c := range []struct {
-		dsn    string
-		stores []string
-	}{
-		{first + "?leafCreate=true&leafNewRegistry=true", []string{first}},
-		{second + "?leafCreate=true&leafNewRegistry=true&leafStore=" + url.QueryEscape(second+"|"+third), []string{second, third}},
-	} {
-		_, server, _ := run(t, Config{DSN: c.dsn})
-		eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
-		get(t, server+"/api/segment/get/orders").problem(t, 404, "unknown-tag")
-		for _, dsn := range c.stores {
-			db, n := connect(t, dsn), -1
-			if err := db.QueryRow("SELECT COUNT(*) FROM leaf_alloc").Scan(&n); err != nil || n != 0 {
-				t.Errorf("%d rows, %v", n, err)
-			}
-		}
-		if len(c.stores) == 1 {
-			add(t, connect(t, c.stores[0]), "orders", 1000, 10)
-			get(t, server+"/api/segment/get/orders").want(t, "1000")
-		}
-		if a := get(t, server+"/api/snowflake/get/x"); a.code != 200 {
-			t.Error(a)
-		}
+	dsn := mysqltest.Database(t)
+	_, server, _ := run(t, Config{DSN: dsn + "?leafCreate=true&leafNewRegistry=true"})
+	eventually(t, "readiness", func() bool { return get(t, server+"/readyz").code == 200 })
+	get(t, server+"/api/segment/get/orders").problem(t, 404, "unknown-tag")
+	created, n := connect(t, dsn), -1
+	if err := created.QueryRow("SELECT COUNT(*) FROM leaf_alloc").Scan(&n); err != nil || n != 0 {
+		t.Errorf("%d rows, %v", n, err)
+	}
+	add(t, created, "orders", 1000, 10)
+	get(t, server+"/api/segment/get/orders").want(t, "1000")
+	if a := get(t, server+"/api/snowflake/get/x"); a.code != 200 {
+		t.Error(a)
 	}
 	db, cfg := withRights(t, "SELECT, UPDATE")
 	exec(t, db, "DROP TABLE leaf_alloc")
 	var log lines
-	_, server, _ := run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	_, server, _ = run(t, Config{DSN: cfg.FormatDSN() + "?leafCreate=true", Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	get(t, server+"/readyz").problem(t, 503, "unavailable")
 	eventually(t, "a warning", func() bool { return log.count("WARN", "leaf_alloc could not be created", "leafsql init") == 1 })
 	time.Sleep(2 * probeEvery)

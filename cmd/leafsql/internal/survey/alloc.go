@@ -3,17 +3,15 @@ package survey
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/samber/lo"
+	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/idgen/segment"
-	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -71,9 +69,6 @@ func failedToRead(table *databases.Store, err error) error {
 
 // readAlloc asks the catalog for leaf_alloc.
 func readAlloc(ctx context.Context, store *databases.Store) (a Alloc, err error) {
-	if store.Away != nil {
-		return a, nil
-	}
 	if a.Exists, a.Denied, err = look(ctx, store); err != nil || !a.Exists || a.Denied {
 		return a, err
 	}
@@ -100,10 +95,7 @@ func (s *Survey) readRows(ctx context.Context) error {
 	if !s.Readable() {
 		return nil
 	}
-	if s.Set.Several() {
-		return s.readTogether(ctx)
-	}
-	columns := s.Allocs[0].Columns
+	columns := s.Alloc.Columns
 	updated := "NULL"
 	if c := columns["update_time"]; strings.HasPrefix(c.Type, "timestamp") || strings.HasPrefix(c.Type, "datetime") {
 		updated = "update_time"
@@ -141,55 +133,20 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 	return rows, nil
 }
 
-// readTogether reads the rows of several stores as one: the highest of each tag.
-func (s *Survey) readTogether(ctx context.Context) error {
-	stores := s.Set.Interleaved()
-	defer stores.Close()
-	rows, err := stores.Tags(ctx)
-	s.Rows = lo.Map(rows, func(r segment.Row, _ int) Row {
-		return Row{Tag: r.Tag, MaxID: r.MaxID, Step: Step, Written: strconv.FormatInt(r.MaxID, 10)}
-	})
-	return err
-}
-
-// readBroken finds what Broken says, of the stores that can be read.
-func (s *Survey) readBroken(ctx context.Context) error {
-	s.Broken = make([][]*segment.RowError, len(s.Set.Stores))
-	for i, store := range s.Set.Stores {
-		if a := s.Allocs[i]; store.Away != nil || !a.Exists || a.Denied {
-			continue
-		}
-		var err error
-		if s.Broken[i], err = s.Set.RowErrors(ctx, i); err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
-			return failedToRead(store, err)
-		}
+// RowErrors reads which rows of leaf_alloc give no ids because they were several stores'.
+func RowErrors(ctx context.Context, store *databases.Store) ([]*segment.RowError, error) {
+	errs, err := segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain()).RowErrors(ctx)
+	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
+		return nil, failedToRead(store, err)
 	}
-	return nil
+	return errs, nil
 }
 
 // collations are the errors of a table whose character set has not the tag's letters.
 var collations = []uint16{1267, 3854, 3988}
 
-// row finds a tag's row as the server compares tags. Of several stores it is the one that
-// gives ids where the highest key is.
-func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
-	tag := of.Name
-	if s.Set.Several() {
-		stores := s.Set.Interleaved()
-		defer stores.Close()
-		if err := stores.Fits(ctx, tag); err != nil {
-			return nil, err
-		}
-		highest, _ := of.Highest()
-		r, err := stores.RowAt(ctx, tag, highest)
-		if _, unknown := errors.AsType[*segment.UnknownTagError](err); unknown || !s.Readable() || err != nil && (databases.Denied(err) || s.Set.AllStores() != nil) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("leafsql: the row %s of leaf_alloc: %w; look at that server", tag, part.Of(err))
-		}
-		return &Row{Tag: tag, MaxID: r.MaxID, Step: r.Step, Written: strconv.FormatInt(r.MaxID, 10)}, nil
-	}
+// row finds a tag's row as the server compares tags.
+func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {
 			return s.alone(&s.Rows[i])
@@ -215,10 +172,9 @@ func (s *Survey) row(ctx context.Context, of *Tag) (*Row, error) {
 	return nil, nil
 }
 
-// alone is the row of the only store, and an error where it is one of several stores': what
-// would be done with it would break it.
+// alone returns the row, and an error if it was several stores': a change would break it.
 func (s *Survey) alone(row *Row) (*Row, error) {
-	for _, err := range s.Broken[0] {
+	for _, err := range s.Broken {
 		if err.Tag == row.Tag {
 			return nil, err
 		}

@@ -27,11 +27,11 @@ import (
 type Survey struct {
 	Set    *databases.Set
 	Shards []*Shard
-	Allocs []Alloc               // leaf_alloc's layout in each store
-	Rows   []Row                 // by tag
-	Tags   []*Tag                // that configured tables take ids from, by name
-	Leases *Leases               // nil: no worker ids come from there
-	Broken [][]*segment.RowError // by store: see databases.Set.RowErrors
+	Alloc  Alloc               // leaf_alloc's layout
+	Rows   []Row               // by tag
+	Tags   []*Tag              // that configured tables take ids from, by name
+	Leases *Leases             // nil: no worker ids come from there
+	Broken []*segment.RowError // rows that give no ids because they were several stores'
 }
 
 // Leases is the table of worker ids, leaf_worker.
@@ -43,10 +43,8 @@ type Leases struct {
 	Kept
 }
 
-// Readable reports whether a store shows its rows.
-func (s *Survey) Readable() bool {
-	return slices.ContainsFunc(s.Allocs, func(a Alloc) bool { return a.Exists && !a.Denied })
-}
+// Readable reports whether leaf_alloc shows its rows.
+func (s *Survey) Readable() bool { return s.Alloc.Exists && !s.Alloc.Denied }
 
 // A Shard is one database and the configured tables in it.
 type Shard struct {
@@ -103,15 +101,11 @@ func Take(ctx context.Context, set *databases.Set, tag string, progress func()) 
 		progress = func() {}
 	}
 	s := &Survey{Set: set}
-	for _, store := range set.Stores {
-		alloc, err := readAlloc(ctx, store)
-		if err != nil {
-			return nil, err
-		}
-		s.Allocs = append(s.Allocs, alloc)
+	var err error
+	if s.Alloc, err = readAlloc(ctx, set.Store); err != nil {
+		return nil, err
 	}
-	if slices.ContainsFunc(set.Shards, (*databases.Shard).LeasesHere) && set.Store.Away == nil {
-		var err error
+	if slices.ContainsFunc(set.Shards, (*databases.Shard).LeasesHere) {
 		s.Leases = &Leases{Table: set.Store.Workers()}
 		if s.Leases.Exists, s.Leases.Denied, err = look(ctx, s.Leases.Table); err == nil && s.Leases.Exists && !s.Leases.Denied {
 			if s.Leases.Kept, err = readKept(ctx, s.Leases.Table); err == nil {
@@ -187,14 +181,17 @@ func (s *Survey) gather(ctx context.Context) error {
 			tags[t.Tag].Tables = append(tags[t.Tag].Tables, t)
 		}
 	}
-	if err := s.readBroken(ctx); err != nil {
-		return err
+	if s.Readable() {
+		var err error
+		if s.Broken, err = RowErrors(ctx, s.Set.Store); err != nil {
+			return err
+		}
 	}
 	s.Tags = lo.Values(tags)
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
 	for _, tag := range s.Tags {
 		var err error
-		if tag.Row, err = s.row(ctx, tag); err != nil {
+		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
 			return err
 		}
 	}

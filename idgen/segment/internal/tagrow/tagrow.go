@@ -48,13 +48,10 @@ type Columns struct {
 // LeafAlloc are leaf_alloc's.
 var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step"}
 
-// Mark is how the description of a row begins that is one store's of several, which only
-// all of them together draw from: its place, from 1, and how many they are.
-const Mark = "leafsql: store %d of %d"
-
-// StoreOf reads a description's Mark.
+// StoreOf reads the description of a row that was one store's of several, which versions before 0.2 drew from together: its
+// place, from 1, and how many they were.
 func StoreOf(description string) (place, stores int64, several bool) {
-	n, _ := fmt.Sscanf(description, Mark, &place, &stores)
+	n, _ := fmt.Sscanf(description, "leafsql: store %d of %d", &place, &stores)
 	return place, stores, n == 2
 }
 

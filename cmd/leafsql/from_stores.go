@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
+	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/schema"
+)
+
+// Before version 0.2 several stores shared the ids of a tag: in each epoch every store owned one block of ids. Epochs were
+// entered by at least two stores, so that all rows of a tag but one show the latest. The description of a row had the block's
+// size and the step, and every statement compared it.
+const (
+	storesDescription = "leafsql: store %d of %d, blocks of %d, step %d,"
+	isStores          = "description LIKE 'leafsql: store %'"
+	givenUp           = ", given up"
+)
+
+// several is what the rows of one tag in several stores show.
+type several struct{ rows, stores, next, step int64 }
+
+// fromStores makes ordinary rows in the store of -dsn of the rows of several stores, and returns the statements that it ran. The
+// old rows get a description that refuses processes of both versions. It can be run again after an error.
+func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []survey.Change, err error) {
+	set, err := databases.Open(ctx, f.dsn, f.shards)
+	if err != nil {
+		return nil, err
+	}
+	defer set.Close()
+	run := func(on *databases.Server, text string) error {
+		change := survey.Change{On: on, SQL: text}
+		if !dry {
+			if err := change.Run(ctx); err != nil {
+				return fmt.Errorf("leafsql: init on %s: %w; %s; run init again", on.Label, part.Of(err), databases.WayOut(err))
+			}
+		}
+		ran = append(ran, change)
+		return nil
+	}
+	tags := make(map[string]*several)
+	var stores []*databases.Store
+	for dsn := range strings.SplitSeq(dsns, "|") {
+		store, err := databases.OpenStore(ctx, dsn, set.Shards[0].Config.AllocTable)
+		if err != nil {
+			return ran, err
+		}
+		defer store.DB.Close()
+		stores = append(stores, store)
+		if err := run(store.Server, "UPDATE "+store.Name()+" SET description = CONCAT(description, '"+givenUp+"') WHERE "+isStores+" AND description NOT LIKE '%"+givenUp+"'"); err != nil {
+			return ran, err
+		}
+	}
+	for _, store := range stores { // once none of them gives ids
+		if err := readSeveral(ctx, store, tags); err != nil {
+			return ran, err
+		}
+	}
+	if len(tags) == 0 {
+		return ran, fmt.Errorf("leafsql: init: no row of several stores is in the databases of -from-stores; name those of the old leafStore")
+	}
+	to := set.Store
+	if err := run(to.Server, schema.LeafAlloc(to.Name())); err != nil {
+		return ran, err
+	}
+	for _, tag := range slices.Sorted(maps.Keys(tags)) {
+		t := tags[tag]
+		if t.rows < t.stores-1 {
+			return ran, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
+		}
+		if err := run(to.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE "+
+			"max_id = GREATEST(max_id, %[3]d), step = IF(step = 0, %[4]d, step), description = IF(%[5]s, NULL, description)",
+			to.Name(), quote.String(tag), t.next, cmp.Or(t.step, survey.Step), isStores)); err != nil {
+			return ran, err
+		}
+	}
+	return ran, nil
+}
+
+// readSeveral adds the rows of one store to what the others show.
+func readSeveral(ctx context.Context, store *databases.Store, tags map[string]*several) error {
+	err := store.Each(ctx, func(scan func(...any) error) error {
+		var tag, description string
+		var maxID sql.NullInt64
+		if err := scan(&tag, &description, &maxID); err != nil {
+			return err
+		}
+		var place, stores, block, step int64
+		if n, _ := fmt.Sscanf(description, storesDescription, &place, &stores, &block, &step); n != 4 || stores < 2 || block < 1 || !maxID.Valid || maxID.Int64 < 0 {
+			return fmt.Errorf("the row of tag %s cannot be read: max_id is %d, description %q", tag, maxID.Int64, description)
+		}
+		t := tags[tag]
+		if t == nil {
+			t = new(several)
+			tags[tag] = t
+		}
+		epoch := stores * block
+		t.rows, t.stores, t.step = t.rows+1, stores, step
+		if next := maxID.Int64/epoch + 1; next <= math.MaxInt64/epoch {
+			t.next = max(t.next, next*epoch)
+		} else {
+			t.next = math.MaxInt64 // no id is left
+		}
+		return nil
+	}, "SELECT biz_tag, description, max_id FROM "+store.Name()+" WHERE "+isStores)
+	if err != nil {
+		return fmt.Errorf("leafsql: init: reading %s on %s: %w; %s", store.Name(), store.Label, part.Of(err), databases.WayOut(err))
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+//go:build unix
+
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/check"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// onStore adds the store that ids come from to a DSN.
+func onStore(dsn, store string) string { return dsn + "&leafStore=" + url.QueryEscape(store) }
+
+// TestInitFromStores: init -from-stores makes one store of those that leafStore=A|B|C named, above all of their blocks. A writer
+// of the old version gets no ids afterwards from any of them, and a writer of this one none from the old rows.
+func TestInitFromStores(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		const block = 100_000_000
+		description := func(place int) string {
+			return fmt.Sprintf("leafsql: store %d of 3, blocks of 100000000, step 50, life 0123456789abcdef, set fedcba9876543210", place)
+		}
+		for _, c := range []struct {
+			name  string
+			named int // how many of the three stores: one may be lost
+			to    int // the store that is kept; 3 is another database
+		}{{"the first", 3, 0}, {"the second", 3, 1}, {"another one", 3, 3}, {"one is lost", 2, 0}} {
+			t.Run(c.name, func(t *testing.T) {
+				app := target.Database(t)
+				db := open(t, app, durable, "CREATE TABLE orders (id BIGINT PRIMARY KEY, a INT)", "INSERT INTO orders VALUES (150000000, 1)")
+				var stores []string
+				for place := 1; place <= 4; place++ {
+					stores = append(stores, target.Database(t))
+					if place == 4 {
+						break
+					}
+					open(t, stores[place-1], allocTable, // the second store's block of the second epoch is in use, the third store missed it
+						fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('orders', %d, 0, '%s')", []int{3*block + 1, 4*block + 700, 2*block + 9}[place-1], description(place)))
+				}
+				old, leaf := strings.Join(stores[:c.named], "|"), onStore(app+"?leafTables=orders", stores[c.to])
+				args := []string{"init", "-dsn", leaf, "-from-stores", old}
+
+				planned := mustRun(t, mend, append(args, "-dry-run")...)
+				first := open(t, stores[0])
+				if n := number(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50)") {
+					t.Fatalf("a dry run gave up %d rows, and prints\n%s", n, planned)
+				}
+				for range 2 {
+					if out := mustRun(t, fine, args...); !strings.HasPrefix(out, planned) {
+						t.Errorf("planned\n%s\ndone\n%s", planned, out)
+					}
+					if c.named < 3 {
+						break
+					}
+				}
+				if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
+					t.Errorf("check finds %v", got)
+				}
+				filled, err := sql.Open("mysql-leaf", leaf)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer filled.Close()
+				exec(t, filled, "INSERT INTO orders (a) VALUES (2)")
+				if id := number(t, db, "SELECT MAX(id) FROM orders"); id != 6*block {
+					t.Errorf("the first id is %d, want %d", id, 6*block)
+				}
+
+				for k := range c.named {
+					store := open(t, stores[k])
+					res, err := store.Exec("UPDATE leaf_alloc SET max_id = LAST_INSERT_ID(GREATEST(max_id, 0) + 50) WHERE biz_tag = 'orders' AND step = 0 AND description = '" + description(k+1) + "'")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if n, _ := res.RowsAffected(); n > 0 {
+						t.Errorf("store %d still gives ids to an old writer", k+1)
+					}
+					if k == c.to {
+						continue
+					}
+					status, out, errs := leafsql(t.Context(), "tags", "-dsn", onStore(app+"?", stores[k]))
+					if status != mend || !strings.Contains(errs, "-from-stores with all 3") {
+						t.Errorf("tags of store %d: %d\n%s%s", k+1, status, out, errs)
+					}
+					status, out, errs = leafsql(t.Context(), "init", "-dsn", onStore(app+"?leafTables=orders", stores[k]))
+					if status != unclear || !strings.Contains(errs, "-from-stores with all 3") || strings.Contains(out+errs, "UPDATE") {
+						t.Errorf("init on store %d: %d\n%s%s", k+1, status, out, errs)
+					}
+					report := jsonOf[check.Report](t, mend, "check", "-dsn", onStore(app+"?leafTables=none", stores[k]))
+					if i := slices.IndexFunc(report.Findings, func(f check.Finding) bool { return f.Code == "row-broken" }); i < 0 || report.Findings[i].Severity != check.Warning {
+						t.Errorf("check finds %+v", report.Findings)
+					}
+				}
+			})
+		}
+	})
+}
+
+// TestInitFromStoresRefuses: rows that do not show how far the ids are taken are left alone.
+func TestInitFromStoresRefuses(t *testing.T) {
+	a, b := mysqltest.Database(t), mysqltest.Database(t)
+	db := open(t, a, allocTable)
+	open(t, b)
+	leaf := onStore(a+"?leafTables=none", a)
+	for row, want := range map[string]string{
+		"": "no row of several stores",
+		"5, 0, 'leafsql: store 1 of 3, blocks of 100000000, step 10, life a, set b'":    "name the other stores in -from-stores as well",
+		"5, 0, 'leafsql: store 1 of 2, blocks of many'":                                 "cannot be read",
+		"NULL, 0, 'leafsql: store 1 of 2, blocks of 100000000, step 10, life a, set b'": "cannot be read",
+	} {
+		exec(t, db, "ALTER TABLE leaf_alloc MODIFY max_id BIGINT", "DELETE FROM leaf_alloc")
+		if row != "" {
+			exec(t, db, "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', "+row+")")
+		}
+		if status, out, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a); status != unclear || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
+			t.Errorf("%s: %d\n%s%s", row, status, out, errs)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE step > 0"); n != 0 {
+			t.Errorf("%s: the row is changed", row)
+		}
+	}
+	if status, _, errs := leafsql(t.Context(), "init", "-dsn", leaf, "-from-stores", a+"|"+b); status != unclear || !strings.Contains(errs, "leaf_alloc") {
+		t.Errorf("a database without leaf_alloc: %d %s", status, errs)
+	}
+	for _, args := range []string{"check", "init", "tags", "workers"} {
+		if status, _, errs := leafsql(t.Context(), args, "-dsn", onStore(a+"?leafTables=none", a+"|"+b)); status != unclear || !strings.Contains(errs, "run leafsql init -from-stores 'A|B|C'") {
+			t.Errorf("%s of several stores: %d %s", args, status, errs)
+		}
+	}
+}
