@@ -96,6 +96,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 
 	// Columns.
 	"SERVER": "服务器", "TABLE": "表", "KEY": "主键", "TYPE": "类型", "IDS FROM": "id 来源", "HIGHEST KEY": "最大主键", "NEXT ID": "下一个 id", "USED": "已用", "LASTS": "还能用",
+	"TAG": "TAG", "STEP": "STEP", "LAST FETCH": "最近取号", "IDS/S": "每秒 id",
 	"WORKER": "机器号", "OWNER": "持有者", "UNTIL": "有效到",
 	"ID": "ID", "TIME": "时间", "DATA CENTRE": "数据中心", "SEQUENCE": "序号",
 	"KEYS FROM": "主键来源", "ROWS": "行数", "ROWS/S": "每秒行数", "P50": "P50", "P99": "P99",
