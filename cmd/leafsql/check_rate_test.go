@@ -51,6 +51,16 @@ func TestCheckStep(t *testing.T) {
 		t.Fatalf("%+v", r.Findings)
 	}
 	exec(t, db, r.Findings[0].SQL...)
+	exec(t, db, "UPDATE leaf_alloc SET max_id = 9223372036854775000 WHERE biz_tag = 'large'", "INSERT INTO small VALUES (254)", "UPDATE leaf_alloc SET max_id = 255 WHERE biz_tag = 'small'")
+	r = jsonOf[check.Report](t, mend, "check", "-dsn", leaf)
+	if got := found(r); !slices.Equal(got, []string{"key-filling large", "key-filling small", "step-large small"}) {
+		t.Errorf("near the ends of the columns: %v, want no note on the step of large", got)
+	}
+	exec(t, db, "INSERT INTO small VALUES (255)")
+	if r := jsonOf[check.Report](t, mend, "check", "-dsn", leaf); r.Tables[1].HighestKey == nil || *r.Tables[1].HighestKey != 255 {
+		t.Errorf("of a full column: %+v, want the highest key 255", r.Tables[1])
+	}
+	exec(t, db, "DELETE FROM small", "UPDATE leaf_alloc SET max_id = 1")
 	if got := found(jsonOf[check.Report](t, fine, "check", "-dsn", leaf)); len(got) > 0 {
 		t.Error(got)
 	}

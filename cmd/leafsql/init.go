@@ -156,12 +156,12 @@ func scanKeys(ctx context.Context, s *screen.Screen, found *survey.Survey) error
 				continue
 			}
 			done := s.Progress(func() string { return s.Texts.Sprintf("reading all of %s", t.Where()) })
-			highest, err := t.Max(ctx, t.Table.Near)
+			highest, err := t.Max(ctx, t.Near-1)
 			done()
 			if err != nil {
 				return fmt.Errorf("leafsql: the highest key of %s: %w; %s", t.Where(), err, databases.WayOut(err))
 			}
-			t.HighestKey, t.Known, t.Why = highest, true, ""
+			t.HighestKey, t.Top, t.Known, t.Why = highest, highest, true, ""
 		}
 	}
 	return nil

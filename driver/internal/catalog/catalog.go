@@ -106,6 +106,12 @@ func (c *Column) describe(key, byDefault, extra string) {
 	c.ID = strings.Contains(byDefault, "@@") && (strings.Contains(byDefault, "identity") || strings.Contains(byDefault, "last_insert_id"))
 }
 
+// Generated reports whether the column is a key that MySQL has generated for a table without one
+// (sql_generate_invisible_primary_key), as MySQL itself recognises it.
+func (c *Column) Generated() bool {
+	return c.Name == "my_row_id" && c.Type == "bigint unsigned" && c.Primary && c.AutoIncrement && c.Invisible
+}
+
 // integers are the highest values of the signed integer types.
 var integers = map[string]int64{
 	"tinyint": math.MaxInt8, "smallint": math.MaxInt16, "mediumint": 1<<23 - 1,

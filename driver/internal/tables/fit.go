@@ -44,7 +44,7 @@ func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 		f.Highest, f.Integer = math.MaxInt64, false
 	}
 	switch {
-	case lenient && !f.Integer && f.uuids == insert.NoUUID:
+	case lenient && !f.Integer && f.uuids == insert.NoUUID, lenient && rule.Column == "" && key.Generated():
 		return nil, nil
 	case f.Highest == 0:
 		return nil, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+modify(name, key.Name, "BIGINT"))

@@ -164,7 +164,7 @@ func (c *checker) table(t *survey.Table, row *survey.Row) Table {
 		return out
 	}
 	if t.Known {
-		out.HighestKey = &t.HighestKey
+		out.HighestKey = &t.Top
 	}
 	if row != nil {
 		out.NextID = &row.MaxID

@@ -58,6 +58,9 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
 		f.Message = c.say("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.Guard())
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
+	if !t.Indexed {
+		f.Message += c.text(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
+	}
 	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
 	c.add(f)
 	return err

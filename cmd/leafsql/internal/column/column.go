@@ -64,9 +64,14 @@ func (d Definition) AutoIncrement() bool {
 }
 
 // WithoutAutoIncrement drops the attribute.
-func (d Definition) WithoutAutoIncrement() Definition {
+func (d Definition) WithoutAutoIncrement() Definition { return d.without("AUTO_INCREMENT") }
+
+// Visible drops MariaDB's attribute INVISIBLE.
+func (d Definition) Visible() Definition { return d.without("INVISIBLE") }
+
+func (d Definition) without(attribute string) Definition {
 	return d.words(func(word string) string {
-		if strings.EqualFold(word, "AUTO_INCREMENT") {
+		if strings.EqualFold(word, attribute) {
 			return ""
 		}
 		return word

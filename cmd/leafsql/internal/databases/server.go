@@ -53,12 +53,21 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 	}
 	s.DB.SetMaxOpenConns(conns)
 	s.Version = s.Global["version"]
+	if s.folds() {
+		s.Database = strings.ToLower(s.Database) // as package driver names it
+	}
 	s.MariaDB = strings.Contains(strings.ToLower(s.Version), "mariadb")
 	for _, name := range []string{"hostname", "port", "server_id", "server_uuid", "datadir", "socket"} {
 		s.ID += s.Global[name] + "\x00"
 	}
 	return s, nil
 }
+
+// folds reports whether the server ignores the case of names of databases and tables.
+func (s *Server) folds() bool { return s.Global["lower_case_table_names"] != "0" }
+
+// SameName reports whether two names are those of one table, or of one database.
+func (s *Server) SameName(a, b string) bool { return a == b || s.folds() && strings.EqualFold(a, b) }
 
 // session is what connections of the command have set, whatever the application's
 // have: nothing is cut short, nothing waits for a COMMIT or long for a lock, no value

@@ -33,7 +33,7 @@ func (m *Migration) Back(ctx context.Context, t *Tag, say func(Statement)) (afte
 	if _, err := run(ctx, statements, say); err != nil {
 		return nil, err
 	}
-	return m.again(ctx, t)
+	return m.find(ctx, t)
 }
 
 // WayBack are the statements that give the tables of a migration that is over their
@@ -50,7 +50,7 @@ func (t *Tag) WayBack() []Statement {
 
 // dropNew drops the guards that this run created.
 func (m *Migration) dropNew(ctx context.Context, before *Tag, ran []Statement, say func(Statement)) error {
-	after, err := m.again(ctx, before)
+	after, err := m.find(ctx, before)
 	if err != nil {
 		return fmt.Errorf("leafsql: the guards could not be taken away again: %w; leafsql migrate -back does", part.Of(err))
 	}

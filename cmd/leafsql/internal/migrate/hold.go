@@ -36,7 +36,8 @@ func (m *Migration) hold(ctx context.Context, before *Tag) (t *Tag, release func
 		}
 		var held sql.NullBool
 		if err == nil {
-			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 0)", lock(o)).Scan(&held)
+			// 3 seconds: the server may still be ending the connection of a run that is over.
+			err = conn.QueryRowContext(ctx, "SELECT GET_LOCK(?, 3)", lock(o)).Scan(&held)
 		}
 		switch {
 		case err != nil:

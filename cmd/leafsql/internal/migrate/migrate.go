@@ -53,9 +53,10 @@ type Tag struct {
 	*survey.Tag
 	Against []check.Finding // what would break; every step but Widen is refused as long as there is any
 
-	survey *survey.Survey
-	tables []*table
-	widen  bool
+	survey      *survey.Survey
+	tables      []*table
+	widen       bool
+	foreignKeys []string // that keep Widen from changing the keys
 }
 
 type table struct {
@@ -120,6 +121,9 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 		if name, _, _ = strings.Cut(name, ":"); !found[name] {
 			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
 		}
+	}
+	if err := foreignKeys(ctx, s, tags); err != nil {
+		return nil, err
 	}
 	return tags, m.judge(ctx, s, tags)
 }

@@ -3,6 +3,7 @@ package migrate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
@@ -122,10 +123,18 @@ func (t *Tag) row() (all []Statement) {
 
 // Err says why a migration cannot go on, though no step is left.
 func (t *Tag) Err() error {
+	for _, o := range t.tables {
+		if err := o.invisible(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case len(t.Unknown()) > 0:
 		_, err := t.Start(0)
 		return err
+	case t.Next() == Widen && len(t.foreignKeys) > 0:
+		return fmt.Errorf("leafsql: foreign keys of the key of %s: %s; drop them, widen the columns on both sides and add them again, or leave the type with -keep-type",
+			t.Name, strings.Join(t.foreignKeys, ", "))
 	case t.Next() != Done:
 		return nil
 	case t.Row == nil:

@@ -68,8 +68,5 @@ func (t *Table) named(identifier string) bool {
 	if q := identifier[:1]; q == "`" || q == `"` {
 		identifier = strings.ReplaceAll(identifier[1:len(identifier)-1], q+q, q)
 	}
-	if t.Shard.Global["lower_case_table_names"] != "0" {
-		return strings.EqualFold(identifier, t.Table.Table)
-	}
-	return identifier == t.Table.Table
+	return t.Shard.SameName(identifier, t.Table.Table)
 }

@@ -20,7 +20,8 @@ type Table struct {
 	Shard *Shard
 
 	Known      bool  // HighestKey is true
-	HighestKey int64 // 0: it has no key above 0
+	HighestKey int64 // below Near; 0: it has no key above 0
+	Top        int64 // HighestKey, or Near if that is a key
 	Why        string
 	DeniedRead bool // this user may not read the key
 	Properties
@@ -65,7 +66,11 @@ func (t *Table) readHighest(ctx context.Context) error {
 	}
 	var err error
 	if t.Why == "" {
-		t.HighestKey, err = t.Max(ctx, t.Table.Near)
+		if t.Top, err = t.Max(ctx, t.Near); t.Top < t.Near {
+			t.HighestKey = t.Top
+		} else {
+			t.HighestKey, err = t.Max(ctx, t.Near-1)
+		}
 	} else {
 		err = t.Shard.DB.QueryRowContext(ctx, "SELECT 1 FROM "+t.Quoted()+" LIMIT 1").Scan(new(int))
 	}
@@ -84,12 +89,12 @@ func (t *Table) readHighest(ctx context.Context) error {
 	return nil
 }
 
-// Max is the highest key below a limit, 0 where there is none. It reads the whole
+// Max returns the highest key up to a limit, 0 if there is none. It reads the whole
 // table unless the key is indexed.
-func (t *Table) Max(ctx context.Context, below int64) (int64, error) {
+func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
 	var v sql.NullInt64
 	key := quote.Name(t.Column)
-	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" < "+strconv.FormatInt(below, 10)).Scan(&v)
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" <= "+strconv.FormatInt(limit, 10)).Scan(&v)
 	return max(v.Int64, 0), err
 }
 

@@ -1,0 +1,121 @@
+//go:build unix
+
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// refusedMigration runs migrate with each of some steps, which is refused with all of want and changes no table.
+func refusedMigration(t *testing.T, dsn string, want []string, tables ...string) {
+	t.Helper()
+	db := open(t, dsn)
+	read := func() (all string) {
+		for _, table := range tables {
+			var name, create string
+			if err := db.QueryRow("SHOW CREATE TABLE "+table).Scan(&name, &create); err != nil {
+				t.Fatal(err)
+			}
+			all += create
+		}
+		return all
+	}
+	before := read()
+	for _, step := range []string{"-do=", "-do=widen", "-do=switch"} {
+		status, out, errs := leafsql(t.Context(), append([]string{"migrate", "-dsn", dsn, step}, tables...)...)
+		for _, text := range want {
+			if status != unclear || !strings.Contains(errs, text) {
+				t.Errorf("%s: status %d, error %q, want one with %q\n%s", step, status, errs, text, out)
+			}
+		}
+	}
+	if after := read(); after != before || guards(t, db) != 0 {
+		t.Errorf("the tables are now %s, want them as before: %s", after, before)
+	}
+}
+
+// TestMigrateNamesForeignKeys: foreign keys that keep a key from becoming BIGINT are named before any table is changed.
+func TestMigrateNamesForeignKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		elsewhere, here := target.Database(t), database(dsn)
+		db := open(t, dsn, "CREATE TABLE a (id INT AUTO_INCREMENT PRIMARY KEY)", "CREATE TABLE parent (id INT AUTO_INCREMENT PRIMARY KEY, top INT, CONSTRAINT own FOREIGN KEY (top) REFERENCES parent (id))",
+			"CREATE TABLE child (id INT AUTO_INCREMENT PRIMARY KEY, p INT, CONSTRAINT of_parent FOREIGN KEY (p) REFERENCES parent (id), CONSTRAINT of_a FOREIGN KEY (id) REFERENCES a (id))",
+			"CREATE TABLE unrelated (id INT AUTO_INCREMENT PRIMARY KEY, p INT, CONSTRAINT elsewhere FOREIGN KEY (p) REFERENCES parent (id))")
+		open(t, elsewhere, "CREATE TABLE far (p INT, CONSTRAINT from_far FOREIGN KEY (p) REFERENCES "+here+".parent (id))")
+		refusedMigration(t, dsn, []string{here + ".child.of_parent", here + ".parent.own", database(elsewhere) + ".far.from_far", "-keep-type"}, "unrelated", "parent")
+		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "child")
+		refusedMigration(t, dsn, []string{here + ".child.of_a;"}, "a")
+		mustRun(t, mend, "migrate", "-dsn", dsn, "-keep-type", "parent")
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "unrelated") // whose foreign key is of another column
+		exec(t, db, "ALTER TABLE child DROP FOREIGN KEY of_a")
+		mustRun(t, fine, "migrate", "-dsn", dsn, "-do", "widen", "a", "child")
+	})
+}
+
+// TestMigrateInvisibleKeys: where the server will not drop the AUTO_INCREMENT of an invisible key, the first step is refused.
+func TestMigrateInvisibleKeys(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		const invisible = "CREATE TABLE hidden (id INT INVISIBLE AUTO_INCREMENT PRIMARY KEY COMMENT 'INVISIBLE', n INT)"
+		steps := func(table string) {
+			for _, step := range []string{"-do=widen", "-do=switch", "-do=drop", "-do=unguard"} {
+				mustRun(t, fine, "migrate", "-dsn", dsn, step, table)
+			}
+		}
+		if target.Name == string(mysqltest.MySQL) {
+			open(t, dsn, invisible)
+			steps("hidden")
+			generated := open(t, dsn+"?sql_generate_invisible_primary_key=1", "CREATE TABLE keyless (n INT)", "CREATE TABLE keyed (id INT AUTO_INCREMENT PRIMARY KEY)")
+			refusedMigration(t, dsn, []string{"error 4110"}, "keyless")
+			exec(t, openLeaf(t, dsn+"?leafTables=*&leafCreate=true"), "INSERT INTO keyless (n) VALUES (1)", "INSERT INTO keyed VALUES ()")
+			if n := number(t, generated, "SELECT COUNT(*) FROM leaf_alloc WHERE biz_tag = 'keyless'"); n != 0 {
+				t.Error("leafTables=* fills the key that the server generated")
+			}
+			if out := mustRun(t, mend, "check", "-dsn", dsn+"?leafTables=*"); strings.Contains(out, "keyless") {
+				t.Errorf("check names a key that * leaves out\n%s", out)
+			}
+			return
+		}
+		target.Needs(t, "invisible columns", 100303, 0)
+		open(t, dsn, invisible)
+		refusedMigration(t, dsn, []string{"error 4108", "COMMENT 'INVISIBLE'"}, "hidden")
+		_, _, errs := leafsql(t.Context(), "migrate", "-dsn", dsn, "hidden")
+		_, statement, _ := strings.Cut(strings.TrimSpace(errs), "visible first: ")
+		exec(t, open(t, dsn), statement)
+		steps("hidden")
+	})
+}
+
+// TestMigrateLowerCase: on a server that ignores the case of names, tables are found as the DSN and the arguments write them.
+func TestMigrateLowerCase(t *testing.T) {
+	folding := mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.MariaDB, Args: []string{"--lower-case-table-names=1"}})
+	db := open(t, folding.DSN(""), durable, "CREATE DATABASE Shop")
+	dsn := folding.DSN("Shop")
+	for i, names := range [][2]string{{"Orders", "Orders"}, {"Orders", "orders"}, {"orders", "Shop.ORDERS"}, {"Shop.Orders", "shop.Orders"}} {
+		exec(t, db, "DROP TABLE IF EXISTS Shop.leaf_alloc", "CREATE TABLE Shop.Orders (id INT AUTO_INCREMENT PRIMARY KEY)")
+		on := dsn + "?leafTables=" + names[0]
+		for _, step := range []string{"-do=widen", "-do=switch", "-back", "-do=switch", "-do=drop", "-do=unguard"} {
+			mustRun(t, fine, "migrate", "-dsn", on, step, names[1])
+		}
+		mustRun(t, fine, "check", "-dsn", on)
+		if id := number(t, db, "SELECT max_id FROM Shop.leaf_alloc"); id != 1 {
+			t.Errorf("%d: the next id is %d, want 1", i, id)
+		}
+		exec(t, db, "DROP TABLE Shop.Orders")
+	}
+	if status, _, errs := leafsql(t.Context(), "check", "-dsn", dsn+"?leafTables=none", "-shard", folding.DSN("shop")); status != unclear || !strings.Contains(errs, "name each database once") {
+		t.Errorf("one database as two shards: status %d, error %q", status, errs)
+	}
+}
+
+// TestCheckCountsPerPrefix: of a key that the server counts for each value of other columns, check says so.
+func TestCheckCountsPerPrefix(t *testing.T) {
+	dsn := mysqltest.Database(t)
+	open(t, dsn, durable, "CREATE TABLE cells (grp INT, id INT AUTO_INCREMENT, PRIMARY KEY (grp, id)) ENGINE = MyISAM", "CREATE TABLE plain (id INT AUTO_INCREMENT PRIMARY KEY)")
+	out := mustRun(t, mend, "check", "-dsn", dsn+"?leafTables=cells:id,plain&leafCreate=true")
+	if n := strings.Count(out, "for each value of the columns before it"); n != 1 {
+		t.Errorf("%d of two tables are counted for each value of other columns, want 1\n%s", n, out)
+	}
+}
