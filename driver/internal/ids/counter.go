@@ -21,8 +21,7 @@ type Tag struct {
 type Counter struct {
 	Tag
 	*segment.Generator
-	Rows   Rows // where its row is, nil where it has none
-	Sought bool // the row was looked for once; read and set by who has the turn
+	Rows Rows // where its row is, nil where it has none
 
 	store *Store
 	turn  *semaphore.Weighted // of 1, held while the row is looked for and added

@@ -41,14 +41,14 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 		t.checked.Store(epoch)
 		return nil
 	}
-	highest, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed)
+	keys, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed, t.Key.AutoIncrement)
 	if err != nil {
 		return err
 	}
 	var row segment.Row
 	created := false
 	if t.set.cfg.Create {
-		row, highest, created, err = t.lookOrCreate(ctx, conn, highest, known)
+		row, keys, created, err = t.lookOrCreate(ctx, conn, keys, known)
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
@@ -64,11 +64,17 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	case err != nil:
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
-	if max(row.MaxID, 1) <= highest { // 0 is never issued
-		if err := t.raiseRow(ctx, row, highest, created); err != nil {
+	switch next := max(row.MaxID, 1); { // 0 is never issued
+	case next <= keys.Stored:
+		if err := t.raiseRow(ctx, row, keys.Stored, created); err != nil {
 			return err
 		}
-	} else if row.MaxID > t.Highest {
+	case next <= keys.Given && (created || !t.set.cfg.KeepExplicit):
+		// AUTO_INCREMENT has gaps, so this refuses nothing. Ranges that processes hold are below the row.
+		if err := t.counter.Skip(ctx, keys.Given); err != nil {
+			return &FillError{Table: t.Name.String(), Key: keys.Given, Err: err}
+		}
+	case row.MaxID > t.Highest:
 		return refuse(t.Name, t.Key.Name,
 			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.Highest, t.rowKind(), t.counter.Name, row.MaxID),
 			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
@@ -77,10 +83,10 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	// name has other ones, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
-			highest, _, err := t.highestBelow(ctx, conn, t.Name, true, limit)
-			return highest, err
+			keys, _, err := t.highestBelow(ctx, conn, t.Name, true, false, limit)
+			return keys.Stored, err
 		}
-		if err := t.counter.DropInUse(highest, below); err != nil {
+		if err := t.counter.DropInUse(keys.Stored, below); err != nil {
 			return &catalog.Failure{What: "the keys of table " + t.Name.String(), Err: err}
 		}
 	}
@@ -89,46 +95,39 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 }
 
 // lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
-// for a row, and adds it where there is none. highest is that of all tables of the tag then.
-func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (row segment.Row, after int64, created bool, err error) {
+// for a row, and adds it where there is none. after are the keys of all tables of the tag then.
+func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, keys catalog.Keys, known bool) (row segment.Row, after catalog.Keys, created bool, err error) {
 	release, err := t.counter.Turn(ctx)
 	if err != nil {
-		return row, highest, false, err
+		return row, keys, false, err
 	}
 	defer release()
-	// In a new leaf_alloc one tag after the other is missing: the look is spared then.
-	created = !t.counter.Sought && t.set.rowMissing.Load() && known && !t.set.cfg.Foreign
-	t.counter.Sought = true
-	if !created {
+	row, err = t.counter.Row(ctx)
+	if servererr.Is(err, servererr.NoSuchTable) {
+		if err := t.counter.Rows.Create(ctx); err != nil {
+			return row, keys, false, t.set.AllocError(t.counter.Table(), "creating it", err)
+		}
 		row, err = t.counter.Row(ctx)
-		if servererr.Is(err, servererr.NoSuchTable) {
-			if err := t.counter.Rows.Create(ctx); err != nil {
-				return row, highest, false, t.set.AllocError(t.counter.Table(), "creating it", err)
-			}
-			row, err = t.counter.Row(ctx)
-		}
-		_, created = errors.AsType[*segment.UnknownTagError](err)
 	}
-	t.set.rowMissing.Store(created)
-	if created {
-		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
+	if _, created = errors.AsType[*segment.UnknownTagError](err); created {
+		if keys, err = t.createRow(ctx, conn, keys, known); err == nil {
 			row, err = t.counter.Row(ctx)
 		}
 	}
-	return row, highest, created, err
+	return row, keys, created, err
 }
 
-// highestKey is the highest key of a table that is near, as far as an index tells it. known
-// is false where none does: that is said once, in the log.
-func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed bool) (highest int64, known bool, err error) {
+// highestKey returns the highest keys of a table that are near, if an index shows them. If none
+// does, known is false, which is logged once.
+func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool) (keys catalog.Keys, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
-		highest, known, err = t.highestBelow(ctx, conn, name, indexed, t.Near)
+		keys, known, err = t.highestBelow(ctx, conn, name, indexed, counted, t.Near)
 		switch {
 		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
 			why, known, err = servererr.Message(err), false, nil
 		case err != nil:
-			return 0, false, &catalog.Failure{What: "the highest key of table " + name.String(), Err: err}
+			return keys, false, &catalog.Failure{What: "the highest key of table " + name.String(), Err: err}
 		case !known:
 			why = "no index begins with the column"
 		}
@@ -136,34 +135,37 @@ func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.
 	if !known {
 		t.set.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
 	}
-	return max(highest, 0), known, nil
+	return keys, known, nil
 }
 
-// highestBelow is the highest key below a limit, where an index tells it; also where the
+// highestBelow returns the highest keys below a limit if an index shows them, also if the
 // application's own connection, conn, has locked the table. A conn of nil is not asked.
-func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed bool, limit int64) (highest int64, known bool, err error) {
+func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool, limit int64) (keys catalog.Keys, known bool, err error) {
 	if !indexed {
-		return 0, false, nil
+		return keys, false, nil
 	}
-	highest, err = t.set.Catalog.Highest(ctx, name, t.Key.Name, limit)
+	keys, err = t.set.Catalog.Highest(ctx, name, t.Key.Name, limit, counted)
 	if conn != nil && servererr.Is(err, servererr.LockWait) {
 		var s string
 		s, err = session.Value(ctx, conn, "("+catalog.MaxQuery(name, t.Key.Name, limit)+")")
-		highest, _ = strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
+		stored, _ := strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
+		if keys.Stored = max(stored, 0); err == nil && counted {
+			keys.Given, err = t.set.Catalog.Given(ctx, name, limit)
+		}
 	}
-	return highest, err == nil, err
+	return keys, err == nil, err
 }
 
 // createRow adds the row of a tag, starting above the keys of every table
 // that the rule feeds in this database and above all that this process fetched
-// before a row was lost, and returns the highest key as it is afterwards: keys
+// before a row was lost, and returns the highest keys as they are afterwards: keys
 // written meanwhile found no row to raise.
-func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (int64, error) {
+func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, keys catalog.Keys, known bool) (catalog.Keys, error) {
 	tables := []catalog.Name{t.Name}
 	if t.rule.many() && t.rule.Table != "*" {
 		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
-			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
+			return keys, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
 		for _, name := range names {
 			if name != t.Name.Table && wildcard(t.rule.Table, name) {
@@ -171,57 +173,60 @@ func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64,
 			}
 		}
 	}
-	for _, name := range tables {
-		if err := t.mayCreateRow(ctx, name, known || name != t.Name); err != nil {
-			return 0, err
-		}
-	}
 	others, err := t.set.Catalog.Tables(ctx, tables[1:])
 	if err != nil {
-		return 0, &catalog.Failure{What: "the columns of tables", Err: err}
+		return keys, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
-	highestOf := func(tables []catalog.Name) (highest int64, err error) {
+	highestOf := func(tables []catalog.Name, keys catalog.Keys) (catalog.Keys, error) {
 		for _, name := range tables {
-			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].Indexed(t.Key.Name)
-			one, _, err := t.highestKey(ctx, conn, name, indexed)
-			if err != nil {
-				return 0, err
+			indexed, counted := name == t.Name && t.Indexed, name == t.Name && t.Key.AutoIncrement
+			if other := others[name]; other != nil {
+				indexed, counted = other.Indexed(t.Key.Name), other.Counted(t.Key.Name)
 			}
-			highest = max(highest, one)
+			one, _, err := t.highestKey(ctx, conn, name, indexed, counted)
+			if err != nil {
+				return keys, err
+			}
+			keys = catalog.Keys{Stored: max(keys.Stored, one.Stored), Given: max(keys.Given, one.Given)}
 		}
-		return highest, nil
+		return keys, nil
 	}
-	before, err := highestOf(tables[1:])
-	if err != nil {
-		return 0, err
+	if keys, err = highestOf(tables[1:], keys); err != nil {
+		return keys, err
+	}
+	highest := max(keys.Stored, keys.Given)
+	for _, name := range tables {
+		if err := t.mayCreateRow(ctx, name, highest, known || name != t.Name); err != nil {
+			return keys, err
+		}
 	}
 	above, err := t.counter.AboveAll(ctx)
 	if err != nil {
-		return 0, err
+		return keys, err
 	}
-	if err := t.counter.Rows.Ensure(ctx, t.counter.Name, max(before+1, highest+1, above), createdStep); err != nil {
-		return 0, err
+	if err := t.counter.Rows.Ensure(ctx, t.counter.Name, max(highest+1, above), createdStep); err != nil {
+		return keys, err
 	}
-	return highestOf(tables)
+	return highestOf(tables, keys)
 }
 
 // mayCreateRow refuses to begin a tag for a table whose keys are not all known:
-// other shards may have higher ones, or no index tells the highest.
-func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, known bool) error {
+// other shards may have or have had higher ones, or no index tells the highest.
+func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
 	if known && !t.set.cfg.Foreign {
 		return nil
 	}
-	empty, err := t.set.Catalog.Empty(ctx, name)
+	empty, err := t.set.Catalog.Empty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
 		return refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
 			"GRANT SELECT on it, or add the row by hand: "+t.insertRow())
 	case err != nil:
 		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
-	case empty:
+	case empty && (highest == 0 || !t.set.cfg.Foreign):
 		return nil
 	case t.set.cfg.Foreign:
-		return refuse(t.Name, t.Key.Name, "it has rows, and so may the same table on other shards, which leafCreate cannot see",
+		return refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRow())
 	}
 	return refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",

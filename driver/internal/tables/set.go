@@ -79,8 +79,6 @@ type Set struct {
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
 
-	rowMissing atomic.Bool // the last row of leaf_alloc that was looked for was not there
-
 	learned  atomic.Bool
 	learning *semaphore.Weighted // of 1, held while that is done
 

@@ -227,11 +227,11 @@ func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
 	if t.skips == nil || !t.Integer {
 		return
 	}
-	if used, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, b.First+int64(b.N)); err != nil || !known || used < b.First || used >= t.Near {
+	if used, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, b.First+int64(b.N)); err != nil || !known || used.Stored < b.First || used.Stored >= t.Near {
 		return
 	}
-	highest, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Near)
-	if err == nil && t.skips.Skip(ctx, highest) == nil {
+	keys, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
+	if highest := max(keys.Stored, keys.Given); err == nil && t.skips.Skip(ctx, highest) == nil {
 		t.set.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
 	}
 }

@@ -1,0 +1,76 @@
+package servertest
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// TestRowThatWentBackIsRaisedWithItsMargin: also if the process has created another tag's row before. Other processes may hold
+// ranges above the highest key.
+func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, before := range []string{"", "INSERT INTO o1 (v) VALUES (1)", "INSERT INTO o1 (id, v) VALUES (7, 1)"} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=o1,o2&leafCreate=true", allocTable, row("o2", 5000, 1000),
+				"CREATE TABLE o1 (id BIGINT PRIMARY KEY, v INT)", "CREATE TABLE o2 (id BIGINT PRIMARY KEY, v INT)", "INSERT INTO o2 VALUES (9000, 1)")
+			if before != "" {
+				if _, err := leaf.Exec(before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if got := insertID(t, leaf, "INSERT INTO o2 (v) VALUES (1)"); got != 1009001 {
+				t.Errorf("%s, after %q: id = %d, want 1009001", server.Name, before, got)
+			}
+		}
+	}
+}
+
+// TestSegmentsNextToSequences: leafCreate makes the table of each when it is first needed, in either order.
+func TestSegmentsNextToSequences(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, texts := range [][2]string{{"INSERT INTO o (v) VALUES (1)", "INSERT INTO s (v) VALUES (1)"}, {"INSERT INTO s (v) VALUES (1)", "INSERT INTO o (v) VALUES (1)"}} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=o,s:id:sequence(seq_s)&leafCreate=true",
+				"CREATE TABLE o (id BIGINT PRIMARY KEY, v INT)", "CREATE TABLE s (id BIGINT PRIMARY KEY, v INT)")
+			for _, text := range texts {
+				if got := insertID(t, leaf, text); got != 1 {
+					t.Errorf("%s: %s: id = %d, want 1", server.Name, text, got)
+				}
+			}
+		}
+	}
+}
+
+// TestFirstInsertIntoARecreatedDatabase: test suites and migrations drop their database, and then write tables that this process
+// may not have written before.
+func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, elsewhere := range []bool{false, true} {
+			dsn := server.Database(t)
+			db := databaseOf(t, dsn)
+			plain, leaf := openOn(t, dsn, "leafTables=*&leafCreate=true", "CREATE TABLE one (id BIGINT PRIMARY KEY, v INT)")
+			leaf.SetMaxOpenConns(1)
+			plain.SetMaxOpenConns(1)
+			for _, text := range []string{"INSERT INTO one (v) VALUES (1)", "INSERT INTO one (v) VALUES (2)"} {
+				insertID(t, leaf, text)
+			}
+			by := leaf
+			if elsewhere {
+				by = plain
+			}
+			for _, text := range []string{"DROP DATABASE " + db, "CREATE DATABASE " + db, "USE " + db, "CREATE TABLE history (id BIGINT PRIMARY KEY, v INT)",
+				"CREATE TABLE one (id BIGINT PRIMARY KEY, v INT)", "CREATE TABLE two (id BIGINT PRIMARY KEY, v INT)"} {
+				if _, err := by.Exec(text); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if _, err := leaf.Exec("USE " + db); err != nil {
+				t.Fatal(err)
+			}
+			for _, table := range []string{"history", "two"} {
+				if got := insertID(t, leaf, "INSERT INTO "+table+" (v) VALUES (1)"); got != 1 {
+					t.Errorf("%s, recreated elsewhere %t: first id of %s = %d, want 1", server.Name, elsewhere, table, got)
+				}
+			}
+		}
+	}
+}
