@@ -146,6 +146,9 @@ func TestWorkerSource(t *testing.T) {
 	if a, b := one.Worker().Worker, two.Worker().Worker; a == b || opened.Load() != 2 {
 		t.Errorf("worker ids %d and %d, opened %d times", a, b, opened.Load())
 	}
+	if got := one.Stats().Worker.Source; got != "custom" {
+		t.Errorf("Source = %q, want custom", got)
+	}
 	if s := wrapNoop(t, leased("static(906)")).Worker(); s.Phase != "idle" {
 		t.Errorf("%+v", s)
 	}

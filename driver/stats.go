@@ -57,7 +57,7 @@ type WorkerStats struct {
 
 	Worker int    // the worker id held, or held last; -1: none yet
 	Owner  string // as the registry shows it: host and process id
-	Source string // leafWorker's name without its address, such as "nacos"; "" for a WorkerSource
+	Source string // leafWorker's name without its address, such as "nacos"; "custom" for a WorkerSource
 	Layout snowflake.Layout
 
 	Since time.Time // when the worker id was taken
@@ -141,7 +141,7 @@ func (c *Connector) workerStats() *WorkerStats {
 	if g == nil {
 		return nil
 	}
-	var source string
+	source := "custom"
 	if c.cfg.WorkerSource == nil {
 		source, _, _ = spec.Parse(cmp.Or(c.cfg.Worker, defaultWorker))
 	}

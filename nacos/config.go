@@ -34,7 +34,9 @@ type Config struct {
 	// that has them (config_client.IConfigClient and
 	// naming_client.INamingClient, of which a few methods will do), used
 	// instead of Servers. Namespace and credentials are
-	// then theirs. They stay open. Without a NamingClient the process does
+	// then theirs. The ConfigClient's NamespaceId is empty for the default
+	// namespace: "public" is an error, since the config service of Nacos 2
+	// keeps it apart from the empty one. They stay open. Without a NamingClient the process does
 	// not show in the console. 1.4 can't be reached through them. To which
 	// server such a client goes can't be seen, so only the first is tried
 	// for its compare-and-set: all of them must be 2.3 or later, and of one
@@ -75,13 +77,13 @@ func (c Config) String() string {
 	return cmp.Or(strings.Join(names, ","), "the application's client")
 }
 
-// name says where the registry is.
+// name returns the registry's name, for people.
 func (c Config) name() string {
-	where := "Nacos " + c.String()
-	if c.ConfigClient == nil {
-		where += ", namespace " + cmp.Or(c.Namespace, "public")
+	servers := c.String()
+	if c.ConfigClient != nil {
+		servers = "through " + servers
 	}
-	return fmt.Sprintf("%s, group %s, service %s", where, c.Group, c.Service)
+	return fmt.Sprintf("Nacos %s, namespace %s, group %s, service %s", servers, cmp.Or(c.Namespace, "public"), c.Group, c.Service)
 }
 
 // urls are the servers' HTTP APIs.

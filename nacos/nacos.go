@@ -87,6 +87,10 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	if cfg.ConfigClient != nil {
+		var err error
+		if cfg.Namespace, err = clientNamespace(cfg.ConfigClient); err != nil {
+			return worker.Source{}, err
+		}
 		s := services{configs: &sdkConfig{client: cfg.ConfigClient, group: cfg.Group, service: cfg.Service}, close: func() error { return nil }}
 		if cfg.NamingClient != nil {
 			s.names = &sdkNaming{client: cfg.NamingClient, service: cfg.Service, group: cfg.Group}

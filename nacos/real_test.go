@@ -106,6 +106,7 @@ func TestServers(t *testing.T) {
 			s := nacostest.Start(t, v, nacostest.Options{})
 			for name, test := range map[string]func(*testing.T, *nacostest.Server){
 				"Lease": testLease, "LeavesNothing": testLeavesNothing, "Apart": testApart, "Kit": testRules,
+				"ClientsOfTheDefaultNamespace": testClientsOfTheDefaultNamespace,
 			} {
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()

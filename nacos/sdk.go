@@ -3,12 +3,15 @@ package nacos
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
+	"github.com/nacos-group/nacos-sdk-go/v2/common/constant"
 	"github.com/nacos-group/nacos-sdk-go/v2/model"
 	"github.com/nacos-group/nacos-sdk-go/v2/vo"
 
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
@@ -27,6 +30,41 @@ type namingClient interface {
 	DeregisterInstance(vo.DeregisterInstanceParam) (bool, error)
 	SelectAllInstances(vo.SelectAllInstancesParam) ([]model.Instance, error)
 	Unsubscribe(*vo.SubscribeParam) error
+}
+
+// clientNamespace returns the namespace of an application's client, which may not
+// be "public": the config service of Nacos 2 keeps that apart from the empty one,
+// with which a DSN names the default namespace, so there would be two registries.
+// A client of another type than the SDK's does not show its namespace.
+func clientNamespace(client configClient) (string, error) {
+	c, ok := client.(interface {
+		GetClientConfig() (constant.ClientConfig, error)
+	})
+	if !ok {
+		return "", nil
+	}
+	cfg, err := c.GetClientConfig()
+	if err != nil {
+		return "", fromClient(err)
+	}
+	if cfg.NamespaceId == "public" {
+		return "", &worker.UnusableError{Err: errors.New(`leafsql: Nacos: the ConfigClient's NamespaceId is "public", which Nacos 2 keeps apart from the default namespace; leave NamespaceId empty, and see "Worker ids from Nacos" in docs/operations.md before changing a client that is in use`)}
+	}
+	return cfg.NamespaceId, nil
+}
+
+// clientError is an error of an application's client, whose texts do not name Nacos.
+type clientError struct{ err error }
+
+func (e *clientError) Error() string {
+	return fmt.Sprintf("the application's Nacos client: %v; %s", e.err, e.WayOut())
+}
+
+func (e *clientError) Unwrap() error { return e.err }
+
+// WayOut returns the hint that ends the text.
+func (*clientError) WayOut() string {
+	return "check that Nacos runs, and the client's addresses, user, password and rights"
 }
 
 // sdkConfig is the config service through an application's client. Which
@@ -64,12 +102,20 @@ func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) 
 			return s.client.GetConfig(vo.ConfigParam{DataId: id, Group: s.group})
 		})
 		if err == nil || err.Error() != "ConfigQueryRequest is limited" {
-			return text, text != "", err
+			return text, text != "", fromClient(err)
 		}
 		if !api.Sleep(ctx, sdkReads) {
-			return "", false, err
+			return "", false, fromClient(err)
 		}
 	}
+}
+
+// fromClient returns an error of an application's client as a *clientError.
+func fromClient(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &clientError{err}
 }
 
 // publish can't keep the SDK from sending a request again after an error. A
@@ -82,7 +128,7 @@ func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 	if !ok && err == nil {
 		err = errors.New("the server did not say why it refused")
 	}
-	return err
+	return fromClient(err)
 }
 
 // sdkNaming is the naming service through an application's client.

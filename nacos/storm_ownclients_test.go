@@ -4,14 +4,10 @@ package nacos
 
 import (
 	"context"
-	"net"
-	"os"
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/nacos-group/nacos-sdk-go/v2/clients"
-	"github.com/nacos-group/nacos-sdk-go/v2/common/constant"
 	"github.com/nacos-group/nacos-sdk-go/v2/vo"
 
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -23,36 +19,7 @@ import (
 // a registered service itself. The race detector finds the SDK's own races where
 // it connects again, so this is without it.
 func testOwnClients(t *testing.T, s *nacostest.Server) {
-	host, port, err := net.SplitHostPort(s.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := strconv.ParseUint(port, 10, 16)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir, err := os.MkdirTemp("", "ownclients")
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The clients write into it for a moment after they were closed.
-	t.Cleanup(func() { eventually(t, "an empty folder", func() bool { return os.RemoveAll(dir) == nil }) })
-	param := vo.NacosClientParam{
-		ClientConfig: constant.NewClientConfig(
-			constant.WithNamespaceId("shop"), constant.WithNotLoadCacheAtStart(true),
-			constant.WithLogDir(dir), constant.WithCacheDir(dir), constant.WithLogLevel("error")),
-		ServerConfigs: []constant.ServerConfig{*constant.NewServerConfig(host, p)},
-	}
-	naming, err := clients.NewNamingClient(param)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer naming.CloseClient()
-	config, err := clients.NewConfigClient(param)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer config.CloseClient()
+	config, naming := sdkClients(t, s, "shop", "", "")
 	eventually(t, "the application's registration", func() bool { // its client may not be connected yet
 		_, err := naming.RegisterInstance(vo.RegisterInstanceParam{
 			ServiceName: "shop", Ip: "10.1.2.3", Port: 8080, Weight: 1, Enable: true, Healthy: true, Ephemeral: true,
@@ -68,6 +35,7 @@ func testOwnClients(t *testing.T, s *nacostest.Server) {
 	}
 	began := time.Now()
 	var k *worker.Keeper
+	var err error
 	eventually(t, "a worker id", func() bool { // a server refuses a request now and then
 		k, err = keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true, Workers: 16})
 		return err == nil

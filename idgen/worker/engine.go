@@ -142,7 +142,11 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		d := Doc{Nonce: newNonce(e.host), HighWater: e.now(), Free: true, Owner: e.terms}
 		_, res, err := e.put(ctx, RegistrySlot, d, "")
 		if res == swapped {
-			e.log.Warn("leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
+			level := slog.LevelWarn
+			if e.fresh { // the caller expects a new one
+				level = slog.LevelInfo
+			}
+			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
 		}
 		if r = e.get(ctx, RegistrySlot); r.err == nil && r.ver == "" {
 			return registry{}, fmt.Errorf("leafsql: the registry's document is still missing after it was created: %w", part.Of(cmp.Or(err, errContended)))

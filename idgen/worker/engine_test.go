@@ -10,16 +10,24 @@ import (
 	"time"
 )
 
-// A registry that is made says where, once, whoever is too late for it.
+// The process that makes the registry logs where, once: a warning, unless the
+// registry was declared new.
 func TestRegistryIsMade(t *testing.T) {
+	for declared, level := range map[bool]string{true: "INFO", false: "WARN"} {
+		t.Run(level, func(t *testing.T) { testRegistryIsMade(t, declared, level) })
+	}
+}
+
+func testRegistryIsMade(t *testing.T, declared bool, level string) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
 		f := &fake{}
 		for i := range 4 {
-			holding(t, f.source(), Config{Workers: 4, NewRegistry: i == 0, Layout: "l", Logger: j.logger()})
+			holding(t, f.source(), Config{Workers: 4, NewRegistry: declared && i == 0, Layout: "l", Logger: j.logger()})
 		}
-		if n := j.count("level=WARN msg=\"leafsql: a new registry of worker ids was made"); n != 1 || j.count("registry=fake") == 0 {
-			t.Errorf("said %d times: %s", n, j.String())
+		all, leveled := j.count("a new registry of worker ids was made"), j.count("level="+level+" msg=\"leafsql: a new registry of worker ids was made")
+		if all != 1 || leveled != 1 || j.count("registry=fake") == 0 {
+			t.Errorf("got %d lines, %d of level %s, want one: %s", all, leveled, level, j.String())
 		}
 		if d := f.doc(RegistrySlot); d.Owner != "lease 1m0s, layout l; slots made: 4" || d.Registry != d.Nonce {
 			t.Errorf("the registry's document is %+v", d)

@@ -117,7 +117,7 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	)
 	for _, path := range []string{"/v1/auth/users/login", "/v3/auth/user/login"} {
 		if resp, body, err = h.send(ctx, http.MethodPost, base+path, form); err != nil {
-			return fmt.Errorf("logging in: %w", err)
+			return fmt.Errorf("logging in to Nacos: %w", err)
 		}
 		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusGone {
 			break
@@ -132,9 +132,9 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	case refusesLogin(resp.StatusCode, message):
 		return Denied(resp.Request.URL.Host, h.user, message)
 	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("logging in: %s: %s", base, message)
+		return fmt.Errorf("logging in to Nacos: %s: %s", base, message)
 	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
-		return fmt.Errorf("logging in: %s: no token in the answer", base) // which is not shown: it may hold one
+		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // which is not shown: it may hold one
 	}
 	life := time.Duration(r.TokenTTL) * time.Second
 	h.current, h.renew, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
