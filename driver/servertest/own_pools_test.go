@@ -106,6 +106,28 @@ func TestRowOfLeafAllocIsCommittedUnderCompletionType(t *testing.T) {
 	}
 }
 
+// TestOwnPoolsIgnoreLimitsOfStatements has limits that do not concern the application's INSERT: it is no SELECT, or the limit is
+// in the DSN of the store.
+func TestOwnPoolsIgnoreLimitsOfStatements(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		limits := []string{"&max_join_size=1", "&Max_Execution_Time=1"}
+		if target.Name == "mariadb" {
+			limits[1] = "%3FMax_Statement_Time%3D0.000001"
+		}
+		for _, limit := range limits {
+			t.Run(target.Name+"/"+limit, func(t *testing.T) {
+				dsn := target.Database(t)
+				_, leaf := openOn(t, dsn, "leafTables=t&leafCreate=true&leafStore="+strings.ReplaceAll(dsn, "/", "%2F")+limit, tableT)
+				for i := range 50 {
+					if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (?)", i); id != int64(i)+1 {
+						t.Errorf("id %d, want %d", id, i+1)
+					}
+				}
+			})
+		}
+	}
+}
+
 // TestCloseBehindASilentServer: db.Close returns although fetches of many tags hang.
 func TestCloseBehindASilentServer(t *testing.T) {
 	const tables = 8

@@ -15,6 +15,7 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -67,10 +68,16 @@ func Open(inner driver.Connector, conns int) *sql.DB {
 // Config is an application's cfg for connections of ours.
 func Config(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
-	own.ClientFoundRows = false  // rows that changed are counted
-	own.InterpolateParams = true // one round trip a question
-	own.Collation = ""           // some keep arguments from being put into texts
-	own.RejectReadOnly = false   // conn does as much, and lets the error be seen
+	own.ClientFoundRows = false    // rows that changed are counted
+	own.InterpolateParams = true   // one round trip a question
+	own.Collation = ""             // some keep arguments from being put into texts
+	own.RejectReadOnly = false     // conn does as much, and lets the error be seen
+	for name := range own.Params { // limits for the application's statements
+		switch strings.ToLower(name) {
+		case "max_statement_time", "max_execution_time", "max_join_size":
+			delete(own.Params, name)
+		}
+	}
 	return own
 }
 
