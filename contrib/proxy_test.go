@@ -21,10 +21,16 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-const proxySQL = allocSQL + `CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL);
+// In the database of the tables and in that of leaf_alloc the application's account has the rights of docs/proxy.md alone.
+const proxySQL = `CREATE DATABASE leafsql;
+CREATE TABLE leafsql.leaf_alloc (biz_tag varchar(128) NOT NULL PRIMARY KEY, max_id bigint NOT NULL, step int NOT NULL);
+INSERT INTO leafsql.leaf_alloc VALUES ('orders', 1, 1000);
+CREATE DATABASE shop;
+CREATE USER app IDENTIFIED BY 'secret';
+CREATE TABLE shop.orders (id BIGINT NOT NULL PRIMARY KEY, customer VARCHAR(64) NOT NULL);
 CREATE USER leaf IDENTIFIED BY 'secret';
 GRANT SELECT ON shop.* TO leaf;
-GRANT UPDATE ON shop.leaf_alloc TO leaf;
+GRANT SELECT, UPDATE ON leafsql.* TO leaf;
 GRANT SELECT, INSERT ON shop.orders TO app;
 `
 
@@ -82,7 +88,7 @@ func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *
 		if v.ValueFrom.SecretKeyRef.Key != "dsn" {
 			t.Errorf("%s asks for %s", c.Name, v.ValueFrom.SecretKeyRef.Key)
 		}
-		cmd.Env = append(cmd.Env, v.Name+"=leaf:secret@tcp("+server+")/shop?leafTables=orders")
+		cmd.Env = append(cmd.Env, v.Name+"=leaf:secret@tcp("+server+")/shop?leafTables=orders&leafAllocTable=leafsql.leaf_alloc")
 	}
 	return cmd
 }
@@ -90,7 +96,8 @@ func proxied(t *testing.T, c core.Container, server, certFile, keyFile string) *
 // TestProxyManifests: kubernetes/proxy.yaml is what the chart makes, and what it starts fills INSERTs, as does the sidecar.
 func TestProxyManifests(t *testing.T) {
 	text := manifest(t, "kubernetes/proxy.yaml", "leafsql proxy for two pods",
-		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with a line dsn=leaf:…@tcp(db:3306)/shop?leafTables=*, and\n"+
+		"kubectl create secret generic leafsql --from-env-file=leafsql.env, with a line\n"+
+			"# dsn=leaf:…@tcp(db:3306)/shop?leafTables=*&leafAllocTable=leafsql.leaf_alloc, and\n"+
 			"# kubectl create secret tls leafsql-proxy --cert=tls.crt --key=tls.key, for the name leafsql-proxy",
 		"leafsql-proxy", map[string]any{"command": "proxy", "tls": "leafsql-proxy"})
 	objects := decode(t, text)

@@ -19,6 +19,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -90,6 +92,7 @@ func TestPage(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			t.Parallel()
 			s := newShop(t, kind, p)
+			s.keepsCounters(t)
 			for _, language := range slices.Sorted(maps.Keys(around)) {
 				for _, snippet := range p.snippets(t, language) {
 					s.points(t, language, snippet)
@@ -129,10 +132,10 @@ GRANT ALL ON *.* TO admin WITH GRANT OPTION;`)
 		cmd.Env = append(os.Environ(), "PATH="+tools+":"+os.Getenv("PATH"))
 		return cmd
 	}
+	s.run(t, p.blocks(t, "## Start it", "sql")[0])
 	if out, err := shell(shells[0]).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	s.run(t, p.blocks(t, "## Start it", "sql")[0])
 	s.proxy, s.page = started(t, shell(strings.Replace(shells[1], "\nleafsql proxy", "\nexec leafsql proxy -metrics 127.0.0.1:0", 1)))
 	s.addresses = strings.NewReplacer("3307", s.proxy[strings.LastIndex(s.proxy, ":")+1:])
 	return s
@@ -173,6 +176,17 @@ func (s *shopServer) run(t *testing.T, script string) {
 	t.Helper()
 	if _, err := s.db.Exec(script); err != nil {
 		t.Fatalf("%v in\n%s", err, script)
+	}
+}
+
+// keepsCounters reports an error if the application's account may change a counter.
+func (s *shopServer) keepsCounters(t *testing.T) {
+	t.Helper()
+	app := open(t, "app:secret@tcp("+s.proxy+")/shop")
+	defer app.Close()
+	_, err := app.Exec("UPDATE leafsql.leaf_alloc SET max_id = 1")
+	if e, ok := errors.AsType[*mysql.MySQLError](err); !ok || e.Number != 1142 {
+		t.Errorf("an UPDATE of leaf_alloc by the application's account: got %v, want error 1142", err)
 	}
 }
 
