@@ -67,6 +67,9 @@ type Reader interface {
 	// Reads lists the tables that the configuration means and that a view's select names.
 	Reads(Program) []string
 
+	// Excludes reports whether a rule takes a table out.
+	Excludes(database, table string) bool
+
 	// Assigns reports whether a trigger sets a column of the row that is written.
 	Assigns(p Program, column string) bool
 }

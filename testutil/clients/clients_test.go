@@ -44,19 +44,24 @@ func play(t *testing.T, programs ...program) {
 		for _, p := range programs {
 			t.Run(target.Name+"/"+p.name, func(t *testing.T) {
 				t.Parallel()
-				direct, through := target.Database(t), target.Database(t)
-				create(t, direct, "AUTO_INCREMENT")
-				create(t, through, "")
-				user := account(t, target, direct, through)
-				want := p.run(t, direct, address(t, direct), user)
-				got := p.run(t, through, startProxy(t, through, "*"), user)
-				compare(t, want, got)
-				for _, table := range tables() {
-					if want, got := stored(t, direct, table), stored(t, through, table); want != got {
-						t.Errorf("rows of %s\ndirect:\n%s\nthrough the proxy:\n%s", table, want, got)
-					}
-				}
+				playOn(t, target, p)
 			})
+		}
+	}
+}
+
+func playOn(t *testing.T, target mysqltest.Target, p program) {
+	t.Helper()
+	direct, through := target.Database(t), target.Database(t)
+	create(t, direct, "AUTO_INCREMENT")
+	create(t, through, "")
+	user := account(t, target, direct, through)
+	want := p.run(t, direct, address(t, direct), user)
+	got := p.run(t, through, startProxy(t, through, "*"), user)
+	compare(t, want, got)
+	for _, table := range tables() {
+		if want, got := stored(t, direct, table), stored(t, through, table); want != got {
+			t.Errorf("rows of %s\ndirect:\n%s\nthrough the proxy:\n%s", table, want, got)
 		}
 	}
 }

@@ -146,6 +146,11 @@ func (r reader) Reads(p inspect.Program) []string {
 	return r.found(r.set.programs.effects(r.program(p)).Tables)
 }
 
+func (r reader) Excludes(database, table string) bool {
+	rule, _ := r.set.newSchema(nil).rule(r.set.Name(database, table))
+	return rule.Exclude
+}
+
 func (r reader) Assigns(p inspect.Program, column string) bool { return r.program(p).SetsKey(column) }
 
 func (r reader) program(p inspect.Program) read.Program {

@@ -19,6 +19,7 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
+	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/chinese"
 )
@@ -104,7 +105,7 @@ func (c *checker) add(f Finding) {
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
-		c.servers, c.versions, c.layout, c.rights, c.rows, c.tables, c.rules, c.shards, c.behind,
+		c.servers, c.versions, c.layout, c.rights, c.rows, c.tables, c.unfilled, c.rules, c.shards, c.behind,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err
@@ -207,6 +208,7 @@ func (c *checker) servers(ctx context.Context) error {
 			seen[s.ID] = true
 			c.readOnly(s.Label, s.ReadOnly())
 			c.strictness(s.Label, s.Global["sql_mode"])
+			c.increment(s)
 		}
 		modes := splitModes(s.Session["sql_mode"])
 		if slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO") && !shard.Config.KeepZero && len(shard.Tables) > 0 {
@@ -248,6 +250,22 @@ func (c *checker) strictness(label, mode string) {
 			Message: "The server is not strict: once AUTO_INCREMENT is gone, a writer without leafsql stores key 0 and gets no error.",
 			SQL:     globalMode(mode, "", "STRICT_TRANS_TABLES")})
 	}
+}
+
+// increment judges the variable by which some clients count the ids of several rows.
+func (c *checker) increment(s *databases.Server) {
+	n := s.Global["auto_increment_increment"]
+	if n == "1" || n == "" {
+		return
+	}
+	f := Finding{Code: "increment", Severity: Warning, Server: s.Label,
+		Message: c.say("auto_increment_increment is %s: Connector/J, MariaDB Connector/J 2.7, MikroORM and GORM's autoIncrementIncrement count the ids of several rows by it, so they name other rows; leafsql's ids are consecutive.", n),
+		Fix:     "set it to 1 for these clients: sessionVariables=auto_increment_increment=1 in the URL of Connector/J, auto_increment_increment=1 in this DSN, no autoIncrementIncrement in GORM's tags; or for all clients, once no table has AUTO_INCREMENT (Galera: with wsrep_auto_increment_control=OFF)",
+		SQL:     []string{"SET GLOBAL auto_increment_increment = 1"}}
+	if s.Session["auto_increment_increment"] == "1" { // the DSN sets it
+		f.Severity = Note
+	}
+	c.add(f)
 }
 
 // sameStore holds the leaf_alloc that a shard's own DSN names against the set's.

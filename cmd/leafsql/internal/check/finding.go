@@ -58,7 +58,8 @@ var codes = []string{
 	"step-large",         // a fetch takes much of what a key column has left
 	"rule-without-table", // a rule means no table
 	"shards-differ",      // a table is not the same on all shards
-	"auto-increment",     // a key still has AUTO_INCREMENT
+	"auto-increment",     // a key still has AUTO_INCREMENT, or again
+	"unfilled",           // no rule fills an AUTO_INCREMENT column
 	"default-sequence",   // a key's default is a sequence
 	"table-engine",       // the engine undoes no statement that fails
 	"trigger-inserts",    // a trigger writes rows that get no id
@@ -67,6 +68,7 @@ var codes = []string{
 	"event-inserts",      // an event writes rows that get no id
 	"view-inserts",       // a view takes rows that get no id
 	"sql-mode",           // sql_mode changes what keys mean
+	"increment",          // clients count ids by auto_increment_increment
 	"new-registry",       // leafNewRegistry was left in
 	"highest-unknown",    // the highest key cannot be told
 	"hidden",             // this user does not see everything

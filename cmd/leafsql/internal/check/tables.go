@@ -3,6 +3,7 @@ package check
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
@@ -35,7 +36,7 @@ func (c *checker) tables(ctx context.Context) error {
 			}
 			c.properties(t)
 			if t.AutoIncrement {
-				if err := c.stillCounts(ctx, t); err != nil {
+				if err := c.stillCounts(ctx, t, rows[t.Tag]); err != nil {
 					return err
 				}
 			}
@@ -44,20 +45,66 @@ func (c *checker) tables(ctx context.Context) error {
 	return nil
 }
 
+// unfilled notes the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of configured tables.
+func (c *checker) unfilled(ctx context.Context) error {
+	for _, shard := range c.Shards {
+		if !shard.Config.Auto && len(shard.Config.Tables) == 0 {
+			continue
+		}
+		schemas := []string{shard.Database}
+		for _, t := range shard.Tables {
+			if !slices.Contains(schemas, t.Database) {
+				schemas = append(schemas, t.Database)
+			}
+		}
+		for _, schema := range schemas {
+			err := shard.Each(ctx, func(scan func(...any) error) error {
+				var table, column string
+				if err := scan(&table, &column); err != nil {
+					return err
+				}
+				if shard.Inspection.Excludes(schema, table) || slices.ContainsFunc(shard.Tables, func(t *survey.Table) bool {
+					return shard.SameName(t.Database, schema) && shard.SameName(t.Table.Table, table) && (t.Err != nil || t.AutoIncrement)
+				}) {
+					return nil
+				}
+				rule := table + ":" + column
+				if schema != shard.Database {
+					rule = schema + "." + rule
+				}
+				c.add(Finding{Code: "unfilled", Severity: Note, Server: shard.Label, Table: schema + "." + table,
+					Message: c.say("No rule fills its column %s, which has AUTO_INCREMENT: every server counts these ids by itself.", column),
+					Fix:     c.say("%s in leafTables fills it", rule)})
+				return nil
+			}, "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = ? AND extra LIKE '%auto_increment%'"+
+				" AND NOT (column_name = 'my_row_id' AND extra LIKE '%invisible%') ORDER BY 1", schema)
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // stillCounts is a table whose keys the server gives as well.
-func (c *checker) stillCounts(ctx context.Context, t *survey.Table) error {
+func (c *checker) stillCounts(ctx context.Context, t *survey.Table, row *survey.Row) error {
 	def, err := definition(ctx, t)
 	if err != nil {
 		return err
 	}
 	f := at("auto-increment", Warning, t)
-	f.Message = "A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other."
+	f.Message = c.text("A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other.")
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
+	if row != nil && !t.Guarded {
+		f.Message += c.text(" leaf_alloc has a row for it already: it came back, or was never taken off. ent does that at its start, and so do other tools that write the schema.")
+		f.Fix = "change the model or the schema's files first, or it comes back; then, once every writer uses mysql-leaf"
+	}
 	if t.Guarded {
 		f.Severity = Note
 		f.Message = c.say("AUTO_INCREMENT is left, and the trigger %s refuses rows that would take its numbers.", t.Guard())
 		f.Fix = "once every writer uses mysql-leaf; the next step is leafsql migrate -do drop"
 	}
+	f.Message += c.text(" information_schema.tables.auto_increment and SHOW TABLE STATUS do not have the next id; a program must not take it from there.")
 	if !t.Indexed {
 		f.Message += c.text(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
 	}

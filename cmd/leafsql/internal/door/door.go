@@ -247,6 +247,7 @@ func (d *Door) look(ctx context.Context) error {
 	if err := d.proxy.Ping(ctx); err != nil {
 		return err
 	}
+	d.warnIncrement(ctx)
 	if !d.readsAlloc() {
 		return nil
 	}

@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"database/sql"
 	"database/sql/driver"
 	"fmt"
 	"net"
@@ -40,6 +41,24 @@ func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
 	return connector, nil
+}
+
+// warnIncrement warns of an auto_increment_increment with which some clients name other rows than theirs.
+func (d *Door) warnIncrement(ctx context.Context) {
+	db := d.elsewhere
+	if db == nil {
+		connector, err := mysql.NewConnector(d.driver.MySQL)
+		if err != nil {
+			return
+		}
+		db = sql.OpenDB(connector)
+		defer db.Close()
+	}
+	var n int
+	if err := db.QueryRowContext(ctx, "SELECT @@GLOBAL.auto_increment_increment").Scan(&n); err == nil && n > 1 {
+		d.log.Warn("leafsql: the server's auto_increment_increment is above 1, so clients that count the ids of several rows by it name other rows", "value", n,
+			"way out", "sessionVariables=auto_increment_increment=1 in the URL of Connector/J; or for all clients, once no table has AUTO_INCREMENT: SET GLOBAL auto_increment_increment = 1")
+	}
 }
 
 // reaches says why the server that clients are taken to does not answer. One that does not know

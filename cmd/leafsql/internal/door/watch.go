@@ -47,6 +47,7 @@ func (d *Door) ask() error {
 		d.log.Warn("leafsql: the server does not answer leafsql's own account", "error", p.err, "way out", wayOut)
 	case p.err == nil && p.told:
 		d.log.Info("leafsql: the server answers leafsql's own account again")
+		d.warnIncrement(ctx) // it may be another server now
 	}
 	p.told = p.err != nil
 	return p.err
