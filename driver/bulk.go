@@ -90,6 +90,12 @@ func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.V
 	if err := s.choose(ctx, t, true); err != nil {
 		return nil, err
 	}
+	if s.c.Permitted != nil {
+		if _, err := s.c.Permit(ctx, st, s.Text); err != nil {
+			s.c.After(st, err)
+			return nil, s.c.explain(ctx, st, s.Text, nil, err)
+		}
+	}
 	b.Stmt = s.last
 	indexes := make([]int, s.NumInput())
 	for i := range indexes {
@@ -157,6 +163,9 @@ func (b *Bulk) Key(arg int) bool {
 // Ran notes how the execution ended, and returns its answer.
 func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, error) {
 	s, c := b.of, b.of.c
+	if c.Permitted != nil {
+		c.Ran(s.Statement, err)
+	}
 	if err != nil || s.Statement.Effects {
 		c.After(s.Statement, err)
 		c.DoubtDatabase(s.Statement)

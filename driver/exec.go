@@ -104,17 +104,24 @@ func (e *execution) run(ctx context.Context) error {
 		}
 	}
 	for tried := false; ; tried = true {
-		plan := e.st.Plan
-		blocks, err := c.reserve(ctx, plan, e.args)
-		if err != nil {
-			return err
+		plan, blocks, err := e.st.Plan, []insert.Block(nil), error(nil)
+		if c.Permitted != nil && len(plan.Inserts) > 0 {
+			_, err = c.Permit(ctx, e.st, e.text)
 		}
-		if len(blocks) == 1 && blocks[0].N == 0 && plan.Inserts[0].OwnMarker {
-			if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+		if err == nil {
+			if blocks, err = c.reserve(ctx, plan, e.args); err != nil {
 				return err
 			}
+			if len(blocks) == 1 && blocks[0].N == 0 && plan.Inserts[0].OwnMarker {
+				if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+					return err
+				}
+			}
+			err = e.send(ctx, blocks)
+			if c.Permitted != nil && len(plan.Inserts) > 0 {
+				c.Ran(e.st, err)
+			}
 		}
-		err = e.send(ctx, blocks)
 		if err != nil || e.st.Effects {
 			told := err
 			if e.wantRows {
@@ -152,10 +159,21 @@ func (e *execution) runStaged(ctx context.Context) error {
 		}
 	}
 	for tried := false; ; tried = true {
+		unproven := false
+		if c.Permitted != nil {
+			var err error
+			if unproven, err = c.Permit(ctx, e.st, e.text); err != nil {
+				c.After(e.st, err)
+				return err
+			}
+		}
 		// A value of its own: only such statements are to allocate one.
 		r := stage.Run{Stage: &c.stage, Session: &c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
-			Prepared: e.stmt != nil, FoundRows: c.foundRows, Accepted: &e.st.Accepted}
+			Prepared: e.stmt != nil, FoundRows: c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
 		err := r.Do(ctx)
+		if c.Permitted != nil {
+			c.Ran(e.st, err)
+		}
 		c.After(e.st, err)
 		blocks := []insert.Block{r.Block}
 		if err == nil {
@@ -383,6 +401,10 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 		return err
 	}
 	switch mysqlErr.Number {
+	case servererr.TableDenied, servererr.ColumnDenied:
+		if c.Permitted != nil && st.Way == planner.Filled {
+			return c.Denial(ctx, st, text, err)
+		}
 	case servererr.DuplicateKey:
 		for i, b := range blocks {
 			if t := st.Plan.Inserts[i].Table.Ref.(*tables.Table); b.N > 0 {

@@ -30,6 +30,10 @@ type Login struct {
 	Database  string // in use; "": none
 	FoundRows bool   // affected counts are of rows found: CLIENT_FOUND_ROWS
 	Several   bool   // a text may hold several statements: CLIENT_MULTI_STATEMENTS
+
+	// Account names the client's account, and its host if the server is told that. Sessions of one account share for a
+	// minute the kinds of statements that the server let them run. "" shares nothing.
+	Account string
 }
 
 // Attach returns the session of a connection that is logged in. The connection has to
@@ -50,9 +54,16 @@ func (c *Connector) Attach(ctx context.Context, inner driver.Conn, login Login) 
 		}
 		own.Close()
 	}
-	s := &Session{c.newConn(ic, login.Database, login.FoundRows)}
-	s.conn.SetSeveral(login.Several)
+	s := new(Session)
+	s.begin(c, ic, login)
 	return s, nil
+}
+
+// begin makes the connection of a session that begins with a login.
+func (s *Session) begin(c *Connector, inner innerConn, login Login) {
+	s.conn = c.newConn(inner, login.Database, login.FoundRows)
+	s.conn.SetSeveral(login.Several)
+	s.conn.Guard(login.Account)
 }
 
 // A Plan says how a text is to be run.
@@ -164,6 +175,9 @@ func (s *Session) Prepare(ctx context.Context, p Plan) (*Prepared, error) {
 	} else {
 		st, err = s.conn.prepare(ctx, p.st, p.text)
 	}
+	if err == nil && p.st.Way == planner.Filled && p.st.Plan.Inserts[0].Columns == nil {
+		s.conn.Ran(p.st, nil) // the client's text and the filled one are prepared
+	}
 	if err != nil {
 		return nil, s.conn.connector.refused(err)
 	}
@@ -194,9 +208,7 @@ func (s *Session) UseDatabase(name string) {
 // a connection's login, COM_RESET_CONNECTION. Prepared statements are gone with it. knownDB
 // says whether login.Database is the one in use.
 func (s *Session) Reset(login Login, knownDB bool) {
-	inner := s.conn.Conn
-	s.conn = s.conn.connector.newConn(inner, login.Database, login.FoundRows)
-	s.conn.SetSeveral(login.Several)
+	s.begin(s.conn.connector, s.conn.Conn, login)
 	s.conn.DBUnknown = !knownDB
 }
 

@@ -36,7 +36,7 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	s := &stmt{Prepared: prepared, c: c, inner: make(map[string]session.Stmt, 1)}
 	var inner session.Stmt
 	if err == nil {
-		inner, err = s.variant(ctx, s.likely())
+		inner, err = s.variant(ctx, st.Likely(text))
 	}
 	if err == nil {
 		if len(st.Plan.Inserts) == 0 { // its text is the inner one's
@@ -52,22 +52,6 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 		return c.prepare(ctx, again, text)
 	}
 	return nil, c.explain(ctx, st, text, nil, err)
-}
-
-// likely is the text that is wanted first: with every row filled that can be. What runs
-// in several steps, or with its ids in its text, is prepared to see its errors now.
-func (s *stmt) likely() string {
-	if s.Statement.Way != planner.Filled {
-		return s.Text
-	}
-	blocks := make([]insert.Block, len(s.Statement.Plan.Inserts))
-	for i, in := range s.Statement.Plan.Inserts {
-		blocks[i] = insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
-	}
-	if t := s.Statement.Plan.Template(blocks); !t.Literal {
-		return t.Text
-	}
-	return s.Text
 }
 
 // variant returns the inner statement of a text, which has to mean what the user's did.

@@ -81,12 +81,20 @@ func (s *session) handshake() error {
 		s.noAttributes = wire.NoAttributes
 		s.attributes = s.noAttributes
 	}
-	s.login = driver.Login{Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
+	s.login = driver.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
 	s.server.seq = s.client.seq - 1
 	if err := s.server.send(p); err != nil {
 		return serverGone(err)
 	}
 	return s.authenticate()
+}
+
+// account names the account that the server knows a user by: with its address, if the server is told that.
+func (s *session) account(user string) string {
+	if s.tellsServer {
+		return user + "@" + s.from.Addr().String()
+	}
+	return user + "@"
 }
 
 // limit gives a login its time, up to the call of what it returns.
@@ -259,7 +267,7 @@ func (s *session) changeUser() (quit bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	_, database, err := wire.ChangeUser(p, s.caps)
+	user, database, err := wire.ChangeUser(p, s.caps)
 	if err != nil {
 		return true, s.deny(1043, "08S01", "Bad handshake")
 	}
@@ -272,7 +280,7 @@ func (s *session) changeUser() (quit bool, err error) {
 	switch err := s.authenticate(); err {
 	case nil:
 		login := s.login
-		login.Database = database
+		login.Account, login.Database = s.account(user), database
 		s.beginAnew(login, true)
 		return false, nil
 	case errLogin: // MySQL ends the connection; on MariaDB the session goes on as the former user's, but anew

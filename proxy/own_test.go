@@ -26,6 +26,8 @@ func TestOwnServers(t *testing.T) {
 			}}).Target()
 			t.Run("TLS", func(t *testing.T) { throughTLS(t, newPlace(t, own), cert) })
 			t.Run("request for TLS", func(t *testing.T) { requestForTLS(t, newPlace(t, own), cert) })
+			t.Run("denied DDL", func(t *testing.T) { deniedDDL(t, newPlace(t, own)) })
+			t.Run("shared permission", func(t *testing.T) { sharedPermission(t, newPlace(t, own)) })
 			t.Run("init_connect", func(t *testing.T) { initConnect(t, newPlace(t, own)) })
 			if target.Name == string(mysqltest.MariaDB) {
 				t.Run("binlog", func(t *testing.T) { binlog(t, newPlace(t, own)) })

@@ -34,11 +34,13 @@ const (
 	NoSuchTable          = 1146
 	UnknownVariable      = 1193
 	LockWait             = 1205
+	NotPreparable        = 1295
 	SpecificAccessDenied = 1227
 	WrongValue           = 1231
-	NoSavepoint          = 1305
+	NoSavepoint          = 1305 // also: no such routine
 	QueryKilled          = 1317
 	NoSuchTrigger        = 1360
+	RoutineDenied        = 1370
 	TriggerNeedsSuper    = 1419
 	SocketLoginDenied    = 1698
 	InTransaction        = 1766

@@ -8,6 +8,7 @@
 // It is pure: no I/O, no generators, no database/sql, and it reads no SQL. The files:
 //
 //	plan.go                what a plan says: Settings, Table, Plan, Insert, Block, Refusal
+//	privilege.go           which privileges it takes
 //	effects.go             what a piece of SQL reads and changes beside its row
 //	key.go                 what a value in the key column means
 //	render.go, template.go a plan and ids as a text, and as a text with arguments
@@ -141,6 +142,9 @@ type Findings struct {
 	// how texts are read.
 	Session bool
 
+	// Role reports that the text may change the roles of the session.
+	Role bool
+
 	// Changes are what the text does to tables, views and stored programs.
 	Changes []Change
 
@@ -187,7 +191,7 @@ func (p *Plan) Unmarked() *Plan {
 
 // HasEffects says whether the text does more than write rows.
 func (p *Plan) HasEffects() bool {
-	return p.Use != "" || p.Session || p.Opaque || p.Runs || len(p.Changes) > 0
+	return p.Use != "" || p.Session || p.Role || p.Opaque || p.Runs || len(p.Changes) > 0
 }
 
 // A Change is a table or view that a text creates, alters, renames or drops, or a
@@ -276,6 +280,11 @@ type Insert struct {
 	// statement, and nothing is said of its rows.
 	Staging *Staging
 
+	// Written is the text of the statement up to its rows, or up to the last column of SET, and Updates is
+	// its update list. Together they decide which privileges it needs on its table.
+	Written, Updates string
+	Columns          []string // that a query or a file gives values for; nil for VALUES and SET
+
 	EditFrom, EditTo int // its edits in Plan.Edits
 
 	allMarked int // which of them carries the marker where every row gets a key that can, -1 none
@@ -320,6 +329,8 @@ type Refusal struct {
 	Column    string // the key column, where the table is at fault and it could be named
 	Reason    string // what in the statement cannot be filled
 	Fix       string // what to write instead
+
+	Text string // the refused statement in a text of several; "" if it is the whole text, or cannot be told from it
 
 	Unreadable bool // it cannot be read: perhaps no server can
 	Passing    bool // it holds for this once: of what could not be asked now

@@ -19,10 +19,13 @@ import (
 // After notes what a text did to the session and to the tables.
 func (p *Planner) After(st *Statement, err error) {
 	plan := st.Plan
+	if plan.Role {
+		p.shareNothing()
+	}
 	if plan.Opaque {
 		p.AfterOpaque()
 	}
-	if len(plan.Changes) > 0 { // whose bare names are of the database before a USE in the text
+	if len(plan.Changes) > 0 && !nothingRan(plan, err) { // whose bare names are of the database before a USE in the text
 		p.noteChanges(plan, err != nil)
 	}
 	switch {
@@ -41,6 +44,21 @@ func (p *Planner) After(st *Statement, err error) {
 		p.tables.Forget(func(name catalog.Name) bool {
 			return slices.ContainsFunc(plan.Inserts, func(in insert.Insert) bool { return in.Table.Ref.(*tables.Table).Name == name })
 		})
+	}
+}
+
+// nothingRan reports whether the server denied the text, or could not read it, before it did anything. It may have run a part
+// of a text of several statements, and of one whose statements are not all written in it.
+func nothingRan(plan *insert.Plan, err error) bool {
+	return plan.Results == 1 && !plan.Opaque && (servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied,
+		servererr.RoutineDenied, servererr.TriggerNeedsSuper, servererr.Parse, servererr.NoDatabase, servererr.UnknownDatabase,
+		servererr.NoSuchTrigger, servererr.NoSavepoint))
+}
+
+// shareNothing ends what a guarded session shares with others of its account: its roles may not be theirs.
+func (p *Planner) shareNothing() {
+	if p.Permitted != nil {
+		p.Guard("")
 	}
 }
 
@@ -68,6 +86,7 @@ func (st *Statement) Unread(err error) error {
 // 10.6.2, where EXECUTE may run a USE.
 func (p *Planner) AfterOpaque() {
 	p.opaque = true
+	p.shareNothing()
 	p.DBUnknown = p.DBUnknown || p.Settings.MariaDB && p.Settings.Version >= 100602
 	p.verified, p.last = p.verified[:0], nil
 	p.ForgetSettings()

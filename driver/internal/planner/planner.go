@@ -48,6 +48,9 @@ type Planner struct {
 	opaque   bool
 	verified []catalog.Name
 
+	// Permitted are the statements that the server has permitted the session; nil if the session has leafsql's own account.
+	Permitted *Permissions
+
 	// The last text and its statement: most connections run one text many times.
 	lastText string
 	last     *Statement
@@ -136,7 +139,10 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 		kept = kept && st == planned
 	}
 	if err == nil && st.refusal != nil {
-		err = p.serverRefuses(ctx, st, text)
+		err = st.refusal
+	}
+	if refusal, ok := err.(*insert.Refusal); ok {
+		err = p.judged(ctx, refusal, text)
 	}
 	if err != nil {
 		return nil, err
@@ -171,17 +177,6 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 			return nil, false, err
 		}
 	}
-}
-
-// serverRefuses is the error for a refused statement: the server's own where that cannot
-// read it either.
-func (p *Planner) serverRefuses(ctx context.Context, st *Statement, text string) error {
-	if st.refusal.Unreadable && !strings.Contains(text, ";") {
-		if err := p.TryPrepare(ctx, text); servererr.Is(err, servererr.Parse) {
-			return err
-		}
-	}
-	return st.refusal
 }
 
 // replan takes the plans that fit the schema, the database in use and what is known of
@@ -287,8 +282,15 @@ func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.T
 	if err != tables.ErrUnseen {
 		return t, err
 	}
-	if own, err := p.askTemporary(ctx, text, name); own || err != nil { // the server's own error: 1146
+	own, err := p.askTemporary(ctx, text, name)
+	switch {
+	case servererr.Is(err, servererr.NoSuchTable) && p.Permitted != nil:
+		return nil, p.unseen(ctx, text, name)
+	case own, err != nil: // the server's own error: 1146
 		return nil, err
 	}
-	return p.schema.Lookup(ctx, name) // it came to be just now, elsewhere
+	if t, err = p.schema.Lookup(ctx, name); err == tables.ErrUnseen { // else it came to be just now, elsewhere
+		err = p.unseen(ctx, text, name)
+	}
+	return t, err
 }

@@ -21,6 +21,8 @@ type Plans struct {
 	mu     sync.Mutex
 	schema *tables.Schema
 	caches map[planKey]*plancache.Cache[*Statement]
+
+	accounts map[string]*Permissions
 }
 
 // planKey is what the reading of a text depends on besides the tables.

@@ -60,6 +60,7 @@ type Run struct {
 	Prepared  bool         // the user prepared the statement
 	FoundRows bool         // affected counts are of rows found
 	Accepted  *atomic.Bool // of the plan: its copy ran, so that the server finds the names in it
+	Unproven  bool         // the server has not shown that this account may write the rows, with their keys
 
 	Result driver.Result
 	Source driver.Result // of the step that filled the stage
@@ -90,7 +91,7 @@ func (s *Run) Do(ctx context.Context) error {
 	s.t = s.Insert.Table.Ref.(*tables.Table)
 	s.name = catalog.Name{DB: s.Insert.Table.DB, Table: stageTable}.Quoted()
 	s.DropLeft(ctx, s.Session)
-	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkNames, s.fill, s.number, s.store} {
+	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkCopy, s.fill, s.number, s.store} {
 		if err := step(ctx); err != nil {
 			s.undo(ctx, err)
 			return s.named(err)
@@ -99,14 +100,17 @@ func (s *Run) Do(ctx context.Context) error {
 	return s.end(ctx)
 }
 
-// checkNames copies while there are no rows, once for a plan, where only the server
-// knows the names in the update list.
-func (s *Run) checkNames(ctx context.Context) error {
-	if !s.Insert.Staging.Named || s.Accepted.Load() {
+// checkCopy copies while there are no rows: once for a plan if only the server can resolve the names in the update list,
+// and before ids are drawn for an account that may not be allowed to write them.
+func (s *Run) checkCopy(ctx context.Context) error {
+	if !s.Unproven && (!s.Insert.Staging.Named || s.Accepted.Load()) {
 		return nil
 	}
 	err := s.copy(ctx, insert.Block{First: 1, N: 2})
 	s.Accepted.Store(err == nil)
+	if s.Unproven && servererr.Denied(err) && strings.Contains(servererr.Message(err), "'"+s.Insert.Table.Key+"'") {
+		return s.Insert.KeyDenied(servererr.Message(err))
+	}
 	return err
 }
 

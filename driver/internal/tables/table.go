@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +37,10 @@ type Table struct {
 	counts  *tableCounts
 	keyless bool // it is a temporary table whose key nobody gives
 
+	// Warnings wait until the table is used: a statement that was only planned may be denied by the server.
+	warnDue atomic.Bool
+	zero    atomic.Bool // one is due because a 0 is replaced
+
 	checked         atomic.Int64        // the store's epoch in which the row was held against the keys
 	checking        *semaphore.Weighted // of 1, held while that is done
 	rowMissingUntil atomic.Int64        // until when the tag is taken to have no row, in Unix ms
@@ -57,10 +60,10 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		return nil, err
 	}
 	key := f.Key
-	if err := set.checkAutoIncrement(name, key); err != nil {
+	t := &Table{Fit: f, Name: name, set: set, rule: rule, checking: semaphore.NewWeighted(1)}
+	if err := t.checkAutoIncrement(); err != nil {
 		return nil, err
 	}
-	t := &Table{Fit: f, Name: name, set: set, rule: rule, checking: semaphore.NewWeighted(1)}
 	kind, tag := Segment, ""
 	switch {
 	case rule.Generator != nil:
@@ -106,7 +109,11 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		TriggersHidden: seen.TriggersHidden,
 	}
 	if rule.many() && !key.AutoIncrement {
-		desc.Zero = sync.OnceFunc(t.warnZero)
+		desc.Zero = func() {
+			if t.zero.CompareAndSwap(false, true) {
+				t.warnDue.Store(true)
+			}
+		}
 	}
 	for _, col := range seen.Columns {
 		if !col.Invisible {
@@ -128,29 +135,34 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	return desc, nil
 }
 
-// checkAutoIncrement warns of a column that two sides give numbers to: writers
-// that are not wrapped take the next number after our highest id, and collide
-// with us later.
-func (set *Set) checkAutoIncrement(name catalog.Name, key catalog.Column) error {
-	const reason = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
-	drop := modify(name, key.Name, key.Type)
+const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
+
+// checkAutoIncrement refuses a column that two sides give numbers to, or makes a warning due: writers without leafsql take the
+// number after leafsql's highest id, and collide with it later.
+func (t *Table) checkAutoIncrement() error {
+	drop := modify(t.Name, t.Key.Name, t.Key.Type)
 	switch {
-	case !key.AutoIncrement:
+	case !t.Key.AutoIncrement:
 		return nil
-	case set.cfg.KeepZero:
-		return refuse(name, key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "take AUTO_INCREMENT off it: "+drop)
-	case set.cfg.RefuseAutoIncrement:
-		return refuse(name, key.Name, reason, "take AUTO_INCREMENT off it: "+drop+"; or set leafAutoIncrement=allow")
+	case t.set.cfg.KeepZero:
+		return refuse(t.Name, t.Key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "take AUTO_INCREMENT off it: "+drop)
+	case t.set.cfg.RefuseAutoIncrement:
+		return refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+drop+"; or set leafAutoIncrement=allow")
 	}
-	set.once("auto_increment "+name.String()).Warn("leafsql: "+reason, "table", name.String(), "column", key.Name, "take it off with", drop)
+	t.warnDue.Store(true)
 	return nil
 }
 
-// warnZero says, once a table, that a 0 was replaced in a table that no rule names: 0 may
-// be a key like others there.
-func (t *Table) warnZero() {
-	t.set.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
-		"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
+// warn writes the warnings that are due, each once for a table.
+func (t *Table) warn() {
+	t.warnDue.Store(false)
+	if t.Key.AutoIncrement {
+		t.set.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", modify(t.Name, t.Key.Name, t.Key.Type))
+	}
+	if t.zero.Load() { // in a table that no rule names, where 0 may be a key like others
+		t.set.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
+			"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
+	}
 }
 
 // Draw takes the ids of a block. They fit into the key column: outside strict mode a
@@ -159,6 +171,9 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 	if t.keyless {
 		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
+	}
+	if t.warnDue.Load() {
+		t.warn()
 	}
 	if t.gen == nil {
 		var keys uuid7.Block
@@ -199,6 +214,9 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
+	}
+	if t.warnDue.Load() {
+		t.warn()
 	}
 	err := error(nil)
 	if t.checked.Load() != t.set.store.Epoch.Load() {

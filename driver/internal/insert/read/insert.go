@@ -19,6 +19,7 @@ type insertReader struct {
 	rowName   string // the row's alias as written, where it names no columns
 	verbEnd   int    // where INSERT or REPLACE ends
 	targetEnd int    // where the target and PARTITION (…) end
+	listEnd   int    // where the list of columns ends, or the last assignment of SET
 
 	form      form
 	columns   cursor // the token before the first column that is listed
@@ -94,6 +95,7 @@ func (r *reader) load() error {
 		return refuse(w.Table, "LOAD XML", intoOwnTable)
 	}
 	err := w.file()
+	w.listEnd = w.prevEnd
 	w.endSource()
 	return w.end(err)
 }
@@ -165,7 +167,7 @@ func (w *insertReader) statement() error {
 		}
 		w.targetEnd = w.prevEnd
 	}
-	w.form = positional
+	w.form, w.listEnd = positional, w.prevEnd
 	if w.tok.Kind == '(' {
 		w.columns = w.cursor
 		w.next()
@@ -176,6 +178,7 @@ func (w *insertReader) statement() error {
 		if err := w.columnList(); err != nil {
 			return err
 		}
+		w.listEnd = w.prevEnd
 	}
 	return w.rows()
 }
@@ -258,6 +261,10 @@ func (w *insertReader) rowAlias() error {
 // finish notes the statement in the plan.
 func (w *insertReader) finish() (err error) {
 	w.UserMarker = w.calls.sets >= 0
+	w.Written = w.text[w.head.from:w.listEnd]
+	if w.Upsert {
+		w.Updates = w.text[w.source.to:w.prevEnd]
+	}
 	if w.staged {
 		return w.finishStaged()
 	}

@@ -13,8 +13,9 @@ func TestRefusalsOfTables(t *testing.T) {
 	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}
 	settings := insert.Settings{Version: 90000, SessionKnown: true, Charset: "gbk"}
 	for _, text := range []string{"INSERT INTO orders (customer) VALUES ('ann')", "INSERT INTO orders (customer) VALUES ('\xb0\x5c')", `SET sql_mode = @m; INSERT INTO orders (customer) VALUES ("\"")`} {
-		if _, unknown, err := Parse(text, settings, schema); err != error(unfit) || unknown {
-			t.Errorf("%q: %v, %v", text, err, unknown)
+		_, unknown, err := Parse(text, settings, schema)
+		if refusal, ok := err.(*insert.Refusal); !ok || refusal.Reason != unfit.Reason || unknown {
+			t.Errorf("Parse(%q) = unknown %v, error %v; want false, %v", text, unknown, err, unfit)
 		}
 	}
 }

@@ -25,6 +25,7 @@ func (w *insertReader) query() error {
 			return errInvalid
 		}
 	}
+	w.Columns = names
 	if w.tablelessSelect() {
 		return nil
 	}

@@ -37,7 +37,7 @@ func (r *reader) statements() error {
 		case err == errCut:
 			r.cutAt(r.began.prevEnd, r.began.params)
 		case err != nil:
-			return err
+			return r.ofStatement(err)
 		case len(r.Inserts) > 0 && r.Inserts[len(r.Inserts)-1].NeedsOwnText():
 			r.isolate()
 		}
@@ -55,6 +55,17 @@ func (r *reader) statements() error {
 		r.next()
 	}
 	return nil
+}
+
+// ofStatement returns the error of the statement that began last. A refusal gets the statement's text.
+func (r *reader) ofStatement(err error) error {
+	refusal, ok := err.(*insert.Refusal)
+	if r.toEnd(); !ok || r.Use != "" || r.Results == 0 && r.tok.Kind != ';' { // after a USE its names mean other tables
+		return err
+	}
+	of := *refusal // others may hold it
+	of.Text = r.text[r.began.pos:r.tok.Pos]
+	return &of
 }
 
 // isolate cuts the text so that a statement has a text of its own.
@@ -141,6 +152,7 @@ func (r *reader) use() error {
 func (r *reader) set() error {
 	r.next()
 	if !r.accept("statement") {
+		r.Role = r.Role || r.is("role")
 		r.setsSession()
 		return r.rest()
 	}

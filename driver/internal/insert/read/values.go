@@ -96,7 +96,7 @@ func (w *insertReader) assignments() error {
 	if w.tok.Kind == ')' || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)
 	}
-	w.Rows = 1
+	w.Rows, w.listEnd = 1, w.prevEnd
 	if w.keyColumn < 0 {
 		w.insertText(insert.Filled, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = ")
 		w.gap(insert.Key, w.prevEnd, w.prevEnd)

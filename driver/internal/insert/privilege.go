@@ -1,0 +1,38 @@
+package insert
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// Probe returns an INSERT with VALUES that takes the privileges that a statement with Columns takes on its table, also on
+// the key if filled is set. Servers check these when they prepare it; MariaDB checks those of a query's columns
+// only when it runs.
+func (in *Insert) Probe(filled bool) string {
+	columns, verb, updates := in.Columns, "INSERT", ""
+	if filled && !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) }) {
+		columns = append(slices.Clip(columns), in.Table.Key)
+	}
+	if in.Replace {
+		verb = "REPLACE"
+	}
+	if in.Staging == nil {
+		updates = in.Updates
+	}
+	return verb + " INTO " + quote.In(in.Table.DB, in.Table.Name) + " (" + quote.Names(columns) + ") VALUES (" +
+		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
+}
+
+// KeyDenied returns the refusal of a statement that its account may run, but not with the key column in it. denial is the
+// server's message.
+func (in *Insert) KeyDenied(denial string) *Refusal {
+	key := quote.Name(in.Table.Key)
+	grant := "GRANT INSERT (" + key + ")"
+	if in.Upsert {
+		grant += ", SELECT (" + key + "), UPDATE (" + key + ")"
+	}
+	return &Refusal{DB: in.Table.DB, Table: in.Table.Name, Reason: "this account may run the statement, but not with the key column in it (" + denial + ")",
+		Fix: grant + " ON " + quote.In(in.Table.DB, in.Table.Name) + " to it"}
+}
