@@ -150,22 +150,6 @@ func (p *Planner) Ran(st *Statement, err error) {
 	}
 }
 
-// Likely returns the text that most executions of a statement send: each row that may get a key gets one. A statement that
-// runs in several steps, or has more keys than a statement may have placeholders, is judged by its own text.
-func (st *Statement) Likely(text string) string {
-	if st.Way != Filled {
-		return text
-	}
-	blocks := make([]insert.Block, len(st.Plan.Inserts))
-	for i, in := range st.Plan.Inserts {
-		blocks[i] = insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
-	}
-	if t := st.Plan.Template(blocks); !t.Literal {
-		return t.Text
-	}
-	return text
-}
-
 // judged returns the error for a statement that is refused: the server's own if it refuses the statement too, for a
 // guarded session whatever its reason is, else if it cannot read it either.
 func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text string) error {

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode/utf8"
 
@@ -60,59 +59,6 @@ type Planner struct {
 func New(s session.Session, set *tables.Set, shared *Plans) Planner {
 	return Planner{Session: s, tables: set, shared: shared}
 }
-
-// A Statement is what a text comes to: a plan, or why it is refused.
-type Statement struct {
-	Way     Way
-	Plan    *insert.Plan
-	Effects bool // on the session or on tables, to be noted when it ran
-	MayFill bool // it writes a table that a rule means and that has nothing to fill now, such as a temporary one
-
-	Accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
-
-	place   catalog.Name    // of the table that MayFill means
-	unknown bool            // no plan: the session's settings decide
-	refusal *insert.Refusal // no plan
-	expires time.Time       // when it is to be planned anew; zero: it holds as long as the schema
-}
-
-// A Way is how a statement is executed.
-type Way uint8
-
-const (
-	PassedThrough Way = iota // to the inner driver as it is
-	Filled                   // with keys in its text or among its arguments
-	Staged                   // through a temporary table
-	InParts                  // as two texts
-)
-
-func newStatement(p *insert.Plan) *Statement {
-	st := &Statement{Plan: p, Way: Filled, Effects: p.HasEffects()}
-	if p.Expires {
-		st.expires = time.Now().Add(tables.RefreshEvery)
-	}
-	switch {
-	case p.Cut > 0:
-		st.Way = InParts
-	case len(p.Inserts) == 0:
-		st.Way = PassedThrough
-	case p.Inserts[0].Staging != nil:
-		st.Way = Staged
-	}
-	return st
-}
-
-// passThrough is every text's statement where nothing is configured.
-var passThrough = newStatement(new(insert.Plan))
-
-// positional says whether some insert relies on the columns that the catalog told:
-// it lists none, or its rows go through a stage.
-func (st *Statement) positional() bool {
-	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
-}
-
-// expired says whether the statement is to be planned anew.
-func (st *Statement) expired() bool { return !st.expires.IsZero() && time.Now().After(st.expires) }
 
 // maxMemo keeps a connection from holding on to a large text.
 const maxMemo = 4096
