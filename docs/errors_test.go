@@ -66,10 +66,14 @@ func logLines(t *testing.T, roots []string, page, heading string) {
 			if !ok || len(call.Args) == 0 {
 				return true
 			}
-			if method, ok := call.Fun.(*ast.SelectorExpr); ok && slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
-				if line := strings.TrimPrefix(text(call.Args[0], constants), "leafsql: "); line != "" && !slices.Contains(lines, line) {
-					lines = append(lines, line)
-				}
+			message := 0
+			if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Log" && len(call.Args) > 2 {
+				message = 2 // after the context and the level
+			} else if !ok || !slices.Contains([]string{"Debug", "Info", "Warn", "Error"}, method.Sel.Name) {
+				return true
+			}
+			if line := strings.TrimPrefix(text(call.Args[message], constants), "leafsql: "); line != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
 			}
 			return true
 		})
