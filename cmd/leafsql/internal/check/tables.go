@@ -139,8 +139,8 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) e
 		if err != nil {
 			return err
 		}
-		if sql := def.Widen().Alter(t.Quoted()); sql != def.Alter(t.Quoted()) {
-			f.SQL = []string{sql}
+		if wide := def.Widen(); wide != def {
+			f.SQL = []string{t.Modify(wide)}
 			f.Fix = "the server copies the table, and lets nobody write meanwhile"
 		}
 	}

@@ -88,7 +88,7 @@ func (t *Tag) Statements(step Step) (all []Statement) {
 		add := func(sql ...string) { all = append(all, on(o.Shard.Server, sql...)) }
 		switch {
 		case step == Widen && o.narrow():
-			add(o.def.Widen().Alter(o.Quoted()))
+			add(o.Modify(o.def.Widen()))
 		case step == Switch && o.AutoIncrement && !o.Guarded:
 			add(o.CreateGuard())
 		case step == Drop && o.AutoIncrement:

@@ -98,10 +98,19 @@ func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
 	return max(v.Int64, 0), err
 }
 
+// Modify returns the ALTER TABLE that gives the key a definition. Of a table whose history MariaDB keeps, the history is altered too,
+// which the server refuses unless it is told to keep the history (error 4119).
+func (t *Table) Modify(to column.Definition) string {
+	if t.Versioned {
+		return "SET STATEMENT system_versioning_alter_history = KEEP FOR " + to.Alter(t.Quoted())
+	}
+	return to.Alter(t.Quoted())
+}
+
 // Alter is the SQL that gives the key another definition of the same type. MySQL refuses
 // it for a key that other tables refer to, unless it is told not to look at them.
 func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, error) {
-	alter := []string{to.Alter(t.Quoted())}
+	alter := []string{t.Modify(to)}
 	if t.Shard.MariaDB {
 		return alter, nil
 	}

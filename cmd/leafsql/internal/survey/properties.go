@@ -13,6 +13,7 @@ import (
 type Properties struct {
 	Engine        string
 	Transactional bool // the engine undoes a statement that fails
+	Versioned     bool // MariaDB keeps the table's history (WITH SYSTEM VERSIONING)
 	Nullable      bool // the key may be NULL
 	Sequence      bool // the key's default is the next number of a sequence of MariaDB's
 }
@@ -23,11 +24,11 @@ func (t *Table) readProperties(ctx context.Context) error {
 		return nil
 	}
 	var nullable, byDefault, transactions string
-	err := t.Shard.DB.QueryRowContext(ctx, "SELECT c.is_nullable, COALESCE(c.column_default, ''), COALESCE(t.engine, ''), COALESCE(e.transactions, '')"+
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT c.is_nullable, COALESCE(c.column_default, ''), COALESCE(t.engine, ''), COALESCE(e.transactions, ''), t.table_type = 'SYSTEM VERSIONED'"+
 		" FROM information_schema.columns c, information_schema.tables t LEFT JOIN information_schema.engines e ON e.engine = t.engine"+
 		" WHERE c.table_schema = ? AND c.table_name = ? AND c.column_name = ? AND t.table_schema = ? AND t.table_name = ?",
 		t.Database, t.Table.Table, t.Column, t.Database, t.Table.Table).
-		Scan(&nullable, &byDefault, &t.Engine, &transactions)
+		Scan(&nullable, &byDefault, &t.Engine, &transactions, &t.Versioned)
 	switch {
 	case err == sql.ErrNoRows: // the right on it was taken away, or MariaDB leaves it out since it is locked
 		return nil
