@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
 // privilegesSetup makes tables of all kinds that leafsql would describe in an error or in the log.
@@ -319,4 +320,60 @@ func (p *place) questions() (n int) {
 		n += k
 	}
 	return n
+}
+
+// noPrepare plays on a server of its own that prepares no more statements: an INSERT that was not permitted before is answered
+// with the server's error, without an effect, and works once the server prepares again.
+func noPrepare(t *testing.T, p *place) {
+	p.configured(true, privilegesSetup...)
+	c := p.dial(p.proxy(), p.user("p", "secret"))
+	p.exec("SET GLOBAL max_prepared_stmt_count = 0")
+	before := p.counters()
+	if number, text := c.Query("INSERT INTO items (id, name) VALUES (5000, 'a')").Err(); number != 1461 {
+		t.Errorf("error %d %s, want 1461", number, text)
+	}
+	if after := p.counters(); after != before {
+		t.Errorf("leaf_alloc before:\n%s\nand after:\n%s", before, after)
+	}
+	p.exec("SET GLOBAL max_prepared_stmt_count = 16382")
+	if number, text := c.Query("INSERT INTO items (id, name) VALUES (5000, 'a')").Err(); number != 0 {
+		t.Errorf("once statements are prepared again: error %d %s", number, text)
+	}
+}
+
+// TestRevokedPrivilegeOfABulk counts the draws of bulk executions after a REVOKE: one at most.
+func TestRevokedPrivilegeOfABulk(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		if target.Name != string(mysqltest.MariaDB) {
+			continue
+		}
+		p := newPlace(t, target)
+		p.configured(true, privilegesSetup...)
+		o := p.user("b", "secret")
+		o.Capabilities, o.Database = proxytest.Common|proxytest.Bulk, "" // servers keep the privileges on the database in use for the session
+		c := p.dial(p.proxy(), o)
+		st := c.Prepare("INSERT INTO " + p.name + ".items (name, n) VALUES (?, ?)")
+		row := []proxytest.Param{proxytest.String("a"), proxytest.Int(1)}
+		if number, text := st.Bulk(128, row, []proxytest.Param{proxytest.String("b"), proxytest.Int(2)}).Err(); number != 0 {
+			t.Fatal(number, text)
+		}
+		p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM " + o.User)
+		rows := make([][]proxytest.Param, 500)
+		moved := 0
+		for range 4 {
+			for i := range rows {
+				rows[i] = []proxytest.Param{proxytest.String("c"), proxytest.Int(int64(1000 + i))}
+			}
+			before := p.counters()
+			if number, text := st.Bulk(128, rows...).Err(); number != 1142 {
+				t.Errorf("after the REVOKE: error %d %s, want 1142", number, text)
+			}
+			if p.counters() != before {
+				moved++
+			}
+		}
+		if moved > 1 {
+			t.Errorf("the counter moved %d times after the REVOKE, want at most once", moved)
+		}
+	}
 }
