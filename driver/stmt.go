@@ -8,6 +8,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 var (
@@ -46,6 +47,9 @@ func (c *conn) prepare(ctx context.Context, st *planner.Statement, text string) 
 	}
 	if s.Fixed {
 		return nil, err
+	}
+	if c.Permitted != nil && st.Way == planner.Filled && servererr.Denied(err) {
+		return nil, c.Denial(ctx, st, text, err)
 	}
 	c.After(st, err)
 	if again := c.Replanned(ctx, st, text, err); again != nil {

@@ -187,6 +187,27 @@ func TestPrivilegesOnTheKey(t *testing.T) {
 	})
 }
 
+// TestDenialInATrigger compares a statement that the server denies while it runs: its error is the server's, not a refusal.
+func TestDenialInATrigger(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, append(privilegesSetup, "CREATE TABLE audit (n INT)")...)
+		owner, o := p.user("t", "secret"), p.user("w", "secret")
+		p.exec("CREATE DEFINER = "+owner.User+" TRIGGER after_items AFTER INSERT ON items FOR EACH ROW INSERT INTO audit VALUES (1)",
+			"REVOKE ALL PRIVILEGES, GRANT OPTION FROM "+owner.User, "GRANT TRIGGER ON items TO "+owner.User)
+		through := p.proxy()
+		for mode, run := range modes {
+			text := "INSERT INTO items (id, name, n) VALUES (5, 'a', 1)"
+			if mode == "several" {
+				o.Capabilities = proxytest.Common | proxytest.MultiStatements
+			}
+			direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
+			if direct != proxied || !strings.Contains(direct, "denied") {
+				t.Errorf("%s:\ndirectly: %s\nproxied:  %s", mode, direct, proxied)
+			}
+		}
+	})
+}
+
 // TestPermissionIsShared counts the statements that the server is sent for a client's INSERTs: the first of an account is prepared
 // before, and those of its other sessions are not.
 func TestPermissionIsShared(t *testing.T) {

@@ -23,10 +23,9 @@ import (
 
 const (
 	permittedFor = time.Minute
-	renewAfter   = permittedFor / 6 // after which a success counts from its own time
-	maxPermitted = 256              // shapes of one account
-	maxShape     = 4096             // bytes of a shape that is remembered
-	maxAccounts  = 10000            // whose permissions are remembered
+	maxPermitted = 256   // shapes of one account
+	maxShape     = 4096  // bytes of a shape that is remembered
+	maxAccounts  = 10000 // whose permissions are remembered
 )
 
 // Permissions are the shapes of statements that the server has let the sessions of one account run, each with the time until
@@ -49,16 +48,15 @@ func (p *Permissions) holds(s shape) bool {
 }
 
 func (p *Permissions) grant(s shape) {
-	now := time.Now()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(s.text) > maxShape || p.until[s].Sub(now) > permittedFor-renewAfter {
+	if len(s.text) > maxShape {
 		return
 	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	if p.until == nil || len(p.until) >= maxPermitted {
 		p.until = make(map[shape]time.Time)
 	}
-	p.until[s] = now.Add(permittedFor)
+	p.until[s] = time.Now().Add(permittedFor)
 }
 
 func (p *Permissions) revoke(s shape) {
@@ -98,7 +96,8 @@ func (p *Planner) shape(st *Statement) shape {
 }
 
 // Permit asks the server whether the session of a guarded planner may run a statement that is filled or staged, unless
-// that is known. The error is the server's. Of a staged statement it is unproven then that its copy may write the key.
+// that is known. The error is the server's, or a refusal if the account lacks a privilege on the key column alone. Of a
+// staged statement it is unproven then that its copy may write the key.
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
 	s := p.shape(st)
 	if p.Permitted.holds(s) {
@@ -111,8 +110,12 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)
 	}
-	if err == nil && !staged {
+	switch {
+	case staged:
+	case err == nil:
 		p.Permitted.grant(s)
+	case servererr.Denied(err):
+		err = p.Denial(ctx, st, text, err)
 	}
 	return staged, err
 }
@@ -126,8 +129,8 @@ func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) err
 	return err
 }
 
-// Denial returns the server's error for a text that a guarded session sent, if its account may not run it. Else the account lacks a
-// privilege on the key column alone, which leafsql added.
+// Denial returns the error for a statement that the server denied when it was prepared with its keys: the server's own, if the
+// account may not run the client's text either.
 func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
 	own := p.TryPrepare(ctx, text)
