@@ -72,12 +72,12 @@ func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.V
 	for row := range rows {
 		for _, key := range b.in.ArgKeys {
 			v := arg(row, key.Arg)
-			m, f, _ := b.in.Table.KeyMeaning(v)
-			switch m {
-			case insert.Wanted:
+			m, f, _, err := s.c.keyMeaning(ctx, &b.in, s.Text, v)
+			if err != nil {
+				return nil, err
+			}
+			if m == insert.Wanted {
 				wanted++
-			case insert.Unclear:
-				return nil, unclearKey(&b.in, v)
 			}
 			b.lacks = append(b.lacks, m == insert.Wanted)
 			floor = max(floor, f)

@@ -82,9 +82,11 @@ type Config struct {
 	// RefuseAutoIncrement refuses a key column that still has AUTO_INCREMENT,
 	// instead of a warning (leafAutoIncrement=refuse).
 	RefuseAutoIncrement bool
-	// KeepZero takes 0 for a key like any other, instead of "generate one"
-	// (leafZero=keep). It goes with key columns without AUTO_INCREMENT only.
-	KeepZero bool
+	// Zero is what a 0 in the key column means (leafZero): "fill" generates a key, "keep"
+	// stores the 0 as under NO_AUTO_VALUE_ON_ZERO, and "" leaves that to the session's
+	// sql_mode, as an AUTO_INCREMENT column does. A column that still is AUTO_INCREMENT
+	// leaves "keep" to the session, too: the server would replace the 0.
+	Zero string
 	// UUID says how a column holds the keys of a uuid7 rule where its type does
 	// not tell (leafUUID): "text", "binary", or "" to refuse such a column.
 	UUID string

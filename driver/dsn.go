@@ -41,8 +41,8 @@ var params = []param{
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
 	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
-	textParam("leafUUID", checkUUID, func(c *Config) *string { return &c.UUID }),
-	choiceParam("leafZero", "fill", "keep", func(c *Config) *bool { return &c.KeepZero }),
+	textParam("leafUUID", oneOf("leafUUID", "text", "binary"), func(c *Config) *string { return &c.UUID }),
+	textParam("leafZero", oneOf("leafZero", "fill", "keep"), func(c *Config) *string { return &c.Zero }),
 }
 
 // ParseDSN reads a DSN: go-sql-driver's, with parameters of ours that begin
@@ -216,11 +216,14 @@ func checkWorker(v string) error {
 	return nil
 }
 
-func checkUUID(v string) error {
-	if v != "text" && v != "binary" {
-		return &ConfigError{"leafUUID", fmt.Sprintf("%q is not one of its values", v), "write text or binary"}
+// oneOf checks that a value is one of two.
+func oneOf(name, one, other string) func(string) error {
+	return func(v string) error {
+		if v != one && v != other {
+			return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + one + " or " + other}
+		}
+		return nil
 	}
-	return nil
 }
 
 func readLease(c *Config, v string) error {

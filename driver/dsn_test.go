@@ -26,7 +26,7 @@ func TestParseDSN(t *testing.T) {
 		cfg.Store != "root:pw@tcp(db:3306)/leaf" || cfg.AllocTable != "ops.leaf_alloc" || !cfg.Create ||
 		cfg.Worker != "nacos(h1:8848,h2:8848)" || cfg.WorkerOptions["Group"] != "G" || cfg.WorkerOptions["Password"] != "p&w" ||
 		cfg.Snowflake != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
-		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || !cfg.KeepZero || !cfg.NewRegistry || !cfg.AnyClock {
+		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || cfg.Zero != "keep" || !cfg.NewRegistry || !cfg.AnyClock {
 		t.Errorf("read %#v", *cfg)
 	}
 	again, err := ParseDSN(cfg.FormatDSN())
@@ -58,7 +58,7 @@ func TestDSNErrors(t *testing.T) {
 		base + "?leafWorker=static(7)&leafNacosGroup=G":    "leafNacosGroup: no such parameter",
 		base + "?leafTables=a:b:c":                         `unknown generator "c"`,
 		base + "?leafCreate=maybe":                         "leafCreate: \"maybe\" is not one of its values; write false (the default) or true",
-		base + "?leafZero=drop":                            `leafZero: "drop" is not one of its values; write fill (the default) or keep`,
+		base + "?leafZero=drop":                            `leafZero: "drop" is not one of its values; write fill or keep`,
 		base + "?leafLastInsertID=x":                       "write session (the default) or result",
 		base + "?leafAutoIncrement=x":                      "write allow (the default) or refuse",
 		base + "?leafLease=60":                             "leafLease: not a duration",
@@ -111,13 +111,13 @@ func TestConfigHidesSecrets(t *testing.T) {
 func TestRegisterConfig(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	reg := NewConfig()
-	reg.Logger, reg.KeepZero, reg.Auto = logger, true, false
+	reg.Logger, reg.Zero, reg.Auto = logger, "keep", false
 	RegisterConfig("test", reg)
 	cfg, err := ParseDSN(base + "?leafTables=a&leafConfig=test")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cfg.Logger != logger || !cfg.KeepZero || len(cfg.Tables) != 1 || cfg.MySQL.DBName != "shop" {
+	if cfg.Logger != logger || cfg.Zero != "keep" || len(cfg.Tables) != 1 || cfg.MySQL.DBName != "shop" {
 		t.Errorf("got %+v", *cfg)
 	}
 	if want := "leafConfig=test"; !strings.Contains(cfg.FormatDSN(), want) {

@@ -109,7 +109,7 @@ func (e *execution) run(ctx context.Context) error {
 			_, err = c.Permit(ctx, e.st, e.text)
 		}
 		if err == nil {
-			if blocks, err = c.reserve(ctx, plan, e.args); err != nil {
+			if blocks, err = c.reserve(ctx, plan, e.text, e.args); err != nil {
 				return err
 			}
 			if len(blocks) == 1 && blocks[0].N == 0 && plan.Inserts[0].OwnMarker {
@@ -299,7 +299,7 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 // reserve decides for each statement which rows lack a key and takes a block
 // of ids for them, after the counters were moved above all keys that the text
 // gives: none of its ids must meet one of those.
-func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedValue) ([]insert.Block, error) {
+func (c *conn) reserve(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) ([]insert.Block, error) {
 	if used := &c.connector.tables.Used; !used.Load() { // a store at each statement would slow down all connections
 		used.Store(true)
 	}
@@ -313,14 +313,14 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 			// server to tell: nothing needs to be drawn for it.
 			m, f, exact := insert.Given, int64(0), false
 			if len(args) > 0 {
-				m, f, exact = in.Table.KeyMeaning(args[key.Arg].Value)
+				var err error
+				if m, f, exact, err = c.keyMeaning(ctx, in, text, args[key.Arg].Value); err != nil {
+					return nil, err
+				}
 			}
-			switch m {
-			case insert.Wanted:
+			if m == insert.Wanted {
 				b.N++
 				continue
-			case insert.Unclear:
-				return nil, unclearKey(in, args[key.Arg].Value)
 			}
 			if b.Explicit == nil {
 				b.Explicit = make([]bool, len(in.ArgKeys))
@@ -358,7 +358,20 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, args []driver.NamedV
 	return c.blocks, nil
 }
 
-// unclearKey refuses a value for a key that only the server could judge.
+// keyMeaning judges an argument in the place of a key. The session is asked for its sql_mode if that
+// decides. A value that only the server could judge is refused.
+func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v driver.Value) (m insert.Meaning, floor int64, exact bool, err error) {
+	switch m, floor, exact = in.Table.KeyMeaning(v); m {
+	case insert.BySession:
+		err = c.KnowSettings(ctx, text)
+		m = in.Table.ZeroIn(c.Settings.KeepsZero)
+	case insert.Unclear:
+		err = unclearKey(in, v)
+	}
+	return m, floor, exact, err
+}
+
+// unclearKey is the refusal of a value for a key that only the server could judge.
 func unclearKey(in *insert.Insert, v driver.Value) error {
 	kind := fmt.Sprintf("of the type %T ", v)
 	if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's

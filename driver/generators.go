@@ -183,7 +183,7 @@ func (c *Connector) Worker() worker.Status {
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := tables.Config{
 		Auto: cfg.Auto, Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
-		KeepZero: cfg.KeepZero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
+		Zero: cfg.Zero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
 		Rules:   lo.Map(cfg.Tables, func(r Rule, _ int) tables.Rule { return tables.Rule(r) }),
 		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}

@@ -11,14 +11,14 @@ import (
 type Meaning uint8
 
 const (
-	Given   Meaning = iota // it is a key
-	Wanted                 // please generate one
-	Unclear                // what the server makes of it depends on its settings and the column: it is refused
+	BySession Meaning = iota // it is a 0: a key under NO_AUTO_VALUE_ON_ZERO, otherwise generate one
+	Given                    // it is a key
+	Wanted                   // generate one
+	Unclear                  // what the server makes of it depends on its settings and the column: it is refused
 )
 
 // KeyMeaning judges a value in the key column as an AUTO_INCREMENT column
-// would: NULL wants a key and so does, unless zeros are values, what is stored
-// as 0. It is the only judge, of literals and of arguments alike; what is not certain
+// would: NULL wants a key, and what is stored as 0 has the meaning t.ZeroKey. It is the only judge, of literals and of arguments alike; what is not certain
 // is refused. floor is a given key above 0, rounded up, as far as an int64
 // goes; 0: the counter does not follow it. exact says that it is the key of an integer
 // column.
@@ -65,13 +65,22 @@ func (t *Table) KeyMeaning(v any) (m Meaning, floor int64, exact bool) {
 }
 
 func (t *Table) zero() (Meaning, int64, bool) {
-	if t.KeepZero {
-		return Given, 0, false
+	if t.ZeroKey == Wanted {
+		return t.ZeroIn(false), 0, false
+	}
+	return t.ZeroKey, 0, false
+}
+
+// ZeroIn returns what a 0 means in a session that decides it: kept says that its sql_mode
+// has NO_AUTO_VALUE_ON_ZERO.
+func (t *Table) ZeroIn(kept bool) Meaning {
+	if kept {
+		return Given
 	}
 	if t.Zero != nil {
 		t.Zero()
 	}
-	return Wanted, 0, false
+	return Wanted
 }
 
 // stringMeaning judges a string. In a key of another type than an integer "00" is

@@ -31,9 +31,9 @@ func TestKeyMeaning(t *testing.T) {
 		for _, on := range []struct {
 			table Table
 			want  Meaning
-		}{{Table{IntegerKey: true}, tt.fill}, {Table{IntegerKey: true, KeepZero: true}, tt.keep}, {Table{}, tt.text}} {
+		}{{Table{IntegerKey: true, ZeroKey: Wanted}, tt.fill}, {Table{IntegerKey: true, ZeroKey: Given}, tt.keep}, {Table{ZeroKey: Wanted}, tt.text}} {
 			if got, _, _ := on.table.KeyMeaning(tt.v); got != on.want {
-				t.Errorf("meaning(%T %v) = %d with integer key %v, leafZero=keep %v; want %d", tt.v, tt.v, got, on.table.IntegerKey, on.table.KeepZero, on.want)
+				t.Errorf("meaning(%T %v) = %d with integer key %v, meaning %d of a 0; want %d", tt.v, tt.v, got, on.table.IntegerKey, on.table.ZeroKey, on.want)
 			}
 		}
 	}

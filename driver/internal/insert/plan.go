@@ -36,6 +36,7 @@ type Settings struct {
 	BackslashKnown     bool
 	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
 	ANSIQuotes         bool   // sql_mode: "x" is a name
+	KeepsZero          bool   // sql_mode: 0 is a key in an AUTO_INCREMENT column, NO_AUTO_VALUE_ON_ZERO
 	Charset            string // character_set_client
 
 	// Single is set if the connection takes texts of one statement only. Comments after its last
@@ -47,6 +48,7 @@ type Settings struct {
 func (s *Settings) SetSession(mode, charset string) {
 	modes := strings.Split(mode, ",")
 	s.NoBackslashEscapes, s.ANSIQuotes = slices.Contains(modes, "NO_BACKSLASH_ESCAPES"), slices.Contains(modes, "ANSI_QUOTES")
+	s.KeepsZero = slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO")
 	s.Charset, s.SessionKnown = charset, true
 }
 
@@ -58,11 +60,11 @@ type Table struct {
 
 	IntegerKey bool // a key of another type gets no upsert marker
 	UUID       UUIDForm
-	Unsigned   bool   // the key's type has no negative values
-	KeepZero   bool   // 0 in the key column is a value, not "please generate"
-	Zero       func() // told of each 0 that wants a key; may be nil
-	Floors     bool   // explicit keys move the counter
-	Marker     bool   // the statement carries LAST_INSERT_ID(first)
+	Unsigned   bool    // the key's type has no negative values
+	ZeroKey    Meaning // of a 0 in the key column: BySession, Given or Wanted
+	Zero       func()  // called for each 0 that wants a key; may be nil
+	Floors     bool    // explicit keys move the counter
+	Marker     bool    // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
 
@@ -226,6 +228,9 @@ type Insert struct {
 	// written as a whole number above 0; else 0.
 	OwnKey int64
 
+	// Zero says that the text writes a 0 as a key, whose meaning Settings.KeepsZero decided.
+	Zero bool
+
 	Replace   bool // REPLACE
 	Ignore    bool // INSERT IGNORE
 	Upsert    bool // has ON DUPLICATE KEY UPDATE
@@ -310,6 +315,9 @@ type Block struct {
 	// OwnKey is the key that the only row brought, where it is known to be a
 	// whole number above 0 that the column holds; else 0.
 	OwnKey int64
+
+	// KeepZero says that the 0 of a staged row is its key.
+	KeepZero bool
 
 	// Moved says that the update list gives the row another key than that, by KeyArg.
 	Moved bool

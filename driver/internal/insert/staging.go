@@ -59,8 +59,9 @@ func (s *Staging) Fill(stage, hint string) string {
 	return s.FillText[0] + hint + s.FillText[1] + stage + s.FillText[2]
 }
 
-// Look is the query that says how many rows lack a key, the highest key below
-// a limit that rows bring along, and how many rows have another key than NULL.
+// Look returns the query for how many rows lack a key if a 0 is none, the highest key below
+// a limit that rows bring along, how many rows have another key than NULL, and whether the
+// session keeps a 0.
 func (s *Staging) Look(stage string, below int64) string {
 	key := quote.Name(s.Columns[s.Key])
 	limit := strconv.FormatInt(below, 10)
@@ -71,15 +72,15 @@ func (s *Staging) Look(stage string, below int64) string {
 	case !s.Table.IntegerKey:
 		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
 	}
-	return "SELECT COALESCE(SUM(" + s.lacks() + "), 0), MAX(" + highest + "), COUNT(" + key + ") FROM " + stage + " LIMIT 1 FOR UPDATE"
+	return "SELECT COALESCE(SUM(" + s.lacks(false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
 }
 
 // lacks is the condition of a row without a key. A comparison of a text key
 // with a number would compare numbers.
-func (s *Staging) lacks() string {
+func (s *Staging) lacks(keepZero bool) string {
 	key := quote.Name(s.Columns[s.Key])
 	switch {
-	case s.Table.KeepZero:
+	case keepZero, s.Table.ZeroKey == Given:
 		return key + " IS NULL"
 	case s.Table.IntegerKey:
 		return "(" + key + " IS NULL OR " + key + " = 0)"
@@ -144,7 +145,7 @@ func (s *Staging) Copy(stage, hint string, b Block) (text string, marked bool) {
 		columns = quote.Names(append(slices.Clip(s.Columns), s.Table.Key))
 		values = append(values, s.id(b, count("ROW_NUMBER()"), marked))
 	case b.N > 0:
-		lacks := s.lacks()
+		lacks := s.lacks(b.KeepZero)
 		before := count("SUM(" + lacks + ")")
 		if s.Upsert {
 			lacks = strings.ReplaceAll(lacks, quote.Name(s.Columns[s.Key]), values[s.Key])

@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -69,6 +70,9 @@ func (s *Prepared) Refresh(ctx context.Context, args int) error {
 		}
 	}
 	if !same { // it means what it meant when it was prepared
+		if slices.ContainsFunc(s.Statement.Plan.Inserts, func(in insert.Insert) bool { return in.Zero }) {
+			return s.changed("sql_mode decides whether the 0 that it writes is a key")
+		}
 		return s.keepsPlace()
 	}
 	st, err := p.Statement(ctx, s.Text)

@@ -109,10 +109,14 @@ func (s *Session) KnowSettings(ctx context.Context, text string) error {
 	mode, charset, _ := strings.Cut(answer, " ")
 	charset, _, _ = strings.Cut(charset, " ")
 	s.Settings.SetSession(mode, charset)
-	s.Reading = answer
+	s.Reading = withoutZeroMode.Replace(answer)
 	s.Changes++
 	return nil
 }
+
+// withoutZeroMode takes the mode out of an answer that changes what a prepared statement does when it
+// runs, and not how its text was read.
+var withoutZeroMode = strings.NewReplacer("NO_AUTO_VALUE_ON_ZERO,", "", ",NO_AUTO_VALUE_ON_ZERO", "", "NO_AUTO_VALUE_ON_ZERO", "")
 
 // ForgetSettings notes that a text may have changed that.
 func (s *Session) ForgetSettings() {

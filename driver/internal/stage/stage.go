@@ -283,8 +283,9 @@ func (s *Run) look(ctx context.Context) error {
 		return err
 	}
 	s.highest, _ = strconv.ParseInt(session.Text(row[1]), 10, 64) // NULL: none to follow
-	if given, _ := strconv.Atoi(session.Text(row[2])); s.Block.N+given > int(s.rows) && s.Insert.Table.Zero != nil {
-		s.Insert.Table.Zero()
+	given, _ := strconv.Atoi(session.Text(row[2]))
+	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && session.Text(row[3]) != "0") == insert.Given {
+		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given
 	}
 	return nil
 }

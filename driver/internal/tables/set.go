@@ -46,7 +46,7 @@ type Config struct {
 	Create              bool
 	ResultOnly          bool
 	RefuseAutoIncrement bool
-	KeepZero            bool
+	Zero                string // "", fill or keep
 	KeepExplicit        bool
 	UUID                string
 	Logger              *slog.Logger // nil: slog.Default() as it is then

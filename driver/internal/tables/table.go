@@ -97,7 +97,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		IntegerKey:   f.Integer,
 		UUID:         f.uuids,
 		Unsigned:     key.Unsigned(),
-		KeepZero:     set.cfg.KeepZero,
+		ZeroKey:      map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
 		Floors:       t.skips != nil && !set.cfg.KeepExplicit,
 		Marker:       !set.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !set.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
@@ -107,6 +107,9 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		AutoIncrement:  key.AutoIncrement,
 		TriggersBefore: seen.BeforeTriggers(),
 		TriggersHidden: seen.TriggersHidden,
+	}
+	if key.AutoIncrement && desc.ZeroKey == insert.Given { // the server would replace it
+		desc.ZeroKey = insert.BySession
 	}
 	if rule.many() && !key.AutoIncrement {
 		desc.Zero = func() {
@@ -140,14 +143,11 @@ const countsToo = "the column still has AUTO_INCREMENT, so a writer without leaf
 // checkAutoIncrement refuses a column that two sides give numbers to, or makes a warning due: writers without leafsql take the
 // number after leafsql's highest id, and collide with it later.
 func (t *Table) checkAutoIncrement() error {
-	drop := modify(t.Name, t.Key.Name, t.Key.Type)
 	switch {
 	case !t.Key.AutoIncrement:
 		return nil
-	case t.set.cfg.KeepZero:
-		return refuse(t.Name, t.Key.Name, "leafZero=keep stores 0 as a key, and its AUTO_INCREMENT would replace it", "take AUTO_INCREMENT off it: "+drop)
 	case t.set.cfg.RefuseAutoIncrement:
-		return refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+drop+"; or set leafAutoIncrement=allow")
+		return refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+modify(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
 	return nil

@@ -14,6 +14,7 @@ package check
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/samber/lo"
@@ -210,14 +211,6 @@ func (c *checker) servers(ctx context.Context) error {
 			c.strictness(s.Label, s.Global["sql_mode"])
 			c.increment(s)
 		}
-		modes := splitModes(s.Session["sql_mode"])
-		if slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO") && !shard.Config.KeepZero && len(shard.Tables) > 0 {
-			c.add(Finding{Code: "sql-mode", Severity: Warning, Server: s.Label,
-				Message: "NO_AUTO_VALUE_ON_ZERO lets the server store 0 as a key; leafsql gives such a row an id.",
-				Fix:     "add leafZero=keep to the DSN, or take the mode out",
-				SQL:     globalMode(s.Global["sql_mode"], "NO_AUTO_VALUE_ON_ZERO", ""),
-			})
-		}
 		if shard.Config.NewRegistry {
 			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
 				Message: "leafNewRegistry=true says that no process ran before; left in, it takes away the wait that protects a worker id after the registry was lost.",
@@ -244,11 +237,11 @@ func (c *checker) readOnly(label string, readOnly bool) {
 }
 
 func (c *checker) strictness(label, mode string) {
-	modes := splitModes(mode)
+	modes := strings.Split(mode, ",")
 	if !slices.Contains(modes, "STRICT_TRANS_TABLES") && !slices.Contains(modes, "STRICT_ALL_TABLES") {
 		c.add(Finding{Code: "sql-mode", Severity: Warning, Server: label,
 			Message: "The server is not strict: once AUTO_INCREMENT is gone, a writer without leafsql stores key 0 and gets no error.",
-			SQL:     globalMode(mode, "", "STRICT_TRANS_TABLES")})
+			SQL:     globalMode(mode, "STRICT_TRANS_TABLES")})
 	}
 }
 

@@ -96,7 +96,7 @@ func (w *insertReader) columnNames() []string {
 func (w *insertReader) restart(at cursor) {
 	w.cursor = at
 	w.Edits = w.Edits[:w.firstEdit+w.listEdits]
-	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey = 0, 0, nil, false, 0, 0
+	w.Rows, w.Lacking, w.ArgKeys, w.Positional, w.Floor, w.OwnKey, w.Zero = 0, 0, nil, false, 0, 0, false
 }
 
 // listColumns makes a statement without columns one that lists the key alone, for rows

@@ -268,11 +268,16 @@ func (w *insertReader) finish() (err error) {
 	if w.staged {
 		return w.finishStaged()
 	}
+	if w.Zero || len(w.ArgKeys) > 0 {
+		if err := w.zeroMode(); err != nil {
+			return err
+		}
+	}
 	if w.Rows != 1 {
 		w.OwnKey = 0
 	}
 	w.OwnMarker = w.UpsertMarker && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && (w.OwnKey > 0 || len(w.ArgKeys) > 0)
-	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 {
+	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 && !w.Zero {
 		w.forget()
 		return nil
 	}

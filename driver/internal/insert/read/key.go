@@ -47,6 +47,10 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	start := tokens[0].Pos
 	m, floor, exact := w.tokensMeaning(value)
+	if m == insert.BySession {
+		w.Zero, w.unknown = true, w.unknown || !w.settings.SessionKnown
+		m = w.Table.ZeroIn(w.settings.KeepsZero)
+	}
 	switch m {
 	case insert.Unclear:
 		return !w.Table.IntegerKey && w.isComputed(value)
@@ -98,4 +102,17 @@ func (w *insertReader) isComputed(t []lex.Token) bool {
 		}
 	}
 	return false
+}
+
+// zeroMode cuts the text, or refuses the statement, if its own text sets the sql_mode that decides
+// what a 0 in the key's place means.
+func (w *insertReader) zeroMode() error {
+	switch {
+	case w.Table.ZeroKey != insert.BySession:
+	case w.modeSet:
+		return errCut
+	case mentions(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint
+		return refuse(w.Table, "it sets sql_mode for itself, which decides whether a 0 is its key", "set the session's sql_mode before, or leafZero in the DSN")
+	}
+	return nil
 }

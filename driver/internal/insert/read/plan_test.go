@@ -14,7 +14,7 @@ var tables = map[string]*insert.Table{
 	"orders": {Key: "id", Columns: []string{"id", "customer", "total"}, IntegerKey: true},
 	"items":  {Key: "item_id", Columns: []string{"order_id", "item_id", "qty"}, IntegerKey: true},
 	"codes":  {Key: "code", Columns: []string{"code", "v"}},
-	"zeros":  {Key: "id", Columns: []string{"id", "v"}, IntegerKey: true, KeepZero: true},
+	"zeros":  {Key: "id", Columns: []string{"id", "v"}, IntegerKey: true, ZeroKey: insert.Given},
 	"hidden": {Key: "id", Columns: []string{"a", "b"}, IntegerKey: true},
 	"we`ird": {Key: "k`y", Columns: []string{"k`y", "a b"}, IntegerKey: true},
 	"1a":     {Key: "id", Columns: []string{"id", "2b"}, IntegerKey: true},

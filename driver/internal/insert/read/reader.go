@@ -42,6 +42,7 @@ type reader struct {
 
 	insert.Findings // what becomes the plan; Use: what USE said so far
 	spare           *insert.Plan
+	modeSet         bool // it sets sql_mode
 	setsMode        bool // it may set sql_mode to one that reads quotes in another way
 
 	compound  bool   // in a compound statement, up to the end of the text

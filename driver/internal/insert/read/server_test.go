@@ -371,12 +371,12 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 		return err
 	}
 	b := insert.Block{First: *next}
-	count := "SELECT COUNT(*), 0, 0 FROM stage"
+	count := "SELECT COUNT(*), 0, 0, 0 FROM stage"
 	if s.Key >= 0 {
 		count = s.Look("stage", math.MaxInt64)
 	}
 	var highest sql.NullInt64
-	if err := w.conn.QueryRowContext(context.Background(), count).Scan(&b.N, &highest, new(any)); err != nil {
+	if err := w.conn.QueryRowContext(context.Background(), count).Scan(&b.N, &highest, new(any), new(any)); err != nil {
 		return err
 	}
 	if rows := w.query("SELECT COUNT(*) FROM stage"); rows[0] == "[{0 true}]" {

@@ -188,6 +188,7 @@ func (r *reader) setsSession() {
 			r.Session, mode = true, true
 		}
 	}
+	r.modeSet = r.modeSet || mode
 	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
 }
 
