@@ -125,11 +125,15 @@ func (s *session) tunnel() (quit bool, err error) {
 	}
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})
+	done := make(chan struct{})
 	go func() {
+		defer close(done)
 		io.Copy(s.server.copyable(), s.client.copyable())
 		s.server.conn.Close()
 	}()
 	_, err = io.Copy(s.client.copyable(), s.server.copyable())
 	s.client.conn.Close()
+	s.server.conn.Close()
+	<-done
 	return true, err
 }

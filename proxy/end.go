@@ -36,8 +36,9 @@ const (
 // has a buffer from the pool only while it is read: what need, buffered and packet return is a part of
 // that, and valid until the next read or release. What is to stay longer has to be copied.
 type end struct {
-	conn net.Conn // through TLS, if there is
-	raw  net.Conn // below it
+	conn  net.Conn // through TLS and compression, if there are
+	raw   net.Conn // below these
+	under *end     // what compression reads; nil: there is none
 
 	buf    []byte // nil: small
 	pooled *[readBuffer]byte
@@ -132,6 +133,9 @@ func (e *end) giveBack() {
 
 // wipe clears what was used: it may hold a password.
 func (e *end) wipe() {
+	if e.under != nil {
+		e.under.wipe()
+	}
 	if e.buf == nil {
 		clear(e.small[:e.r])
 		return
@@ -231,7 +235,7 @@ func (e *end) write(b []byte) error {
 // copyable is the connection for io.Copy, which has the kernel copy between two that are not
 // of TLS.
 func (e *end) copyable() net.Conn {
-	if _, private := e.conn.(*tls.Conn); private {
+	if _, private := e.conn.(*tls.Conn); private || e.under != nil {
 		return e.conn
 	}
 	return e.raw
@@ -248,6 +252,11 @@ func (e *end) extend() {
 // hangUp closes the connection. The other side reads that it ended even if it has just sent a
 // command that nobody has read: a connection that is closed at once would be reset then.
 func (e *end) hangUp() {
+	if e.under != nil {
+		e.under.giveBack()
+		e.under.hangUp()
+		return
+	}
 	for _, conn := range []net.Conn{e.conn, e.raw} {
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
 			c.CloseWrite()

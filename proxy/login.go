@@ -21,9 +21,9 @@ const (
 )
 
 // Capabilities of servers that the proxy does not offer: they would change packets that it reads, or which table a statement
-// writes (NoSchema). Without the offer of compression clients do not compress.
+// writes (NoSchema). Compression is offered if the server offers it, but does not reach it: see compress.go.
 const (
-	notOffered   = wire.Compress | wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
+	notOffered   = wire.ZstdCompress | wire.OptionalMeta | wire.NoSchema
 	mariaOffered = wire.MariaExtendedMeta | wire.MariaBulk
 )
 
@@ -71,7 +71,7 @@ func (s *session) handshake() error {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
 	}
 	switch {
-	case err != nil, login.Caps&^caps&(notOffered|wire.SSL) != 0, login.Maria&^greeting.Maria != 0: // it uses what it was not offered
+	case err != nil, login.Caps&^caps&(notOffered|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // it uses what it was not offered
 		return s.deny(1043, "08S01", "Bad handshake")
 	case login.Caps&wire.Protocol41 == 0:
 		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
@@ -83,10 +83,14 @@ func (s *session) handshake() error {
 	}
 	s.login = driver.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
 	s.server.seq = s.client.seq - 1
+	p[0] &^= wire.Compress
 	if err := s.server.send(p); err != nil {
 		return serverGone(err)
 	}
-	return s.authenticate()
+	if err = s.authenticate(); err == nil && s.caps&wire.Compress != 0 {
+		s.compress()
+	}
+	return err
 }
 
 // account names the account that the server knows a user by: with its address, if the server is told that.
@@ -117,6 +121,7 @@ func (s *session) deny(number uint16, state, message string) error {
 // reads the login.
 func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	request := slices.Clone(p)
+	p[0] &^= wire.Compress
 	s.server.seq = s.client.seq - 1
 	if err := s.server.send(p); err != nil {
 		return nil, wire.Login{}, serverGone(err)

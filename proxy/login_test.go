@@ -127,12 +127,11 @@ func TestNotOffered(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
 		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
 		for name, change := range map[string]func(o *proxytest.Options) (number int){
-			"compression": func(o *proxytest.Options) int { o.Capabilities |= proxytest.Compress; return 1043 },
-			"zstd":        func(o *proxytest.Options) int { o.Capabilities |= proxytest.ZSTD; return 1043 },
-			"no schema":   func(o *proxytest.Options) int { o.Capabilities |= proxytest.NoSchema; return 1043 },
-			"progress":    func(o *proxytest.Options) int { o.Capabilities |= proxytest.Progress; return 1043 },
-			"TLS":         func(o *proxytest.Options) int { o.TLS = &tls.Config{InsecureSkipVerify: true}; return 1043 },
-			"old":         func(o *proxytest.Options) int { o.Without = proxytest.Protocol41; return 1251 },
+			"zstd":      func(o *proxytest.Options) int { o.Capabilities |= proxytest.ZSTD; return 1043 },
+			"no schema": func(o *proxytest.Options) int { o.Capabilities |= proxytest.NoSchema; return 1043 },
+			"progress":  func(o *proxytest.Options) int { o.Capabilities |= proxytest.Progress; return 1043 },
+			"TLS":       func(o *proxytest.Options) int { o.TLS = &tls.Config{InsecureSkipVerify: true}; return 1043 },
+			"old":       func(o *proxytest.Options) int { o.Without = proxytest.Protocol41; return 1251 },
 		} {
 			t.Run(name, func(t *testing.T) {
 				o := p.root()
@@ -143,7 +142,7 @@ func TestNotOffered(t *testing.T) {
 				if err == nil {
 					t.Fatal("it was let in")
 				}
-				if c.Offered&o.Capabilities&(proxytest.Compress|proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema) != 0 {
+				if c.Offered&o.Capabilities&(proxytest.ZSTD|proxytest.Progress|proxytest.NoSchema) != 0 {
 					t.Errorf("%#x is offered", c.Offered)
 				}
 				if number, text := c.Answers[0].Err(); o.TLS == nil && number != want || took() > 5*time.Second { // a TLS handshake is answered in plain text

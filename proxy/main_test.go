@@ -17,6 +17,7 @@ import (
 
 func TestMain(m *testing.M) {
 	flag.DurationVar(&proxytest.Patience, "patience", proxytest.Patience, "how long a client waits for a packet")
+	flag.BoolVar(&proxytest.Compressed, "compressed", false, "all clients ask for compression")
 	mysql.SetLogger(&mysql.NopLogger{})
 	status := m.Run()
 	fmt.Printf("%d payloads compared, %d different\n", proxytest.Compared.Load(), proxytest.Different.Load())

@@ -171,6 +171,7 @@ func throughTLS(t *testing.T, p *place, cert *selfsigned.Certificate) {
 	for name, change := range map[string]func(o *proxytest.Options){
 		"plain":           func(o *proxytest.Options) { o.TLS = nil },
 		"TLS":             func(*proxytest.Options) {},
+		"compressed":      func(o *proxytest.Options) { o.Capabilities = proxytest.Common | proxytest.Compress },
 		"hello at once":   func(o *proxytest.Options) { o.HelloAtOnce = true },
 		"wrong password":  func(o *proxytest.Options) { o.Password = "wrong" },
 		"no password":     func(o *proxytest.Options) { o.Password = "" },

@@ -12,14 +12,15 @@
 // proxy passes the login on: it knows no password, and keeps one connection to the server for
 // each client, for as long as that stays.
 //
-// The package does not pool connections, split reads from writes, change statements beyond
-// their keys, or compress. If a connection is compressed, or X protocol is wanted, a client
-// has to do without.
+// The package does not pool connections, split reads from writes, or change statements beyond
+// their keys. Connections of clients can be compressed with zlib, those to the server are not. The
+// X protocol and zstd are not supported.
 //
 // The files, from the network to the statements:
 //
 //	proxy.go      the listener: who gets a session, and how sessions end
 //	watch_*.go    notices that a server ended a connection whose client is idle
+//	compress.go   compression of a client's connection
 //	socket_*.go   reads and writes of a connection, at less cost
 //	end.go        one connection of a session, read frame by frame
 //	balancer.go   who the client is, if it comes through a balancer

@@ -202,6 +202,9 @@ func (s *session) lastWords() {
 	s.server.raw.SetReadDeadline(time.Now().Add(time.Second))
 	if p, err := s.server.packet(readBuffer); err == nil {
 		s.client.seq = 0
+		if c, ok := s.client.conn.(*compressed); ok {
+			c.seq.Store(0)
+		}
 		s.client.send(p)
 	}
 }

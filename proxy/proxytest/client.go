@@ -71,6 +71,9 @@ const Common = LongPassword | LongFlag | Protocol41 | Transactions | SecureConne
 // Patience is how long a client waits for a packet.
 var Patience = time.Minute
 
+// Compressed is set if every client is to ask for compression.
+var Compressed bool
+
 // Options say how a client logs in.
 type Options struct {
 	Capabilities             uint64 // Common if zero; ConnectWithDB, ConnectAttrs and SSL are added where they are used
@@ -85,6 +88,7 @@ type Options struct {
 	Collation                byte   // utf8mb4_general_ci if zero
 	From                     string // the client's own IP address; any if empty
 	Before                   string // is sent before all else
+	Piece                    int    // the most bytes in a compressed frame; as many as it can hold if zero
 }
 
 // A Client is one connection. Its methods record what goes wrong in their answers: a script goes on to its end.
@@ -98,7 +102,8 @@ type Client struct {
 	Slow         io.Writer                  // what commands are written to instead of Conn, unless nil
 
 	in       *bufio.Reader
-	seq      byte // of the next frame
+	packed   *compressed // nil: the connection is not compressed
+	seq      byte        // of the next frame
 	waiting  []sent
 	hidden   string
 	broken   error // why nothing more is read
@@ -111,6 +116,9 @@ type Client struct {
 func Dial(addr string, opts Options) (*Client, error) {
 	if opts.Capabilities == 0 {
 		opts.Capabilities = Common
+	}
+	if Compressed {
+		opts.Capabilities |= Compress
 	}
 	if opts.Plugin == "" {
 		opts.Plugin = "mysql_native_password"
@@ -140,6 +148,9 @@ func Dial(addr string, opts Options) (*Client, error) {
 	if login.Closed != nil {
 		conn.Close()
 		return c, fmt.Errorf("proxytest: login: %w", login.Closed)
+	}
+	if c.has(Compress) {
+		c.compress()
 	}
 	return c, nil
 }

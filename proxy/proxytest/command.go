@@ -39,6 +39,7 @@ type sent struct {
 	name    string
 	command byte
 	seq     byte // of the first frame of the answer
+	packed  byte // of its first compressed frame
 }
 
 // Send sends a command, whose answer is read by the next call of Answer that does not belong to an earlier command.
@@ -54,10 +55,15 @@ func (c *Client) Send(command byte, payload []byte) {
 	name := fmt.Sprintf("command %#x %.60q", command, shown)
 	seq := byte(0)
 	out := frames(&seq, append([]byte{command}, payload...))
-	c.write(out)                                                                                                           // an error shows where the answer is read
+	packed := c.packed.begin(0)
+	c.write(out) // an error shows where the answer is read
+	next := c.packed.begin(packed)
+	if len(c.waiting) == 0 { // else an answer with other numbers comes before
+		c.packed.begin(next)
+	}
 	silent := command == Quit || command == StmtClose && len(payload) >= 4 || command == SendLongData && len(payload) >= 6 // a shorter one is an error
 	if !silent {
-		c.waiting = append(c.waiting, sent{name, command, seq})
+		c.waiting = append(c.waiting, sent{name, command, seq, next})
 	}
 }
 
@@ -77,6 +83,7 @@ func (c *Client) Answer() *Answer {
 	}
 	s := c.waiting[0]
 	c.waiting, c.seq = c.waiting[1:], s.seq
+	c.packed.begin(s.packed)
 	a := Answer{Name: s.name, hidden: c.hidden, Closed: c.broken}
 	if c.broken == nil {
 		c.broken = c.answer(&a, s.command)
@@ -112,6 +119,7 @@ func (c *Client) answer(a *Answer, command byte) (err error) {
 func (c *Client) Packets(name string, n int) *Answer {
 	c.waiting = nil
 	a := Answer{Name: name, hidden: c.hidden}
+	c.packed.begin(1)
 	for c.seq = 1; n > 0 && a.Closed == nil; n-- {
 		_, a.Closed = c.next(&a, Text)
 	}
@@ -126,6 +134,9 @@ var errStream = errors.New("a stream was read")
 func (c *Client) Rest() *Answer {
 	a := Answer{Name: "rest"}
 	c.Conn.SetReadDeadline(time.Now().Add(Patience))
+	if c.packed != nil { // a server may say its last words out of turn
+		c.packed.loose = true
+	}
 	rest, err := io.ReadAll(c.in)
 	a.Packets = []Packet{{Kind: Text, Payload: rest}}
 	if err != nil && !gone(err) {

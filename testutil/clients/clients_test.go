@@ -293,16 +293,18 @@ func java(folder, class string, args ...string) func(t *testing.T) *exec.Cmd {
 func TestClients(t *testing.T) {
 	play(t,
 		program{name: "PHP mysqli", command: command("php", "php", "mysqli.php")},
+		program{name: "PHP mysqli, compressed", command: command("php", "php", "mysqli.php", "compressed")},
 		program{name: "PHP PDO", command: command("php", "php", "pdo.php", "emulated")},
 		program{name: "PHP PDO, prepared", command: command("php", "php", "pdo.php", "prepared")},
 		program{name: "Python PyMySQL", command: command("python", "/usr/bin/python3", "dbapi.py", "pymysql")},
 		program{name: "MariaDB Connector/J", command: jdbc("mariadb")},
 		program{name: "MySQL Connector/J, rewritten batches", command: jdbc("mysql", "rewriteBatchedStatements=true&useLocalTransactionState=true&useLocalSessionState=true")},
-		program{name: "mariadb", command: commandLine},
+		program{name: "mariadb", command: commandLine("")},
+		program{name: "mariadb, compressed", command: commandLine("--compress")},
 	)
 }
 
-func commandLine(t *testing.T) *exec.Cmd {
-	return command("mariadb", "bash", "-c", `exec mariadb --no-defaults -vv -f --unbuffered --show-warnings --local-infile -h "$DB_HOST" -P "$DB_PORT" -u "$DB_USER" -p"$DB_PASSWORD" "$DB_NAME" 2>&1 <statements.sql |
-		sed -E 's/ \([0-9.]+ sec\)//'`)(t)
+func commandLine(options string) func(t *testing.T) *exec.Cmd {
+	return command("mariadb", "bash", "-c", `exec mariadb --no-defaults `+options+` -vv -f --unbuffered --show-warnings --local-infile -h "$DB_HOST" -P "$DB_PORT" -u "$DB_USER" -p"$DB_PASSWORD" "$DB_NAME" 2>&1 <statements.sql |
+		sed -E 's/ \([0-9.]+ sec\)//'`)
 }

@@ -4,7 +4,8 @@ mysqli_report(MYSQLI_REPORT_OFF);
 [$host, $port, $user, $password, $name] = array_map('getenv', ['DB_HOST', 'DB_PORT', 'DB_USER', 'DB_PASSWORD', 'DB_NAME']);
 $db = mysqli_init();
 $db->options(MYSQLI_OPT_LOCAL_INFILE, true);
-if (!@$db->real_connect($host, $user, $password, $name, (int) $port)) {
+$flags = in_array('compressed', $argv) ? MYSQLI_CLIENT_COMPRESS : 0;
+if (!@$db->real_connect($host, $user, $password, $name, (int) $port, null, $flags)) {
     echo "connect: $db->connect_errno $db->connect_error\n";
     exit(1);
 }

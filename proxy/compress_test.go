@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// compressedPair returns an end that is compressed, and the connection under it.
+func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
+	conn := &pieces{unread: unread, lengths: lengths}
+	s := &session{link: link{client: conn.end()}}
+	s.compress()
+	return s, conn
+}
+
+// compressedFrames returns what a compressed connection writes.
+func compressedFrames(t testing.TB, writes ...[]byte) []byte {
+	t.Helper()
+	s, conn := compressedPair(nil)
+	for _, b := range writes {
+		if n, err := s.client.conn.Write(b); n != len(b) || err != nil {
+			t.Fatalf("Write(%d bytes) = %d, %v", len(b), n, err)
+		}
+	}
+	return conn.written
+}
+
+// TestCompressedPackets: packets are read back as they were written, in whatever pieces they come, with frames before and after them that
+// are not deflated, and nothing stays in memory behind them.
+func TestCompressedPackets(t *testing.T) {
+	random := make([]byte, 100_000) // cannot be deflated
+	for i := range random {
+		random[i] = byte(i*i>>3 ^ i>>7)
+	}
+	packets := []string{"", "short", strings.Repeat("long", 100_000), string(random), "\x00"}
+	sent := compressedFrames(t, frames(packets...), []byte{0, 0}, []byte{0, 0}, frames(packets[2]), frames("last"))
+	for _, lengths := range [][]int{nil, {1}, {3, 1000}, {7, 2, 50_000}, {1 << 20}} {
+		s, _ := compressedPair(sent, lengths...)
+		for _, want := range append(packets, "", packets[2], "last") {
+			if err := s.client.idle(); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := s.client.packet(1 << 20); string(got) != want || err != nil {
+				t.Fatalf("pieces %v: packet = %.20q of %d bytes, %v; want %.20q of %d", lengths, got, len(got), err, want, len(want))
+			}
+		}
+		if err := s.client.idle(); err != io.EOF || s.client.buf != nil || s.client.under.buf != nil {
+			t.Errorf("pieces %v: idle = %v with buffers of %d and %d bytes, want EOF without buffers", lengths, err, len(s.client.buf), len(s.client.under.buf))
+		}
+	}
+}
+
+// TestCompressedSequence: frames are numbered after the last one that was read.
+func TestCompressedSequence(t *testing.T) {
+	s, conn := compressedPair(slices.Concat([]byte{5, 0, 0, 254, 0, 0, 0}, frames("a")))
+	if got, err := s.client.packet(10); string(got) != "a" || err != nil {
+		t.Fatalf("packet = %q, %v", got, err)
+	}
+	s.client.send(make([]byte, 2*readBuffer))
+	var seqs []byte
+	for b := conn.written; len(b) > 0; b = b[compressedHeader+int(binary.LittleEndian.Uint32(b)&wire.MaxFrame):] {
+		seqs = append(seqs, b[3])
+	}
+	if want := []byte{255, 0, 1}; !bytes.Equal(seqs, want) {
+		t.Errorf("numbers of frames = %d, want %d", seqs, want)
+	}
+}
+
+// TestCompressedDamaged: a frame that holds more or less than it declares, or nothing that zlib wrote, is an error.
+func TestCompressedDamaged(t *testing.T) {
+	whole := compressedFrames(t, frames(strings.Repeat("a", 20_000)))
+	declared := func(n int) []byte {
+		b := bytes.Clone(whole)
+		binary.LittleEndian.PutUint32(b[3:], uint32(n)<<8)
+		return b
+	}
+	damaged := bytes.Clone(whole)
+	damaged[len(damaged)-1]++ // in the checksum
+	for name, sent := range map[string][]byte{
+		"more than declared": declared(19_000), "less than declared": declared(1<<24 - 1), "wrong checksum": damaged,
+		"not zlib's": slices.Concat([]byte{30, 0, 0, 0, 0, 1, 0}, make([]byte, 30)), "an empty frame": {0, 0, 0, 0, 10, 0, 0},
+	} {
+		s, _ := compressedPair(sent)
+		if p, err := s.client.packet(1 << 20); err != errCompressed {
+			t.Errorf("%s: packet = %d bytes, %v; want %v", name, len(p), err, errCompressed)
+		}
+	}
+}
+
+// FuzzCompressed: no bytes of a client make a fault, and in whatever pieces they come, the same bytes are read from them. What is
+// written is read back.
+func FuzzCompressed(f *testing.F) {
+	f.Add(compressedFrames(f, frames("short"), frames(strings.Repeat("long", 100))), []byte{1, 7, 30})
+	f.Add([]byte{5, 0, 0, 254, 0, 0, 0, 1, 0, 0, 0, 'a'}, []byte{})
+	f.Fuzz(func(t *testing.T, sent, cuts []byte) {
+		read := func(sent []byte, lengths ...int) (string, error) {
+			s, _ := compressedPair(sent, lengths...)
+			var all []byte
+			for {
+				b, err := s.client.need(1)
+				if err != nil {
+					return string(all), err
+				}
+				all = append(all, b...)
+				s.client.take(len(b))
+				if len(all) > 1<<20 {
+					return string(all[:1<<20]), nil
+				}
+			}
+		}
+		want, wantErr := read(sent)
+		for _, way := range ways(len(sent), cuts) {
+			if got, err := read(sent, way...); got != want && (err == nil) == (wantErr == nil) && len(got) == len(want) || len(got) > 1<<20 {
+				t.Errorf("pieces %v: read %d bytes, %v; want %d, %v", way, len(got), err, len(want), wantErr)
+			}
+		}
+		if got, err := read(compressedFrames(t, sent, cuts)); got != string(sent)+string(cuts) && len(got) < 1<<20 {
+			t.Errorf("%d bytes written, %d read, %v", len(sent)+len(cuts), len(got), err)
+		}
+	})
+}

@@ -1,0 +1,101 @@
+package proxytest
+
+import (
+	"bufio"
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+)
+
+// compressed is a connection whose frames are packed into those of CLIENT_COMPRESS. It checks the numbers of the frames that it reads,
+// as most clients do.
+type compressed struct {
+	net.Conn
+	in      *bufio.Reader
+	content []byte // of the last frame, as far as it is unread
+	seq     byte   // of the next frame, in either direction
+	piece   int    // the most bytes in a frame
+	loose   bool   // its numbers are not checked
+}
+
+// compress is called after a login that agreed on compression.
+func (c *Client) compress() {
+	c.packed = &compressed{Conn: c.Conn, in: bufio.NewReader(c.in), piece: maxFrame}
+	if c.opts.Piece > 0 {
+		c.packed.piece = c.opts.Piece
+	}
+	c.Conn, c.in = c.packed, bufio.NewReaderSize(c.packed, 1<<16)
+}
+
+// begin sets the number of the next frame, and returns what it was.
+func (c *compressed) begin(seq byte) (last byte) {
+	if c == nil {
+		return 0
+	}
+	last, c.seq = c.seq, seq
+	return last
+}
+
+func (c *compressed) Read(b []byte) (int, error) {
+	for len(c.content) == 0 {
+		var head [7]byte
+		if _, err := io.ReadFull(c.in, head[:]); err != nil {
+			return 0, err
+		}
+		content := make([]byte, binary.LittleEndian.Uint32(head[:])&maxFrame)
+		if _, err := io.ReadFull(c.in, content); err != nil {
+			return 0, err
+		}
+		if head[3] != c.seq && !c.loose {
+			return 0, fmt.Errorf("%w: a compressed frame has the number %d, not %d", errSequence, head[3], c.seq)
+		}
+		c.seq++
+		if n := int(binary.LittleEndian.Uint32(head[3:]) >> 8); n > 0 {
+			z, err := zlib.NewReader(bytes.NewReader(content))
+			if err != nil {
+				return 0, err
+			}
+			if content, err = io.ReadAll(z); err != nil || len(content) != n {
+				return 0, fmt.Errorf("a compressed frame of %d bytes holds %d: %w", n, len(content), err)
+			}
+		}
+		c.content = content
+	}
+	n := copy(b, c.content)
+	c.content = c.content[n:]
+	return n, nil
+}
+
+func (c *compressed) Write(b []byte) (int, error) {
+	var out []byte
+	for rest := b; len(rest) > 0; {
+		piece := rest[:min(len(rest), c.piece)]
+		rest = rest[len(piece):]
+		out = append(out, CompressedFrame(c.seq, piece, len(piece) >= 50)...)
+		c.seq++
+	}
+	if _, err := c.Conn.Write(out); err != nil {
+		return 0, err
+	}
+	return len(b), nil
+}
+
+// CompressedFrame returns a frame that holds content, deflated or as it is.
+func CompressedFrame(seq byte, content []byte, deflated bool) []byte {
+	packed, n := bytes.NewBuffer(make([]byte, 7)), 0
+	if deflated {
+		z := zlib.NewWriter(packed)
+		z.Write(content)
+		z.Close()
+		n = len(content)
+	} else {
+		packed.Write(content)
+	}
+	frame := packed.Bytes()
+	binary.LittleEndian.PutUint32(frame[3:], uint32(n)<<8)
+	binary.LittleEndian.PutUint32(frame, uint32(len(frame)-7)|uint32(seq)<<24)
+	return frame
+}
