@@ -79,7 +79,7 @@ var ofFindings = chinese.Texts{
 	"compare it by hand with what leaf_alloc gives next, or add an index that tells it":                                "手工和 leaf_alloc 的下一个 id 比较，或者加一个能给出它的索引",
 	"No row: every INSERT into its tables is refused.":                                                                 "没有行：写它的表的 INSERT 都会被拒绝。",
 	"No row yet: leafCreate=true adds it at the first INSERT.":                                                         "还没有行：leafCreate=true 会在第一次 INSERT 时加上。",
-	"It would give %d next, and %s has the key %d.":                                                                    "它接下来会发 %d，而 %s 已有主键 %d。",
+	"It would give %d next, and %s has or had the key %d.":                                                             "它接下来会发 %d，而 %s 有过主键 %d。",
 	"restart processes that hold a range below, so that they fetch another":                                            "重启还持有较低号段的进程，让它们重新取号",
 	"leafsql serve and Java Leaf take %d ids a fetch, and the smallest key column has %d left; mysql-leaf takes less.": "leafsql serve 和 Java 版 Leaf 一次取 %d 个 id，而最小的主键列只剩 %d 个；mysql-leaf 会少取。",
 	"It has %d rows.":                              "它有 %d 行。",

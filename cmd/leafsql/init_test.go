@@ -87,8 +87,9 @@ func TestInitWithoutTables(t *testing.T) {
 
 func TestInitRefuses(t *testing.T) {
 	dsn := mysqltest.Database(t)
-	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))")
-	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "pairs": "pairs", "nosuch": "nosuch"} {
+	open(t, dsn, "CREATE TABLE small (id TINYINT PRIMARY KEY)", "INSERT INTO small VALUES (126)", "CREATE TABLE pairs (x INT, y INT, PRIMARY KEY (x, y))",
+		"CREATE TABLE counted (id TINYINT AUTO_INCREMENT PRIMARY KEY)")
+	for tables, want := range map[string]string{"auto": "name the tables", "small": "make it BIGINT", "counted": "1000000 above it, since AUTO_INCREMENT gives keys as well", "pairs": "pairs", "nosuch": "nosuch"} {
 		status, out, errs := leafsql(t.Context(), "init", "-dsn", fmt.Sprintf("%s?leafTables=%s", dsn, tables))
 		if status != unclear || !strings.Contains(errs, want) || strings.Contains(out, "INSERT") {
 			t.Errorf("%s: %d\n%s%s", tables, status, errs, out)

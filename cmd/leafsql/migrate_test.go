@@ -380,7 +380,7 @@ func TestMigrateWayBack(t *testing.T) {
 		t.Errorf("not known from what:\n%s", out)
 	}
 	status, out, errs := leafsql(t.Context(), args("-back", "a", "b", "c")...)
-	if status != unclear || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "AUTO_INCREMENT;") != 4 || !strings.Contains(out, database(second)+": ALTER TABLE") {
+	if status != unclear || strings.Count(errs, "leafsql: ") != 2 || strings.Count(out, "NOT NULL AUTO_INCREMENT") != 4 || !strings.Contains(out, database(second)+": ALTER TABLE") {
 		t.Errorf("%d %s", status, errs)
 	}
 	if strings.Count(out, "DROP TRIGGER") != 2 || !strings.Contains(out, "b: next is -do switch") {

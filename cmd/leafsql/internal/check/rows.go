@@ -59,7 +59,7 @@ func (c *checker) rows(context.Context) error {
 		c.broken(row, tag)
 		c.large(row, tag)
 		if highest, t := tag.Highest(); tag.TooLow() {
-			f := here("row-too-low", Error, c.say("It would give %d next, and %s has the key %d.", max(row.MaxID, 1), t.Where(), highest))
+			f := here("row-too-low", Error, c.say("It would give %d next, and %s has or had the key %d.", max(row.MaxID, 1), t.Where(), highest))
 			if start, err := tag.Start(survey.Margin); err != nil {
 				f.Fix = err.Error()
 			} else {

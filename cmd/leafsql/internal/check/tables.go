@@ -108,7 +108,7 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table, row *survey.
 	if !t.Indexed {
 		f.Message += c.text(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
 	}
-	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement())
+	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement(), 0)
 	c.add(f)
 	return err
 }

@@ -30,9 +30,12 @@ type Server struct {
 // conns is how many questions a server is asked at the same time.
 const conns = 4
 
+// statsExpiry is MySQL's variable for how long information_schema shows an old AUTO_INCREMENT, a day by default.
+const statsExpiry = "information_schema_stats_expiry"
+
 // watched are the variables that are looked at.
 const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
-	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name'"
+	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', '" + statsExpiry + "'"
 
 // connect opens a server's pool, and learns what it is.
 func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
@@ -46,7 +49,11 @@ func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {
 		s.Global, err = variables(ctx, as, "GLOBAL")
 	}
 	if err == nil {
-		s.DB, err = open(cfg, session)
+		vars := maps.Clone(session)
+		if _, caches := s.Session[statsExpiry]; caches {
+			vars[statsExpiry] = "0"
+		}
+		s.DB, err = open(cfg, vars)
 	}
 	if err != nil {
 		return nil, s.failed(err)

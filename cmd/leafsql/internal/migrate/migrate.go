@@ -131,8 +131,12 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 // define reads the definitions of a tag's tables.
 func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Tag) (*Tag, error) {
 	t := &Tag{Tag: tag, survey: s, widen: !m.KeepType}
+	next := int64(0)
+	if tag.Row != nil {
+		next = tag.Row.MaxID
+	}
 	for _, o := range tag.Tables {
-		one, err := define(ctx, o)
+		one, err := define(ctx, o, next)
 		if err != nil {
 			return nil, err
 		}
@@ -141,8 +145,8 @@ func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Ta
 	return t, nil
 }
 
-// define reads what a table's ALTERs are made from.
-func define(ctx context.Context, t *survey.Table) (*table, error) {
+// define reads what a table's ALTERs are made from. Next is the first id that the tag has not given.
+func define(ctx context.Context, t *survey.Table, next int64) (*table, error) {
 	switch {
 	case t.Err != nil:
 		return nil, t.Err
@@ -161,7 +165,7 @@ func define(ctx context.Context, t *survey.Table) (*table, error) {
 	if t.AutoIncrement {
 		other = one.def.WithoutAutoIncrement()
 	}
-	one.alterAuto, err = t.Alter(ctx, other)
+	one.alterAuto, err = t.Alter(ctx, other, next)
 	return one, err
 }
 

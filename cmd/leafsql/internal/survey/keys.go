@@ -22,6 +22,7 @@ type Table struct {
 	Known      bool  // HighestKey is true
 	HighestKey int64 // below Near; 0: it has no key above 0
 	Top        int64 // HighestKey, or Near if that is a key
+	Given      int64 // highest value that AUTO_INCREMENT gave, also to rows that are gone; 0: none
 	Why        string
 	DeniedRead bool // this user may not read the key
 	Properties
@@ -86,6 +87,26 @@ func (t *Table) readHighest(ctx context.Context) error {
 	default:
 		t.Known = t.Why == ""
 	}
+	if t.Known && t.AutoIncrement {
+		return t.readGiven(ctx)
+	}
+	return nil
+}
+
+// readGiven asks for what AUTO_INCREMENT gave. A next value at the end of the column is what the server shows after a
+// single row with that key, too.
+func (t *Table) readGiven(ctx context.Context) error {
+	var next sql.NullString
+	err := t.Shard.DB.QueryRowContext(ctx, "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?", t.Database, t.Table.Table).Scan(&next)
+	if err != nil {
+		return fmt.Errorf("leafsql: the AUTO_INCREMENT of %s: %w; %s", t.Where(), err, databases.WayOut(err))
+	}
+	if !next.Valid {
+		t.Known, t.Why, t.DeniedRead = false, "its AUTO_INCREMENT cannot be read", true
+	}
+	if n, _ := strconv.ParseInt(next.String, 10, 64); n < t.Near {
+		t.Given = max(n-1, 0)
+	}
 	return nil
 }
 
@@ -108,9 +129,13 @@ func (t *Table) Modify(to column.Definition) string {
 }
 
 // Alter is the SQL that gives the key another definition of the same type. MySQL refuses
-// it for a key that other tables refer to, unless it is told not to look at them.
-func (t *Table) Alter(ctx context.Context, to column.Definition) ([]string, error) {
+// it for a key that other tables refer to, unless it is told not to look at them. Next is the value
+// that AUTO_INCREMENT begins at if the definition brings it back, at most 1 for the one above the highest key.
+func (t *Table) Alter(ctx context.Context, to column.Definition, next int64) ([]string, error) {
 	alter := []string{t.Modify(to)}
+	if !t.AutoIncrement && 1 < next && next <= t.Highest {
+		alter[0] += ", AUTO_INCREMENT = " + strconv.FormatInt(next, 10)
+	}
 	if t.Shard.MariaDB {
 		return alter, nil
 	}

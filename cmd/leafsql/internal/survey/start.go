@@ -40,7 +40,14 @@ func (t *Tag) Start(margin int64) (int64, error) {
 	}
 	room := t.Room()
 	if margin > 0 && highest > room/2-margin || highest >= room-1 || highest > math.MaxInt64-1-margin {
-		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d, and the column ends at %d; make it BIGINT first", t.Name, highest, room)
+		above := ""
+		switch {
+		case margin > 0 && t.AutoIncrement():
+			above = fmt.Sprintf(", the row would begin %d above it, since AUTO_INCREMENT gives keys as well", margin)
+		case margin > 0:
+			above = fmt.Sprintf(", the row would begin %d above it, since processes may hold ids there", margin)
+		}
+		return 0, fmt.Errorf("leafsql: tag %s: the highest key is %d%s, and the column ends at %d; make it BIGINT first", t.Name, highest, above, room)
 	}
 	return highest + 1 + margin, nil
 }

@@ -60,13 +60,13 @@ type Tag struct {
 	Tables []*Table
 }
 
-// Highest is the highest key of the tag's tables, and one that has it; nil where
-// all are empty. Tables whose highest key is not known do not count.
+// Highest is the highest key of the tag's tables, or the highest that AUTO_INCREMENT gave, and a table
+// that has or had it; nil if no row was ever there. Tables whose highest key is not known do not count.
 func (t *Tag) Highest() (int64, *Table) {
 	highest, table := int64(0), (*Table)(nil)
 	for _, o := range t.Tables {
-		if o.Known && o.HighestKey > highest {
-			highest, table = o.HighestKey, o
+		if k := max(o.HighestKey, o.Given); o.Known && k > highest {
+			highest, table = k, o
 		}
 	}
 	return highest, table

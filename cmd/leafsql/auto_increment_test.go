@@ -1,0 +1,96 @@
+package main
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// emptied are statements that leave a table whose rows were worked off: AUTO_INCREMENT is at 11.
+var emptied = []string{"CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, n INT)", "SELECT auto_increment FROM information_schema.tables WHERE table_schema = DATABASE()",
+	"INSERT INTO orders (n) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9), (10)", "DELETE FROM orders"}
+
+// TestRowsStartAboveAutoIncrement: above the highest of all shards.
+func TestRowsStartAboveAutoIncrement(t *testing.T) {
+	for _, ahead := range []string{"", " AUTO_INCREMENT = 5000"} {
+		want := int64(11)
+		if ahead != "" {
+			want = 5000
+		}
+		for how, run := range map[string]func(t *testing.T, shards []string, db *sql.DB) (start int64){
+			"init": func(t *testing.T, shards []string, db *sql.DB) int64 {
+				mustRun(t, fine, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
+				return number(t, db, "SELECT max_id FROM leaf_alloc") - 1000000
+			},
+			"init with a row": func(t *testing.T, shards []string, db *sql.DB) int64 {
+				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
+				mustRun(t, fine, "init", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
+				return number(t, db, "SELECT max_id FROM leaf_alloc") - 1000000
+			},
+			"migrate": func(t *testing.T, shards []string, db *sql.DB) int64 {
+				mustRun(t, fine, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
+				return number(t, db, "SELECT max_id FROM leaf_alloc")
+			},
+			"migrate with a row": func(t *testing.T, shards []string, db *sql.DB) int64 {
+				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
+				mustRun(t, fine, "migrate", "-dsn", shards[0], "-shard", shards[1], "-do", "switch", "orders")
+				return number(t, db, "SELECT max_id FROM leaf_alloc")
+			},
+			"check": func(t *testing.T, shards []string, db *sql.DB) int64 {
+				exec(t, db, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('orders', 10, 1000)")
+				_, out, errs := leafsql(t.Context(), "check", "-dsn", shards[0]+"?leafTables=orders", "-shard", shards[1])
+				var next int64
+				if _, after, ok := strings.Cut(out, "has or had the key "); ok {
+					fmt.Sscan(after, &next)
+				} else {
+					t.Errorf("no finding: %s%s", out, errs)
+				}
+				return next + 1
+			},
+		} {
+			for _, target := range mysqltest.Targets(t) {
+				t.Run(target.Name+"/"+how+ahead, func(t *testing.T) {
+					shards := []string{target.Database(t), target.Database(t)}
+					db := open(t, shards[0], append([]string{durable}, emptied...)...)
+					open(t, shards[1], emptied[0]+ahead)
+					if got := run(t, shards, db); got != want {
+						t.Errorf("the row starts at %d, want %d", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestWayBackStartsAboveLeafAlloc: the server does not give the ids of deleted rows again.
+func TestWayBackStartsAboveLeafAlloc(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		second := target.Database(t)
+		db := open(t, dsn, emptied...)
+		other := open(t, second, emptied[0])
+		args := func(more ...string) []string {
+			return append([]string{"migrate", "-dsn", dsn, "-shard", second}, more...)
+		}
+		mustRun(t, fine, args("-do", "switch", "orders")...)
+		mustRun(t, fine, args("-do", "drop", "orders")...)
+		leaf, err := sql.Open("mysql-leaf", dsn+"?leafTables=orders")
+		if err != nil {
+			t.Fatal(err)
+		}
+		exec(t, leaf, "INSERT INTO orders (n) VALUES (11), (12)", "DELETE FROM orders")
+		leaf.Close()
+		want := number(t, db, "SELECT max_id FROM leaf_alloc")
+		for range 2 { // AUTO_INCREMENT, then the trigger
+			mustRun(t, fine, args("-back", "orders")...)
+		}
+		for _, db := range []*sql.DB{db, other} {
+			exec(t, db, "INSERT INTO orders (n) VALUES (1)")
+			if got := number(t, db, "SELECT MAX(id) FROM orders"); got != want {
+				t.Errorf("first id of AUTO_INCREMENT = %d, want leaf_alloc's max_id, %d", got, want)
+			}
+		}
+	})
+}
