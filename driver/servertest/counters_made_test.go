@@ -1,8 +1,12 @@
 package servertest
 
 import (
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -71,6 +75,28 @@ func TestFirstInsertIntoARecreatedDatabase(t *testing.T) {
 					t.Errorf("%s, recreated elsewhere %t: first id of %s = %d, want 1", server.Name, elsewhere, table, got)
 				}
 			}
+		}
+	}
+}
+
+// TestDeletedRowOfACounter: a process that has drawn from the row does not create it again by itself, since others may hold ids, and
+// the error states what does.
+func TestDeletedRowOfACounter(t *testing.T) {
+	for _, create := range []bool{false, true} {
+		plain, leaf := open(t, fmt.Sprintf("leafTables=t&leafCreate=%t", create), allocTable, row("t", 1, 1), tableT)
+		insertID(t, leaf, "INSERT INTO t (a) VALUES (1)")
+		if _, err := plain.Exec("DELETE FROM leaf_alloc"); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		for i := range 100 {
+			if _, err = leaf.Exec("INSERT INTO t (a) VALUES (?)", 10+i); err != nil {
+				break
+			}
+		}
+		const hint = "; or start this process again, which creates the row under leafCreate=true"
+		if _, ok := errors.AsType[*segment.UnknownTagError](err); !ok || strings.HasSuffix(err.Error(), hint) != create {
+			t.Errorf("leafCreate=%t: error %v; want an UnknownTagError, with the hint to start again: %t", create, err, create)
 		}
 	}
 }

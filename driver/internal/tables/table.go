@@ -196,7 +196,7 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 		if errors.Is(err, insert.ErrRefused) {
 			return err
 		}
-		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
+		return &FillError{Table: t.Name.String(), Rows: b.N, Err: t.hint(err)}
 	}
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may be above all numbers
 		return refuse(t.Name, t.Key.Name,
@@ -236,7 +236,15 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
 	case err == nil || told || errors.Is(err, insert.ErrRefused):
 		return err
 	}
-	return &FillError{Table: t.Name.String(), Key: k, Err: err}
+	return &FillError{Table: t.Name.String(), Key: k, Err: t.hint(err)}
+}
+
+// hint adds what leafCreate does at a start to the error of a row that was deleted while this process runs.
+func (t *Table) hint(err error) error {
+	if _, rowless := errors.AsType[*segment.UnknownTagError](err); rowless && t.set.cfg.Create {
+		return fmt.Errorf("%w; or start this process again, which creates the row under leafCreate=true", err)
+	}
+	return err
 }
 
 // AfterDuplicate moves the counter above all keys where an id of ours was in use: keys
