@@ -98,17 +98,17 @@ func (e *execution) run(ctx context.Context) error {
 		return e.runStaged(ctx)
 	}
 	c := e.c
-	if e.wantRows {
-		if err := e.refuseIDAfterRows(); err != nil {
-			return err
-		}
-	}
 	for tried := false; ; tried = true {
 		plan, blocks, err := e.st.Plan, []insert.Block(nil), error(nil)
 		if c.Permitted != nil && len(plan.Inserts) > 0 {
 			_, err = c.Permit(ctx, e.st, e.text)
 		}
 		if err == nil {
+			if e.wantRows {
+				if err := e.refuseIDAfterRows(); err != nil {
+					return err
+				}
+			}
 			if blocks, err = c.reserve(ctx, plan, e.text, e.args); err != nil {
 				return err
 			}

@@ -22,6 +22,8 @@ var privilegesSetup = []string{
 	"CREATE TABLE words (id VARCHAR(40) NOT NULL PRIMARY KEY, name VARCHAR(40))",
 	"CREATE TABLE source (n INT NOT NULL PRIMARY KEY, name VARCHAR(60))",
 	"INSERT INTO source VALUES (50, 'fifty'), (51, 'fifty-one')",
+	"CREATE TABLE traced (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), trace BIGINT)",
+	"CREATE TRIGGER trace BEFORE INSERT ON traced FOR EACH ROW SET NEW.trace = LAST_INSERT_ID()",
 	"CREATE SQL SECURITY DEFINER VIEW seen AS SELECT * FROM items",
 }
 
@@ -49,6 +51,8 @@ var deniedTexts = []string{
 	"INSERT INTO absent (name) VALUES ('a')",
 	"INSERT INTO absent (name) SELECT name FROM source",
 	"INSERT INTO seen (name, n) VALUES ('a', 1)",
+	"INSERT INTO traced (name) VALUES ('a') RETURNING id", // MySQL cannot read it
+	"INSERT INTO traced (name) VALUES (ROW_COUNT()), (LAST_INSERT_ID())",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name, n)",
 }
 
@@ -93,7 +97,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 						text = qualified(text, p.name)
 						for mode, run := range modes {
 							direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
-							if direct != proxied || !strings.Contains(direct, "denied") {
+							if direct != proxied || !strings.Contains(direct, "denied") && !strings.HasPrefix(direct, "1064 ") {
 								t.Errorf("%s, %s:\ndirectly: %s\nproxied:  %s", mode, text, direct, proxied)
 							}
 						}
@@ -114,7 +118,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 
 // qualified writes the database before the tables of a text.
 func qualified(text, db string) string {
-	for _, table := range []string{"items", "low", "rowless", "counted", "words", "absent", "seen", "source"} {
+	for _, table := range []string{"items", "low", "rowless", "counted", "words", "traced", "absent", "seen", "source"} {
 		text = strings.ReplaceAll(text, " "+table, " "+db+"."+table)
 	}
 	return text

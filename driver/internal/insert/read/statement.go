@@ -152,7 +152,7 @@ func (r *reader) use() error {
 func (r *reader) set() error {
 	r.next()
 	if !r.accept("statement") {
-		r.Role = r.Role || r.is("role")
+		r.Role = r.Role || r.is("role") || r.is("session") && r.peekIs("authorization")
 		r.setsSession()
 		return r.rest()
 	}
