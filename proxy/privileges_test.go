@@ -97,7 +97,10 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 						text = qualified(text, p.name)
 						for mode, run := range modes {
 							direct, proxied := p.outcome(p.addr, o, text, run), p.outcome(through, o, text, run)
-							if direct != proxied || !strings.Contains(direct, "denied") && !strings.HasPrefix(direct, "1064 ") {
+							if strings.HasPrefix(direct, "1064 ") && strings.HasPrefix(proxied, "1064 ") { // with another excerpt
+								continue
+							}
+							if direct != proxied || !strings.Contains(direct, "denied") {
 								t.Errorf("%s, %s:\ndirectly: %s\nproxied:  %s", mode, text, direct, proxied)
 							}
 						}
