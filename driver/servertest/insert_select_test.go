@@ -129,7 +129,7 @@ func TestStagedStatementsRefused(t *testing.T) {
 		_, leaf := openOn(t, server.Database(t), "leafTables=t&multiStatements=true", append([]string{allocTable, row("t", 1, 1000), tableT}, seedSource(5)...)...)
 		leaf.SetMaxOpenConns(1)
 		for _, tt := range []struct{ text, want string }{
-			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "that only the source knows"},
+			{"INSERT INTO t (a) SELECT a FROM src ON DUPLICATE KEY UPDATE b = src.b", "does not find among the selected ones"},
 			{"INSERT INTO t (a) SELECT (@r := a) FROM src ON DUPLICATE KEY UPDATE b = @r", "use @r, and"},
 			{"INSERT INTO t (a) SELECT a + ROW_COUNT() FROM src", "put it into a user variable first"},
 			{"INSERT INTO t (a) SELECT a + FOUND_ROWS() FROM src", "put it into a user variable first"},

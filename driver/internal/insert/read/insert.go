@@ -39,6 +39,8 @@ type insertReader struct {
 	nameErr error    // a name of the table's cannot be written
 	staged  bool     // only the server knows the rows
 	named   bool     // the update list may name columns other than in VALUES()
+	sources []string // tables that it may name them of, as written
+	queries []namedQuery
 	loaded  []string // LOAD DATA: the columns it writes
 }
 

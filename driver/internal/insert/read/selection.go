@@ -9,24 +9,36 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A selection is what a select lists, and from where: the names by which an update
+// A selection is what a query lists, and from where: the names by which an update
 // list may call the source of an INSERT … SELECT.
 //
 //	SELECT k, s.n * 2 FROM shop.s                      s, with the column k
 //	SELECT * FROM (SELECT k, SUM(n) AS n FROM …) AS d  d, with the columns k and n
+//	SELECT * FROM (VALUES ROW(1, 2)) AS v(k, n)        v, with the columns k and n
+//	SELECT a.k, b.n FROM a JOIN b …                    a, with the column k, or b, with the column n
 type selection struct {
 	columns []string // the names of columns that it lists as they are, "" for an expression
-	outputs []string // likewise, or what follows AS
+	tables  []string // the table before each of these, "" where none is
+	outputs []string // as columns, or what follows AS
 	star    bool     // it lists *
 	alias   string   // of its only table, as written; "" where there are several, or the list does not see it
+	joined  bool     // there are several, and the list sees them
 	table   insert.TableName
 	derived *selection // the table, where it is derived
 }
 
-// nameSource names the source for the update list, if it has one name.
+// nameSource names the source for the update list, if it has one name there.
 func (w *insertReader) nameSource(s *insert.Staging) error {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
+	if sel != nil && sel.joined && !sel.star && len(w.sources) == 1 {
+		sel.alias = w.sources[0]
+		for i, table := range sel.tables {
+			if table != unquote(sel.alias) {
+				sel.columns[i] = ""
+			}
+		}
+	}
 	if sel == nil || sel.alias == "" || strings.EqualFold(unquote(sel.alias), w.Table.Name) {
 		return nil
 	}
@@ -67,46 +79,84 @@ func (w *insertReader) outputs(sel *selection) ([]string, error) {
 // joins are the words that may follow a table and are no name for it.
 var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "partition", "use", "force", "ignore", "on"}
 
-// selection reads a select, as far as its names go; nil where it is something else.
-func (w *insertReader) selection() *selection {
-	if !w.accept("select") {
-		return nil
+// within returns a reader of what follows this opening parenthesis.
+func (w *insertReader) within() *insertReader {
+	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}, queries: w.queries}
+	r.next()
+	return r
+}
+
+// inParens reads the query in these parentheses. Its names are unknown if they hold something else.
+func (w *insertReader) inParens() *selection {
+	s := w.within().selection()
+	if !w.parens() || s == nil {
+		return &selection{}
 	}
-	if w.isAny("all", "distinct") {
+	return s
+}
+
+// columnsBehind reads the list of columns that may follow a name.
+func (w *insertReader) columnsBehind() (names []string) {
+	for w.tok.Kind == '(' || len(names) > 0 && w.tok.Kind == ',' {
+		if w.next(); !w.atName() {
+			return names
+		}
+		names = append(names, w.name())
 		w.next()
 	}
-	s := &selection{}
-	for more := true; more; more = w.skip(',') {
-		var tokens [32]lex.Token
-		s.list(w, tokens[:min(w.expr(w.endsItem, tokens[:]), len(tokens))])
+	w.skip(')')
+	return names
+}
+
+// A namedQuery is one of WITH.
+type namedQuery struct {
+	name  string
+	query *selection
+}
+
+// selection reads a query, as far as its names go; nil where it is something else.
+func (w *insertReader) selection() (s *selection) {
+	for more := w.accept("with"); more; more = w.skip(',') {
+		if w.is("recursive") && !w.peekIs("as") {
+			w.next()
+		}
+		name := unquote(w.str())
+		w.next()
+		columns := w.columnsBehind()
+		if !w.accept("as") || w.tok.Kind != '(' {
+			return nil
+		}
+		query := w.inParens()
+		if columns != nil {
+			query = &selection{outputs: columns}
+		}
+		w.queries = append(w.queries, namedQuery{name, query})
 	}
-	s.star = s.star && len(s.columns) == 1
-	if !w.accept("from") {
-		return s
-	}
-	switch {
+	switch s = new(selection); {
 	case w.tok.Kind == '(':
-		inner := insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}}
-		inner.next()
-		if s.derived = inner.selection(); s.derived == nil || !w.parens() {
-			return s
+		s = w.inParens()
+	case w.accept("values"):
+	case w.accept("table"):
+		s.star = true
+		w.from(s)
+	case w.accept("select"):
+		if w.isAny("all", "distinct") {
+			w.next()
 		}
-	case w.atName():
-		if s.table, _, _ = w.tableName(); s.table.Table != "" {
-			s.alias = quote.Name(s.table.Table)
+		for more := true; more; more = w.skip(',') {
+			var tokens [32]lex.Token
+			s.list(w, tokens[:min(w.expr(w.endsItem, tokens[:]), len(tokens))])
 		}
-	}
-	w.accept("as")
-	if w.atName() && !w.isAny(clauses...) && !w.isAny(joins...) {
-		s.alias = w.str()
-		w.next()
-	}
-	if w.tok.Kind == ',' || w.tok.Kind == '(' || w.isAny(joins...) && !w.endsQuery() {
-		s.alias = ""
+		s.star = s.star && len(s.columns) == 1
+		if w.accept("from") {
+			w.from(s)
+		}
+	default:
+		return nil
 	}
 	for !w.atEnd() && w.tok.Kind != ')' {
 		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list sees no column behind these
-			s.alias = ""
+			s.alias, s.joined = "", false
 		}
 		if w.tok.Kind != '(' || !w.parens() {
 			w.next()
@@ -115,13 +165,57 @@ func (w *insertReader) selection() *selection {
 	return s
 }
 
+// from reads the table, or the first of several, from which a query selects.
+func (w *insertReader) from(s *selection) {
+	switch r := w.within(); {
+	case w.tok.Kind == '(' && (r.tok.Kind == '(' || r.isAny("select", "with", "values", "table")):
+		s.derived = w.inParens()
+	case w.tok.Kind == '(': // a table, or a join
+		r.from(s)
+		s.joined = !w.parens() || r.tok.Kind != ')'
+	case w.atName() && r.tok.Kind == '(': // JSON_TABLE
+		w.next()
+		w.parens()
+		s.derived = new(selection)
+	case w.atName():
+		if s.table, _, _ = w.tableName(); s.table.Table != "" {
+			s.alias = quote.Name(s.table.Table)
+		}
+		for _, q := range w.queries {
+			if s.table.DB == "" && q.name == s.table.Table {
+				s.derived = q.query
+			}
+		}
+		if w.accept("partition") {
+			w.parens()
+		}
+	}
+	w.accept("as")
+	if w.atName() && !w.isAny(clauses...) && !w.isAny(joins...) {
+		s.alias = w.str()
+		w.next()
+		if columns := w.columnsBehind(); columns != nil {
+			s.derived = &selection{outputs: columns}
+		}
+	}
+	for w.isAny("use", "force", "ignore") { // an index
+		for !w.atEnd() && w.tok.Kind != '(' {
+			w.next()
+		}
+		w.parens()
+	}
+	if s.joined = s.joined || w.tok.Kind == ',' || w.isAny(joins...) && !w.endsQuery(); s.joined {
+		s.alias = ""
+	}
+}
+
 // list notes an entry of the select's list.
 func (s *selection) list(w *insertReader, t []lex.Token) {
 	text := func(i int) string { return w.text[t[i].Pos:t[i].End] }
 	name := func(i int) bool { return i >= 0 && i < len(t) && (t[i].Kind == lex.Word || t[i].Kind == lex.Name) }
-	column, output, n := "", "", 0
+	column, table, output, n := "", "", "", 0
 	for n = 0; name(n); n += 2 { // db.t.column
-		column = unquote(text(n))
+		table, column = column, unquote(text(n))
 		if n+1 >= len(t) || t[n+1].Kind != '.' {
 			n++
 			break
@@ -138,7 +232,7 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 	default:
 		column = ""
 	}
-	s.columns, s.outputs = append(s.columns, column), append(s.outputs, output)
+	s.columns, s.tables, s.outputs = append(s.columns, column), append(s.tables, table), append(s.outputs, output)
 }
 
 // endsQuery says whether a word outside parentheses follows the query.

@@ -31,7 +31,9 @@ func (w *insertReader) duplicate() error {
 		w.next()
 		value, params := w.cursor, w.paramsBefore()
 		w.expr(w.closesList, nil)
-		w.named = w.named || w.staged && w.namesOthers(value)
+		if w.staged {
+			w.noteOthers(value)
+		}
 		if w.isKey(name) {
 			if !sets && w.isItself(value) {
 				itself = lex.Token{Pos: value.tok.Pos, End: w.prevEnd}
@@ -110,9 +112,9 @@ func (w *insertReader) callsAtUpsertMarker() (bool, error) {
 	return false, nil
 }
 
-// namesOthers says whether the value of an assignment, from its first token to this
-// one, names a column, other than in VALUES(), that may be none of the table's.
-func (w *insertReader) namesOthers(value cursor) bool {
+// noteOthers notes whether the value of an assignment, from its first token to this
+// one, names columns, other than in VALUES(), that may be none of the table's, and of which tables.
+func (w *insertReader) noteOthers(value cursor) {
 	v := reader{cursor: value, text: w.text}
 	for v.tok.Pos < w.tok.Pos && !v.ended() {
 		first, call := v.tok, v.peek().Kind == '('
@@ -125,13 +127,15 @@ func (w *insertReader) namesOthers(value cursor) bool {
 			name, ok := v.column()
 			own := v.prevEnd-first.Pos == len(name) || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
 			if ok && (!own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) })) {
-				return true
+				w.named = true
+				if table := w.text[first.Pos:first.End]; v.prevEnd-first.Pos > len(name) && !slices.Contains(w.sources, table) {
+					w.sources = append(w.sources, table)
+				}
 			}
 			continue
 		}
 		v.next()
 	}
-	return false
 }
 
 // isItself says whether the value of an assignment, from its first token to
