@@ -3,6 +3,7 @@ package migrate
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
@@ -26,14 +27,13 @@ func foreignKeys(ctx context.Context, s *survey.Survey, tags []*Tag) error {
 		}
 		err := shard.Each(ctx, func(scan func(...any) error) error {
 			var name string
-			var child, parent struct{ database, table, column string }
-			err := scan(&name, &child.database, &child.table, &child.column, &parent.database, &parent.table, &parent.column)
+			var ends [2][3]string // database, table and column
+			err := scan(&name, &ends[0][0], &ends[0][1], &ends[0][2], &ends[1][0], &ends[1][1], &ends[1][2])
 			for o, t := range narrow {
-				for _, end := range []struct{ database, table, column string }{child, parent} {
-					if shard.SameName(end.database, o.Database) && shard.SameName(end.table, o.Table.Table.Table) && strings.EqualFold(end.column, o.Column) {
-						t.foreignKeys = append(t.foreignKeys, shard.Label+": "+child.database+"."+child.table+"."+name)
-						break
-					}
+				if slices.ContainsFunc(ends[:], func(end [3]string) bool {
+					return shard.SameName(end[0], o.Database) && shard.SameName(end[1], o.Table.Table.Table) && strings.EqualFold(end[2], o.Column)
+				}) {
+					t.foreignKeys = append(t.foreignKeys, shard.Label+": "+ends[0][0]+"."+ends[0][1]+"."+name)
 				}
 			}
 			return err
