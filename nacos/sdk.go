@@ -32,10 +32,10 @@ type namingClient interface {
 	Unsubscribe(*vo.SubscribeParam) error
 }
 
-// clientNamespace returns the namespace of an application's client, which may not
-// be "public": the config service of Nacos 2 keeps that apart from the empty one,
-// with which a DSN names the default namespace, so there would be two registries.
-// A client of another type than the SDK's does not show its namespace.
+// clientNamespace returns the namespace of an application's client. "public" is an
+// error: the config service of Nacos 2 keeps it apart from the empty name, which a
+// DSN uses for the default namespace, so there would be two registries. It returns
+// "" for a client of another type than the SDK's, which does not show its namespace.
 func clientNamespace(client configClient) (string, error) {
 	c, ok := client.(interface {
 		GetClientConfig() (constant.ClientConfig, error)
@@ -53,7 +53,7 @@ func clientNamespace(client configClient) (string, error) {
 	return cfg.NamespaceId, nil
 }
 
-// clientError is an error of an application's client, whose texts do not name Nacos.
+// clientError adds Nacos and a hint to an error of an application's client.
 type clientError struct{ err error }
 
 func (e *clientError) Error() string {
