@@ -254,8 +254,7 @@ func (e *end) extend() {
 func (e *end) hangUp() {
 	if e.under != nil {
 		e.under.giveBack()
-		e.under.hangUp()
-		return
+		e = e.under
 	}
 	for _, conn := range []net.Conn{e.conn, e.raw} {
 		if c, ok := conn.(interface{ CloseWrite() error }); ok {
