@@ -60,7 +60,7 @@ func (s *session) bulk(st *preparedStmt) error {
 		}
 	}
 	inner := b.Stmt.(*statement)
-	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.ok.ID, rows.Flags, types)
+	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.ok.ID, types)
 	for range rows.Rows {
 		row := rows.Next()
 		for _, arg := range b.Args {

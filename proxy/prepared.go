@@ -118,7 +118,7 @@ func (s *session) ofStatement(name byte) error {
 	}
 	number := b[wire.HeaderLen+1:]
 	id := binary.LittleEndian.Uint32(number)
-	if id == newestPrepared && name != wire.ComStmtClose {
+	if id == newestPrepared {
 		id = s.newest
 		binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
 	}
@@ -135,6 +135,9 @@ func (s *session) ofStatement(name byte) error {
 		}
 		delete(s.effects, id)
 		delete(s.cursors, id)
+		if id == s.newest {
+			s.newest = 0
+		}
 		return s.forward()
 	case wire.ComStmtLongData:
 		if st == nil {

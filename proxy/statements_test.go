@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
@@ -72,6 +73,31 @@ func TestManyStatements(t *testing.T) {
 			t.Errorf("%d statements stay prepared", n)
 		}
 	})
+}
+
+// TestCloseOfLastPrepared: a client that closes its last prepared statement without its number, as MariaDB's may, closes that one.
+func TestCloseOfLastPrepared(t *testing.T) {
+	p := newPlace(t, mysqltest.TargetOf(t, mysqltest.MariaDB))
+	p.configured(true, filledItems...)
+	c := p.dial(p.proxy(), p.root())
+	last := []byte{255, 255, 255, 255}
+	for _, text := range []string{"INSERT INTO items (name) VALUES ('a')", "SELECT 1"} {
+		before := preparedNow(t, c)
+		kept := c.Prepare(text)
+		c.Prepare(text)
+		c.Send(proxytest.StmtClose, last)
+		if number, message := c.Do(proxytest.Execute, append(last, 0, 1, 0, 0, 0)).Err(); number != 1243 {
+			t.Errorf("%s: execution after the end: error %d %s, want 1243", text, number, message)
+		}
+		c.Send(proxytest.StmtClose, last)
+		if number, message := kept.Execute().Err(); number != 0 {
+			t.Errorf("%s: execution of the other statement: error %d %s", text, number, message)
+		}
+		kept.Close()
+		if n := preparedNow(t, c) - before; n != 0 {
+			t.Errorf("%s: %d statements stay prepared, want none", text, n)
+		}
+	}
 }
 
 // TestRefused: a statement that cannot be filled is an error that nobody takes for one to try again, and the connection goes on. What was

@@ -177,3 +177,36 @@ func TestSelectWithOffsetOnly(t *testing.T) {
 		t.Errorf("id %d", id)
 	}
 }
+
+// TestOwnTableNamedLikeStage: a temporary table of the application keeps its rows if it has the name of the table through which rows go.
+func TestOwnTableNamedLikeStage(t *testing.T) {
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			_, leaf := openOn(t, target.Database(t), "leafTables=t&leafCreate=true", "CREATE TABLE t (id BIGINT NOT NULL PRIMARY KEY, a INT)", "CREATE TABLE src (a INT)", "INSERT INTO src VALUES (1), (2)")
+			conn := onOne(t, leaf)
+			const staged = "INSERT INTO t (a) SELECT a FROM src"
+			for _, text := range []string{"CREATE TEMPORARY TABLE leafsql_stage (own INT)", "INSERT INTO leafsql_stage VALUES (7)"} {
+				if _, err := conn.ExecContext(t.Context(), text); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+			}
+			for range 2 {
+				if _, err := conn.ExecContext(t.Context(), staged); !errors.Is(err, driver.ErrRefused) {
+					t.Errorf("%s: error %v, want a refusal", staged, err)
+				}
+				var own int
+				if err := conn.QueryRowContext(t.Context(), "SELECT own FROM leafsql_stage").Scan(&own); own != 7 || err != nil {
+					t.Fatalf("the application's row is %d, %v; want 7", own, err)
+				}
+			}
+			if _, err := conn.ExecContext(t.Context(), "DROP TEMPORARY TABLE leafsql_stage"); err != nil {
+				t.Fatal(err)
+			}
+			if res, err := conn.ExecContext(t.Context(), staged); err != nil {
+				t.Error(err)
+			} else if n, _ := res.RowsAffected(); n != 2 {
+				t.Errorf("%s: %d rows, want 2", staged, n)
+			}
+		})
+	}
+}

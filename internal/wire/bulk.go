@@ -6,7 +6,6 @@ import "encoding/binary"
 // place of its own among the rows.
 type Bulk struct {
 	Stmt  uint32
-	Flags uint16
 	Types []Param // type and flags of each argument
 	Rows  int
 
@@ -14,7 +13,8 @@ type Bulk struct {
 	row  []Param
 }
 
-// bulkSendTypes is the flag that says that types stand before the rows.
+// bulkSendTypes is the flag of types before the rows. Other flags, such as that for an answer with the id of each row, are
+// not passed on.
 const bulkSendTypes = 1 << 7
 
 // ParseBulk reads COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
@@ -24,8 +24,7 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	c := cursor{p: p}
 	c.byte()
 	b.Stmt = c.uint32()
-	b.Flags = c.uint16()
-	if b.Flags&bulkSendTypes != 0 {
+	if c.uint16()&bulkSendTypes != 0 {
 		if len(c.p) < 2*n {
 			return b, ErrMalformed
 		}
@@ -66,14 +65,14 @@ func (b *Bulk) Next() []Param {
 
 // Append appends the command as it was read, with its types.
 func (b *Bulk) Append(dst []byte) []byte {
-	return append(AppendBulk(dst, b.Stmt, b.Flags, b.Types), b.rest.p...)
+	return append(AppendBulk(dst, b.Stmt, b.Types), b.rest.p...)
 }
 
 // AppendBulk appends a COM_STMT_BULK_EXECUTE up to its rows. AppendBulkValue appends each of their
 // arguments.
-func AppendBulk(b []byte, stmt uint32, flags uint16, types []Param) []byte {
+func AppendBulk(b []byte, stmt uint32, types []Param) []byte {
 	b = binary.LittleEndian.AppendUint32(append(b, ComStmtBulkExecute), stmt)
-	b = binary.LittleEndian.AppendUint16(b, flags|bulkSendTypes)
+	b = binary.LittleEndian.AppendUint16(b, bulkSendTypes)
 	for _, t := range types {
 		b = append(b, t.Type, t.Flags)
 	}

@@ -3,6 +3,7 @@ package wire
 import (
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -23,7 +24,7 @@ func TestBulk(t *testing.T) {
 	b, err := ParseBulk([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, nil)
 	want := [][]Param{{{Type: 8, Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Type: 253, Raw: []byte("\x01a")}}, {{Type: 8, Indicator: 1}, {Type: 253, Indicator: 2}}, {{Type: 8, Indicator: 3}, {Type: 253, Raw: []byte("\x01b")}}}
 	for range 2 { // each reads a copy
-		if got := rows(b); err != nil || b.Stmt != 57 || b.Flags != bulkSendTypes || !reflect.DeepEqual(got, want) {
+		if got := rows(b); err != nil || b.Stmt != 57 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v, %v", b, got, err)
 		}
 	}
@@ -37,6 +38,10 @@ func TestBulk(t *testing.T) {
 	again, err := ParseBulk([]byte("\xfa9\x00\x00\x00\x00\x00"+bulkRow), 2, b.Types)
 	if got := rows(again); err != nil || !reflect.DeepEqual(got, want[:1]) {
 		t.Errorf("with the types of before: %v, %v", got, err)
+	}
+	all, err := ParseBulk([]byte(strings.Replace(bulkHead, "\x80", "\xff", 1)+bulkRow), 2, nil)
+	if got, want := all.Append(nil), bulkHead+bulkRow; err != nil || string(got) != want {
+		t.Errorf("with all flags: passed on as %q, %v; want %q", got, err, want)
 	}
 	for _, bad := range []string{"\xfa", bulkHead[:9], "\xfa9\x00\x00\x00\x00\x00" + bulkRow, bulkHead + bulkRow[:5], bulkHead + bulkRow + "\x00"} {
 		if b, err := ParseBulk([]byte(bad), 2, nil); err == nil {
@@ -58,7 +63,7 @@ func FuzzBulk(f *testing.F) {
 		if err != nil {
 			return
 		}
-		written := AppendBulk(nil, b.Stmt, b.Flags, b.Types)
+		written := AppendBulk(nil, b.Stmt, b.Types)
 		for _, row := range rows(b) {
 			for _, v := range row {
 				v.KeyValue()

@@ -191,7 +191,10 @@ func (s *Run) create(ctx context.Context) error {
 			}
 		}
 	}
-	if servererr.Is(err, servererr.TableExists) { // one that could not be dropped then
+	if servererr.Is(err, servererr.TableExists) {
+		if s.left != s.name {
+			return s.refusal("its rows go through a temporary table named "+stageTable+", and the session has another one of that name", "rename or drop that table")
+		}
 		if err = s.execText(ctx, dropStage+s.name); err == nil {
 			err = s.execText(ctx, text)
 		}
