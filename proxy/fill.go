@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -30,8 +31,20 @@ func (s *session) query() error {
 	s.attributes = slices.Clone(p[1:at])
 	ctx := s.bound()
 	defer ctx.end()
-	_, err = s.text(ctx, string(p[at:]), true, false)
+	text := string(p[at:])
+	local := withoutSocket(text)
+	_, err = s.text(ctx, local, local == text, false)
 	return err
+}
+
+// withoutSocket returns a text that reads system variables and ends with @@socket with an empty value for that: Rust's mysql and
+// mysql_async would connect to the server's socket, past the proxy. Other texts are returned as they are.
+func withoutSocket(text string) string {
+	before, found := strings.CutSuffix(text, "@@socket")
+	if variables, ok := strings.CutPrefix(before, "SELECT "); !found || !ok || strings.Trim(variables, "@,_abcdefghijklmnopqrstuvwxyz") != "" {
+		return text
+	}
+	return before + "'' AS `@@socket`"
 }
 
 // text runs a text: that of the whole command, or a part of it which more of them may follow, as

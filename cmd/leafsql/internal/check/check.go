@@ -210,6 +210,7 @@ func (c *checker) servers(ctx context.Context) error {
 			c.readOnly(s.Label, s.ReadOnly())
 			c.strictness(s.Label, s.Global["sql_mode"])
 			c.increment(s)
+			c.redirect(s)
 		}
 		if shard.Config.NewRegistry {
 			c.add(Finding{Code: "new-registry", Severity: Warning, Server: s.Label,
@@ -259,6 +260,16 @@ func (c *checker) increment(s *databases.Server) {
 		f.Severity = Note
 	}
 	c.add(f)
+}
+
+// redirect judges the variable by which MariaDB sends clients to another address.
+func (c *checker) redirect(s *databases.Server) {
+	if url := s.Global["redirect_url"]; url != "" {
+		c.add(Finding{Code: "redirect", Severity: Warning, Server: s.Label,
+			Message: c.say("redirect_url is %s: clients that follow it connect there and past leafsql proxy, and their INSERTs are not filled.", url),
+			Fix:     "empty it, or set permitRedirect=false in the URL of MariaDB Connector/J",
+			SQL:     []string{"SET GLOBAL redirect_url = ''"}})
+	}
 }
 
 // sameStore holds the leaf_alloc that a shard's own DSN names against the set's.

@@ -69,6 +69,7 @@ var codes = []string{
 	"view-inserts",       // a view takes rows that get no id
 	"sql-mode",           // sql_mode changes what keys mean
 	"increment",          // clients count ids by auto_increment_increment
+	"redirect",           // clients connect past the proxy
 	"new-registry",       // leafNewRegistry was left in
 	"highest-unknown",    // the highest key cannot be told
 	"hidden",             // this user does not see everything
