@@ -90,6 +90,7 @@ func (c *compressed) close() error {
 	if _, ok := c.from.(zlib.Resetter); ok {
 		inflaters.Put(c.from)
 	}
+	c.from = nil
 	c.in.release()
 	return nil
 }
@@ -118,14 +119,13 @@ func (c *compressed) Write(b []byte) (n int, err error) {
 func (d *deflater) frame(piece []byte, seq uint32) []byte {
 	d.out.Reset()
 	d.out.Write(make([]byte, compressedHeader))
-	declared := 0
-	if len(piece) >= leastCompressed {
+	declared := len(piece)
+	if declared >= leastCompressed {
 		d.zlib.Reset(&d.out)
 		d.zlib.Write(piece)
 		d.zlib.Close()
-		declared = len(piece)
 	}
-	if declared == 0 || d.out.Len()-compressedHeader >= declared {
+	if n := d.out.Len() - compressedHeader; n == 0 || n >= declared {
 		d.out.Truncate(compressedHeader)
 		d.out.Write(piece)
 		declared = 0

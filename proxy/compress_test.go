@@ -50,8 +50,8 @@ func TestCompressedPackets(t *testing.T) {
 				t.Fatalf("pieces %v: packet = %.20q of %d bytes, %v; want %.20q of %d", lengths, got, len(got), err, want, len(want))
 			}
 		}
-		if err := s.client.idle(); err != io.EOF || s.client.buf != nil || s.client.under.buf != nil {
-			t.Errorf("pieces %v: idle = %v with buffers of %d and %d bytes, want EOF without buffers", lengths, err, len(s.client.buf), len(s.client.under.buf))
+		if err := s.client.idle(); err != io.EOF || s.client.buf != nil || s.client.under.buf != nil || s.client.conn.(*compressed).from != nil {
+			t.Errorf("pieces %v: idle = %v with buffers of %d and %d bytes, want EOF without buffers and inflater", lengths, err, len(s.client.buf), len(s.client.under.buf))
 		}
 	}
 }

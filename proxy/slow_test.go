@@ -248,7 +248,7 @@ func TestIdleConnections(t *testing.T) {
 					t.Fatalf("%+v", ok)
 				}
 				s.Close()
-				conns = append(conns, c.Conn)
+				conns = append(conns, c.Socket())
 			}
 			return conns
 		}

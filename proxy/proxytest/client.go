@@ -197,6 +197,14 @@ func (c *Client) login(a *Answer) error {
 	return c.respond(a)
 }
 
+// Socket returns the connection without compression.
+func (c *Client) Socket() net.Conn {
+	if c.packed != nil {
+		return c.packed.Conn
+	}
+	return c.Conn
+}
+
 func (c *Client) has(capability uint64) bool { return c.Capabilities&capability != 0 }
 
 func (c *Client) respond(a *Answer) error {
