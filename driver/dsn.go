@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -203,7 +204,7 @@ func checkStore(v string) error {
 }
 
 func checkAllocTable(v string) error {
-	if v == "" || strings.Count(v, ".") > 1 || strings.HasPrefix(v, ".") || strings.HasSuffix(v, ".") {
+	if _, table := quote.Split(v); table == "" || strings.HasPrefix(v, ".") {
 		return &ConfigError{"leafAllocTable", "not a table's name", "write [db.]table"}
 	}
 	return nil
@@ -282,19 +283,16 @@ func parseRule(s string) (Rule, error) {
 	name, rest, more := strings.Cut(bare, ":")
 	column, generator, named := strings.Cut(rest, ":")
 	r.Column = column
-	r.Table = name
-	if db, table, ok := strings.Cut(name, "."); ok {
-		r.Database, r.Table = db, table
-	}
+	r.Database, r.Table = quote.Split(name)
 	switch {
 	case strings.HasPrefix(name, "."):
 		return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
 	case r.Table == "":
 		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
 	case strings.ContainsAny(s, ";"):
-		return r, ruleError(s, "rules are separated by commas", "write a , for the ;")
+		return r, ruleError(s, "rules are separated by commas", "write a , for the ;, or a * if it is part of a name")
 	case strings.ContainsAny(name, "`'\"") || strings.ContainsFunc(name, unicode.IsSpace):
-		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]], and commas between rules")
+		return r, ruleError(s, "a name is written without quotes and spaces", "write [db.]table[:column[:generator]], and commas between rules; a * stands for such parts of a name")
 	case r.Exclude && more:
 		return r, ruleError(s, "a rule that takes tables out names no column", "write ![db.]table")
 	case r.Table == "auto" || r.Table == "none":

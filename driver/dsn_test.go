@@ -64,7 +64,7 @@ func TestDSNErrors(t *testing.T) {
 		base + "?leafLease=60":                             "leafLease: not a duration",
 		base + "?leafLease=1ms":                            "leafLease: not a duration from 6 seconds to an hour",
 		base + "?leafWorker=static":                        "leafWorker: not of the form name(address)",
-		base + "?leafAllocTable=a.b.c":                     "leafAllocTable: not a table's name",
+		base + "?leafAllocTable=a.b.":                      "leafAllocTable: not a table's name",
 		base + "?leafConfig=nobody":                        `no Config is registered as "nobody"`,
 		base + "?leafStore=nonsense":                       "leafStore",
 		base + "?leafState=/var/lib":                       "leafState: it became part of",

@@ -6,7 +6,6 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
@@ -20,6 +19,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/part"
+	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -59,7 +59,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 		store.Database = ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable}
 		store.Home = ids.Home{Server: server(of.MySQL), DB: of.MySQL.DBName, Table: cfg.AllocTable, Named: true}
 	}
-	if db, table, ok := strings.Cut(cfg.AllocTable, "."); ok {
+	if db, table := quote.Split(cfg.AllocTable); db != "" {
 		store.Home.DB, store.Home.Table = db, table
 	}
 	if store.Key != "" {

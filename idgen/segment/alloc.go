@@ -58,21 +58,35 @@ func oneOfSeveral(place, stores int64) *tagrow.Error {
 
 // RowErrors returns the *RowError of each row that gives no ids because it was one store's of several, ordered by tag.
 func (s *AllocStore) RowErrors(ctx context.Context) (errs []*RowError, err error) {
-	var rows []struct {
-		Tag         string `db:"biz_tag"`
-		Description string `db:"description"`
-	}
-	err = s.rows.DB.SelectContext(ctx, &rows, "SELECT biz_tag, description FROM "+s.rows.Table+" WHERE description LIKE 'leafsql: store %' ORDER BY biz_tag")
+	err = s.each(ctx, "biz_tag, description", " WHERE description LIKE 'leafsql: store %'", func(scan func(...any) error) error {
+		var tag, description string
+		err := scan(&tag, &description)
+		if place, stores, several := tagrow.StoreOf(description); several {
+			why := oneOfSeveral(place, stores)
+			errs = append(errs, &RowError{tag, s.rows.Table, why.Reason, why.Fix})
+		}
+		return err
+	})
 	if n, _ := tagrow.ServerError(err); noDescription(n) {
 		return nil, nil
 	}
-	for _, r := range rows {
-		if place, stores, several := tagrow.StoreOf(r.Description); several {
-			why := oneOfSeveral(place, stores)
-			errs = append(errs, &RowError{r.Tag, s.rows.Table, why.Reason, why.Fix})
+	return errs, s.rows.Failed("read", err)
+}
+
+// each calls f for each row of the table that fits a condition, ordered by tag. Columns are read by their place, as names
+// come with the table's under columnsWithAlias.
+func (s *AllocStore) each(ctx context.Context, columns, where string, f func(scan func(...any) error) error) error {
+	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+where+" ORDER BY biz_tag")
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows.Scan); err != nil {
+			return err
 		}
 	}
-	return errs, s.rows.Failed("read", err)
+	return rows.Err()
 }
 
 // Create creates the table where it does not exist. It looks first: the right to create
@@ -90,7 +104,11 @@ func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) 
 // Tags returns all rows, ordered by tag.
 func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	var rows []Row
-	err := s.rows.DB.SelectContext(ctx, &rows, "SELECT biz_tag, max_id, step FROM "+s.rows.Table+" ORDER BY biz_tag")
+	err := s.each(ctx, "biz_tag, max_id, step", "", func(scan func(...any) error) error {
+		rows = append(rows, Row{})
+		r := &rows[len(rows)-1]
+		return scan(&r.Tag, &r.MaxID, &r.Step)
+	})
 	return rows, s.rows.Failed("read", err)
 }
 

@@ -188,3 +188,38 @@ func fetch(t *testing.T, s segment.Store, q segment.Request) segment.Range {
 	}
 	return r
 }
+
+// TestColumnsWithAlias: the stores read their tables on a pool of the caller whose columns have their table's name.
+func TestColumnsWithAlias(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		ctx := t.Context()
+		db := pool(t, server.Database(t), "columnsWithAlias=true")
+		s := allocStore(t, db, "leaf_alloc")
+		if err := s.Ensure(ctx, "a", 7, 10); err != nil {
+			t.Fatal(err)
+		}
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10}); r.Start != 7 {
+			t.Errorf("%s: Start = %d, want 7", server.Name, r.Start)
+		}
+		tags, err := s.Tags(ctx)
+		if want := (segment.Row{Tag: "a", MaxID: 17, Step: 10}); err != nil || len(tags) != 1 || tags[0] != want {
+			t.Errorf("%s: Tags() = %v, %v, want %v", server.Name, tags, err, want)
+		}
+		if _, err := db.Exec("UPDATE leaf_alloc SET description = 'leafsql: store 1 of 2'"); err != nil {
+			t.Fatal(err)
+		}
+		if errs, err := s.RowErrors(ctx); err != nil || len(errs) != 1 || errs[0].Tag != "a" {
+			t.Errorf("%s: RowErrors() = %v, %v, want one of tag a", server.Name, errs, err)
+		}
+		sequences := segment.NewSequenceStore(db, "t_sequence")
+		if err := sequences.Create(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if err := sequences.Ensure(ctx, "s", 5, 10); err != nil {
+			t.Fatal(err)
+		}
+		if r := fetch(t, sequences, segment.Request{Tag: "s", N: 10}); r.Start != 5 {
+			t.Errorf("%s: Start = %d of a sequence, want 5", server.Name, r.Start)
+		}
+	}
+}

@@ -19,10 +19,17 @@ func In(database, name string) string { return Name(database) + "." + Name(name)
 
 // Table quotes a table's name or db.table, as a DSN writes it.
 func Table(name string) string {
-	if db, table, ok := strings.Cut(name, "."); ok {
+	if db, table := Split(name); db != "" {
 		return In(db, table)
 	}
 	return Name(name)
+}
+
+// Split cuts db.table, as a DSN writes it, at its last dot: databases that are named by a domain have
+// dots. db is empty for a table's name alone.
+func Split(name string) (db, table string) {
+	dot := strings.LastIndexByte(name, '.')
+	return name[:max(dot, 0)], name[dot+1:]
 }
 
 // Names quotes identifiers as a list.

@@ -10,7 +10,7 @@ func TestQuote(t *testing.T) {
 		{In("shop", "a.b"), "`shop`.`a.b`"},
 		{Table("leaf_alloc"), "`leaf_alloc`"},
 		{Table("ids.leaf_alloc"), "`ids`.`leaf_alloc`"},
-		{Table("a`b.c.d"), "`a``b`.`c.d`"},
+		{Table("a`b.c.d"), "`a``b.c`.`d`"},
 		{Names(nil), ""},
 		{Names([]string{"a", "b`"}), "`a`, `b```"},
 		{String(`it's a \`), `'it''s a \\'`},

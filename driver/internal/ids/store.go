@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/worker"
 	workermysql "github.com/leafsql/leafsql/idgen/worker/mysql"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // SequenceTable is the table of sequences.
@@ -32,9 +33,9 @@ type Database struct {
 }
 
 // table is the table's name with its database, so that SQL in errors means the same
-// on any connection. Names with a dot in them have no such form.
+// on any connection.
 func (d Database) table() string {
-	if d.Name == "" || strings.Contains(d.Name+d.Table, ".") {
+	if d.Name == "" || strings.Contains(d.Table, ".") {
 		return d.Table
 	}
 	return d.Name + "." + d.Table
@@ -114,7 +115,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 // workers opens the source of worker ids in the table beside leaf_alloc.
 func (s *Store) workers(create bool) func(context.Context) (worker.Source, error) {
 	table := "leaf_worker"
-	if db, _, ok := strings.Cut(s.Table, "."); ok {
+	if db, _ := quote.Split(s.Table); db != "" {
 		table = db + "." + table
 	}
 	return func(context.Context) (worker.Source, error) {

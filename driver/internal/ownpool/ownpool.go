@@ -70,6 +70,7 @@ func Config(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
 	own.ClientFoundRows = false    // rows that changed are counted
 	own.InterpolateParams = true   // one round trip a question
+	own.ColumnsWithAlias = false   // columns are read by their names
 	own.Collation = ""             // some keep arguments from being put into texts
 	own.RejectReadOnly = false     // conn does as much, and lets the error be seen
 	for name := range own.Params { // limits for the application's statements

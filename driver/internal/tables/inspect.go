@@ -14,6 +14,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/internal/inspect"
+	"github.com/leafsql/leafsql/internal/quote"
 )
 
 // Inspect says what the set means on its server, asked over a connection of the DSN's
@@ -119,8 +120,8 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 func (s *Schema) missing(known map[catalog.Name]bool) []string {
 	var none []string
 	for tag, written := range s.tags {
-		db, table, ok := strings.Cut(tag, ".")
-		if !known[catalog.Name{DB: s.set.DefaultDB, Table: tag}] && !(ok && known[catalog.Name{DB: db, Table: table}]) {
+		db, table := quote.Split(tag)
+		if !known[catalog.Name{DB: s.set.DefaultDB, Table: tag}] && !known[catalog.Name{DB: db, Table: table}] {
 			none = append(none, written)
 		}
 	}

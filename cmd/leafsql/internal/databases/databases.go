@@ -180,7 +180,7 @@ func OpenStore(ctx context.Context, dsn, table string) (*Store, error) {
 
 func storeOn(server *Server, table string) (*Store, error) {
 	store := &Store{Server: server, Database: server.Database, Table: table}
-	if db, table, ok := strings.Cut(table, "."); ok {
+	if db, table := quote.Split(table); db != "" {
 		store.Database, store.Table = db, table
 	}
 	if store.Database == "" {

@@ -87,7 +87,7 @@ var session = map[string]string{
 // open makes a pool with cfg and some variables.
 func open(cfg *mysql.Config, vars map[string]string) (*sql.DB, error) {
 	cfg = cfg.Clone()
-	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements = true, false, false
+	cfg.InterpolateParams, cfg.ClientFoundRows, cfg.MultiStatements, cfg.ColumnsWithAlias = true, false, false, false
 	cfg.ParseTime, cfg.Loc = true, time.UTC
 	if cfg.Timeout == 0 {
 		cfg.Timeout = 10 * time.Second

@@ -108,7 +108,8 @@ func (r *Rows) Read(ctx context.Context, c *sql.Conn, tag, columns string) (Cell
 	}
 	all := make(Cells, len(types))
 	for i, t := range types {
-		all[strings.ToLower(t.Name())] = Cell{values[i], t.DatabaseTypeName()}
+		_, name := quote.Split(t.Name()) // without its table, which columnsWithAlias writes before it
+		all[strings.ToLower(name)] = Cell{values[i], t.DatabaseTypeName()}
 	}
 	// Columns that round or clip would give ids twice.
 	if typ := all[r.NextName()].Type; typ != "" && typ != "BIGINT" && typ != "UNSIGNED BIGINT" {

@@ -1,0 +1,20 @@
+package proxy_test
+
+import (
+	"testing"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+)
+
+// TestColumnsWithAlias: a proxy whose DSN has go-sql-driver's columnsWithAlias=true gives ids.
+func TestColumnsWithAlias(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(proxytest.Start(p.t, p.dsn+"?leafTables=items&columnsWithAlias=true"), p.root())
+		c.Query("INSERT INTO items (name, n) VALUES ('a', 1)")
+		c.Query("INSERT INTO items (name, n) SELECT name, n FROM source")
+		if n := p.ask("SELECT COUNT(*) FROM items WHERE id >= 1000"); n != "4" {
+			t.Errorf("%s rows, want 4", n)
+		}
+	})
+}
