@@ -22,6 +22,7 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"unsafe"
 )
 
 // Settings are what of a session and its server decides the meaning of a text.
@@ -177,6 +178,18 @@ func (p *Plan) Init(text string, f Findings) {
 		in := &p.Inserts[i]
 		in.allMarked = in.markedAmong(p.Edits, &Block{N: 1})
 	}
+}
+
+// Memory returns about how many bytes the plan takes besides its text, with one of the templates that executions make.
+func (p *Plan) Memory() int {
+	if len(p.Inserts) == 0 {
+		return 0
+	}
+	rows := cap(p.Edits)
+	for i := range p.Inserts {
+		rows += cap(p.Inserts[i].ArgKeys)
+	}
+	return rows*int(unsafe.Sizeof(Edit{})) + len(p.Inserts)*int(unsafe.Sizeof(Insert{})) + p.size + len(p.Edits)*int(unsafe.Sizeof(place{}))
 }
 
 // Unmarked is the plan without the marker, for an execution that no single row can carry it for.

@@ -9,12 +9,12 @@ import (
 
 func TestKeepsWhatIsUsed(t *testing.T) {
 	c := New[int](8, 1<<20)
-	c.Put("hot", -1)
+	c.Put("hot", -1, 0)
 	for i := range 100 {
 		if v, ok := c.Get("hot"); !ok || v != -1 {
 			t.Fatalf("after %d others the text in use is gone", i)
 		}
-		c.Put(fmt.Sprint(i), i)
+		c.Put(fmt.Sprint(i), i, 0)
 	}
 	if v, ok := c.Get("99"); !ok || v != 99 {
 		t.Error("the newest text is gone")
@@ -25,22 +25,23 @@ func TestKeepsWhatIsUsed(t *testing.T) {
 }
 
 func TestBounds(t *testing.T) {
-	c := New[int](1000, 64*(overhead+100))
-	c.Put(strings.Repeat("x", 101), 1)
+	c := New[int](1000, 32*(overhead+100))
+	c.Put(strings.Repeat("x", 101), 1, 0)
+	c.Put("x", 1, 100) // with its value
 	if len(c.young) != 0 {
-		t.Error("a text too long was kept")
+		t.Errorf("%d texts were kept that are too long, want none", len(c.young))
 	}
 	for i := range 5000 {
-		c.Put(fmt.Sprintf("%0*d", i%100+1, i), i)
+		c.Put(fmt.Sprintf("%0*d", i%50+1, i), i, i%50)
 		if bytes := size(c.young) + size(c.old); len(c.young)+len(c.old) > 1000 || bytes > 2*c.limit || c.bytes != size(c.young) {
 			t.Fatalf("%d and %d entries, %d bytes", len(c.young), len(c.old), bytes)
 		}
 	}
 }
 
-func size(generation map[string]int) (bytes int) {
-	for text := range generation {
-		bytes += len(text) + overhead
+func size(generation map[string]entry[int]) (bytes int) {
+	for text, e := range generation {
+		bytes += len(text) + overhead + e.value%50
 	}
 	return bytes
 }
@@ -48,8 +49,8 @@ func size(generation map[string]int) (bytes int) {
 func TestPutReplaces(t *testing.T) {
 	c := New[int](4, 1<<20)
 	for i := range 10 {
-		c.Put("a", i)
-		c.Put("b", i)
+		c.Put("a", i, 0)
+		c.Put("b", i, 0)
 	}
 	if v, _ := c.Get("a"); v != 9 {
 		t.Errorf("value %d", v)
@@ -68,7 +69,7 @@ func TestConcurrent(t *testing.T) {
 				if v, ok := c.Get(text); ok && v != text {
 					t.Errorf("%s has the value of %s", text, v)
 				} else if !ok {
-					c.Put(text, text)
+					c.Put(text, text, 0)
 				}
 			}
 		})
@@ -79,7 +80,7 @@ func TestConcurrent(t *testing.T) {
 func TestHitAllocatesNothing(t *testing.T) {
 	c := New[int](16, 1<<20)
 	text := strings.Repeat("x", 120)
-	c.Put(text, 1)
+	c.Put(text, 1, 0)
 	if n := testing.AllocsPerRun(100, func() { c.Get(text) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
@@ -90,7 +91,7 @@ func BenchmarkHit(b *testing.B) {
 	texts := make([]string, 100)
 	for i := range texts {
 		texts[i] = fmt.Sprintf("INSERT INTO orders_%03d (customer, total, created, state) VALUES (?, ?, ?, ?)", i)
-		c.Put(texts[i], i)
+		c.Put(texts[i], i, 0)
 	}
 	b.Run("serial", func(b *testing.B) {
 		b.ReportAllocs()

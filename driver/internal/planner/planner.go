@@ -113,7 +113,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 				return nil, false, err
 			}
 			if p.follow(); p.plans == plans && !unknown { // else a look-up changed what plans are kept under
-				plans.Put(text, st)
+				plans.Put(text, st, st.memory())
 			}
 		}
 		if !st.unknown {

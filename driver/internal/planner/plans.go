@@ -10,7 +10,7 @@ import (
 
 const (
 	planEntries = 4096    // texts in one plan cache
-	planBytes   = 8 << 20 // their bytes
+	planBytes   = 4 << 20 // bytes of these and their plans
 	planCaches  = 64      // databases in use and settings with a cache of their own
 	maxOwnPlans = 64      // that a connection keeps for itself
 )
@@ -54,4 +54,12 @@ func (s *Plans) of(set *tables.Set, schema *tables.Schema, key planKey) *plancac
 		s.caches[key] = c
 	}
 	return c
+}
+
+// memory returns about how many bytes a statement takes besides its text.
+func (st *Statement) memory() int {
+	if st.Plan == nil {
+		return 0
+	}
+	return st.Plan.Memory()
 }
