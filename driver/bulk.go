@@ -6,15 +6,18 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Bulk is one execution of a Prepared for many rows at once, with the ids of those that lack
 // a key: MariaDB's clients send the arguments of all of them in one command.
 //
-//	b, err := prepared.Bulk(ctx, rows, argument)
+//	b, err := prepared.Bulk(ctx, rows, room, argument)
 //	for range rows {
 //		for _, arg := range b.Args {
 //			id, ok := b.ID(arg) // or it is the row's own argument
@@ -38,16 +41,16 @@ type Bulk struct {
 // 2^sequence of them, and the ids of a bulk need not be consecutive.
 const drawnAtOnce = 1024
 
-// Bulk draws the ids for an execution for that many rows. arg gives the arguments that may be
-// keys, by row and index, in their order. It returns nil if nothing is to be filled now, as in
+// Bulk draws the ids for an execution for that many rows, whose command may be less than room bytes longer with them. arg gives the
+// arguments that may be keys, by row and index, in their order. It returns nil if nothing is to be filled now, as in
 // a temporary table: the client's statement is to be executed as it was prepared. The error is
 // the answer.
-func (p *Prepared) Bulk(ctx context.Context, rows int, arg func(row, i int) driver.Value) (*Bulk, error) {
-	b, err := p.stmt.bulk(ctx, rows, arg)
+func (p *Prepared) Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*Bulk, error) {
+	b, err := p.stmt.bulk(ctx, rows, room, arg)
 	return b, p.stmt.c.connector.refused(err)
 }
 
-func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.Value) (*Bulk, error) {
+func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*Bulk, error) {
 	if err := s.Refresh(ctx, s.NumInput()); err != nil {
 		return nil, err
 	}
@@ -84,6 +87,9 @@ func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.V
 		}
 	}
 	b.in.Rows *= rows
+	if leastText(wanted)-8*(len(b.lacks)+b.in.Lacking*rows-wanted) >= room { // a key that a row brings may get 8 bytes shorter as text
+		return nil, &mysql.MySQLError{Number: servererr.PacketTooLarge, SQLState: [5]byte([]byte("08S01")), Message: "Got a packet bigger than 'max_allowed_packet' bytes"}
+	}
 
 	shape := []insert.Block{{N: wanted, Explicit: slices.Repeat([]bool{true}, len(b.in.ArgKeys))}}
 	t := plan.Template(shape)
@@ -103,6 +109,15 @@ func (s *stmt) bulk(ctx context.Context, rows int, arg func(row, i int) driver.V
 	}
 	b.Args = insert.AppendArgs(nil, indexes, t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
 	return b, b.draw(ctx, wanted, floor, told)
+}
+
+// leastText returns how many bytes n different ids take at least in a command: their digits, and a length for each.
+func leastText(n int) (bytes int) {
+	bytes = n
+	for from := 1; from <= n; from *= 10 { // as many as have one more digit than those below
+		bytes += n - from + 1
+	}
+	return bytes
 }
 
 // draw takes the ids, above the keys that rows bring. The session's LAST_INSERT_ID() is set before

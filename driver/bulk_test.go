@@ -15,7 +15,7 @@ func TestBulk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := prepared.Bulk(t.Context(), len(keys), func(row, i int) driver.Value { return clientValue{keys[row]} })
+		b, err := prepared.Bulk(t.Context(), len(keys), 1<<20, func(row, i int) driver.Value { return clientValue{keys[row]} })
 		if err != nil {
 			return nil, nil, 0, err
 		}

@@ -16,7 +16,7 @@ func (s *session) bulk(st *preparedStmt) error {
 	if err != nil {
 		return err
 	}
-	st.dropLong()
+	s.dropLong(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
 	if err != nil || rows.Rows == 0 {
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
@@ -36,7 +36,7 @@ func (s *session) bulk(st *preparedStmt) error {
 	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param
-	b, err := st.leaf.Bulk(ctx, rows.Rows, func(row, i int) driver.Value {
+	b, err := st.leaf.Bulk(ctx, rows.Rows, s.maxPacket-len(p), func(row, i int) driver.Value {
 		for ; last < row; last++ {
 			args = keys.Next()
 		}

@@ -229,4 +229,16 @@ func TestBulkTooLong(t *testing.T) {
 	if rows := p.ask("SELECT COUNT(*) FROM items"); rows != "900" {
 		t.Errorf("%s rows", rows)
 	}
+	// It is known before ids are drawn.
+	nulls := make([]row, 200_000)
+	for n := range nulls {
+		nulls[n] = row{proxytest.Null()}
+	}
+	before := c.Query("INSERT INTO items (name) VALUES ('before')").OK().ID
+	if number, text := c.Prepare("INSERT INTO items (id) VALUES (?)").Bulk(0, nulls...).Err(); number != 1153 {
+		t.Errorf("error %d %s, want 1153", number, text)
+	}
+	if after := c.Query("INSERT INTO items (name) VALUES ('after')").OK().ID; after != before+1 {
+		t.Errorf("the refused bulk took %d ids", after-before-1)
+	}
 }

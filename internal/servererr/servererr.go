@@ -32,6 +32,7 @@ const (
 	TableDenied          = 1142
 	ColumnDenied         = 1143
 	NoSuchTable          = 1146
+	PacketTooLarge       = 1153
 	UnknownVariable      = 1193
 	LockWait             = 1205
 	NotPreparable        = 1295
