@@ -51,20 +51,20 @@ func (b backend) Prepare(text string) (driver.Stmt, error) {
 
 // ExecContext runs a text. If it answers with rows they are in the Result, unread.
 func (b backend) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
-	r, err := b.query(text, args)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return as[driver.Result](b.query(text, args))
 }
 
 // QueryContext runs a text that answers with rows.
 func (b backend) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := b.query(text, args)
-	if err != nil {
-		return nil, err
+	return as[driver.Rows](b.query(text, args))
+}
+
+// as returns a reply as what package driver wants of it, nil if there is an error.
+func as[T any](r *reply, err error) (t T, _ error) {
+	if err == nil {
+		t = any(r).(T)
 	}
-	return r, nil
+	return t, err
 }
 
 func (b backend) query(text string, args []driver.NamedValue) (*reply, error) {
@@ -83,7 +83,7 @@ func (b backend) command(payload []byte) error {
 	case b.lost != nil:
 		return mysql.ErrInvalidConn
 	case len(payload) >= b.maxPacket: // the server would end the connection
-		return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: textTooLarge}
+		return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: errTooLarge.Error()}
 	}
 	if err := b.server.send(payload); err != nil {
 		return b.lose(serverGone(err))
@@ -299,19 +299,11 @@ func (st *statement) Exec([]driver.Value) (driver.Result, error) { return nil, d
 func (st *statement) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
 
 func (st *statement) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
-	r, err := st.execute(args)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return as[driver.Result](st.execute(args))
 }
 
 func (st *statement) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	r, err := st.execute(args)
-	if err != nil {
-		return nil, err
-	}
-	return r, nil
+	return as[driver.Rows](st.execute(args))
 }
 
 func (st *statement) execute(args []driver.NamedValue) (*reply, error) {

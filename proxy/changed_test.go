@@ -3,11 +3,17 @@ package proxy_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/netfault"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
@@ -122,4 +128,92 @@ func TestUnreadableAttributesAreRefused(t *testing.T) {
 	if got := p.ask("SELECT GROUP_CONCAT(name, id > 0) FROM items"); got != "b1" {
 		t.Errorf("rows %s, want b1", got)
 	}
+}
+
+// TestKilledWhileWaitingForIDs: a client that waits for ids is told at once that the server has ended its connection.
+func TestKilledWhileWaitingForIDs(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy(func(cfg *proxy.Config) { cfg.FillTimeout = proxytest.Patience })
+		p.exec("BEGIN", "SELECT * FROM leaf_alloc FOR UPDATE")
+		defer p.exec("ROLLBACK")
+		for name, send := range map[string]func(c *proxytest.Client){
+			"text":     func(c *proxytest.Client) { c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (1)")) },
+			"prepared": func(c *proxytest.Client) { c.Prepare("INSERT INTO items (n) VALUES (1)").Send() },
+			"select": func(c *proxytest.Client) {
+				c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) SELECT n FROM source"))
+			},
+		} {
+			c := p.dial(addr, p.root())
+			c.Query("START TRANSACTION")
+			send(c)
+			time.Sleep(300 * time.Millisecond) // it waits for ids by then
+			p.exec(fmt.Sprintf("KILL %d", c.Thread))
+			took := stopwatch.Start(t)
+			a := c.Answer()
+			number, text := a.Err()
+			if took() > 2*time.Second || number == 1205 || a.Closed == nil && number == 0 {
+				t.Errorf("%s: error %d %s, %v after %v, want the end of the connection at once", name, number, text, a.Closed, took())
+			}
+		}
+	})
+}
+
+// TestErrorsHideTheServer: no error that a client gets has the name or host of leafsql's own account, or an address of a server. The
+// log has them.
+func TestErrorsHideTheServer(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, append(filledItems, "CREATE TABLE later (id BIGINT NOT NULL PRIMARY KEY, n INT)", "CREATE TABLE other (id BIGINT NOT NULL PRIMARY KEY, n INT)",
+			"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('later', 1, 10)")...)
+		own := p.user("own", "secret")
+		cfg, err := mysql.ParseDSN(p.dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		way := netfault.Start(t, p.addr)
+		cfg.User, cfg.Passwd, cfg.Addr = own.User, own.Password, way.Addr()
+		var log logged
+		addr := proxytest.Start(t, cfg.FormatDSN()+"?leafTables=items,later,other", func(cfg *proxy.Config) {
+			cfg.Server, cfg.FillTimeout = p.addr, time.Second
+			cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		})
+		c := p.dial(addr, p.root())
+		fails := func(how string) {
+			t.Helper()
+			for _, text := range []string{"INSERT INTO items (n) VALUES (1)", "INSERT INTO later (n) VALUES (1)", "INSERT INTO other (n) VALUES (1)", "INSERT INTO items (n) SELECT n FROM source"} {
+				for _, answer := range []*proxytest.Answer{c.Query(text), c.Prepare(text).Execute()} {
+					number, said := answer.Err()
+					for _, hidden := range []string{own.User, "127.0.0.1", "localhost", way.Addr(), p.addr} {
+						if strings.Contains(said, hidden) {
+							t.Errorf("%s, %s: error %d %s names %s", how, text, number, said, hidden)
+						}
+					}
+				}
+			}
+		}
+		c.Query("INSERT INTO items (n) VALUES (0)")
+		p.exec("REVOKE ALL ON " + p.name + ".* FROM " + own.User)
+		fails("without privileges")
+		p.exec("DROP USER " + own.User)
+		fails("without account")
+		way.Down()
+		fails("without server")
+		if err := way.Up(); err != nil {
+			t.Fatal(err)
+		}
+		if text := log.String(); !strings.Contains(text, own.User) && !strings.Contains(text, way.Addr()) {
+			t.Errorf("the log has no cause:\n%s", text)
+		}
+		gone := proxytest.Start(t, p.dsn+"?leafTables=none", func(cfg *proxy.Config) {
+			cfg.Server, cfg.Logger = "127.0.0.1:1", slog.New(slog.NewTextHandler(&log, nil))
+		})
+		lost, _ := proxytest.Dial(gone, p.root())
+		number, said := lost.Answers[0].Err()
+		if number != 2003 || strings.Contains(said, "127.0.0.1") {
+			t.Errorf("without a server: error %d %s, want 2003 without its address", number, said)
+		}
+		if text := log.String(); !strings.Contains(text, "127.0.0.1:1") {
+			t.Errorf("the log does not name the server:\n%s", text)
+		}
+	})
 }

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"time"
 
@@ -56,10 +57,10 @@ func (s *session) command() (quit bool, err error) {
 			err = s.fail(1047, "08S01", "Unknown command")
 		}
 	}
-	if err == errTooLarge {
-		s.known.Store(nil) // the next session asks anew
+	if err == errTooLarge || err == errNoMemory {
+		s.maxAllowed.Store(0) // the next session reads it again
 		s.client.seq = 1
-		return true, s.fail(numberTooLarge, "08S01", textTooLarge)
+		return true, s.fail(numberTooLarge, "08S01", err.Error())
 	}
 	return false, err
 }
@@ -116,12 +117,8 @@ func (s *session) tunnel() (quit bool, err error) {
 	s.mu.Lock()
 	s.streams = true
 	s.mu.Unlock()
-	for _, side := range []struct{ from, to *end }{{&s.client, &s.server}, {&s.server, &s.client}} {
-		if b := side.from.buffered(); len(b) > 0 {
-			if err := side.to.write(b); err != nil {
-				return true, err
-			}
-		}
+	if err := errors.Join(s.client.write(b), s.server.write(s.client.buffered())); err != nil {
+		return true, err
 	}
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})

@@ -16,6 +16,10 @@ const (
 	smallBuffer = 512      // that an idle connection keeps
 	readBuffer  = 32 << 10 // while it is read
 
+	// expected is how many bytes of a client's packet get a buffer before they come; readBuffer are those of a login. For a longer
+	// packet the buffer grows to four times the data received, since a header costs its sender nothing.
+	expected = 128 << 10
+
 	// The next bytes of a command that has begun have to be there, and what is written has to be
 	// taken, within these times: as long as servers wait by default.
 	frameTime = 30 * time.Second
@@ -24,13 +28,13 @@ const (
 
 var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
-// errTooLarge says that a packet is longer than the server would take.
-var errTooLarge = errors.New("packet too large")
+// errTooLarge is for a packet that is longer than the server takes, with the server's own text.
+var errTooLarge = errors.New("Got a packet bigger than 'max_allowed_packet' bytes")
 
-const (
-	numberTooLarge = 1153
-	textTooLarge   = "Got a packet bigger than 'max_allowed_packet' bytes"
-)
+// errNoMemory is for a packet that would exceed Config.ReadMemory.
+var errNoMemory = errors.New("leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
+
+const numberTooLarge = 1153
 
 // An end is one of a session's two connections, with what was read of it and not yet used. It
 // has a buffer from the pool only while it is read: what need, buffered and packet return is a part of
@@ -40,7 +44,8 @@ type end struct {
 	raw   net.Conn // below these
 	under *end     // what compression reads; nil: there is none
 
-	buf    []byte // nil: small
+	memory *budget // of buffers that are not from the pool
+	buf    []byte  // nil: small
 	pooled *[readBuffer]byte
 	r, w   int    // buf[r:w] is unread
 	small  []byte // the client's
@@ -70,8 +75,14 @@ func (e *end) need(n int) ([]byte, error) {
 	if e.w-e.r >= n {
 		return e.buffered(), nil
 	}
-	e.room(n)
+	first := readBuffer
+	if e.bounded {
+		first = expected
+	}
 	for e.w-e.r < n {
+		if err := e.room(min(n, max(first, 4*(e.w-e.r)))); err != nil {
+			return nil, err
+		}
 		if e.bounded {
 			e.raw.SetReadDeadline(time.Now().Add(frameTime))
 		}
@@ -103,17 +114,19 @@ func (e *end) idle() error {
 }
 
 // room makes a buffer that can hold n bytes from the front.
-func (e *end) room(n int) {
+func (e *end) room(n int) error {
 	unread := e.buffered()
 	switch {
 	case e.buf != nil && len(e.buf)-e.r >= max(n, readBuffer/2):
-		return
+		return nil
 	case e.buf != nil && len(e.buf) >= n:
 		copy(e.buf, unread)
 	case n <= readBuffer:
 		pooled := buffers.Get().(*[readBuffer]byte)
 		copy(pooled[:], unread)
 		e.buf, e.pooled = pooled[:], pooled
+	case !e.memory.take(n):
+		return errNoMemory
 	default:
 		large := make([]byte, n)
 		copy(large, unread)
@@ -121,12 +134,15 @@ func (e *end) room(n int) {
 		e.buf = large
 	}
 	e.r, e.w = 0, len(unread)
+	return nil
 }
 
 func (e *end) giveBack() {
 	if e.pooled != nil {
 		buffers.Put(e.pooled)
 		e.pooled = nil
+	} else if e.buf != nil {
+		e.memory.take(-len(e.buf))
 	}
 	e.buf, e.payload, e.frame = nil, nil, nil
 }
@@ -168,39 +184,31 @@ func (e *end) header() (length int, seq byte, err error) {
 // packet reads a whole payload of at most limit bytes, and says how its last frame was numbered. It is
 // valid until the next read. The next frame that is written follows it.
 func (e *end) packet(limit int) ([]byte, error) {
-	length, seq, err := e.header()
-	if err != nil {
-		return nil, err
-	}
-	if length > limit {
-		return nil, errTooLarge
-	}
-	b, err := e.need(wire.HeaderLen + length)
-	if err != nil {
-		return nil, err
-	}
-	payload := b[wire.HeaderLen : wire.HeaderLen+length]
-	e.frame = b[:wire.HeaderLen+length]
-	e.take(wire.HeaderLen + length)
-	if length == wire.MaxFrame {
-		e.frame = nil
-		payload = append(make([]byte, 0, 2*wire.MaxFrame), payload...)
-	}
-	for length == wire.MaxFrame {
-		if length, seq, err = e.header(); err != nil {
-			return nil, err
-		}
-		if len(payload)+length > limit {
+	b, err := e.need(wire.HeaderLen)
+	for at, n := 0, 0; err == nil; { // a header begins at b[at], after n bytes of the payload
+		length, seq := int(binary.LittleEndian.Uint32(b[at:])&wire.MaxFrame), b[at+3]
+		if n+length > limit {
 			return nil, errTooLarge
 		}
-		if b, err = e.need(wire.HeaderLen + length); err != nil {
-			return nil, err
+		if b, err = e.need(at + wire.HeaderLen + length); err != nil {
+			break
 		}
-		payload = append(payload, b[wire.HeaderLen:wire.HeaderLen+length]...)
-		e.take(wire.HeaderLen + length)
+		if at > 0 { // the payload goes on without the header
+			copy(b[at:], b[at+wire.HeaderLen:])
+			e.w -= wire.HeaderLen
+		}
+		if n += length; length < wire.MaxFrame {
+			e.seq, e.payload, e.frame = seq+1, b[wire.HeaderLen:wire.HeaderLen+n], nil
+			if n < wire.MaxFrame {
+				e.frame = b[:wire.HeaderLen+n]
+			}
+			e.take(wire.HeaderLen + n)
+			return e.payload, nil
+		}
+		at = wire.HeaderLen + n
+		b, err = e.need(at + wire.HeaderLen)
 	}
-	e.seq, e.payload = seq+1, payload
-	return payload, nil
+	return nil, err
 }
 
 // appendFrames appends a payload as frames.

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"runtime"
 	"sync/atomic"
@@ -53,7 +54,7 @@ func (p *pieces) SetWriteDeadline(time.Time) error { return nil }
 
 // end is an end of the connection.
 func (p *pieces) end() end {
-	return end{conn: p, raw: p, small: make([]byte, smallBuffer), bounded: true}
+	return end{conn: p, raw: p, small: make([]byte, smallBuffer), bounded: true, memory: &budget{most: math.MaxInt64}}
 }
 
 // ways are how some bytes are cut: not at all, at every border of those that are few, and as a fuzz test says.

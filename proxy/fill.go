@@ -15,6 +15,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	leafdriver "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -200,13 +202,32 @@ func (s *session) refuse(err error) error {
 		return s.lost
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
+	case s.ctx.Err() != nil: // while the statement waited for ids
+		return s.lastWords()
 	case errors.Is(err, leafdriver.ErrRefused):
 		s.refused.Add(1)
 		return s.fail(numberRefused, "42000", err.Error())
 	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account was cut off
 		s.unfilled.Add(1)
-		return s.fail(numberUnfilled, "HY000", err.Error())
+		return s.fail(numberUnfilled, "HY000", s.public(err))
 	}
-	return s.fail(numberOther, "HY000", err.Error())
+	return s.fail(numberOther, "HY000", s.public(err))
+}
+
+var errInLog = errors.New("the cause is in the log of leafsql proxy")
+
+// public returns an error's text for the client. Causes may name leafsql's own account, its host, or a server's address: the log has
+// these.
+func (s *session) public(err error) string {
+	text := "leafsql: " + errInLog.Error()
+	if fill, ok := errors.AsType[*leafdriver.FillError](err); ok {
+		switch fill.Err.(type) {
+		case *segment.UnknownTagError, *segment.RowError, *segment.RolledBackError, *idgen.CountError:
+			return err.Error()
+		}
+		text = (&leafdriver.FillError{Table: fill.Table, Rows: fill.Rows, Key: fill.Key, Err: errInLog}).Error()
+	}
+	s.causeLine.of(s.log).Warn("leafsql: a statement of a client failed", "error", err)
+	return text
 }

@@ -1,62 +1,81 @@
 package proxy
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"time"
 )
 
 // dialTime is how long connecting to the server may take, and a question to it.
 const dialTime = 10 * time.Second
 
-// limits are what the server allows clients.
-type limits struct {
-	packet        int   // max_allowed_packet: how long a client's packet may be
-	connectErrors int64 // max_connect_errors
-}
-
-// limits are the server's, asked once, or its defaults while it does not tell.
-func (s *Server) limits() limits {
-	if l := s.known.Load(); l != nil {
-		return *l
+// maxCommand returns how long a client's packet may be: the server's max_allowed_packet, or its default while that cannot be read.
+func (s *Server) maxCommand() int {
+	if n := s.maxAllowed.Load(); n > 0 {
+		return int(n)
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
 	defer cancel()
-	var l limits
-	err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet, @@global.max_connect_errors").Scan(&l.packet, &l.connectErrors)
-	if err != nil || l.packet == 0 {
-		return limits{64 << 20, 100}
-	}
-	s.known.Store(&l)
-	return l
+	s.Ping(ctx)
+	return int(cmp.Or(s.maxAllowed.Load(), 64<<20))
 }
 
-// loginBrokenOff counts a login that the client did not bring to an end. After
-// max_connect_errors of them in a row a server refuses the host that they come from, and to it
-// all clients of whom it is told nothing come from the proxy's: one that connects again and
-// again without a login, as balancers do to see whether a server is there, would keep all others
-// out. A login of leafsql's own begins the server's count anew. What a balancer does of its own
-// counts for the server alone: nobody failed to log in.
-func (s *session) loginBrokenOff() {
-	if !s.forItself {
+// Ping reports whether the server answers leafsql's own account, and reads the limits that the server has now.
+func (s *Server) Ping(ctx context.Context) error {
+	var packet, errors int64
+	err := s.own.QueryRowContext(ctx, "SELECT @@global.max_allowed_packet, LEAST(@@global.max_connect_errors, 9223372036854775807)").Scan(&packet, &errors)
+	if err == nil {
+		s.maxAllowed.Store(packet)
+		s.maxErrors.Store(errors)
+		s.admit((errors - 1) / 2)
+	}
+	return err
+}
+
+// admit sets how many logins there may be at a time: those in progress, and those that were broken off since the server began
+// its count again. After max_connect_errors of the latter in a row a server refuses the host that they come from, and
+// most clients come from the proxy's. Half of them are as many as may be broken off unseen while a login succeeds.
+func (s *Server) admit(n int64) {
+	n = max(n, 1)
+	if more := n - s.admitted.Swap(n); more >= 0 {
+		s.logins.Release(more)
+	} else {
+		go s.logins.Acquire(s.ctx, -more)
+	}
+}
+
+// loginEnded counts a login, and gives it and those before it free once the server's count begins again: with a login that
+// succeeds. If clients break off one after another, leafsql's own account logs in. Whatever a balancer does for itself counts
+// for the server alone: nobody failed to log in.
+func (s *session) loginEnded(err error) {
+	gone := errors.Is(err, errServerGone)
+	if !s.judged && !s.forItself && !gone {
 		s.counts.brokenOff.Add(1)
 	}
-	if s.toldWho() {
+	switch {
+	case s.toldWho():
+		return
+	case s.judged && err == nil:
+		s.logins.Release(1 + s.inARow.Swap(0))
+		return
+	case s.judged:
+		s.logins.Release(1)
 		return
 	}
-	n, most := s.inARow.Add(1), s.limits().connectErrors
-	if n%max(1, most/2) != 0 {
+	n := s.inARow.Add(1)
+	if n%max(1, s.admitted.Load()/2) != 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+	ctx, cancel := context.WithTimeout(s.Server.ctx, dialTime)
 	defer cancel()
 	conn, err := s.there.Connect(ctx)
 	if err == nil {
 		conn.Close()
-		s.inARow.Store(0)
 	}
-	if s.forItself && err == nil {
-		return
+	s.logins.Release(s.inARow.Swap(0))
+	if (err != nil || !s.forItself) && !gone {
+		s.brokenOffLine.of(s.log).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
+			"max_connect_errors", s.maxErrors.Load(), "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")
 	}
-	s.log.Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
-		"max_connect_errors", most, "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"os"
+	"time"
 
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -97,10 +98,9 @@ func (l *link) passFile() error {
 	l.server.seq = l.serverSeq + 1
 	for full := false; ; { // full: the frame before was, so that its packet goes on
 		length, seq, err := l.client.header()
-		switch {
-		case errors.Is(err, os.ErrDeadlineExceeded): // set by hangUp: the server's answer says why it ended the connection
+		if errors.Is(err, os.ErrDeadlineExceeded) { // set by hangUp: the server's answer gives the reason
 			return nil
-		case err != nil:
+		} else if err != nil {
 			return err
 		}
 		l.client.seq = seq + 1
@@ -125,6 +125,15 @@ func (l *link) preparedPackets(ok wire.PreparedOK) (n int) {
 		}
 	}
 	return n
+}
+
+// lastWords passes on the error that the server sent before it ended the connection.
+func (l *link) lastWords() error {
+	l.server.raw.SetReadDeadline(time.Now().Add(time.Second))
+	if p, err := l.server.packet(readBuffer); err == nil {
+		l.client.send(p)
+	}
+	return errServerGone
 }
 
 // fail sends the client an error.

@@ -1,13 +1,16 @@
 package proxy
 
 import (
+	"bytes"
 	"crypto/tls"
+	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -46,7 +49,7 @@ func (s *session) handshake() error {
 	}
 	greeting, err := wire.ParseGreeting(p)
 	if err != nil {
-		return s.deny(2027, "", "leafsql: "+s.address+" does not greet as a server does; see that it is MySQL or MariaDB")
+		return s.deny(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
 	}
 	caps := greeting.Caps &^ notOffered
 	if s.tls == nil {
@@ -69,6 +72,8 @@ func (s *session) handshake() error {
 		}
 	} else if s.requireTLS {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
+	} else if s.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // it would expect passwords in clear text
+		return s.deny(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
 	}
 	switch {
 	case err != nil, login.Caps&^caps&(notOffered|wire.SSL|wire.Compress) != 0, login.Maria&^greeting.Maria != 0: // it uses what it was not offered
@@ -187,6 +192,15 @@ func (s *session) authenticate() error {
 	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
+	if err == nil && s.network == "unix" && len(last) > 0 && last[0] == wire.FirstOK {
+		frame := bytes.Clone(s.server.frame)
+		if last = frame[wire.HeaderLen:]; s.asProcess() {
+			s.judged, s.client.seq = true, frame[3]
+			s.fail(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
+			return errors.New("the server took a client for this process")
+		}
+		s.server.frame = frame
+	}
 	switch {
 	case err == nil:
 		err = s.client.write(s.server.frame)
@@ -197,6 +211,18 @@ func (s *session) authenticate() error {
 		return err
 	}
 	return s.authenticated(last)
+}
+
+// asProcess reports whether the server may have logged the client in because this process, which is at the other end of the server's
+// unix socket, has the right operating system user: unix_socket and auth_socket do so, also together with another plugin.
+func (s *session) asProcess() bool {
+	s.maxPacket = max(s.maxPacket, smallBuffer) // it is not known in a login
+	rows, err := backend{&s.link}.query("SHOW CREATE USER CURRENT_USER()", nil)
+	account := []sqldriver.Value{""}
+	if err == nil {
+		err = errors.Join(rows.Next(account), rows.Close())
+	}
+	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
 }
 
 var past = time.Unix(1, 0)
@@ -261,7 +287,7 @@ func (s *session) authenticated(p []byte) error {
 // and settings of before are gone.
 func (s *session) beginAnew(login driver.Login, knownDB bool) {
 	s.login = login
-	s.stmts, s.effects, s.cursors, s.newest = nil, nil, nil, 0
+	s.dropStatements()
 	s.modeChanged = false
 	s.leaf.Reset(login, knownDB)
 }

@@ -18,7 +18,7 @@ type preparedStmt struct {
 	params int
 	types  []wire.Param   // of the last execution's arguments
 	long   map[int][]byte // values that came in pieces, by parameter
-	longs  int            // bytes of them
+	longs  int            // bytes of them, in memory
 	wrong  *wire.Err      // what is wrong with them
 }
 
@@ -131,6 +131,7 @@ func (s *session) ofStatement(name byte) error {
 			if err := st.leaf.Close(); err != nil {
 				return err
 			}
+			s.dropLong(st)
 			delete(s.stmts, id)
 		}
 		delete(s.effects, id)
@@ -146,7 +147,7 @@ func (s *session) ofStatement(name byte) error {
 		return s.longData(st)
 	case wire.ComStmtReset:
 		if st != nil {
-			st.dropLong()
+			s.dropLong(st)
 		}
 		delete(s.cursors, id)
 		return s.pass(&a)
@@ -178,7 +179,18 @@ func (s *session) ofStatement(name byte) error {
 	return nil
 }
 
-func (st *preparedStmt) dropLong() { st.long, st.longs, st.wrong = nil, 0, nil }
+func (s *session) dropLong(st *preparedStmt) {
+	s.memory.take(-st.longs)
+	st.long, st.longs, st.wrong = nil, 0, nil
+}
+
+// dropStatements forgets the client's statements, which the server has closed or will close.
+func (s *session) dropStatements() {
+	for _, st := range s.stmts {
+		s.dropLong(st)
+	}
+	s.stmts, s.effects, s.cursors, s.newest = nil, nil, nil, 0
+}
 
 // longData keeps a piece of an argument, up to the execution: which text that runs is
 // decided then.
@@ -197,6 +209,8 @@ func (s *session) longData(st *preparedStmt) error {
 		st.wrong = &wire.Err{Number: 1210, State: [5]byte([]byte("HY000")), Message: "Incorrect arguments to mysqld_stmt_send_long_data"}
 	case st.longs+len(piece) > s.maxPacket:
 		st.wrong = &wire.Err{Number: 1105, State: [5]byte([]byte("HY000")), Message: "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes"}
+	case !s.memory.take(len(piece)):
+		st.wrong = &wire.Err{Number: numberTooLarge, State: [5]byte([]byte("HY000")), Message: errNoMemory.Error()}
 	default:
 		st.long[param] = append(slices.Grow(value, 1), piece...) // not nil, though it may be empty
 		st.longs += len(piece)
@@ -212,14 +226,14 @@ func (s *session) execute(st *preparedStmt) error {
 	}
 	e, err := wire.ParseExecute(p, st.params, s.caps&wire.QueryAttrs != 0, st.types, st.long)
 	wrong := st.wrong
-	st.dropLong()
+	s.dropLong(st)
 	switch {
+	case wrong != nil: // the value is missing in the arguments
+		return s.client.send(wrong.Append(nil))
 	case err != nil && s.caps&wire.QueryAttrs != 0: // MySQL
 		return s.malformed()
 	case err != nil:
 		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
-	case wrong != nil:
-		return s.client.send(wrong.Append(nil))
 	}
 	s.extra = e.Extra
 	st.types = typesOf(e.Params) // attributes bring theirs each time

@@ -25,7 +25,9 @@
 //	end.go        one connection of a session, read frame by frame
 //	balancer.go   who the client is, if it comes through a balancer
 //	login.go      the login, passed on in both directions; TLS
-//	limits.go     what the server bounds, and how a host that breaks logins off stays welcome
+//	limits.go     limits of the server, and how many clients log in at a time so that it does not refuse the proxy's host
+//	memory.go     how much memory the commands of all clients take
+//	quiet.go      how often a client may cause a line of the log
 //	session.go    a session's life
 //	link.go       its two connections and what they agreed on: commands passed on
 //	commands.go   which command is served how
@@ -47,6 +49,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"net/netip"
 	"slices"
@@ -54,6 +57,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/driver"
 )
@@ -92,6 +97,7 @@ type Config struct {
 
 	RequireTLS     bool          // refuse clients without it
 	MaxConnections int           // at a time; 0: 10,000
+	ReadMemory     int64         // the most bytes of long commands that are in memory, over all clients; 0: 1 GiB
 	FillTimeout    time.Duration // how long a statement waits for its ids; 0: 50 s, as long as InnoDB waits for a lock
 	Logger         *slog.Logger  // nil: slog.Default()
 }
@@ -99,6 +105,7 @@ type Config struct {
 const (
 	defaultConnections = 10_000
 	defaultFillTimeout = 50 * time.Second
+	defaultReadMemory  = 1 << 30
 )
 
 // ErrClosed is what Serve returns after Shutdown or Close.
@@ -117,6 +124,7 @@ type Server struct {
 	balancers   []netip.Prefix
 	tellsServer bool // whose each connection is
 	connections int
+	memory      budget
 	fillTimeout time.Duration
 	log         *slog.Logger
 
@@ -134,9 +142,13 @@ type Server struct {
 
 	statusHolds, statusLies atomic.Bool // of NO_BACKSLASH_ESCAPES, as a session that was asked has shown
 
-	known  atomic.Pointer[limits] // nil: not yet
-	inARow atomic.Int64           // logins that were broken off, since the last that was not
+	maxAllowed, maxErrors atomic.Int64        // max_allowed_packet and max_connect_errors; 0: not known
+	logins                *semaphore.Weighted // of which admitted are free, or held by logins in progress and by inARow
+	admitted, inARow      atomic.Int64        // inARow: logins that were broken off, since the last that was not
+
 	counts counters
+
+	brokenOffLine, unreachableLine, causeLine rarely
 }
 
 // New returns a Server for a configuration. It connects to nothing.
@@ -152,21 +164,15 @@ func New(cfg Config) (*Server, error) {
 		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it does not say whose certificate the server has to show; set its ServerName")
 	}
 	s := &Server{
-		connector: cfg.Connector, there: cfg.ServerConnector, network: "tcp", address: cfg.Server,
-		tls: cfg.TLS, serverTLS: cfg.ServerTLS, requireTLS: cfg.RequireTLS,
+		connector: cfg.Connector, there: cmp.Or[sqldriver.Connector](cfg.ServerConnector, cfg.Connector), network: "tcp", address: cfg.Server,
+		tls: cfg.TLS, serverTLS: cmp.Or(cfg.ServerTLS, &tls.Config{InsecureSkipVerify: true}), requireTLS: cfg.RequireTLS,
 		balancers: slices.Clone(cfg.ProxyProtocol), tellsServer: cfg.ServerProxyProtocol,
 		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
-		log:       cmp.Or(cfg.Logger, slog.Default()),
+		memory: budget{most: cmp.Or(cfg.ReadMemory, defaultReadMemory)}, log: cmp.Or(cfg.Logger, slog.Default()),
 		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),
 	}
 	if strings.Contains(cfg.Server, "/") {
 		s.network = "unix"
-	}
-	if s.there == nil {
-		s.there = cfg.Connector
-	}
-	if s.serverTLS == nil {
-		s.serverTLS = &tls.Config{InsecureSkipVerify: true}
 	}
 	var err error
 	if s.watch, err = newWatch(); err != nil {
@@ -176,6 +182,9 @@ func New(cfg Config) (*Server, error) {
 	s.own.SetMaxOpenConns(2)
 	s.own.SetConnMaxIdleTime(time.Minute)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.logins = semaphore.NewWeighted(math.MaxInt64)
+	s.logins.TryAcquire(math.MaxInt64)
+	s.admit((100 - 1) / 2) // the default of max_connect_errors, until it is known
 	return s, nil
 }
 
@@ -183,10 +192,6 @@ func New(cfg Config) (*Server, error) {
 type keepOpen struct{ *driver.Connector }
 
 func (keepOpen) Close() error { return nil }
-
-// Ping says whether the server answers leafsql's own account, and what it reads there first
-// has been read.
-func (s *Server) Ping(ctx context.Context) error { return s.own.PingContext(ctx) }
 
 // Serve takes clients from a listener until Shutdown or Close; then it returns ErrClosed.
 func (s *Server) Serve(l net.Listener) error {

@@ -1,13 +1,13 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
 	"net/netip"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leafsql/leafsql/driver"
@@ -26,7 +26,9 @@ type session struct {
 	login driver.Login
 	leaf  *driver.Session
 
-	hungUp  atomic.Bool // the server ended the connection
+	ctx    context.Context // ends with the server's connection
+	cancel context.CancelFunc
+
 	mu      sync.Mutex
 	waiting bool // for the client's next command, which wake ends
 	woken   bool // by wake: run looks whether the session is to end
@@ -48,6 +50,8 @@ func (s *session) turnAway() {
 func (s *session) serve() {
 	defer s.ended.Done()
 	defer s.end()
+	s.ctx, s.cancel = context.WithCancel(s.Server.ctx)
+	defer s.cancel()
 	defer s.recovered()
 	if err := s.connect(); err != nil {
 		return
@@ -70,34 +74,36 @@ func (s *session) connect() error {
 	if err := s.meet(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(s.ctx, loginTime)
+	defer cancel()
+	if err := s.logins.Acquire(ctx, 1); err != nil {
+		s.turnedAway.Add(1)
+		s.turnAway()
+		return err
+	}
 	dialer := net.Dialer{Timeout: dialTime}
 	conn, err := dialer.DialContext(s.ctx, s.network, s.address)
 	if err != nil {
+		s.logins.Release(1)
 		s.unreachable.Add(1)
-		s.fail(2003, "", "leafsql: the server "+s.address+" cannot be reached: "+err.Error()+"; see that it runs")
+		s.fail(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
+		s.unreachableLine.of(s.log).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
 		return err
 	}
 	s.Server.mu.Lock()
 	s.server.raw, s.server.conn = conn, newSocket(conn)
 	s.Server.mu.Unlock()
-	err = s.introduce()
-	if err == nil {
-		err = s.handshake()
+	if s.toldWho() {
+		s.logins.Release(1)
 	}
-	if err != nil {
-		if !s.judged && !errors.Is(err, errServerGone) {
-			s.loginBrokenOff()
-		}
+	if err = s.logIn(); err != nil {
 		return err
 	}
-	if !s.toldWho() {
-		s.inARow.Store(0)
-	}
 	s.client.bounded = true
-	s.maxPacket = s.limits().packet
-	ctx := s.bound()
-	defer ctx.end()
-	s.leaf, err = s.connector.Attach(ctx, backend{&s.link}, s.login)
+	s.maxPacket = s.maxCommand()
+	bound := s.bound()
+	defer bound.end()
+	s.leaf, err = s.connector.Attach(bound, backend{&s.link}, s.login)
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
 		if _, gone := s.idle(); gone == nil {
 			s.client.seq = 1
@@ -106,6 +112,15 @@ func (s *session) connect() error {
 		return err
 	}
 	return nil
+}
+
+// logIn logs the client in, which has a place among Server.logins.
+func (s *session) logIn() (err error) {
+	defer func() { s.loginEnded(err) }()
+	if err = s.introduce(); err == nil {
+		err = s.handshake()
+	}
+	return err
 }
 
 // end ends a session.
@@ -119,11 +134,13 @@ func (s *session) end() {
 	}
 	s.client.giveBack()
 	s.server.giveBack()
+	s.dropStatements()
 }
 
 func newSession(of *Server, client net.Conn) *session {
 	s := &session{Server: of, link: link{counters: &of.counts}}
-	s.client = end{raw: client, conn: newSocket(client), small: make([]byte, smallBuffer)}
+	s.client = end{raw: client, conn: newSocket(client), small: make([]byte, smallBuffer), memory: &of.memory}
+	s.server.memory = &of.memory
 	return s
 }
 
@@ -131,9 +148,12 @@ func newSession(of *Server, client net.Conn) *session {
 func (s *session) run() error {
 	for {
 		switch woken, err := s.idle(); {
-		case s.hungUp.Load():
-			s.lastWords()
-			return errServerGone
+		case s.ctx.Err() != nil:
+			s.client.seq = 0
+			if c, ok := s.client.conn.(*compressed); ok {
+				c.seq.Store(0)
+			}
+			return s.lastWords()
 		case s.draining.Load() && s.atRest(), err == io.EOF:
 			return nil
 		case woken:
@@ -156,7 +176,7 @@ func (s *session) run() error {
 func (s *session) idle() (woken bool, err error) {
 	s.mu.Lock()
 	s.waiting = true
-	stay := !s.hungUp.Load() && !(s.draining.Load() && s.atRest())
+	stay := s.ctx.Err() == nil && !(s.draining.Load() && s.atRest())
 	s.mu.Unlock()
 	if stay {
 		err = s.client.idle()
@@ -174,7 +194,7 @@ func (s *session) idle() (woken bool, err error) {
 
 // hangUp notes that the server ended the connection.
 func (s *session) hangUp() {
-	s.hungUp.Store(true)
+	s.cancel()                         // the client may wait for ids
 	s.client.raw.SetReadDeadline(past) // the client may have stopped in the middle of a file
 	s.wake()
 }
@@ -195,16 +215,4 @@ func (s *session) wake() {
 // atRest says that the client loses nothing but its connection if that ends now.
 func (s *session) atRest() bool {
 	return s.client.w == s.client.r && s.status&wire.InTransaction == 0 && len(s.cursors) == 0
-}
-
-// lastWords passes on what the server said before it ended the connection.
-func (s *session) lastWords() {
-	s.server.raw.SetReadDeadline(time.Now().Add(time.Second))
-	if p, err := s.server.packet(readBuffer); err == nil {
-		s.client.seq = 0
-		if c, ok := s.client.conn.(*compressed); ok {
-			c.seq.Store(0)
-		}
-		s.client.send(p)
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/leafsql/leafsql/proxy"
 	"github.com/leafsql/leafsql/proxy/proxytest"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
@@ -297,5 +298,131 @@ func TestManyTexts(t *testing.T) {
 			t.Errorf("%d bytes more for %d texts", after-before, texts)
 		}
 		p.await("SELECT COUNT(DISTINCT id) FROM items", fmt.Sprint(2*texts))
+	})
+}
+
+// begun are the first bytes of a long command: the header of a full frame, and some of what it announces.
+func begun(n int) []byte {
+	return append([]byte{0xFF, 0xFF, 0xFF, 0, proxytest.QueryText}, bytes.Repeat([]byte(" "), n)...)
+}
+
+// TestAnnouncedBytesTakeNoMemory: the header of a long command takes no memory for data that does not come.
+func TestAnnouncedBytesTakeNoMemory(t *testing.T) {
+	const (
+		clients = 40
+		most    = 200 << 10 // for each
+	)
+	each(t, func(t *testing.T, p *place) {
+		addr := proxytest.Start(t, p.dsn+"?leafTables=none")
+		var all []*proxytest.Client
+		for range clients {
+			all = append(all, p.dial(addr, p.root()))
+		}
+		before := heap()
+		for _, c := range all {
+			if _, err := c.Conn.Write(begun(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		p.dial(addr, p.root()).Query("SELECT 1") // the proxy has read them by then, or soon
+		time.Sleep(100 * time.Millisecond)
+		if got := (heap() - before) / clients; got > most {
+			t.Errorf("%d bytes for each client, want at most %d", got, most)
+		}
+	})
+}
+
+// TestReadMemory: the long commands of all clients together take no more memory than the proxy may use for them. A client too many is
+// told so, short commands are served as before, and the memory is free again when the commands are over.
+func TestReadMemory(t *testing.T) {
+	const memory = 8 << 20
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		addr := p.proxy(func(cfg *proxy.Config) { cfg.ReadMemory = memory })
+		long := "INSERT INTO items (n, body) VALUES (%d, '" + strings.Repeat("x", memory/4) + "')"
+		served := func(c *proxytest.Client, n int) {
+			t.Helper()
+			if number, text := c.Query(fmt.Sprintf(long, n)).Err(); number != 0 {
+				t.Fatalf("a long command: error %d %s, want none", number, text)
+			}
+		}
+		idle := p.dial(addr, p.root())
+		served(idle, 1)
+		before := heap()
+		var all []*proxytest.Client
+		denied := 0
+		for range 32 {
+			c := p.dial(addr, p.root())
+			all = append(all, c)
+			c.Conn.Write(begun(1 << 20)) // an error shows below
+		}
+		took := stopwatch.Start(t)
+		for _, c := range all[1:] {
+			c.Conn.SetReadDeadline(time.Now().Add(500 * time.Millisecond))
+			b := make([]byte, 7)
+			if n, err := io.ReadFull(c.Conn, b); n == 7 && b[5] == 0x81 && b[6] == 0x04 {
+				denied++
+			} else if err == nil {
+				t.Errorf("a client is told %q", b)
+			}
+		}
+		if denied < 16 {
+			t.Errorf("%d of %d clients got error 1153 within %v", denied, len(all), took())
+		}
+		if got := heap() - before; got > memory+4<<20 {
+			t.Errorf("%d bytes are in use, want at most %d", got, memory)
+		}
+		if number, text := idle.Query("INSERT INTO items (n) VALUES (2)").Err(); number != 0 {
+			t.Errorf("a short command: error %d %s", number, text)
+		}
+		s := idle.Prepare("INSERT INTO items (n, body) VALUES (?, ?)")
+		for range 2 * memory >> 20 {
+			s.SendLongData(1, strings.Repeat("x", 1<<20))
+		}
+		if number, text := s.Execute(proxytest.Int(3), proxytest.Long()).Err(); number != 1153 {
+			t.Errorf("a long value: error %d %s, want 1153", number, text)
+		}
+		for _, c := range all {
+			c.Conn.Close()
+			p.gone("long command", c)
+		}
+		for i := range 4 {
+			served(idle, 10+i)
+			served(p.dial(addr, p.root()), 20+i)
+			s.SendLongData(1, strings.Repeat("x", memory/4))
+			if number, text := s.Execute(proxytest.Int(int64(30+i)), proxytest.Long()).Err(); number != 0 {
+				t.Errorf("a long value afterwards: error %d %s", number, text)
+			}
+		}
+	})
+}
+
+// TestLongTextsAreNotKept: the plans of texts with many rows, which take far more memory than the texts, are counted with that.
+func TestLongTextsAreNotKept(t *testing.T) {
+	const (
+		sent = 12 << 20 // bytes of texts
+		most = 10 << 20
+	)
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, filledItems...)
+		c := p.dial(p.proxy(), p.root())
+		c.Query("INSERT INTO items (n) VALUES (0)")
+		for _, rows := range []int{500, 18_000} {
+			t.Run(fmt.Sprint(rows, " rows"), func(t *testing.T) {
+				text := "INSERT INTO items (id, n) VALUES (?, 1)" + strings.Repeat(",(?,1)", rows-1) + " -- "
+				before := heap()
+				for n := range sent / len(text) / 4 {
+					if number, said := c.Query(text + fmt.Sprint(n)).Err(); number != 1064 {
+						t.Fatalf("error %d %s, want 1064", number, said)
+					}
+					c.Answers = nil
+				}
+				if got := heap() - before; got > most {
+					t.Errorf("%d bytes more are in use, want at most %d", got, most)
+				} else {
+					t.Logf("%d bytes more are in use", got)
+				}
+			})
+		}
 	})
 }

@@ -245,7 +245,7 @@ func TestSocketLeavesOthersTheirTurn(t *testing.T) {
 		}},
 		"work for a long command": {frames(string(make([]byte, 3*readBuffer))), func(conn net.Conn, nth int) (err error) {
 			if nth == 0 {
-				e := end{conn: conn, raw: conn, small: make([]byte, smallBuffer)}
+				e := end{conn: conn, raw: conn, small: make([]byte, smallBuffer), bounded: true, memory: &budget{most: 1 << 30}}
 				_, err = e.packet(1 << 20)
 			}
 			return err

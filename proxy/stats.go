@@ -39,13 +39,9 @@ func (s *Server) Stats() Stats {
 	n := len(s.sessions)
 	s.mu.Unlock()
 	c := &s.counts
-	var errors int64
-	if l := s.known.Load(); l != nil {
-		errors = l.connectErrors
-	}
 	return Stats{
 		Connections: int64(n), MaxConnections: int64(s.connections), Accepted: c.accepted.Load(), TurnedAway: c.turnedAway.Load(), FailedLogins: c.failedLogins.Load(), BrokenOff: c.brokenOff.Load(), Unreachable: c.unreachable.Load(),
 		Passed: c.passed.Load(), Filled: c.filled.Load(), Refused: c.refused.Load(), Unfilled: c.unfilled.Load(),
-		ServerEnds: c.serverEnds.Load(), Faults: c.panics.Load(), BrokenOffInARow: s.inARow.Load(), MaxConnectErrors: errors,
+		ServerEnds: c.serverEnds.Load(), Faults: c.panics.Load(), BrokenOffInARow: s.inARow.Load(), MaxConnectErrors: s.maxErrors.Load(),
 	}
 }

@@ -79,6 +79,7 @@ env:NAME 表示 DSN 在环境变量 NAME 里，别的用户看不到。
 	"the longest a request waits for ids":                                                        "一个请求最多等多久",
 	"the most ids of one request":                                                                "一个请求最多取多少个 id",
 	"the most requests at a time, half of which may wait for ids":                                "同时最多处理多少个请求，其中最多一半可以处于等待",
+	"the most `MiB` of memory for the long commands of all clients":                              "所有客户端的长命令最多占多少 `MiB` 内存",
 	"the most connections at a time":                                                             "同时最多多少个连接",
 	"how long to serve on after SIGTERM, not ready any more":                                     "收到 SIGTERM 之后继续服务多久，这期间不再就绪",
 	"`format` of the log on standard error: text, or json with one object a line (default text)": "标准错误上的日志格式 `format`：text，或者每行一个对象的 json（默认 text）",

@@ -207,14 +207,14 @@ func TestProxyStarts(t *testing.T) {
 	}
 	defer client.Close()
 	var told *mysql.MySQLError
-	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || !strings.Contains(told.Message, away) {
+	if err := client.Ping(); !errors.As(err, &told) || told.Number != 2003 || strings.Contains(told.Message, away) {
 		t.Errorf("a client whose server is away is told %v", err)
 	}
 	if status, text := page(t, p.metrics+"/readyz"); status != 503 {
 		t.Errorf("it is ready to take clients to a server that is away: %d %s", status, text)
 	}
 	p.end(t)
-	if said := p.said.String(); !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
+	if said := p.said.String(); !strings.Contains(said, away) || !strings.Contains(said, "that -server leads there") || strings.Contains(said, "s3cret") {
 		t.Error(said)
 	}
 	for _, target := range mysqltest.Targets(t) { // one of them does not know the account
@@ -273,6 +273,30 @@ func TestProxyGuard(t *testing.T) {
 			t.Error(said)
 		}
 		p.end(t)
+	})
+}
+
+// TestProxyBehindSocket: behind MySQL's unix socket clients without TLS could not log in, so that the proxy does not start without a
+// certificate. MariaDB takes them.
+func TestProxyBehindSocket(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		db := open(t, dsn, allocTable)
+		var socket string
+		if err := db.QueryRow("SELECT @@socket").Scan(&socket); err != nil {
+			t.Fatal(err)
+		}
+		if target.Name == string(mysqltest.MariaDB) {
+			p := startProxy(t, 1, "-dsn", dsn, "-listen", "127.0.0.1:0", "-server", socket)
+			p.end(t)
+			return
+		}
+		for _, of := range []string{dsn, through(dsn, "unix", socket)} {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			status, _, errs := leafsql(ctx, "proxy", "-dsn", of, "-listen", "127.0.0.1:0", "-server", socket)
+			if cancel(); status == 0 || !strings.Contains(errs, "set -cert and -key") {
+				t.Errorf("-dsn %s: status %d, %s, want an error that names -cert", of, status, errs)
+			}
+		}
 	})
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 )
@@ -63,20 +64,13 @@ func parseText(b []byte) (from netip.AddrPort, n int, err error) {
 	if len(fields) != 6 || fields[1] != "TCP4" && fields[1] != "TCP6" {
 		return from, n, ErrMalformed
 	}
-	source, err := netip.ParseAddrPort(joined(fields[2], fields[4]))
-	dest, err2 := netip.ParseAddrPort(joined(fields[3], fields[5]))
+	source, err := netip.ParseAddrPort(net.JoinHostPort(fields[2], fields[4]))
+	dest, err2 := netip.ParseAddrPort(net.JoinHostPort(fields[3], fields[5]))
 	is4 := fields[1] == "TCP4"
 	if err != nil || err2 != nil || source.Addr().Is4() != is4 || dest.Addr().Is4() != is4 || source.Addr().Zone() != "" {
 		return from, n, ErrMalformed
 	}
 	return unmapped(source), n, nil
-}
-
-func joined(addr, port string) string {
-	if strings.Contains(addr, ":") {
-		addr = "[" + addr + "]"
-	}
-	return addr + ":" + port
 }
 
 func unmapped(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }

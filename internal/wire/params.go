@@ -85,43 +85,27 @@ func (p Param) KeyValue() any {
 	case p.Long != nil:
 		return p.Long
 	}
-	var n uint64
-	switch bits := width(p.Type) * 8; bits {
-	case -16:
+	switch width(p.Type) {
+	case -2:
 		b, _, err := RowValue(p.Raw)
 		if err != nil {
 			return p.Raw
 		}
 		return b
-	case -8:
+	case -1:
 		return struct{}{}
-	case 8:
-		n = uint64(p.Raw[0])
-		if p.Flags&unsigned == 0 {
-			n = uint64(int8(n))
-		}
-	case 16:
-		n = uint64(binary.LittleEndian.Uint16(p.Raw))
-		if p.Flags&unsigned == 0 {
-			n = uint64(int16(n))
-		}
-	case 32:
-		u := binary.LittleEndian.Uint32(p.Raw)
-		if n = uint64(u); p.Flags&unsigned == 0 {
-			n = uint64(int32(u))
-		}
-		if p.Type == typeFloat {
-			return float64(math.Float32frombits(u))
-		}
-	case 64:
-		if n = binary.LittleEndian.Uint64(p.Raw); p.Type == typeDouble {
-			return math.Float64frombits(n)
-		}
 	}
-	if p.Flags&unsigned != 0 {
+	c, shift := cursor{p: p.Raw}, 64-8*len(p.Raw)
+	n := c.uint(uint64(len(p.Raw)))
+	switch {
+	case p.Type == typeFloat:
+		return float64(math.Float32frombits(uint32(n)))
+	case p.Type == typeDouble:
+		return math.Float64frombits(n)
+	case p.Flags&unsigned != 0:
 		return n
 	}
-	return int64(n)
+	return int64(n<<shift) >> shift
 }
 
 // IntParam is an argument of leafsql's own.

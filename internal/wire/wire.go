@@ -124,35 +124,26 @@ func (c *cursor) byte() byte {
 	return 0
 }
 
-func (c *cursor) uint16() uint16 {
-	if b := c.take(2); b != nil {
-		return binary.LittleEndian.Uint16(b)
+// uint reads an integer of n bytes.
+func (c *cursor) uint(n uint64) (v uint64) {
+	for i, b := range c.take(n) {
+		v |= uint64(b) << (8 * i)
 	}
-	return 0
+	return v
 }
 
-func (c *cursor) uint32() uint32 {
-	if b := c.take(4); b != nil {
-		return binary.LittleEndian.Uint32(b)
-	}
-	return 0
-}
+func (c *cursor) uint16() uint16 { return uint16(c.uint(2)) }
+func (c *cursor) uint32() uint32 { return uint32(c.uint(4)) }
 
 // lenEnc reads a length-encoded integer.
 func (c *cursor) lenEnc() uint64 {
 	switch first := c.byte(); first {
 	case 0xfc:
-		return uint64(c.uint16())
+		return c.uint(2)
 	case 0xfd:
-		if b := c.take(3); b != nil {
-			return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16
-		}
-		return 0
+		return c.uint(3)
 	case 0xfe:
-		if b := c.take(8); b != nil {
-			return binary.LittleEndian.Uint64(b)
-		}
-		return 0
+		return c.uint(8)
 	case 0xfb, 0xff:
 		c.bad, c.p = true, nil
 		return 0

@@ -51,6 +51,7 @@ type Config struct {
 	ServerProxyProtocol bool           // those to the server do
 
 	MaxConnections int           // 10,000
+	ReadMemory     int           // MiB of long commands in memory, over all clients; 1024
 	FillTimeout    time.Duration // 50 s
 	Drain          time.Duration // how long transactions may take to end after ctx ended
 
@@ -58,7 +59,7 @@ type Config struct {
 }
 
 // Defaults are those of the command.
-var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
+var Defaults = Config{Listen: []string{"127.0.0.1:3307"}, MaxConnections: 10_000, ReadMemory: 1024, FillTimeout: 50 * time.Second, Drain: 30 * time.Second}
 
 // filesEach is how many files a client takes: its connection and the one to the server.
 const filesEach = 2
@@ -82,12 +83,15 @@ func New(cfg Config) (*Door, error) {
 		cfg.Listen = Defaults.Listen
 	}
 	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, Defaults.MaxConnections)
+	cfg.ReadMemory = cmp.Or(cfg.ReadMemory, Defaults.ReadMemory)
 	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, Defaults.FillTimeout)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	negative := ""
 	switch {
 	case cfg.MaxConnections < 0:
 		negative = "-max-connections"
+	case cfg.ReadMemory < 0:
+		negative = "-read-memory"
 	case cfg.FillTimeout < 0:
 		negative = "-fill-timeout"
 	case cfg.Drain < 0:
@@ -122,9 +126,6 @@ func New(cfg Config) (*Door, error) {
 	if slices.ContainsFunc(cfg.Listen, func(address string) bool { return sameAddress(address, cfg.Server) }) {
 		return nil, fmt.Errorf("leafsql: proxy: it would take clients to itself, since %s is where it listens; name the server's own address in the DSN or with -server", cfg.Server)
 	}
-	if isPath(cfg.Server) && os.Geteuid() == 0 {
-		return nil, errors.New("leafsql: proxy: a server takes whoever comes through its unix socket for the user of that process, so that every client could log in as root where the account asks for no more (unix_socket, auth_socket); run the proxy as another user, or name the server's host and port with -server")
-	}
 	cfg.MaxConnections = process.Connections(cfg.MaxConnections, Defaults.MaxConnections, filesEach, cfg.Logger)
 	dc.Logger = cfg.Logger
 	d := &Door{cfg: cfg, log: cfg.Logger, driver: dc}
@@ -138,7 +139,7 @@ func New(cfg Config) (*Door, error) {
 	d.proxy, err = proxy.New(proxy.Config{
 		Connector: d.connector, Server: cfg.Server, ServerConnector: there, ServerTLS: serverTLS(dc.MySQL, cfg.Server), TLS: clientTLS, RequireTLS: cfg.RequireTLS,
 		ProxyProtocol: cfg.ProxyProtocol, ServerProxyProtocol: cfg.ServerProxyProtocol,
-		MaxConnections: cfg.MaxConnections, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
+		MaxConnections: cfg.MaxConnections, ReadMemory: int64(cfg.ReadMemory) << 20, FillTimeout: cfg.FillTimeout, Logger: cfg.Logger,
 	})
 	if err != nil {
 		d.connector.Close()
@@ -197,6 +198,9 @@ func (d *Door) Run(ctx context.Context) error {
 			return fmt.Errorf("leafsql: proxy: leafsql's own account: %w%s", part.Of(err), wayOut)
 		}
 		d.log.Warn("leafsql: the server does not answer leafsql's own account; clients are told so until it does", "error", err)
+	}
+	if err := d.checkSocket(ctx); err != nil {
+		return err
 	}
 	var listeners []net.Listener
 	defer func() {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 
@@ -69,8 +70,34 @@ func (d *Door) reaches(ctx context.Context) error {
 	}
 	err := d.elsewhere.PingContext(ctx)
 	d.stranger = servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied)
+	if d.stranger {
+		d.log.Warn("leafsql: leafsql's own account may not log in at -server, so that broken logins can get the proxy's host refused", "error", err, "way out", "create the account there, or SET GLOBAL max_connect_errors = 4294967295")
+	}
 	if err == nil || d.stranger {
 		return nil
 	}
 	return fmt.Errorf("-server %s: %w", d.cfg.Server, err)
+}
+
+// checkSocket returns an error if no client could log in: after a restart of MySQL behind its unix socket, clients without TLS get
+// error 1045 with the right password, and there is no certificate to offer TLS with. A server that is away gets no check here: the
+// proxy refuses clients without TLS later.
+func (d *Door) checkSocket(ctx context.Context) error {
+	if !isPath(d.cfg.Server) || d.cfg.Cert != "" {
+		return nil
+	}
+	db := d.elsewhere
+	if db == nil {
+		connector, err := mysql.NewConnector(d.driver.MySQL)
+		if err != nil {
+			return nil // which driver.NewConnector has found right
+		}
+		db = sql.OpenDB(connector)
+		defer db.Close()
+	}
+	var version string
+	if err := db.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil || strings.Contains(version, "MariaDB") {
+		return nil
+	}
+	return fmt.Errorf("leafsql: proxy: -server %s: MySQL behind its unix socket takes clients with TLS only; set -cert and -key, or name the server's host and port with -server", d.cfg.Server)
 }

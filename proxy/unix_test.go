@@ -1,0 +1,76 @@
+package proxy_test
+
+import (
+	"crypto/tls"
+	"os/user"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/proxy"
+	"github.com/leafsql/leafsql/proxy/proxytest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+	"github.com/leafsql/leafsql/testutil/selfsigned"
+)
+
+// TestUnixSocket: through the server's unix socket clients log in with their passwords, and no client is taken for the operating
+// system user of the proxy, by the name of an account or by the name that an account is mapped to.
+func TestUnixSocket(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range mysqltest.Targets(t) {
+		t.Run(target.Name, func(t *testing.T) {
+			cert, certFile, keyFile := selfsigned.Files(t)
+			maria := target.Name == string(mysqltest.MariaDB)
+			args, via := []string{"--ssl-cert=" + certFile, "--ssl-key=" + keyFile}, "VIA unix_socket"
+			if !maria {
+				args, via = append(args, "--plugin-load-add=auth_socket.so"), "WITH auth_socket"
+			}
+			p := newPlace(t, mysqltest.Run(t, mysqltest.Config{Kind: mysqltest.Kind(target.Name), Args: args}).Target())
+			const named = "mapped"
+			p.exec("CREATE USER IF NOT EXISTS `"+me.Username+"`@localhost", "ALTER USER `"+me.Username+"`@localhost IDENTIFIED "+via,
+				"CREATE USER "+named+"@localhost IDENTIFIED "+via+" AS '"+me.Username+"'", "GRANT ALL ON *.* TO "+named+"@localhost",
+				"CREATE USER app@localhost IDENTIFIED BY 'secret'", "GRANT ALL ON "+p.name+".* TO app@localhost", "CREATE USER own IDENTIFIED BY 'secret'", "GRANT ALL ON *.* TO own")
+			socket := p.ask("SELECT @@socket")
+			dsn := strings.Replace(p.dsn, "root@", "own:secret@", 1)
+			addr := proxytest.Start(t, dsn+"?leafTables=none", func(cfg *proxy.Config) {
+				cfg.Server, cfg.TLS = socket, &tls.Config{Certificates: cert.Client().Certificates}
+			})
+			client := cert.Client()
+			client.ServerName = "127.0.0.1"
+			o := proxytest.Options{User: "app", Password: "secret", Database: p.name, TLS: client}
+			if !maria {
+				o.Plugin = "caching_sha2_password"
+			}
+			p.exec("FLUSH PRIVILEGES") // MySQL has not seen the password
+			c := p.dial(addr, o)
+			if rows := c.Query("SELECT CURRENT_USER()").Rows(); len(rows) != 1 || rows[0][0] != "app@localhost" {
+				t.Errorf("logged in as %v, want app@localhost", rows)
+			}
+			for _, name := range []string{me.Username, named} {
+				for _, password := range []string{"", "wrong"} {
+					as := o
+					as.User, as.Password, as.Database = name, password, ""
+					if in, err := proxytest.Dial(addr, as); err == nil {
+						t.Errorf("%s is let in with the password %q: %v", name, password, in.Query("SELECT CURRENT_USER()").Rows())
+					} else if number, text := in.Answers[0].Err(); number != 1045 && number != 1698 {
+						t.Errorf("%s with the password %q: error %d %s, %v, want 1045", name, password, number, text, err)
+					}
+				}
+				again := p.dial(addr, o)
+				if number, text := again.ChangeUser(name, "", "").Err(); number == 0 {
+					t.Errorf("a session becomes %s: %v", name, again.Query("SELECT CURRENT_USER()").Rows())
+				} else if a := again.Query("SELECT CURRENT_USER()"); len(a.Rows()) > 0 && strings.HasPrefix(a.Rows()[0][0], name) {
+					t.Errorf("after error %d %s the session is of %v", number, text, a.Rows())
+				}
+			}
+			o.TLS = nil
+			p.exec("FLUSH PRIVILEGES")
+			plain, err := proxytest.Dial(addr, o)
+			if number, text := plain.Answers[0].Err(); maria && err != nil || !maria && (number != 3159 || !strings.Contains(text, "unix socket")) {
+				t.Errorf("without TLS: error %d %s, %v", number, text, err)
+			}
+		})
+	}
+}
