@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
@@ -127,7 +128,7 @@ func (b *Bulk) draw(ctx context.Context, wanted int, floor int64, told bool) err
 	c, t := b.of.c, b.in.Table.Ref.(*tables.Table)
 	c.connector.tables.Used.Store(true)
 	if floor > 0 {
-		if err := t.Skip(ctx, c.Conn, floor); err != nil {
+		if err := t.Skip(ctx, c.Conn, floor, lo.Ternary(wanted == 0, &b.all, nil)); err != nil {
 			return err
 		}
 	}
@@ -178,6 +179,7 @@ func (b *Bulk) Key(arg int) bool {
 // Ran notes how the execution ended, and returns its answer.
 func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, error) {
 	s, c := b.of, b.of.c
+	b.in.Table.Ref.(*tables.Table).SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
 		c.Ran(s.Statement, err)
 	}

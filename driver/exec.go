@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
@@ -118,6 +119,9 @@ func (e *execution) run(ctx context.Context) error {
 				}
 			}
 			err = e.send(ctx, blocks)
+			if len(blocks) == 1 && blocks[0].Late > 0 {
+				plan.Inserts[0].Table.Ref.(*tables.Table).SkipAfter(ctx, blocks[0].Late, err)
+			}
 			if c.Permitted != nil && len(plan.Inserts) > 0 {
 				c.Ran(e.st, err)
 			}
@@ -341,7 +345,7 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, text string, args []
 			b.Moved = !exact || key != b.OwnKey
 		}
 		if floor > 0 {
-			if err := t.Skip(ctx, c.Conn, floor); err != nil {
+			if err := t.Skip(ctx, c.Conn, floor, lo.Ternary(b.N == 0 && p.Results == 1, b, nil)); err != nil {
 				return nil, err
 			}
 		}

@@ -57,7 +57,7 @@ func TestSequenceMended(t *testing.T) {
 	err := refused(t, leaf, "has no row in `t_sequence`", "INSERT INTO t (a) VALUES (1)")
 	_, fix, _ := strings.Cut(err.Error(), "in use: ")
 	mustExec(t, plain, strings.ReplaceAll(fix, "<highest id>", "7"))
-	err = refused(t, leaf, `sequence "seq_t" would start at 8`, "INSERT INTO t (a) VALUES (1)")
+	err = refused(t, leaf, `row "seq_t" of t_sequence would start at 8`, "INSERT INTO t (a) VALUES (1)")
 	_, fix, _ = strings.Cut(err.Error(), "if processes run: ")
 	mustExec(t, plain, fix)
 	if id := insertID(t, leaf, "INSERT INTO t (a) VALUES (1)"); id <= 41 {

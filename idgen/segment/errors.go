@@ -21,7 +21,7 @@ type UnknownTagError struct {
 
 func (e *UnknownTagError) Error() string {
 	c := cmp.Or(e.columns, tagrow.LeafAlloc)
-	return fmt.Sprintf("leafsql: tag %q has no row in %s; add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
+	return fmt.Sprintf("leafsql: tag %q has no row in %s; start this process again with leafCreate=true, or add one that starts above the ids in use: INSERT INTO %[2]s (%[3]s, %[4]s, %[5]s) VALUES (%[6]s, <highest id%[7]s>, 1000)",
 		e.Tag, table(e.Table), c.Tag, c.Next, c.Step, quote.String(e.Tag), c.After())
 }
 

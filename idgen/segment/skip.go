@@ -8,6 +8,14 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
+// Far reports whether a key would take more than half of the room left in a column that ends at highest, as far as
+// this generator has seen the row.
+func (g *Generator) Far(key, highest int64) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return key-g.top > (highest-g.top)/2
+}
+
 // Skip moves the generator past k, a key that comes from elsewhere: once it has
 // returned nil, this generator issues nothing up to k, and the row stands above k, so
 // that no later fetch, of any process, gives ids up to k. Ranges that other processes

@@ -80,11 +80,6 @@ func (t *Table) Indexed(column string) bool {
 	return slices.ContainsFunc(t.Indexes, func(x Index) bool { return x.Columns[0] == column })
 }
 
-// Counted reports whether a column has AUTO_INCREMENT.
-func (t *Table) Counted(column string) bool {
-	return slices.ContainsFunc(t.Columns, func(c Column) bool { return c.AutoIncrement && strings.EqualFold(c.Name, column) })
-}
-
 // Unique reports whether a column is unique, alone or together with others.
 func (t *Table) Unique(column string) (alone, together bool) {
 	for _, x := range t.Indexes {
@@ -341,48 +336,23 @@ func (c *Catalog) TableNames(ctx context.Context, db string) (names []string, er
 	return names, err
 }
 
-// Keys are the highest values of a key column below a limit, 0 for none.
-type Keys struct {
-	Stored int64
-	Given  int64 // by AUTO_INCREMENT, also to rows that are gone; 0 if the column does not have it
-}
-
-// Highest gives the highest values of an integer column below a limit. counted means that the column
-// has AUTO_INCREMENT. Without an index that begins with the column it reads the whole table.
-func (c *Catalog) Highest(ctx context.Context, table Name, column string, below int64, counted bool) (k Keys, err error) {
+// Highest gives the highest values of an integer column below a limit, 0 for none: the stored one, by a query such as
+// MaxQuery, and if counted the one that AUTO_INCREMENT has given, also to rows that are gone or locked. A next value of
+// AUTO_INCREMENT at the limit counts for nothing, since the server also shows it after a single row with the column's highest
+// value. SHOW CREATE TABLE would need a round trip of its own and a right on the whole table, and some sql_modes of MariaDB
+// leave the value out there.
+func (c *Catalog) Highest(ctx context.Context, table Name, query string, below int64, counted bool) (stored, given int64, err error) {
 	next, args := "NULL", []any(nil)
 	if counted {
-		next, args = "("+nextQuery+")", []any{table.DB, table.Table}
+		next, args = "(SELECT auto_increment - 1 FROM information_schema.tables WHERE table_schema = ? AND table_name = ? AND auto_increment BETWEEN 1 AND ?)", []any{table.DB, table.Table, below - 1}
 	}
-	var stored sql.NullInt64
-	var n sql.NullString
-	err = c.db.QueryRowContext(ctx, "SELECT ("+MaxQuery(table, column, below)+"), "+next, args...).Scan(&stored, &n)
-	return Keys{max(stored.Int64, 0), given(n, below)}, err
-}
-
-// Given gives what Keys has as Given, of a column with AUTO_INCREMENT. It does not wait for a
-// connection that has locked the table.
-func (c *Catalog) Given(ctx context.Context, table Name, below int64) (int64, error) {
-	var n sql.NullString
-	err := c.db.GetContext(ctx, &n, nextQuery, table.DB, table.Table)
-	return given(n, below), err
-}
-
-// nextQuery is the query for the value that AUTO_INCREMENT gives next. SHOW CREATE TABLE would need a round trip of its own and a
-// right on the whole table, and some sql_modes of MariaDB leave the value out there.
-const nextQuery = "SELECT auto_increment FROM information_schema.tables WHERE table_schema = ? AND table_name = ?"
-
-// given returns the value before the next one, if the next one is below the limit: the server shows the
-// highest value of a column also if only a single row has it.
-func given(next sql.NullString, below int64) int64 {
-	if n, _ := strconv.ParseInt(next.String, 10, 64); n < below {
-		return max(n-1, 0)
-	}
-	return 0
+	var s, g sql.NullInt64
+	err = c.db.QueryRowContext(ctx, "SELECT ("+query+"), "+next, args...).Scan(&s, &g)
+	return max(s.Int64, 0), g.Int64, err
 }
 
 // MaxQuery is the query for the highest value of an integer column below a
-// limit.
+// limit. Without an index that begins with the column the server reads the whole table.
 func MaxQuery(table Name, column string, below int64) string {
 	return "SELECT MAX(" + quote.Name(column) + ") FROM " + table.Quoted() + " WHERE " + quote.Name(column) + " < " + strconv.FormatInt(below, 10)
 }

@@ -21,11 +21,11 @@ type Tag struct {
 type Counter struct {
 	Tag
 	*segment.Generator
-	Rows Rows // where its row is, nil where it has none
+	Rows Rows                // where its row is, nil where it has none
+	Turn *semaphore.Weighted // of 1, held while the row is looked for and added
 
 	store *Store
-	turn  *semaphore.Weighted // of 1, held while the row is looked for and added
-	feeds map[string]bool     // the databases of its tables; guarded by store.mu
+	feeds map[string]bool // the databases of its tables; guarded by store.mu
 }
 
 // Counter returns the one counter of a tag.
@@ -43,7 +43,7 @@ func (s *Store) counter(tag Tag) (c *Counter, made bool) {
 	if c := s.counters[tag]; c != nil {
 		return c, false
 	}
-	c = &Counter{Tag: tag, store: s, turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
+	c = &Counter{Tag: tag, store: s, Turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
 	from := s.segments
 	switch {
 	case tag.Sequence:
@@ -94,11 +94,6 @@ func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	}
 	r, err := c.Look(ctx)
 	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
-}
-
-// Turn lets one at a time look for the row and add it, until release is called.
-func (c *Counter) Turn(ctx context.Context) (release func(), err error) {
-	return func() { c.turn.Release(1) }, c.turn.Acquire(ctx, 1)
 }
 
 // Feeds notes that it feeds a table in a database of a server.

@@ -335,6 +335,9 @@ type Block struct {
 	// Moved says that the update list gives the row another key than that, by KeyArg.
 	Moved bool
 
+	// Late is a key that the counter passes once the statement has run, else 0.
+	Late int64
+
 	// Explicit has an entry for each of Insert.ArgKeys, true where the argument
 	// is a key already; nil: none is. It is empty for statements without.
 	Explicit []bool

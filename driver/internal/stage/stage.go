@@ -127,6 +127,7 @@ func (s *Run) store(ctx context.Context) error {
 		}
 	}
 	if err := s.copy(ctx, s.Block); err != nil {
+		s.t.SkipAfter(ctx, s.highest, err)
 		return err
 	}
 	in := *s.Insert
@@ -140,7 +141,7 @@ func (s *Run) store(ctx context.Context) error {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.t.Skip(ctx, s.Session.Conn, s.highest)
+	return s.t.Skip(ctx, s.Session.Conn, s.highest, nil)
 }
 
 // copy writes the stage's rows to the target.
@@ -261,7 +262,7 @@ func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.Block.N > 0 {
-			err = s.t.Skip(ctx, s.Session.Conn, s.highest)
+			err = s.t.Skip(ctx, s.Session.Conn, s.highest, nil)
 			s.highest = 0
 		}
 	}

@@ -1,11 +1,11 @@
 package tables
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
-	"strconv"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -41,14 +41,13 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 		t.checked.Store(epoch)
 		return nil
 	}
-	keys, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed, t.Key.AutoIncrement)
+	stored, given, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed, t.Key.AutoIncrement)
 	if err != nil {
 		return err
 	}
 	var row segment.Row
-	created := false
 	if t.set.cfg.Create {
-		row, keys, created, err = t.lookOrCreate(ctx, conn, keys, known)
+		row, given, err = t.lookOrCreate(ctx, conn, max(stored, given), known)
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
@@ -64,29 +63,30 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	case err != nil:
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
-	switch next := max(row.MaxID, 1); { // 0 is never issued
-	case next <= keys.Stored:
-		if err := t.raiseRow(ctx, row, keys.Stored, created); err != nil {
+	next := max(row.MaxID, 1) // 0 is never issued
+	if next <= stored {
+		if err := t.raiseRow(ctx, row, stored); err != nil {
 			return err
 		}
-	case next <= keys.Given && (created || !t.set.cfg.KeepExplicit):
-		// AUTO_INCREMENT has gaps, so this refuses nothing. Ranges that processes hold are below the row.
-		if err := t.counter.Skip(ctx, keys.Given); err != nil {
-			return &FillError{Table: t.Name.String(), Key: keys.Given, Err: err}
-		}
-	case row.MaxID > t.Highest:
+	} else if row.MaxID > t.Highest {
 		return refuse(t.Name, t.Key.Name,
-			fmt.Sprintf("it ends at %d, and %s %q stands at %d", t.Highest, t.rowKind(), t.counter.Name, row.MaxID),
+			fmt.Sprintf("it ends at %d, and row %q of %s stands at %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
 			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
+	}
+	// AUTO_INCREMENT has gaps, so this refuses nothing. Ranges that processes hold are below the row.
+	if next <= given {
+		if err := t.counter.Skip(ctx, given); err != nil {
+			return &FillError{Table: t.Name.String(), Key: given, Err: err}
+		}
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
 	// name has other ones, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
-			keys, _, err := t.highestBelow(ctx, conn, t.Name, true, false, limit)
-			return keys.Stored, err
+			stored, _, _, err := t.highestBelow(ctx, conn, t.Name, true, false, limit)
+			return stored, err
 		}
-		if err := t.counter.DropInUse(keys.Stored, below); err != nil {
+		if err := t.counter.DropInUse(stored, below); err != nil {
 			return &catalog.Failure{What: "the keys of table " + t.Name.String(), Err: err}
 		}
 	}
@@ -95,39 +95,38 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 }
 
 // lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
-// for a row, and adds it where there is none. after are the keys of all tables of the tag then.
-func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, keys catalog.Keys, known bool) (row segment.Row, after catalog.Keys, created bool, err error) {
-	release, err := t.counter.Turn(ctx)
-	if err != nil {
-		return row, keys, false, err
+// for a row, and adds it where there is none. after is the highest key of all tables of the tag then.
+func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (row segment.Row, after int64, err error) {
+	if err := t.counter.Turn.Acquire(ctx, 1); err != nil {
+		return row, 0, err
 	}
-	defer release()
+	defer t.counter.Turn.Release(1)
 	row, err = t.counter.Row(ctx)
 	if servererr.Is(err, servererr.NoSuchTable) {
 		if err := t.counter.Rows.Create(ctx); err != nil {
-			return row, keys, false, t.set.AllocError(t.counter.Table(), "creating it", err)
+			return row, 0, t.set.AllocError(t.counter.Table(), "creating it", err)
 		}
 		row, err = t.counter.Row(ctx)
 	}
-	if _, created = errors.AsType[*segment.UnknownTagError](err); created {
-		if keys, err = t.createRow(ctx, conn, keys, known); err == nil {
+	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing {
+		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
 			row, err = t.counter.Row(ctx)
 		}
 	}
-	return row, keys, created, err
+	return row, highest, err
 }
 
-// highestKey returns the highest keys of a table that are near, if an index shows them. If none
-// does, known is false, which is logged once.
-func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool) (keys catalog.Keys, known bool, err error) {
+// highestKey returns the highest keys of a table that are near, as highestBelow does. If no index
+// shows them, known is false, which is logged once.
+func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
-		keys, known, err = t.highestBelow(ctx, conn, name, indexed, counted, t.Near)
+		stored, given, known, err = t.highestBelow(ctx, conn, name, indexed, counted, t.Near)
 		switch {
 		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
 			why, known, err = servererr.Message(err), false, nil
 		case err != nil:
-			return keys, false, &catalog.Failure{What: "the highest key of table " + name.String(), Err: err}
+			return 0, 0, false, &catalog.Failure{What: "the highest key of table " + name.String(), Err: err}
 		case !known:
 			why = "no index begins with the column"
 		}
@@ -135,37 +134,36 @@ func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.
 	if !known {
 		t.set.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
 	}
-	return keys, known, nil
+	return stored, given, known, nil
 }
 
-// highestBelow returns the highest keys below a limit if an index shows them, also if the
-// application's own connection, conn, has locked the table. A conn of nil is not asked.
-func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool, limit int64) (keys catalog.Keys, known bool, err error) {
+// highestBelow returns the highest keys below a limit if an index shows them, as Catalog.Highest does, also
+// if the application's own connection, conn, has locked the table. A conn of nil is not asked.
+func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
-		return keys, false, nil
+		return 0, 0, false, nil
 	}
-	keys, err = t.set.Catalog.Highest(ctx, name, t.Key.Name, limit, counted)
+	query := catalog.MaxQuery(name, t.Key.Name, limit)
+	stored, given, err = t.set.Catalog.Highest(ctx, name, query, limit, counted)
 	if conn != nil && servererr.Is(err, servererr.LockWait) {
-		var s string
-		s, err = session.Value(ctx, conn, "("+catalog.MaxQuery(name, t.Key.Name, limit)+")")
-		stored, _ := strconv.ParseInt(s, 10, 64) // NULL, where there is none, is 0
-		if keys.Stored = max(stored, 0); err == nil && counted {
-			keys.Given, err = t.set.Catalog.Given(ctx, name, limit)
+		var value string
+		if value, err = session.Value(ctx, conn, "("+query+")"); err == nil {
+			stored, given, err = t.set.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
-	return keys, err == nil, err
+	return stored, given, err == nil, err
 }
 
 // createRow adds the row of a tag, starting above the keys of every table
 // that the rule feeds in this database and above all that this process fetched
-// before a row was lost, and returns the highest keys as they are afterwards: keys
+// before a row was lost, and returns the highest key as it is afterwards: keys
 // written meanwhile found no row to raise.
-func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, keys catalog.Keys, known bool) (catalog.Keys, error) {
+func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if t.rule.many() && t.rule.Table != "*" {
 		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
-			return keys, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
+			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
 		for _, name := range names {
 			if name != t.Name.Table && wildcard(t.rule.Table, name) {
@@ -175,39 +173,37 @@ func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, keys catalog.K
 	}
 	others, err := t.set.Catalog.Tables(ctx, tables[1:])
 	if err != nil {
-		return keys, &catalog.Failure{What: "the columns of tables", Err: err}
+		return 0, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
-	highestOf := func(tables []catalog.Name, keys catalog.Keys) (catalog.Keys, error) {
+	highestOf := func(tables []catalog.Name) (highest int64, err error) {
 		for _, name := range tables {
-			indexed, counted := name == t.Name && t.Indexed, name == t.Name && t.Key.AutoIncrement
-			if other := others[name]; other != nil {
-				indexed, counted = other.Indexed(t.Key.Name), other.Counted(t.Key.Name)
-			}
-			one, _, err := t.highestKey(ctx, conn, name, indexed, counted)
+			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].Indexed(t.Key.Name)
+			stored, given, _, err := t.highestKey(ctx, conn, name, indexed, name != t.Name || t.Key.AutoIncrement)
 			if err != nil {
-				return keys, err
+				return 0, err
 			}
-			keys = catalog.Keys{Stored: max(keys.Stored, one.Stored), Given: max(keys.Given, one.Given)}
+			highest = max(highest, stored, given)
 		}
-		return keys, nil
+		return highest, nil
 	}
-	if keys, err = highestOf(tables[1:], keys); err != nil {
-		return keys, err
+	before, err := highestOf(tables[1:])
+	if err != nil {
+		return 0, err
 	}
-	highest := max(keys.Stored, keys.Given)
+	highest = max(highest, before)
 	for _, name := range tables {
 		if err := t.mayCreateRow(ctx, name, highest, known || name != t.Name); err != nil {
-			return keys, err
+			return 0, err
 		}
 	}
 	above, err := t.counter.AboveAll(ctx)
 	if err != nil {
-		return keys, err
+		return 0, err
 	}
 	if err := t.counter.Rows.Ensure(ctx, t.counter.Name, max(highest+1, above), createdStep); err != nil {
-		return keys, err
+		return 0, err
 	}
-	return highestOf(tables, keys)
+	return highestOf(tables)
 }
 
 // mayCreateRow refuses to begin a tag for a table whose keys are not all known:
@@ -233,14 +229,6 @@ func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int
 		"add the row of "+t.counter.Table()+" by hand: "+t.insertRow())
 }
 
-// rowKind is what a message calls the row.
-func (t *Table) rowKind() string {
-	if t.counter.Sequence {
-		return "sequence"
-	}
-	return "tag"
-}
-
 func (t *Table) insertRow() string {
 	tag := quote.String(t.counter.Name)
 	if t.counter.Sequence {
@@ -252,9 +240,9 @@ func (t *Table) insertRow() string {
 // raiseRow puts a row that is too low above the keys in use: with leafCreate by
 // itself. A row that nobody fetched from starts right above them; of another,
 // processes may hold ranges that begin above its keys.
-func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64, created bool) error {
+func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
 	floor := highest
-	if row.MaxID > 1 && !created {
+	if row.MaxID > 1 {
 		floor += min(raiseMargin, math.MaxInt64-1-highest)
 	}
 	if t.set.cfg.Create && (floor == highest || floor < t.Highest/2) {
@@ -268,6 +256,6 @@ func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64, cr
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
 	return refuse(t.Name, t.Key.Name,
-		fmt.Sprintf("the highest key is %d, and %s %q would start at %d, below or at keys in use", highest, t.rowKind(), row.Tag, max(row.MaxID, 1)),
+		fmt.Sprintf("the highest key is %d, and row %q of %s would start at %d, below or at keys in use", highest, row.Tag, t.counter.Table(), max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: "+update)
 }

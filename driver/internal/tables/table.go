@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -196,7 +197,7 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 		if errors.Is(err, insert.ErrRefused) {
 			return err
 		}
-		return &FillError{Table: t.Name.String(), Rows: b.N, Err: t.hint(err)}
+		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
 	}
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may be above all numbers
 		return refuse(t.Name, t.Key.Name,
@@ -210,8 +211,9 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
 // column's highest value is not followed, here and where the highest key is
-// looked for: no id is above it.
-func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
+// looked for: no id is above it. Late, unless nil, is the block of a query that draws no ids: a key
+// that would take more than half of the room left in the column is only noted there, for SkipAfter.
+func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
@@ -221,6 +223,10 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
 	err := error(nil)
 	if t.checked.Load() != t.set.store.Epoch.Load() {
 		err = t.check(ctx, conn)
+	}
+	if err == nil && late != nil && t.counter != nil && t.counter.Far(k, t.Highest) {
+		late.Late = k
+		return nil
 	}
 	if err == nil {
 		err = t.skips.Skip(ctx, k)
@@ -236,15 +242,27 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64) error {
 	case err == nil || told || errors.Is(err, insert.ErrRefused):
 		return err
 	}
-	return &FillError{Table: t.Name.String(), Key: k, Err: t.hint(err)}
+	return &FillError{Table: t.Name.String(), Key: k, Err: err}
 }
 
-// hint adds what leafCreate does at a start to the error of a row that was deleted while this process runs.
-func (t *Table) hint(err error) error {
-	if _, rowless := errors.AsType[*segment.UnknownTagError](err); rowless && t.set.cfg.Create {
-		return fmt.Errorf("%w; or start this process again, which creates the row under leafCreate=true", err)
+// SkipAfter moves the counter above a key, unless 0, whose statement was sent first and ended with err, also if
+// the outcome is unknown. After an error of the server it looks whether the key is stored, as it may be in a
+// table without transactions. If the counter cannot be moved now, the next statement that needs an id
+// compares it with the keys again.
+func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
+	if k == 0 {
+		return
 	}
-	return err
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if _, failed := errors.AsType[*mysql.MySQLError](err); failed {
+		if stored, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, t.Near); err == nil && known && stored < k {
+			return
+		}
+	}
+	if t.Skip(ctx, nil, k, nil) != nil {
+		t.checked.Store(0)
+	}
 }
 
 // AfterDuplicate moves the counter above all keys where an id of ours was in use: keys
@@ -253,11 +271,11 @@ func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
 	if t.skips == nil || !t.Integer {
 		return
 	}
-	if used, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, b.First+int64(b.N)); err != nil || !known || used.Stored < b.First || used.Stored >= t.Near {
+	if used, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, b.First+int64(b.N)); err != nil || !known || used < b.First || used >= t.Near {
 		return
 	}
-	keys, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
-	if highest := max(keys.Stored, keys.Given); err == nil && t.skips.Skip(ctx, highest) == nil {
+	stored, given, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
+	if highest := max(stored, given); err == nil && t.skips.Skip(ctx, highest) == nil {
 		t.set.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
 	}
 }
