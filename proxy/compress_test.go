@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,42 @@ func TestCompressedDamaged(t *testing.T) {
 		if p, err := s.client.packet(1 << 20); err == nil || err == io.EOF {
 			t.Errorf("%s: packet = %d bytes, %v; want an error of the frame", name, len(p), err)
 		}
+	}
+}
+
+// TestCompressedBombs: a frame takes memory for the bytes received, not for those that it declares in either length, and has given back
+// all of it when the connection ends in the middle.
+func TestCompressedBombs(t *testing.T) {
+	const connections = 20
+	allocated := func() uint64 {
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.TotalAlloc
+	}
+	before := allocated()
+	for range connections {
+		s, _ := compressedPair([]byte{255, 255, 255, 0, 255, 255, 255, 'x'})
+		if _, err := s.client.packet(1 << 30); err != io.ErrUnexpectedEOF {
+			t.Errorf("packet = %v, want %v", err, io.ErrUnexpectedEOF)
+		}
+	}
+	if n := allocated() - before; n > connections<<20 {
+		t.Errorf("%d headers of 16 MiB took %d KiB, want less than a MiB each", connections, n>>10)
+	}
+
+	const received = 1 << 20
+	s, _ := compressedPair(append([]byte{255, 255, 255, 0, 255, 255, 255}, make([]byte, received)...))
+	if _, err := s.client.packet(1 << 30); err != io.ErrUnexpectedEOF {
+		t.Errorf("packet = %v, want %v", err, io.ErrUnexpectedEOF)
+	}
+	used := &s.client.memory.used
+	if n := used.Load(); n < received || n > 5*received {
+		t.Errorf("%d bytes received take %d, want up to five times as much", received, n)
+	}
+	s.client.giveBack()
+	s.client.under.giveBack()
+	if n := used.Load(); n != 0 {
+		t.Errorf("%d bytes are not given back, want none", n)
 	}
 }
 
