@@ -50,7 +50,7 @@ var params = []param{
 // with leaf. The result's MySQL part holds none of them. Errors never show
 // the DSN, which holds a password.
 func ParseDSN(dsn string) (*Config, error) {
-	if err := swallowed(dsn); err != nil {
+	if err := cmp.Or(swallowed(dsn), repeated(dsn)); err != nil {
 		return nil, err
 	}
 	inner, err := mysql.ParseDSN(dsn)
@@ -82,6 +82,21 @@ func ParseDSN(dsn string) (*Config, error) {
 
 // leafParam finds a parameter of ours, such as "leafTables=", where none belongs.
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
+
+// repeated finds a leaf parameter that a DSN has twice, of which go-sql-driver takes the last.
+func repeated(dsn string) error {
+	_, list, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
+	seen := make(map[string]bool)
+	for p := range strings.SplitSeq(list, "&") {
+		name, _, _ := strings.Cut(p, "=")
+		key := strings.ToLower(name) // a source's name is written in any case
+		if strings.HasPrefix(name, "leaf") && seen[key] {
+			return &ConfigError{name, "it is there twice", "keep one of them"}
+		}
+		seen[key] = true
+	}
+	return nil
+}
 
 // swallowed finds a leaf parameter that became a part of the user, password,
 // address or database name: go-sql-driver cuts a DSN at its last slash, so an

@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +56,7 @@ func TestDSNErrors(t *testing.T) {
 	for dsn, want := range map[string]string{
 		base + "?leafTabels=a":                             "leafTabels: no such parameter; known are leafConfig, leafTables",
 		base + "?leafNacosGroup=G":                         "leafNacosGroup: no such parameter",
+		base + "?leafTables=a&leafTables=b":                "leafTables: it is there twice; keep one of them",
 		base + "?leafWorker=static(7)&leafNacosGroup=G":    "leafNacosGroup: no such parameter",
 		base + "?leafTables=a:b:c":                         `unknown generator "c"`,
 		base + "?leafCreate=maybe":                         "leafCreate: \"maybe\" is not one of its values; write false (the default) or true",
@@ -147,4 +149,18 @@ func FuzzParseDSN(f *testing.F) {
 			t.Errorf("leafTables %q came back as %q", a, b)
 		}
 	})
+}
+
+// TestSourceThatIsNotImported: the error names the package and what to get.
+func TestSourceThatIsNotImported(t *testing.T) {
+	db, err := sql.Open(Name, base+"?leafTables=events:id:snowflake&leafWorker=etcd(h1:2379)")
+	if err == nil {
+		err = db.Ping()
+		db.Close()
+	}
+	var mistake *ConfigError
+	const want = `go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`
+	if !errors.As(err, &mistake) || mistake.Param != "leafWorker" || !strings.Contains(err.Error(), want) {
+		t.Errorf("sql.Open() = %v, want a ConfigError with %s", err, want)
+	}
 }

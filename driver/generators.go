@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql/driver"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -105,8 +106,10 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	case cfg.WorkerSource != nil:
 	case name != "mysql":
 		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
-			return nil, &ConfigError{"leafWorker", part.Text(err),
-				"import the source's package for its effect, for example _ \"github.com/leafsql/leafsql/nacos\""}
+			if option, ok := errors.AsType[*spec.OptionError](err); ok {
+				return nil, &ConfigError{option.Param(), option.Reason, option.Hint()}
+			}
+			return nil, &ConfigError{"leafWorker", part.Text(err), ""}
 		}
 		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // a map in the order of its keys
 	case address != "" || len(cfg.WorkerOptions) > 0:

@@ -84,7 +84,7 @@ var sourceNames atomic.Int32
 // bySource gives a source a name, by which pools share it.
 func bySource(open func(context.Context) (worker.Source, error)) *Config {
 	name := fmt.Sprint("test", sourceNames.Add(1))
-	worker.Register(name, func(ctx context.Context, _ string, _ worker.Options) (worker.Source, error) { return open(ctx) })
+	worker.Register(name, func(string, worker.Options) (func(context.Context) (worker.Source, error), error) { return open, nil })
 	return leased(name + "()")
 }
 

@@ -67,7 +67,11 @@ func BenchmarkRenew(b *testing.B) {
 	for _, v := range modernServers {
 		b.Run(string(v), func(b *testing.B) {
 			s := nacostest.Start(b, v, nacostest.Options{})
-			src, err := openDSN(b.Context(), s.Addr(), nil)
+			open, err := openDSN(s.Addr(), nil)
+			if err != nil {
+				b.Fatal(err)
+			}
+			src, err := open(b.Context())
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -63,12 +63,16 @@ import (
 
 func init() { worker.Register("nacos", openDSN) }
 
-func openDSN(ctx context.Context, address string, opts worker.Options) (worker.Source, error) {
+func openDSN(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
 	cfg, err := parse(address, opts)
-	if err != nil {
-		return worker.Source{}, err
+	if err == nil {
+		checked := cfg
+		err = checked.complete()
 	}
-	return Open(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, nil
 }
 
 var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")

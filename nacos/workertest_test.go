@@ -58,7 +58,11 @@ func onServer(s *nacostest.Server, service string) workertest.Fixture {
 	hand := hand{addr: s.Addr(), service: service}
 	return workertest.Fixture{
 		Open: func(ctx context.Context) (worker.Source, error) {
-			return openDSN(ctx, s.Addr(), worker.Options{"Service": service})
+			open, err := openDSN(s.Addr(), worker.Options{"Service": service})
+			if err != nil {
+				return worker.Source{}, err
+			}
+			return open(ctx)
 		},
 		Remove:  hand.remove,
 		Corrupt: hand.corrupt,

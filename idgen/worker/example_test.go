@@ -77,8 +77,10 @@ func ExamplePrepare() {
 // A source of one's own, which DSNs name as leafWorker=rack(12).
 func ExampleRegister() {
 	registry := new(workertest.Memory)
-	worker.Register("rack", func(_ context.Context, address string, _ worker.Options) (worker.Source, error) {
-		return worker.Source{Slots: registry, Name: "rack " + address}, nil
+	worker.Register("rack", func(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
+		return func(context.Context) (worker.Source, error) {
+			return worker.Source{Slots: registry, Name: "rack " + address}, nil
+		}, opts.Only()
 	})
 	open, err := worker.Lookup("rack(12)", nil)
 	if err != nil {

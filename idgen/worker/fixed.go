@@ -19,16 +19,16 @@ func init() {
 // register makes a source of a fixed worker id known, of which an address says
 // what number it is.
 func register(name string, number func(address string) (int, error)) {
-	Register(name, func(_ context.Context, address string, opts Options) (Source, error) {
+	Register(name, func(address string, opts Options) (func(context.Context) (Source, error), error) {
 		err := opts.Only()
 		if err != nil {
-			return Source{}, err
+			return nil, err
 		}
 		n, err := number(address)
 		if err != nil {
-			return Source{}, fmt.Errorf("leafsql: worker source %s(%s): %w", name, address, err)
+			return nil, fmt.Errorf("leafsql: worker source %s(%s): %w", name, address, err)
 		}
-		return fixed(n), nil
+		return func(context.Context) (Source, error) { return fixed(n), nil }, nil
 	})
 }
 

@@ -3,6 +3,7 @@ package worker
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -79,29 +80,33 @@ type Options map[string]string
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
 		if !slices.Contains(known, k) {
-			return fmt.Errorf("leafsql: worker source: unknown option %q; known are %s", k, cmp.Or(strings.Join(known, ", "), "none"))
+			return &spec.OptionError{Option: k, Reason: "no such parameter", Known: known}
 		}
 	}
 	return nil
 }
 
-// opener opens a source of one kind.
-type opener = func(ctx context.Context, address string, opts Options) (Source, error)
+// parser reads what a DSN says of a source of one kind.
+type parser = func(address string, opts Options) (open func(context.Context) (Source, error), err error)
 
-var sources sync.Map // name → opener
+var sources sync.Map // name → parser
 
 // Register makes a source known under a name, as database/sql's drivers are:
 // from an init function of a package that applications import for its effect.
-// The address that open gets is what stands between the parentheses of a spec,
-// such as "h1:8848,h2:8848". Register panics if the name is taken.
-func Register(name string, open func(ctx context.Context, address string, opts Options) (Source, error)) {
-	if name == "" || open == nil {
+// parse gets the address between the parentheses of a spec, such as
+// "h1:8848,h2:8848", and connects nowhere: its error is found by sql.Open, or by
+// the first connection. Register panics if the name is taken.
+func Register(name string, parse func(address string, opts Options) (open func(context.Context) (Source, error), err error)) {
+	if name == "" || parse == nil {
 		panic("leafsql: worker.Register without a name or a function")
 	}
-	if _, dup := sources.LoadOrStore(name, open); dup {
+	if _, dup := sources.LoadOrStore(name, parse); dup {
 		panic("leafsql: worker.Register called twice for " + name)
 	}
 }
+
+// sourcePackages are the sources that programs import by themselves, with their clients.
+var sourcePackages = map[string]string{"nacos": "nacos", "etcd": "idgen/worker/etcd", "redis": "idgen/worker/redis", "zookeeper": "idgen/worker/zookeeper"}
 
 // sourceNames lists the sources' names, sorted.
 func sourceNames() (names []string) {
@@ -112,8 +117,9 @@ func sourceNames() (names []string) {
 	return names
 }
 
-// Lookup gives the function that opens the source which text names, such as
-// "static(7)" or "nacos(h1:8848,h2:8848)". Nothing connects yet.
+// Lookup returns the function that opens the source which text names, such as
+// "static(7)" or "nacos(h1:8848,h2:8848)". An address or an option that the source
+// does not take is an error. Nothing connects yet.
 func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
 	name, address, err := spec.Parse(text)
 	if err != nil {
@@ -121,8 +127,15 @@ func Lookup(text string, opts Options) (open func(context.Context) (Source, erro
 	}
 	source, ok := sources.Load(name)
 	if !ok {
-		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s (forgotten import?)",
-			name, strings.Join(sourceNames(), ", "))
+		hint := " (forgotten import?)"
+		if path, ok := sourcePackages[name]; ok {
+			hint = fmt.Sprintf("; go get github.com/leafsql/leafsql/%s, and import it for its effect: import _ \"github.com/leafsql/leafsql/%[1]s\"", path)
+		}
+		return nil, fmt.Errorf("leafsql: worker source %q is unknown; registered are %s%s", name, strings.Join(sourceNames(), ", "), hint)
 	}
-	return func(ctx context.Context) (Source, error) { return source.(opener)(ctx, address, opts) }, nil
+	open, err = source.(parser)(address, opts)
+	if option, ok := errors.AsType[*spec.OptionError](err); ok {
+		option.Source = cmp.Or(option.Source, strings.ToUpper(name[:1])+name[1:])
+	}
+	return open, err
 }

@@ -18,10 +18,10 @@ func TestOptionsOnly(t *testing.T) {
 		{nil, nil, ""},
 		{nil, []string{"Group"}, ""},
 		{Options{"Group": ""}, []string{"Namespace", "Group"}, ""},
-		{Options{"Gruop": "x"}, []string{"Namespace", "Group"}, `unknown option "Gruop"; known are Namespace, Group`},
-		{Options{"group": "x"}, []string{"Group"}, `unknown option "group"`},
-		{Options{"B": "", "A": "", "C": ""}, []string{"C"}, `unknown option "A"`},
-		{Options{"A": "secret"}, nil, `unknown option "A"; known are none`},
+		{Options{"Gruop": "x"}, []string{"Namespace", "Group"}, "leafGruop: no such parameter; known are leafNamespace, leafGroup"},
+		{Options{"group": "x"}, []string{"Group"}, "leafgroup: no such parameter"},
+		{Options{"B": "", "A": "", "C": ""}, []string{"C"}, "leafA: no such parameter"},
+		{Options{"A": "secret"}, nil, "leafA: no such parameter; this source takes none"},
 	} {
 		err := tt.opts.Only(tt.known...)
 		if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
@@ -34,14 +34,14 @@ func TestOptionsOnly(t *testing.T) {
 }
 
 // registered makes a source known for one test.
-func registered(t *testing.T, name string, open opener) {
+func registered(t *testing.T, name string, parse parser) {
 	t.Helper()
-	Register(name, open)
+	Register(name, parse)
 	t.Cleanup(func() { sources.Delete(name) })
 }
 
 func TestRegister(t *testing.T) {
-	nothing := func(context.Context, string, Options) (Source, error) { return Source{}, nil }
+	nothing := func(string, Options) (func(context.Context) (Source, error), error) { return nil, nil }
 	registered(t, "test-z", nothing)
 	registered(t, "test-a", nothing)
 	for name, register := range map[string]func(){
@@ -67,9 +67,11 @@ func TestRegister(t *testing.T) {
 func TestLookup(t *testing.T) {
 	failed := errors.New("no")
 	var got []any
-	registered(t, "test", func(ctx context.Context, address string, opts Options) (Source, error) {
-		got = []any{ctx.Value("key"), address, opts["A"]}
-		return fixed(3), failed
+	registered(t, "test", func(address string, opts Options) (func(context.Context) (Source, error), error) {
+		return func(ctx context.Context) (Source, error) {
+			got = []any{ctx.Value("key"), address, opts["A"]}
+			return fixed(3), failed
+		}, opts.Only("A")
 	})
 	open, err := Lookup("test(h:1)", Options{"A": "b"})
 	if err != nil || got != nil {
@@ -81,6 +83,13 @@ func TestLookup(t *testing.T) {
 	}
 	if want := []any{"value", "h:1", "b"}; !slices.Equal(got, want) {
 		t.Errorf("the source was opened with %q; want %q", got, want)
+	}
+	if _, err = Lookup("test(h:1)", Options{"B": "secret"}); err == nil || err.Error() != "leafsql: leafTestB: no such parameter; known are leafTestA" {
+		t.Errorf("an unknown option: %v", err)
+	}
+	_, err = Lookup("etcd(h:1)", nil)
+	if err == nil || !strings.HasSuffix(err.Error(), `; go get github.com/leafsql/leafsql/idgen/worker/etcd, and import it for its effect: import _ "github.com/leafsql/leafsql/idgen/worker/etcd"`) {
+		t.Errorf("a source that is not imported: %v", err)
 	}
 	_, err = Lookup("nacso(h:1)", nil)
 	if err == nil || err.Error() != `leafsql: worker source "nacso" is unknown; registered are env, ordinal, static, test (forgotten import?)` {

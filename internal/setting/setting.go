@@ -14,6 +14,7 @@ import (
 	"cmp"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -21,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/idgen/worker"
+	"github.com/leafsql/leafsql/internal/spec"
 )
 
 // Settings are those of one source.
@@ -34,8 +36,14 @@ type Settings struct {
 // Of makes the Settings of a source that errors name so.
 func Of(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
 
-// Err is what was wrong, if anything was. An option that nobody asked for is unknown.
-func (s *Settings) Err() error { return cmp.Or(s.opts.Only(s.known...), s.err) }
+// Err returns the first mistake, nil if there is none. An option that was not read is unknown.
+func (s *Settings) Err() error {
+	err := s.opts.Only(s.known...)
+	if option, ok := errors.AsType[*spec.OptionError](err); ok {
+		option.Source = s.source
+	}
+	return cmp.Or(err, s.err)
+}
 
 // Text is an option as it stands there.
 func (s *Settings) Text(name string) string {
@@ -44,7 +52,7 @@ func (s *Settings) Text(name string) string {
 }
 
 func (s *Settings) fail(name, want string) {
-	s.err = cmp.Or(s.err, fmt.Errorf("leafsql: leaf%s%s=%s: want %s", s.source, name, s.opts[name], want))
+	s.err = cmp.Or(s.err, error(&spec.OptionError{Source: s.source, Option: name, Reason: fmt.Sprintf("%q is not one of its values", s.opts[name]), Fix: "write " + want}))
 }
 
 // Flag is an option that is true or false, which it is if it is missing.
@@ -99,13 +107,13 @@ func (s *Settings) TLS() *tls.Config {
 		pem, err := os.ReadFile(ca)
 		conf.RootCAs = x509.NewCertPool()
 		if err != nil || !conf.RootCAs.AppendCertsFromPEM(pem) {
-			s.fail("CA", "a file of certificates in PEM form")
+			s.fail("CA", "the path of a file of certificates in PEM form")
 		}
 	}
 	if cert+key != "" {
 		pair, err := tls.LoadX509KeyPair(cert, key)
 		if err != nil {
-			s.fail("Cert", fmt.Sprintf("a certificate in PEM form that leaf%sKey belongs to", s.source))
+			s.fail("Cert", fmt.Sprintf("the path of a certificate in PEM form, and its key's in leaf%sKey", s.source))
 		}
 		conf.Certificates = []tls.Certificate{pair}
 	}

@@ -43,24 +43,24 @@ const source = "through"
 
 func init() { worker.Register(source, openThrough) }
 
-func openThrough(ctx context.Context, address string, _ worker.Options) (worker.Source, error) {
+func openThrough(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
 	cfg := nacos.Config{Namespace: "chaos", Service: "chaos"}
 	for a := range strings.SplitSeq(address, ",") {
 		at := strings.LastIndexByte(a, ':')
 		host, port, err := net.SplitHostPort(a[:at])
 		if err != nil {
-			return worker.Source{}, err
+			return nil, err
 		}
 		s := nacos.Server{Host: host}
 		if s.Port, err = strconv.Atoi(port); err != nil {
-			return worker.Source{}, err
+			return nil, err
 		}
 		if s.GRPCPort, err = strconv.Atoi(a[at+1:]); err != nil {
-			return worker.Source{}, err
+			return nil, err
 		}
 		cfg.Servers = append(cfg.Servers, s)
 	}
-	return nacos.Open(ctx, cfg)
+	return func(ctx context.Context) (worker.Source, error) { return nacos.Open(ctx, cfg) }, nil
 }
 
 // write is the life of a writer. It prints a line for each statement: the

@@ -51,16 +51,16 @@ import (
 
 func init() { worker.Register("etcd", openDSN) }
 
-func openDSN(_ context.Context, address string, opts worker.Options) (worker.Source, error) {
+func openDSN(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
 	s := setting.Of("Etcd", opts)
 	cfg := Config{
 		Username: s.Text("Username"), Password: s.Text("Password"), Prefix: s.Text("Prefix"),
 		TLS: s.TLS(), Servers: s.Servers(address, "2379"),
 	}
 	if err := s.Err(); err != nil {
-		return worker.Source{}, err
+		return nil, err
 	}
-	return Open(cfg)
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }, nil
 }
 
 // Config says where the registry is, for Open. Its zero fields have defaults.

@@ -21,11 +21,11 @@ func TestOptions(t *testing.T) {
 		{"", nil, `server "" is not of the form host:port; write for example etcd(h1:2379,h2:2379)`},
 		{"root:secret@h1", nil, "an @ in the servers' addresses"},
 		{"h1,h2:0", nil, `server "h2:0"`},
-		{"h1", worker.Options{"Namespace": "x"}, `unknown option "Namespace"; known are Username, Password, Prefix, TLS, CA, Cert, Key`},
-		{"h1", worker.Options{"TLS": "yes"}, "leafEtcdTLS=yes: want true, false or skip-verify"},
+		{"h1", worker.Options{"Namespace": "x"}, "leafEtcdNamespace: no such parameter; known are leafEtcdUsername, leafEtcdPassword, leafEtcdPrefix, leafEtcdTLS, leafEtcdCA, leafEtcdCert, leafEtcdKey"},
+		{"h1", worker.Options{"TLS": "yes"}, `leafEtcdTLS: "yes" is not one of its values; write true, false or skip-verify`},
 		{"h1", worker.Options{"CA": "/nosuch"}, "leafEtcdTLS"},
 	} {
-		_, err := openDSN(t.Context(), c.address, c.opts)
+		_, err := openDSN(c.address, c.opts)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("etcd(%s), %v: %v; want %s", c.address, c.opts, err, c.want)
 		}
@@ -43,7 +43,11 @@ func TestAccess(t *testing.T) {
 	lease := func(opts worker.Options) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
-		k, err := worker.Keep(func(ctx context.Context) (worker.Source, error) { return openDSN(ctx, s.Addr, opts) }, worker.Config{NewRegistry: true})
+		open, err := openDSN(s.Addr, opts)
+		if err != nil {
+			return err
+		}
+		k, err := worker.Keep(open, worker.Config{NewRegistry: true})
 		if err != nil {
 			return err
 		}
@@ -84,7 +88,11 @@ func TestAccess(t *testing.T) {
 // asked again.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
-	src, err := openDSN(t.Context(), "127.0.0.1:1,127.0.0.1:2", nil)
+	open, err := openDSN("127.0.0.1:1,127.0.0.1:2", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	src, err := open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,8 +67,8 @@ type Config struct {
 func init() { worker.Register("mysql", openSpec) }
 
 // openSpec is there for the list of names: a spec has no pool.
-func openSpec(_ context.Context, address string, _ worker.Options) (worker.Source, error) {
-	return worker.Source{}, fmt.Errorf("leafsql: worker source mysql(%s): only mysql-leaf opens it by name, on its own pool; call mysql.Open with a pool", address)
+func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
+	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only mysql-leaf opens it by name, on its own pool; call mysql.Open with a pool", address)
 }
 
 // Open gives the source on a pool, which stays the caller's. Nothing is asked

@@ -59,12 +59,15 @@ import (
 
 func init() { worker.Register("zookeeper", openDSN) }
 
-func openDSN(_ context.Context, address string, opts worker.Options) (worker.Source, error) {
+func openDSN(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
 	cfg, err := parse(address, opts)
-	if err != nil {
-		return worker.Source{}, err
+	if err == nil {
+		err = cfg.complete()
 	}
-	return Open(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return func(context.Context) (worker.Source, error) { return Open(cfg) }, nil
 }
 
 // Config says where the registry is, for Open. Its zero fields have defaults.

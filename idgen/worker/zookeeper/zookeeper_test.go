@@ -30,9 +30,8 @@ func TestMistakes(t *testing.T) {
 		"h6":     {"Username": "a:b", "Password": "p"},
 		"h7":     {"Name": ".."},
 	} {
-		src, err := openDSN(t.Context(), address, opts)
+		_, err := openDSN(address, opts)
 		if err == nil {
-			src.Close()
 			t.Errorf("%q, %v is taken", address, opts)
 		} else if !strings.HasPrefix(err.Error(), "leafsql: ") {
 			t.Error(err)
