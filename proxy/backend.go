@@ -83,7 +83,7 @@ func (b backend) command(payload []byte) error {
 	case b.lost != nil:
 		return mysql.ErrInvalidConn
 	case len(payload) >= b.maxPacket: // the server would end the connection
-		return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: errTooLarge.Error()}
+		return errTooLarge
 	}
 	if err := b.server.send(payload); err != nil {
 		return b.lose(serverGone(err))

@@ -60,7 +60,7 @@ func (s *session) command() (quit bool, err error) {
 	if err == errTooLarge || err == errNoMemory {
 		s.maxAllowed.Store(0) // the next session reads it again
 		s.client.seq = 1
-		return true, s.fail(numberTooLarge, "08S01", err.Error())
+		return true, s.refuse(err)
 	}
 	return false, err
 }

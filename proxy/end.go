@@ -3,11 +3,12 @@ package proxy
 import (
 	"crypto/tls"
 	"encoding/binary"
-	"errors"
 	"io"
 	"net"
 	"sync"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -29,12 +30,16 @@ const (
 var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
 // errTooLarge is for a packet that is longer than the server takes, with the server's own text.
-var errTooLarge = errors.New("Got a packet bigger than 'max_allowed_packet' bytes")
+var errTooLarge = tooLarge("Got a packet bigger than 'max_allowed_packet' bytes")
 
 // errNoMemory is for a packet that would exceed Config.ReadMemory.
-var errNoMemory = errors.New("leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
+var errNoMemory = tooLarge("leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
 
 const numberTooLarge = 1153
+
+func tooLarge(text string) error {
+	return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: text}
+}
 
 // An end is one of a session's two connections, with what was read of it and not yet used. It
 // has a buffer from the pool only while it is read: what need, buffered and packet return is a part of

@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"slices"
 
+	"github.com/go-sql-driver/mysql"
+
 	leafdriver "github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -210,7 +212,7 @@ func (s *session) longData(st *preparedStmt) error {
 	case st.longs+len(piece) > s.maxPacket:
 		st.wrong = &wire.Err{Number: 1105, State: [5]byte([]byte("HY000")), Message: "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes"}
 	case !s.memory.take(len(piece)):
-		st.wrong = &wire.Err{Number: numberTooLarge, State: [5]byte([]byte("HY000")), Message: errNoMemory.Error()}
+		st.wrong = &wire.Err{Number: numberTooLarge, State: [5]byte([]byte("HY000")), Message: errNoMemory.(*mysql.MySQLError).Message}
 	default:
 		st.long[param] = append(slices.Grow(value, 1), piece...) // not nil, though it may be empty
 		st.longs += len(piece)
