@@ -43,6 +43,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -53,6 +54,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 	"github.com/leafsql/leafsql/internal/servererr"
+	"github.com/leafsql/leafsql/internal/serverid"
 )
 
 // Config says where the leases are.
@@ -123,77 +125,45 @@ func (s *slots) explained(err error) error {
 	return err
 }
 
-// identity names the server that answers, or the cluster where a fail-over
-// inside it loses nothing. A server that does not flush each commit is another
-// one after each start, which may have lost the last takes.
+// identity names the server that answers, or the cluster where a fail-over inside it loses nothing: see package serverid. The
+// second of a start has to be over, so that a server that loses a take is not started again in the same one.
 func (s *slots) identity(ctx context.Context) (string, error) {
-	const losesCommits = "@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1"
-	var (
-		autocommit, galera, loses bool
-		server, group, cluster    string
-	)
-	ask := func(what string, into ...any) error { return s.ask(ctx, what, into...) }
-	unknown := func(err error) bool { return servererr.Is(err, servererr.UnknownVariable) }
-	status := "performance_schema.global_status"
-	err := ask("@@autocommit, @@server_uuid, "+losesCommits, &autocommit, &server, &loses)
-	if unknown(err) { // MariaDB
-		status = "information_schema.GLOBAL_STATUS"
-		err = ask("@@autocommit, CONCAT(@@server_id, '@', @@hostname, ':', @@port), @@global.wsrep_on, "+losesCommits, &autocommit, &server, &galera, &loses)
-	} else if err == nil {
-		if err = ask("COALESCE(@@group_replication_group_name, '')", &group); err == nil || unknown(err) {
-			err = ask("@@global.wsrep_on", &galera) // Percona XtraDB Cluster
-		}
-		if unknown(err) {
-			err = nil
-		}
-	}
-	if err == nil && galera { // if it has a provider; without, there is no cluster
-		var name string
-		err = s.db.QueryRowContext(ctx, "SHOW GLOBAL STATUS LIKE 'wsrep_cluster_state_uuid'").Scan(&name, &cluster)
-	}
-	switch {
-	case err != nil:
+	server, err := serverid.Of(ctx, s.db)
+	if err != nil {
 		return "", s.explained(err)
-	case !autocommit:
-		return "", errAutocommit
-	case group != "":
-		return "group " + group, nil
-	case cluster != "":
-		return "galera " + cluster, nil
-	case !loses:
-		return "server " + server, nil
 	}
-	s.warn.Do(func() {
-		s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
-	})
-	start, err := s.started(ctx, status)
-	return fmt.Sprintf("server %s started at %d", server, start), err
+	if server.Identity == "" {
+		return "unknown", nil
+	}
+	for {
+		var autocommit bool
+		var identity string
+		var now int64
+		switch err := s.ask(ctx, "@@autocommit, "+server.Identity+", UNIX_TIMESTAMP()", &autocommit, &identity, &now); {
+		case err != nil:
+			return "", s.explained(err)
+		case !autocommit:
+			return "", errAutocommit
+		}
+		_, start, loses := strings.Cut(identity, " started at ")
+		if loses {
+			s.warn.Do(func() {
+				s.log.Warn("leafsql: this server may lose its last commits in a crash, so that after each start of it a process that starts waits for its worker id; set innodb_flush_log_at_trx_commit=1, and sync_binlog=1 where there is a binlog", "registry", s.name)
+			})
+		}
+		if start != strconv.FormatInt(now, 10) {
+			return identity, nil
+		}
+		select {
+		case <-ctx.Done(): // the next query returns the error
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // ask locks, if nothing, so that proxies ask the primary.
 func (s *slots) ask(ctx context.Context, what string, into ...any) error {
 	return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
-}
-
-// started is the second in which the server was started, as the server recorded it:
-// both times are of the statement's start. The second has to be over, so that a server
-// that loses a take is not started again in the same one. An uptime below 0, of a clock
-// that was set back, comes as 2^64 more.
-func (s *slots) started(ctx context.Context, status string) (int64, error) {
-	for {
-		var (
-			now    int64
-			uptime uint64
-		)
-		err := s.ask(ctx, "UNIX_TIMESTAMP(), (SELECT VARIABLE_VALUE FROM "+status+" WHERE VARIABLE_NAME = 'Uptime')", &now, &uptime)
-		if err != nil || uptime > 0 {
-			return now - int64(uptime), err
-		}
-		select {
-		case <-ctx.Done(): // of which the next question's error tells
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
 }
 
 // last is the worker id that was given back last by a process of this host, as

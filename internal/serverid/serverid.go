@@ -1,0 +1,88 @@
+// Package serverid identifies the server, or the cluster, that executes a statement.
+//
+//	server, err := serverid.Of(ctx, db)
+//	db.QueryRow("SELECT " + server.Identity).Scan(&identity)
+//
+// Two servers of a replication have different identities. The nodes of a Galera cluster and the members of a group of Group
+// Replication have one identity, since a fail-over between them loses no commit. A server that may lose its last commits in a
+// crash has another identity after each start.
+package serverid
+
+import (
+	"context"
+	"database/sql"
+	"strings"
+)
+
+// A Server has expressions that whichever server executes a statement evaluates for itself.
+type Server struct {
+	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
+	Hash     string // the first 16 hexadecimal digits of the SHA-1 of Identity, "" like it
+
+	// Statements reports that the server replicates the text of statements, so that a replica evaluates the expressions anew.
+	Statements bool
+}
+
+// A Queryer is a connection or a pool.
+type Queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// variables are all that an expression may use, and those that decide between them.
+const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
+	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
+
+// Of asks which expressions identify the servers that q leads to.
+func Of(ctx context.Context, q Queryer) (s Server, err error) {
+	rows, err := q.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+variables+")")
+	if err != nil {
+		return s, err
+	}
+	defer rows.Close()
+	values := make(map[string]string)
+	for rows.Next() {
+		var name string
+		var value sql.NullString
+		if err := rows.Scan(&name, &value); err != nil {
+			return s, err
+		}
+		values[strings.ToLower(name)] = value.String
+	}
+	if s.Identity = identity(values); s.Identity != "" {
+		s.Hash = "LEFT(SHA1(" + s.Identity + "), 16)"
+	}
+	s.Statements = isOn(values["log_bin"]) && strings.EqualFold(values["binlog_format"], "STATEMENT")
+	return s, rows.Err()
+}
+
+func identity(values map[string]string) string {
+	for _, engine := range []string{"TiDB", "Vitess"} {
+		if strings.Contains(values["version"], engine) {
+			return ""
+		}
+	}
+	// global: the thread that applies a source's events has the source's server_id.
+	name, status := "CONCAT(@@global.server_id, '@', @@hostname, ':', @@port)", "information_schema.GLOBAL_STATUS"
+	uses := []string{"server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"}
+	if _, mysql := values["server_uuid"]; mysql {
+		name, status = "@@server_uuid", "performance_schema.global_status"
+	}
+	value := func(variable string) string {
+		return "(SELECT VARIABLE_VALUE FROM " + status + " WHERE VARIABLE_NAME = '" + variable + "')"
+	}
+	if provider := values["wsrep_provider"]; isOn(values["wsrep_on"]) && provider != "" && provider != "none" {
+		return "CONCAT('galera ', " + value("wsrep_cluster_state_uuid") + ")"
+	}
+	if values["group_replication_group_name"] != "" {
+		return "CONCAT('group ', @@group_replication_group_name)"
+	}
+	for _, used := range uses {
+		if _, known := values[used]; !known {
+			return ""
+		}
+	}
+	return "CONCAT('server ', " + name + ", IF(@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1, " +
+		"CONCAT(' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), ''))"
+}
+
+func isOn(value string) bool { return value == "1" || strings.EqualFold(value, "ON") }
