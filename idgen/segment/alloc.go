@@ -1,10 +1,12 @@
 package segment
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/jmoiron/sqlx"
 
@@ -15,19 +17,29 @@ import (
 
 // AllocStore is Leaf's table, leaf_alloc, shared with Java Leaf: max_id is the next
 // id that nobody has, and a fetch moves it up.
-type AllocStore struct{ counter }
+//
+// The description of a row ends with a mark of the server that it was last drawn on. A fetch on another server, which may lack
+// the last fetches, moves the row up by a margin first: see [Margin].
+type AllocStore struct {
+	Logger *slog.Logger // receives moves by a margin, and why rows get no mark; nil means slog.Default()
+	counter
+}
 
 // NewAllocStore returns the store on table, which is leaf_alloc's name or db.name,
 // unquoted. Give it a pool whose connections are never held by a transaction that
 // waits for ids.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
-	s := &AllocStore{counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.LeafAlloc}}}
-	s.read = s.readRow
+	s := &AllocStore{counter: counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.LeafAlloc}}}
+	s.read, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }
 	return s
 }
 
 func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row, bool, error) {
-	cells, err := s.rows.Read(ctx, c, tag, "*") // with description, where there is one
+	columns, fresh, err := s.identify(ctx, c)
+	if err != nil {
+		return row{}, false, err
+	}
+	cells, err := s.rows.Read(ctx, c, tag, "*"+columns) // with description, where there is one
 	if n, _ := tagrow.ServerError(err); noDescription(n) {
 		cells, err = s.rows.Read(ctx, c, tag, "max_id, step")
 	}
@@ -38,6 +50,10 @@ func (s *AllocStore) readRow(ctx context.Context, c *sql.Conn, tag string) (row,
 		return row{}, cells.Autocommit(), oneOfSeveral(place, stores)
 	}
 	r := row{end: maxEnd}
+	r.marked, err = s.readMark(tag, cells)
+	if r.fresh = fresh; err != nil {
+		return row{}, cells.Autocommit(), err
+	}
 	if r.step, err = s.readStep(tag, "step", cells["step"]); err == nil {
 		r.next, err = s.rows.ReadNext(tag, cells["max_id"])
 	}
@@ -98,7 +114,12 @@ func (s *AllocStore) Create(ctx context.Context) error {
 // Ensure adds a row for the tag where it has none; a row that is there stays as it
 // is. maxID is the first id to be issued: highest id in use + 1.
 func (s *AllocStore) Ensure(ctx context.Context, tag string, maxID, step int64) error {
-	return s.ensure(ctx, tag, maxID, step)
+	return s.ensure(ctx, tag, maxID, step, maxEnd-1)
+}
+
+// EnsureWithin is Ensure for a tag whose ids go to columns of which the smallest holds none above highest.
+func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, highest int64) error {
+	return s.ensure(ctx, tag, maxID, step, highest)
 }
 
 // Tags returns all rows, ordered by tag.

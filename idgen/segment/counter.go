@@ -28,6 +28,8 @@ type counter struct {
 	// autocommit.
 	read func(ctx context.Context, c *sql.Conn, tag string) (r row, autocommit bool, err error)
 
+	guards
+
 	known   sync.Map // tag -> row, as it was last read
 	fetched sync.Map // tag -> when a range was last taken
 }
@@ -40,6 +42,7 @@ type row struct {
 	end   int64  // and none is here or above
 	as    string // conditions under which all of this but next still holds
 	added bool   // a moment ago: the first look is spared
+	marked
 }
 
 // Fetch implements Store. What passes by itself is tried again until ctx ends, or for
@@ -48,7 +51,7 @@ type row struct {
 func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 	err = t.retry(ctx, q.Tag, func(c *sql.Conn) error {
 		r, err = t.fetch(ctx, c, q)
-		return err
+		return t.forget(err)
 	})
 	if err != nil {
 		return Range{}, err
@@ -68,32 +71,44 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 			return r, err
 		}
 	}
-	v, _ := t.known.Load(q.Tag)
-	row := v.(row)
-	floor := max(q.Floor, row.least)
-	if floor > row.end-q.N {
-		return Range{}, t.exhausted(q, row, floor)
-	}
-	if q.MaxStart > 0 && floor > q.MaxStart {
-		return Range{Start: floor, End: floor, Step: row.step}, nil
-	}
-	end, err := t.rows.Move(ctx, c, q.Tag, t.move(q, row, floor))
-	if err != nil {
-		return Range{}, err
-	}
-	if end == 0 {
-		r, fit, err := t.look(ctx, c, q)
-		if fit { // by now, or the table does not let itself be changed
+	for tried := (tagrow.Move{}); ; {
+		v, _ := t.known.Load(q.Tag)
+		row := v.(row)
+		floor := max(q.Floor, row.least)
+		if floor > row.end-q.N {
+			return Range{}, t.exhausted(q, row, floor)
+		}
+		if q.MaxStart > 0 && floor > q.MaxStart {
+			return Range{Start: floor, End: floor, Step: row.step}, nil
+		}
+		m, mark, err := t.move(q, row, floor)
+		if err != nil {
+			return Range{}, err
+		}
+		if m.Where == tried.Where { // and the row fits it, or the table does not let itself be changed
 			return Range{}, tagrow.Answer{Err: &tagrow.Error{Reason: "an UPDATE changes nothing", Fix: "look for triggers on the table"}, Soon: true}
 		}
-		return r, err
+		end, err := t.rows.Move(ctx, c, q.Tag, m)
+		if t.cannotMark(q.Tag, row, m, err) {
+			continue
+		}
+		if err != nil {
+			return Range{}, err
+		}
+		if end > 0 {
+			t.fetched.Store(q.Tag, time.Now())
+			t.moved(q, row, mark, end-q.N, m.N-q.N)
+			return Range{Start: end - q.N, End: end, Step: row.step, Jumped: m.N - q.N}, nil
+		}
+		if r, fit, err := t.look(ctx, c, q); !fit {
+			return r, err
+		}
+		tried = m
 	}
-	t.fetched.Store(q.Tag, time.Now())
-	return Range{Start: end - q.N, End: end, Step: row.step}, nil
 }
 
-// move takes q's ids off a row.
-func (t *counter) move(q Request, row row, floor int64) tagrow.Move {
+// move returns how to take q's ids off a row, and the mark that the row has afterwards.
+func (t *counter) move(q Request, row row, floor int64) (tagrow.Move, tagrow.Mark, error) {
 	m := tagrow.Move{From: q.Seen, To: row.end - q.N, Floor: floor, N: q.N}
 	if q.MaxStart > 0 {
 		m.To = min(m.To, q.MaxStart)
@@ -102,25 +117,39 @@ func (t *counter) move(q Request, row row, floor int64) tagrow.Move {
 	if q.Raise {
 		m.Where += " AND " + t.rows.Next + " < " + strconv.FormatInt(q.Floor-t.rows.Last, 10)
 	}
-	return m
+	mark, err := t.guard(q, row, &m)
+	return m, mark, err
 }
 
 // look reads the row and says whether q can have ids from it. Where it cannot, r and
 // err are Fetch's answer.
 func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fit bool, err error) {
 	row, autocommit, err := t.read(ctx, c, q.Tag)
+	if err == nil && t.stateOf(q.Tag, row) == jumps && !row.fresh { // what the server is may have changed
+		err = t.rows.Unlock(ctx, c, autocommit, err)
+		t.identity.Store(nil)
+		if err == nil {
+			row, autocommit, err = t.read(ctx, c, q.Tag)
+		}
+	}
 	if err = t.rows.Unlock(ctx, c, autocommit, err); err != nil {
 		t.known.Delete(q.Tag) // what was known may not be so any more
 		return Range{}, false, err
 	}
+	state := t.stateOf(q.Tag, row)
+	t.meets(q.Tag, row.mark)
+	if row.next < q.Seen && state != jumps {
+		at, ok := t.fetched.Load(q.Tag)
+		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had the time to apply what was fetched
+		if row.behind = state == guarded && late; !row.behind && (state != guarded || q.N > 0) {
+			t.known.Store(q.Tag, row)
+			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns}
+			return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
+		}
+	}
 	t.known.Store(q.Tag, row)
 	r = Range{Start: row.next, End: row.next, Step: row.step}
 	switch {
-	case row.next < q.Seen:
-		back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns}
-		at, ok := t.fetched.Load(q.Tag)
-		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime // every node had the time to apply what was fetched
-		return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
 	case q.N == 0, q.Step > 0 && row.step > q.Step, q.Raise && row.next >= q.Floor, q.MaxStart > 0 && row.next > q.MaxStart:
 		return r, false, nil
 	case row.next > row.end-q.N:
@@ -160,13 +189,29 @@ func (t *counter) retry(ctx context.Context, tag string, do func(*sql.Conn) erro
 	return err
 }
 
-func (t *counter) ensure(ctx context.Context, tag string, next, step int64) error {
+// ensure adds a row for a tag that has none, with its mark, so that no process takes ids from a row of another server as from
+// one without a past. highest is the highest id that the tag's smallest key column holds.
+func (t *counter) ensure(ctx context.Context, tag string, next, step, highest int64) error {
 	if step < 1 || step > maxRowStep {
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
-	text := fmt.Sprintf("INSERT INTO %s (%s, %s, %s) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE %[2]s = %[2]s", t.rows.Table, t.rows.Tag, t.rows.Next, t.rows.Step, quote.Literal(tag), next-t.rows.Last, step)
 	return t.rows.Failed("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
-		if _, err := c.ExecContext(ctx, text); err != nil {
+		mark, gap, err := t.newMark(ctx, c, highest-next+1)
+		if err != nil {
+			return err
+		}
+		insert := func(columns, values string) error {
+			_, err := c.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s, %s, %s%s) VALUES (%s, %d, %d%s) ON DUPLICATE KEY UPDATE %[2]s = %[2]s",
+				t.rows.Table, t.rows.Tag, t.rows.Next, t.rows.Step, columns, quote.Literal(tag), next+gap-t.rows.Last, step, values))
+			return err
+		}
+		if mark == "" {
+			err = insert("", "")
+		} else if err = insert(", description", ", "+mark); deniesMark(err) {
+			t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT INSERT, UPDATE on the table")
+			err = insert("", "")
+		}
+		if err != nil {
 			return err
 		}
 		// Reading it tells whether the INSERT was in autocommit, and spares the first look.
@@ -180,6 +225,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step int64) erro
 		if err == nil {
 			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
 			row.added = true
+			t.meets(tag, row.mark)
 			t.known.Store(tag, row)
 		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // for who draws from it
 			err = nil

@@ -179,7 +179,7 @@ func (g *Generator) load(ctx context.Context, q Request) (Range, error) {
 	switch {
 	case err != nil:
 		return r, err
-	case r.Start >= 0 && r.Start < q.Seen:
+	case r.Start >= 0 && r.Start < q.Seen && r.Start < r.End:
 		return r, &RolledBackError{Tag: g.tag, Start: r.Start, Seen: q.Seen}
 	case r.Step < 1 || r.Step > maxRowStep:
 	case r.Start == r.End && (q.N == 0 || r.Step > q.Step || q.Raise && r.Start >= q.Floor || q.MaxStart > 0 && r.Start > q.MaxStart):

@@ -51,6 +51,7 @@ func (g *Generator) fit(q *Request, wanted int64) {
 		wanted = max(wanted, 1)
 	}
 	smallest, largest := g.columns[i], g.columns[len(g.columns)-1]
+	q.Highest = smallest
 	wanted = min(wanted, largest-next+1)
 	q.N = min(q.N, max(wanted, (smallest-next+1)/spare))
 	if q.N > wanted {

@@ -8,9 +8,9 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,6 +33,7 @@ import (
 
 var (
 	modelStates = flag.Int("model.states", 2000, "states that the model visits in each of its cases; 0: all")
+	modelWalks  = flag.Int("model.walks", 100, "random walks in each case of the model that fails over")
 	modelCase   = flag.String("model.case", "", "run this case of the model alone")
 )
 
@@ -49,13 +50,18 @@ type model struct {
 	opened   int     // INSERTs, of ops, for which a pool looks at the table first
 	plain    int     // times that a client without leafsql takes the next keys, and moves the row
 	giveBack bool    // a process that ends gives back what it has not used
+	failovers
 }
 
 // world is the server with its clients.
 type world struct {
 	model
 	mu      sync.Mutex
-	row     *Row           // nil: there is none
+	servers []*modelServer
+	primary int            // of servers, which processes connect to
+	jumped  int            // moves by a margin
+	allowed int            // and what can have asked for one
+	margins int            // that were drawn
 	table   map[int64]bool // its keys
 	issued  map[int64]bool // by whichever process
 	passed  int64          // the highest key that any process skipped
@@ -80,6 +86,7 @@ type process struct {
 	own     map[int64]bool
 	skipped int64
 	dead    bool
+	at      int             // the server that it is connected to
 	ctx     context.Context // ends with it
 	kill    context.CancelFunc
 }
@@ -105,6 +112,7 @@ type op struct {
 type statement struct {
 	p    *process
 	text string
+	at   int // the server that it was sent to
 	ran  bool
 	rows [][]driver.Value
 	res  result
@@ -119,10 +127,8 @@ func (r result) RowsAffected() (int64, error) { return r.n, nil }
 const modelStep = 2
 
 func newWorld(m model) *world {
-	w := &world{model: m, row: &Row{MaxID: 1, Step: modelStep}, table: map[int64]bool{}, issued: map[int64]bool{}, foreign: map[int64]bool{}}
-	if m.create {
-		w.row, w.table[3] = nil, true
-	}
+	w := &world{model: m, table: map[int64]bool{}, issued: map[int64]bool{}, foreign: map[int64]bool{}}
+	w.start0()
 	for n := range m.procs {
 		w.procs = append(w.procs, w.start(n))
 	}
@@ -131,11 +137,13 @@ func newWorld(m model) *world {
 }
 
 func (w *world) start(n int) *process {
-	p := &process{w: w, n: n, turn: make(chan struct{}, 1), own: map[int64]bool{}}
+	p := &process{w: w, n: n, at: w.primary, turn: make(chan struct{}, 1), own: map[int64]bool{}}
 	p.ctx, p.kill = context.WithCancel(context.Background())
 	p.db = sqlx.NewDb(sql.OpenDB(p), "mysql")
 	p.alloc = NewAllocStore(p.db, "leaf_alloc")
-	p.gen = New(p, "a", &Options{Timeout: time.Hour})
+	p.alloc.Logger = slog.New(slog.DiscardHandler)
+	p.alloc.random = w.random
+	p.gen = New(p, "a", &Options{Timeout: time.Hour, Logger: p.alloc.Logger})
 	p.ready = !w.create
 	return p
 }
@@ -272,8 +280,8 @@ func (w *world) skippedBy(p *process, k int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p.skipped, w.passed = max(p.skipped, k), max(w.passed, k)
-	if w.rolls == 0 && w.row.MaxID <= k {
-		w.violated("process %d has skipped %d, and the row stands at %d", p.n, k, w.row.MaxID)
+	if row := w.servers[p.at].row; w.rolls == 0 && len(w.servers) == 1 && row.MaxID <= k {
+		w.violated("process %d has skipped %d, and the row stands at %d", p.n, k, row.MaxID)
 	}
 }
 
@@ -295,56 +303,32 @@ func (w *world) issuedTo(p *process, o *op, id int64) {
 
 // The server's side.
 
-var (
-	updated   = regexp.MustCompile(`^UPDATE .leaf_alloc. SET max_id = LAST_INSERT_ID\((?:GREATEST\(max_id, (\d+)\)|max_id) \+ (\d+)\) WHERE biz_tag = _utf8mb4 X'61'`)
-	condition = regexp.MustCompile(` AND (step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)`)
-	ensured   = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)\)`)
-)
-
 // run carries a statement out.
 func (w *world) run(s *statement) {
 	s.ran = true
-	if m := updated.FindStringSubmatch(s.text); m != nil {
-		if w.row == nil {
-			return
-		}
-		rest := s.text[len(m[0]):]
-		if condition.ReplaceAllString(rest, "") != "" {
-			panic("the model does not know " + rest)
-		}
-		for _, c := range condition.FindAllStringSubmatch(rest, -1) {
-			v := number(c[2])
-			if !map[string]bool{"step BETWEEN 1 AND": w.row.Step <= v, "max_id >=": w.row.MaxID >= v, "max_id <=": w.row.MaxID <= v, "max_id <": w.row.MaxID < v}[c[1]] {
-				return
-			}
-		}
-		start := max(w.row.MaxID, number(m[1]))
-		w.row.MaxID = start + number(m[2])
-		s.res = result{w.row.MaxID, 1}
-		if w.rolls > 0 {
-			return
-		}
-		if start <= w.passed {
-			w.violated("the range [%d, %d) is handed out after %d was skipped", start, w.row.MaxID, w.passed)
-		}
-		for k := range w.table {
-			if start <= k && k < w.row.MaxID {
-				w.violated("the range [%d, %d) is handed out while a row has the key %d", start, w.row.MaxID, k)
-			}
-		}
+	server := w.servers[s.at]
+	text := strings.ReplaceAll(s.text, modelHash, "'"+server.hash()+"'")
+	if updated.MatchString(text) {
+		w.update(s, server, text)
 		return
 	}
-	if m := ensured.FindStringSubmatch(s.text); m != nil {
-		if w.row == nil {
-			w.row = &Row{MaxID: number(m[1]), Step: number(m[2])}
+	if m := ensured.FindStringSubmatch(text); m != nil {
+		if server.row == nil {
+			server.row = &modelRow{Row: Row{MaxID: number(m[1]), Step: number(m[2])}, description: m[3]}
 		}
 		return
 	}
 	switch {
 	case strings.HasPrefix(s.text, readsRow):
-		if w.row != nil {
-			s.rows = [][]driver.Value{{w.row.MaxID, w.row.Step, nil, int64(1)}}
+		if server.row != nil {
+			s.rows = [][]driver.Value{{server.row.MaxID, server.row.Step, server.row.description, server.hash(), time.Now().Unix(), int64(1)}}
 		}
+	case strings.HasPrefix(s.text, "SHOW GLOBAL VARIABLES"):
+		for _, name := range []string{"server_uuid", "server_id", "hostname", "port", "innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"} {
+			s.rows = append(s.rows, []driver.Value{name, "1"})
+		}
+	case text == tagrow.Foreign("'"+server.hash()+"'", "`leaf_alloc`"):
+		s.rows = [][]driver.Value{{server.hash(), int64(server.others)}}
 	case s.text == "SELECT MAX(id) FROM t":
 		s.rows = [][]driver.Value{{slices.Max(append(slices.Collect(maps.Keys(w.table)), 0))}}
 	case strings.HasPrefix(s.text, "INSERT INTO t VALUES "):
@@ -361,7 +345,7 @@ func number(s string) int64 {
 
 // send waits until the search has a statement carried out and answered.
 func (p *process) send(ctx context.Context, text string) (*statement, error) {
-	s := &statement{p: p, text: text, done: make(chan error, 1)}
+	s := &statement{p: p, text: text, at: p.at, done: make(chan error, 1)}
 	switch text {
 	case "START TRANSACTION", tagrow.Commit, tagrow.Rollback:
 		return s, ctx.Err()
@@ -371,7 +355,7 @@ func (p *process) send(ctx context.Context, text string) (*statement, error) {
 		p.w.mu.Unlock()
 		return nil, errors.New("the process is over")
 	}
-	if at := strings.HasPrefix(text, readsRow); !p.w.create && !p.w.looks && !strings.HasPrefix(text, "UPDATE") || at && !p.w.looks {
+	if at := strings.HasPrefix(text, readsRow) || strings.HasPrefix(text, "SHOW"); !p.w.create && !p.w.looks && !strings.HasPrefix(text, "UPDATE") || at && !p.w.looks {
 		p.w.run(s)
 		p.w.mu.Unlock()
 		return s, ctx.Err()
@@ -414,13 +398,16 @@ func (c modelConn) QueryContext(ctx context.Context, text string, _ []driver.Nam
 }
 
 // readsRow begins the statement that reads a tag's row.
-const readsRow = "SELECT *, @@autocommit "
+const readsRow = "SELECT *, "
 
 type modelRows struct{ s *statement }
 
 func (r *modelRows) Columns() []string {
-	if strings.HasPrefix(r.s.text, readsRow) {
-		return []string{"max_id", "step", "description", "@@autocommit"}
+	switch {
+	case strings.HasPrefix(r.s.text, readsRow):
+		return []string{"max_id", "step", "description", "leafsql@server", "leafsql@now", "@@autocommit"}
+	case strings.Contains(r.s.text, "SHOW") || strings.Contains(r.s.text, "SELECT COUNT"):
+		return []string{"name", "value"}
 	}
 	return []string{"highest"}
 }
@@ -486,7 +473,7 @@ func (w *world) actions() (all []action) {
 	if w.rolls > 1 { // the last one marks that there were any
 		all = append(all, action{kind: "roll"})
 	}
-	return all
+	return append(all, w.failoverActions()...)
 }
 
 func (w *world) apply(a action) {
@@ -532,17 +519,21 @@ func (w *world) apply(a action) {
 		time.Sleep(2 * time.Second)
 	case "plain": // from AUTO_INCREMENT up to where the row stands, and forward again
 		w.plain--
-		for k := w.highest(math.MaxInt64) + 1; k <= w.row.MaxID; k++ {
+		row := w.servers[w.primary].row
+		for k := w.highest(math.MaxInt64) + 1; k <= row.MaxID; k++ {
 			w.table[k], w.foreign[k] = true, true
 		}
-		w.row.MaxID = w.highest(math.MaxInt64) + 1
+		row.MaxID = w.highest(math.MaxInt64) + 1
 	case "roll": // an old backup is restored
 		w.rolls--
-		w.row.MaxID = 1
+		w.servers[w.primary].row.MaxID = 1
+	default:
+		w.applyFailover(a)
 	}
 	synctest.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.judge()
 	slices.SortStableFunc(w.pending, func(a, b *statement) int {
 		return strings.Compare(fmt.Sprint(a.p.n, a.p.dead, a.text), fmt.Sprint(b.p.n, b.p.dead, b.text))
 	})
@@ -552,15 +543,15 @@ func (w *world) apply(a action) {
 // still stands at the end of its last range.
 func (w *world) givenBack(g *Generator) {
 	s := g.cur.Load()
-	if first := s.base + s.taken() + 1; len(g.queue) == 0 && s.size > 0 && w.row.MaxID == s.end() {
-		w.row.MaxID = first
+	if first := s.base + s.taken() + 1; len(g.queue) == 0 && s.size > 0 && w.servers[w.primary].row.MaxID == s.end() {
+		w.servers[w.primary].row.MaxID = first
 	}
 }
 
 // state tells states apart.
 func (w *world) state() string {
 	var b strings.Builder
-	fmt.Fprintln(&b, w.row, slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
+	fmt.Fprintln(&b, w.stateOfServers(), slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
 	var procs []string // in an order of their own: which is which does not matter
 	for _, p := range w.procs {
 		procs = append(procs, w.stateOf(p))
@@ -569,7 +560,7 @@ func (w *world) state() string {
 	fmt.Fprintln(&b, procs)
 	for _, s := range w.pending {
 		if s.p.dead {
-			fmt.Fprintln(&b, s.text)
+			fmt.Fprintln(&b, withoutTimes(s.text), s.at)
 		}
 	}
 	return b.String()
@@ -578,8 +569,7 @@ func (w *world) state() string {
 func (w *world) stateOf(p *process) string {
 	var b strings.Builder
 	g, s := p.gen, p.gen.cur.Load()
-	_, known := p.alloc.known.Load("a")
-	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, known, s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.least, g.fetching, g.retry != nil, g.failure != nil,
+	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, p.at, w.stateOfMark(p), s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.least, g.fetching, g.retry != nil, g.failure != nil,
 		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
 	var flights []string
 	for _, f := range p.flights {
@@ -601,7 +591,7 @@ func (w *world) stateOf(p *process) string {
 	}
 	for _, s := range w.pending {
 		if s.p == p {
-			fmt.Fprintln(&b, s.text, s.ran, s.res)
+			fmt.Fprintln(&b, withoutTimes(s.text), s.at, s.ran, s.res)
 		}
 	}
 	return b.String()
@@ -673,6 +663,20 @@ var modelCases = map[string]model{
 	"three":       {procs: 3, ops: 4, keys: []int64{3}},
 	"opens":       {procs: 2, ops: 4, keys: []int64{4}, looks: true, opened: 2},
 	"way back":    {procs: 1, ops: 5, opened: 2, plain: 1},
+
+	"fail-over":             {procs: 2, ops: 4, failovers: failovers{servers: 2, fails: 1, counted: true}},
+	"fail-over, cuts":       {procs: 2, ops: 3, cuts: 1, restarts: 1, failovers: failovers{servers: 2, fails: 1}},
+	"fail-over, keys":       {procs: 2, ops: 3, keys: []int64{4}, failovers: failovers{servers: 2, fails: 1}},
+	"fail-over, three":      {procs: 3, ops: 4, failovers: failovers{servers: 2, fails: 1, counted: true}},
+	"A to B to C":           {procs: 2, ops: 4, failovers: failovers{servers: 3, fails: 2}},
+	"back to its own state": {procs: 2, ops: 5, failovers: failovers{servers: 2, fails: 2, ownState: true}},
+	"back as a copy":        {procs: 2, ops: 5, failovers: failovers{servers: 2, fails: 2, renamed: true}},
+	"back as a replica":     {procs: 2, ops: 5, failovers: failovers{servers: 2, fails: 2, sameName: true}},
+	"partition":             {procs: 2, ops: 5, failovers: failovers{servers: 2, fails: 1, apart: true}},
+	"crash":                 {procs: 2, ops: 4, restarts: 1, failovers: failovers{servers: 1, crashes: 2}},
+	"late events":           {procs: 2, ops: 4, failovers: failovers{servers: 2, fails: 1, late: 1}},
+	"fail-over, creation":   {procs: 2, ops: 3, create: true, failovers: failovers{servers: 2, fails: 1, othersThere: true}},
+	"mark deleted":          {procs: 2, ops: 4, restarts: 1, failovers: failovers{servers: 2, fails: 1, unmarks: 1}},
 }
 
 func TestModel(t *testing.T) {

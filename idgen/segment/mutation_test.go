@@ -24,8 +24,8 @@ var mutations = []mutation{
 	{"a row below what was seen gives no range", "goes back", []replacement{
 		{"internal/tagrow/tagrow.go", "decimal(m.From-r.Last)", "decimal(-r.Last)"},
 		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.Floor ||"},
-		{"counter.go", "case row.next < q.Seen:", "case false:"},
-		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen:", "case false:"},
+		{"counter.go", "row.next < q.Seen && state != jumps", "false"},
+		{"fetch.go", "case r.Start >= 0 && r.Start < q.Seen && r.Start < r.End:", "case false:"},
 	}},
 	{"Skip returns when the row stands above the key: not before the store was asked", "keys", []replacement{
 		{"skip.go", "case k < g.top:", "case true:"},
@@ -52,13 +52,50 @@ var mutations = []mutation{
 		{"inuse.go", "g.least = max(g.least, highest+1)", "g.least = 0"},
 	}},
 	{"a range whose answer was lost is not used", "cuts", []replacement{
-		{"counter.go", "t.move(q, row, floor))\n\tif err != nil {\n\t\treturn Range{}, err\n\t}\n",
-			"t.move(q, row, floor))\n\tif err != nil {\n\t\tend = max(q.Seen, floor) + q.N\n\t}\n"},
+		{"counter.go", "\t\tif err != nil {\n\t\t\treturn Range{}, err\n\t\t}\n\t\tif end > 0 {", "\t\tif err != nil {\n\t\t\tend = max(q.Seen, floor) + q.N\n\t\t}\n\t\tif end > 0 {"},
 	}},
 	{"the range is what the server says it wrote", "keys", []replacement{
 		{"internal/tagrow/tagrow.go", `(GREATEST("+now+", "+decimal(m.Floor)+") + "+`, `("+now+" + "+`},
 		{"internal/tagrow/tagrow.go", "next-m.N < max(m.From, m.Floor) ||", "next-m.N < m.From ||"},
 		{"counter.go", "Range{Start: end - q.N, End: end,", "Range{Start: max(end-q.N, floor), End: max(end-q.N, floor) + q.N,"},
+	}},
+
+	// Those of fail-overs.
+	{"a fetch compares the mark", "fail-over", []replacement{
+		{"internal/tagrow/mark.go", `" AND LOCATE(CONCAT('" + markBegin + "', " + hash + "), description) > 0"`, `""`},
+	}},
+	{"the mark is compared with the server that executes the fetch", "fail-over", []replacement{
+		{"failover.go", "tagrow.Guard(r.hash)", "tagrow.Guard(quote.String(r.server))"},
+	}},
+	{"the mark is compared, not the server alone", "back as a replica", []replacement{
+		{"failover.go", "tagrow.Guard(r.hash)", `"", " AND "+r.hash+" = "+quote.String(r.server)`},
+	}},
+	{"the start of a server that may lose commits is compared", "crash", []replacement{
+		{"../../internal/serverid/serverid.go", `"CONCAT(' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), ''))"`, `"'', ''))"`},
+	}},
+	{"the event of a fetch has the mark", "late events", []replacement{
+		{"internal/tagrow/mark.go", `return ", description = description", `, `return "", `},
+	}},
+	{"a row with another mark moves up by a margin", "fail-over", []replacement{
+		{"failover.go", "m.N += min(t.margin(left), r.end-q.N-at)", "m.N += 0"},
+	}},
+	{"the margin is larger than what was lost", "fail-over", []replacement{
+		{"margin.go", "return m + random(m)", "return 1"},
+	}},
+	{"the margin is random", "A to B to C", []replacement{
+		{"margin.go", "return m + random(m)", "return m"},
+	}},
+	{"a row is added with its mark", "fail-over, creation", []replacement{
+		{"counter.go", "mark, gap, err := t.newMark(ctx, c, highest-next+1)", `mark, gap, err := "", int64(0), error(nil)`},
+	}},
+	{"a row that may have been lost begins a margin higher", "fail-over, creation", []replacement{
+		{"failover.go", "gap = t.margin(left)", "gap = 0"},
+	}},
+	{"a row below what was seen moves up", "back to its own state", []replacement{
+		{"counter.go", "row.behind = state == guarded && late", "row.behind = false"},
+	}},
+	{"one of two moves of a row finds its mark gone", "fail-over, three", []replacement{
+		{"internal/tagrow/mark.go", `" AND LOCATE(" + quote.String(old.String()) + ", description) > 0"`, `""`},
 	}},
 }
 
@@ -83,7 +120,12 @@ func TestMutations(t *testing.T) {
 	}
 	for i, m := range mutations {
 		t.Run(m.rule, func(t *testing.T) {
-			out, err := tests.Run(i, "-test.run=^TestModel$", "-model.case="+m.in, fmt.Sprint("-model.states=", mutantStates))
+			args := []string{"-test.run=^TestModel$", "-model.case=" + m.in, fmt.Sprint("-model.states=", mutantStates)}
+			if modelCases[m.in].failovers != (failovers{}) { // they need many actions, or few
+				args[0], args[2] = "-test.run=^TestModel(Walks)?$", "-model.states=1000"
+				args = append(args, "-model.walks=2000")
+			}
+			out, err := tests.Run(i, args...)
 			if err == nil || !strings.Contains(out, "states: ") {
 				t.Fatalf("the model found nothing: is the rule needed, and does the model know why? %v\n%s", err, out)
 			}

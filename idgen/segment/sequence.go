@@ -96,7 +96,12 @@ func (s *SequenceStore) Create(ctx context.Context) error {
 // Ensure adds a row for the sequence where it has none; a row that is there stays as it
 // is. next is the first id to be issued: highest id in use + 1.
 func (s *SequenceStore) Ensure(ctx context.Context, name string, next, increment int64) error {
-	return s.ensure(ctx, name, next, increment)
+	return s.ensure(ctx, name, next, increment, maxEnd-1)
+}
+
+// EnsureWithin is Ensure: rows of sequences get no mark.
+func (s *SequenceStore) EnsureWithin(ctx context.Context, name string, next, increment, _ int64) error {
+	return s.Ensure(ctx, name, next, increment)
 }
 
 // Row returns the sequence's row without moving it, or *UnknownTagError: MaxID is

@@ -31,6 +31,10 @@ type Request struct {
 	// stands above gives no ids.
 	MaxStart int64
 
+	// Highest is the highest id that the smallest key column with room holds, 0 if that is not
+	// known. A row that is moved up by a margin is moved by less if little of the column is left.
+	Highest int64
+
 	// Seen is the end of the highest range that the caller fetched, 0 before the first.
 	// The range begins there or above as well, but no row is moved up to it: one that
 	// stands below has gone back.
@@ -42,6 +46,7 @@ type Request struct {
 type Range struct {
 	Start, End int64
 	Step       int64 // the row's, as last read
+	Jumped     int64 // by how many ids the row was moved up before the range was taken, since ids above it may be in use
 }
 
 // A Store hands out ranges, each id once, to every process that shares it. It is safe
@@ -51,7 +56,8 @@ type Store interface {
 	// range is empty for the reasons that Request names, and for no other.
 	//
 	// A row that stands below Seen is refused with *RolledBackError and not moved: it
-	// may be a restored backup, and creeping past Seen would pass ids that others hold.
+	// may be a restored backup, and creeping past Seen would pass ids that others hold. A
+	// store that can move it far above Seen does that instead.
 	// An unknown tag is *UnknownTagError, a row that cannot be used as it stands (a
 	// step that is not in 1 … 2^31-1, a negative next id) *RowError, and one that
 	// cannot move as far up to 2^63-1 wraps idgen.ErrExhausted.

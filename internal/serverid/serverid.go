@@ -28,6 +28,9 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
+// MySQL is a server of MySQL's own, in no cluster.
+var MySQL = of(map[string]string{"server_uuid": "", "server_id": "", "hostname": "", "port": "", "innodb_flush_log_at_trx_commit": "", "sync_binlog": "", "log_bin": ""})
+
 // variables are all that an expression may use, and those that decide between them.
 const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
 	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
@@ -48,11 +51,15 @@ func Of(ctx context.Context, q Queryer) (s Server, err error) {
 		}
 		values[strings.ToLower(name)] = value.String
 	}
+	return of(values), rows.Err()
+}
+
+func of(values map[string]string) (s Server) {
 	if s.Identity = identity(values); s.Identity != "" {
 		s.Hash = "LEFT(SHA1(" + s.Identity + "), 16)"
 	}
 	s.Statements = isOn(values["log_bin"]) && strings.EqualFold(values["binlog_format"], "STATEMENT")
-	return s, rows.Err()
+	return s
 }
 
 func identity(values map[string]string) string {

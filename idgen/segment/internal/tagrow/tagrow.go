@@ -43,10 +43,12 @@ type Columns struct {
 	Next string // up to where ids are taken
 	Step string
 	Last int64 // 1 where Next holds the last id that was taken; 0 where it holds the one after
+
+	Marked bool // a column description can hold a Mark
 }
 
 // LeafAlloc are leaf_alloc's.
-var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step"}
+var LeafAlloc = Columns{Tag: "biz_tag", Next: "max_id", Step: "step", Marked: true}
 
 // StoreOf reads the description of a row that was one store's of several, which versions before 0.2 drew from together: its
 // place, from 1, and how many they were.
@@ -159,10 +161,10 @@ func (c Cell) Text() string {
 }
 
 // A Move takes a row to Floor or higher, and N further, if it stands in From … To and fits
-// Where, which is empty or conditions behind an AND.
+// Where, which is empty or conditions behind an AND. Set is empty or further assignments behind a comma.
 type Move struct {
 	From, To, Floor, N int64
-	Where              string
+	Set, Where         string
 }
 
 // Move moves the tag's row, and returns the next id that nobody has then; 0 where the row
@@ -173,7 +175,7 @@ func (r *Rows) Move(ctx context.Context, c *sql.Conn, tag string, m Move) (next 
 	if r.Last > 0 {
 		now, back = r.Next+" + 1", " - 1"
 	}
-	rows, next, err := r.take(ctx, c, tag, "UPDATE "+r.Table+" SET "+r.Next+" = LAST_INSERT_ID(GREATEST("+now+", "+decimal(m.Floor)+") + "+decimal(m.N)+")"+back+
+	rows, next, err := r.take(ctx, c, tag, "UPDATE "+r.Table+" SET "+r.Next+" = LAST_INSERT_ID(GREATEST("+now+", "+decimal(m.Floor)+") + "+decimal(m.N)+")"+back+m.Set+
 		" WHERE "+r.Tag+" = "+quote.Literal(tag)+m.Where+" AND "+r.Next+" >= "+decimal(m.From-r.Last)+" AND "+r.Next+" <= "+decimal(m.To-r.Last))
 	switch {
 	case err != nil || rows == 0:

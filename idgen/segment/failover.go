@@ -1,0 +1,255 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
+	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/serverid"
+)
+
+// After a fail-over the new primary may lack the last fetches, so that the ids above the row may be in use. Each row has a mark
+// of the server that it was last drawn on. A fetch touches the row only if the mark names the server that executes the fetch: no
+// process has to remember, or to notice, where its statements go. A row with another mark jumps: the next fetch moves it up by a
+// random margin and replaces the mark, in one statement.
+
+// guards is what a store knows of marks.
+type guards struct {
+	log      func() *slog.Logger
+	identity atomic.Pointer[serverid.Server] // how servers are identified; nil: not asked yet
+	met      sync.Map                        // tag -> the server in the row's mark, as it was last seen
+	unmarked atomic.Bool                     // rows cannot be marked: a right is missing
+	warn     sync.Once
+	random   func(int64) int64 // for margins, in tests
+}
+
+// marked is what a look at a row found of its mark.
+type marked struct {
+	mark   tagrow.Mark
+	server string // hash of the identity of the server that answered; "" if the row is drawn from without a mark
+	hash   string // its expression
+	now    int64  // the server's time, in seconds since 1970
+	fresh  bool   // how servers are identified was asked a moment ago
+	behind bool   // the row is below what this process fetched, though its mark is right
+}
+
+// state is what the next fetch does about a row's mark.
+type state int
+
+const (
+	unguarded state = iota // nothing
+	released               // nothing, as the mark asks for
+	guarded                // compare it
+	adopts                 // write the first one
+	jumps                  // move the row up by a margin, and replace it
+)
+
+func (t *counter) stateOf(tag string, r row) state {
+	met, known := t.met.Load(tag)
+	switch {
+	case r.server == "":
+		return unguarded
+	case r.mark.Off:
+		return released
+	case r.behind:
+		return jumps
+	case r.mark.Server == r.server:
+		return guarded
+	case r.mark.Server == "" && (!known || met == r.server): // nobody has marked it, or somebody has edited the mark away
+		return adopts
+	}
+	return jumps
+}
+
+// meets notes the mark of a row.
+func (t *counter) meets(tag string, m tagrow.Mark) {
+	if m.Server != "" {
+		t.met.Store(tag, m.Server)
+	}
+}
+
+// A row that has jumped waits before it jumps again: 2 s the first time, and twice as long each further time within an hour.
+const jumpsCountFor = 3600
+
+// guard adds to m what the row's mark asks for, and returns the mark that the row has afterwards.
+func (t *counter) guard(q Request, r row, m *tagrow.Move) (tagrow.Mark, error) {
+	var set, where string
+	mark := tagrow.Mark{Server: r.server}
+	switch t.stateOf(q.Tag, r) {
+	case unguarded:
+		mark = r.mark
+	case released:
+		mark, where = r.mark, tagrow.GuardOff()
+	case guarded:
+		mark = r.mark
+		set, where = tagrow.Guard(r.hash)
+	case adopts:
+		set, where = mark.Mark(r.hash)
+	case jumps:
+		mark.Jumps, mark.At = 1, r.now
+		if ago := r.now - r.mark.At; r.mark.Jumps > 0 && ago < jumpsCountFor {
+			if mark.Jumps = r.mark.Jumps + 1; ago >= 0 && ago < 1<<min(r.mark.Jumps, 12) {
+				return mark, t.braked(q.Tag, r)
+			}
+		}
+		m.From, m.Floor = 0, max(m.Floor, q.Seen)
+		at := max(m.Floor, r.next)
+		left := r.end - at
+		if q.Highest > 0 {
+			left = min(left, q.Highest-at+1)
+		}
+		if at > r.end-q.N {
+			return mark, t.exhausted(q, r, at)
+		}
+		m.N += min(t.margin(left), r.end-q.N-at)
+		m.To = r.end - m.N
+		if set, where = mark.Replace(r.mark, r.hash); r.mark.Server == "" {
+			set, where = mark.Mark(r.hash)
+		}
+		if r.behind {
+			where += fmt.Sprintf(" AND %s < %d", t.rows.Next, q.Seen)
+		}
+	}
+	m.Set += set
+	m.Where += where
+	return mark, nil
+}
+
+func (t *counter) margin(left int64) int64 {
+	if t.random != nil {
+		return margin(left, t.random)
+	}
+	return Margin(left)
+}
+
+// braked refuses a row that jumps again and again: two servers take writes, or the same server looks like several.
+func (t *counter) braked(tag string, r row) error {
+	return tagrow.Answer{Soon: true, Err: &tagrow.Error{
+		Reason: fmt.Sprintf("ids were last drawn on another server (%s; this one is %s), and the row has been moved up by a margin %d times in a row already", r.mark, r.server, r.mark.Jumps),
+		Fix: fmt.Sprintf("stop the writes to one of the servers; if both share their storage, turn this off for the tag: UPDATE %s SET description = '%s' WHERE %s = %s",
+			t.rows.Table, tagrow.MarkOff, t.rows.Tag, quote.String(tag)),
+	}}
+}
+
+// moved notes what a fetch did to the mark of a row, which it took ids from at start.
+func (t *counter) moved(q Request, r row, m tagrow.Mark, start, gap int64) {
+	if m == r.mark && !r.behind {
+		return
+	}
+	if m.Jumps > 0 {
+		t.log().Warn("leafsql: ids of a tag continue above a margin, since the server may lack the last ranges that were fetched",
+			"tag", q.Tag, "table", t.rows.Table, "row", r.next, "start", start, "margin", gap, "mark", r.mark.String(), "server", r.server)
+	}
+	r.mark, r.behind = m, false
+	t.meets(q.Tag, m)
+	t.known.Store(q.Tag, r)
+}
+
+// identify returns the columns by which a look learns which server answers, and whether the server was just asked for them.
+func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fresh bool, err error) {
+	server := t.identity.Load()
+	if fresh = server == nil; fresh {
+		asked, err := serverid.Of(ctx, c)
+		if err != nil {
+			return "", false, err
+		}
+		server = &asked
+		t.identity.Store(server)
+	}
+	if server.Hash == "" || server.Statements {
+		return "", fresh, nil
+	}
+	return ", " + server.Hash + " AS `leafsql@server`, UNIX_TIMESTAMP() AS `leafsql@now`", fresh, nil
+}
+
+// readMark reads what a look found.
+func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error) {
+	server := t.identity.Load()
+	description, exists := cells["description"]
+	text, mark, ok := tagrow.ParseMark(description.String)
+	switch {
+	case !ok:
+		return m, &tagrow.Error{
+			Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description.String),
+			Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
+				t.rows.Table, quote.String(text+" "+tagrow.Unmatched), t.rows.Tag, quote.String(tag)),
+		}
+	case server == nil || server.Hash == "":
+	case server.Statements:
+		t.warnUnmarked("the server replicates statements as text", "SET GLOBAL binlog_format = 'ROW'")
+	case !exists:
+		t.warnUnmarked("the table has no column description, or this user may not read it", "ALTER TABLE "+t.rows.Table+" ADD COLUMN description varchar(256), and GRANT SELECT, UPDATE on the table")
+	case mark.Server == "" && utf8.RuneCountInString(text) > tagrow.MaxText:
+		t.warnUnmarked(fmt.Sprintf("the description of tag %q leaves no room for a mark", tag), fmt.Sprintf("shorten it to %d characters", tagrow.MaxText))
+	case !t.unmarked.Load():
+		m.server, m.hash = cells["leafsql@server"].String, server.Hash
+		fmt.Sscan(cells["leafsql@now"].String, &m.now)
+	}
+	m.mark = mark
+	return m, nil
+}
+
+// warnUnmarked logs once why rows have no mark, which a fail-over that loses writes needs.
+func (t *counter) warnUnmarked(why, fix string) {
+	t.warn.Do(func() {
+		t.log().Warn("leafsql: ids may come twice after a fail-over that loses writes, since rows cannot be marked", "table", t.rows.Table, "why", why, "fix", fix)
+	})
+}
+
+// deniesMark reports whether a statement failed because it reads or writes the column description.
+func deniesMark(err error) bool {
+	n, _ := tagrow.ServerError(err)
+	return slices.Contains([]uint16{1054, 1142, 1143, 1267, 1348, 1406, 1906, 3105}, n)
+}
+
+// cannotMark reports whether err of a Move is about its mark. The store then draws without marks.
+func (t *counter) cannotMark(tag string, r row, m tagrow.Move, err error) bool {
+	if m.Set == "" || !deniesMark(err) {
+		return false
+	}
+	t.unmarked.Store(true)
+	t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT SELECT, UPDATE on the table, and make description a varchar(256)")
+	r.server = ""
+	t.known.Store(tag, r)
+	return true
+}
+
+// newMark returns the mark of a row that is to be added, as SQL, "" if it gets none. gap is how much higher the row begins: if
+// another row shows that the server may lack rows, the new one may be one of these.
+func (t *counter) newMark(ctx context.Context, c *sql.Conn, left int64) (mark string, gap int64, err error) {
+	if !t.rows.Marked || t.unmarked.Load() {
+		return "", 0, nil
+	}
+	columns, _, err := t.identify(ctx, c)
+	if err != nil || columns == "" {
+		return "", 0, err
+	}
+	var server sql.NullString
+	var foreign int64
+	err = c.QueryRowContext(ctx, tagrow.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&server, &foreign)
+	switch {
+	case deniesMark(err) || err == nil && !server.Valid:
+		return "", 0, nil
+	case err != nil:
+		return "", 0, err
+	case foreign > 0:
+		gap = t.margin(left)
+	}
+	return quote.String(tagrow.Mark{Server: server.String}.String()), gap, nil
+}
+
+// forget has how servers are identified asked again, after an error that says that it has changed.
+func (t *counter) forget(err error) error {
+	if n, _ := tagrow.ServerError(err); n == 1193 && t.identity.Swap(nil) != nil {
+		t.known.Clear()
+		return tagrow.Answer{Err: err, Soon: true}
+	}
+	return err
+}

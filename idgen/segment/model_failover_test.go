@@ -1,0 +1,369 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/serverid"
+)
+
+// failovers is what a search allows of servers that fail over.
+type failovers struct {
+	servers     int  // 0: one
+	fails       int  // times that another server becomes the primary, which lacks what was not replicated to it
+	apart       bool // the old primary takes writes as well, of the processes that stay connected to it
+	ownState    bool // a server that was the primary keeps what it has
+	renamed     bool // a server that gets a copy of the primary's data has another identity from then on
+	sameName    bool // it keeps its identity, and becomes the primary again once a move by a margin was copied to it
+	crashes     int  // times that the primary starts again and lacks what it did not flush
+	late        int  // times that the primary applies an event of another server afterwards
+	unmarks     int  // times that somebody edits a mark away, once the primary stays
+	counted     bool // no more moves by a margin than fail-overs
+	othersThere bool // another row of the table shows that a server lacks rows
+}
+
+// modelServer is one server.
+type modelServer struct {
+	n, life   int
+	row       *modelRow // nil: there is none
+	flushed   *modelRow // as it is after a crash
+	others    int       // rows of the table with another server's mark
+	was       bool      // it was the primary
+	unsent    bool      // it has an event that no other server has
+	keepsMark bool      // which has the description
+}
+
+type modelRow struct {
+	Row
+	description string
+}
+
+func (s *modelServer) hash() string {
+	if !strings.Contains(modelHash, "Uptime") {
+		return fmt.Sprintf("%016d", s.n)
+	}
+	return fmt.Sprintf("%08d%08d", s.n, s.life)
+}
+
+func (r *modelRow) copy() *modelRow {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	return &c
+}
+
+// modelHash is the expression that a server evaluates to its own hash.
+var modelHash = serverid.MySQL.Hash
+
+// start0 sets up the servers.
+func (w *world) start0() {
+	for n := range max(w.failovers.servers, 1) {
+		s := &modelServer{n: n}
+		if !w.create {
+			// The row is marked before anything can be lost: see "What a fail-over may still cost".
+			s.row = &modelRow{Row{MaxID: 1, Step: modelStep}, fmt.Sprintf("leafsql@%s 0 0", (&modelServer{}).hash())}
+		}
+		if w.othersThere && n > 0 {
+			s.others = 1
+		}
+		s.flushed = s.row.copy()
+		w.servers = append(w.servers, s)
+	}
+	if w.create {
+		w.table[3] = true
+	}
+	if len(w.servers) == 1 && w.crashes == 0 && !w.create {
+		w.servers[0].row.description = "orders"
+	}
+}
+
+// random has each margin lead to a place of its own, however many others are lost.
+func (w *world) random(int64) int64 {
+	w.margins++
+	return 1000 << w.margins
+}
+
+var (
+	updated = regexp.MustCompile(`^UPDATE .leaf_alloc. SET max_id = LAST_INSERT_ID\((?:GREATEST\(max_id, (\d+)\)|max_id) \+ (\d+)\)` +
+		`(, description = description|, description = CONCAT_WS\(' ', NULLIF\(description, ''\), '(leafsql@[^']*)'\)|, description = REPLACE\(description, '([^']*)', '([^']*)'\))?` +
+		` WHERE biz_tag = _utf8mb4 X'61'`)
+	condition = regexp.MustCompile(` AND (?:(step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)` +
+		`|(LOCATE)\((?:CONCAT\('leafsql@', '([^']*)'\)|'([^']*)'), description\) > 0` +
+		`|(COALESCE)\(LOCATE\('leafsql@', description\), 0\) = 0 AND CHAR_LENGTH\(COALESCE\(description, ''\)\) <= 200` +
+		`|'([0-9a-f]*)' = '([0-9a-f]*)')`)
+	ensured = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)
+)
+
+// update carries out an UPDATE of the row.
+func (w *world) update(s *statement, server *modelServer, text string) {
+	row := server.row
+	if row == nil {
+		return
+	}
+	m := updated.FindStringSubmatch(text)
+	rest := text[len(m[0]):]
+	if left := condition.ReplaceAllString(rest, ""); left != "" {
+		panic("the model does not know " + left)
+	}
+	for _, c := range condition.FindAllStringSubmatch(rest, -1) {
+		v, fits := number(c[2]), true
+		switch {
+		case c[1] == "step BETWEEN 1 AND":
+			fits = row.Step <= v
+		case c[1] == "max_id >=":
+			fits = row.MaxID >= v
+		case c[1] == "max_id <=":
+			fits = row.MaxID <= v
+		case c[1] == "max_id <":
+			fits = row.MaxID < v
+		case c[3] != "" && c[4] != "":
+			fits = strings.Contains(row.description, "leafsql@"+c[4])
+		case c[3] != "":
+			fits = strings.Contains(row.description, c[5])
+		case c[6] != "":
+			fits = !strings.Contains(row.description, "leafsql@")
+		default:
+			fits = c[7] == c[8]
+		}
+		if !fits {
+			return
+		}
+	}
+	start := max(row.MaxID, number(m[1]))
+	row.MaxID = start + number(m[2])
+	s.res = result{row.MaxID, 1}
+	switch {
+	case m[4] != "":
+		row.description = strings.TrimSpace(row.description + " " + m[4])
+	case m[5] != "":
+		row.description = strings.ReplaceAll(row.description, m[5], m[6])
+	}
+	server.unsent, server.keepsMark = true, m[3] != ""
+	if number(m[2]) > 1<<30 {
+		w.jumped++
+	}
+	if w.rolls > 0 || len(w.servers) > 1 || server.life > 0 {
+		return
+	}
+	if start <= w.passed {
+		w.violated("the range [%d, %d) is handed out after %d was skipped", start, row.MaxID, w.passed)
+	}
+	for k := range w.table {
+		if start <= k && k < row.MaxID {
+			w.violated("the range [%d, %d) is handed out while a row has the key %d", start, row.MaxID, k)
+		}
+	}
+}
+
+// failoverActions lists what can happen to the servers.
+func (w *world) failoverActions() (all []action) {
+	p := w.servers[w.primary]
+	for n, s := range w.servers {
+		if n == w.primary {
+			continue
+		}
+		if same(p.row, s.row) {
+			// nothing to replicate
+		} else if w.fails > 0 && (!w.ownState || !s.was) {
+			all = append(all, action{kind: "replicate", i: n})
+		}
+		if w.fails > 0 {
+			if w.apart {
+				for i, c := range w.procs {
+					if c.at == w.primary {
+						all = append(all, action{kind: "moves", i: i, key: int64(n)})
+					}
+				}
+			} else if !w.sameName || !s.was || !strings.Contains(s.row.description, s.hash()) {
+				all = append(all, action{kind: "fails", i: n})
+			}
+		}
+		if w.late > 0 && p.n != 0 && s.unsent && !same(p.row, s.row) {
+			all = append(all, action{kind: "late", i: n})
+		}
+	}
+	if w.crashes > 0 {
+		if !same(p.row, p.flushed) {
+			all = append(all, action{kind: "flush"})
+		}
+		all = append(all, action{kind: "crash"})
+	}
+	if w.unmarks > 0 && w.fails == 0 && p.row != nil && strings.Contains(p.row.description, p.hash()) {
+		all = append(all, action{kind: "unmark"})
+	}
+	return all
+}
+
+func same(a, b *modelRow) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+func (w *world) applyFailover(a action) {
+	p := w.servers[w.primary]
+	switch a.kind {
+	case "replicate":
+		s := w.servers[a.i]
+		s.row, s.unsent, p.unsent = p.row.copy(), false, false
+		if w.renamed && s.was {
+			s.life++
+		}
+	case "fails":
+		w.fails--
+		w.allowed++
+		p.was = true
+		w.primary = a.i
+		w.disconnect(func(c *process) bool { c.at = a.i; return true })
+	case "moves": // one process after the other
+		w.allowed++
+		w.disconnect(func(c *process) bool {
+			if c == w.procs[a.i] {
+				c.at = int(a.key)
+			}
+			return c == w.procs[a.i]
+		})
+	case "late": // values are absolute, and the row is found by its key
+		w.late--
+		w.allowed++
+		from := w.servers[a.i]
+		if p.row = p.row.copy(); from.keepsMark {
+			p.row.description = from.row.description
+		}
+		p.row.MaxID = from.row.MaxID
+	case "flush":
+		p.flushed = p.row.copy()
+	case "crash":
+		w.crashes--
+		w.allowed++
+		p.row, p.life = p.flushed.copy(), p.life+1
+		w.disconnect(func(*process) bool { return true })
+	case "unmark":
+		w.unmarks--
+		p.row.description = ""
+	}
+}
+
+// disconnect breaks the connections of processes. What they have sent and was not carried out is lost.
+func (w *world) disconnect(broken func(*process) bool) {
+	hit := make(map[*process]bool)
+	for _, p := range w.procs {
+		hit[p] = broken(p)
+	}
+	rest := w.pending[:0]
+	for _, s := range w.pending {
+		switch {
+		case s.p.dead && !hit[s.p]:
+			// an orphan of a server that is gone
+		case hit[s.p]:
+			s.done <- errors.New("the connection broke")
+		default:
+			rest = append(rest, s)
+		}
+	}
+	w.pending = rest
+}
+
+// judge looks at what must not happen, beside ids that are issued twice.
+func (w *world) judge() {
+	if w.counted && w.jumped > w.allowed {
+		w.violated("%d moves by a margin, where %d would do", w.jumped, w.allowed)
+	}
+	for _, p := range w.procs {
+		p.gen.mu.Lock()
+		_, back := errors.AsType[*RolledBackError](p.gen.failure)
+		p.gen.mu.Unlock()
+		if back && len(w.servers) > 1 && w.model.unmarks == 0 {
+			w.violated("process %d is refused until somebody raises the row", p.n)
+		}
+	}
+}
+
+var times = regexp.MustCompile(`(leafsql@[0-9a-f]{16} \d+) \d+`)
+
+// withoutTimes has states differ by what matters of times alone.
+func withoutTimes(text string) string { return times.ReplaceAllString(text, "$1") }
+
+func (w *world) stateOfServers() string {
+	var b strings.Builder
+	fmt.Fprint(&b, w.primary, w.fails, w.crashes, w.late, w.unmarks, w.margins, w.jumped-w.allowed)
+	for _, s := range w.servers {
+		fmt.Fprint(&b, " ", s.life, s.was, s.unsent, s.keepsMark)
+		for _, r := range []*modelRow{s.row, s.flushed} {
+			if r == nil {
+				fmt.Fprint(&b, " -")
+				continue
+			}
+			since := int64(0)
+			if m := regexp.MustCompile(`leafsql@\w+ [1-9]\d* (\d+)`).FindStringSubmatch(r.description); m != nil {
+				since = int64(bits.Len64(uint64(max(time.Now().Unix()-number(m[1]), 0))))
+			}
+			fmt.Fprint(&b, " ", r.Row, withoutTimes(r.description), since)
+		}
+	}
+	return b.String()
+}
+
+func (w *world) stateOfMark(p *process) string {
+	v, known := p.alloc.known.Load("a")
+	if !known {
+		return "-"
+	}
+	r := v.(row)
+	met, _ := p.alloc.met.Load("a")
+	fetched, ok := p.alloc.fetched.Load("a")
+	late := ok && time.Since(fetched.(time.Time)) > 1500*time.Millisecond
+	return fmt.Sprint(r.next, withoutTimes(r.mark.String()), r.server, r.behind, met, late)
+}
+
+// walks are longer schedules of the cases that fail over, at random: a fail-over takes many actions until it costs an id.
+func walk(m model, seed int64, actions int) (wrong string, schedule []action, ids, jumps int) {
+	random := rand.New(rand.NewPCG(uint64(seed), 0))
+	m.ops, m.cuts, m.restarts = 40, m.cuts+3, m.restarts+3
+	if m.fails > 0 {
+		m.fails += 2
+	}
+	m.counted, m.crashes, m.late, m.renamed = false, 3*m.crashes, 3*m.late, !m.ownState && !m.sameName
+	w := newWorld(m)
+	defer w.end()
+	for range actions {
+		all := w.actions()
+		if len(all) == 0 {
+			break
+		}
+		a := all[random.IntN(len(all))]
+		schedule = append(schedule, a)
+		if w.apply(a); w.wrong != "" {
+			break
+		}
+	}
+	return w.wrong, schedule, len(w.issued), w.jumped
+}
+
+func TestModelWalks(t *testing.T) {
+	for name, m := range modelCases {
+		if m.failovers == (failovers{}) || *modelCase != "" && *modelCase != name {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ids, jumps := 0, 0
+			for seed := range int64(*modelWalks) {
+				synctest.Test(t, func(t *testing.T) {
+					wrong, schedule, issued, jumped := walk(m, seed, 150)
+					if ids, jumps = ids+issued, jumps+jumped; wrong != "" {
+						t.Fatalf("walk %d, after 0 states: %s\n%v", seed, wrong, schedule)
+					}
+				})
+				if t.Failed() {
+					return
+				}
+			}
+			t.Logf("%d walks, %d ids, %d moves by a margin", *modelWalks, ids, jumps)
+		})
+	}
+}
