@@ -22,6 +22,9 @@ const (
 	updateText = "UPDATE `shop`.`leaf_alloc` SET max_id = LAST_INSERT_ID(GREATEST(max_id, 90) + 20) WHERE biz_tag = _utf8mb4 X'61' AND step BETWEEN 1 AND 15 AND max_id >= 100 AND max_id <= 9223372036854775787"
 	wroteText  = "SELECT LAST_INSERT_ID(), max_id FROM `shop`.`leaf_alloc` WHERE biz_tag = _utf8mb4 X'61' FOR UPDATE"
 
+	serversText = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', " +
+		"'binlog_format', 'group_replication_group_name', 'wsrep_on', 'wsrep_provider')"
+
 	commitText   = "COMMIT AND NO CHAIN NO RELEASE"
 	rollbackText = "ROLLBACK AND NO CHAIN NO RELEASE"
 )
@@ -211,6 +214,7 @@ func TestAllocStoreFaults(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer db.Close()
+				mock.ExpectQuery(serversText).WillReturnRows(sqlmock.NewRows([]string{"Variable_name", "Value"})) // none that identifies one
 				c.script(script{mock})
 				r, err := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "shop.leaf_alloc").
 					Fetch(t.Context(), segment.Request{Tag: "a", N: 20, Step: 15, Floor: 90, Seen: 100})

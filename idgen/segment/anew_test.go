@@ -118,7 +118,8 @@ func TestAbove(t *testing.T) {
 	})
 }
 
-// A row that is behind is waited for only as long as another node may lack the last fetch.
+// TestBehindForLong: a row that is behind is waited for only as long as another node may lack the last fetch. Then it moves up by
+// a margin, or is refused if it has no mark.
 func TestBehindForLong(t *testing.T) {
 	for _, dsn := range mysqltest.Targets(t) {
 		db := pool(t, dsn.Database(t), "")
@@ -131,8 +132,13 @@ func TestBehindForLong(t *testing.T) {
 		if _, err := g.Next(t.Context(), 10); err != nil {
 			t.Fatal(err)
 		}
+		db.MustExec("UPDATE leaf_alloc SET max_id = 1")
+		began := time.Now()
+		if id, err := g.Next(t.Context(), 100); id < 1<<36 || err != nil || time.Since(began) < time.Second {
+			t.Errorf("%s: Next() = %d, %v after %v", dsn.Name, id, err, time.Since(began))
+		}
 		for i, most := range []time.Duration{10 * time.Second, time.Second} {
-			db.MustExec("UPDATE leaf_alloc SET max_id = 1")
+			db.MustExec("UPDATE leaf_alloc SET max_id = 1, description = 'leafsql@off'")
 			began := time.Now()
 			if _, err := g.Next(t.Context(), 100); !is[*segment.RolledBackError](err) || time.Since(began) > most {
 				t.Errorf("%s: attempt %d: %v after %v", dsn.Name, i, err, time.Since(began))

@@ -143,7 +143,7 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had the time to apply what was fetched
 		if row.behind = state == guarded && late; !row.behind && (state != guarded || q.N > 0) {
 			t.known.Store(q.Tag, row)
-			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns}
+			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns, highest: q.Highest}
 			return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
 		}
 	}

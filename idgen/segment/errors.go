@@ -47,13 +47,14 @@ type RolledBackError struct {
 	Seen  int64  // the end of the highest range this process fetched; others may have fetched higher ones
 
 	columns tagrow.Columns // as UnknownTagError's
+	highest int64          // of the smallest key column; 0 if that is not known
 }
 
 func (e *RolledBackError) Error() string {
 	c := cmp.Or(e.columns, tagrow.LeafAlloc)
 	return fmt.Sprintf("leafsql: tag %q in %s went back to %d after ids below %d were fetched; raise it above every id that any process may hold: "+
-		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + 1000000 WHERE %[6]s = %[7]s",
-		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag))
+		"UPDATE %[2]s SET %[5]s = GREATEST(%[5]s, %[4]d, <highest id in all tables and shards of this tag>) + %[8]d WHERE %[6]s = %[7]s",
+		e.Tag, table(e.Table), e.Start, e.Seen, c.Next, c.Tag, quote.String(e.Tag), Margin(cmp.Or(e.highest, maxEnd)-e.Seen))
 }
 
 // FullError means that the columns that the ids go to hold no N more: see [Generator.Fit].

@@ -17,7 +17,7 @@ import (
 // A Server has expressions that whichever server executes a statement evaluates for itself.
 type Server struct {
 	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
-	Hash     string // the first 16 hexadecimal digits of the SHA-1 of Identity, "" like it
+	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity, "" like it
 
 	// Statements reports that the server replicates the text of statements, so that a replica evaluates the expressions anew.
 	Statements bool
@@ -56,7 +56,7 @@ func Of(ctx context.Context, q Queryer) (s Server, err error) {
 
 func of(values map[string]string) (s Server) {
 	if s.Identity = identity(values); s.Identity != "" {
-		s.Hash = "LEFT(SHA1(" + s.Identity + "), 16)"
+		s.Hash = "LEFT(SHA2(" + s.Identity + ", 256), 16)"
 	}
 	s.Statements = isOn(values["log_bin"]) && strings.EqualFold(values["binlog_format"], "STATEMENT")
 	return s

@@ -49,7 +49,7 @@ func Run(t testing.TB, sections string) *HAProxy {
 			config := filepath.Join(dir, "haproxy.cfg")
 			h.socket = filepath.Join(dir, "ask")
 			os.WriteFile(config, fmt.Appendf(nil, `global
-	stats socket %s
+	stats socket %s level admin
 defaults
 	mode tcp
 	timeout connect 5s
