@@ -87,6 +87,7 @@ func TestProgramsAreAskedByName(t *testing.T) {
 				case strings.Contains(lower, "routine") || strings.Contains(lower, "mysql.proc") || strings.Contains(lower, "parameters") || strings.Contains(lower, "event_def"):
 					t.Errorf("%s: %s asks %s", target.Name, step.text, text)
 				case rights && strings.Contains(lower, "from information_schema.user_privileges"):
+				case strings.Contains(lower, "`leaf_alloc`"): // which server answers
 				case strings.Count(lower, "information_schema.") > strings.Count(lower, "table = ?")+strings.Count(lower, "table_name = ?")+strings.Count(lower, "table_name in (?"):
 					t.Errorf("%s: %s asks without a table's name: %s", target.Name, step.text, text)
 				case shown && !strings.Contains(text, "SHOW CREATE TABLE") && !strings.Contains(" "+step.reads+" ", " "+name+" "):

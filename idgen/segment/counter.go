@@ -83,6 +83,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 		}
 		m, mark, err := t.move(q, row, floor)
 		if err != nil {
+			t.known.Delete(q.Tag) // another attempt looks again
 			return Range{}, err
 		}
 		if m.Where == tried.Where { // and the row fits it, or the table does not let itself be changed

@@ -84,7 +84,7 @@ type storeKey struct {
 type Rows interface {
 	segment.Store
 	Create(ctx context.Context) error
-	Ensure(ctx context.Context, tag string, next, step int64) error
+	EnsureWithin(ctx context.Context, tag string, next, step, highest int64) error
 	Row(ctx context.Context, tag string) (segment.Row, error)
 }
 
@@ -107,7 +107,7 @@ func newStore(key storeKey, cfg StoreConfig) *Store {
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
 		s.Alloc, s.sequences = segment.NewAllocStore(db, s.Table), segment.NewSequenceStore(db, SequenceTable)
-		s.segments = s.Alloc
+		s.Alloc.Logger, s.segments = s.log, s.Alloc
 	}
 	return s
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -200,7 +201,15 @@ func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64,
 	if err != nil {
 		return 0, err
 	}
-	if err := t.counter.Rows.Ensure(ctx, t.counter.Name, max(highest+1, above), createdStep); err != nil {
+	room := t.Highest
+	for _, other := range others {
+		for _, column := range other.Columns {
+			if most, integer := column.Highest(); integer && strings.EqualFold(column.Name, t.Key.Name) {
+				room = min(room, most)
+			}
+		}
+	}
+	if err := t.counter.Rows.EnsureWithin(ctx, t.counter.Name, max(highest+1, above), createdStep, room); err != nil {
 		return 0, err
 	}
 	return highestOf(tables)

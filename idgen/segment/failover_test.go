@@ -1,0 +1,201 @@
+package segment_test
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+// another is the mark of a server that the row was drawn on before.
+const another = "leafsql@00112233445566ff"
+
+// described returns the description of tag a.
+func described(t *testing.T, db *sqlx.DB) (text string) {
+	t.Helper()
+	if err := db.Get(&text, "SELECT COALESCE(description, 'NULL') FROM leaf_alloc WHERE biz_tag = 'a'"); err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// TestMarks: a fetch on another server than the one in the mark moves the row up by a margin, once, and the user's text stays. The
+// row of another tag stays as it is.
+func TestMarks(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			db := pool(t, server.Database(t), "")
+			s := allocStore(t, db, "leaf_alloc")
+			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, '订单'), ('b', 100, 10, '" + another + " 0 0')")
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r != (segment.Range{Start: 100, End: 110, Step: 10}) {
+				t.Fatalf("Fetch() = %+v without a mark", r)
+			}
+			first := described(t, db)
+			if text, ok := strings.CutPrefix(first, "订单 leafsql@"); !ok || !strings.HasSuffix(text, " 0 0") {
+				t.Fatalf("the description is %q", first)
+			}
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 110}); r != (segment.Range{Start: 110, End: 120, Step: 10}) || described(t, db) != first {
+				t.Fatalf("Fetch() = %+v with the mark of its server, %s", r, described(t, db))
+			}
+			for _, highest := range []int64{0, math.MaxInt32, math.MaxInt16} {
+				db.MustExec("UPDATE leaf_alloc SET max_id = 50, description = '订单 " + another + " 0 0' WHERE biz_tag = 'a'")
+				least := map[int64]int64{0: 1 << 36, math.MaxInt32: 33_000_000, math.MaxInt16: 4078}[highest]
+				r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: 120, Highest: highest})
+				if r.Start < 120+least || r.Start > 120+2*least+2_000_000 || r.End != r.Start+10 || r.Jumped < least {
+					t.Errorf("Fetch() = %+v with another mark, highest %d", r, highest)
+				}
+				if text := described(t, db); strings.HasPrefix(text, "订单 "+another) || !strings.HasPrefix(text, first[:len(first)-4]) || !strings.Contains(text, " 1 ") {
+					t.Errorf("the description is %q", text)
+				}
+				if next := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: r.End}); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
+					t.Errorf("Fetch() = %+v after %+v", next, r)
+				}
+			}
+			var other int64
+			if err := db.Get(&other, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'b'"); err != nil || other != 100 {
+				t.Errorf("the other row is at %d, %v", other, err)
+			}
+		})
+	}
+}
+
+// TestMarkBrake: a row that jumps again and again waits for a longer time each time, and the error has the way out for servers
+// that share their storage.
+func TestMarkBrake(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			db := pool(t, server.Database(t), "")
+			s := allocStore(t, db, "leaf_alloc")
+			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, '')")
+			q := segment.Request{Tag: "a", N: 10, Step: 10}
+			for _, c := range []struct {
+				jumps int
+				ago   int64 // seconds since the last one
+				moves bool
+			}{{1, 3, true}, {5, 33, true}, {5, 25, false}, {11, 1900, false}, {11, 3700, true}, {5, -100, true}} {
+				db.MustExec(fmt.Sprintf("UPDATE leaf_alloc SET max_id = 100, description = CONCAT('%s %d ', UNIX_TIMESTAMP() - %d)", another, c.jumps, c.ago))
+				r, err := s.Fetch(t.Context(), q)
+				if c.moves != (err == nil) || err == nil && r.Jumped == 0 || err != nil && !is[*segment.RowError](err) {
+					t.Errorf("after %d jumps, the last %d s ago: Fetch() = %+v, %v", c.jumps, c.ago, r, err)
+				}
+				if err != nil {
+					db.MustExec(statement.FindString(err.Error()))
+					if r := fetch(t, s, q); r.Start != 100 {
+						t.Errorf("turned off, Fetch() = %+v", r)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestMarksNotWritten: if a row cannot be marked, ids come as they did without marks, and one line of the log has the reason.
+func TestMarksNotWritten(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for name, c := range map[string]struct{ spoil, want string }{
+			"no column":      {"ALTER TABLE leaf_alloc DROP COLUMN description", "no column description"},
+			"a short column": {"ALTER TABLE leaf_alloc MODIFY description varchar(20)", "description cannot be written"},
+			"no room":        {"UPDATE leaf_alloc SET description = REPEAT('订', 201)", "leaves no room"},
+		} {
+			t.Run(server.Name+" "+name, func(t *testing.T) {
+				db := pool(t, server.Database(t), "sql_mode='STRICT_TRANS_TABLES'")
+				s := allocStore(t, db, "leaf_alloc")
+				var log strings.Builder
+				s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+				db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 100, 10)")
+				db.MustExec(c.spoil)
+				for start := int64(100); start < 130; start += 10 {
+					if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r != (segment.Range{Start: start, End: start + 10, Step: 10}) {
+						t.Errorf("Fetch() = %+v", r)
+					}
+				}
+				if err := s.Ensure(t.Context(), "new", 7, 10); err != nil {
+					t.Error(err)
+				}
+				if r := fetch(t, s, segment.Request{Tag: "new", N: 10, Step: 10}); r.Start != 7 {
+					t.Errorf("Fetch() = %+v of a new row", r)
+				}
+				if got := log.String(); strings.Count(got, "rows cannot be marked") != 1 || !strings.Contains(got, c.want) {
+					t.Errorf("the log has\n%s", got)
+				}
+			})
+		}
+	}
+}
+
+// TestMarkThatCannotBeRead: such a row is refused, and its error has SQL that makes the next fetch a safe one.
+func TestMarkThatCannotBeRead(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		db := pool(t, server.Database(t), "")
+		s := allocStore(t, db, "leaf_alloc")
+		db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('a', 100, 10, 'it''s leafsql@00112233445566')")
+		_, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10})
+		if !is[*segment.RowError](err) || !strings.Contains(err.Error(), "cannot be read") {
+			t.Fatal(server.Name, err)
+		}
+		db.MustExec(statement.FindString(err.Error()))
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || !strings.HasPrefix(described(t, db), "it's leafsql@") {
+			t.Errorf("%s: Fetch() = %+v, %s", server.Name, r, described(t, db))
+		}
+	}
+}
+
+// TestStatementsThatAreReplicatedAsText: where a replica would evaluate which server it is, rows have no marks.
+func TestStatementsThatAreReplicatedAsText(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{"--log-bin=binlog", "--server-id=1", "--binlog-format=STATEMENT"}})
+		db := pool(t, server.Target().Database(t), "")
+		s := allocStore(t, db, "leaf_alloc")
+		var log strings.Builder
+		s.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		if err := s.Ensure(t.Context(), "a", 5, 10); err != nil {
+			t.Fatal(err)
+		}
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || described(t, db) != "NULL" || !strings.Contains(log.String(), "as text") {
+			t.Errorf("%s: Fetch() = %+v, %s\n%s", kind, r, described(t, db), &log)
+		}
+	}
+}
+
+// TestRestartedServer: a server that may lose commits is another one after each start, and one that flushes them is not.
+func TestRestartedServer(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		for _, flush := range []int{1, 2} {
+			server := mysqltest.Run(t, mysqltest.Config{Kind: kind, Args: []string{fmt.Sprint("--innodb-flush-log-at-trx-commit=", flush)}})
+			db := pool(t, server.Target().Database(t), "")
+			s := allocStore(t, db, "leaf_alloc")
+			if err := s.Ensure(t.Context(), "a", 1, 10); err != nil {
+				t.Fatal(err)
+			}
+			before := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10})
+			time.Sleep(1100 * time.Millisecond) // the start is known by its second
+			if err := server.Shutdown(); err != nil {
+				t.Fatal(err)
+			}
+			if err := server.Restart(); err != nil {
+				t.Fatal(err)
+			}
+			r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10, Seen: before.End})
+			if jumped := r.Jumped > 0; jumped != (flush != 1) || r.Start < before.End {
+				t.Errorf("%s, flush %d: Fetch() = %+v after %+v", kind, flush, r, before)
+			}
+		}
+	}
+}
+
+func TestMargin(t *testing.T) {
+	for left, want := range map[int64]int64{math.MaxInt64: 1 << 36, math.MaxInt32: math.MaxInt32 / 64, math.MaxInt16: math.MaxInt16 / 8, 127: 15, 7: 0, 0: 0, -5: 0} {
+		for range 100 {
+			if m := segment.Margin(left); m < want || m > max(2*want-1, 0) || m > max(left/4, 0) {
+				t.Errorf("Margin(%d) = %d, want %d to %d", left, m, want, 2*want-1)
+			}
+		}
+	}
+}
