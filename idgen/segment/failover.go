@@ -206,7 +206,7 @@ func (t *counter) warnUnmarked(why, fix string) {
 // deniesMark reports whether a statement failed because it reads or writes the column description.
 func deniesMark(err error) bool {
 	n, _ := tagrow.ServerError(err)
-	return slices.Contains([]uint16{1054, 1142, 1143, 1267, 1348, 1406, 1906, 3105}, n)
+	return slices.Contains([]uint16{1054, 1143, 1267, 1348, 1406, 1906, 3105}, n)
 }
 
 // cannotMark reports whether err of a Move is about its mark. The store then draws without marks.

@@ -263,7 +263,7 @@ func TestSequenceRows(t *testing.T) {
 			t.Fatal(err)
 		}
 		db.MustExec(strings.ReplaceAll(statement.FindString(err.Error()), "<highest id in all tables and shards of this tag>", "600"))
-		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start != 1_000_601 {
+		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start < 601+1<<36 {
 			t.Fatal(r)
 		}
 	}
