@@ -97,7 +97,7 @@ var (
 		` WHERE biz_tag = _utf8mb4 X'61'`)
 	condition = regexp.MustCompile(` AND (?:(step BETWEEN 1 AND|max_id >=|max_id <=|max_id <) (\d+)` +
 		`|(LOCATE)\((?:CONCAT\('leafsql@', '([^']*)'\)|'([^']*)'), description\) > 0` +
-		`|(COALESCE)\(LOCATE\('leafsql@', description\), 0\) = 0 AND CHAR_LENGTH\(COALESCE\(description, ''\)\) <= 200` +
+		`|(COALESCE)\(LOCATE\('leafsql@', description\), 0\) = 0 AND COALESCE\(CHAR_LENGTH\(description\), 0\) <= 200` +
 		`|'([0-9a-f]*)' = '([0-9a-f]*)')`)
 	ensured = regexp.MustCompile(`^INSERT INTO .leaf_alloc. .* VALUES \(_utf8mb4 X'61', (\d+), (\d+)(?:, '([^']*)')?\)`)
 )

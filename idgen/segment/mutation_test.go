@@ -71,7 +71,7 @@ var mutations = []mutation{
 		{"failover.go", "tagrow.Guard(r.hash)", `"", " AND "+r.hash+" = "+quote.String(r.server)`},
 	}},
 	{"the start of a server that may lose commits is compared", "crash", []replacement{
-		{"../../internal/serverid/serverid.go", `"CONCAT(' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), ''))"`, `"'', ''))"`},
+		{"../../internal/serverid/serverid.go", `"CONCAT('server ', " + name + ", ' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), CONCAT('server ', " + name + "))"`, `"1, CONCAT('server ', " + name + "))"`},
 	}},
 	{"the event of a fetch has the mark", "late events", []replacement{
 		{"internal/tagrow/mark.go", `return ", description = description", `, `return "", `},

@@ -88,8 +88,9 @@ func identity(values map[string]string) string {
 			return ""
 		}
 	}
-	return "CONCAT('server ', " + name + ", IF(@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1, " +
-		"CONCAT(' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), ''))"
+	// Without an empty string, which is NULL under sql_mode=EMPTY_STRING_IS_NULL.
+	return "IF(@@global.innodb_flush_log_at_trx_commit <> 1 OR @@global.log_bin AND @@global.sync_binlog <> 1, " +
+		"CONCAT('server ', " + name + ", ' started at ', UNIX_TIMESTAMP() - CAST(" + value("Uptime") + " AS SIGNED)), CONCAT('server ', " + name + "))"
 }
 
 func isOn(value string) bool { return value == "1" || strings.EqualFold(value, "ON") }

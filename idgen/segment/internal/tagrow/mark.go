@@ -70,7 +70,7 @@ func GuardOff() (where string) { return " AND LOCATE('" + MarkOff + "', descript
 // Mark returns the part of a Move that gives a row without a mark its first one, on the server that the mark names.
 func (m Mark) Mark(hash string) (set, where string) {
 	return ", description = CONCAT_WS(' ', NULLIF(description, ''), " + quote.String(m.String()) + ")",
-		" AND COALESCE(LOCATE('" + markBegin + "', description), 0) = 0 AND CHAR_LENGTH(COALESCE(description, '')) <= " + strconv.Itoa(MaxText) + m.on(hash)
+		" AND COALESCE(LOCATE('" + markBegin + "', description), 0) = 0 AND COALESCE(CHAR_LENGTH(description), 0) <= " + strconv.Itoa(MaxText) + m.on(hash)
 }
 
 // Replace returns the part of a Move that replaces an old mark, on the server that the new one names.
