@@ -50,7 +50,7 @@ var params = []param{
 // with leaf. The result's MySQL part holds none of them. Errors never show
 // the DSN, which holds a password.
 func ParseDSN(dsn string) (*Config, error) {
-	if err := cmp.Or(swallowed(dsn), repeated(dsn)); err != nil {
+	if err := swallowed(dsn); err != nil {
 		return nil, err
 	}
 	inner, err := mysql.ParseDSN(dsn)
@@ -61,6 +61,9 @@ func ParseDSN(dsn string) (*Config, error) {
 	own := make(map[string]string)
 	for k, v := range inner.Params {
 		if strings.HasPrefix(k, "leaf") {
+			if strings.Count(dsn, "?"+k+"=")+strings.Count(dsn, "&"+k+"=") > 1 { // the last one would count
+				return nil, repeated(k)
+			}
 			own[k] = v
 			delete(inner.Params, k)
 		}
@@ -82,21 +85,6 @@ func ParseDSN(dsn string) (*Config, error) {
 
 // leafParam finds a parameter of ours, such as "leafTables=", where none belongs.
 var leafParam = regexp.MustCompile(`\bleaf[A-Z][A-Za-z]*=`)
-
-// repeated finds a leaf parameter that a DSN has twice, of which go-sql-driver takes the last.
-func repeated(dsn string) error {
-	_, list, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
-	seen := make(map[string]bool)
-	for p := range strings.SplitSeq(list, "&") {
-		name, _, _ := strings.Cut(p, "=")
-		key := strings.ToLower(name) // a source's name is written in any case
-		if strings.HasPrefix(name, "leaf") && seen[key] {
-			return &ConfigError{name, "it is there twice", "keep one of them"}
-		}
-		seen[key] = true
-	}
-	return nil
-}
 
 // swallowed finds a leaf parameter that became a part of the user, password,
 // address or database name: go-sql-driver cuts a DSN at its last slash, so an
@@ -123,10 +111,15 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
 		}
+		if _, twice := c.WorkerOptions[k[len(prefix):]]; twice { // in another case
+			return repeated(k)
+		}
 		c.WorkerOptions[k[len(prefix):]] = own[k]
 	}
 	return nil
 }
+
+func repeated(name string) error { return &ConfigError{name, "it is there twice", "keep one of them"} }
 
 func unknownParam(name string) error {
 	known := lo.Map(params, func(p param, _ int) string { return p.name })

@@ -36,12 +36,12 @@ type insertReader struct {
 
 	rowCalls idCalls // those read in the rows; afterwards cursor.calls collects those of the tail
 
-	nameErr error    // a name of the table's cannot be written
-	staged  bool     // only the server knows the rows
-	named   bool     // the update list may name columns other than in VALUES()
-	sources []string // tables that it may name them of, as written
-	queries []namedQuery
-	loaded  []string // LOAD DATA: the columns it writes
+	nameErr error                 // a name of the table's cannot be written
+	staged  bool                  // only the server knows the rows
+	named   bool                  // the update list may name columns other than in VALUES()
+	sources []string              // tables that it may name them of, as written
+	queries map[string]*selection // of WITH, by name
+	loaded  []string              // LOAD DATA: the columns it writes
 }
 
 type span struct{ from, to int }
@@ -267,13 +267,11 @@ func (w *insertReader) finish() (err error) {
 	if w.Upsert {
 		w.Updates = w.text[w.source.to:w.prevEnd]
 	}
+	if err := w.zeroMode(); err != nil {
+		return err
+	}
 	if w.staged {
 		return w.finishStaged()
-	}
-	if w.Zero || len(w.ArgKeys) > 0 {
-		if err := w.zeroMode(); err != nil {
-			return err
-		}
 	}
 	if w.Rows != 1 {
 		w.OwnKey = 0

@@ -108,7 +108,7 @@ func (w *insertReader) isComputed(t []lex.Token) bool {
 // what a 0 in the key's place means.
 func (w *insertReader) zeroMode() error {
 	switch {
-	case w.Table.ZeroKey != insert.BySession:
+	case w.Table.ZeroKey != insert.BySession || !w.Zero && len(w.ArgKeys) == 0 && !(w.staged && (w.keyColumn >= 0 || w.loaded != nil)):
 	case w.modeSet:
 		return errCut
 	case mentions(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint

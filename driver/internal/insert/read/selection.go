@@ -29,7 +29,7 @@ type selection struct {
 
 // nameSource names the source for the update list, if it has one name there.
 func (w *insertReader) nameSource(s *insert.Staging) error {
-	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
+	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}, queries: make(map[string]*selection)}
 	sel := r.selection()
 	if sel != nil && sel.joined && !sel.star && len(w.sources) == 1 {
 		sel.alias = w.sources[0]
@@ -79,25 +79,23 @@ func (w *insertReader) outputs(sel *selection) ([]string, error) {
 // joins are the words that may follow a table and are no name for it.
 var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "partition", "use", "force", "ignore", "on"}
 
-// within returns a reader of what follows this opening parenthesis.
+// inParens reads the query in these parentheses; nil where they hold something else.
+func (w *insertReader) inParens() *selection {
+	s := w.within().selection()
+	w.parens()
+	return s
+}
+
+// within returns a reader of what follows this token.
 func (w *insertReader) within() *insertReader {
 	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}, queries: w.queries}
 	r.next()
 	return r
 }
 
-// inParens reads the query in these parentheses. Its names are unknown if they hold something else.
-func (w *insertReader) inParens() *selection {
-	s := w.within().selection()
-	if !w.parens() || s == nil {
-		return &selection{}
-	}
-	return s
-}
-
 // columnsBehind reads the list of columns that may follow a name.
 func (w *insertReader) columnsBehind() (names []string) {
-	for w.tok.Kind == '(' || len(names) > 0 && w.tok.Kind == ',' {
+	for w.tok.Kind == '(' || names != nil && w.tok.Kind == ',' {
 		if w.next(); !w.atName() {
 			return names
 		}
@@ -108,37 +106,27 @@ func (w *insertReader) columnsBehind() (names []string) {
 	return names
 }
 
-// A namedQuery is one of WITH.
-type namedQuery struct {
-	name  string
-	query *selection
-}
-
 // selection reads a query, as far as its names go; nil where it is something else.
 func (w *insertReader) selection() (s *selection) {
 	for more := w.accept("with"); more; more = w.skip(',') {
-		if w.is("recursive") && !w.peekIs("as") {
-			w.next()
-		}
-		name := unquote(w.str())
-		w.next()
-		columns := w.columnsBehind()
-		if !w.accept("as") || w.tok.Kind != '(' {
+		w.accept("recursive")
+		if !w.atName() {
 			return nil
 		}
+		name := w.name()
+		w.next()
+		columns := w.columnsBehind()
+		w.accept("as")
 		query := w.inParens()
-		if columns != nil {
+		if query == nil || columns != nil {
 			query = &selection{outputs: columns}
 		}
-		w.queries = append(w.queries, namedQuery{name, query})
+		w.queries[name] = query
 	}
 	switch s = new(selection); {
 	case w.tok.Kind == '(':
 		s = w.inParens()
 	case w.accept("values"):
-	case w.accept("table"):
-		s.star = true
-		w.from(s)
 	case w.accept("select"):
 		if w.isAny("all", "distinct") {
 			w.next()
@@ -154,7 +142,7 @@ func (w *insertReader) selection() (s *selection) {
 	default:
 		return nil
 	}
-	for !w.atEnd() && w.tok.Kind != ')' {
+	for s != nil && !w.atEnd() && w.tok.Kind != ')' {
 		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list sees no column behind these
 			s.alias, s.joined = "", false
 		}
@@ -168,12 +156,12 @@ func (w *insertReader) selection() (s *selection) {
 // from reads the table, or the first of several, from which a query selects.
 func (w *insertReader) from(s *selection) {
 	switch r := w.within(); {
-	case w.tok.Kind == '(' && (r.tok.Kind == '(' || r.isAny("select", "with", "values", "table")):
-		s.derived = w.inParens()
-	case w.tok.Kind == '(': // a table, or a join
-		r.from(s)
-		s.joined = !w.parens() || r.tok.Kind != ')'
-	case w.atName() && r.tok.Kind == '(': // JSON_TABLE
+	case w.tok.Kind == '(':
+		if s.derived = w.inParens(); s.derived == nil { // a table, or a join
+			r.from(s)
+			s.joined = r.tok.Kind != ')'
+		}
+	case r.tok.Kind == '(': // JSON_TABLE
 		w.next()
 		w.parens()
 		s.derived = new(selection)
@@ -181,10 +169,8 @@ func (w *insertReader) from(s *selection) {
 		if s.table, _, _ = w.tableName(); s.table.Table != "" {
 			s.alias = quote.Name(s.table.Table)
 		}
-		for _, q := range w.queries {
-			if s.table.DB == "" && q.name == s.table.Table {
-				s.derived = q.query
-			}
+		if s.table.DB == "" {
+			s.derived = w.queries[s.table.Table]
 		}
 		if w.accept("partition") {
 			w.parens()

@@ -34,11 +34,6 @@ func (w *insertReader) finishStaged() error {
 		}
 	}
 	s.Key, w.Columns = keyIn(w.Table, s.Columns), s.Columns
-	if s.Key >= 0 {
-		if err := w.zeroMode(); err != nil {
-			return err
-		}
-	}
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
 	s.FillText = [3]string{verb, into, " (" + quote.Names(s.Columns) + ") " + w.text[w.source.from:w.source.to]}
 	if s.Load {
