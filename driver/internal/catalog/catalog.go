@@ -40,6 +40,7 @@ type Table struct {
 	Columns  []Column // in their order
 	Triggers []Trigger
 	Indexes  []Index
+	Created  string // when, by the server's clock: another table that takes the name has another one
 
 	TriggersHidden bool // there may be triggers that this user does not see; said by who asked for TriggerRights
 }
@@ -235,8 +236,9 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 		selects = append(selects,
 			at+"0 k, table_schema s, table_name t, ordinal_position o, column_name x, column_type y, column_key z, column_default d, extra e, privileges p FROM information_schema.columns WHERE table_schema = ? AND table_name = ?",
 			at+"1, event_object_schema, event_object_table, 0, event_manipulation, action_timing, sql_mode, action_statement, '-', '-' FROM information_schema.triggers WHERE event_object_schema = ? AND event_object_table = ?",
-			at+"2, table_schema, table_name, seq_in_index, index_name, IF(non_unique, '-', 'unique'), '-', column_name, '-', '-' FROM information_schema.statistics WHERE table_schema = ? AND table_name = ?")
-		args = append(args, n.DB, n.Table, n.DB, n.Table, n.DB, n.Table)
+			at+"2, table_schema, table_name, seq_in_index, index_name, IF(non_unique, '-', 'unique'), '-', column_name, '-', '-' FROM information_schema.statistics WHERE table_schema = ? AND table_name = ?",
+			at+"3, table_schema, table_name, 0, IFNULL(create_time, '-'), '-', '-', '-', '-', '-' FROM information_schema.tables WHERE table_schema = ? AND table_name = ?")
+		args = append(args, n.DB, n.Table, n.DB, n.Table, n.DB, n.Table, n.DB, n.Table)
 	}
 	rows, err := c.db.QueryContext(ctx, strings.Join(selects, " UNION ALL ")+" ORDER BY n, k, o", args...)
 	if err != nil {
@@ -274,6 +276,8 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 				known.Indexes = append(known.Indexes, Index{Name: x, Unique: y == "unique"})
 			}
 			known.Indexes[i].Columns = append(known.Indexes[i].Columns, text.String)
+		default: // the table's own
+			known.Created = x
 		}
 	}
 	return rows.Err()
@@ -358,11 +362,7 @@ func MaxQuery(table Name, column string, below int64) string {
 }
 
 // Empty reports whether a table has no row. It needs the right to read the column.
-func (c *Catalog) Empty(ctx context.Context, table Name, column string) (bool, error) {
-	var isNull bool
-	err := c.db.QueryRowContext(ctx, "SELECT "+quote.Name(column)+" IS NULL FROM "+table.Quoted()+" LIMIT 1").Scan(&isNull)
-	if err == sql.ErrNoRows {
-		return true, nil
-	}
-	return false, err
+func (c *Catalog) Empty(ctx context.Context, table Name, column string) (empty bool, err error) {
+	err = c.db.QueryRowContext(ctx, "SELECT COUNT(*) = 0 FROM (SELECT "+quote.Name(column)+" FROM "+table.Quoted()+" LIMIT 1) q").Scan(&empty)
+	return empty, err
 }

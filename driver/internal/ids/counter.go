@@ -78,14 +78,6 @@ func (c *Counter) Table() string {
 	return c.store.Table
 }
 
-// Fit notes that a key column of its tables holds no id above highest. It does nothing
-// where the ids come from a replacement.
-func (c *Counter) Fit(highest int64) {
-	if c.Rows != nil {
-		c.Generator.Fit(highest)
-	}
-}
-
 // Row returns the row for a caller that is about to draw from it. On leaf_alloc it is the
 // look that the generator needs before its first fetch.
 func (c *Counter) Row(ctx context.Context) (segment.Row, error) {

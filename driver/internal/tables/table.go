@@ -76,7 +76,9 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	default:
 		kind, tag = cmp.Or(rule.Kind, Segment), rule.tag(name.Table)
 		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: kind == Sequence})
-		t.counter.Fit(f.Highest)
+		if t.counter.Rows != nil { // ranges of a replacement fit no column
+			t.counter.Fit(f.Highest)
+		}
 		t.gen = t.counter.Generator
 		t.counter.Feeds(set.Server, name.DB)
 		for _, r := range set.rules { // that may mean tables of the tag elsewhere
