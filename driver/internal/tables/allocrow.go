@@ -258,7 +258,7 @@ func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) er
 		if err := t.counter.Skip(ctx, floor); err != nil {
 			return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 		}
-		t.set.logger().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "stood at", row.MaxID, "highest key", highest, "counter above", floor)
+		t.set.logger().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
 		return nil
 	}
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
