@@ -66,11 +66,11 @@ func TestDatabaseWithDots(t *testing.T) {
 		t.Cleanup(func() { root.Exec("DROP DATABASE `" + name + "`") })
 		dsn := strings.Replace(other, "/"+databaseOf(t, other), "/"+name, 1)
 		plain, _ := openOn(t, dsn, "leafTables=none", allocTable, row("t", 100, 10), "CREATE TABLE t (id BIGINT PRIMARY KEY, a INT)", "CREATE TABLE f (id BIGINT PRIMARY KEY, a INT)")
-		for at, params := range map[string]string{
-			dsn:   "leafTables=t,f:id:snowflake&leafCreate=true&leafNewRegistry=true",
-			other: "leafTables=" + name + ".t," + name + ".f:id:snowflake&leafNewRegistry=true&leafAllocTable=" + name + ".leaf_alloc",
+		for _, pool := range [][2]string{
+			{dsn, "leafTables=t,f:id:snowflake&leafCreate=true&leafNewRegistry=true"},
+			{other, "leafTables=" + name + ".t," + name + ".f:id:snowflake&leafNewRegistry=true&leafAllocTable=" + name + ".leaf_alloc"},
 		} {
-			leaf := openLeaf(t, at, params)
+			leaf := openLeaf(t, pool[0], pool[1])
 			mustExec(t, leaf, "INSERT INTO `"+name+"`.t (a) VALUES (1)", "INSERT INTO `"+name+"`.f (a) SELECT 1", "DELETE FROM `"+name+"`.t")
 			leaf.Close()
 		}
