@@ -87,6 +87,7 @@ var table = []row{
 	{"tag_dropped_ids_total", "Ids fetched and given up.", perTag, counter},
 	{"tag_fetches_total", "Ranges fetched.", perTag, counter},
 	{"tag_fetch_failures_total", "Fetches that failed.", perTag, counter},
+	{"tag_jumps_total", "Fetches that moved the row up by a margin, as after a fail-over.", perTag, counter},
 	{"tag_fetch_failing", "Whether the last fetch failed: 1 or 0.", perTag, gauge},
 	{"tag_waits_total", "Calls that found no id in memory and waited for a fetch.", perTag, counter},
 	{"tag_remaining_ids", "Ids in memory.", perTag, gauge},
@@ -147,6 +148,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 		e.send("tag_dropped_ids_total", float64(t.Dropped), t.Tag)
 		e.send("tag_fetches_total", float64(t.Fetches), t.Tag)
 		e.send("tag_fetch_failures_total", float64(t.Failures), t.Tag)
+		e.send("tag_jumps_total", float64(t.Jumps), t.Tag)
 		e.send("tag_fetch_failing", truth(t.Err != nil), t.Tag)
 		e.send("tag_waits_total", float64(t.Waits), t.Tag)
 		e.send("tag_remaining_ids", float64(t.Remaining), t.Tag)

@@ -3,6 +3,7 @@ package segment_test
 import (
 	"context"
 	"fmt"
+	"math"
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
@@ -44,4 +45,12 @@ func ExampleNewSequenceStore() {
 	defer invoices.Close()
 	fmt.Println(invoices.Stats().Fetches, "ranges fetched")
 	// Output: 0 ranges fetched
+}
+
+// A row that may lack the last fetches is raised by a margin: for a BIGINT key by 2^36 ids or more.
+func ExampleMargin() {
+	const highest = 1_000_000
+	start := highest + segment.Margin(math.MaxInt64-highest)
+	fmt.Println(start > 1<<36)
+	// Output: true
 }

@@ -203,6 +203,9 @@ func (g *Generator) arrived(q Request, r Range, now time.Time) {
 		}
 		g.warned = false
 		g.stats.Fetches++
+		if r.Jumped > 0 {
+			g.stats.Jumps++
+		}
 		g.seen = r.End
 		g.pace.begun = true
 		g.add(span{r.Start, r.End})

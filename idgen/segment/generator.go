@@ -54,6 +54,7 @@ type Generator struct {
 type Stats struct {
 	Fetches   int64 // ranges fetched
 	Failures  int64 // fetches that failed
+	Jumps     int64 // ranges for which the row was moved up by a margin, as after a fail-over
 	IDs       int64 // ids issued
 	Dropped   int64 // ids fetched and given up: at Close, by Skip, or too few for a block
 	Waits     int64 // calls of Next and Skip that waited for the store
