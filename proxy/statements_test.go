@@ -192,13 +192,14 @@ func TestOwnAccountKilled(t *testing.T) {
 		p.configured(true, filledItems...)
 		addr := proxytest.Start(t, p.dsn+"?leafTables=items&leafCreate=true")
 		p.dial(addr, p.root()).Query("INSERT INTO items (n) VALUES (1)").OK()
+		addr = proxytest.Start(t, p.dsn+"?leafTables=items")
+		c := p.dial(addr, p.root())
+		st := c.Prepare("INSERT INTO items (n) VALUES (?)") // so that it is permitted before the table is locked
+		c.Query("START TRANSACTION")
 		other := p.dial(p.addr, p.root())
 		other.Query("LOCK TABLES items WRITE, notes WRITE")
 		other.Query("FLUSH TABLES")
-		addr = proxytest.Start(t, p.dsn+"?leafTables=items")
-		c := p.dial(addr, p.root())
-		c.Query("START TRANSACTION")
-		c.Send(proxytest.QueryText, []byte("INSERT INTO items (n) VALUES (2)"))
+		st.Send(proxytest.Int(2))
 		answered := make(chan *proxytest.Answer, 1)
 		go func() { answered <- c.Answer() }()
 		for waits := true; waits; {
@@ -209,7 +210,7 @@ func TestOwnAccountKilled(t *testing.T) {
 				}
 				waits = false
 			default: // database/sql tries again some times
-				p.db.Exec("KILL " + p.ask("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT MAX(%' AND db = DATABASE()"))
+				p.db.Exec("KILL " + p.ask("SELECT COALESCE(MAX(id), 0) FROM information_schema.processlist WHERE info LIKE 'SELECT (SELECT MAX(%' AND db = DATABASE()"))
 			}
 		}
 		other.Query("UNLOCK TABLES")
