@@ -21,8 +21,8 @@ func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if got := insertID(t, leaf, "INSERT INTO o2 (v) VALUES (1)"); got != 1009001 {
-				t.Errorf("%s, after %q: id = %d, want 1009001", server.Name, before, got)
+			if got := insertID(t, leaf, "INSERT INTO o2 (v) VALUES (1)"); got <= 9001+1<<36 {
+				t.Errorf("%s, after %q: id = %d, want more than %d", server.Name, before, got, 9001+1<<36)
 			}
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
@@ -27,6 +28,7 @@ type guards struct {
 	met      sync.Map                        // tag -> the server in the row's mark, as it was last seen
 	unmarked atomic.Bool                     // rows cannot be marked: a right is missing
 	warn     sync.Once
+	newRows  atomic.Pointer[newRows]
 	random   func(int64) int64 // for margins, in tests
 }
 
@@ -227,23 +229,37 @@ func (t *counter) newMark(ctx context.Context, c *sql.Conn, left int64) (mark st
 	if !t.rows.Marked || t.unmarked.Load() {
 		return "", 0, nil
 	}
-	columns, _, err := t.identify(ctx, c)
-	if err != nil || columns == "" {
-		return "", 0, err
+	at := t.newRows.Load()
+	if at == nil || time.Since(at.asked) > newRowsFor {
+		columns, _, err := t.identify(ctx, c)
+		if err != nil || columns == "" {
+			return "", 0, err
+		}
+		at = &newRows{asked: time.Now()}
+		err = c.QueryRowContext(ctx, tagrow.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
+		switch {
+		case deniesMark(err) || err == nil && !at.server.Valid:
+			return "", 0, nil
+		case err != nil:
+			return "", 0, err
+		}
+		t.newRows.Store(at)
 	}
-	var server sql.NullString
-	var foreign int64
-	err = c.QueryRowContext(ctx, tagrow.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&server, &foreign)
-	switch {
-	case deniesMark(err) || err == nil && !server.Valid:
-		return "", 0, nil
-	case err != nil:
-		return "", 0, err
-	case foreign > 0:
+	if at.foreign > 0 {
 		gap = t.margin(left)
 	}
-	return quote.String(tagrow.Mark{Server: server.String}.String()), gap, nil
+	return quote.String(tagrow.Mark{Server: at.server.String}.String()), gap, nil
 }
+
+// newRows is what rows that are added need of the server. On another server the row's mark is that of another one, so that the
+// row jumps before it gives an id.
+type newRows struct {
+	asked   time.Time
+	server  sql.NullString
+	foreign int64 // rows that show that the server may lack rows
+}
+
+const newRowsFor = 5 * time.Second // rows are often added one after the other
 
 // forget has how servers are identified asked again, after an error that says that it has changed.
 func (t *counter) forget(err error) error {

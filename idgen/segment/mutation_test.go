@@ -123,7 +123,7 @@ func TestMutations(t *testing.T) {
 			args := []string{"-test.run=^TestModel$", "-model.case=" + m.in, fmt.Sprint("-model.states=", mutantStates)}
 			if modelCases[m.in].failovers != (failovers{}) { // they need many actions, or few
 				args[0], args[2] = "-test.run=^TestModel(Walks)?$", "-model.states=1000"
-				args = append(args, "-model.walks=2000")
+				args = append(args, "-model.walks=8000")
 			}
 			out, err := tests.Run(i, args...)
 			if err == nil || !strings.Contains(out, "states: ") {

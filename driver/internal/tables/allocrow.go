@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
@@ -17,13 +16,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-const (
-	createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
-
-	// raiseMargin is how far a row that is too low is raised above the highest
-	// key: other processes may hold ranges below it.
-	raiseMargin = 1_000_000
-)
+const createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
 
 // check holds the row against the table, once: a row that starts at or below
 // keys in use is the classic accident of a migration. The highest key is read
@@ -252,9 +245,9 @@ func (t *Table) insertRow() string {
 func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
 	floor := highest
 	if row.MaxID > 1 {
-		floor += min(raiseMargin, math.MaxInt64-1-highest)
+		floor += segment.Margin(t.Highest - highest)
 	}
-	if t.set.cfg.Create && (floor == highest || floor < t.Highest/2) {
+	if t.set.cfg.Create {
 		if err := t.counter.Skip(ctx, floor); err != nil {
 			return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 		}
