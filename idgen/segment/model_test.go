@@ -238,6 +238,12 @@ func (p *process) seeToTheRow(ctx context.Context) error {
 		return err
 	}
 	p.stage = 4
+	switch r, err := p.gen.Look(ctx); {
+	case err != nil:
+		return err
+	case r.Start <= highest && r.Start > 1: // others may hold ranges above the keys
+		highest += p.alloc.margin(math.MaxInt64 - highest)
+	}
 	if err := p.gen.Skip(ctx, highest); err != nil {
 		return err
 	}
