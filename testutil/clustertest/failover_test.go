@@ -5,6 +5,7 @@ package clustertest_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -150,4 +151,96 @@ func number(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) 
 		t.Fatal(err)
 	}
 	return n
+}
+
+// TestLateEvents: a replica takes writes, and applies the primary's last fetches afterwards, so that its row goes back. The mark
+// goes back with the number, and no id comes twice, also from processes that start then.
+func TestLateEvents(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		for _, image := range []string{"FULL", "MINIMAL"} {
+			t.Run(string(kind)+" "+image, func(t *testing.T) {
+				p := clustertest.NewPair(t, kind, "--binlog-row-image="+image)
+				const tag = "a"
+				var taken []segment.Range
+				take := func(store *segment.AllocStore, seen int64) segment.Range {
+					t.Helper()
+					r, err := store.Fetch(t.Context(), segment.Request{Tag: tag, N: 100, Step: 10, Seen: seen})
+					if err != nil {
+						t.Fatal(err)
+					}
+					for _, o := range taken {
+						if r.Start < o.End && o.Start < r.End {
+							t.Errorf("Fetch() = %+v after %+v", r, o)
+						}
+					}
+					taken = append(taken, r)
+					return r
+				}
+				primary, replica, later := storeOn(t, p.Primary), storeOn(t, p.Replica), storeOn(t, p.Replica)
+				if err := errors.Join(primary.Create(t.Context()), primary.Ensure(t.Context(), tag, 1, 10)); err != nil {
+					t.Fatal(err)
+				}
+				p.Await(t)
+				p.Lag(t)
+				take(primary, 0)
+				last := take(primary, 0)
+				p.TakeWrites(t)
+				moved := take(replica, 0)
+				if moved.Jumped == 0 {
+					t.Errorf("Fetch() = %+v on the replica", moved)
+				}
+				p.Resume(t)
+				for deadline := time.Now().Add(time.Minute); number(t, p, p.Replica, tag) != last.End; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("the row on the replica is at %d, want %d", number(t, p, p.Replica, tag), last.End)
+					}
+				}
+				if r := take(later, 0); r.Jumped == 0 {
+					t.Errorf("Fetch() = %+v by a new process", r)
+				}
+				take(replica, moved.End)
+			})
+		}
+	}
+}
+
+// storeOn is a process that is connected to one server.
+func storeOn(t *testing.T, s *mysqltest.Server) *segment.AllocStore {
+	t.Helper()
+	db, err := sql.Open("mysql", s.DSN("ids"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	store := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "leaf_alloc")
+	store.Logger = slog.New(slog.DiscardHandler)
+	return store
+}
+
+// TestReplicaHasTheRow: in each format of the binlog, a replica has the row as the primary has it, its mark included.
+func TestReplicaHasTheRow(t *testing.T) {
+	for _, kind := range []mysqltest.Kind{mysqltest.MariaDB, mysqltest.MySQL} {
+		for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
+			t.Run(string(kind)+" "+format, func(t *testing.T) {
+				p := clustertest.NewPair(t, kind, "--binlog-format="+format)
+				store := storeOn(t, p.Primary)
+				if err := errors.Join(store.Create(t.Context()), store.Ensure(t.Context(), "a", 1, 10)); err != nil {
+					t.Fatal(err)
+				}
+				const text = "SELECT CONCAT(max_id, ' ', COALESCE(description, '-')) FROM leaf_alloc WHERE biz_tag = 'a'"
+				for _, spoil := range []string{"", "UPDATE ids.leaf_alloc SET description = 'orders'", "UPDATE ids.leaf_alloc SET description = 'leafsql@00112233445566ff 0 0'", ""} {
+					if spoil != "" {
+						execOn(t, p.Primary, spoil)
+					}
+					if _, err := store.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil {
+						t.Fatal(err)
+					}
+					p.Await(t)
+					if here, there := p.Query(t, p.Primary, text), p.Query(t, p.Replica, text); here != there {
+						t.Errorf("the row is %q, and %q on the replica", here, there)
+					}
+				}
+			})
+		}
+	}
 }

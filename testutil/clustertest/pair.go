@@ -157,3 +157,22 @@ func (p *Pair) Query(t testing.TB, s *mysqltest.Server, query string) (value str
 	}
 	return value
 }
+
+// Resume has the replica receive again what it has missed.
+func (p *Pair) Resume(t testing.TB) {
+	t.Helper()
+	if p.kind == mysqltest.MariaDB {
+		p.execute(t, p.Replica, "START SLAVE IO_THREAD")
+		return
+	}
+	p.execute(t, p.Replica, "START REPLICA IO_THREAD")
+}
+
+// TakeWrites has the replica take writes while it replicates, as in a circular replication.
+func (p *Pair) TakeWrites(t testing.TB) {
+	t.Helper()
+	if p.kind == mysqltest.MySQL {
+		p.execute(t, p.Replica, "SET GLOBAL super_read_only=0")
+	}
+	p.execute(t, p.Replica, "SET GLOBAL read_only=0")
+}
