@@ -98,7 +98,10 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		return nil, err
 	}
 	if s.c.Permitted != nil {
-		if _, err := s.c.Permit(ctx, st, s.Text); err != nil {
+		switch _, err := s.c.Permit(ctx, st, s.Text); {
+		case err == planner.ErrTemporary:
+			return s.bulk(ctx, rows, room, arg)
+		case err != nil:
 			s.c.After(st, err)
 			return nil, s.c.explain(ctx, st, s.Text, nil, err)
 		}
@@ -181,7 +184,7 @@ func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, e
 	s, c := b.of, b.of.c
 	b.in.Table.Ref.(*tables.Table).SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
-		c.Ran(s.Statement, err)
+		c.Ran(s.Statement, s.Text, false, err)
 	}
 	if err != nil || s.Statement.Effects {
 		c.After(s.Statement, err)

@@ -102,7 +102,9 @@ func (e *execution) run(ctx context.Context) error {
 	for tried := false; ; tried = true {
 		plan, blocks, err := e.st.Plan, []insert.Block(nil), error(nil)
 		if c.Permitted != nil && len(plan.Inserts) > 0 {
-			_, err = c.Permit(ctx, e.st, e.text)
+			if _, err = c.Permit(ctx, e.st, e.text); err == planner.ErrTemporary {
+				return e.runAnew(ctx)
+			}
 		}
 		if err == nil {
 			if e.wantRows {
@@ -123,7 +125,7 @@ func (e *execution) run(ctx context.Context) error {
 				plan.Inserts[0].Table.Ref.(*tables.Table).SkipAfter(ctx, blocks[0].Late, err)
 			}
 			if c.Permitted != nil && len(plan.Inserts) > 0 {
-				c.Ran(e.st, err)
+				c.Ran(e.st, e.text, false, err)
 			}
 		}
 		if err != nil || e.st.Effects {
@@ -166,7 +168,10 @@ func (e *execution) runStaged(ctx context.Context) error {
 		unproven := false
 		if c.Permitted != nil {
 			var err error
-			if unproven, err = c.Permit(ctx, e.st, e.text); err != nil {
+			switch unproven, err = c.Permit(ctx, e.st, e.text); {
+			case err == planner.ErrTemporary:
+				return e.runAnew(ctx)
+			case err != nil:
 				c.After(e.st, err)
 				return err
 			}
@@ -176,7 +181,7 @@ func (e *execution) runStaged(ctx context.Context) error {
 			Prepared: e.stmt != nil, FoundRows: c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
 		err := r.Do(ctx)
 		if c.Permitted != nil {
-			c.Ran(e.st, err)
+			c.Ran(e.st, e.text, unproven, err)
 		}
 		c.After(e.st, err)
 		blocks := []insert.Block{r.Block}
@@ -196,6 +201,19 @@ func (e *execution) runStaged(ctx context.Context) error {
 		}
 		e.st = again
 	}
+}
+
+// runAnew runs the statement once it is planned again.
+func (e *execution) runAnew(ctx context.Context) (err error) {
+	if e.stmt == nil {
+		e.st, err = e.c.Statement(ctx, e.text)
+	} else if err = e.stmt.Refresh(ctx, len(e.args)); err == nil {
+		e.st = e.stmt.Statement
+	}
+	if err != nil {
+		return err
+	}
+	return e.run(ctx)
 }
 
 // noRows are the answer of a statement that has none.

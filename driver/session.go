@@ -175,9 +175,6 @@ func (s *Session) Prepare(ctx context.Context, p Plan) (*Prepared, error) {
 	} else {
 		st, err = s.conn.prepare(ctx, p.st, p.text)
 	}
-	if err == nil && p.st.Way == planner.Filled && p.st.Plan.Inserts[0].Columns == nil {
-		s.conn.Ran(p.st, nil) // the client's text and the filled one are prepared
-	}
 	if err != nil {
 		return nil, s.conn.connector.refused(err)
 	}
@@ -208,7 +205,11 @@ func (s *Session) UseDatabase(name string) {
 // a connection's login, COM_RESET_CONNECTION. Prepared statements are gone with it. knownDB
 // says whether login.Database is the one in use.
 func (s *Session) Reset(login Login, knownDB bool) {
+	alone := s.conn.Alone && !knownDB // COM_RESET_CONNECTION leaves the roles as they are
 	s.begin(s.conn.connector, s.conn.Conn, login)
+	if alone {
+		s.conn.Guard("")
+	}
 	s.conn.DBUnknown = !knownDB
 }
 

@@ -22,9 +22,11 @@ const (
 	NoDatabase           = 1046
 	UnknownDatabase      = 1049
 	TableExists          = 1050
+	UnknownTable         = 1051 // of DROP
 	UnknownColumn        = 1054
 	DuplicateKey         = 1062
 	Parse                = 1064
+	NotUniqueName        = 1066
 	InvalidDefault       = 1067
 	TooManyColumns       = 1117
 	RowTooLarge          = 1118
@@ -33,6 +35,7 @@ const (
 	ColumnDenied         = 1143
 	NoSuchTable          = 1146
 	PacketTooLarge       = 1153
+	TableLocked          = 1192 // or a transaction is open
 	UnknownVariable      = 1193
 	LockWait             = 1205
 	NotPreparable        = 1295
@@ -42,11 +45,13 @@ const (
 	QueryKilled          = 1317
 	NoSuchTrigger        = 1360
 	RoutineDenied        = 1370
+	XAState              = 1399
 	TriggerNeedsSuper    = 1419
 	SocketLoginDenied    = 1698
 	InTransaction        = 1766
 	GTIDCreateOld        = 1787
 	ReadOnly             = 1792
+	PasswordExpired      = 1820
 	OwnsGTID             = 3138
 	GTIDCreate           = 3748
 	XA                   = 4091

@@ -77,7 +77,7 @@ func TestFloors(t *testing.T) {
 
 func TestUUIDMeaning(t *testing.T) {
 	for _, form := range []UUIDForm{UUIDText, UUIDBytes} {
-		table := &Table{UUID: form}
+		table := &Table{UUID: form, ZeroKey: Wanted}
 		for _, v := range []any{nil, []byte(nil), "", []byte{}, "0", int64(0), "00000000-0000-0000-0000-000000000000", "00000000000000000000000000000000", make([]byte, 16), 0.0} {
 			if m, _, _ := table.KeyMeaning(v); m != Wanted {
 				t.Errorf("%T %v is a key", v, v)

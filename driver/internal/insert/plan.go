@@ -213,7 +213,7 @@ func (p *Plan) HasEffects() bool {
 // stored program that it defines.
 type Change struct {
 	TableName
-	Temporary bool      // it creates a temporary table
+	Temporary bool      // it creates a temporary table or, if Drop is set, drops one and nothing else
 	Like      TableName // as which it creates it, by LIKE
 	Drop      bool      // it drops or renames the table, perhaps a temporary one
 	Truncate  bool      // it empties the table

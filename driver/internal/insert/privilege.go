@@ -20,6 +20,9 @@ func (in *Insert) Probe(filled bool) string {
 	}
 	if in.Staging == nil {
 		updates = in.Updates
+		if key := quote.Name(in.Table.Key); filled && in.UpsertMarker {
+			updates += ", " + key + " = " + quote.In(in.Table.DB, in.Table.Name) + "." + key
+		}
 	}
 	return verb + " INTO " + quote.In(in.Table.DB, in.Table.Name) + " (" + quote.Names(columns) + ") VALUES (" +
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates

@@ -26,7 +26,7 @@ func (p *Planner) After(st *Statement, err error) {
 		p.AfterOpaque()
 	}
 	if len(plan.Changes) > 0 && !nothingRan(plan, err) { // whose bare names are of the database before a USE in the text
-		p.noteChanges(plan, err != nil)
+		p.noteChanges(st, err != nil)
 	}
 	switch {
 	case err != nil || plan.Opaque:
@@ -50,9 +50,13 @@ func (p *Planner) After(st *Statement, err error) {
 // nothingRan reports whether the server denied the text, or could not read it, before it did anything. It may have run a part
 // of a text of several statements, and of one whose statements are not all written in it.
 func nothingRan(plan *insert.Plan, err error) bool {
-	return plan.Results == 1 && !plan.Opaque && (servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied,
-		servererr.RoutineDenied, servererr.TriggerNeedsSuper, servererr.Parse, servererr.NoDatabase, servererr.UnknownDatabase,
-		servererr.NoSuchTrigger, servererr.NoSavepoint))
+	if plan.Results != 1 || plan.Opaque {
+		return false
+	}
+	return servererr.Denied(err) || servererr.Is(err, servererr.SpecificAccessDenied, servererr.RoutineDenied, servererr.TriggerNeedsSuper,
+		servererr.PasswordExpired, servererr.Parse, servererr.NoDatabase, servererr.UnknownDatabase, servererr.NoSuchTrigger, servererr.NoSavepoint,
+		servererr.NotUniqueName, servererr.TableLocked, servererr.XAState, servererr.ReadOnly) ||
+		len(plan.Changes) == 1 && servererr.Is(err, servererr.UnknownTable)
 }
 
 // shareNothing ends what a guarded session shares with others of its account: its roles may not be theirs.
@@ -95,14 +99,19 @@ func (p *Planner) AfterOpaque() {
 
 // noteChanges forgets what is known of tables that a text changes. A temporary
 // table is this connection's alone.
-func (p *Planner) noteChanges(plan *insert.Plan, failed bool) {
+func (p *Planner) noteChanges(st *Statement, failed bool) {
 	ofOwn, like := false, catalog.Name{} // the text has named a temporary table, made LIKE that one
-	for _, change := range plan.Changes {
+	for _, change := range st.Plan.Changes {
 		if change.Program { // which any statement may run
 			p.tables.Forget(func(catalog.Name) bool { return true })
 			continue
 		}
-		name, anyDB := p.nameOf(change.TableName), change.DB == "" && p.DBUnknown
+		anyDB := change.DB == "" && p.DBUnknown
+		change.DB = cmp.Or(change.DB, st.db)
+		if change.Like.Table != "" {
+			change.Like.DB = cmp.Or(change.Like.DB, st.db)
+		}
+		name := p.nameOf(change.TableName)
 		gone := name // perhaps, and with it rows that ids come from
 		if anyDB {
 			gone.DB = ""

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"hash/maphash"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -13,32 +15,33 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
+	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A session whose account is not leafsql's own may have fewer privileges than leafsql. Before leafsql does anything for one
 // of its statements that others can notice, such as drawing ids, the server has to show that the session may run the
-// statement: it ran one of the same shape on this table within permittedFor, or it prepares this one now.
+// statement: it prepares this one now, or it prepared one of the same shape on this table within permittedFor, for this
+// session or for another one of its account.
 
 const (
 	permittedFor = time.Minute
-	maxPermitted = 256   // shapes of one account
-	maxShape     = 4096  // bytes of a shape that is remembered
-	maxAccounts  = 10000 // whose permissions are remembered
+	maxPermitted = 1 << 16 // shapes of all accounts
 )
 
-// Permissions are the shapes of statements that the server has let the sessions of one account run, each with the time until
-// which that counts. They are safe for concurrent use.
+// Permissions are the shapes of statements that the server has permitted the sessions of guarded planners, each with the time
+// until which that counts. They are safe for concurrent use.
 type Permissions struct {
-	mu    sync.Mutex
-	until map[shape]time.Time
+	mu       sync.Mutex
+	until    map[shape]time.Time
+	sessions uint64 // that share nothing
 }
 
-type shape struct {
-	table catalog.Name
-	text  string // as read.Shape returns it
-}
+// A shape is the hash of an account, a table and what read.WriteShape writes.
+type shape uint64
+
+var shapeSeed = maphash.MakeSeed()
 
 // holds reports whether statements of the shape are permitted.
 func (p *Permissions) holds(s shape) bool {
@@ -47,72 +50,81 @@ func (p *Permissions) holds(s shape) bool {
 	return time.Now().Before(p.until[s])
 }
 
+// grant notes that the server permitted a shape.
 func (p *Permissions) grant(s shape) {
-	if len(s.text) > maxShape {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.until == nil || len(p.until) >= maxPermitted {
+	if p.until == nil {
 		p.until = make(map[shape]time.Time)
+	}
+	for old := range p.until { // any one makes room: it is asked for again
+		if len(p.until) < maxPermitted {
+			break
+		}
+		delete(p.until, old)
 	}
 	p.until[s] = time.Now().Add(permittedFor)
 }
 
+// revoke notes that the server denied a shape.
 func (p *Permissions) revoke(s shape) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.until, s)
 }
 
-// permissions returns those that the sessions of an account share.
-func (s *Plans) permissions(account string) *Permissions {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p, ok := s.accounts[account]
-	if !ok {
-		if s.accounts == nil || len(s.accounts) >= maxAccounts {
-			s.accounts = make(map[string]*Permissions)
-		}
-		p = new(Permissions)
-		s.accounts[account] = p
-	}
-	return p
-}
-
 // Guard makes the server judge the statements of a session before leafsql acts on them. Sessions of one account share
 // what the server has permitted; with an account of "" the session shares nothing.
 func (p *Planner) Guard(account string) {
-	p.Permitted = new(Permissions)
-	if account != "" {
-		p.Permitted = p.shared.permissions(account)
+	p.Permitted, p.account = &p.shared.permitted, account
+	if p.Alone = account == ""; p.Alone {
+		p.Permitted.mu.Lock()
+		defer p.Permitted.mu.Unlock()
+		p.Permitted.sessions++
+		p.account = "\x00" + strconv.FormatUint(p.Permitted.sessions, 10) // no server has an account of this name
 	}
 }
 
 // shape returns the shape of a statement that is filled or staged.
-func (p *Planner) shape(st *Statement) shape {
-	in := &st.Plan.Inserts[0]
-	return shape{in.Table.Ref.(*tables.Table).Name, read.Shape(in, p.Settings)}
+func (p *Planner) shape(in *insert.Insert) shape {
+	var h maphash.Hash
+	h.SetSeed(shapeSeed)
+	for _, s := range []string{p.account, in.Table.DB, in.Table.Name} {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	read.WriteShape(&h, in, p.Settings)
+	return shape(h.Sum64())
 }
 
+// ErrTemporary is the error of Permit if a temporary table hides the statement's table: the statement is to be planned again.
+var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
+
 // Permit asks the server whether the session of a guarded planner may run a statement that is filled or staged, unless
-// that is known. The error is the server's, or a refusal if the account lacks a privilege on the key column alone. Of a
-// staged statement it is unproven then that its copy may write the key.
+// that is known. The error is ErrTemporary, the server's, or a refusal if the account lacks a privilege on the key column
+// alone. Of a staged statement it is unproven then that its copy may write the key.
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
-	s := p.shape(st)
+	in, staged := &st.Plan.Inserts[0], st.Way == Staged
+	s := p.shape(in)
 	if p.Permitted.holds(s) {
 		return false, nil
 	}
-	in, staged := &st.Plan.Inserts[0], st.Way == Staged
+	// The server judges the table that the session sees. A question would change the counts that some texts read.
+	counts := session.MayReadCounts(text)
+	if !counts {
+		if hidden, _ := p.askTemporary(ctx, text, in.Table.Ref.(*tables.Table).Name); hidden {
+			return false, ErrTemporary
+		}
+	}
 	if !staged || !in.Staging.Load { // which MySQL cannot prepare
-		err = p.TryPrepare(ctx, st.Likely(text))
+		err = p.tryPrepare(ctx, st.Likely(text), catalog.Name{DB: in.Table.DB, Table: in.Table.Name})
 	}
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)
 	}
 	switch {
 	case staged:
-	case err == nil:
+	case err == nil && !counts:
 		p.Permitted.grant(s)
 	case servererr.Denied(err):
 		err = p.Denial(ctx, st, text, err)
@@ -120,10 +132,21 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	return staged, err
 }
 
+// tryPrepare is TryPrepare. A text that the server cannot prepare is judged by an INSERT of no columns into its table.
+func (p *Planner) tryPrepare(ctx context.Context, text string, name catalog.Name) error {
+	err := p.TryPrepare(ctx, text)
+	if servererr.Is(err, servererr.NotPreparable) && name.Table != "" {
+		err = p.TryPrepare(ctx, emptyInsert(name))
+	}
+	return err
+}
+
+func emptyInsert(name catalog.Name) string { return "INSERT INTO " + name.Quoted() + " () VALUES ()" }
+
 // probe returns the error for an account that may not write the columns of a statement.
 func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) error {
 	err := p.TryPrepare(ctx, in.Probe(filled))
-	if _, answered := errors.AsType[*mysql.MySQLError](err); answered && !servererr.Denied(err) {
+	if _, answered := err.(*mysql.MySQLError); answered && !servererr.Denied(err) {
 		return nil // of the probe's own form
 	}
 	return err
@@ -137,19 +160,17 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	if own == nil && in.Columns != nil {
 		own = p.probe(ctx, in, false)
 	}
-	if own != nil {
-		return own
-	}
-	return in.KeyDenied(servererr.Message(err))
+	return cmp.Or(own, error(in.KeyDenied(servererr.Message(err))))
 }
 
-// Ran notes how a statement that is filled or staged ended.
-func (p *Planner) Ran(st *Statement, err error) {
-	switch {
-	case err == nil:
-		p.Permitted.grant(p.shape(st))
-	case servererr.Denied(err):
-		p.Permitted.revoke(p.shape(st))
+// Ran notes how a statement that is filled or staged ended. The copy of a staged one has shown what it may write.
+func (p *Planner) Ran(st *Statement, text string, unproven bool, err error) {
+	_, answered := err.(*mysql.MySQLError) // not the answer to leafsql's own account
+	switch in := &st.Plan.Inserts[0]; {
+	case answered && servererr.Denied(err):
+		p.Permitted.revoke(p.shape(in))
+	case err == nil && unproven && !session.MayReadCounts(text):
+		p.Permitted.grant(p.shape(in))
 	}
 }
 
@@ -160,12 +181,9 @@ func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text stri
 		return refusal
 	}
 	one := cmp.Or(refusal.Text, text)
-	err := p.TryPrepare(ctx, one)
-	if servererr.Is(err, servererr.NotPreparable) && refusal.Table != "" {
-		err = p.TryPrepare(ctx, emptyInsert(catalog.Name{DB: refusal.DB, Table: refusal.Table}))
-	}
+	err := p.tryPrepare(ctx, one, catalog.Name{DB: refusal.DB, Table: refusal.Table})
 	switch parse := servererr.Is(err, servererr.Parse); {
-	case err == nil, p.Permitted == nil && !parse:
+	case err == nil, p.Permitted == nil && !parse, servererr.Is(err, servererr.NotPreparable):
 		return refusal
 	case parse && strings.Contains(one, ";"):
 		return &insert.Refusal{Reason: "one of its statements cannot be filled, and the server cannot judge it within this text", Fix: "send the statements one by one"}
@@ -179,11 +197,9 @@ func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) er
 	if strings.Contains(text, ";") {
 		text = emptyInsert(name)
 	}
-	if err := p.TryPrepare(ctx, text); err != nil {
+	if err := p.tryPrepare(ctx, text, name); err != nil {
 		return err
 	}
 	return &insert.Refusal{DB: name.DB, Table: name.Table, Passing: true,
 		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
-
-func emptyInsert(name catalog.Name) string { return "INSERT INTO " + name.Quoted() + " () VALUES ()" }

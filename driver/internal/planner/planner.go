@@ -47,8 +47,11 @@ type Planner struct {
 	opaque   bool
 	verified []catalog.Name
 
-	// Permitted are the statements that the server has permitted the session; nil if the session has leafsql's own account.
+	// Permitted are the statements that the server has permitted; nil if the session has leafsql's own account. Those of
+	// this session's account count, and its own if it is Alone.
 	Permitted *Permissions
+	Alone     bool
+	account   string
 
 	// The last text and its statement: most connections run one text many times.
 	lastText string
@@ -79,7 +82,7 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
 		err = p.KnowDatabase(ctx, text) // to know whose tables it changes
 	}
-	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || !session.MayReadCounts(text)) {
+	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || p.Permitted != nil || !session.MayReadCounts(text)) {
 		planned := st
 		st, err = p.verify(ctx, text, st)
 		kept = kept && st == planned
@@ -199,7 +202,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 		return &Statement{unknown: true}, nil
 	}
 	st := newStatement(plan)
-	st.MayFill, st.place = mayFill, place
+	st.MayFill, st.place, st.db = mayFill, place, p.DB
 	return st, nil
 }
 

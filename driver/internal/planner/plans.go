@@ -22,7 +22,7 @@ type Plans struct {
 	schema *tables.Schema
 	caches map[planKey]*plancache.Cache[*Statement]
 
-	accounts map[string]*Permissions
+	permitted Permissions
 }
 
 // planKey is what the reading of a text depends on besides the tables.

@@ -19,6 +19,7 @@ type Statement struct {
 
 	Accepted atomic.Bool // the copy of a staged statement ran, so that the server finds the names in it
 
+	db      string          // the database in use, in which names are read also if a prepared statement runs in another one
 	place   catalog.Name    // of the table that MayFill means
 	unknown bool            // no plan: the session's settings decide
 	refusal *insert.Refusal // no plan

@@ -65,7 +65,7 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	rows, err := session.ReadAll(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
-	case err == nil && len(rows.All) > 0:
+	case err == nil && len(rows.All) > 0 && len(rows.All[0]) > 1:
 		made = strings.ReplaceAll(session.Text(rows.All[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
 	case servererr.Is(err, servererr.TableDenied): // a temporary one may always be shown
 		err = nil
@@ -137,7 +137,7 @@ func (p *Planner) knowsTemporary(n insert.TableName) bool {
 func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, failed, ofOwn bool, like catalog.Name) bool {
 	t, own := p.temporary[name]
 	switch {
-	case change.Temporary:
+	case change.Temporary && !change.Drop:
 		t.known = !failed && !own // else it may be as it was: the text says IF NOT EXISTS, perhaps
 		if t.like == (catalog.Name{}) && change.Like.Table != "" {
 			t.like = p.nameOf(change.Like)
@@ -152,7 +152,7 @@ func (p *Planner) changeTemporary(change insert.Change, name catalog.Name, faile
 	case own, ofOwn: // what it was renamed to, perhaps
 		t = temporaryTable{like: cmp.Or(t.like, like)}
 	default:
-		return false
+		return change.Temporary // of no other table
 	}
 	p.setTemporary(name, t)
 	return own || change.Temporary

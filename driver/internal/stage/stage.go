@@ -12,8 +12,8 @@ package stage
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -32,8 +32,8 @@ import (
 type Stage struct {
 	Server *Server
 
-	runs int    // that began a transaction or a savepoint
-	left string // the stage, as SQL writes it, that is still there; "" for none
+	runs int      // that began a transaction or a savepoint
+	left []string // the stages of this connection, as SQL writes them, that are still there
 }
 
 // A Server is what the runs on all connections to one server share.
@@ -193,14 +193,16 @@ func (s *Run) create(ctx context.Context) error {
 		}
 	}
 	if servererr.Is(err, servererr.TableExists) {
-		if s.left != s.name {
+		if !slices.Contains(s.left, s.name) {
 			return s.refusal("its rows go through a temporary table named "+stageTable+", and the session has another one of that name", "rename or drop that table")
 		}
 		if err = s.execText(ctx, dropStage+s.name); err == nil {
 			err = s.execText(ctx, text)
 		}
 	}
-	s.left = s.name
+	if !slices.Contains(s.left, s.name) { // also after an error: the answer may be lost
+		s.left = append(s.left, s.name)
+	}
 	return s.createError(err)
 }
 
@@ -297,8 +299,8 @@ func (s *Run) look(ctx context.Context) error {
 // named makes an error of the stage, which the application does not know, one of the
 // target.
 func (s *Run) named(err error) error {
-	var e *mysql.MySQLError
-	if !errors.As(err, &e) || !strings.Contains(e.Message, "leafsql_") {
+	e, ok := err.(*mysql.MySQLError) // not one of leafsql's own account
+	if !ok || !strings.Contains(e.Message, stageTable) {
 		return err
 	}
 	told := *e

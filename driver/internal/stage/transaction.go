@@ -132,7 +132,7 @@ func (s *Run) end(ctx context.Context) error {
 		}
 		s.Session.PutBack(ctx, texts...) // what of them did not run
 	} else if drop != nil {
-		s.left = ""
+		s.left = slices.DeleteFunc(s.left, func(name string) bool { return name == s.name })
 	}
 	s.DropLeft(ctx, s.Session)
 	return nil
@@ -154,10 +154,10 @@ func (s *Run) undo(ctx context.Context, err error) {
 	}
 }
 
-// DropLeft drops the stage of the last run on a connection. Where the
-// server does not let it be dropped now it stays for another time.
+// DropLeft drops the stages of earlier runs on a connection. One that the
+// server does not let it drop now stays for another time.
 func (st *Stage) DropLeft(ctx context.Context, s *session.Session) {
-	if st.left != "" && s.Always(ctx, dropStage+st.left) == nil {
-		st.left = ""
+	for len(st.left) > 0 && s.Always(ctx, dropStage+st.left[0]) == nil {
+		st.left = st.left[1:]
 	}
 }

@@ -111,9 +111,13 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		TriggersBefore: seen.BeforeTriggers(),
 		TriggersHidden: seen.TriggersHidden,
 	}
-	if key.AutoIncrement && desc.ZeroKey == insert.Given { // the server would replace it
+	switch {
+	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
 		desc.ZeroKey = insert.BySession
+	case f.uuids != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
+		desc.ZeroKey = insert.Wanted
 	}
+
 	if rule.many() && !key.AutoIncrement {
 		desc.Zero = func() {
 			if t.zero.CompareAndSwap(false, true) {

@@ -21,7 +21,7 @@ func (r *reader) ddl(verb string) error {
 			r.next()
 			r.next()
 		case r.is("temporary"):
-			c.Temporary = verb == "create"
+			c.Temporary = verb == "create" || c.Drop
 		case r.isAny("table", "tables"):
 			r.next()
 			r.changedTables(c, verb == "create")

@@ -1,27 +1,27 @@
 package read
 
 import (
-	"strings"
+	"hash/maphash"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
 
-// Shape returns the parts of a statement that decide which privileges it needs on its table: its verb, the columns
-// that it writes and its update list, without comments and values. Statements that differ in their rows
+// WriteShape writes the parts of a statement that decide which privileges it needs on its table: its verb, the columns
+// that it writes and its update list, without comments and literals. Statements that differ in their values
 // alone have the same shape.
-func Shape(in *insert.Insert, settings insert.Settings) string {
-	var b strings.Builder
+func WriteShape(h *maphash.Hash, in *insert.Insert, settings insert.Settings) {
 	for _, text := range []string{in.Written, in.Updates} {
 		s := scanner(text, settings)
 		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
-			switch t.Kind {
-			case lex.Number, lex.String, lex.HexString, lex.BitString, lex.Param:
+			switch word := text[t.Pos:t.End]; {
+			case t.Kind == lex.Number, t.Kind == lex.String, t.Kind == lex.HexString, t.Kind == lex.BitString, t.Kind == lex.Param:
+			case t.Kind == '-', t.Kind == '+':
+			case t.Kind == lex.Word && (lex.Is(word, "null") || lex.Is(word, "true") || lex.Is(word, "false") || lex.Is(word, "default")):
 			default:
-				b.WriteString(text[t.Pos:t.End])
-				b.WriteByte(' ')
+				h.WriteString(word)
+				h.WriteByte(0)
 			}
 		}
 	}
-	return b.String()
 }

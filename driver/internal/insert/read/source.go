@@ -135,8 +135,11 @@ func (w *insertReader) file() error {
 			w.loaded = append(w.loaded, w.name())
 			w.next()
 		}
-		if !w.skip(')') {
+		switch {
+		case !w.skip(')'):
 			return w.unreadable(w.Table)
+		case w.loaded == nil:
+			return refuse(w.Table, "LOAD DATA into variables alone", intoOwnTable)
 		}
 	} else {
 		w.allColumns()

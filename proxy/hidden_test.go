@@ -1,0 +1,221 @@
+package proxy_test
+
+import (
+	"database/sql"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+)
+
+// account makes an account with these grants alone: %[1]s is the database, %[2]s the account.
+func (p *place) account(name string, grants ...string) proxytest.Options {
+	p.t.Helper()
+	o := p.user(name, "secret")
+	p.exec("REVOKE ALL PRIVILEGES, GRANT OPTION FROM " + o.User)
+	for _, g := range grants {
+		p.exec(fmt.Sprintf(g, p.name, o.User))
+	}
+	o.Database = ""
+	o.Capabilities = proxytest.Common | proxytest.LocalFiles | proxytest.MultiStatements
+	return o
+}
+
+// own makes a database of an account's own.
+func (p *place) own() string {
+	db := p.name + "_own"
+	p.exec("DROP DATABASE IF EXISTS "+db, "CREATE DATABASE "+db)
+	p.t.Cleanup(func() { p.db.Exec("DROP DATABASE IF EXISTS " + db) })
+	return db
+}
+
+// Steps of the scripts below that are no texts: what follows prepares it, executes what was prepared, and uses a database.
+const (
+	prepares = "prepare: "
+	executes = "execute"
+	uses     = "use: "
+)
+
+// TestHiddenTemporaryTables lets a client make a temporary table that leafsql has not seen, with the name of a table that the client may not
+// write: the counter of the real one stays.
+func TestHiddenTemporaryTables(t *testing.T) {
+	const (
+		temp   = "CREATE TEMPORARY TABLE DB.items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
+		bare   = "CREATE TEMPORARY TABLE items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
+		other  = "CREATE TEMPORARY TABLE DB.zz (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)"
+		fn     = "CREATE FUNCTION OWN.f() RETURNS INT NOT DETERMINISTIC MODIFIES SQL DATA BEGIN " + temp + "; RETURN 1; END"
+		far    = "INSERT INTO DB.items (id, name, n) VALUES (9223372036854775000, 'x', 1)"
+		counts = "INSERT INTO DB.items (id, name, n) VALUES (9223372036854775000, 'x', ROW_COUNT())"
+	)
+	each(t, func(t *testing.T, p *place) {
+		trust := p.ask("SELECT @@global.log_bin_trust_function_creators")
+		p.exec("SET GLOBAL log_bin_trust_function_creators = 1")
+		t.Cleanup(func() { p.db.Exec("SET GLOBAL log_bin_trust_function_creators = " + trust) })
+		for name, script := range map[string][]string{
+			"selected function":  {fn, "SELECT OWN.f()", far},
+			"assigned function":  {fn, "SET @a = OWN.f()", far},
+			"prepared function":  {fn, prepares + "SELECT OWN.f()", executes, far},
+			"view":               {fn, "CREATE VIEW OWN.v AS SELECT OWN.f() a", "SELECT * FROM OWN.v", far},
+			"trigger":            {"CREATE TABLE OWN.t (a INT)", "CREATE TRIGGER OWN.tr BEFORE INSERT ON OWN.t FOR EACH ROW BEGIN " + temp + "; END", "INSERT INTO OWN.t VALUES (1)", far},
+			"EXECUTE":            {"PREPARE s FROM '" + temp + "'", "EXECUTE s", far},
+			"EXECUTE and counts": {"PREPARE s FROM '" + temp + "'", "EXECUTE s", counts},
+			"CALL":               {"CREATE PROCEDURE OWN.f() BEGIN " + temp + "; END", "CALL OWN.f()", far},
+			"compound":           {"BEGIN NOT ATOMIC " + temp + "; END", counts},
+			"renamed":            {other, "ALTER TABLE DB.zz ADD q INT, RENAME DB.items, COMMENT 'x'", far},
+			"version comment":    {strings.Replace(temp, "TEMPORARY", "/*!50000 TEMPORARY */", 1), far},
+			"a failing text":     {temp + "; SELECT nope", far},
+			"database in use":    {uses + "DB", prepares + bare, uses + "OWN", executes, far},
+			"USE":                {"USE DB", prepares + bare, "USE OWN", executes, far},
+			"DROP of two":        {temp, "DROP TEMPORARY TABLE DB.items, OWN.nope", far},
+		} {
+			t.Run(name, func(t *testing.T) {
+				p := newPlace(t, p.Target)
+				p.configured(true, privilegesSetup...)
+				own := p.own()
+				before := p.counters()
+				c := p.dial(p.proxy(), p.account("h", "GRANT CREATE TEMPORARY TABLES ON %[1]s.* TO %[2]s", "GRANT ALL ON "+own+".* TO %[2]s"))
+				p.play(c, script, strings.NewReplacer("DB", p.name, "OWN", own))
+				if after := p.counters(); after != before {
+					t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+				}
+			})
+		}
+	})
+}
+
+// play runs the steps of a script on a connection.
+func (p *place) play(c *proxytest.Client, script []string, names *strings.Replacer) {
+	var st *proxytest.Stmt
+	for _, step := range script {
+		step = names.Replace(step)
+		if text, ok := strings.CutPrefix(step, prepares); ok {
+			st = c.Prepare(text)
+		} else if db, ok := strings.CutPrefix(step, uses); ok {
+			c.Do(proxytest.InitDB, []byte(db))
+		} else if step == executes {
+			st.Execute()
+		} else {
+			c.Query(step)
+		}
+	}
+}
+
+// TestPreparedChangesInAnotherDatabase executes prepared DDL in another database than that of its PREPARE, in which servers run it, through
+// the proxy and through the driver.
+func TestPreparedChangesInAnotherDatabase(t *testing.T) {
+	const (
+		temp  = "CREATE TEMPORARY TABLE items (id BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY, name VARCHAR(40))"
+		alter = "ALTER TABLE rowless ADD n INT FIRST"
+	)
+	each(t, func(t *testing.T, p *place) {
+		var own string
+		setup := func() string {
+			p.configured(true, privilegesSetup...)
+			own = p.own()
+			p.exec("CREATE TABLE "+own+".items (id BIGINT NOT NULL PRIMARY KEY, name VARCHAR(40), n INT)",
+				"INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('"+own+".items', 5000, 1000), ('rowless', 1, 1000)")
+			return p.dsn + "?leafTables=" + p.name + ".items,rowless," + own + ".items"
+		}
+		check := func(t *testing.T) {
+			t.Helper()
+			if n := p.ask("SELECT COUNT(*) FROM " + own + ".items WHERE id > 0"); n != "2" {
+				t.Errorf("%s rows have a generated key, want 2", n)
+			}
+			if n := p.ask("SELECT COUNT(*) FROM rowless WHERE n = 7 AND name = '8'"); n != "1" {
+				t.Errorf("%s rows have their values in the columns that they name, want 1", n)
+			}
+		}
+		t.Run("proxy", func(t *testing.T) {
+			through := proxytest.Start(t, setup())
+			c, other := p.dial(through, p.root()), p.dial(through, p.root())
+			other.Query("INSERT INTO rowless VALUES (NULL, 'first')")
+			p.play(c, []string{"SET sql_mode = ''", "INSERT INTO OWN.items (name) VALUES ('a')",
+				prepares + temp, "USE OWN", executes, "INSERT INTO items (name) VALUES ('b')",
+				"USE DB", prepares + alter, "USE OWN", executes}, strings.NewReplacer("DB", p.name, "OWN", own))
+			other.Query("INSERT INTO rowless VALUES (7, NULL, '8')")
+			check(t)
+		})
+		t.Run("driver", func(t *testing.T) {
+			db, err := sql.Open("mysql-leaf", setup())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer db.Close()
+			c, err := db.Conn(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			exec := func(texts ...string) {
+				t.Helper()
+				for _, text := range texts {
+					if _, err := c.ExecContext(t.Context(), text); err != nil {
+						t.Errorf("%s: %v", text, err)
+					}
+				}
+			}
+			prepared := func(text string) {
+				t.Helper()
+				exec("USE " + p.name)
+				st, err := c.PrepareContext(t.Context(), text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer st.Close()
+				exec("USE " + own)
+				if _, err := st.ExecContext(t.Context()); err != nil {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+			exec("SET sql_mode = ''", "INSERT INTO rowless VALUES (NULL, 'first')", "INSERT INTO "+own+".items (name) VALUES ('a')")
+			prepared(temp)
+			exec("INSERT INTO items (name) VALUES ('b')")
+			prepared(alter)
+			exec("INSERT INTO " + p.name + ".rowless VALUES (7, NULL, '8')")
+			check(t)
+		})
+	})
+}
+
+// TestShapesOfStatements counts the statements that a client's INSERTs take if they differ in their values alone.
+func TestShapesOfStatements(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, privilegesSetup...)
+		c := p.dial(p.proxy(), p.user("v", "secret"))
+		for name, texts := range map[string][]string{
+			"SET":    {"INSERT INTO items SET name = 'a', n = 1", "INSERT INTO items SET name = NULL, n = -2", "INSERT INTO items SET name = TRUE, n = DEFAULT"},
+			"upsert": {"INSERT INTO items (n) VALUES (1) ON DUPLICATE KEY UPDATE n = n + 5", "INSERT INTO items (n) VALUES (?) ON DUPLICATE KEY UPDATE n = n - 7"},
+			"VALUES": {"INSERT INTO items (name) VALUES ('a')", "INSERT /* trace */ INTO items (name) VALUES (NULL), (UPPER('b'))"},
+		} {
+			for i, text := range texts {
+				text = strings.ReplaceAll(text, "?", fmt.Sprint(100+i))
+				before := prepared(t, c)
+				if number, message := c.Query(text).Err(); number != 0 {
+					t.Fatal(text, number, message)
+				}
+				if n := prepared(t, c) - before; (n > 0) != (i == 0) {
+					t.Errorf("%s: %s was preceded by %d PREPAREs, want one before the first alone", name, text, n)
+				}
+			}
+		}
+		// Texts that read counts are judged each time, without a question that would change these.
+		for _, text := range []string{"UPDATE source SET name = 'x'", "INSERT INTO items (id, name) VALUES (5000, ROW_COUNT())", "UPDATE source SET name = 'y'",
+			"INSERT INTO items (id, name) VALUES (5001, ROW_COUNT())", "INSERT INTO items (id, name) VALUES (5002, @@warning_count)"} {
+			if number, message := c.Query(text).Err(); number != 0 {
+				t.Error(text, number, message)
+			}
+		}
+		if got := p.ask("SELECT GROUP_CONCAT(name ORDER BY id) FROM items WHERE id >= 5000"); got != "2,2,0" {
+			t.Errorf("the counts are %s, want 2,2,0", got)
+		}
+	})
+}
+
+// prepared returns how many statements a session has prepared.
+func prepared(t *testing.T, c *proxytest.Client) (n int) {
+	t.Helper()
+	if _, err := fmt.Sscan(c.Query("SHOW SESSION STATUS LIKE 'Com_stmt_prepare'").Rows()[0][1], &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
