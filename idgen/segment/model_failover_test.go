@@ -244,6 +244,7 @@ func (w *world) applyFailover(a action) {
 		w.disconnect(func(*process) bool { return true })
 	case "unmark":
 		w.unmarks--
+		w.edited = true
 		p.row.description = ""
 	}
 }
@@ -277,7 +278,7 @@ func (w *world) judge() {
 		p.gen.mu.Lock()
 		_, back := errors.AsType[*RolledBackError](p.gen.failure)
 		p.gen.mu.Unlock()
-		if back && len(w.servers) > 1 && w.model.unmarks == 0 {
+		if back && len(w.servers) > 1 && !w.edited {
 			w.violated("process %d is refused until somebody raises the row", p.n)
 		}
 	}

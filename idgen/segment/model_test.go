@@ -62,6 +62,7 @@ type world struct {
 	jumped  int            // moves by a margin
 	allowed int            // and what can have asked for one
 	margins int            // that were drawn
+	edited  bool           // somebody has deleted a mark
 	table   map[int64]bool // its keys
 	issued  map[int64]bool // by whichever process
 	passed  int64          // the highest key that any process skipped
