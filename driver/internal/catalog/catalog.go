@@ -42,7 +42,7 @@ type Table struct {
 	Indexes  []Index
 	Created  string // when, by the server's clock: another table that takes the name has another one
 
-	TriggersHidden bool // there may be triggers that this user does not see; said by who asked for TriggerRights
+	TriggersHidden bool // there may be triggers that this user does not see; set by the caller of SeesTriggers
 }
 
 // A Column is one column of a table.
@@ -208,12 +208,10 @@ const perQuery = 100
 // exist, or may not be seen.
 func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, error) {
 	tables := make(map[Name]*Table, len(names))
-	for len(names) > 0 {
-		n := min(len(names), perQuery)
-		if err := c.tables(ctx, names[:n], tables); err != nil {
+	for part := range slices.Chunk(names, perQuery) {
+		if err := c.tables(ctx, part, tables); err != nil {
 			return nil, err
 		}
-		names = names[n:]
 	}
 	return tables, nil
 }

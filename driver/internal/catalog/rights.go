@@ -2,95 +2,43 @@ package catalog
 
 import (
 	"context"
-	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 )
-
-// TriggerRights are on what a user has the right TRIGGER by its own grants, and so sees all triggers. What roles and PUBLIC add
-// is not in them: the server does not show that.
-type TriggerRights struct {
-	all       bool
-	databases map[string]bool // by pattern, each that has a grant: whether TRIGGER is in it
-	tables    map[Name]bool
-	foldsCase bool
-}
 
 // LogInAnew makes a new connection for each question: the server may hold the rights of one as they were at its login.
 func (c *Catalog) LogInAnew() { c.db.SetMaxIdleConns(-1) }
 
-// TriggerRights reads this user's rights, on MariaDB.
-func (c *Catalog) TriggerRights(ctx context.Context) (*TriggerRights, error) {
-	var user string
-	if err := c.db.GetContext(ctx, &user, "SELECT CURRENT_USER()"); err != nil {
-		return nil, err
-	}
-	at := strings.LastIndex(user, "@")
-	grantee := "'" + user[:max(at, 0)] + "'@'" + user[at+1:] + "'"
-	rows, err := c.db.QueryContext(ctx, "SELECT 0, '-', '-', privilege_type = 'TRIGGER' FROM information_schema.user_privileges WHERE BINARY grantee = ?"+
-		" UNION ALL SELECT 1, table_schema, '-', privilege_type = 'TRIGGER' FROM information_schema.schema_privileges WHERE BINARY grantee = ?"+
-		" UNION ALL SELECT 2, table_schema, table_name, privilege_type = 'TRIGGER' FROM information_schema.table_privileges WHERE BINARY grantee = ?", grantee, grantee, grantee)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	r := &TriggerRights{databases: make(map[string]bool), tables: make(map[Name]bool), foldsCase: c.FoldsCase}
-	for rows.Next() {
-		var level int
-		var name Name
-		var has bool
-		if err := rows.Scan(&level, &name.DB, &name.Table, &has); err != nil {
+// ofUser is the condition of rows that have a right of this user itself. What roles and PUBLIC add the server does not show.
+const ofUser = "BINARY grantee = CONCAT('''', LEFT(CURRENT_USER(), CHAR_LENGTH(CURRENT_USER()) - CHAR_LENGTH(SUBSTRING_INDEX(CURRENT_USER(), '@', -1)) - 1)," +
+	" '''@''', SUBSTRING_INDEX(CURRENT_USER(), '@', -1), '''')"
+
+// mayTrigger is the condition of a table, by its database, its name and its database again, on which the user has TRIGGER. Of
+// several grants on its database one alone counts, and which one it is depends on their patterns: TRIGGER has to be in all of them.
+const mayTrigger = "EXISTS (SELECT 1 FROM information_schema.user_privileges WHERE privilege_type = 'TRIGGER' AND " + ofUser + ")" +
+	" OR EXISTS (SELECT 1 FROM information_schema.table_privileges WHERE privilege_type = 'TRIGGER' AND BINARY table_schema = ? AND BINARY table_name = ? AND " + ofUser + ")" +
+	" OR (SELECT COUNT(DISTINCT table_schema) = SUM(privilege_type = 'TRIGGER') FROM information_schema.schema_privileges" +
+	" WHERE ? COLLATE utf8mb4_bin LIKE table_schema ESCAPE CHAR(92) AND " + ofUser + ")"
+
+// SeesTriggers returns those of some tables on which this user has the right TRIGGER by its own grants, and so sees all triggers,
+// on MariaDB.
+func (c *Catalog) SeesTriggers(ctx context.Context, names []Name) (map[Name]bool, error) {
+	sees := make(map[Name]bool)
+	for part := range slices.Chunk(names, perQuery) {
+		var selects []string
+		var args []any
+		for i, n := range part {
+			selects = append(selects, "SELECT "+strconv.Itoa(i)+" FROM DUAL WHERE "+mayTrigger)
+			args = append(args, n.DB, n.Table, n.DB)
+		}
+		var found []int
+		if err := c.db.SelectContext(ctx, &found, strings.Join(selects, " UNION ALL "), args...); err != nil {
 			return nil, err
 		}
-		switch level {
-		case 0:
-			r.all = r.all || has
-		case 1:
-			r.databases[name.DB] = r.databases[name.DB] || has
-		case 2:
-			r.tables[name] = r.tables[name] || has
+		for _, i := range found {
+			sees[part[i]] = true
 		}
 	}
-	return r, rows.Err()
-}
-
-// On reports whether the user has TRIGGER on a table. Of several grants on its database one alone counts, and which one it is
-// depends on their patterns: TRIGGER has to be in all of them.
-func (r *TriggerRights) On(table Name) bool {
-	if r.all || r.tables[table] {
-		return true
-	}
-	granted := false
-	for pattern, has := range r.databases {
-		if like(pattern, table.DB, r.foldsCase) {
-			if !has {
-				return false
-			}
-			granted = true
-		}
-	}
-	return granted
-}
-
-// like reports whether a name matches the pattern of a grant.
-func like(pattern, name string, foldsCase bool) bool {
-	expr := "(?s)^"
-	if foldsCase {
-		expr = "(?is)^"
-	}
-	escaped := false
-	for _, c := range pattern {
-		switch {
-		case !escaped && c == '\\':
-			escaped = true
-			continue
-		case !escaped && c == '%':
-			expr += ".*"
-		case !escaped && c == '_':
-			expr += "."
-		default:
-			expr += regexp.QuoteMeta(string(c))
-		}
-		escaped = false
-	}
-	return regexp.MustCompile(expr + "$").MatchString(name)
+	return sees, nil
 }

@@ -128,16 +128,16 @@ func (s *Schema) look(rule Rule, name catalog.Name, l *tableLookup) {
 // TRIGGER: the connection that is then asked for triggers was made later, and has these rights.
 func (set *Set) catalogTables(ctx context.Context, names []catalog.Name) (map[catalog.Name]*catalog.Table, error) {
 	_, matters := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version)
-	var rights *catalog.TriggerRights
+	var sees map[catalog.Name]bool
 	if matters {
 		var err error
-		if rights, err = set.Catalog.TriggerRights(ctx); err != nil {
+		if sees, err = set.Catalog.SeesTriggers(ctx, names); err != nil {
 			return nil, err
 		}
 	}
 	tables, err := set.Catalog.Tables(ctx, names)
 	for name, t := range tables {
-		t.TriggersHidden = matters && len(t.Triggers) == 0 && !rights.On(name) // one that is shown tells that all are
+		t.TriggersHidden = matters && len(t.Triggers) == 0 && !sees[name] // one that is shown tells that all are
 	}
 	return tables, err
 }
