@@ -11,7 +11,7 @@
 //	privilege.go           which privileges it takes
 //	effects.go             what a piece of SQL reads and changes beside its row
 //	key.go                 what a value in the key column means
-//	render.go, template.go a plan and ids as a text, and as a text with arguments
+//	render.go              a plan and ids as a text, and as a text with arguments
 //	staging.go             the texts that run instead of a statement whose rows only the server knows
 //	lastid.go              which id a statement has for the application
 package insert
@@ -176,7 +176,7 @@ func (p *Plan) Init(text string, f Findings) {
 	p.size = p.fixedSize(text)
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		in.allMarked = in.markedAmong(p.Edits, &Block{N: 1})
+		in.allMarked = in.markedAmong(p.Edits, nil)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/bits"
+	"slices"
 	"strconv"
 	"unsafe"
 )
@@ -33,18 +34,140 @@ const (
 func (p *Plan) Text(blocks []Block) string {
 	for i := range p.Inserts {
 		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].OwnMarker {
-			return p.render(blocks, true, nil)
+			return p.render(blocks, nil)
 		}
 	}
 	return p.text
 }
 
+// maxParams is the most placeholders a statement may have.
+const maxParams = 65535
+
+// A Template is the text of a plan for statements with arguments: every key
+// that the text lacks is a placeholder, so that one template is one prepared
+// statement. It depends on where the keys go, not on their values. A template
+// that a Plan keeps is the same pointer each time; Text tells others apart.
+type Template struct {
+	Text     string
+	NumInput int // placeholders in Text
+
+	// Literal is set if the ids are written into Text, because the statement
+	// would have more than 65,535 placeholders: the template serves this one
+	// execution.
+	Literal bool
+
+	places []place
+	marked []int // for each of Plan.Inserts which edit carries the marker, -1 none, or notFilled
+
+	older  *Template // that the plan keeps
+	before int       // how many these are
+}
+
+// A place is where a value of the plan joins the user's arguments, or replaces one.
+type place struct {
+	at     int32 // the user's argument before which it goes, or which it replaces
+	insert int32 // index in Plan.Inserts
+	ref    int32 // of the argument that it replaces if that is no key: index in Insert.ArgKeys; -1: it joins them
+	value  value
+}
+
+// A value is what a plan writes in a place.
+type value uint8
+
+const (
+	nextID    value = iota
+	firstID         // in the marker
+	distance        // of the last id from the first, in the marker
+	literalID       // an id that is in the text of the template already
+)
+
+// keptTemplates is how many templates a plan keeps.
+const keptTemplates = 16
+
+// Template returns the text and the arguments' places for an execution with
+// arguments, and keeps them if there is room.
+func (p *Plan) Template(blocks []Block) *Template {
+	kept := p.templates.Load()
+next:
+	for t := kept; t != nil; t = t.older {
+		for i := range blocks {
+			if t.marked[i] != p.Inserts[i].marked(p.Edits, &blocks[i]) {
+				continue next // its markers are elsewhere
+			}
+		}
+		return t
+	}
+	t := p.makeTemplate(blocks, false)
+	if t.NumInput > maxParams {
+		return p.makeTemplate(blocks, true)
+	}
+	if kept != nil {
+		t.older, t.before = kept, kept.before+1
+	}
+	if t.before < keptTemplates {
+		p.templates.CompareAndSwap(kept, t) // where another was kept meanwhile, this one is made again
+	}
+	return t
+}
+
+func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
+	roomy := &struct {
+		Template
+		marked [1]int
+		places [2]place
+	}{}
+	t := &roomy.Template
+	t.Literal, t.NumInput, t.marked = literal, p.NumInput, roomy.marked[:0]
+	places := 0
+	for i := range p.Inserts {
+		in := &p.Inserts[i]
+		t.marked = append(t.marked, in.marked(p.Edits, &blocks[i]))
+		places += in.Lacking + len(in.ArgKeys) + 1
+	}
+	t.places = slices.Grow(roomy.places[:0], places)
+	t.Text = p.render(blocks, t)
+	return t
+}
+
+// AppendArgs appends to dst the arguments of a template: the user's, with the
+// ids of blocks at their places. The blocks are those the template was made
+// for. id makes an argument of the k-th id of a block, number of a number.
+// Nothing is allocated but dst's growth.
+func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(insert int, b *Block, k int) T, number func(int64) T) []T {
+	var used, insert int32
+	k := 0 // ids of the statement used so far
+	for _, p := range t.places {
+		if p.insert != insert {
+			insert, k = p.insert, 0
+		}
+		dst = append(dst, args[used:p.at]...)
+		used = p.at
+		b := &blocks[p.insert]
+		if p.ref >= 0 {
+			if b.Explicit != nil && b.Explicit[p.ref] {
+				continue // copied with those behind it
+			}
+			used++
+		}
+		switch p.value {
+		case nextID:
+			dst = append(dst, id(int(insert), b, k))
+		case firstID:
+			dst = append(dst, number(b.First))
+		case distance:
+			dst = append(dst, number(int64(b.N-1)))
+			continue
+		}
+		k++
+	}
+	return append(dst, args[used:]...)
+}
+
 const markerOpen = "LAST_INSERT_ID("
 
-// render writes the text with its keys, and notes in t, if there is one, where
-// its arguments come from. Ids are literals, but ? where one takes the place of an
-// argument, or all of them are ?.
-func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
+// render writes the text with its keys, and notes in t, unless nil, where its arguments come from. The keys
+// are placeholders if t is set and not Literal, and literals else. A placeholder of the user's text stays one.
+func (p *Plan) render(blocks []Block, t *Template) string {
 	size := p.size
 	for i := range blocks {
 		key := len(", ") + bits.Len64(uint64(blocks[i].First)+uint64(blocks[i].N))/3 + 1 // at least the digits of the last one
@@ -53,48 +176,86 @@ func (p *Plan) render(blocks []Block, literals bool, t *Template) string {
 		}
 		size += (blocks[i].N + 1) * key
 	}
-	b := make([]byte, 0, size)
+	text := make([]byte, 0, size)
+	literal := t == nil || t.Literal
 	last := 0
 	for i := range p.Inserts {
-		in, block := &p.Inserts[i], &blocks[i]
-		k, marked := 0, in.marked(p.Edits, block) // k ids were used
+		in, b := &p.Inserts[i], &blocks[i]
+		k, marked := 0, in.marked(p.Edits, b) // k ids were used
 		for j, e := range p.Edits[in.EditFrom:in.EditTo] {
-			if e.Kind == Argument && block.N > 0 && j != marked {
-				t.place(in.ArgKeys[e.Ref].Arg, i, e.Ref, placeArgument)
-				if block.Explicit == nil || !block.Explicit[e.Ref] {
-					k++
-				}
-				continue // stays a placeholder, whatever its value is
-			}
-			if block.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.OwnMarker) {
-				continue
-			}
-			b = append(b, p.text[last:e.Pos]...)
-			last = int(e.End)
-			switch e.Kind {
-			case Always, Filled, Updated:
-				b = append(b, p.Texts[e.Ref]...)
-				continue
-			case CommaKey:
-				b = append(b, ", "...)
+			at, ref, v := int(e.Ref), int32(-1), nextID
+			if e.Kind == Argument {
+				at, ref = in.ArgKeys[e.Ref].Arg, e.Ref
 			}
 			switch {
-			case j == marked:
-				b = p.marker(b, in, i, e, block, literals, t)
-			case literals:
-				b = in.Table.appendID(b, block, k)
+			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.OwnMarker):
+				continue
+			case e.Kind == Argument && j != marked: // stays a placeholder, whatever its value is
 				if t != nil {
-					t.place(int(e.Ref), i, 0, placeNothing)
+					t.place(at, i, ref, v)
 				}
+				if b.Explicit == nil || !b.Explicit[ref] {
+					k++
+				}
+				continue
+			}
+			text = append(text, p.text[last:e.Pos]...)
+			last = int(e.End)
+			switch {
+			case e.Kind <= Updated:
+				text = append(text, p.Texts[e.Ref]...)
+				continue
+			case e.Kind == CommaKey:
+				text = append(text, ", "...)
+			}
+			if j == marked {
+				text, v = append(text, markerOpen...), firstID
+			}
+			switch {
+			case ref >= 0 || !literal:
+				text = append(text, '?')
+			case v == firstID:
+				text, v = strconv.AppendInt(text, b.First, 10), literalID
 			default:
-				b = append(b, '?')
-				t.place(int(e.Ref), i, 0, placeKey)
+				text, v = in.Table.appendID(text, b, k), literalID
+			}
+			if t != nil {
+				t.place(at, i, ref, v)
+			}
+			if j == marked {
+				text = in.closeMarker(text, b, at, i, ref, t)
 			}
 			k++
 		}
 	}
-	b = append(b, p.text[last:]...)
-	return unsafe.String(unsafe.SliceData(b), len(b))
+	text = append(text, p.text[last:]...)
+	return unsafe.String(unsafe.SliceData(text), len(text))
+}
+
+// closeMarker writes what follows the first id: unless the statement is an upsert, the distance of the last id from it.
+func (in *Insert) closeMarker(text []byte, b *Block, at, i int, ref int32, t *Template) []byte {
+	text = append(text, ')')
+	switch {
+	case in.Upsert:
+	case len(in.ArgKeys) > 0 && in.Rows > 1 && t != nil && !t.Literal: // it depends on arguments
+		if ref >= 0 {
+			at++ // after the argument that the marker took
+		}
+		text = append(text, "+?"...)
+		t.place(at, i, -1, distance)
+	case b.N > 1:
+		text = append(text, '+')
+		text = strconv.AppendInt(text, int64(b.N-1), 10)
+	}
+	return text
+}
+
+// place notes where a value goes.
+func (t *Template) place(at, insert int, ref int32, v value) {
+	t.places = append(t.places, place{int32(at), int32(insert), ref, v})
+	if ref < 0 && v != literalID {
+		t.NumInput++
+	}
 }
 
 // appendID writes the k-th id of a block as SQL does.
@@ -131,44 +292,6 @@ func (b *Block) UUIDAt(k int) [16]byte {
 	return id
 }
 
-// marker writes LAST_INSERT_ID(first), and how far the last id is from it.
-func (p *Plan) marker(b []byte, in *Insert, i int, e Edit, block *Block, literals bool, t *Template) []byte {
-	b = append(b, markerOpen...)
-	at := int(e.Ref)
-	switch {
-	case e.Kind == Argument:
-		at = in.ArgKeys[e.Ref].Arg
-		b = append(b, '?')
-		t.place(at, i, e.Ref, placeMarker)
-		at++ // what follows stands behind the argument that the marker took
-	case literals:
-		b = strconv.AppendInt(b, block.First, 10)
-		if t != nil {
-			t.place(at, i, 0, placeNothing)
-		}
-	default:
-		b = append(b, '?')
-		t.place(at, i, 0, placeFirst)
-	}
-	b = append(b, ')')
-	switch {
-	case in.Upsert:
-	case !literals && in.variableDistance():
-		b = append(b, "+?"...)
-		t.place(at, i, 0, placeDistance)
-	case block.N > 1:
-		b = append(b, '+')
-		b = strconv.AppendInt(b, int64(block.N-1), 10)
-	}
-	return b
-}
-
-// variableDistance says whether the distance in the marker depends on
-// arguments.
-func (in *Insert) variableDistance() bool {
-	return !in.Upsert && len(in.ArgKeys) > 0 && in.Rows > 1
-}
-
 // fixedSize is how long the text gets without its keys.
 func (f *Findings) fixedSize(text string) int {
 	n := len(text) + len(f.Inserts)*len(markerOpen+")+")
@@ -190,11 +313,11 @@ func (in *Insert) marked(edits []Edit, b *Block) int {
 	case b.Explicit == nil:
 		return in.allMarked
 	}
-	return in.markedAmong(edits, b)
+	return in.markedAmong(edits, b.Explicit)
 }
 
-// markedAmong looks for the Edit that carries the marker where ids are given, -1 for none.
-func (in *Insert) markedAmong(edits []Edit, b *Block) int {
+// markedAmong looks for the Edit that carries the marker if explicit arguments are keys, -1 for none.
+func (in *Insert) markedAmong(edits []Edit, explicit []bool) int {
 	if !in.Marker {
 		return -1
 	}
@@ -204,7 +327,7 @@ func (in *Insert) markedAmong(edits []Edit, b *Block) int {
 		if !in.Upsert {
 			j = len(edits) - 1 - i
 		}
-		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && b.Explicit != nil && b.Explicit[e.Ref]) {
+		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && explicit != nil && explicit[e.Ref]) {
 			return j
 		}
 	}
