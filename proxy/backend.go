@@ -161,14 +161,20 @@ func (b backend) okay(p []byte) (wire.OK, error) {
 	return ok, nil
 }
 
-// failure is the server's error.
+// failure returns the server's error.
 func (b backend) failure(p []byte) error {
-	e, err := wire.ParseErr(p)
+	failure, err := parseFailure(p)
 	if err != nil {
 		return b.lose(err)
 	}
 	b.server.release()
-	return &mysql.MySQLError{Number: e.Number, SQLState: e.State, Message: e.Message}
+	return failure
+}
+
+// parseFailure returns the server's error as go-sql-driver does.
+func parseFailure(p []byte) (failure, err error) {
+	e, err := wire.ParseErr(p)
+	return &mysql.MySQLError{Number: e.Number, SQLState: e.State, Message: e.Message}, err
 }
 
 // definitions reads what stands before rows, from the packet with the number of columns on.
@@ -263,24 +269,39 @@ func (b backend) PrepareContext(_ context.Context, text string) (driver.Stmt, er
 	if err := b.command(append([]byte{wire.ComStmtPrepare}, text...)); err != nil {
 		return nil, err
 	}
-	p, err := b.packet()
+	ok, err := b.prepared(func([]byte) {})
 	if err != nil {
 		return nil, err
 	}
-	if p[0] == wire.FirstErr {
-		return nil, b.failure(p)
-	}
-	ok, err := wire.ParsePreparedOK(p)
+	return &statement{b, ok}, nil
+}
+
+// prepared reads the answer to COM_STMT_PREPARE, and calls each with its packets, which are valid during the call.
+func (b backend) prepared(each func(p []byte)) (ok wire.PreparedOK, err error) {
+	p, err := b.packet()
 	if err != nil {
-		return nil, b.lose(err)
+		return ok, err
 	}
-	for range b.preparedPackets(ok) {
-		if _, err = b.packet(); err != nil {
-			return nil, err
+	if p[0] == wire.FirstErr {
+		return ok, b.failure(p)
+	}
+	if ok, err = wire.ParsePreparedOK(p); err != nil {
+		return ok, b.lose(err)
+	}
+	each(p)
+	for _, left := range []int{int(ok.Params), int(ok.Columns)} {
+		if left > 0 && !b.deprecatesEOF() {
+			left++
+		}
+		for range left {
+			if p, err = b.packet(); err != nil {
+				return ok, err
+			}
+			each(p)
 		}
 	}
 	b.server.release()
-	return &statement{b, ok}, nil
+	return ok, nil
 }
 
 // A statement is one that is prepared for executions that are filled.

@@ -11,11 +11,7 @@ import (
 
 // bulk serves MariaDB's COM_STMT_BULK_EXECUTE of a statement that is filled: it stays one command,
 // with the ids among the arguments of its rows. One for a single row runs as any other execution, which tells more of its key.
-func (s *session) bulk(st *preparedStmt) error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
+func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.dropLong(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
 	if err != nil || rows.Rows == 0 {
@@ -80,11 +76,7 @@ func (s *session) bulk(st *preparedStmt) error {
 		r, err = inner.reply()
 	}
 	a, err := b.Ran(ctx, r, err)
-	if err != nil {
-		return s.refuse(err)
-	}
-	s.filled.Add(1)
-	_, err = s.tell(a, false)
+	_, err = s.tell(a, err, false)
 	return err
 }
 

@@ -28,20 +28,10 @@ func (s *session) command() (quit bool, err error) {
 		return false, err
 	}
 	switch name := b[wire.HeaderLen]; name {
-	case wire.ComQuery:
-		err = s.query()
-	case wire.ComStmtPrepare:
-		err = s.prepare()
 	case wire.ComStmtExecute, wire.ComStmtLongData, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtBulkExecute:
 		err = s.ofStatement(name)
-	case wire.ComInitDB:
-		err = s.initDB()
-	case wire.ComChangeUser:
-		return s.changeUser()
 	case wire.ComResetConnection:
 		err = s.resetConnection()
-	case wire.ComSetOption:
-		err = s.setOption()
 	case wire.ComFieldList:
 		err = s.pass(&answer{state: row})
 	case wire.ComStatistics:
@@ -53,39 +43,53 @@ func (s *session) command() (quit bool, err error) {
 	case wire.ComQuit:
 		return true, s.forward()
 	default:
-		if _, err = s.client.packet(s.maxPacket); err == nil {
-			err = s.fail(1047, "08S01", "Unknown command")
-		}
+		quit, err = s.commandInMemory(name)
 	}
 	if err == errTooLarge || err == errNoMemory {
 		s.maxAllowed.Store(0) // the next session reads it again
 		s.client.seq = 1
 		return true, s.refuse(err)
 	}
+	return quit, err
+}
+
+// commandInMemory reads the whole next command and serves it.
+func (s *session) commandInMemory(name byte) (quit bool, err error) {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return false, err
+	}
+	switch name {
+	case wire.ComQuery:
+		err = s.query(p)
+	case wire.ComStmtPrepare:
+		err = s.prepare(p)
+	case wire.ComInitDB:
+		err = s.initDB(string(p[1:]))
+	case wire.ComChangeUser:
+		return s.changeUser(p)
+	case wire.ComSetOption:
+		err = s.setOption(p)
+	default:
+		err = s.fail(1047, "08S01", "Unknown command")
+	}
 	return false, err
 }
 
-func (s *session) initDB() error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
-	name := string(p[1:])
+func (s *session) initDB(name string) error {
 	a := answer{state: head}
-	if err = s.resend(&a); err == nil && a.failure == nil {
+	err := s.resend(&a)
+	if err == nil && a.failure == nil {
 		s.leaf.UseDatabase(name)
 	}
 	return err
 }
 
-func (s *session) setOption() error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
+func (s *session) setOption(p []byte) error {
 	on, off := len(p) == 3 && p[1] == 0 && p[2] == 0, len(p) == 3 && p[1] == 1 && p[2] == 0
 	a := answer{state: head}
-	if err = s.resend(&a); err == nil && a.failure == nil && (on || off) {
+	err := s.resend(&a)
+	if err == nil && a.failure == nil && (on || off) {
 		s.login.Several = on
 		s.leaf.SetSeveral(on)
 	}

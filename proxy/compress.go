@@ -34,7 +34,7 @@ type compressed struct {
 func (s *session) compress() {
 	c := &compressed{Conn: s.client.conn, of: &s.client, in: s.client}
 	s.client.conn, s.client.under, s.client.small = c, &c.in, make([]byte, smallBuffer)
-	s.client.buf, s.client.pooled, s.client.r, s.client.w = nil, nil, 0, 0
+	s.client.buf, s.client.r, s.client.w = nil, 0, 0
 }
 
 // Read reads the content of frames. It waits without a buffer for the first byte of a frame, and returns 0 bytes and no error

@@ -30,15 +30,15 @@ const (
 var buffers = sync.Pool{New: func() any { return new([readBuffer]byte) }}
 
 // errTooLarge is for a packet that is longer than the server takes, with the server's own text.
-var errTooLarge = tooLarge("Got a packet bigger than 'max_allowed_packet' bytes")
+var errTooLarge = sqlError(numberTooLarge, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes")
 
 // errNoMemory is for a packet that would exceed Config.ReadMemory.
-var errNoMemory = tooLarge("leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
+var errNoMemory = sqlError(numberTooLarge, "08S01", "leafsql: the long commands of all clients fill the memory for them; send shorter commands, or raise -read-memory of leafsql proxy")
 
 const numberTooLarge = 1153
 
-func tooLarge(text string) error {
-	return &mysql.MySQLError{Number: numberTooLarge, SQLState: [5]byte([]byte("08S01")), Message: text}
+func sqlError(number uint16, state, message string) *mysql.MySQLError {
+	return &mysql.MySQLError{Number: number, SQLState: [5]byte([]byte(state)), Message: message}
 }
 
 // An end is one of a session's two connections, with what was read of it and not yet used. It
@@ -51,9 +51,8 @@ type end struct {
 
 	memory *budget // of buffers that are not from the pool
 	buf    []byte  // nil: small
-	pooled *[readBuffer]byte
-	r, w   int    // buf[r:w] is unread
-	small  []byte // the client's
+	r, w   int     // buf[r:w] is unread
+	small  []byte  // the client's
 
 	payload []byte // of the packet that was read last
 	frame   []byte // that it came in, unless they were several
@@ -129,7 +128,7 @@ func (e *end) room(n int) error {
 	case n <= readBuffer:
 		pooled := buffers.Get().(*[readBuffer]byte)
 		copy(pooled[:], unread)
-		e.buf, e.pooled = pooled[:], pooled
+		e.buf = pooled[:]
 	case !e.memory.take(n):
 		return errNoMemory
 	default:
@@ -143,10 +142,11 @@ func (e *end) room(n int) error {
 }
 
 func (e *end) giveBack() {
-	if e.pooled != nil {
-		buffers.Put(e.pooled)
-		e.pooled = nil
-	} else if e.buf != nil {
+	switch len(e.buf) {
+	case 0:
+	case readBuffer:
+		buffers.Put((*[readBuffer]byte)(e.buf))
+	default:
 		e.memory.take(-len(e.buf))
 	}
 	e.buf, e.payload, e.frame = nil, nil, nil

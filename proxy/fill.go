@@ -21,11 +21,7 @@ import (
 )
 
 // query serves COM_QUERY.
-func (s *session) query() error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
+func (s *session) query(p []byte) error {
 	at, err := wire.QueryText(p, s.caps&wire.QueryAttrs != 0)
 	if err != nil { // the server may still find a statement in it
 		return s.malformed()
@@ -67,19 +63,13 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 		if err != nil {
 			return false, err
 		}
-		if plan.HasEffects() {
-			s.leaf.Sent(plan, false, a.error())
-		}
+		s.leaf.Sent(plan, false, a.failure)
 		return a.failure == nil, nil
 	}
 	parts := plan.Parts()
 	if len(parts) == 1 {
 		a, err := s.leaf.Run(ctx, plan)
-		if err != nil {
-			return false, s.refuse(err)
-		}
-		s.filled.Add(1)
-		return s.tell(a, more)
+		return s.tell(a, err, more)
 	}
 	for i, part := range parts {
 		if ok, err = s.text(ctx, part, false, more || i < len(parts)-1); !ok || err != nil {
@@ -108,17 +98,13 @@ func (s *session) tellBackslashes() {
 	s.leaf.SetNoBackslashEscapes(false, known && !on && s.statusHolds.Load() && !s.statusLies.Load())
 }
 
-// error is the server's error that an answer ended with, as package driver takes it.
-func (a *answer) error() error {
-	if a.failure == nil {
-		return nil
+// tell sends the client the answer to a statement that was filled, or the error with which it failed. ok is false if
+// it failed, also after its first rows.
+func (s *session) tell(a leafdriver.Answer, failure error, more bool) (ok bool, err error) {
+	if failure != nil {
+		return false, s.refuse(failure)
 	}
-	return &mysql.MySQLError{Number: a.failure.Number, SQLState: a.failure.State}
-}
-
-// tell sends the client the answer to a statement that was filled. ok is false if it failed
-// after its first rows.
-func (s *session) tell(a leafdriver.Answer, more bool) (ok bool, err error) {
+	s.filled.Add(1)
 	if rows, ok := a.Rows.(*reply); ok {
 		return s.tellRows(rows, more)
 	}

@@ -116,17 +116,6 @@ func (l *link) passFile() error {
 	}
 }
 
-// preparedPackets is how many packets follow the first that answers COM_STMT_PREPARE.
-func (l *link) preparedPackets(ok wire.PreparedOK) (n int) {
-	for _, definitions := range []uint16{ok.Params, ok.Columns} {
-		n += int(definitions)
-		if definitions > 0 && !l.deprecatesEOF() {
-			n++
-		}
-	}
-	return n
-}
-
 // lastWords passes on the error that the server sent before it ended the connection.
 func (l *link) lastWords() error {
 	l.server.raw.SetReadDeadline(time.Now().Add(time.Second))

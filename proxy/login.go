@@ -6,6 +6,7 @@ import (
 	sqldriver "database/sql/driver"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"runtime/debug"
@@ -139,10 +140,10 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 		return nil, wire.Login{}, serverGone(err)
 	}
 	s.server.conn = server
-	early := append([]byte(nil), s.client.buffered()...) // the client may not have waited
+	early := bytes.Clone(s.client.buffered()) // the client may not have waited
 	s.client.take(len(early))
 	s.client.release()
-	client := tls.Server(&replayed{s.client.conn, early}, s.tls)
+	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.tls)
 	if err := client.Handshake(); err != nil {
 		return nil, wire.Login{}, err
 	}
@@ -156,20 +157,13 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	return p, login, err
 }
 
-// A replayed connection gives first what was read of it already.
+// A replayed connection is read through a reader that first returns the bytes that were read before.
 type replayed struct {
 	net.Conn
-	early []byte
+	reader io.Reader
 }
 
-func (c *replayed) Read(b []byte) (int, error) {
-	if len(c.early) > 0 {
-		n := copy(b, c.early)
-		c.early = c.early[n:]
-		return n, nil
-	}
-	return c.Conn.Read(b)
-}
+func (c replayed) Read(b []byte) (int, error) { return c.reader.Read(b) }
 
 // authenticate passes the packets of an authentication on, in both directions, until the
 // server says OK, or why not. With some plugins the server speaks twice, with others the
@@ -293,11 +287,7 @@ func (s *session) beginAnew(login driver.Login, knownDB bool) {
 }
 
 // changeUser serves COM_CHANGE_USER.
-func (s *session) changeUser() (quit bool, err error) {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return false, err
-	}
+func (s *session) changeUser(p []byte) (quit bool, err error) {
 	user, database, err := wire.ChangeUser(p, s.caps)
 	if err != nil {
 		return true, s.deny(1043, "08S01", "Bad handshake")

@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"github.com/go-sql-driver/mysql"
-
 	leafdriver "github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/wire"
 )
@@ -21,15 +19,11 @@ type preparedStmt struct {
 	types  []wire.Param   // of the last execution's arguments
 	long   map[int][]byte // values that came in pieces, by parameter
 	longs  int            // bytes of them, in memory
-	wrong  *wire.Err      // what is wrong with them
+	wrong  error          // that the execution answers with, as a value is wrong; nil: none is
 }
 
 // prepare serves COM_STMT_PREPARE.
-func (s *session) prepare() error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
+func (s *session) prepare(p []byte) error {
 	ctx := s.bound()
 	defer ctx.end()
 	s.newest = 0
@@ -45,9 +39,6 @@ func (s *session) prepare() error {
 	err = s.resend(&a)
 	s.newest = a.stmt.ID
 	if err == nil && a.failure == nil && plan.HasEffects() {
-		if s.effects == nil {
-			s.effects = make(map[uint32]leafdriver.Plan)
-		}
 		s.effects[a.stmt.ID] = plan
 	}
 	return err
@@ -59,28 +50,11 @@ func (s *session) prepareFilled(ctx context.Context, p []byte, plan leafdriver.P
 	if err := s.send(p); err != nil {
 		return err
 	}
-	b := backend{&s.link}
-	first, err := b.packet()
+	var frames []byte
+	ok, err := backend{&s.link}.prepared(func(packet []byte) { frames = s.client.appendFrames(frames, packet) })
 	if err != nil {
-		return err
+		return s.refuse(err)
 	}
-	if first[0] == wire.FirstErr {
-		defer s.server.release()
-		return s.client.send(first)
-	}
-	ok, err := wire.ParsePreparedOK(first)
-	if err != nil {
-		return err
-	}
-	frames := s.client.appendFrames(nil, first)
-	for range s.preparedPackets(ok) {
-		packet, err := b.packet()
-		if err != nil {
-			return err
-		}
-		frames = s.client.appendFrames(frames, packet)
-	}
-	s.server.release()
 	leaf, err := s.leaf.Prepare(ctx, plan)
 	if err != nil {
 		s.client.seq = 1
@@ -88,9 +62,6 @@ func (s *session) prepareFilled(ctx context.Context, p []byte, plan leafdriver.P
 			return err
 		}
 		return s.refuse(err)
-	}
-	if s.stmts == nil {
-		s.stmts = make(map[uint32]*preparedStmt)
 	}
 	s.newest = ok.ID
 	s.stmts[ok.ID] = &preparedStmt{leaf: leaf, params: int(ok.Params)}
@@ -142,11 +113,6 @@ func (s *session) ofStatement(name byte) error {
 			s.newest = 0
 		}
 		return s.forward()
-	case wire.ComStmtLongData:
-		if st == nil {
-			return s.forward()
-		}
-		return s.longData(st)
 	case wire.ComStmtReset:
 		if st != nil {
 			s.dropLong(st)
@@ -155,30 +121,42 @@ func (s *session) ofStatement(name byte) error {
 		return s.pass(&a)
 	case wire.ComStmtFetch:
 		a.state, hasEffects = row, false
-	case wire.ComStmtBulkExecute:
-		if st != nil {
-			return s.bulk(st)
-		}
 	default:
-		if st != nil {
-			return s.execute(st)
+		switch {
+		case st != nil:
+			return s.ofFilled(st, name)
+		case name == wire.ComStmtLongData:
+			return s.forward()
 		}
 	}
 	if err = s.pass(&a); err != nil {
 		return err
 	}
-	switch open := a.failure == nil && s.status&wire.CursorExists != 0; {
-	case !open:
-		delete(s.cursors, id)
-	case s.cursors == nil:
-		s.cursors = map[uint32]bool{id: true}
-	default:
+	if a.failure == nil && s.status&wire.CursorExists != 0 {
 		s.cursors[id] = true
+	} else {
+		delete(s.cursors, id)
 	}
 	if hasEffects {
-		s.leaf.Sent(plan, true, a.error())
+		s.leaf.Sent(plan, true, a.failure)
 	}
 	return nil
+}
+
+// ofFilled serves the commands that execute a filled statement or bring its arguments.
+func (s *session) ofFilled(st *preparedStmt, name byte) error {
+	p, err := s.client.packet(s.maxPacket)
+	if err != nil {
+		return err
+	}
+	switch name {
+	case wire.ComStmtLongData:
+		s.longData(st, p)
+		return nil
+	case wire.ComStmtBulkExecute:
+		return s.bulk(st, p)
+	}
+	return s.execute(st, p)
 }
 
 func (s *session) dropLong(st *preparedStmt) {
@@ -191,47 +169,40 @@ func (s *session) dropStatements() {
 	for _, st := range s.stmts {
 		s.dropLong(st)
 	}
-	s.stmts, s.effects, s.cursors, s.newest = nil, nil, nil, 0
+	clear(s.stmts)
+	clear(s.effects)
+	clear(s.cursors)
+	s.newest = 0
 }
 
 // longData keeps a piece of an argument, up to the execution: which text that runs is
 // decided then.
-func (s *session) longData(st *preparedStmt) error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
-	param := int(binary.LittleEndian.Uint16(p[5:]))
+func (s *session) longData(st *preparedStmt, p []byte) {
+	param, piece := int(binary.LittleEndian.Uint16(p[5:])), p[7:]
 	if st.long == nil {
 		st.long = make(map[int][]byte)
 	}
-	value, piece := st.long[param], p[7:]
 	switch {
 	case param >= st.params:
-		st.wrong = &wire.Err{Number: 1210, State: [5]byte([]byte("HY000")), Message: "Incorrect arguments to mysqld_stmt_send_long_data"}
+		st.wrong = sqlError(1210, "HY000", "Incorrect arguments to mysqld_stmt_send_long_data")
 	case st.longs+len(piece) > s.maxPacket:
-		st.wrong = &wire.Err{Number: 1105, State: [5]byte([]byte("HY000")), Message: "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes"}
+		st.wrong = sqlError(numberOther, "HY000", "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes")
 	case !s.memory.take(len(piece)):
-		st.wrong = &wire.Err{Number: numberTooLarge, State: [5]byte([]byte("HY000")), Message: errNoMemory.(*mysql.MySQLError).Message}
+		st.wrong = sqlError(numberTooLarge, "HY000", errNoMemory.Message)
 	default:
-		st.long[param] = append(slices.Grow(value, 1), piece...) // not nil, though it may be empty
+		st.long[param] = append(slices.Grow(st.long[param], 1), piece...) // not nil, though it may be empty
 		st.longs += len(piece)
 	}
-	return nil
 }
 
 // execute serves COM_STMT_EXECUTE of a statement that is filled.
-func (s *session) execute(st *preparedStmt) error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
-		return err
-	}
+func (s *session) execute(st *preparedStmt, p []byte) error {
 	e, err := wire.ParseExecute(p, st.params, s.caps&wire.QueryAttrs != 0, st.types, st.long)
 	wrong := st.wrong
 	s.dropLong(st)
 	switch {
 	case wrong != nil: // the value is missing in the arguments
-		return s.client.send(wrong.Append(nil))
+		return s.refuse(wrong)
 	case err != nil && s.caps&wire.QueryAttrs != 0: // MySQL
 		return s.malformed()
 	case err != nil:
@@ -252,11 +223,7 @@ func (s *session) runFilled(st *preparedStmt, params []wire.Param) error {
 	defer ctx.end()
 	s.tellBackslashes()
 	a, err := st.leaf.Run(ctx, args)
-	if err != nil {
-		return s.refuse(err)
-	}
-	s.filled.Add(1)
-	_, err = s.tell(a, false)
+	_, err = s.tell(a, err, false)
 	return err
 }
 

@@ -30,7 +30,7 @@ type answer struct {
 	ended     bool // the answer ends with its payload
 	file      bool // its payload asks for a file
 
-	failure *wire.Err // that the answer ended with; only the front of its text is there
+	failure error // that the answer ended with; only the front of its text is there
 	stmt    wire.PreparedOK
 }
 
@@ -246,12 +246,11 @@ func anyPacket(*answer, []byte, int) (bool, error) { return true, nil }
 
 // last reads a packet that ends an answer without rows, or the rows: OK, EOF or an error. If
 // more results follow, the answer does not end with it.
-func (a *answer) last(p []byte, length int) (bool, error) {
+func (a *answer) last(p []byte, length int) (ends bool, err error) {
 	at := wire.EOFStatusAt
 	switch {
 	case length > 0 && p[0] == wire.FirstErr:
-		failure, err := wire.ParseErr(p)
-		a.failure = &failure
+		a.failure, err = parseFailure(p)
 		return true, err
 	case length < 5:
 		return false, wire.ErrMalformed

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -81,8 +83,8 @@ func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
 	a := answer{state: []state{head, row, preparedHead, anyPacket}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
 	r.err = l.relay(&a)
 	r.client, r.server, r.unread, r.status, r.stmt = client.written, server.written, len(server.unread)+len(l.server.buffered()), l.status, a.stmt
-	if a.failure != nil {
-		r.failure = fmt.Sprint(a.failure.Number, a.failure.State)
+	if failure, ok := a.failure.(*mysql.MySQLError); ok {
+		r.failure = fmt.Sprint(failure.Number, failure.SQLState)
 	}
 	l.server.giveBack()
 	l.client.giveBack()

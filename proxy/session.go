@@ -138,7 +138,7 @@ func (s *session) end() {
 }
 
 func newSession(of *Server, client net.Conn) *session {
-	s := &session{Server: of, link: link{counters: &of.counts}}
+	s := &session{Server: of, link: link{counters: &of.counts}, stmts: make(map[uint32]*preparedStmt), effects: make(map[uint32]driver.Plan), cursors: make(map[uint32]bool)}
 	s.client = end{raw: client, conn: newSocket(client), small: make([]byte, smallBuffer), memory: &of.memory}
 	s.server.memory = &of.memory
 	return s

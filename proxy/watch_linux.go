@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"net"
+	"os"
 	"sync"
 	"syscall"
 )
@@ -12,7 +13,7 @@ import (
 // one, before it uses it, would be told nothing otherwise, and lose its next statement.
 type watch struct {
 	epoll int
-	wakes [2]int // a pipe that ends the loop
+	file  *os.File // of epoll, so that Go's poller waits for its events
 
 	// By ids of its own: an event that is read late must not be taken for the next connection that has the same file descriptor.
 	mu   sync.Mutex
@@ -28,16 +29,15 @@ func newWatch() (*watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &watch{epoll: epoll, gone: make(map[int32]func())}
-	if err := syscall.Pipe2(w.wakes[:], syscall.O_CLOEXEC); err != nil {
-		syscall.Close(epoll)
-		return nil, err
+	if err := syscall.SetNonblock(epoll, true); err != nil { // NewFile gives the poller only such files
+		return nil, errors.Join(err, syscall.Close(epoll))
 	}
-	err = syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, w.wakes[0], &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: -1})
+	w := &watch{epoll: epoll, file: os.NewFile(uintptr(epoll), "epoll"), gone: make(map[int32]func())}
+	events, err := w.file.SyscallConn()
 	if err != nil {
-		return nil, errors.Join(err, syscall.Close(epoll), syscall.Close(w.wakes[0]), syscall.Close(w.wakes[1]))
+		return nil, errors.Join(err, w.close())
 	}
-	go w.loop()
+	go events.Read(w.hasRead)
 	return w, nil
 }
 
@@ -76,19 +76,15 @@ func (w *watch) remove(id int32) {
 	w.mu.Unlock()
 }
 
-func (w *watch) loop() {
-	defer syscall.Close(w.epoll)
-	defer syscall.Close(w.wakes[0])
-	events := make([]syscall.EpollEvent, 64)
+// hasRead handles all events. It returns false, so that the poller calls it again with the next ones.
+func (w *watch) hasRead(epoll uintptr) (done bool) {
+	var events [64]syscall.EpollEvent
 	for {
-		n, err := syscall.EpollWait(w.epoll, events, -1)
-		if err != nil && err != syscall.EINTR {
-			return
+		n, err := syscall.EpollWait(int(epoll), events[:], 0)
+		if err == syscall.EINTR {
+			continue
 		}
 		for _, e := range events[:max(n, 0)] {
-			if e.Fd < 0 {
-				return
-			}
 			w.mu.Lock()
 			gone := w.gone[e.Fd]
 			w.mu.Unlock()
@@ -96,7 +92,10 @@ func (w *watch) loop() {
 				gone()
 			}
 		}
+		if n <= 0 {
+			return false
+		}
 	}
 }
 
-func (w *watch) close() error { return syscall.Close(w.wakes[1]) }
+func (w *watch) close() error { return w.file.Close() }

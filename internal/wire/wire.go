@@ -17,6 +17,7 @@
 package wire
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 )
@@ -156,15 +157,9 @@ func (c *cursor) lenEncBytes() []byte { return c.take(c.lenEnc()) }
 
 // terminated reads up to a zero byte, which has to be there.
 func (c *cursor) terminated() []byte {
-	for i, b := range c.p {
-		if b == 0 {
-			s := c.p[:i:i]
-			c.p = c.p[i+1:]
-			return s
-		}
-	}
-	c.bad, c.p = true, nil
-	return nil
+	s := c.take(uint64(bytes.IndexByte(c.p, 0))) // without a zero byte, more than is there
+	c.take(1)
+	return s
 }
 
 func (c *cursor) err() error {
