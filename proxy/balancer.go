@@ -15,7 +15,7 @@ import (
 func (s *session) meet() error {
 	s.from = addrPort(s.client.raw.RemoteAddr())
 	peer := s.from.Addr()
-	if !slices.ContainsFunc(s.balancers, func(n netip.Prefix) bool { return n.Contains(peer) }) {
+	if !slices.ContainsFunc(s.cfg.ProxyProtocol, func(n netip.Prefix) bool { return n.Contains(peer) }) {
 		return nil
 	}
 	s.client.raw.SetReadDeadline(time.Now().Add(loginTime))
@@ -52,7 +52,7 @@ func (s *session) unread(err error) error {
 
 // introduce tells the server who the client is.
 func (s *session) introduce() error {
-	if !s.tellsServer {
+	if !s.cfg.ServerProxyProtocol {
 		return nil
 	}
 	return serverGone(s.server.write(wire.AppendHeader(nil, s.from, addrPort(s.client.raw.LocalAddr()))))
@@ -61,7 +61,7 @@ func (s *session) introduce() error {
 // toldWho reports whether the server is told whose the connection is, and that it is of another host than
 // the proxy's.
 func (s *session) toldWho() bool {
-	return s.tellsServer && s.from.IsValid() && s.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
+	return s.cfg.ServerProxyProtocol && s.from.IsValid() && s.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
 }
 
 // who is the client's address.

@@ -214,6 +214,6 @@ func (s *session) public(err error) string {
 		}
 		text = (&leafdriver.FillError{Table: fill.Table, Rows: fill.Rows, Key: fill.Key, Err: errInLog}).Error()
 	}
-	s.causeLine.of(s.log).Warn("leafsql: a statement of a client failed", "error", err)
+	s.causeLine.of(s.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
 	return text
 }

@@ -40,9 +40,9 @@ func FuzzHandshake(f *testing.F) {
 	f.Add(numbered(0, 2, aGreeting), numbered(1, 2, "\x41\x38\x00\x00\x00an older form"), byte(3), []byte(nil))
 	f.Add(numbered(0, 1, anErr), []byte(nil), byte(0), []byte(nil))
 	f.Fuzz(func(t *testing.T, fromServer, fromClient []byte, flags byte, cuts []byte) {
-		of := &Server{log: slog.New(slog.DiscardHandler), requireTLS: flags&2 != 0}
+		of := &Server{cfg: Config{Logger: slog.New(slog.DiscardHandler), RequireTLS: flags&2 != 0}}
 		if flags&1 != 0 {
-			of.tls, of.serverTLS = &tls.Config{}, &tls.Config{InsecureSkipVerify: true}
+			of.cfg.TLS, of.cfg.ServerTLS = &tls.Config{}, &tls.Config{InsecureSkipVerify: true}
 		}
 		var lengths []int
 		for _, n := range cuts {
@@ -61,7 +61,7 @@ func FuzzHandshake(f *testing.F) {
 			if login, err := wire.ParseLogin(p); err != nil || login.Caps&wire.Protocol41 == 0 || login.Caps&(wire.Compress|wire.ZstdCompress) != 0 {
 				t.Errorf("the server was sent %q", server.written)
 			}
-			if of.requireTLS && binary.LittleEndian.Uint32(p)&wire.SSL == 0 {
+			if of.cfg.RequireTLS && binary.LittleEndian.Uint32(p)&wire.SSL == 0 {
 				t.Errorf("without TLS the server was sent %q", server.written)
 			}
 		}

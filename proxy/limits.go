@@ -69,13 +69,13 @@ func (s *session) loginEnded(err error) {
 	}
 	ctx, cancel := context.WithTimeout(s.Server.ctx, dialTime)
 	defer cancel()
-	conn, err := s.there.Connect(ctx)
+	conn, err := s.cfg.ServerConnector.Connect(ctx)
 	if err == nil {
 		conn.Close()
 	}
 	s.logins.Release(s.inARow.Swap(0))
 	if (err != nil || !s.forItself) && !gone {
-		s.brokenOffLine.of(s.log).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
+		s.brokenOffLine.of(s.cfg.Logger).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
 			"max_connect_errors", s.maxErrors.Load(), "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")
 	}
 }

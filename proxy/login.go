@@ -53,7 +53,7 @@ func (s *session) handshake() error {
 		return s.deny(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
 	}
 	caps := greeting.Caps &^ notOffered
-	if s.tls == nil {
+	if s.cfg.TLS == nil {
 		caps &^= wire.SSL
 	}
 	greeting.SetCaps(caps, greeting.Maria&mariaOffered)
@@ -71,7 +71,7 @@ func (s *session) handshake() error {
 		if p, login, err = s.startTLS(p); err != nil {
 			return err
 		}
-	} else if s.requireTLS {
+	} else if s.cfg.RequireTLS {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
 	} else if s.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // it would expect passwords in clear text
 		return s.deny(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
@@ -101,7 +101,7 @@ func (s *session) handshake() error {
 
 // account names the account that the server knows a user by: with its address, if the server is told that.
 func (s *session) account(user string) string {
-	if s.tellsServer {
+	if s.cfg.ServerProxyProtocol {
 		return user + "@" + s.from.Addr().String()
 	}
 	return user + "@"
@@ -135,7 +135,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	if len(s.server.buffered()) > 0 { // they would pass for what came through TLS
 		return nil, wire.Login{}, errors.New("the server sent more than its greeting before TLS")
 	}
-	server := tls.Client(s.server.conn, s.serverTLS)
+	server := tls.Client(s.server.conn, s.cfg.ServerTLS)
 	if err := server.Handshake(); err != nil {
 		return nil, wire.Login{}, serverGone(err)
 	}
@@ -143,7 +143,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	early := bytes.Clone(s.client.buffered()) // the client may not have waited
 	s.client.take(len(early))
 	s.client.release()
-	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.tls)
+	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.cfg.TLS)
 	if err := client.Handshake(); err != nil {
 		return nil, wire.Login{}, err
 	}
@@ -259,7 +259,7 @@ func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error
 func (s *session) recovered() {
 	if p := recover(); p != nil {
 		s.panics.Add(1)
-		s.log.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.cfg.Logger.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 

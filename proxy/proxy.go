@@ -113,20 +113,10 @@ var ErrClosed = errors.New("leafsql: the proxy is closed")
 
 // A Server takes clients to a server.
 type Server struct {
-	connector   *driver.Connector
-	own         *sql.DB             // of leafsql's account
-	there       sqldriver.Connector // of that account too, to address
-	network     string
-	address     string
-	tls         *tls.Config
-	serverTLS   *tls.Config
-	requireTLS  bool
-	balancers   []netip.Prefix
-	tellsServer bool // whose each connection is
-	connections int
-	memory      budget
-	fillTimeout time.Duration
-	log         *slog.Logger
+	cfg     Config  // with its defaults
+	own     *sql.DB // of leafsql's account
+	network string  // of cfg.Server: tcp or unix
+	memory  budget
 
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
@@ -163,12 +153,14 @@ func New(cfg Config) (*Server, error) {
 	case cfg.ServerTLS != nil && !cfg.ServerTLS.InsecureSkipVerify && cfg.ServerTLS.ServerName == "":
 		return nil, errors.New("leafsql: proxy.Config.ServerTLS: it does not say whose certificate the server has to show; set its ServerName")
 	}
+	cfg.ServerConnector = cmp.Or[sqldriver.Connector](cfg.ServerConnector, cfg.Connector)
+	cfg.ServerTLS = cmp.Or(cfg.ServerTLS, &tls.Config{InsecureSkipVerify: true})
+	cfg.ProxyProtocol = slices.Clone(cfg.ProxyProtocol)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultConnections)
+	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, defaultFillTimeout)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	s := &Server{
-		connector: cfg.Connector, there: cmp.Or[sqldriver.Connector](cfg.ServerConnector, cfg.Connector), network: "tcp", address: cfg.Server,
-		tls: cfg.TLS, serverTLS: cmp.Or(cfg.ServerTLS, &tls.Config{InsecureSkipVerify: true}), requireTLS: cfg.RequireTLS,
-		balancers: slices.Clone(cfg.ProxyProtocol), tellsServer: cfg.ServerProxyProtocol,
-		connections: cmp.Or(cfg.MaxConnections, defaultConnections), fillTimeout: cmp.Or(cfg.FillTimeout, defaultFillTimeout),
-		memory: budget{most: cmp.Or(cfg.ReadMemory, defaultReadMemory)}, log: cmp.Or(cfg.Logger, slog.Default()),
+		cfg: cfg, network: "tcp", memory: budget{most: cmp.Or(cfg.ReadMemory, defaultReadMemory)},
 		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),
 	}
 	if strings.Contains(cfg.Server, "/") {
@@ -219,7 +211,7 @@ func (s *Server) Serve(l net.Listener) error {
 			return err
 		default: // too many open files, for one
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-			s.log.Warn("leafsql: the proxy cannot accept a connection", "error", err, "again in", pause)
+			s.cfg.Logger.Warn("leafsql: the proxy cannot accept a connection", "error", err, "again in", pause)
 			select {
 			case <-time.After(pause):
 			case <-s.ctx.Done():
@@ -230,11 +222,10 @@ func (s *Server) Serve(l net.Listener) error {
 		s.counts.accepted.Add(1)
 		ses := newSession(s, conn)
 		s.mu.Lock()
-		ending, full := s.draining.Load(), len(s.sessions) >= s.connections
+		ending, full := s.draining.Load(), len(s.sessions) >= s.cfg.MaxConnections
 		if !ending && !full {
 			s.sessions[ses] = true
-			s.ended.Add(1)
-			go ses.serve()
+			s.ended.Go(ses.serve)
 		}
 		s.mu.Unlock()
 		switch {
@@ -307,4 +298,4 @@ func (s *Server) Close() error {
 }
 
 // Describe names the server, for people.
-func (s *Server) Describe() string { return s.network + "(" + s.address + ")" }
+func (s *Server) Describe() string { return s.network + "(" + s.cfg.Server + ")" }

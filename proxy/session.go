@@ -48,7 +48,6 @@ func (s *session) turnAway() {
 
 // serve is a session's life.
 func (s *session) serve() {
-	defer s.ended.Done()
 	defer s.end()
 	s.ctx, s.cancel = context.WithCancel(s.Server.ctx)
 	defer s.cancel()
@@ -65,7 +64,7 @@ func (s *session) serve() {
 		s.serverEnds.Add(1)
 	}
 	if err != nil {
-		s.log.Debug("leafsql: a session of the proxy ended", "client", s.who(), "error", err)
+		s.cfg.Logger.Debug("leafsql: a session of the proxy ended", "client", s.who(), "error", err)
 	}
 }
 
@@ -82,12 +81,12 @@ func (s *session) connect() error {
 		return err
 	}
 	dialer := net.Dialer{Timeout: dialTime}
-	conn, err := dialer.DialContext(s.ctx, s.network, s.address)
+	conn, err := dialer.DialContext(s.ctx, s.network, s.cfg.Server)
 	if err != nil {
 		s.logins.Release(1)
 		s.unreachable.Add(1)
 		s.fail(2003, "", "leafsql: the server cannot be reached; see the log of leafsql proxy")
-		s.unreachableLine.of(s.log).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
+		s.unreachableLine.of(s.cfg.Logger).Warn("leafsql: the server to which clients are taken cannot be reached", "error", err)
 		return err
 	}
 	s.Server.mu.Lock()
@@ -103,7 +102,7 @@ func (s *session) connect() error {
 	s.maxPacket = s.maxCommand()
 	bound := s.bound()
 	defer bound.end()
-	s.leaf, err = s.connector.Attach(bound, backend{&s.link}, s.login)
+	s.leaf, err = s.cfg.Connector.Attach(bound, backend{&s.link}, s.login)
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
 		if _, gone := s.idle(); gone == nil {
 			s.client.seq = 1

@@ -40,7 +40,7 @@ func (s *Server) Stats() Stats {
 	s.mu.Unlock()
 	c := &s.counts
 	return Stats{
-		Connections: int64(n), MaxConnections: int64(s.connections), Accepted: c.accepted.Load(), TurnedAway: c.turnedAway.Load(), FailedLogins: c.failedLogins.Load(), BrokenOff: c.brokenOff.Load(), Unreachable: c.unreachable.Load(),
+		Connections: int64(n), MaxConnections: int64(s.cfg.MaxConnections), Accepted: c.accepted.Load(), TurnedAway: c.turnedAway.Load(), FailedLogins: c.failedLogins.Load(), BrokenOff: c.brokenOff.Load(), Unreachable: c.unreachable.Load(),
 		Passed: c.passed.Load(), Filled: c.filled.Load(), Refused: c.refused.Load(), Unfilled: c.unfilled.Load(),
 		ServerEnds: c.serverEnds.Load(), Faults: c.panics.Load(), BrokenOffInARow: s.inARow.Load(), MaxConnectErrors: s.maxErrors.Load(),
 	}
