@@ -19,7 +19,7 @@ type preparedStmt struct {
 	types  []wire.Param   // of the last execution's arguments
 	long   map[int][]byte // values that came in pieces, by parameter
 	longs  int            // bytes of them, in memory
-	wrong  error          // that the execution answers with, as a value is wrong; nil: none is
+	wrong  error          // answer to the execution if a value in long is wrong, or nil
 }
 
 // prepare serves COM_STMT_PREPARE.
@@ -175,8 +175,7 @@ func (s *session) dropStatements() {
 	s.newest = 0
 }
 
-// longData keeps a piece of an argument, up to the execution: which text that runs is
-// decided then.
+// longData keeps a piece of an argument until the execution, as the text that runs is chosen then.
 func (s *session) longData(st *preparedStmt, p []byte) {
 	param, piece := int(binary.LittleEndian.Uint16(p[5:])), p[7:]
 	if st.long == nil {

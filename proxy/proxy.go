@@ -113,9 +113,9 @@ var ErrClosed = errors.New("leafsql: the proxy is closed")
 
 // A Server takes clients to a server.
 type Server struct {
-	cfg     Config  // with its defaults
-	own     *sql.DB // of leafsql's account
-	network string  // of cfg.Server: tcp or unix
+	cfg     Config  // zero fields have their defaults
+	own     *sql.DB // pool of leafsql's account
+	network string  // network of cfg.Server: tcp or unix
 	memory  budget
 
 	ctx      context.Context // ends with Close

@@ -30,7 +30,7 @@ type answer struct {
 	ended     bool // the answer ends with its payload
 	file      bool // its payload asks for a file
 
-	failure error // that the answer ended with; only the front of its text is there
+	failure error // error that ended the answer, with only the front of its text
 	stmt    wire.PreparedOK
 }
 

@@ -13,7 +13,7 @@ import (
 // one, before it uses it, would be told nothing otherwise, and lose its next statement.
 type watch struct {
 	epoll int
-	file  *os.File // of epoll, so that Go's poller waits for its events
+	file  *os.File // the same file, for Go's poller
 
 	// By ids of its own: an event that is read late must not be taken for the next connection that has the same file descriptor.
 	mu   sync.Mutex

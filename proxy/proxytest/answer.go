@@ -141,14 +141,19 @@ func (c *Client) rows(a *Answer, kind Kind) (uint16, error) {
 
 // statusOf reads the status of an EOF or an OK.
 func statusOf(p []byte, eof bool) uint16 {
-	r := cursor{p[1:]}
-	if eof {
-		r.uint(2)
-	} else {
-		r.lenenc()
-		r.lenenc()
-	}
+	r := cursor{p[min(statusAt(p, eof), len(p)):]}
 	return uint16(r.uint(2))
+}
+
+// statusAt returns the position of the status in an EOF or an OK.
+func statusAt(p []byte, eof bool) int {
+	if eof {
+		return 3
+	}
+	r := cursor{p[1:]}
+	r.lenenc()
+	r.lenenc()
+	return len(p) - len(r.p)
 }
 
 func (c *Client) prepared(a *Answer) error {

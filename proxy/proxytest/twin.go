@@ -16,7 +16,8 @@ import (
 // every payload must be the same, with the number of its frame. What may differ is named here:
 //   - the greeting's connection id, scramble and capabilities, and the scramble of an authentication;
 //   - the ids of statements, which MariaDB counts for all connections;
-//   - where IDs is set, generated keys, whether a column is AUTO_INCREMENT, and whether a statement is said to have used no index;
+//   - whether a statement used no index, or no good one: background statistics may change the plan between the two ways;
+//   - where IDs is set, generated keys, and whether a column is AUTO_INCREMENT;
 //   - the numbers in what the script hides (Client.Hide);
 //   - how a connection was closed.
 type Twin struct {
@@ -136,6 +137,12 @@ var digits = regexp.MustCompile(`[\x00-\x1F0-9.]+`)
 
 func (v *view) payload(p Packet, hidden bool) []byte {
 	b := p.Payload
+	if p.Kind == OK || p.Kind == EOF {
+		if at := statusAt(b, p.Kind == EOF); at < len(b) {
+			b = slices.Clone(b)
+			b[at] &^= badIndex | noIndex
+		}
+	}
 	switch {
 	case hidden:
 		return digits.ReplaceAll(b, []byte("#"))
@@ -151,7 +158,6 @@ func (v *view) payload(p Packet, hidden bool) []byte {
 	switch p.Kind {
 	case OK:
 		k := readOK(b)
-		k.Status &^= badIndex | noIndex
 		return fmt.Appendf(nil, "%#x affected %d id %s status %#x warnings %d %s", b[0], k.Affected, v.key(k.ID), k.Status, k.Warnings, k.Rest)
 	case Count:
 		v.columns, v.types = nil, nil
