@@ -1,0 +1,88 @@
+package planner
+
+import (
+	"hash/maphash"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/insert/read"
+)
+
+// A session whose account is not leafsql's own may have fewer privileges than leafsql. Before leafsql does anything for one
+// of its statements that others can notice, such as drawing ids, the server has to show that the session may run the
+// statement: it prepares this one now, or it prepared one of the same shape on this table within permittedFor, for this
+// session or for another one of its account.
+
+const (
+	permittedFor = time.Minute
+	maxPermitted = 1 << 16 // shapes of all accounts
+)
+
+// Permissions are the shapes of statements that the server has permitted the sessions of guarded planners, each with the time
+// until which that counts. They are safe for concurrent use.
+type Permissions struct {
+	mu       sync.Mutex
+	until    map[shape]time.Time
+	sessions uint64 // that share nothing
+}
+
+// A shape is the hash of an account, a table and what read.WriteShape writes.
+type shape uint64
+
+var shapeSeed = maphash.MakeSeed()
+
+// holds reports whether statements of the shape are permitted.
+func (p *Permissions) holds(s shape) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Now().Before(p.until[s])
+}
+
+// grant notes that the server permitted a shape.
+func (p *Permissions) grant(s shape) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.until == nil {
+		p.until = make(map[shape]time.Time)
+	}
+	for old := range p.until { // any one makes room: it is asked for again
+		if len(p.until) < maxPermitted {
+			break
+		}
+		delete(p.until, old)
+	}
+	p.until[s] = time.Now().Add(permittedFor)
+}
+
+// revoke notes that the server denied a shape.
+func (p *Permissions) revoke(s shape) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.until, s)
+}
+
+// Guard makes the server judge the statements of a session before leafsql acts on them. Sessions of one account share
+// what the server has permitted; with an account of "" the session shares nothing.
+func (p *Planner) Guard(account string) {
+	p.Permitted, p.account = &p.shared.permitted, account
+	if p.Alone = account == ""; p.Alone {
+		p.Permitted.mu.Lock()
+		defer p.Permitted.mu.Unlock()
+		p.Permitted.sessions++
+		p.account = "\x00" + strconv.FormatUint(p.Permitted.sessions, 10) // no server has an account of this name
+	}
+}
+
+// shape returns the shape of a statement that is filled or staged.
+func (p *Planner) shape(in *insert.Insert) shape {
+	var h maphash.Hash
+	h.SetSeed(shapeSeed)
+	for _, s := range []string{p.account, in.Table.DB, in.Table.Name} {
+		h.WriteString(s)
+		h.WriteByte(0)
+	}
+	read.WriteShape(&h, in, p.Settings)
+	return shape(h.Sum64())
+}

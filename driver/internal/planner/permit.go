@@ -1,0 +1,80 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/internal/servererr"
+)
+
+// ErrTemporary is the error of Permit if a temporary table hides the statement's table: the statement is to be planned again.
+var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
+
+// Permit asks the server whether the session of a guarded planner may run a statement that is filled or staged, unless
+// that is known. The error is ErrTemporary, the server's, or a refusal if the account lacks a privilege on the key column
+// alone. Of a staged statement it is unproven then that its copy may write the key.
+func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
+	in, staged := &st.Plan.Inserts[0], st.Way == Staged
+	s := p.shape(in)
+	if p.Permitted.holds(s) {
+		return false, nil
+	}
+	// The server judges the table that the session sees. A question would change the counts that some texts read.
+	counts := session.MayReadCounts(text)
+	if !counts {
+		if hidden, _ := p.askTemporary(ctx, text, in.Table.Ref.(*tables.Table).Name); hidden {
+			return false, ErrTemporary
+		}
+	}
+	if !staged || !in.Staging.Load { // which MySQL cannot prepare
+		err = p.tryPrepare(ctx, st.Likely(text), catalog.Name{DB: in.Table.DB, Table: in.Table.Name})
+	}
+	if err == nil && in.Columns != nil {
+		err = p.probe(ctx, in, !staged)
+	}
+	switch {
+	case staged:
+	case err == nil && !counts:
+		p.Permitted.grant(s)
+	case servererr.Denied(err):
+		err = p.Denial(ctx, st, text, err)
+	}
+	return staged, err
+}
+
+// probe returns the error for an account that may not write the columns of a statement.
+func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) error {
+	err := p.TryPrepare(ctx, in.Probe(filled))
+	if _, answered := err.(*mysql.MySQLError); answered && !servererr.Denied(err) {
+		return nil // of the probe's own form
+	}
+	return err
+}
+
+// Denial returns the error for a statement that the server denied when it was prepared with its keys: the server's own, if the
+// account may not run the client's text either.
+func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
+	in := &st.Plan.Inserts[0]
+	own := p.TryPrepare(ctx, text)
+	if own == nil && in.Columns != nil {
+		own = p.probe(ctx, in, false)
+	}
+	return cmp.Or(own, error(in.KeyDenied(servererr.Message(err))))
+}
+
+// Ran notes how a statement that is filled or staged ended. The copy of a staged one has shown what it may write.
+func (p *Planner) Ran(st *Statement, text string, unproven bool, err error) {
+	_, answered := err.(*mysql.MySQLError) // not the answer to leafsql's own account
+	switch in := &st.Plan.Inserts[0]; {
+	case answered && servererr.Denied(err):
+		p.Permitted.revoke(p.shape(in))
+	case err == nil && unproven && !session.MayReadCounts(text):
+		p.Permitted.grant(p.shape(in))
+	}
+}
