@@ -225,7 +225,7 @@ func (r *reply) Next(dest []driver.Value) error {
 	case p[0] == wire.FirstErr:
 		r.ended = true
 		return r.failure(p)
-	case p[0] == wire.FirstEOF && (len(p) < 9 || r.deprecatesEOF() && len(p) < wire.MaxFrame):
+	case r.endsRows(p[0], len(p)):
 		r.ended = true
 		defer r.server.release() // the packet is read before
 		if !r.deprecatesEOF() {

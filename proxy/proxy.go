@@ -102,12 +102,6 @@ type Config struct {
 	Logger         *slog.Logger  // nil: slog.Default()
 }
 
-const (
-	defaultConnections = 10_000
-	defaultFillTimeout = 50 * time.Second
-	defaultReadMemory  = 1 << 30
-)
-
 // ErrClosed is what Serve returns after Shutdown or Close.
 var ErrClosed = errors.New("leafsql: the proxy is closed")
 
@@ -156,11 +150,11 @@ func New(cfg Config) (*Server, error) {
 	cfg.ServerConnector = cmp.Or[sqldriver.Connector](cfg.ServerConnector, cfg.Connector)
 	cfg.ServerTLS = cmp.Or(cfg.ServerTLS, &tls.Config{InsecureSkipVerify: true})
 	cfg.ProxyProtocol = slices.Clone(cfg.ProxyProtocol)
-	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, defaultConnections)
-	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, defaultFillTimeout)
+	cfg.MaxConnections = cmp.Or(cfg.MaxConnections, 10_000)
+	cfg.FillTimeout = cmp.Or(cfg.FillTimeout, 50*time.Second)
 	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	s := &Server{
-		cfg: cfg, network: "tcp", memory: budget{most: cmp.Or(cfg.ReadMemory, defaultReadMemory)},
+		cfg: cfg, network: "tcp", memory: budget{most: cmp.Or(cfg.ReadMemory, 1<<30)},
 		listeners: make(map[net.Listener]bool), sessions: make(map[*session]bool),
 	}
 	if strings.Contains(cfg.Server, "/") {

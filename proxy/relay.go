@@ -215,14 +215,15 @@ func row(a *answer, p []byte, length int) (bool, error) {
 	if length == 0 {
 		return false, wire.ErrMalformed
 	}
-	end := p[0] == wire.FirstErr
-	if p[0] == wire.FirstEOF {
-		end = length < 9 || a.deprecatesEOF() && length < wire.MaxFrame
-	}
-	if end {
+	if p[0] == wire.FirstErr || a.endsRows(p[0], length) {
 		return a.last(p, length)
 	}
 	return false, nil
+}
+
+// endsRows reports whether a packet is the EOF, or the OK in its place, after the last row.
+func (l *link) endsRows(first byte, length int) bool {
+	return first == wire.FirstEOF && (length < 9 || l.deprecatesEOF() && length < wire.MaxFrame)
 }
 
 // preparedHead is the state before the first packet that answers COM_STMT_PREPARE.

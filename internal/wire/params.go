@@ -142,10 +142,9 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		return nil
 	}
 	params := make([]Param, n)
-	switch {
-	case bound:
+	if bound {
 		c.types(params, named)
-	default:
+	} else {
 		for i, t := range types {
 			params[i].Type, params[i].Flags, params[i].Name = t.Type, t.Flags, t.Name
 		}
