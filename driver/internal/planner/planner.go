@@ -81,6 +81,7 @@ func (p *Planner) Statement(ctx context.Context, text string) (*Statement, error
 	st, kept, err := p.plan(ctx, text)
 	if err == nil && p.DBUnknown && slices.ContainsFunc(st.Plan.Changes, func(ch insert.Change) bool { return ch.DB == "" && !ch.Program }) {
 		err = p.KnowDatabase(ctx, text) // to know whose tables it changes
+		st.db = p.DB                    // this plan is not shared
 	}
 	if err == nil && p.opaque && len(st.Plan.Inserts) > 0 && (st.positional() || p.Permitted != nil || !session.MayReadCounts(text)) {
 		planned := st
