@@ -57,6 +57,12 @@ func ParseDSN(dsn string) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	_, list, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
+	for text := range strings.SplitSeq(list, "&") { // go-sql-driver ignores a parameter without a value
+		if strings.HasPrefix(text, "leaf") && !strings.Contains(text, "=") {
+			return nil, &ConfigError{text, "it has no value", "write it as name=value"}
+		}
+	}
 	cfg := NewConfig()
 	own := make(map[string]string)
 	for k, v := range inner.Params {
@@ -297,6 +303,8 @@ func parseRule(s string) (Rule, error) {
 		return r, ruleError(s, "the database before the dot is empty", "write db.table or table")
 	case r.Table == "":
 		return r, ruleError(s, "it names no table", "write [db.]table[:column[:generator]]")
+	case strings.HasSuffix(s, ":"):
+		return r, ruleError(s, "it ends with a colon", "write [db.]table[:column[:generator]]")
 	case strings.ContainsAny(s, ";"):
 		return r, ruleError(s, "rules are separated by commas", "write a , for the ;, or a * if it is part of a name")
 	case strings.ContainsAny(name, "`'\"") || strings.ContainsFunc(name, unicode.IsSpace):
