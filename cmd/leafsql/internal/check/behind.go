@@ -31,6 +31,17 @@ var kinds = []programs{
 
 const views = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
 
+// waitsForPrograms reports whether behind has found programs that write the finding's table, and sets the hint to solve that first.
+func (c *checker) waitsForPrograms(f *Finding) bool {
+	found := slices.ContainsFunc(c.findings, func(o Finding) bool {
+		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(kinds, func(k programs) bool { return k.code == o.Code })
+	})
+	if found {
+		f.Fix = "first solve the findings trigger-inserts, routine-inserts and event-inserts on this table: these programs fail once the server numbers no rows"
+	}
+	return found
+}
+
 // behind finds what writes configured tables without the driver seeing it.
 func (c *checker) behind(ctx context.Context) error {
 	for _, shard := range c.Shards {

@@ -106,7 +106,7 @@ func (c *checker) add(f Finding) {
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
-		c.servers, c.versions, c.layout, c.rights, c.rows, c.tables, c.unfilled, c.rules, c.shards, c.behind,
+		c.servers, c.versions, c.layout, c.rights, c.rows, c.behind, c.tables, c.unfilled, c.rules, c.shards,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, err

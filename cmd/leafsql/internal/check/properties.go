@@ -40,8 +40,10 @@ func (c *checker) properties(t *survey.Table) {
 	if t.Sequence {
 		f := at("default-sequence", Warning, t)
 		f.Message = "Its default is the next number of a sequence: a writer without leafsql takes numbers that leafsql gives out."
-		f.Fix = "once every writer uses mysql-leaf"
-		f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
+		if !c.waitsForPrograms(&f) {
+			f.Fix = "once every writer uses mysql-leaf"
+			f.SQL = []string{"ALTER TABLE " + t.Quoted() + " ALTER COLUMN " + quote.Name(t.Column) + " DROP DEFAULT"}
+		}
 		c.add(f)
 	}
 	if t.Engine != "" && !t.Transactional {

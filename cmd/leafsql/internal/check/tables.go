@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
@@ -20,8 +21,9 @@ const (
 // tables judges the key columns.
 func (c *checker) tables(ctx context.Context) error {
 	rows := make(map[string]*survey.Row)
+	tags := make(map[string]*survey.Tag)
 	for _, tag := range c.Tags {
-		rows[tag.Name] = tag.Row
+		rows[tag.Name], tags[tag.Name] = tag.Row, tag
 	}
 	for _, shard := range c.Shards {
 		for _, t := range shard.Tables {
@@ -31,12 +33,13 @@ func (c *checker) tables(ctx context.Context) error {
 				c.add(f)
 				continue
 			}
-			if err := c.small(ctx, t, rows[t.Tag]); err != nil {
+			widens, err := c.small(ctx, t, rows[t.Tag])
+			if err != nil {
 				return err
 			}
 			c.properties(t)
 			if t.AutoIncrement {
-				if err := c.stillCounts(ctx, t, rows[t.Tag]); err != nil {
+				if err := c.stillCounts(ctx, t, tags[t.Tag], widens); err != nil {
 					return err
 				}
 			}
@@ -86,16 +89,20 @@ func (c *checker) unfilled(ctx context.Context) error {
 	return nil
 }
 
-// stillCounts is a table whose keys the server gives as well.
-func (c *checker) stillCounts(ctx context.Context, t *survey.Table, row *survey.Row) error {
+// stillCounts judges a table whose keys the server gives as well. Tag is nil if they do not come from leaf_alloc. If a finding before
+// this one widens the key, the SQL of this one keeps the wide type.
+func (c *checker) stillCounts(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
 	def, err := definition(ctx, t)
 	if err != nil {
 		return err
 	}
+	if widens {
+		def = def.Widen()
+	}
 	f := at("auto-increment", Warning, t)
 	f.Message = c.text("A writer without leafsql takes numbers that leafsql gives out: an upsert of one overwrites a row of the other.")
 	f.Fix = "once every writer uses mysql-leaf; leafsql migrate goes there step by step"
-	if row != nil && !t.Guarded {
+	if tag != nil && tag.Row != nil && !t.Guarded {
 		f.Message += c.text(" leaf_alloc has a row for it already: it came back, or was never taken off. ent does that at its start, and so do other tools that write the schema.")
 		f.Fix = "change the model or the schema's files first, or it comes back; then, once every writer uses mysql-leaf"
 	}
@@ -108,13 +115,21 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table, row *survey.
 	if !t.Indexed {
 		f.Message += c.text(" The server counts it for each value of the columns before it in its index; leafsql gives the ids of all rows from one counter.")
 	}
-	f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement(), 0)
+	switch invisible := t.Invisible(def); {
+	case tag != nil && (tag.Row == nil || tag.TooLow() || len(tag.Unknown()) > 0):
+		f.Fix = "leaf_alloc first needs a row above all numbers that AUTO_INCREMENT gave, or ids of deleted rows come again: leafsql migrate goes there step by step, or leafsql init adds or raises the row"
+	case c.waitsForPrograms(&f):
+	case invisible != nil:
+		f.Fix = invisible.Error()
+	default:
+		f.SQL, err = t.Alter(ctx, def.WithoutAutoIncrement(), 0)
+	}
 	c.add(f)
 	return err
 }
 
-// small judges whether the column holds the ids to come.
-func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) error {
+// small judges whether the column holds the ids to come. It reports whether the SQL of a finding widens the column.
+func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (widens bool, err error) {
 	var f Finding
 	used, known := c.used(t, row)
 	years, measured := c.years(t, row)
@@ -132,20 +147,28 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) e
 		f = at("key-filling", Warning, t)
 		f.Message = c.say("At the measured rate the ids that its type %s holds last %s.", t.Type, Span(c.opts.Texts, years))
 	default:
-		return nil
+		return false, nil
 	}
 	if t.Integer {
 		def, err := definition(ctx, t)
 		if err != nil {
-			return err
+			return false, err
 		}
 		if wide := def.Widen(); wide != def {
-			f.SQL = []string{t.Modify(wide)}
-			f.Fix = "the server copies the table, and lets nobody write meanwhile"
+			keys, err := t.ForeignKeys(ctx)
+			if err != nil {
+				return false, err
+			}
+			if len(keys) > 0 {
+				f.Fix = c.say("the server refuses to widen a key with foreign keys (%s); drop them, widen the columns on both sides and add them again", strings.Join(keys, ", "))
+			} else {
+				f.SQL = []string{t.Modify(wide)}
+				f.Fix = "the server copies the table, and lets nobody write meanwhile"
+			}
 		}
 	}
 	c.add(f)
-	return nil
+	return len(f.SQL) > 0, nil
 }
 
 // used is the part of the column's ids that is gone.

@@ -122,9 +122,6 @@ func (m *Migration) Look(ctx context.Context) ([]*Tag, error) {
 			return nil, fmt.Errorf("leafsql: no table %s takes ids from leaf_alloc here; write it as on the server, and add it to leafTables where the DSN has that", name)
 		}
 	}
-	if err := foreignKeys(ctx, s, tags); err != nil {
-		return nil, err
-	}
 	return tags, m.judge(ctx, s, tags)
 }
 
@@ -141,6 +138,16 @@ func (m *Migration) define(ctx context.Context, s *survey.Survey, tag *survey.Ta
 			return nil, err
 		}
 		t.tables = append(t.tables, one)
+		if !t.widen || !one.narrow() {
+			continue
+		}
+		names, err := o.ForeignKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			t.foreignKeys = append(t.foreignKeys, o.Shard.Label+": "+name)
+		}
 	}
 	return t, nil
 }

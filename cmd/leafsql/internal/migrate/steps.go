@@ -124,7 +124,7 @@ func (t *Tag) row() (all []Statement) {
 // Err says why a migration cannot go on, though no step is left.
 func (t *Tag) Err() error {
 	for _, o := range t.tables {
-		if err := o.invisible(); err != nil {
+		if err := o.Invisible(o.def); err != nil {
 			return err
 		}
 	}

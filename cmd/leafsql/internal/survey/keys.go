@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/internal/inspect"
@@ -117,38 +116,6 @@ func (t *Table) Max(ctx context.Context, limit int64) (int64, error) {
 	key := quote.Name(t.Column)
 	err := t.Shard.DB.QueryRowContext(ctx, "SELECT MAX("+key+") FROM "+t.Quoted()+" WHERE "+key+" <= "+strconv.FormatInt(limit, 10)).Scan(&v)
 	return max(v.Int64, 0), err
-}
-
-// Modify returns the ALTER TABLE that gives the key a definition. Of a table whose history MariaDB keeps, the history is altered too,
-// which the server refuses unless it is told to keep the history (error 4119).
-func (t *Table) Modify(to column.Definition) string {
-	if t.Versioned {
-		return "SET STATEMENT system_versioning_alter_history = KEEP FOR " + to.Alter(t.Quoted())
-	}
-	return to.Alter(t.Quoted())
-}
-
-// Alter is the SQL that gives the key another definition of the same type. MySQL refuses
-// it for a key that other tables refer to, unless it is told not to look at them. Next is the value
-// that AUTO_INCREMENT begins at if the definition brings it back, at most 1 for the one above the highest key.
-func (t *Table) Alter(ctx context.Context, to column.Definition, next int64) ([]string, error) {
-	alter := []string{t.Modify(to)}
-	if !t.AutoIncrement && 1 < next && next <= t.Highest {
-		alter[0] += ", AUTO_INCREMENT = " + strconv.FormatInt(next, 10)
-	}
-	if t.Shard.MariaDB {
-		return alter, nil
-	}
-	var references int
-	err := t.Shard.DB.QueryRowContext(ctx, "SELECT COUNT(*) FROM information_schema.referential_constraints WHERE unique_constraint_schema = ? AND referenced_table_name = ?",
-		t.Database, t.Table.Table).Scan(&references)
-	if err != nil {
-		return nil, fmt.Errorf("leafsql: the foreign keys to %s: %w; %s", t.Where(), err, databases.WayOut(err))
-	}
-	if references > 0 {
-		alter = []string{"SET SESSION foreign_key_checks = 0", alter[0], "SET SESSION foreign_key_checks = 1"}
-	}
-	return alter, nil
 }
 
 // Create is the table's CREATE TABLE.

@@ -49,8 +49,9 @@ func (s *Survey) Readable() bool { return s.Alloc.Exists && !s.Alloc.Denied }
 // A Shard is one database and the configured tables in it.
 type Shard struct {
 	*databases.Shard
-	Inspection *inspect.Inspection
-	Tables     []*Table
+	Inspection  *inspect.Inspection
+	Tables      []*Table
+	foreignKeys []foreignKey // nil: not read
 }
 
 // A Tag is a biz_tag and the tables that it feeds on all shards.
