@@ -178,7 +178,6 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 			}
 			return t, err
 		},
-		Columns: func(t insert.TableName) ([]string, error) { return p.VisibleColumns(ctx, text, t) },
 		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) {
 			if db == "" {
 				if err := p.KnowDatabase(ctx, text); err != nil {

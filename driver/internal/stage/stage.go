@@ -152,7 +152,7 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
 	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
 		return s.refusal("its update list names a column of the source that leafsql does not find among the selected ones ("+servererr.Message(err)+")",
-			"select the column as it is, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)")
+			"list the column as it is and not by *, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)")
 	}
 	return err
 }

@@ -177,7 +177,6 @@ func settings(s string) (insert.Settings, Schema) {
 	}
 	return m, Schema{
 		Table:    table,
-		Columns:  func(insert.TableName) ([]string, error) { return []string{"id", "customer", "total"}, nil },
 		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) { return programs, nil },
 	}
 }

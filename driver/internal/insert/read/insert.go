@@ -36,12 +36,12 @@ type insertReader struct {
 
 	rowCalls idCalls // those read in the rows; afterwards cursor.calls collects those of the tail
 
-	nameErr error                 // a name of the table's cannot be written
-	staged  bool                  // only the server knows the rows
-	named   bool                  // the update list may name columns other than in VALUES()
-	sources []string              // tables that it may name them of, as written
-	queries map[string]*selection // of WITH, by name
-	loaded  []string              // LOAD DATA: the columns it writes
+	nameErr     error    // a name of the table's cannot be written
+	staged      bool     // only the server knows the rows
+	named       bool     // the update list may name columns other than in VALUES()
+	sources     []string // tables that it may name them of, as written
+	namesTarget bool     // the update list has the table's name before a column
+	loaded      []string // LOAD DATA: the columns it writes
 }
 
 type span struct{ from, to int }

@@ -46,9 +46,6 @@ type Schema struct {
 	// name means one: Plan.Runs is wanted.
 	Temporary func(insert.TableName) bool
 
-	// Columns returns the visible columns of any table, in their order.
-	Columns func(insert.TableName) ([]string, error)
-
 	// Programs returns what the stored routines of some names do, those that are
 	// views of others' and what all of them call. Bare names are of db; "" is the database in use.
 	Programs func(db string, routines, views []insert.TableName) (insert.Effects, error)

@@ -17,21 +17,32 @@ import (
 //	SELECT * FROM (VALUES ROW(1, 2)) AS v(k, n)        v, with the columns k and n
 //	SELECT a.k, b.n FROM a JOIN b …                    a, with the column k, or b, with the column n
 type selection struct {
-	columns []string // the names of columns that it lists as they are, "" for an expression
-	tables  []string // the table before each of these, "" where none is
-	outputs []string // as columns, or what follows AS
-	star    bool     // it lists *
-	alias   string   // of its only table, as written; "" where there are several, or the list does not see it
-	joined  bool     // there are several, and the list sees them
-	table   insert.TableName
+	columns []string   // the names of columns that it lists as they are, "" for an expression
+	tables  []string   // the table before each of these, "" where none is
+	outputs []string   // as columns, or what follows AS
+	star    bool       // it lists *
+	alias   string     // of its only table, as written; "" where there are several, or the list does not see it
+	joined  bool       // there are several, and the list sees them
+	seen    []string   // the tables that the list sees
+	open    bool       // an ON after the query is a condition of its last join
 	derived *selection // the table, where it is derived
 }
 
 // nameSource names the source for the update list, if it has one name there.
 func (w *insertReader) nameSource(s *insert.Staging) error {
-	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}, queries: make(map[string]*selection)}
+	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
-	if sel != nil && sel.joined && !sel.star && len(w.sources) == 1 {
+	isTarget := func(name string) bool { return strings.EqualFold(name, w.Table.Name) }
+	switch {
+	case sel == nil:
+		return nil
+	case sel.open:
+		return refuse(w.Table, "the server would read ON DUPLICATE as the condition of its source's last join", "write WHERE TRUE after the join")
+	case w.namesTarget && slices.ContainsFunc(sel.seen, isTarget):
+		return refuse(w.Table, "its update list names a column of the table by a name that the source has, too", "give the table of the source another alias")
+	case !s.Named:
+		return nil
+	case sel.joined && !sel.star && len(w.sources) == 1:
 		sel.alias = w.sources[0]
 		for i, table := range sel.tables {
 			if table != unquote(sel.alias) {
@@ -39,17 +50,14 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 			}
 		}
 	}
-	if sel == nil || sel.alias == "" || strings.EqualFold(unquote(sel.alias), w.Table.Name) {
-		return nil
-	}
 	names := sel.columns
-	if sel.star {
-		var err error
-		if names, err = w.outputs(sel); err != nil {
-			return err
+	for d := sel; d != nil && d.star; { // the columns of other tables may have changed unseen
+		names = nil
+		if d = d.derived; d != nil {
+			names = d.outputs
 		}
 	}
-	if len(names) != len(s.Columns) {
+	if sel.alias == "" || isTarget(unquote(sel.alias)) || len(names) != len(s.Columns) {
 		return nil
 	}
 	s.Alias, s.Names = sel.alias, make([]string, len(names))
@@ -61,23 +69,8 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 	return nil
 }
 
-// outputs are the columns that the * of a select means.
-func (w *insertReader) outputs(sel *selection) ([]string, error) {
-	switch d := sel.derived; {
-	case d == nil && w.schema.Columns == nil:
-		return nil, nil
-	case d == nil:
-		w.Expires = true
-		return w.schema.Columns(sel.table)
-	case d.star:
-		return w.outputs(d)
-	default:
-		return d.outputs, nil
-	}
-}
-
 // joins are the words that may follow a table and are no name for it.
-var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "partition", "use", "force", "ignore", "on"}
+var joins = []string{"join", "inner", "left", "right", "cross", "natural", "straight_join", "using", "partition", "use", "force", "ignore", "on"}
 
 // inParens reads the query in these parentheses; nil where they hold something else.
 func (w *insertReader) inParens() *selection {
@@ -88,7 +81,7 @@ func (w *insertReader) inParens() *selection {
 
 // within returns a reader of what follows this token.
 func (w *insertReader) within() *insertReader {
-	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}, queries: w.queries}
+	r := &insertReader{reader: &reader{text: w.text, cursor: w.cursor, settings: w.settings}}
 	r.next()
 	return r
 }
@@ -102,26 +95,20 @@ func (w *insertReader) columnsBehind() (names []string) {
 		names = append(names, w.name())
 		w.next()
 	}
-	w.skip(')')
+	if names != nil {
+		w.skip(')')
+	}
 	return names
 }
 
 // selection reads a query, as far as its names go; nil where it is something else.
 func (w *insertReader) selection() (s *selection) {
-	for more := w.accept("with"); more; more = w.skip(',') {
-		w.accept("recursive")
-		if !w.atName() {
-			return nil
+	if w.accept("with") {
+		for !w.atEnd() && !w.isAny("select", "values") {
+			if w.tok.Kind != '(' || !w.parens() {
+				w.next()
+			}
 		}
-		name := w.name()
-		w.next()
-		columns := w.columnsBehind()
-		w.accept("as")
-		query := w.inParens()
-		if query == nil || columns != nil {
-			query = &selection{outputs: columns}
-		}
-		w.queries[name] = query
 	}
 	switch s = new(selection); {
 	case w.tok.Kind == '(':
@@ -142,35 +129,62 @@ func (w *insertReader) selection() (s *selection) {
 	default:
 		return nil
 	}
-	for s != nil && !w.atEnd() && w.tok.Kind != ')' {
+	for s != nil && !w.atEnd() && w.tok.Kind != ')' && !w.endsQuery() {
 		if w.isAny("group", "having", "union", "except", "intersect", "minus") { // an update list sees no column behind these
-			s.alias, s.joined = "", false
+			s.alias, s.joined, s.seen = "", false, nil
 		}
-		if w.tok.Kind != '(' || !w.parens() {
+		if w.accept("from") { // a later select of a UNION
+			var last selection
+			w.from(&last)
+			s.open = last.open
+		} else if w.tok.Kind != '(' || !w.parens() {
 			w.next()
 		}
 	}
 	return s
 }
 
-// from reads the table, or the first of several, from which a query selects.
+// from reads the tables from which a query selects.
 func (w *insertReader) from(s *selection) {
+	w.joinedTable(s)
+	open := 0 // joins without a condition so far
+	for !w.atEnd() && w.tok.Kind != ')' && !w.endsItem() {
+		switch natural := w.is("natural"); {
+		case w.skip(','):
+			open = 0
+		case w.accept("join"), w.accept("straight_join"):
+			open++
+		default:
+			if natural || w.isAny("on", "using") {
+				open--
+			}
+			if w.tok.Kind != '(' || !w.parens() {
+				w.next()
+			}
+			continue
+		}
+		var other selection
+		w.joinedTable(&other)
+		s.seen = append(s.seen, other.seen...)
+		s.joined, s.alias, s.derived = true, "", nil
+	}
+	s.open = open > 0 && w.endsQuery()
+}
+
+// joinedTable reads one table from which a query selects.
+func (w *insertReader) joinedTable(s *selection) {
 	switch r := w.within(); {
 	case w.tok.Kind == '(':
 		if s.derived = w.inParens(); s.derived == nil { // a table, or a join
 			r.from(s)
-			s.joined = r.tok.Kind != ')'
 		}
 	case r.tok.Kind == '(': // JSON_TABLE
 		w.next()
 		w.parens()
 		s.derived = new(selection)
 	case w.atName():
-		if s.table, _, _ = w.tableName(); s.table.Table != "" {
-			s.alias = quote.Name(s.table.Table)
-		}
-		if s.table.DB == "" {
-			s.derived = w.queries[s.table.Table]
+		if table, _, _ := w.tableName(); table.Table != "" {
+			s.alias = quote.Name(table.Table)
 		}
 		if w.accept("partition") {
 			w.parens()
@@ -190,8 +204,8 @@ func (w *insertReader) from(s *selection) {
 		}
 		w.parens()
 	}
-	if s.joined = s.joined || w.tok.Kind == ',' || w.isAny(joins...) && !w.endsQuery(); s.joined {
-		s.alias = ""
+	if s.alias != "" {
+		s.seen = append(s.seen, unquote(s.alias))
 	}
 }
 

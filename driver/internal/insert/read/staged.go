@@ -28,7 +28,7 @@ func (w *insertReader) finishStaged() error {
 	if !s.Load {
 		s.Columns = w.columnNames()
 	}
-	if s.Named {
+	if s.Upsert {
 		if err := w.nameSource(s); err != nil {
 			return err
 		}

@@ -125,10 +125,12 @@ func (w *insertReader) noteOthers(value cursor) {
 			continue
 		case v.atName() && !call:
 			name, ok := v.column()
-			own := v.prevEnd-first.Pos == len(name) || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
+			bare := v.prevEnd-first.Pos == len(name)
+			own := bare || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
+			w.namesTarget = w.namesTarget || ok && own && !bare
 			if ok && (!own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) })) {
 				w.named = true
-				if table := w.text[first.Pos:first.End]; v.prevEnd-first.Pos > len(name) && !slices.Contains(w.sources, table) {
+				if table := w.text[first.Pos:first.End]; !bare && !slices.Contains(w.sources, table) {
 					w.sources = append(w.sources, table)
 				}
 			}
