@@ -41,8 +41,23 @@ func (s *Server) admit(n int64) {
 	if more := n - s.admitted.Swap(n); more >= 0 {
 		s.logins.Release(more)
 	} else {
-		go s.logins.Acquire(s.ctx, -more)
+		go func() {
+			s.countAnew() // logins that were broken off may hold more places than remain
+			s.logins.Acquire(s.ctx, -more)
+		}()
 	}
+}
+
+// countAnew logs in with leafsql's own account, so that the server's count of broken logins begins again, and gives their places free.
+func (s *Server) countAnew() error {
+	ctx, cancel := context.WithTimeout(s.ctx, dialTime)
+	defer cancel()
+	conn, err := s.cfg.ServerConnector.Connect(ctx)
+	if err == nil {
+		conn.Close()
+	}
+	s.logins.Release(s.inARow.Swap(0))
+	return err
 }
 
 // loginEnded counts a login, and gives it and those before it free once the server's count begins again: with a login that
@@ -67,13 +82,7 @@ func (s *session) loginEnded(err error) {
 	if n%max(1, s.admitted.Load()/2) != 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(s.Server.ctx, dialTime)
-	defer cancel()
-	conn, err := s.cfg.ServerConnector.Connect(ctx)
-	if err == nil {
-		conn.Close()
-	}
-	s.logins.Release(s.inARow.Swap(0))
+	err = s.countAnew()
 	if (err != nil || !s.forItself) && !gone {
 		s.brokenOffLine.of(s.cfg.Logger).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
 			"max_connect_errors", s.maxErrors.Load(), "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")

@@ -28,6 +28,7 @@ func TestOwnServers(t *testing.T) {
 			t.Run("request for TLS", func(t *testing.T) { requestForTLS(t, newPlace(t, own), cert) })
 			t.Run("denied DDL", func(t *testing.T) { deniedDDL(t, newPlace(t, own)) })
 			t.Run("no prepared statements", func(t *testing.T) { noPrepare(t, newPlace(t, own)) })
+			t.Run("lower max_connect_errors", func(t *testing.T) { lowerErrors(t, newPlace(t, own)) })
 			t.Run("shared permission", func(t *testing.T) { sharedPermission(t, newPlace(t, own)) })
 			t.Run("init_connect", func(t *testing.T) { initConnect(t, newPlace(t, own)) })
 			if target.Name == string(mysqltest.MariaDB) {

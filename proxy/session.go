@@ -106,7 +106,7 @@ func (s *session) connect() error {
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
 		if _, gone := s.idle(); gone == nil {
 			s.client.seq = 1
-			s.refuse(err)
+			s.fail(numberUnfilled, "HY000", s.public(err))
 		}
 		return err
 	}
@@ -213,5 +213,6 @@ func (s *session) wake() {
 
 // atRest says that the client loses nothing but its connection if that ends now.
 func (s *session) atRest() bool {
-	return s.client.w == s.client.r && s.status&wire.InTransaction == 0 && len(s.cursors) == 0
+	c, _ := s.client.conn.(*compressed)
+	return s.client.w == s.client.r && (c == nil || c.left == 0 && c.in.w == c.in.r) && s.status&wire.InTransaction == 0 && len(s.cursors) == 0
 }

@@ -32,7 +32,7 @@ func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 		{"keys that leafsql does not follow", []string{countedTable, "INSERT INTO t VALUES (4000000000000000000, 1)"}, "leafTables=t&leafExplicit=keep", 1},
 		{"unsigned at its end", []string{"CREATE TABLE t (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY, v INT)", "INSERT INTO t VALUES (18446744073709551614, 1)"}, "", 1},
 		{"row that nobody fetched from", []string{allocTable, row("t", 1, 10), countedTable, tenRows, "DELETE FROM t"}, "", 11},
-		{"row from before a way back", []string{allocTable, row("t", 5, 10), countedTable, tenRows, "DELETE FROM t"}, "", 11},
+		{"row from before a way back", []string{allocTable, row("t", 5, 10), countedTable, tenRows, "DELETE FROM t"}, "", raised},
 		{"row above it", []string{allocTable, row("t", 50, 10), countedTable, tenRows, "DELETE FROM t"}, "", 50},
 	} {
 		for _, server := range mysqltest.Targets(t) {
@@ -59,7 +59,7 @@ func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 						want = max(want, 2)
 					}
 					var got int64
-					if err := leaf.QueryRow("SELECT id FROM t WHERE v = 90").Scan(&got); err != nil || got != want {
+					if err := leaf.QueryRow("SELECT id FROM t WHERE v = 90").Scan(&got); err != nil || got != want && !(tt.want == raised && got > 1<<30) {
 						t.Errorf("first id = %d, %v; want %d", got, err, want)
 					}
 				})
@@ -68,13 +68,16 @@ func TestCounterStartsAboveAutoIncrement(t *testing.T) {
 	}
 }
 
+// raised stands for an id above a margin: the row was drawn from and went back, so processes may hold ids.
+const raised = -1
+
 // TestRowBelowAutoIncrementIsMoved: also without leafCreate. A gap that AUTO_INCREMENT left is no reason to refuse a table.
 func TestRowBelowAutoIncrementIsMoved(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		for _, at := range []int{0, 1, 5, 10} {
 			_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", at, 10), countedTable, tenRows, "DELETE FROM t")
-			if got := insertID(t, leaf, "INSERT INTO t (v) VALUES (90)"); got != 11 {
-				t.Errorf("%s: id after a row at %d = %d, want 11", server.Name, at, got)
+			if got := insertID(t, leaf, "INSERT INTO t (v) VALUES (90)"); got != 11 && !(at > 1 && got > 1<<30) {
+				t.Errorf("%s: id after a row at %d = %d, want 11, or above a margin if the row was drawn from", server.Name, at, got)
 			}
 		}
 	}

@@ -294,6 +294,9 @@ type Insert struct {
 	// a stored function: nothing is to be set before it.
 	ReadsID bool
 
+	// Diagnostics reports that the text reads how many errors or warnings the statement before had.
+	Diagnostics bool
+
 	// Staging is set where only the server knows the rows. The text then is this one
 	// statement, and nothing is said of its rows.
 	Staging *Staging

@@ -21,12 +21,15 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 // alone. Of a staged statement it is unproven then that its copy may write the key.
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
+	if in.Diagnostics && !p.Settings.MariaDB {
+		return false, p.judged(ctx, &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
+	}
 	s := p.shape(in)
 	if p.Permitted.holds(s) {
 		return false, nil
 	}
-	// The server judges the table that the session sees. A question would change the counts that some texts read.
-	counts := session.MayReadCounts(text)
+	// The server judges the table that the session sees. A question would change the counts that some texts and triggers read.
+	counts := session.MayReadCounts(text) || in.Table.Triggers.Before != ""
 	if !counts {
 		if hidden, _ := p.askTemporary(ctx, text, in.Table.Ref.(*tables.Table).Name); hidden {
 			return false, ErrTemporary

@@ -67,10 +67,9 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 			fmt.Sprintf("it ends at %d, and row %q of %s stands at %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
 			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
 	}
-	// AUTO_INCREMENT has gaps, so this refuses nothing. Ranges that processes hold are below the row.
-	if next <= given {
-		if err := t.counter.Skip(ctx, given); err != nil {
-			return &FillError{Table: t.Name.String(), Key: given, Err: err}
+	if next <= given { // AUTO_INCREMENT has gaps, so this refuses nothing
+		if err := t.moveAbove(ctx, row, given); err != nil {
+			return err
 		}
 	}
 	// The ids in memory may be older than some rows: a table that was renamed to this
@@ -239,21 +238,34 @@ func (t *Table) insertRow() string {
 	return fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, <highest key + 1>, %d)", t.counter.Table(), tag, createdStep)
 }
 
-// raiseRow puts a row that is too low above the keys in use: with leafCreate by
-// itself. A row that nobody fetched from starts right above them; of another,
-// processes may hold ranges that begin above its keys.
-func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
-	floor := highest
+// floorOf returns the key above which a row starts that is too low. A row that nobody fetched from starts right above
+// the highest key. If it was drawn from, it went back, and processes may hold ranges above that key.
+func (t *Table) floorOf(row segment.Row, highest int64) int64 {
 	if row.MaxID > 1 {
-		floor += segment.Margin(t.Highest - highest)
+		highest += segment.Margin(t.Highest - highest)
 	}
-	if t.set.cfg.Create {
-		if err := t.counter.Skip(ctx, floor); err != nil {
-			return &FillError{Table: t.Name.String(), Key: floor, Err: err}
-		}
+	return highest
+}
+
+// moveAbove moves a row that is too low above the highest key, or the highest value that AUTO_INCREMENT gave.
+func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) error {
+	floor := t.floorOf(row, highest)
+	if err := t.counter.Skip(ctx, floor); err != nil {
+		return &FillError{Table: t.Name.String(), Key: floor, Err: err}
+	}
+	if row.MaxID > 1 {
 		t.set.logger().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
-		return nil
 	}
+	return nil
+}
+
+// raiseRow moves a row that is too low above the stored keys under leafCreate. Otherwise it returns the refusal that has the
+// statement for that.
+func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
+	if t.set.cfg.Create {
+		return t.moveAbove(ctx, row, highest)
+	}
+	floor := t.floorOf(row, highest)
 	update := fmt.Sprintf("UPDATE %s SET max_id = %d WHERE biz_tag = %s", t.counter.Table(), floor+1, quote.String(row.Tag))
 	if t.counter.Sequence {
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))

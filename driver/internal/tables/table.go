@@ -252,7 +252,7 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *inse
 }
 
 // SkipAfter moves the counter above a key, unless 0, whose statement was sent first and ended with err, also if
-// the outcome is unknown. After an error of the server it looks whether the key is stored, as it may be in a
+// the outcome is unknown. After an error of the server it looks which keys are stored, as some may be in a
 // table without transactions. If the counter cannot be moved now, the next statement that needs an id
 // compares it with the keys again.
 func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
@@ -262,8 +262,8 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if _, failed := errors.AsType[*mysql.MySQLError](err); failed {
-		if stored, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, t.Near); err == nil && known && stored < k {
-			return
+		if stored, _, known, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, false, t.Near); err == nil && known {
+			k = min(k, stored) // some of the statement's rows, in a table without transactions
 		}
 	}
 	if t.Skip(ctx, nil, k, nil) != nil {

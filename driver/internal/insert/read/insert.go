@@ -47,7 +47,7 @@ type insertReader struct {
 type span struct{ from, to int }
 
 func (r *reader) newInsert() insertReader {
-	r.calls, r.functions, r.selects = noIDCalls, false, false
+	r.calls, r.functions, r.selects, r.diagnostics = noIDCalls, false, false, false
 	return insertReader{reader: r, keyColumn: -1, firstEdit: len(r.Edits), firstText: len(r.Texts), rowCalls: noIDCalls}
 }
 
@@ -263,7 +263,7 @@ func (w *insertReader) rowAlias() error {
 // finish notes the statement in the plan.
 func (w *insertReader) finish() (err error) {
 	w.UserMarker = w.calls.sets >= 0
-	w.Written = w.text[w.head.from:w.listEnd]
+	w.Written, w.Diagnostics = w.text[w.head.from:w.listEnd], w.diagnostics
 	if w.Upsert {
 		w.Updates = w.text[w.source.to:w.prevEnd]
 	}

@@ -45,13 +45,14 @@ type reader struct {
 	modeSet         bool // it sets sql_mode
 	setsMode        bool // it may set sql_mode to one that reads quotes in another way
 
-	compound  bool   // in a compound statement, up to the end of the text
-	program   bool   // a stored program was defined
-	invalid   bool   // no server runs the rest of the text
-	alias     string // a name that the text does not hold
-	functions bool   // calls of stored functions are noted
-	selects   bool   // so are selects within expressions
-	began     start  // where the statement began
+	compound    bool   // in a compound statement, up to the end of the text
+	program     bool   // a stored program was defined
+	invalid     bool   // no server runs the rest of the text
+	alias       string // a name that the text does not hold
+	functions   bool   // calls of stored functions are noted
+	selects     bool   // so are selects within expressions
+	began       start  // where the statement began
+	diagnostics bool   // a variable of the statement before is read
 }
 
 // A start is where a statement begins.
@@ -90,8 +91,11 @@ func (r *reader) next() {
 		}
 		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
 	case lex.Var:
-		if isIDVariable(systemVariable(r.s, r.tok)) {
+		switch name := systemVariable(r.s, r.tok); {
+		case isIDVariable(name):
 			r.calls.reads = r.tok.Pos
+		case name == "warning_count", name == "error_count":
+			r.diagnostics = true
 		}
 	}
 }

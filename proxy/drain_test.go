@@ -1,0 +1,65 @@
+package proxy_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"testing"
+
+	"github.com/leafsql/leafsql/proxy/proxytest"
+)
+
+// TestDrainServesReceivedCommands ends a proxy while a client waits for an answer with further commands behind it: all of them are served.
+func TestDrainServesReceivedCommands(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		for _, packed := range []uint64{0, proxytest.Compress} {
+			p.configured(true, privilegesSetup...)
+			server, addr := proxytest.Serve(t, p.dsn+"?leafTables=items")
+			o := p.root()
+			o.Capabilities = proxytest.Common | packed
+			c := p.dial(addr, o)
+			c.SendQuery("SELECT SLEEP(0.5)")
+			for i := range 5 {
+				c.SendQuery(fmt.Sprintf("INSERT INTO items (name, n) VALUES ('a', %d)", i))
+			}
+			p.await(fmt.Sprintf("SELECT COUNT(*) FROM information_schema.processlist WHERE id = %d AND info LIKE 'SELECT SLEEP%%'", c.Thread), "1")
+			go server.Shutdown(t.Context())
+			for i := range 6 {
+				if a := c.Answer(); a.Closed != nil {
+					t.Errorf("compressed %v: the connection ended before answer %d of 6: %v", packed != 0, i+1, a.Closed)
+					break
+				}
+			}
+		}
+	})
+}
+
+// lowerErrors plays on a server of its own whose max_connect_errors is lowered while more logins than that were broken off: clients
+// log in afterwards.
+func lowerErrors(t *testing.T, p *place) {
+	p.exec("SET GLOBAL max_connect_errors = 4294967295")
+	t.Cleanup(func() { p.db.Exec("SET GLOBAL max_connect_errors = 100") })
+	server, addr := proxytest.Serve(t, p.dsn+"?leafTables=none")
+	ping := func() {
+		if err := server.Ping(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ping()
+	for range 60 {
+		c, err := net.Dial("tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Read(make([]byte, 1))
+		c.Close()
+	}
+	for server.Stats().BrokenOff < 60 {
+		ping()
+	}
+	p.exec("SET GLOBAL max_connect_errors = 100")
+	ping()
+	for range 2 {
+		p.dial(addr, p.root()).Close()
+	}
+}
