@@ -62,11 +62,11 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	if err := session.MayAsk(text, "temporary tables", "drop the temporary table"); err != nil {
 		return false, err
 	}
-	rows, err := session.ReadAll(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
+	_, row, err := session.Row(ctx, p.Conn, "SHOW CREATE TABLE "+name.Quoted())
 	made := ""
 	switch {
-	case err == nil && len(rows.All) > 0 && len(rows.All[0]) > 1:
-		made = strings.ReplaceAll(session.Text(rows.All[0][1]), "\x00", "") // in some character_set_results a letter has several bytes
+	case err == nil && len(row) > 1:
+		made = strings.ReplaceAll(row[1], "\x00", "") // in some character_set_results a letter has several bytes
 	case servererr.Is(err, servererr.TableDenied): // a temporary one may always be shown
 		err = nil
 	case !servererr.Is(err, servererr.NoSuchTable):

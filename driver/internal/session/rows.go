@@ -5,7 +5,8 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"io"
-	"slices"
+
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
@@ -19,23 +20,18 @@ func Database(ctx context.Context, conn ownpool.Conn) (string, error) {
 // its own, the answer is the same whatever the session's character_set_results
 // and sql_select_limit are.
 func Value(ctx context.Context, conn ownpool.Conn, expression string) (string, error) {
-	rows, err := conn.QueryContext(ctx, "SELECT CAST("+expression+" AS BINARY) LIMIT 1", nil)
-	if err != nil {
+	_, row, err := Row(ctx, conn, "SELECT CAST("+expression+" AS BINARY) LIMIT 1")
+	switch {
+	case err != nil:
 		return "", err
+	case len(row) == 0:
+		return "", io.ErrUnexpectedEOF
 	}
-	defer rows.Close()
-	dest := make([]driver.Value, len(rows.Columns()))
-	if err := rows.Next(dest); err != nil {
-		if err == io.EOF {
-			err = io.ErrUnexpectedEOF
-		}
-		return "", err
-	}
-	return Text(dest[0]), nil
+	return row[0], nil
 }
 
-// Text reads a value of a text result, whatever the inner driver made of it.
-func Text(v driver.Value) string {
+// text reads a value of a text result, whatever the inner driver made of it.
+func text(v driver.Value, _ int) string {
 	switch v := v.(type) {
 	case []byte:
 		return string(v)
@@ -47,36 +43,25 @@ func Text(v driver.Value) string {
 	return fmt.Sprint(v)
 }
 
-// Rows are rows that were read whole.
-type Rows struct {
-	All     [][]driver.Value
-	columns []string
-}
-
-// ReadAll runs a query and reads all its rows.
-func ReadAll(ctx context.Context, conn ownpool.Conn, text string) (*Rows, error) {
-	rows, err := conn.QueryContext(ctx, text, nil)
+// Row runs a query to its end, and returns the names of its columns and its first row as text, "" for NULL. row is nil if there
+// is none.
+func Row(ctx context.Context, conn ownpool.Conn, query string) (columns, row []string, err error) {
+	rows, err := conn.QueryContext(ctx, query, nil)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer rows.Close()
-	r := &Rows{columns: rows.Columns()}
-	for {
-		row := make([]driver.Value, len(r.columns))
-		switch err := rows.Next(row); err {
-		case nil:
-		case io.EOF:
-			return r, nil
-		default:
-			return nil, err
+	columns = rows.Columns()
+	values := make([]driver.Value, len(columns))
+	for err = rows.Next(values); err == nil; err = rows.Next(values) {
+		if row == nil {
+			row = lo.Map(values, text)
 		}
-		for i, v := range row {
-			if b, ok := v.([]byte); ok {
-				row[i] = slices.Clone(b)
-			}
-		}
-		r.All = append(r.All, row)
 	}
+	if err != io.EOF {
+		return nil, nil, err
+	}
+	return columns, row, nil
 }
 
 // Counts are the affected rows and the id of an answer.

@@ -18,6 +18,7 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
@@ -164,17 +165,14 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 		" character_set_results = utf8mb4, sql_select_limit = 18446744073709551615", nil); err != nil {
 		return nil, err
 	}
-	rows, err := ReadAll(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
+	columns, _, err := Row(ctx, s.Conn, "SELECT * FROM "+quote.In(cmp.Or(table.DB, s.DB), table.Table)+" leafsql_t LIMIT 0")
 	if !s.PutBack(ctx, "SET character_set_results = @leafsql_r, sql_select_limit = @leafsql_o") {
 		return nil, driver.ErrBadConn // nothing was written
 	}
 	if err != nil {
 		return nil, err
 	}
-	for i, name := range rows.columns { // columnsWithAlias
-		rows.columns[i] = strings.TrimPrefix(name, "leafsql_t.")
-	}
-	return rows.columns, nil
+	return lo.Map(columns, func(name string, _ int) string { return strings.TrimPrefix(name, "leafsql_t.") }), nil // columnsWithAlias
 }
 
 // MayReadCounts says whether a text that may write rows seems to call ROW_COUNT() or

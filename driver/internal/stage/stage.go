@@ -277,20 +277,19 @@ func (s *Run) number(ctx context.Context) (err error) {
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *Run) look(ctx context.Context) error {
-	rows, err := session.ReadAll(ctx, s.Session.Conn, s.Insert.Staging.Look(s.name, s.t.Highest))
+	_, row, err := session.Row(ctx, s.Session.Conn, s.Insert.Staging.Look(s.name, s.t.Highest))
 	if err != nil {
 		return err
 	}
-	if len(rows.All) != 1 {
+	if len(row) == 0 {
 		return io.ErrUnexpectedEOF
 	}
-	row := rows.All[0]
-	if s.Block.N, err = strconv.Atoi(session.Text(row[0])); err != nil {
+	if s.Block.N, err = strconv.Atoi(row[0]); err != nil {
 		return err
 	}
-	s.highest, _ = strconv.ParseInt(session.Text(row[1]), 10, 64) // NULL: none to follow
-	given, _ := strconv.Atoi(session.Text(row[2]))
-	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && session.Text(row[3]) != "0") == insert.Given {
+	s.highest, _ = strconv.ParseInt(row[1], 10, 64) // NULL: none to follow
+	given, _ := strconv.Atoi(row[2])
+	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && row[3] != "0") == insert.Given {
 		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given
 	}
 	return nil
