@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
@@ -37,31 +38,28 @@ func storeKey(cfg *mysql.Config) string {
 // connector for the application's database, whose storeKey is key. Nothing
 // connects yet.
 func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error) {
-	store := ids.StoreConfig{
-		Database: ids.Database{Connector: own, Table: cfg.AllocTable}, Key: key, Name: describe(cfg.MySQL),
-		Home: ids.Home{Server: server(cfg.MySQL), Table: cfg.AllocTable}, Replacement: cfg.SegmentStore, Logger: cfg.logger(),
-	}
-	if cfg.MySQL != nil {
-		store.Home.DB = cfg.MySQL.DBName
-	}
-	switch {
-	case cfg.SegmentStore != nil:
-		store.Home = ids.Home{}
-	case cfg.Store != "":
-		of, err := ParseDSN(cfg.Store)
-		var connector driver.Connector
+	of := cfg.MySQL
+	store := ids.StoreConfig{Connector: own, Table: cfg.AllocTable, Key: key, Replacement: cfg.SegmentStore, Logger: cfg.logger()}
+	if cfg.Store != "" && cfg.SegmentStore == nil {
+		named, err := ParseDSN(cfg.Store)
 		if err == nil {
-			connector, err = mysql.NewConnector(ownpool.Config(of.MySQL))
+			of = named.MySQL
+			store.Connector, err = mysql.NewConnector(ownpool.Config(of))
 		}
 		if err != nil {
 			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
 		}
-		store.Key, store.Name = storeKey(of.MySQL), describe(of.MySQL)
-		store.Database = ids.Database{Connector: connector, Name: of.MySQL.DBName, Table: cfg.AllocTable}
-		store.Home = ids.Home{Server: server(of.MySQL), DB: of.MySQL.DBName, Table: cfg.AllocTable, Named: true}
+		store.Key, store.Home.Named = storeKey(of), true
+		if of.DBName != "" && !strings.Contains(store.Table, ".") { // SQL in errors means the same on any connection
+			store.Table = of.DBName + "." + store.Table
+		}
 	}
-	if db, table := quote.Split(cfg.AllocTable); db != "" {
-		store.Home.DB, store.Home.Table = db, table
+	store.Name = describe(of)
+	if cfg.SegmentStore == nil {
+		store.Home.Server = server(of)
+		if store.Home.DB, store.Home.Table = quote.Split(cfg.AllocTable); store.Home.DB == "" && of != nil {
+			store.Home.DB = of.DBName
+		}
 	}
 	if store.Key != "" {
 		store.Key += cfg.AllocTable

@@ -2,7 +2,7 @@
 // generators that draw on one leaf_alloc ([Store]), and the snowflakes that are made
 // with one worker id ([Snowflakes]).
 //
-//	store, err := ids.OpenStore(ids.StoreConfig{Key: dsn, Database: ids.Database{Connector: connector, Table: "leaf_alloc"}})
+//	store, err := ids.OpenStore(ids.StoreConfig{Key: dsn, Connector: connector, Table: "leaf_alloc"})
 //	first, err := store.Counter(ids.Tag{Name: "orders"}).Next(ctx, 3)
 //	err = store.Close()
 //

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -25,28 +24,13 @@ const SequenceTable = "t_sequence"
 // this many tags can fetch at once.
 const storeConns = 4
 
-// A Database holds a leaf_alloc.
-type Database struct {
-	Connector driver.Connector
-	Name      string // "": that of the connections
-	Table     string // [db.]leaf_alloc there
-}
-
-// table is the table's name with its database, so that SQL in errors means the same
-// on any connection.
-func (d Database) table() string {
-	if d.Name == "" || strings.Contains(d.Table, ".") {
-		return d.Table
-	}
-	return d.Name + "." + d.Table
-}
-
 // StoreConfig says where counters are.
 type StoreConfig struct {
-	Database Database // also holds t_sequence and leaf_worker
-	Key      string   // equal for configurations with the same Database; "": nobody shares this one
-	Name     string   // of the database, for people
-	Home     Home
+	Connector driver.Connector // of the database, which also holds t_sequence and leaf_worker
+	Table     string           // [db.]leaf_alloc there
+	Key       string           // equal for configurations with the same Connector and Table; "": nobody shares this one
+	Name      string           // of the database, for people
+	Home      Home
 
 	Replacement segment.Store // instead of leaf_alloc and t_sequence
 	Logger      *slog.Logger
@@ -100,10 +84,10 @@ func OpenStore(cfg StoreConfig) (*Store, error) {
 }
 
 func newStore(key storeKey, cfg StoreConfig) *Store {
-	s := &Store{Name: cfg.Name, Table: cfg.Database.table(), key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
+	s := &Store{Name: cfg.Name, Table: cfg.Table, key: key, home: cfg.Home, log: cfg.Logger, counters: make(map[Tag]*Counter)}
 	s.Epoch.Store(1)
 	alive.Store(s, nil)
-	s.db = ownpool.Open(cfg.Database.Connector, storeConns)
+	s.db = ownpool.Open(cfg.Connector, storeConns)
 	if s.segments = cfg.Replacement; s.segments == nil {
 		db := sqlx.NewDb(s.db, "mysql")
 		s.Alloc, s.sequences = segment.NewAllocStore(db, s.Table), segment.NewSequenceStore(db, SequenceTable)

@@ -20,7 +20,7 @@ func (nowhere) Driver() driver.Driver                        { return nil }
 
 func open(t *testing.T, cfg StoreConfig) *Store {
 	t.Helper()
-	cfg.Database = Database{Connector: nowhere{}, Table: "leaf_alloc"}
+	cfg.Connector, cfg.Table = nowhere{}, "leaf_alloc"
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	s, err := OpenStore(cfg)
 	if err != nil {
