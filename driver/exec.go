@@ -23,60 +23,35 @@ import (
 // ExecContext runs a text, with keys for the rows it writes.
 func (c *conn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	st, err := c.Statement(ctx, text)
-	if err != nil {
-		return nil, c.connector.refused(err)
+	if err == nil && st.Way == planner.PassedThrough && !st.Effects {
+		return c.Conn.ExecContext(ctx, text, args)
 	}
-	switch {
-	case st.Way == planner.PassedThrough:
-		res, err := c.Conn.ExecContext(ctx, text, args)
-		if st.Effects && err != driver.ErrSkip {
-			c.After(st, err)
+	if err == nil {
+		e := execution{c: c, st: st, text: text, args: args}
+		if err = e.run(ctx); err == nil {
+			return e.result, nil
 		}
-		return res, err
-	case len(args) > 0 && len(args) != st.Plan.NumInput: // database/sql has the error for it, and gives it when it is told to prepare
-		return nil, driver.ErrSkip
-	case st.Way == planner.InParts:
-		res, err := c.execInParts(ctx, st.Plan, text, args)
-		return res, c.connector.refused(err)
 	}
-	e := execution{c: c, st: st, text: text, args: args}
-	if err := e.run(ctx); err != nil {
-		return nil, c.connector.refused(err)
-	}
-	return e.result, nil
+	return nil, c.connector.refused(err)
 }
 
 // QueryContext runs a text that answers with rows, such as INSERT … RETURNING. They
 // say the ids themselves.
 func (c *conn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	st, err := c.Statement(ctx, text)
-	if err != nil {
-		return nil, c.connector.refused(err)
+	if err == nil && st.Way == planner.PassedThrough && !st.Effects {
+		return c.Conn.QueryContext(ctx, text, args)
 	}
-	// Rows outlive this call and so would the statement that database/sql
-	// would otherwise close: let it prepare one, before any id is drawn.
-	switch {
-	case st.Way == planner.PassedThrough:
-		rows, err := c.Conn.QueryContext(ctx, text, args)
-		if st.Effects && err != driver.ErrSkip {
-			c.After(st, st.Unread(err))
+	if err == nil {
+		e := execution{c: c, st: st, text: text, args: args, wantRows: true}
+		if err = e.run(ctx); err == nil {
+			return e.rows, nil
 		}
-		return rows, err
-	case len(args) > 0 && (len(args) != st.Plan.NumInput || !c.connector.interpolates):
-		return nil, driver.ErrSkip
-	case st.Way == planner.InParts:
-		rows, err := c.queryInParts(ctx, st.Plan, text, args)
-		return rows, c.connector.refused(err)
 	}
-	e := execution{c: c, st: st, text: text, args: args, wantRows: true}
-	if err := e.run(ctx); err != nil {
-		return nil, c.connector.refused(err)
-	}
-	return e.rows, nil
+	return nil, c.connector.refused(err)
 }
 
-// An execution is one run of a statement that writes a configured table, by text or
-// prepared, or of any that is prepared and has effects: for its result or for the rows
+// An execution is one run of a text or of a prepared statement, for its result or for the rows
 // that it answers with.
 type execution struct {
 	c        *conn
@@ -85,61 +60,77 @@ type execution struct {
 	text     string
 	args     []driver.NamedValue
 	wantRows bool
+	client   bool // for a client of MySQL's protocol, which gets rows if the statement answers with rows
 
 	result driver.Result
 	rows   driver.Rows
 	source driver.Result // of the step that read a staged statement's source
 }
 
-// run reserves ids for the rows that lack a key, sends the statement with them, and says
-// them. It is not sent where ids cannot be had. It is sent once more where its table has
-// changed since it was planned.
-func (e *execution) run(ctx context.Context) error {
-	if e.st.Way == planner.Staged {
-		return e.runStaged(ctx)
-	}
+// run plans the text unless it is planned, reserves ids for the rows that lack a key, sends the statement with
+// them, and sets them in its result. A statement whose ids cannot be had is not sent. It is sent once more if its table
+// has changed since it was planned.
+func (e *execution) run(ctx context.Context) (err error) {
 	c := e.c
+	switch {
+	case e.stmt != nil:
+		if err = e.stmt.Refresh(ctx, len(e.args)); err != nil {
+			return err
+		}
+		if e.st, e.text = e.stmt.Statement, e.stmt.Text; e.st.Way == planner.Staged {
+			if err = e.stmt.KeepsMeaning(ctx); err != nil {
+				return err
+			}
+		}
+	case e.st == nil:
+		if e.st, err = c.Statement(ctx, e.text); err != nil {
+			return err
+		}
+	}
+	if e.stmt == nil {
+		switch {
+		case e.st.Way == planner.PassedThrough:
+			return e.passThrough(ctx)
+		// database/sql has the error for a wrong number of arguments, and returns it when it is told to prepare. Rows outlive this
+		// call, and so would a statement that was prepared for them here: database/sql prepares one that it closes.
+		case len(e.args) > 0 && (len(e.args) != e.st.Plan.NumInput || e.wantRows && !c.connector.interpolates):
+			return driver.ErrSkip
+		case e.st.Way == planner.InParts:
+			return e.runInParts(ctx)
+		}
+	}
+	if e.client {
+		e.wantRows = len(e.st.Plan.Inserts) == 1 && e.st.Plan.Inserts[0].Returning
+	}
 	for tried := false; ; tried = true {
-		plan, blocks, err := e.st.Plan, []insert.Block(nil), error(nil)
-		if c.Permitted != nil && len(plan.Inserts) > 0 {
-			if _, err = c.Permit(ctx, e.st, e.text); err == planner.ErrTemporary {
-				return e.runAnew(ctx)
+		plan, blocks, unproven, err := e.st.Plan, []insert.Block(nil), false, error(nil)
+		guarded := c.Permitted != nil && len(plan.Inserts) > 0
+		if guarded {
+			if unproven, err = c.Permit(ctx, e.st, e.text); err == planner.ErrTemporary {
+				e.st = nil // it is planned again
+				return e.run(ctx)
 			}
 		}
 		if err == nil {
-			if e.wantRows {
-				if err := e.refuseIDAfterRows(); err != nil {
-					return err
-				}
-			}
-			if blocks, err = c.reserve(ctx, plan, e.text, e.args); err != nil {
+			if e.st.Way == planner.Staged {
+				blocks, err = e.runStaged(ctx, unproven)
+			} else if blocks, err = e.reserve(ctx); err != nil {
 				return err
+			} else {
+				err = e.send(ctx, blocks)
 			}
-			if len(blocks) == 1 && blocks[0].N == 0 && plan.Inserts[0].OwnMarker {
-				if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
-					return err
-				}
-			}
-			err = e.send(ctx, blocks)
-			if len(blocks) == 1 && blocks[0].Late > 0 {
-				plan.Inserts[0].Table.Ref.(*tables.Table).SkipAfter(ctx, blocks[0].Late, err)
-			}
-			if c.Permitted != nil && len(plan.Inserts) > 0 {
-				c.Ran(e.st, e.text, false, err)
+			if guarded {
+				c.Ran(e.st, e.text, unproven, err)
 			}
 		}
 		if err != nil || e.st.Effects {
-			told := err
-			if e.wantRows {
-				told = e.st.Unread(err)
-			}
-			c.After(e.st, told)
+			e.note(err)
 			if e.stmt != nil { // MariaDB runs a prepared USE in the database of its Prepare, and may go back from there
 				c.DoubtDatabase(e.st)
 			}
 		}
 		if err == nil {
-			if !e.wantRows {
+			if !e.wantRows && e.st.Way == planner.Filled {
 				e.result = e.withIDs(ctx, blocks)
 			}
 			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
@@ -148,72 +139,48 @@ func (e *execution) run(ctx context.Context) error {
 			return nil
 		}
 		again := c.Replanned(ctx, e.st, e.text, err)
-		if tried || again == nil || again.Way != planner.Filled {
+		if tried || again == nil || again.Way != e.st.Way {
 			return c.explain(ctx, e.st, e.text, blocks, err)
 		}
 		e.st = again
 	}
 }
 
-// runStaged is run for a statement whose rows only the server knows. It has no rows to
-// answer with.
-func (e *execution) runStaged(ctx context.Context) error {
-	c := e.c
-	if e.stmt != nil {
-		if err := e.stmt.KeepsMeaning(ctx); err != nil {
-			return err
-		}
+// passThrough sends a text as it is.
+func (e *execution) passThrough(ctx context.Context) (err error) {
+	if e.wantRows {
+		e.rows, err = e.c.Conn.QueryContext(ctx, e.text, e.args)
+	} else {
+		e.result, err = e.c.Conn.ExecContext(ctx, e.text, e.args)
 	}
-	for tried := false; ; tried = true {
-		unproven := false
-		if c.Permitted != nil {
-			var err error
-			switch unproven, err = c.Permit(ctx, e.st, e.text); {
-			case err == planner.ErrTemporary:
-				return e.runAnew(ctx)
-			case err != nil:
-				c.After(e.st, err)
-				return err
-			}
-		}
-		// A value of its own: only such statements are to allocate one.
-		r := stage.Run{Stage: &c.stage, Session: &c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
-			Prepared: e.stmt != nil, FoundRows: c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
-		err := r.Do(ctx)
-		if c.Permitted != nil {
-			c.Ran(e.st, e.text, unproven, err)
-		}
-		c.After(e.st, err)
-		blocks := []insert.Block{r.Block}
-		if err == nil {
-			if to, ok := ctx.Value(generatedKey{}).(*generatedTo); ok {
-				to.collect(e.st.Plan, blocks)
-			}
-			e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
-			if e.stmt == nil && e.st.Plan.Results > 1 { // a comment after the statement has an answer too
-				e.result = joined(e.result, driver.RowsAffected(0))
-			}
-			return nil
-		}
-		again := c.Replanned(ctx, e.st, e.text, err)
-		if tried || again == nil || again.Way != planner.Staged {
-			return c.explain(ctx, e.st, e.text, blocks, err)
-		}
-		e.st = again
+	if e.st.Effects && err != driver.ErrSkip {
+		e.note(err)
 	}
+	return err
 }
 
-// runAnew runs the statement once it is planned again.
-func (e *execution) runAnew(ctx context.Context) (err error) {
-	if e.stmt == nil {
-		e.st, err = e.c.Statement(ctx, e.text)
-	} else if err = e.stmt.Refresh(ctx, len(e.args)); err == nil {
-		e.st = e.stmt.Statement
+// note notes how the statement ended.
+func (e *execution) note(err error) {
+	if e.wantRows {
+		err = e.st.Unread(err)
 	}
-	if err != nil {
-		return err
+	e.c.After(e.st, err)
+}
+
+// runStaged runs a statement whose rows only the server knows. It has no rows to answer with. The account is not known
+// to be allowed to write the rows if unproven is set.
+func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
+	// A value of its own: only such statements are to allocate one.
+	r := stage.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
+		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
+	err := r.Do(ctx)
+	if err == nil {
+		e.result, e.rows, e.source = &result{Result: r.Result, id: r.ID}, noRows{}, r.Source
+		if e.stmt == nil && e.st.Plan.Results > 1 { // a comment after the statement has an answer too
+			e.result = joined(e.result, driver.RowsAffected(0))
+		}
 	}
-	return e.run(ctx)
+	return []insert.Block{r.Block}, err
 }
 
 // noRows are the answer of a statement that has none.
@@ -223,22 +190,15 @@ func (noRows) Columns() []string         { return nil }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// refuseIDAfterRows refuses a statement that answers with rows and would have to tell the session
-// its id once they are read: whoever reads them may ask first.
-func (e *execution) refuseIDAfterRows() error {
-	for i := range e.st.Plan.Inserts {
-		in := &e.st.Plan.Inserts[i]
-		if !in.SetIDAfter {
-			continue
-		}
-		refusal := &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name,
-			Reason: "it reads LAST_INSERT_ID() behind its key, and answers with rows", Fix: "write the key column behind LAST_INSERT_ID(), or run it with Exec"}
-		if in.Table.ReadsID {
-			refusal.Reason, refusal.Fix = "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"
-		}
-		return refusal
+// idAfterRows returns the refusal of a statement that answers with rows and would have to set the session's id once they
+// are read: the application may ask for it first.
+func idAfterRows(in *insert.Insert) error {
+	refusal := &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name,
+		Reason: "it reads LAST_INSERT_ID() behind its key, and answers with rows", Fix: "write the key column behind LAST_INSERT_ID(), or run it with Exec"}
+	if in.Table.ReadsID {
+		refusal.Reason, refusal.Fix = "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"
 	}
-	return nil
+	return refusal
 }
 
 // send sends the statement with the ids of blocks in it.
@@ -277,6 +237,9 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 	}
 	if clear(args); len(args) > maxScratch {
 		c.args = nil
+	}
+	if len(blocks) == 1 && blocks[0].Late > 0 {
+		e.st.Plan.Inserts[0].Table.Ref.(*tables.Table).SkipAfter(ctx, blocks[0].Late, err)
 	}
 	return err
 }
@@ -321,22 +284,26 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 // reserve decides for each statement which rows lack a key and takes a block
 // of ids for them, after the counters were moved above all keys that the text
 // gives: none of its ids must meet one of those.
-func (c *conn) reserve(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) ([]insert.Block, error) {
+func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
+	c, p := e.c, e.st.Plan
 	if used := &c.connector.tables.Used; !used.Load() { // a store at each statement would slow down all connections
 		used.Store(true)
 	}
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
+		if e.wantRows && in.SetIDAfter {
+			return nil, idAfterRows(in)
+		}
 		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
 		for k, key := range in.ArgKeys {
 			// Without arguments a placeholder is a syntax error, for the
 			// server to tell: nothing needs to be drawn for it.
 			m, f, exact := insert.Given, int64(0), false
-			if len(args) > 0 {
+			if len(e.args) > 0 {
 				var err error
-				if m, f, exact, err = c.keyMeaning(ctx, in, text, args[key.Arg].Value); err != nil {
+				if m, f, exact, err = c.keyMeaning(ctx, in, e.text, e.args[key.Arg].Value); err != nil {
 					return nil, err
 				}
 			}
@@ -358,8 +325,8 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, text string, args []
 		case b.OwnKey == 0:
 		case b.OwnKey > t.Highest || t.Key.AutoIncrement:
 			b.OwnKey = 0 // it is clipped or refused; or, of AUTO_INCREMENT, the server says it
-		case in.KeyArg > 0 && len(args) > 0:
-			_, key, exact := in.Table.KeyMeaning(args[in.KeyArg-1].Value)
+		case in.KeyArg > 0 && len(e.args) > 0:
+			_, key, exact := in.Table.KeyMeaning(e.args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
 		}
 		if floor > 0 {
@@ -374,6 +341,11 @@ func (c *conn) reserve(ctx context.Context, p *insert.Plan, text string, args []
 			continue
 		}
 		if err := p.Inserts[i].Table.Ref.(*tables.Table).Draw(ctx, c.Conn, b); err != nil {
+			return nil, err
+		}
+	}
+	if len(c.blocks) == 1 && c.blocks[0].N == 0 && p.Inserts[0].OwnMarker {
+		if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
 			return nil, err
 		}
 	}

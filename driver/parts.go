@@ -9,47 +9,40 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/session"
 )
 
-// execInParts executes a text that has to be cut: what is behind the cut can
-// be planned only when what is before it has run.
-func (c *conn) execInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Result, error) {
-	if len(args) > 0 && !c.connector.interpolates {
-		return nil, driver.ErrSkip // the server has an error for it
+// runInParts runs a text that has to be cut: what is behind the cut can
+// be planned only when what is before it has run. The rows of its first part could not be
+// had with those of the rest: it must be an INSERT without any, of those that take a text of their own.
+func (e *execution) runInParts(ctx context.Context) error {
+	c, p := e.c, e.st.Plan
+	if len(e.args) > 0 && !c.connector.interpolates {
+		return driver.ErrSkip // the server has an error for it
 	}
-	if err := c.mayCut(ctx, text); err != nil {
-		return nil, err
+	if err := c.mayCut(ctx, e.text); err != nil {
+		return err
 	}
-	before, behind := partArgs(p, args)
-	first, err := c.ExecContext(ctx, text[:p.Cut], before)
-	if err != nil {
-		return nil, err
+	if e.wantRows {
+		st, err := c.Statement(ctx, e.text[:p.Cut])
+		if err != nil {
+			return err
+		}
+		if in := st.Plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || st.Plan.Results != 1 {
+			return &insert.Refusal{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
+		}
 	}
-	second, err := c.ExecContext(ctx, text[p.Cut:], behind)
-	if err != nil {
-		return nil, partError(err)
+	first, rest := execution{c: c, text: e.text[:p.Cut]}, execution{c: c, text: e.text[p.Cut:], wantRows: e.wantRows}
+	if len(e.args) > 0 {
+		first.args, rest.args = e.args[:p.CutInput], session.Renumber(e.args[p.CutInput:])
 	}
-	return joined(first, second), nil
-}
-
-// queryInParts is execInParts for a text that answers with rows. Those of its
-// first part could not be had with the others: it must be an INSERT without
-// any, of those that take a text of their own.
-func (c *conn) queryInParts(ctx context.Context, p *insert.Plan, text string, args []driver.NamedValue) (driver.Rows, error) {
-	if err := c.mayCut(ctx, text); err != nil {
-		return nil, err
+	if err := first.run(ctx); err != nil {
+		return err
 	}
-	first, err := c.Statement(ctx, text[:p.Cut])
-	if err != nil {
-		return nil, err
+	if err := rest.run(ctx); err != nil {
+		return partError(err)
 	}
-	if in := first.Plan.Inserts; len(in) != 1 || !in[0].NeedsOwnText() || in[0].Returning || first.Plan.Results != 1 {
-		return nil, &insert.Refusal{Reason: "its statements have to be sent one by one, and the rows of all but the last would be lost", Fix: "send it with Exec, or send them one by one"}
+	if e.rows = rest.rows; !e.wantRows {
+		e.result = joined(first.result, rest.result)
 	}
-	before, behind := partArgs(p, args)
-	if _, err := c.ExecContext(ctx, text[:p.Cut], before); err != nil {
-		return nil, err
-	}
-	rows, err := c.QueryContext(ctx, text[p.Cut:], behind)
-	return rows, partError(err)
+	return nil
 }
 
 // mayCut says that a text may be sent in parts: only where the server would run its
@@ -69,14 +62,6 @@ func (c *conn) prepareError(ctx context.Context, text string) error {
 		return err
 	}
 	return &insert.Refusal{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
-}
-
-// partArgs are the arguments of a text's two parts.
-func partArgs(p *insert.Plan, args []driver.NamedValue) (before, behind []driver.NamedValue) {
-	if len(args) == 0 {
-		return nil, nil
-	}
-	return args[:p.CutInput], session.Renumber(args[p.CutInput:])
 }
 
 // partError keeps a part that cannot be executed from being taken for the text.

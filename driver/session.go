@@ -137,12 +137,8 @@ type Answer struct {
 // Run runs a text that Fills, and has one part. Errors are the server's, *RefusedError or *FillError; the
 // statement did not run then. ctx bounds the wait for ids.
 func (s *Session) Run(ctx context.Context, p Plan) (Answer, error) {
-	e := execution{c: s.conn, st: p.st, text: p.text, wantRows: p.answersWithRows()}
+	e := execution{c: s.conn, st: p.st, text: p.text, client: true}
 	return e.answer(ctx)
-}
-
-func (p Plan) answersWithRows() bool {
-	return len(p.st.Plan.Inserts) == 1 && p.st.Plan.Inserts[0].Returning
 }
 
 // answer runs the statement.
@@ -183,12 +179,7 @@ func (s *Session) Prepare(ctx context.Context, p Plan) (*Prepared, error) {
 
 // Run executes it, as Session.Run does a text.
 func (p *Prepared) Run(ctx context.Context, args []driver.NamedValue) (Answer, error) {
-	st := p.stmt
-	if err := st.Refresh(ctx, len(args)); err != nil {
-		return Answer{}, st.c.connector.refused(err)
-	}
-	e := execution{c: st.c, stmt: st, st: st.Statement, text: st.Text, args: args}
-	e.wantRows = Plan{st: st.Statement}.answersWithRows()
+	e := execution{c: p.stmt.c, stmt: p.stmt, args: args, client: true}
 	return e.answer(ctx)
 }
 

@@ -113,26 +113,20 @@ func (s *stmt) CheckNamedValue(nv *driver.NamedValue) error {
 
 // ExecContext executes the statement, with keys for the rows it writes.
 func (s *stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	err := s.Refresh(ctx, len(args))
-	if err == nil {
-		e := execution{c: s.c, stmt: s, st: s.Statement, text: s.Text, args: args}
-		if err = e.run(ctx); err == nil {
-			return e.result, nil
-		}
+	e := execution{c: s.c, stmt: s, args: args}
+	if err := e.run(ctx); err != nil {
+		return nil, s.c.connector.refused(err)
 	}
-	return nil, s.c.connector.refused(err)
+	return e.result, nil
 }
 
 // QueryContext is ExecContext for statements that answer with rows.
 func (s *stmt) QueryContext(ctx context.Context, args []driver.NamedValue) (driver.Rows, error) {
-	err := s.Refresh(ctx, len(args))
-	if err == nil {
-		e := execution{c: s.c, stmt: s, st: s.Statement, text: s.Text, args: args, wantRows: true}
-		if err = e.run(ctx); err == nil {
-			return e.rows, nil
-		}
+	e := execution{c: s.c, stmt: s, args: args, wantRows: true}
+	if err := e.run(ctx); err != nil {
+		return nil, s.c.connector.refused(err)
 	}
-	return nil, s.c.connector.refused(err)
+	return e.rows, nil
 }
 
 // Close closes all statements on the server.
