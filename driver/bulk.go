@@ -60,8 +60,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	case st.Way == planner.PassedThrough:
 		return nil, nil
 	case st.Way != planner.Filled:
-		in := st.Plan.Inserts[0].Table
-		return nil, &insert.Refusal{DB: in.DB, Table: in.Name, Reason: "its rows do not come from VALUES, and it is executed in bulk", Fix: "execute it row by row"}
+		return nil, st.Plan.Inserts[0].Table.Refuse("its rows do not come from VALUES, and it is executed in bulk", "execute it row by row")
 	}
 	plan := st.Plan.Unmarked()
 	b := &Bulk{of: s, in: plan.Inserts[0]}
@@ -70,7 +69,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		told, b.in.SetIDAfter = false, true
 	}
 	if b.in.Returning && b.in.SetIDAfter {
-		return nil, &insert.Refusal{DB: b.in.Table.DB, Table: b.in.Table.Name, Reason: "LAST_INSERT_ID() is read in it, and it is executed in bulk and answers with rows", Fix: "execute it row by row"}
+		return nil, b.in.Table.Refuse("LAST_INSERT_ID() is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
 	}
 	wanted, floor := b.in.Lacking*rows, b.in.Floor
 	for row := range rows {
@@ -107,11 +106,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		}
 	}
 	b.Stmt = s.last
-	indexes := make([]int, s.NumInput())
-	for i := range indexes {
-		indexes[i] = i
-	}
-	b.Args = insert.AppendArgs(nil, indexes, t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
+	b.Args = insert.AppendArgs(nil, lo.Range(s.NumInput()), t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
 	return b, b.draw(ctx, wanted, floor, told)
 }
 

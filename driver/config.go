@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -158,9 +159,7 @@ func check(cfg *Config) error {
 		return &ConfigError{"leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables"}
 	}
 	for _, r := range cfg.Tables {
-		switch {
-		case r.Exclude:
-		case r.Kind == Sequence && cfg.SegmentStore != nil:
+		if !r.Exclude && r.Kind == Sequence && cfg.SegmentStore != nil {
 			return ruleError(r.String(), "sequences are rows of a table, and a SegmentStore of one's own has none", "take Rule.Generator for the table, or leave SegmentStore out")
 		}
 	}
@@ -168,10 +167,7 @@ func check(cfg *Config) error {
 }
 
 func (c *Config) logger() *slog.Logger {
-	if c.Logger != nil {
-		return c.Logger
-	}
-	return slog.Default()
+	return cmp.Or(c.Logger, slog.Default())
 }
 
 var registered sync.Map // name -> *Config

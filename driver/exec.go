@@ -193,12 +193,10 @@ func (noRows) Next([]driver.Value) error { return io.EOF }
 // idAfterRows returns the refusal of a statement that answers with rows and would have to set the session's id once they
 // are read: the application may ask for it first.
 func idAfterRows(in *insert.Insert) error {
-	refusal := &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name,
-		Reason: "it reads LAST_INSERT_ID() behind its key, and answers with rows", Fix: "write the key column behind LAST_INSERT_ID(), or run it with Exec"}
 	if in.Table.ReadsID {
-		refusal.Reason, refusal.Fix = "a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec"
+		return in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
 	}
-	return refusal
+	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
 }
 
 // send sends the statement with the ids of blocks in it.
@@ -427,9 +425,5 @@ func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, 
 
 // named gives arguments their ordinals.
 func named(args []driver.Value) []driver.NamedValue {
-	nv := make([]driver.NamedValue, len(args))
-	for i, v := range args {
-		nv[i] = driver.NamedValue{Ordinal: i + 1, Value: v}
-	}
-	return nv
+	return lo.Map(args, func(v driver.Value, i int) driver.NamedValue { return driver.NamedValue{Ordinal: i + 1, Value: v} })
 }

@@ -97,11 +97,8 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if !ask {
 		return id
 	}
-	s, err := session.Value(ctx, c.Conn, "LAST_INSERT_ID()")
-	if err != nil {
-		return 0
-	}
-	id, err = strconv.ParseInt(s, 10, 64)
+	s, _ := session.Value(ctx, c.Conn, "LAST_INSERT_ID()") // "" if it cannot be had
+	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0
 	}

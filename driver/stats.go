@@ -11,6 +11,7 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
@@ -128,10 +129,9 @@ func (c *Connector) Stats() Stats {
 }
 
 func (c *Connector) tagStats() []TagStats {
-	list := make([]TagStats, 0)
-	for _, counter := range c.store.Counters() {
-		list = append(list, TagStats{counter.Name, counter.Sequence, counter.Stats()})
-	}
+	list := lo.Map(c.store.Counters(), func(counter *ids.Counter, _ int) TagStats {
+		return TagStats{counter.Name, counter.Sequence, counter.Stats()}
+	})
 	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
 	return list
 }

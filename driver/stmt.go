@@ -97,8 +97,7 @@ func (s *stmt) choose(ctx context.Context, t *insert.Template, wantRows bool) (e
 		}
 		return err
 	case wantRows:
-		in := s.Statement.Plan.Inserts[0].Table
-		return &insert.Refusal{DB: in.DB, Table: in.Name, Reason: "with a placeholder for each key it has more than a statement may have, and it answers with rows", Fix: "write fewer rows, or run it with Exec"}
+		return s.Statement.Plan.Inserts[0].Table.Refuse("with a placeholder for each key it has more than a statement may have, and it answers with rows", "write fewer rows, or run it with Exec")
 	}
 	return s.KeepsMeaning(ctx)
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jmoiron/sqlx"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -313,17 +314,14 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 }
 
 // Views reads those of some tables of a database that are views.
-func (c *Catalog) Views(ctx context.Context, db string, tables []string) (found []Program, err error) {
+func (c *Catalog) Views(ctx context.Context, db string, tables []string) ([]Program, error) {
 	query, args, err := sqlx.In("SELECT view_definition FROM information_schema.views WHERE table_schema = ? AND table_name IN (?)", db, tables)
 	if err != nil {
 		return nil, err
 	}
 	var texts []sql.NullString
 	err = c.db.SelectContext(ctx, &texts, query, args...)
-	for _, text := range texts {
-		found = append(found, Program{Text: text.String})
-	}
-	return found, err
+	return lo.Map(texts, func(text sql.NullString, _ int) Program { return Program{Text: text.String} }), err
 }
 
 // Databases lists the databases that this user sees.

@@ -363,6 +363,11 @@ type Refusal struct {
 	Passing    bool // it holds for this once: of what could not be asked now
 }
 
+// Refuse returns the refusal of a statement that writes the table.
+func (t *Table) Refuse(reason, fix string) error {
+	return &Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
+}
+
 // Is makes errors.Is(err, ErrRefused) true.
 func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 

@@ -30,12 +30,12 @@ func (in *Insert) Probe(filled bool) string {
 
 // KeyDenied returns the refusal of a statement that its account may run, but not with the key column in it. denial is the
 // server's message.
-func (in *Insert) KeyDenied(denial string) *Refusal {
+func (in *Insert) KeyDenied(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"
 	if in.Upsert {
 		grant += ", SELECT (" + key + "), UPDATE (" + key + ")"
 	}
-	return &Refusal{DB: in.Table.DB, Table: in.Table.Name, Reason: "this account may run the statement, but not with the key column in it (" + denial + ")",
-		Fix: grant + " ON " + quote.In(in.Table.DB, in.Table.Name) + " to it"}
+	return in.Table.Refuse("this account may run the statement, but not with the key column in it ("+denial+")",
+		grant+" ON "+quote.In(in.Table.DB, in.Table.Name)+" to it")
 }

@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -151,7 +152,7 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
 	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
-		return s.refusal("its update list names a column of the source that leafsql does not find among the selected ones ("+servererr.Message(err)+")",
+		return s.Insert.Table.Refuse("its update list names a column of the source that leafsql does not find among the selected ones ("+servererr.Message(err)+")",
 			"list the column as it is and not by *, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)")
 	}
 	return err
@@ -168,10 +169,7 @@ func (s *Run) execText(ctx context.Context, text string) error {
 // and SET reads what became of them.
 func (s *Run) create(ctx context.Context) error {
 	target := catalog.Name{DB: s.Insert.Table.DB, Table: s.Insert.Table.Name}.Quoted()
-	list := make([]string, len(s.Insert.Staging.Columns))
-	for i, col := range s.Insert.Staging.Columns {
-		list[i] = target + "." + quote.Name(col)
-	}
+	list := lo.Map(s.Insert.Staging.Columns, func(col string, _ int) string { return target + "." + quote.Name(col) })
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
 	if s.Insert.Staging.Load {
 		source = target
@@ -194,7 +192,7 @@ func (s *Run) create(ctx context.Context) error {
 	}
 	if servererr.Is(err, servererr.TableExists) {
 		if !slices.Contains(s.left, s.name) {
-			return s.refusal("its rows go through a temporary table named "+stageTable+", and the session has another one of that name", "rename or drop that table")
+			return s.Insert.Table.Refuse("its rows go through a temporary table named "+stageTable+", and the session has another one of that name", "rename or drop that table")
 		}
 		if err = s.execText(ctx, dropStage+s.name); err == nil {
 			err = s.execText(ctx, text)
@@ -226,11 +224,7 @@ func (s *Run) createError(err error) error {
 	default:
 		return err
 	}
-	return s.refusal("its rows go through a temporary table, which the server refuses ("+servererr.Message(err)+")", fix)
-}
-
-func (s *Run) refusal(reason, fix string) error {
-	return &insert.Refusal{DB: s.t.Name.DB, Table: s.t.Name.Table, Reason: reason, Fix: fix}
+	return s.Insert.Table.Refuse("its rows go through a temporary table, which the server refuses ("+servererr.Message(err)+")", fix)
 }
 
 // clock makes the statements that a statement runs as say one time, if it asks for it.

@@ -39,7 +39,7 @@ func (s *Run) start(ctx context.Context, text string) error {
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	if servererr.Is(err, servererr.OwnsGTID) { // and no transaction is open
 		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
-			return cmp.Or(unknown, s.refusal("gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"))
+			return cmp.Or(unknown, s.Insert.Table.Refuse("gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"))
 		}
 	}
 	s.own = !servererr.Is(err, servererr.WrongValue, servererr.InTransaction, servererr.OwnsGTID)
@@ -59,7 +59,7 @@ func (s *Run) checkTransactionsShow(ctx context.Context) error {
 	if shows || err != nil {
 		return err
 	}
-	return s.refusal("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
+	return s.Insert.Table.Refuse("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 }
 
 // execAll runs texts one after the other until one fails. MariaDB takes them in one round

@@ -129,7 +129,7 @@ func (w *insertReader) needUTF8(names ...string) error {
 			w.unknown = true
 			return errInvalid
 		case !strings.HasPrefix(w.settings.Charset, "utf8"):
-			return refuse(w.Table, "the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
+			return w.Table.Refuse("the name of its column "+name+" cannot be written in the client's character set "+w.settings.Charset, "connect with charset=utf8mb4")
 		}
 		return nil
 	}

@@ -94,7 +94,7 @@ func (r *reader) load() error {
 		return err
 	}
 	if xml {
-		return refuse(w.Table, "LOAD XML", intoOwnTable)
+		return w.Table.Refuse("LOAD XML", intoOwnTable)
 	}
 	err := w.file()
 	w.listEnd = w.prevEnd
@@ -129,12 +129,12 @@ func (w *insertReader) readTarget() (bool, error) {
 	}
 	switch {
 	case w.compound:
-		return false, refuse(t, "it is written in a compound statement", "send the statement by itself")
+		return false, t.Refuse("it is written in a compound statement", "send the statement by itself")
 	case w.Results > 0 && (w.Opaque || w.program):
 		return false, errCut
 	}
 	if headParams != w.began.params {
-		return false, refuse(t, "a placeholder stands before the table", "write the value into the text")
+		return false, t.Refuse("a placeholder stands before the table", "write the value into the text")
 	}
 	w.Runs = w.Runs || t.Triggers.Temporary || t.Triggers.Hidden
 	w.preallocate()
@@ -156,7 +156,7 @@ func (w *insertReader) end(err error) error {
 		w.forget()
 		return nil
 	case w.s.Seen&lex.SeenCode != 0: // what begins in one may end in another part of the statement
-		return refuse(w.Table, "a part of it stands in a version comment", "write it without that comment")
+		return w.Table.Refuse("a part of it stands in a version comment", "write it without that comment")
 	}
 	return w.finish()
 }

@@ -18,7 +18,7 @@ func (w *insertReader) keyValue(follows func() bool) error {
 	case n == 0:
 		return w.unreadable(w.Table)
 	case !w.noteKey(tokens[:], n, params):
-		return refuse(w.Table, "only the server could tell what its key is", "write a whole number or DEFAULT, or SELECT the value before and pass it as an argument; or, where the table always gets its key from another one, leave it out of leafTables (!table)")
+		return w.Table.Refuse("only the server could tell what its key is", "write a whole number or DEFAULT, or SELECT the value before and pass it as an argument; or, where the table always gets its key from another one, leave it out of leafTables (!table)")
 	case w.invalid:
 		return errInvalid
 	}
@@ -112,7 +112,7 @@ func (w *insertReader) zeroMode() error {
 	case w.modeSet:
 		return errCut
 	case mentions(w.text[w.head.from:w.head.to], "sql_mode"): // in SET STATEMENT … FOR, or in a hint
-		return refuse(w.Table, "it sets sql_mode for itself, which decides whether a 0 is its key", "set the session's sql_mode before, or leafZero in the DSN")
+		return w.Table.Refuse("it sets sql_mode for itself, which decides whether a 0 is its key", "set the session's sql_mode before, or leafZero in the DSN")
 	}
 	return nil
 }

@@ -124,7 +124,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	case refused:
 		return false, &insert.Refusal{DB: refusal.DB, Table: refusal.Table, Text: refusal.Text, Reason: reason, Fix: fix}
 	case len(p.Inserts) > 0:
-		return false, refuse(p.Inserts[0].Table, reason, fix)
+		return false, p.Inserts[0].Table.Refuse(reason, fix)
 	}
 	return false, &insert.Refusal{Reason: reason, Fix: fix}
 }

@@ -317,10 +317,6 @@ func mentions(text string, words ...string) bool {
 	return false
 }
 
-func refuse(t *insert.Table, reason, fix string) error {
-	return &insert.Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
-}
-
 // plainForm is the way out for a statement of an unknown form.
 const plainForm = "send it as a statement of its own, in a plain form"
 
@@ -345,7 +341,7 @@ func (r *reader) refuseNamed(reason, fix string) error {
 		}
 		t, err := r.schema.Table(n.DB, n.Table)
 		if t != nil {
-			return refuse(t, reason, fix)
+			return t.Refuse(reason, fix)
 		}
 		failed = cmp.Or(failed, err)
 	}

@@ -37,9 +37,9 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 	case sel == nil:
 		return nil
 	case sel.open:
-		return refuse(w.Table, "the server would read ON DUPLICATE as the condition of its source's last join", "write WHERE TRUE after the join")
+		return w.Table.Refuse("the server would read ON DUPLICATE as the condition of its source's last join", "write WHERE TRUE after the join")
 	case w.namesTarget && slices.ContainsFunc(sel.seen, isTarget):
-		return refuse(w.Table, "its update list names a column of the table by a name that the source has, too", "give the table of the source another alias")
+		return w.Table.Refuse("its update list names a column of the table by a name that the source has, too", "give the table of the source another alias")
 	case !s.Named:
 		return nil
 	case sel.joined && !sel.star && len(w.sources) == 1:

@@ -128,7 +128,7 @@ func (w *insertReader) file() error {
 				}
 				continue
 			case w.peek().Kind == '.':
-				return refuse(w.Table, "LOAD DATA into columns with the table's name", "leave that out")
+				return w.Table.Refuse("LOAD DATA into columns with the table's name", "leave that out")
 			case !w.atName():
 				return w.unreadable(w.Table)
 			}
@@ -139,7 +139,7 @@ func (w *insertReader) file() error {
 		case !w.skip(')'):
 			return w.unreadable(w.Table)
 		case w.loaded == nil:
-			return refuse(w.Table, "LOAD DATA into variables alone", intoOwnTable)
+			return w.Table.Refuse("LOAD DATA into variables alone", intoOwnTable)
 		}
 	} else {
 		w.allColumns()
@@ -147,7 +147,7 @@ func (w *insertReader) file() error {
 		w.insertText(insert.Always, w.prevEnd, " ("+quote.Names(w.loaded)+")")
 	}
 	if w.is("set") {
-		return refuse(w.Table, "LOAD DATA with SET", intoOwnTable)
+		return w.Table.Refuse("LOAD DATA with SET", intoOwnTable)
 	}
 	if !w.atEnd() || w.tok.Kind == lex.Bad {
 		return w.unreadable(w.Table)

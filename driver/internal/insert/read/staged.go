@@ -15,10 +15,10 @@ import (
 // finishStaged notes a statement whose rows are staged.
 func (w *insertReader) finishStaged() error {
 	if w.Returning {
-		return refuse(w.Table, "RETURNING beside rows that only the server knows", "read the rows and insert them with VALUES, or SELECT them afterwards")
+		return w.Table.Refuse("RETURNING beside rows that only the server knows", "read the rows and insert them with VALUES, or SELECT them afterwards")
 	}
 	if !versions.NumbersRows(w.settings.MariaDB, w.settings.Version) {
-		return refuse(w.Table, "a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is "+versions.Name(w.settings.MariaDB, w.settings.Version),
+		return w.Table.Refuse("a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is "+versions.Name(w.settings.MariaDB, w.settings.Version),
 			"read the rows and insert them with VALUES")
 	}
 	if err := Nulled(w.Table, w.settings, w.loaded != nil); err != nil {
@@ -73,9 +73,9 @@ func Nulled(t *insert.Table, settings insert.Settings, load bool) error {
 	bug := versions.Name(settings.MariaDB, settings.Version) + " takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)"
 	const way = ", or read the rows and insert them with VALUES"
 	if t.TriggersBefore {
-		return refuse(t, bug, "upgrade the server to "+mended+way)
+		return t.Refuse(bug, "upgrade the server to "+mended+way)
 	}
-	return refuse(t, bug+", and this user may not see this one's triggers",
+	return t.Refuse(bug+", and this user may not see this one's triggers",
 		"GRANT TRIGGER ON "+quote.In(t.DB, t.Name)+" to this user itself, since a role's rights are not shown, upgrade the server to "+mended+way)
 }
 
@@ -126,23 +126,23 @@ func (w *insertReader) check(s *insert.Staging) error {
 	case source.SetsID:
 		return w.setsIDApart("its source")
 	case hidden:
-		return refuse(w.Table, "it calls a stored function whose text this user may not see, and runs as several statements, which the function could notice",
+		return w.Table.Refuse("it calls a stored function whose text this user may not see, and runs as several statements, which the function could notice",
 			"GRANT SHOW_ROUTINE (on MariaDB SELECT ON mysql.proc) to this user, or "+instead)
 	case called.SetsID:
 		return w.setsIDApart("a stored function that its source calls")
 	case called.Names(w.Table.Name):
-		return refuse(w.Table, "a stored function that its source calls uses the table"+early, instead)
+		return w.Table.Refuse("a stored function that its source calls uses the table"+early, instead)
 	}
 	if name := shared.Disturbs(&byRow); name != "" {
-		return refuse(w.Table, "its source, or a function that it calls, and what runs with each row use "+name+early, instead)
+		return w.Table.Refuse("its source, or a function that it calls, and what runs with each row use "+name+early, instead)
 	}
 	if call := cmp.Or(source.Before, tail.Before, before); call != "" {
-		return refuse(w.Table, call+" would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first")
+		return w.Table.Refuse(call+" would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first")
 	}
 	return nil
 }
 
 // setsIDApart refuses LAST_INSERT_ID(…) in what runs as a statement of its own.
 func (w *insertReader) setsIDApart(where string) error {
-	return refuse(w.Table, where+" calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it")
+	return w.Table.Refuse(where+" calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it")
 }
