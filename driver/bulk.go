@@ -74,7 +74,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	wanted, floor := b.in.Lacking*rows, b.in.Floor
 	for row := range rows {
 		for _, key := range b.in.ArgKeys {
-			v := arg(row, key.Arg)
+			v := arg(row, key)
 			m, f, _, err := s.c.keyMeaning(ctx, &b.in, s.Text, v)
 			if err != nil {
 				return nil, err
@@ -171,7 +171,7 @@ func (b *Bulk) ID(arg int) (id driver.Value, ok bool) {
 
 // Key reports whether an argument stands in the place of a key, or -1 of an id.
 func (b *Bulk) Key(arg int) bool {
-	return arg < 0 || slices.ContainsFunc(b.in.ArgKeys, func(key insert.ArgKey) bool { return key.Arg == arg })
+	return arg < 0 || slices.Contains(b.in.ArgKeys, arg)
 }
 
 // Ran notes how the execution ended, and returns its answer.

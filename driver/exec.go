@@ -301,7 +301,7 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 			m, f, exact := insert.Given, int64(0), false
 			if len(e.args) > 0 {
 				var err error
-				if m, f, exact, err = c.keyMeaning(ctx, in, e.text, e.args[key.Arg].Value); err != nil {
+				if m, f, exact, err = c.keyMeaning(ctx, in, e.text, e.args[key].Value); err != nil {
 					return nil, err
 				}
 			}

@@ -229,9 +229,9 @@ type Insert struct {
 	Rows      int // rows of VALUES, 1 for SET and for a select without a table; 0: not known
 	Lacking   int // rows that lack a key whatever the arguments are
 
-	// ArgKeys are the rows whose key is a placeholder: the argument decides
-	// whether they have one.
-	ArgKeys []ArgKey
+	// ArgKeys are the placeholders, counted from 0 in the text, that are keys of rows: the argument decides
+	// whether the row has one.
+	ArgKeys []int
 
 	// Floor is the highest key that the text itself gives; 0: none
 	// that the counter has to pass.
@@ -314,12 +314,6 @@ type Insert struct {
 // NeedsOwnText says whether the statement takes more than its text to run, and so
 // needs a text of its own.
 func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.SetIDAfter }
-
-// An ArgKey is a row whose key is a placeholder.
-type ArgKey struct {
-	Row int // 0-based among the statement's rows
-	Arg int // 0-based among the text's placeholders
-}
 
 // A Block is the ids that one execution gives one Insert. A text takes one for
 // each of Plan.Inserts, in that order.

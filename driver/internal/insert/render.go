@@ -185,7 +185,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 		for j, e := range p.Edits[in.EditFrom:in.EditTo] {
 			at, ref, v := int(e.Ref), int32(-1), nextID
 			if e.Kind == Argument {
-				at, ref = in.ArgKeys[e.Ref].Arg, e.Ref
+				at, ref = in.ArgKeys[e.Ref], e.Ref
 			}
 			switch {
 			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.OwnMarker):

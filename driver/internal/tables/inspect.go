@@ -144,7 +144,7 @@ type reader struct {
 func (r reader) Writes(p inspect.Program) []string { return r.found(r.program(p).Targets()) }
 
 func (r reader) Reads(p inspect.Program) []string {
-	return r.found(r.set.programs.effects(r.program(p)).Tables)
+	return r.found(r.set.effects(r.program(p)).Tables)
 }
 
 func (r reader) Excludes(database, table string) bool {
@@ -155,7 +155,7 @@ func (r reader) Excludes(database, table string) bool {
 func (r reader) Assigns(p inspect.Program, column string) bool { return r.program(p).SetsKey(column) }
 
 func (r reader) program(p inspect.Program) read.Program {
-	return r.set.programs.program(p.Database, p.Body, p.SQLMode)
+	return r.set.program(p.Database, p.Body, p.SQLMode)
 }
 
 func (r reader) found(names []insert.TableName) []string {

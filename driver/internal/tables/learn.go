@@ -45,18 +45,14 @@ func (set *Set) Learned() bool { return set.Idle() || set.learned.Load() }
 
 // learnServer reads the server's version and how it compares names.
 func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database string) error {
-	version, err := session.Value(ctx, conn, "VERSION()")
+	answer, err := session.Value(ctx, conn, "CONCAT(@@lower_case_table_names, ' ', VERSION())")
 	if err != nil {
 		return &catalog.Failure{What: "the server's version", Err: err}
 	}
+	folds, version, _ := strings.Cut(answer, " ")
 	set.Settings.MariaDB, set.Settings.Version = session.ParseVersion(version)
-	set.programs.settings = set.Settings
 	if _, has := versions.NullsColumns(set.Settings.MariaDB, set.Settings.Version); has {
 		set.Catalog.LogInAnew()
-	}
-	folds, err := session.Value(ctx, conn, "@@lower_case_table_names")
-	if err != nil {
-		return &catalog.Failure{What: "lower_case_table_names", Err: err}
 	}
 	if set.Catalog.FoldsCase = folds != "0"; set.Catalog.FoldsCase {
 		for i := range set.rules {

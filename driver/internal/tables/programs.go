@@ -14,12 +14,6 @@ import (
 // What stored programs do that a statement runs without showing it. Each is read by its
 // name, and only where a text or a trigger leads to it.
 
-// programs reads them.
-type programs struct {
-	catalog  *catalog.Catalog
-	settings insert.Settings // the server's version
-}
-
 // Programs are the effects of stored functions that a statement calls, and of those that
 // views call which it names; db is what bare names mean. A view reads tables as the
 // statement itself would.
@@ -28,22 +22,22 @@ func (set *Set) Programs(ctx context.Context, db string, routines, views []inser
 	defer cancel()
 	var all insert.Effects
 	all.Add(insert.Effects{Calls: routines, Tables: views})
-	set.programs.resolve(&all, db)
+	set.resolve(&all, db)
 	had := make(map[catalog.Name]bool)
 	for names := unseen(all.Tables, had); len(names) > 0; names = unseen(all.Tables, had) {
-		if err := set.programs.addViews(ctx, names, &all); err != nil {
+		if err := set.addViews(ctx, names, &all); err != nil {
 			return all, err
 		}
 	}
 	all.Tables = nil
-	err := set.programs.follow(ctx, &all)
+	err := set.follow(ctx, &all)
 	return all, err
 }
 
 // follow adds to the effects of a stored program those of the routines that it calls,
 // of views that it reads, of the triggers of tables that it may write, and of what
 // these lead to. A routine whose text this user may not see is Hidden.
-func (ps programs) follow(ctx context.Context, all *insert.Effects) error {
+func (set *Set) follow(ctx context.Context, all *insert.Effects) error {
 	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
 	var written []catalog.Name // perhaps, once something is
 	for {
@@ -52,31 +46,31 @@ func (ps programs) follow(ctx context.Context, all *insert.Effects) error {
 			return nil
 		}
 		for _, name := range calls {
-			programs, err := ps.catalog.Routines(ctx, name, ps.settings.MariaDB)
+			programs, err := set.Catalog.Routines(ctx, name, set.Settings.MariaDB)
 			if err != nil {
 				return &catalog.Failure{What: "the stored routine " + name.String(), Err: err}
 			}
 			for _, p := range programs {
-				program := ps.program(name.DB, p.Text, p.SQLMode)
+				program := set.program(name.DB, p.Text, p.SQLMode)
 				program.Header = true
-				all.Add(ps.effects(program))
+				all.Add(set.effects(program))
 				all.Hidden = all.Hidden || p.Text == ""
 			}
 		}
-		if err := ps.addViews(ctx, tables, all); err != nil {
+		if err := set.addViews(ctx, tables, all); err != nil {
 			return err
 		}
 		if written = append(written, tables...); !all.Writes {
 			continue
 		}
-		seen, err := ps.catalog.Tables(ctx, written)
+		seen, err := set.Catalog.Tables(ctx, written)
 		if err != nil {
 			return &catalog.Failure{What: "the triggers that a statement runs", Err: err}
 		}
 		for _, name := range written {
 			if t := seen[name]; t != nil {
 				for _, tr := range t.Triggers {
-					all.Add(ps.effects(ps.program(name.DB, tr.Text, tr.SQLMode)))
+					all.Add(set.effects(set.program(name.DB, tr.Text, tr.SQLMode)))
 				}
 			}
 		}
@@ -85,18 +79,18 @@ func (ps programs) follow(ctx context.Context, all *insert.Effects) error {
 }
 
 // addViews adds the effects of those of some tables that are views.
-func (ps programs) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
+func (set *Set) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
 	byDB := make(map[string][]string)
 	for _, n := range names {
 		byDB[n.DB] = append(byDB[n.DB], n.Table)
 	}
 	for _, db := range slices.Sorted(maps.Keys(byDB)) {
-		views, err := ps.catalog.Views(ctx, db, byDB[db])
+		views, err := set.Catalog.Views(ctx, db, byDB[db])
 		if err != nil {
 			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
 		for _, v := range views {
-			all.Add(ps.effects(ps.program(db, v.Text, "")))
+			all.Add(set.effects(set.program(db, v.Text, "")))
 		}
 	}
 	return nil
@@ -114,17 +108,17 @@ func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog
 }
 
 // effects are those of a stored program, whose bare names are of its database.
-func (ps programs) effects(p read.Program) insert.Effects {
+func (set *Set) effects(p read.Program) insert.Effects {
 	e := p.Effects()
-	ps.resolve(&e, p.DB)
+	set.resolve(&e, p.DB)
 	return e
 }
 
 // resolve gives bare names a database. On MariaDB what stands before the dot of a call
 // may be a package.
-func (ps programs) resolve(e *insert.Effects, db string) {
+func (set *Set) resolve(e *insert.Effects, db string) {
 	for i, call := range e.Calls {
-		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && ps.settings.MariaDB {
+		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && set.Settings.MariaDB {
 			e.Calls = append(e.Calls, insert.TableName{DB: db, Table: call.DB})
 		}
 	}
@@ -134,8 +128,8 @@ func (ps programs) resolve(e *insert.Effects, db string) {
 }
 
 // program is the text of a stored program as it was made.
-func (ps programs) program(db, text, mode string) read.Program {
-	settings := ps.settings
+func (set *Set) program(db, text, mode string) read.Program {
+	settings := set.Settings
 	settings.SetSession(mode, "utf8mb4")
 	return read.Program{Text: text, Settings: settings, DB: db}
 }

@@ -152,8 +152,8 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 	for name, t := range tables {
 		s := &seenTable{t, make(map[string]insert.Effects)}
 		for _, tr := range t.Triggers {
-			e := set.programs.effects(set.programs.program(name.DB, tr.Text, tr.SQLMode))
-			if err := set.programs.follow(ctx, &e); err != nil {
+			e := set.effects(set.program(name.DB, tr.Text, tr.SQLMode))
+			if err := set.follow(ctx, &e); err != nil {
 				return nil, err
 			}
 			all := s.triggers[tr.Event]

@@ -74,7 +74,6 @@ type Set struct {
 	rules      []Rule // the first that matches counts
 	store      *ids.Store
 	snowflakes idgen.Generator // nil: nothing takes them
-	programs   programs
 
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
@@ -89,7 +88,7 @@ type Set struct {
 func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
 		Catalog: c, Server: cfg.Server, cfg: cfg, rules: bySpecificity(cfg.Rules), store: store, snowflakes: snowflakes,
-		programs: programs{catalog: c}, learning: semaphore.NewWeighted(1),
+		learning: semaphore.NewWeighted(1),
 	}
 	set.ctx, set.cancel = context.WithCancel(context.Background())
 	set.Schema.Store(set.newSchema(nil))

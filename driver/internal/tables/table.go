@@ -132,7 +132,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		desc.ReadsID = desc.ReadsID || col.ID
 	}
 	for _, tr := range seen.Triggers {
-		if tr.Before && set.programs.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
+		if tr.Before && set.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
 			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
 		}
 	}

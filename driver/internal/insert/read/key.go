@@ -42,7 +42,7 @@ func (w *insertReader) noteKey(tokens []lex.Token, n, params int) bool {
 	}
 	if t := value[0]; len(value) == 1 && t.Kind == lex.Param {
 		w.edit(insert.Argument, t.Pos, t.End, len(w.ArgKeys))
-		w.ArgKeys = append(w.ArgKeys, insert.ArgKey{Row: w.Rows, Arg: params})
+		w.ArgKeys = append(w.ArgKeys, params)
 		return true
 	}
 	start := tokens[0].Pos
