@@ -11,6 +11,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -188,14 +189,7 @@ func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, e
 	if err != nil {
 		return Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
 	}
-	a := Answer{Result: res}
-	affected, _ := res.RowsAffected()
-	a.ID, _ = res.LastInsertId()
-	if b.all.N > 0 {
-		var ask bool
-		if a.ID, ask = b.in.GeneratedKeyID(&b.all, affected, a.ID, c.foundRows); ask || b.in.SetIDAfter {
-			a.ID = c.settleID(ctx, &b.in, &b.all, affected, a.ID, ask)
-		}
-	}
-	return a, nil
+	affected, server := session.Counts(res)
+	id, ask := b.in.KeyID(&b.all, affected, server, c.foundRows)
+	return Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, id, ask)}, nil
 }

@@ -258,22 +258,17 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	in, b := &e.st.Plan.Inserts[0], &blocks[0]
 	affected, _ := res.RowsAffected() // go-sql-driver gives no errors here
 	server, _ := res.LastInsertId()
-	if b.N == 0 {
-		if in.OwnMarker && server != 0 {
-			c.Always(ctx, "SET last_insert_id = @leafsql_l")
-		}
-		id := in.ExplicitKeyID(b, affected, server, c.foundRows)
-		if id == server {
-			return res
-		}
-		return &result{Result: res, id: id}
-	}
-	if in.Conditional && affected == 0 && !in.Upsert && !in.Ignore {
+	switch {
+	case b.N == 0 && in.OwnMarker && server != 0:
+		c.Always(ctx, "SET last_insert_id = @leafsql_l")
+	case in.Conditional && affected == 0 && !in.Upsert && !in.Ignore:
 		b.N = 0 // its WHERE said no
-		return res
 	}
-	id, ask := in.GeneratedKeyID(b, affected, server, c.foundRows)
-	if ask || in.SetIDAfter {
+	id, ask := in.KeyID(b, affected, server, c.foundRows)
+	switch {
+	case b.N == 0 && id == server:
+		return res
+	case ask || in.SetIDAfter:
 		id = c.settleID(ctx, in, b, affected, id, ask)
 	}
 	return &result{Result: res, id: id}

@@ -72,15 +72,10 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 	}
 	ids, affected := all.AllLastInsertIds(), all.AllRowsAffected()
 	for i := range p.Inserts {
-		in := &p.Inserts[i]
-		s := in.Statement
-		switch {
-		case s >= len(ids) || len(affected) != len(ids):
-		case blocks[i].N == 0:
-			ids[s] = in.ExplicitKeyID(&blocks[i], affected[s], ids[s], c.foundRows)
-		default:
-			id, ask := in.GeneratedKeyID(&blocks[i], affected[s], ids[s], c.foundRows)
-			ids[s] = c.settleID(ctx, in, &blocks[i], affected[s], id, ask && s == len(ids)-1)
+		in, b := &p.Inserts[i], &blocks[i]
+		if s := in.Statement; s < len(ids) && len(affected) == len(ids) {
+			id, ask := in.KeyID(b, affected[s], ids[s], c.foundRows)
+			ids[s] = c.settleID(ctx, in, b, affected[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &results{ids, affected}
@@ -91,7 +86,7 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 // statement that ran. The rows are written: an error of that question must not look
 // like theirs.
 func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
-	if late := in.IDAfter(b, affected, id); in.SetIDAfter && late != 0 {
+	if late := in.IDAfter(b, affected, id); in.SetIDAfter && b.N > 0 && late != 0 {
 		c.Always(ctx, "SET last_insert_id = "+strconv.FormatInt(late, 10)) // that it fails is no error of the rows
 	}
 	if !ask {

@@ -2,7 +2,7 @@ package insert
 
 // Which id an INSERT has for the application: LastInsertId, and SQL's LAST_INSERT_ID().
 
-// ExplicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
+// explicitKeyID is the LastInsertId of an INSERT whose rows all brought their keys. Of one row it
 // is that key where that is certain, as a server says it of AUTO_INCREMENT:
 //
 //	INSERT, REPLACE                              the row's key, if it was stored
@@ -15,7 +15,7 @@ package insert
 //
 // Of several rows it is the server's answer, because libraries count on from it, and so
 // it is where a trigger may set the key, and where an upsert left the row as it was.
-func (in *Insert) ExplicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
+func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool) int64 {
 	switch {
 	case in.OwnMarker && server != 0 && affected < 2: // an update counts 2, and one of a system-versioned table 3
 		return 0 // the row was there, and stayed as it was
@@ -26,9 +26,9 @@ func (in *Insert) ExplicitKeyID(b *Block, affected, server int64, foundRows bool
 	return server
 }
 
-// GeneratedKeyID is the LastInsertId of an INSERT that drew the ids of a block,
-// by the count and the id in the server's answer. ask says that only SELECT
-// LAST_INSERT_ID() on the same connection knows it.
+// KeyID returns the LastInsertId of an INSERT that drew the ids of a block, if any,
+// by the count and the id in the server's answer. ask is set if only SELECT
+// LAST_INSERT_ID() on the same connection has it.
 //
 //	INSERT, REPLACE                                 the first id of the block
 //	INSERT IGNORE                                   the first id if every row was stored, else 0
@@ -38,10 +38,12 @@ func (in *Insert) ExplicitKeyID(b *Block, affected, server int64, foundRows bool
 //	upsert of several rows without our marker       0
 //	keys that are UUIDs, or that a trigger may set  what the server says
 //	select without a table that gave no row         what the server says; 0 under IGNORE
-func (in *Insert) GeneratedKeyID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
+func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
-	case b.N == 0, in.Table.UUID != NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
+	case b.N == 0:
+		return in.explicitKeyID(b, affected, server, foundRows), false
+	case in.Table.UUID != NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
 		return server, false
 	case in.Upsert && in.UpsertMarker && in.Marker:
 		// Each row that was updated or left alone put its own key into

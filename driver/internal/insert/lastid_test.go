@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// TestLastInsertID is the table of GeneratedKeyID. The block begins at
+// TestLastInsertID is the table of KeyID. The block begins at
 // 100; the server's answer is what it was seen to be for such a statement.
 func TestLastInsertID(t *testing.T) {
 	var (
@@ -60,7 +60,7 @@ func TestLastInsertID(t *testing.T) {
 		if tt.in.Table == nil {
 			tt.in.Table = new(Table)
 		}
-		id, ask := tt.in.GeneratedKeyID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
+		id, ask := tt.in.KeyID(&Block{First: 100, N: tt.n}, tt.affected, tt.server, tt.foundRows)
 		if id != tt.want || ask != tt.ask {
 			t.Errorf("%s: %d, ask %t; want %d, %t", tt.name, id, ask, tt.want, tt.ask)
 		}

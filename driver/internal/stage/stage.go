@@ -135,7 +135,7 @@ func (s *Run) store(ctx context.Context) error {
 	in.Rows, in.Marker = int(s.rows), s.marked
 	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
 	affected, server := session.Counts(s.Result)
-	s.ID, _ = in.GeneratedKeyID(&s.Block, affected, server, s.FoundRows)
+	s.ID, _ = in.KeyID(&s.Block, affected, server, s.FoundRows)
 	if !s.marked && s.rows > 0 {
 		s.setID = idBefore
 		if late := in.IDAfter(&s.Block, affected, s.ID); in.SetIDAfter && late > 0 {
