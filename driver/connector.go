@@ -32,11 +32,7 @@ func init() {
 	inspect.Server = inspectServer
 }
 
-var (
-	_ driver.Driver        = sqlDriver{}
-	_ driver.DriverContext = sqlDriver{}
-	_ driver.Connector     = (*Connector)(nil)
-)
+var _ driver.DriverContext = sqlDriver{}
 
 // sqlDriver is the database/sql driver. Applications use it by its Name.
 type sqlDriver struct {

@@ -12,9 +12,7 @@ import (
 )
 
 var (
-	_ driver.Stmt              = (*stmt)(nil)
-	_ driver.StmtExecContext   = (*stmt)(nil)
-	_ driver.StmtQueryContext  = (*stmt)(nil)
+	_ session.Stmt             = (*stmt)(nil)
 	_ driver.NamedValueChecker = (*stmt)(nil)
 )
 

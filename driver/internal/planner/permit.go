@@ -68,7 +68,7 @@ func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err er
 	if own == nil && in.Columns != nil {
 		own = p.probe(ctx, in, false)
 	}
-	return cmp.Or(own, error(in.KeyDenied(servererr.Message(err))))
+	return cmp.Or(own, in.KeyDenied(servererr.Message(err)))
 }
 
 // Ran notes how a statement that is filled or staged ended. The copy of a staged one has shown what it may write.

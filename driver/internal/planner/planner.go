@@ -117,7 +117,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 				return nil, false, err
 			}
 			if p.follow(); p.plans == plans && !unknown { // else a look-up changed what plans are kept under
-				plans.Put(text, st, st.memory())
+				plans.Put(text, st, st.Plan.Memory())
 			}
 		}
 		if !st.unknown {
@@ -199,7 +199,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 	case err != nil:
 		return nil, err
 	case unknown:
-		return &Statement{unknown: true}, nil
+		return &Statement{Plan: new(insert.Plan), unknown: true}, nil
 	}
 	st := newStatement(plan)
 	st.MayFill, st.place, st.db = mayFill, place, p.DB

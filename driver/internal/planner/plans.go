@@ -55,11 +55,3 @@ func (s *Plans) of(set *tables.Set, schema *tables.Schema, key planKey) *plancac
 	}
 	return c
 }
-
-// memory returns about how many bytes a statement takes besides its text.
-func (st *Statement) memory() int {
-	if st.Plan == nil {
-		return 0
-	}
-	return st.Plan.Memory()
-}

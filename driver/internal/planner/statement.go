@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/tables"
@@ -70,10 +72,9 @@ func (st *Statement) Likely(text string) string {
 	if st.Way != Filled {
 		return text
 	}
-	blocks := make([]insert.Block, len(st.Plan.Inserts))
-	for i, in := range st.Plan.Inserts {
-		blocks[i] = insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
-	}
+	blocks := lo.Map(st.Plan.Inserts, func(in insert.Insert, _ int) insert.Block {
+		return insert.Block{First: 1, N: in.Lacking + len(in.ArgKeys)}
+	})
 	if t := st.Plan.Template(blocks); !t.Literal {
 		return t.Text
 	}

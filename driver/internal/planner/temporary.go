@@ -109,12 +109,6 @@ func (p *Planner) ownPlans() bool {
 // DoubtTemporary notes that something ran which may have dropped or made temporary
 // tables unseen.
 func (p *Planner) DoubtTemporary() {
-	if len(p.temporary) > 0 {
-		p.doubtTemporary()
-	}
-}
-
-func (p *Planner) doubtTemporary() {
 	doubt := false
 	for name, t := range p.temporary {
 		doubt = doubt || t.known
