@@ -190,15 +190,6 @@ func (noRows) Columns() []string         { return nil }
 func (noRows) Close() error              { return nil }
 func (noRows) Next([]driver.Value) error { return io.EOF }
 
-// idAfterRows returns the refusal of a statement that answers with rows and would have to set the session's id once they
-// are read: the application may ask for it first.
-func idAfterRows(in *insert.Insert) error {
-	if in.Table.ReadsID {
-		return in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
-	}
-	return in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
-}
-
 // send sends the statement with the ids of blocks in it.
 func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error) {
 	c, s := e.c, e.stmt
@@ -217,7 +208,14 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 			}
 			inner = s.last
 		}
-		text, args = t.Text, c.bindArgs(e.st.Plan, t, blocks, e.args)
+		plan := e.st.Plan
+		args = insert.AppendArgs(c.args[:0], e.args, t, blocks, func(i int, b *insert.Block, k int) driver.NamedValue {
+			return driver.NamedValue{Value: idValue(plan.Inserts[i].Table.UUID, b, k)}
+		}, func(n int64) driver.NamedValue { return driver.NamedValue{Value: n} })
+		for i := range args {
+			args[i].Ordinal = i + 1
+		}
+		text, c.args = t.Text, args
 	}
 	switch {
 	case inner != nil && e.wantRows:
@@ -285,8 +283,11 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
-		if e.wantRows && in.SetIDAfter {
-			return nil, idAfterRows(in)
+		switch { // the session's id would have to be set once the rows are read, and the application may ask for it first
+		case e.wantRows && in.SetIDAfter && in.Table.ReadsID:
+			return nil, in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
+		case e.wantRows && in.SetIDAfter:
+			return nil, in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
 		}
 		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
@@ -353,30 +354,14 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 		err = c.KnowSettings(ctx, text)
 		m = in.Table.ZeroIn(c.Settings.KeepsZero)
 	case insert.Unclear:
-		err = unclearKey(in, v)
+		kind := fmt.Sprintf("of the type %T ", v)
+		if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's
+			kind = ""
+		}
+		err = &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
+			Fix: "give a whole number, or nil for a generated one"}
 	}
 	return m, floor, exact, err
-}
-
-// unclearKey is the refusal of a value for a key that only the server could judge.
-func unclearKey(in *insert.Insert, v driver.Value) error {
-	kind := fmt.Sprintf("of the type %T ", v)
-	if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's
-		kind = ""
-	}
-	return &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
-		Fix: "give a whole number, or nil for a generated one"}
-}
-
-// bindArgs makes a template's arguments in the connection's scratch.
-func (c *conn) bindArgs(p *insert.Plan, t *insert.Template, blocks []insert.Block, args []driver.NamedValue) []driver.NamedValue {
-	c.args = insert.AppendArgs(c.args[:0], args, t, blocks, func(i int, b *insert.Block, k int) driver.NamedValue {
-		return driver.NamedValue{Value: idValue(p.Inserts[i].Table.UUID, b, k)}
-	}, func(n int64) driver.NamedValue { return driver.NamedValue{Value: n} })
-	for i := range c.args {
-		c.args[i].Ordinal = i + 1
-	}
-	return c.args
 }
 
 // idValue is the k-th id of a block as an argument.

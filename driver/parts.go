@@ -36,8 +36,11 @@ func (e *execution) runInParts(ctx context.Context) error {
 	if err := first.run(ctx); err != nil {
 		return err
 	}
-	if err := rest.run(ctx); err != nil {
-		return partError(err)
+	switch err := rest.run(ctx); {
+	case err == driver.ErrSkip: // which would have the whole text prepared
+		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
+	case err != nil:
+		return err
 	}
 	if e.rows = rest.rows; !e.wantRows {
 		e.result = joined(first.result, rest.result)
@@ -62,12 +65,4 @@ func (c *conn) prepareError(ctx context.Context, text string) error {
 		return err
 	}
 	return &insert.Refusal{Reason: "it is read as several statements, and the server takes it for one", Fix: "write it in a simpler form"}
-}
-
-// partError keeps a part that cannot be executed from being taken for the text.
-func partError(err error) error {
-	if err == driver.ErrSkip {
-		return errors.New("leafsql: a text that runs in parts: an argument cannot be put into the text; write its statements one by one")
-	}
-	return err
 }

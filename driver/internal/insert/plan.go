@@ -173,7 +173,10 @@ func (p *Plan) Init(text string, f Findings) {
 	if len(p.Inserts) == 0 {
 		return
 	}
-	p.size = p.fixedSize(text)
+	p.size = len(text) + len(f.Inserts)*len(markerOpen+")+")
+	for _, inserted := range f.Texts {
+		p.size += len(inserted)
+	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
 		in.allMarked = in.markedAmong(p.Edits, nil)

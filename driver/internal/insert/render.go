@@ -292,15 +292,6 @@ func (b *Block) UUIDAt(k int) [16]byte {
 	return id
 }
 
-// fixedSize is how long the text gets without its keys.
-func (f *Findings) fixedSize(text string) int {
-	n := len(text) + len(f.Inserts)*len(markerOpen+")+")
-	for _, inserted := range f.Texts {
-		n += len(inserted)
-	}
-	return n
-}
-
 // notFilled is no edit either: the statement gets no ids.
 const notFilled = -2
 

@@ -15,6 +15,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,17 +70,14 @@ func Open(inner driver.Connector, conns int) *sql.DB {
 // Config is an application's cfg for connections of ours.
 func Config(cfg *mysql.Config) *mysql.Config {
 	own := cfg.Clone()
-	own.ClientFoundRows = false    // rows that changed are counted
-	own.InterpolateParams = true   // one round trip a question
-	own.ColumnsWithAlias = false   // columns are read by their names
-	own.Collation = ""             // some keep arguments from being put into texts
-	own.RejectReadOnly = false     // conn does as much, and lets the error be seen
-	for name := range own.Params { // limits for the application's statements
-		switch strings.ToLower(name) {
-		case "max_statement_time", "max_execution_time", "max_join_size":
-			delete(own.Params, name)
-		}
-	}
+	own.ClientFoundRows = false                             // rows that changed are counted
+	own.InterpolateParams = true                            // one round trip a question
+	own.ColumnsWithAlias = false                            // columns are read by their names
+	own.Collation = ""                                      // some keep arguments from being put into texts
+	own.RejectReadOnly = false                              // conn does as much, and lets the error be seen
+	maps.DeleteFunc(own.Params, func(name, _ string) bool { // limits for the application's statements
+		return slices.Contains([]string{"max_statement_time", "max_execution_time", "max_join_size"}, strings.ToLower(name))
+	})
 	return own
 }
 

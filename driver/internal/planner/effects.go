@@ -153,7 +153,9 @@ func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Stat
 				return nil, err
 			}
 			if again = err == nil && !slices.Equal(columns, t.Columns); again {
-				p.forget(name)
+				p.tables.Forget(func(n catalog.Name) bool { return n == name })
+				p.schema = p.tables.Schema.Load()
+				p.replan()
 			}
 		}
 		p.verified = append(p.verified, name)
@@ -165,11 +167,4 @@ func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Stat
 		}
 	}
 	return st, nil
-}
-
-// forget forgets what is known of a table, here and everywhere.
-func (p *Planner) forget(name catalog.Name) {
-	p.tables.Forget(func(n catalog.Name) bool { return n == name })
-	p.schema = p.tables.Schema.Load()
-	p.replan()
 }

@@ -31,8 +31,11 @@ func (s *Run) start(ctx context.Context, text string) error {
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.Session.Settings.MariaDB {
-		if err := s.checkTransactionsShow(ctx); err != nil {
+		switch shows, err := s.Server.Catalog.ShowsTransactions(ctx); {
+		case err != nil:
 			return err
+		case !shows: // it could not be told from one of the application's
+			return s.Insert.Table.Refuse("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
@@ -50,16 +53,6 @@ func (s *Run) start(ctx context.Context, text string) error {
 		s.open, _ = s.holds(ctx, marker)
 	}
 	return err
-}
-
-// checkTransactionsShow refuses a statement whose transaction could not be told from one of the
-// application's.
-func (s *Run) checkTransactionsShow(ctx context.Context) error {
-	shows, err := s.Server.Catalog.ShowsTransactions(ctx)
-	if shows || err != nil {
-		return err
-	}
-	return s.Insert.Table.Refuse("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
 }
 
 // execAll runs texts one after the other until one fails. MariaDB takes them in one round

@@ -115,7 +115,10 @@ func (r *reader) statement() error {
 	case "load":
 		return r.load()
 	case "use":
-		return r.use()
+		if r.next(); r.atName() {
+			r.Use = r.name()
+		}
+		return r.rest()
 	case "set":
 		return r.set()
 	case "create", "alter", "drop", "rename", "truncate":
@@ -126,7 +129,10 @@ func (r *reader) statement() error {
 	case "execute", "prepare":
 		return r.stored()
 	case "begin":
-		return r.begin()
+		if r.next(); !r.atEnd() && !r.is("work") {
+			return r.compoundStatement()
+		}
+		return r.rest()
 	case "if", "case", "loop", "repeat", "while", "for", "declare":
 		return r.compoundStatement()
 	case "explain", "desc", "describe", "show", "grant", "revoke", "help":
@@ -137,14 +143,6 @@ func (r *reader) statement() error {
 	}
 	r.decided = r.tok.End
 	r.Runs = r.Runs || r.isAny("update", "delete", "with", "table")
-	return r.rest()
-}
-
-func (r *reader) use() error {
-	r.next()
-	if r.atName() {
-		r.Use = r.name()
-	}
 	return r.rest()
 }
 
@@ -190,14 +188,6 @@ func (r *reader) setsSession() {
 	}
 	r.modeSet = r.modeSet || mode
 	r.setsMode = r.setsMode || mode && (!literal || mentions(r.text[from:t.Pos], "ansi", "no_backslash", "oracle", "db2", "mssql", "maxdb", "postgresql"))
-}
-
-func (r *reader) begin() error {
-	r.next()
-	if !r.atEnd() && !r.is("work") {
-		return r.compoundStatement()
-	}
-	return r.rest()
 }
 
 // compoundStatement reads MariaDB's IF, LOOP, BEGIN NOT ATOMIC and the like
