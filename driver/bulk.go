@@ -153,12 +153,11 @@ func (b *Bulk) draw(ctx context.Context, wanted int, floor int64, told bool) err
 // ID returns the id in the place of an argument, of which it is asked in the order of Args, row
 // by row: an integer, or a string or bytes that are a UUID. ok is false for what the row has itself.
 func (b *Bulk) ID(arg int) (id driver.Value, ok bool) {
+	if !b.Key(arg) {
+		return nil, false
+	}
 	if arg >= 0 {
-		if !b.Key(arg) {
-			return nil, false
-		}
-		ok, b.lacks = b.lacks[0], b.lacks[1:]
-		if !ok {
+		if ok, b.lacks = b.lacks[0], b.lacks[1:]; !ok {
 			return nil, false
 		}
 	}

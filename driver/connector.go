@@ -192,7 +192,7 @@ func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) 
 	case c.tables.Idle(): // nobody needs it
 		return "", nil
 	}
-	return session.Database(ctx, ic)
+	return session.Value(ctx, ic, "DATABASE()")
 }
 
 // open is the Connector that makes connections: c, or since Close another.

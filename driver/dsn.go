@@ -42,8 +42,8 @@ var params = []param{
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
 	choiceParam("leafAutoIncrement", "allow", "refuse", func(c *Config) *bool { return &c.RefuseAutoIncrement }),
 	choiceParam("leafExplicit", "raise", "keep", func(c *Config) *bool { return &c.KeepExplicit }),
-	textParam("leafUUID", oneOf("leafUUID", "text", "binary"), func(c *Config) *string { return &c.UUID }),
-	textParam("leafZero", oneOf("leafZero", "fill", "keep"), func(c *Config) *string { return &c.Zero }),
+	textParam("leafUUID", oneOf("leafUUID", "text", "", "binary"), func(c *Config) *string { return &c.UUID }),
+	textParam("leafZero", oneOf("leafZero", "fill", "", "keep"), func(c *Config) *string { return &c.Zero }),
 }
 
 // ParseDSN reads a DSN: go-sql-driver's, with parameters of ours that begin
@@ -112,7 +112,9 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 	prefix := "leaf" + name
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
-			return unknownParam(k)
+			known := lo.Map(params, func(p param, _ int) string { return p.name })
+			return &ConfigError{k, "no such parameter",
+				"known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)"}
 		}
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
@@ -126,12 +128,6 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 }
 
 func repeated(name string) error { return &ConfigError{name, "it is there twice", "keep one of them"} }
-
-func unknownParam(name string) error {
-	known := lo.Map(params, func(p param, _ int) string { return p.name })
-	return &ConfigError{name, "no such parameter",
-		"known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)"}
-}
 
 // FormatDSN writes c as a DSN that ParseDSN reads back as an equal Config,
 // but for Go values. It holds the passwords in plain text.
@@ -231,11 +227,11 @@ func checkWorker(v string) error {
 	return nil
 }
 
-// oneOf checks that a value is one of two.
-func oneOf(name, one, other string) func(string) error {
+// oneOf checks that a value is one of two. note describes the first one.
+func oneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
-			return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + one + " or " + other}
+			return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + one + note + " or " + other}
 		}
 		return nil
 	}
@@ -265,11 +261,8 @@ func textParam(name string, check func(value string) error, field func(*Config) 
 func choiceParam(name, off, on string, field func(*Config) *bool) param {
 	return param{name,
 		func(c *Config, v string) error {
-			if v != off && v != on {
-				return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + off + " (the default) or " + on}
-			}
 			*field(c) = v == on
-			return nil
+			return oneOf(name, off, " (the default)", on)(v)
 		},
 		func(c *Config) string { return lo.Ternary(*field(c), on, off) }}
 }

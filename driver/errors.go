@@ -26,14 +26,8 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	what := "statement"
-	if e.Table != "" {
-		what = "table " + e.Table
-	}
-	if e.Column != "" {
-		what += ", key column " + e.Column
-	}
-	return part.Sentence(what, e.Reason, e.Fix)
+	r := insert.Refusal{Table: e.Table, Column: e.Column, Reason: e.Reason, Fix: e.Fix}
+	return r.Error()
 }
 
 // refused makes the errors of this package of those of the rooms below, and counts the
@@ -48,17 +42,15 @@ func (c *Connector) refused(err error) error {
 
 // public gives an error of a room below as one of this package's.
 func public(err error) error {
-	var refused *insert.Refusal
-	var unfilled *tables.FillError
-	var wrong *tables.ConfigError
-	switch {
-	case errors.As(err, &refused):
-		return &RefusedError{Table: refused.On(), Column: refused.Column, Reason: refused.Reason, Fix: refused.Fix}
-	case errors.As(err, &unfilled):
+	if r, ok := errors.AsType[*insert.Refusal](err); ok {
+		return &RefusedError{Table: r.On(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
+	}
+	if unfilled, ok := errors.AsType[*tables.FillError](err); ok {
 		e := FillError(*unfilled)
 		e.Err = public(e.Err)
 		return &e
-	case errors.As(err, &wrong):
+	}
+	if wrong, ok := errors.AsType[*tables.ConfigError](err); ok {
 		return (*ConfigError)(wrong)
 	}
 	return err

@@ -3,12 +3,10 @@ package driver
 import (
 	"context"
 	"database/sql/driver"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 	"github.com/samber/lo"
 
@@ -381,21 +379,14 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 // nothing. A generated key that is in use tells that keys came to the table
 // unseen: the next ids are above them.
 func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
-	var mysqlErr *mysql.MySQLError
-	if !errors.As(err, &mysqlErr) {
-		return err
-	}
-	switch mysqlErr.Number {
-	case servererr.DuplicateKey:
+	switch {
+	case servererr.Is(err, servererr.DuplicateKey):
 		for i, b := range blocks {
 			if t := st.Plan.Inserts[i].Table.Ref.(*tables.Table); b.N > 0 {
 				t.AfterDuplicate(ctx, b)
 			}
 		}
-	case servererr.Parse:
-		if st.Plan.Results != 1 {
-			return err
-		}
+	case servererr.Is(err, servererr.Parse) && st.Plan.Results == 1:
 		if own := c.TryPrepare(ctx, text); servererr.Is(own, servererr.Parse) {
 			return own
 		}

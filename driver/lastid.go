@@ -16,10 +16,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
-var (
-	_ mysql.Result = (*result)(nil)
-	_ mysql.Result = (*results)(nil)
-)
+var _, _ mysql.Result = (*result)(nil), (*results)(nil)
 
 // result is the inner driver's with the id that leafsql gave. It stays a
 // mysql.Result, whose AllLastInsertIds programs read for multi-statement

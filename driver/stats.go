@@ -125,15 +125,11 @@ func connectorOf(db *sql.DB) (*Connector, error) {
 // Stats returns the Connector's.
 func (c *Connector) Stats() Stats {
 	c = c.current()
-	return Stats{Tables: lo.Map(c.tables.Counts.All(), func(s tables.Stats, _ int) TableStats { return TableStats(s) }), Tags: c.tagStats(), Worker: c.workerStats()}
-}
-
-func (c *Connector) tagStats() []TagStats {
-	list := lo.Map(c.store.Counters(), func(counter *ids.Counter, _ int) TagStats {
+	tags := lo.Map(c.store.Counters(), func(counter *ids.Counter, _ int) TagStats {
 		return TagStats{counter.Name, counter.Sequence, counter.Stats()}
 	})
-	slices.SortFunc(list, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
-	return list
+	slices.SortFunc(tags, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
+	return Stats{Tables: lo.Map(c.tables.Counts.All(), func(s tables.Stats, _ int) TableStats { return TableStats(s) }), Tags: tags, Worker: c.workerStats()}
 }
 
 func (c *Connector) workerStats() *WorkerStats {

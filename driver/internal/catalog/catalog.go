@@ -217,13 +217,6 @@ func (c *Catalog) Tables(ctx context.Context, names []Name) (map[Name]*Table, er
 	return tables, nil
 }
 
-// What one row of the query for tables tells.
-const (
-	ofColumn = iota
-	ofTrigger
-	ofIndex
-)
-
 // tables asks for columns, triggers and indexes, each by the table's name: only a
 // comparison with a constant spares MariaDB from opening all tables. '-' stands where
 // nothing is told, since ” would be NULL under EMPTY_STRING_IS_NULL.
@@ -262,13 +255,13 @@ func (c *Catalog) tables(ctx context.Context, names []Name, tables map[Name]*Tab
 			tables[name] = known
 		}
 		switch kind {
-		case ofColumn:
+		case 0: // a column
 			col := Column{Name: x, Type: y, Updatable: strings.Contains(strings.ToLower(privileges), "update")}
 			col.describe(z, text.String, extra)
 			known.Columns = append(known.Columns, col)
-		case ofTrigger:
+		case 1: // a trigger
 			known.Triggers = append(known.Triggers, Trigger{Event: x, Before: y == "BEFORE", SQLMode: z, Text: text.String})
-		case ofIndex:
+		case 2: // a column of an index
 			i := slices.IndexFunc(known.Indexes, func(known Index) bool { return known.Name == x }) // rows are ordered by seq_in_index
 			if i < 0 {
 				i = len(known.Indexes)
@@ -301,12 +294,10 @@ func (c *Catalog) Routines(ctx context.Context, name Name, mariaDB bool) (found 
 		var none any
 		// SHOW finds it by its name; information_schema reads through all there are.
 		err := c.db.QueryRowContext(ctx, "SHOW CREATE "+kind+" "+name.Quoted()).Scan(&none, &p.SQLMode, &text, &none, &none, &none)
-		var answer *mysql.MySQLError
-		switch {
-		case err == nil:
+		if err == nil {
 			p.Text = text.String
 			found = append(found, p)
-		case !errors.As(err, &answer):
+		} else if _, answer := errors.AsType[*mysql.MySQLError](err); !answer {
 			return nil, err
 		}
 	}

@@ -18,11 +18,12 @@ package insert
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/leafsql/leafsql/internal/part"
 )
 
 // Settings are what of a session and its server decides the meaning of a text.
@@ -381,5 +382,8 @@ func (r *Refusal) Error() string {
 	if r.Table != "" {
 		what = "table " + r.On()
 	}
-	return fmt.Sprintf("leafsql: %s: %s; %s", what, r.Reason, r.Fix)
+	if r.Column != "" {
+		what += ", key column " + r.Column
+	}
+	return part.Sentence(what, r.Reason, r.Fix)
 }

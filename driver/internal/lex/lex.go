@@ -203,26 +203,21 @@ func (s *Scanner) token(kind Kind, start, end int) Token {
 
 func (s *Scanner) bad(start int) Token { return s.token(Bad, start, len(s.Text)) }
 
+// introducers are the letters that a string may begin with.
+var introducers = map[byte]Kind{'n': String, 'x': HexString, 'b': BitString}
+
 // word reads an unquoted name, or a string that begins with a letter.
 func (s *Scanner) word(start int) Token {
 	text := s.Text
 	i := s.nameEnd(start + 1)
-	if i < len(text) {
-		switch text[i] {
-		case '\'':
-			if i == start+1 && !s.named {
-				switch text[start] {
-				case 'n', 'N':
-					return s.quoted(String, start, i, '\'')
-				case 'x', 'X':
-					return s.quoted(HexString, start, i, '\'')
-				case 'b', 'B':
-					return s.quoted(BitString, start, i, '\'')
-				}
-			}
-		case '.':
-			s.dotted = i+1 < len(text) && inName(text[i+1])
+	switch {
+	case i == len(text):
+	case text[i] == '\'' && i == start+1 && !s.named:
+		if kind, ok := introducers[text[start]|0x20]; ok {
+			return s.quoted(kind, start, i, '\'')
 		}
+	case text[i] == '.':
+		s.dotted = i+1 < len(text) && inName(text[i+1])
 	}
 	s.named = false
 	return s.token(Word, start, i)

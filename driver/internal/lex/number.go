@@ -1,5 +1,7 @@
 package lex
 
+import "strings"
+
 // number reads a number, or a name that begins with a digit.
 func (s *Scanner) number(start int) Token {
 	text := s.Text
@@ -17,7 +19,7 @@ func (s *Scanner) number(start int) Token {
 	}
 	if text[i] == '0' && (at(i+1) == 'x' || at(i+1) == 'b') {
 		j := i + 2
-		for j < len(text) && (text[i+1] == 'x' && isHex(text[j]) || text[j] == '0' || text[j] == '1') {
+		for j < len(text) && (text[i+1] == 'x' && strings.IndexByte("0123456789abcdefABCDEF", text[j]) >= 0 || text[j] == '0' || text[j] == '1') {
 			j++
 		}
 		if j == i+2 || inName(at(j)) {
@@ -46,8 +48,4 @@ func (s *Scanner) number(start int) Token {
 		return s.word(start)
 	}
 	return s.token(Number, start, i)
-}
-
-func isHex(c byte) bool {
-	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'f'
 }

@@ -111,7 +111,7 @@ func (p *Planner) plan(ctx context.Context, text string) (st *Statement, kept bo
 		p.follow()
 		plans := p.plans
 		st, ok := plans.Get(text)
-		if !ok || p.DBUnknown || st.expired() {
+		if !ok || p.DBUnknown || !st.expires.IsZero() && time.Now().After(st.expires) {
 			unknown := p.DBUnknown
 			if st, err = p.parse(ctx, text); err != nil {
 				return nil, false, err

@@ -63,9 +63,6 @@ func (st *Statement) positional() bool {
 	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
 
-// expired says whether the statement is to be planned anew.
-func (st *Statement) expired() bool { return !st.expires.IsZero() && time.Now().After(st.expires) }
-
 // Likely returns the text that most executions of a statement send: each row that may get a key gets one. A statement that
 // runs in several steps, or has more keys than a statement may have placeholders, is judged by its own text.
 func (st *Statement) Likely(text string) string {

@@ -11,11 +11,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
-// Database asks for the database in use, "" for none.
-func Database(ctx context.Context, conn ownpool.Conn) (string, error) {
-	return Value(ctx, conn, "DATABASE()")
-}
-
 // Value asks what an expression is, "" for NULL. As bytes, and with a limit of
 // its own, the answer is the same whatever the session's character_set_results
 // and sql_select_limit are.

@@ -83,12 +83,11 @@ func (s *Session) AllowsSeveral(ctx context.Context, text string) (bool, error) 
 		return false, err
 	}
 	_, err := s.Conn.ExecContext(ctx, "DO 0; DO 0", nil)
-	var answer *mysql.MySQLError
-	switch {
+	switch answer, ok := errors.AsType[*mysql.MySQLError](err); {
 	case err == nil, servererr.Is(err, servererr.Parse):
 		s.SetSeveral(err == nil)
 		return s.several, nil
-	case errors.As(err, &answer):
+	case ok:
 		return false, refusal("it has to be sent in parts, and whether the connection allows several statements cannot be asked ("+answer.Message+")", "send its statements one by one")
 	}
 	return false, err
@@ -136,7 +135,7 @@ func (s *Session) KnowDatabase(ctx context.Context, text string) error {
 	if err := MayAsk(text, "database in use", "write db.table"); err != nil {
 		return err
 	}
-	db, err := Database(ctx, s.Conn)
+	db, err := Value(ctx, s.Conn, "DATABASE()")
 	if err == nil {
 		s.DBUnknown = false
 		s.Use(db)

@@ -52,14 +52,11 @@ func (c *Counts) of(name string) *tableCounts {
 // Note counts a statement that was not run because of err.
 func (c *Counts) Note(err error) {
 	var name, why string
-	var refused *insert.Refusal
-	var unfilled *FillError
-	switch {
-	case errors.As(err, &refused):
+	if refused, ok := errors.AsType[*insert.Refusal](err); ok {
 		name, why = refused.On(), refused.Reason
-	case errors.As(err, &unfilled):
+	} else if unfilled, ok := errors.AsType[*FillError](err); ok {
 		name, why = unfilled.Table, unfilled.Err.Error()
-	default:
+	} else {
 		return
 	}
 	c.of(name).change(func(s *Stats) {

@@ -61,16 +61,16 @@ func (w *insertReader) allColumns() string {
 	if w.nameErr == nil {
 		w.nameErr = w.needUTF8(columns...)
 	}
-	w.width, w.keyColumn = len(columns), keyIn(w.Table, columns)
+	w.width, w.keyColumn = len(columns), find(columns, w.Table.Key)
 	if w.keyColumn < 0 { // an invisible column
 		columns = append(slices.Clip(columns), w.Table.Key)
 	}
 	return quote.Names(columns)
 }
 
-// keyIn is which of the names is the key's, -1 none.
-func keyIn(t *insert.Table, names []string) int {
-	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, t.Key) })
+// find returns the index of the first of some names that is the given one in any case, -1 for none.
+func find(names []string, name string) int {
+	return slices.IndexFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }
 
 // columnNames are the columns that the statement writes, without the key where

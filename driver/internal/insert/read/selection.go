@@ -62,7 +62,7 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 	}
 	s.Alias, s.Names = sel.alias, make([]string, len(names))
 	for i, name := range names {
-		if !repeats(names, i) { // which has the same value
+		if find(names, name) == i { // which has the same value
 			s.Names[i] = name
 		}
 	}
@@ -245,8 +245,3 @@ func (w *insertReader) endsItem() bool { return w.isAny(clauses...) || w.endsQue
 
 // clauses are the words that follow an expression of a select.
 var clauses = []string{"from", "where", "group", "having", "window", "order", "limit", "offset", "fetch", "into", "for", "lock", "procedure", "union", "except", "intersect", "minus"}
-
-// repeats says whether a name came before, in any case.
-func repeats(names []string, i int) bool {
-	return slices.ContainsFunc(names[:i], func(n string) bool { return strings.EqualFold(n, names[i]) })
-}

@@ -20,8 +20,8 @@ func (w *insertReader) query() error {
 		w.listEdits = 1
 	}
 	names := w.columnNames()
-	for i := range names {
-		if repeats(names, i) {
+	for i, name := range names {
+		if find(names, name) < i {
 			return errInvalid
 		}
 	}

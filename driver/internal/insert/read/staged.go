@@ -33,7 +33,7 @@ func (w *insertReader) finishStaged() error {
 			return err
 		}
 	}
-	s.Key, w.Columns = keyIn(w.Table, s.Columns), s.Columns
+	s.Key, w.Columns = find(s.Columns, w.Table.Key), s.Columns
 	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
 	s.FillText = [3]string{verb, into, " (" + quote.Names(s.Columns) + ") " + w.text[w.source.from:w.source.to]}
 	if s.Load {
@@ -55,7 +55,8 @@ func (w *insertReader) finishStaged() error {
 		return err
 	}
 	s.Marker = w.Table.Marker && !s.ReadsID
-	s.Clock = s.Clock && !s.Load && mayHint(s.CopyHead)
+	// It can be told its time if nothing such as SET STATEMENT … FOR stands before its verb, and no hint behind that.
+	s.Clock = s.Clock && !s.Load && len(s.CopyHead[0]) <= len("REPLACE") && !strings.Contains(s.CopyHead[1], "/*+")
 	w.forget() // the rows go another way than by edits
 	w.Marker, w.SetIDAfter, w.Staging = s.Marker, w.Table.Marker && !s.Marker, s
 	w.Inserts = append(w.Inserts, w.Insert)
@@ -77,12 +78,6 @@ func Nulled(t *insert.Table, settings insert.Settings, load bool) error {
 	}
 	return t.Refuse(bug+", and this user may not see this one's triggers",
 		"GRANT TRIGGER ON "+quote.In(t.DB, t.Name)+" to this user itself, since a role's rights are not shown, upgrade the server to "+mended+way)
-}
-
-// mayHint says whether a statement can be told its time: nothing such as SET
-// STATEMENT … FOR stands before its verb, and no hint behind that.
-func mayHint(head [2]string) bool {
-	return len(head[0]) <= len("REPLACE") && !strings.Contains(head[1], "/*+")
 }
 
 // edited is a piece of the text with edits of fixed texts.

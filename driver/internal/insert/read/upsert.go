@@ -128,7 +128,7 @@ func (w *insertReader) noteOthers(value cursor) {
 			bare := v.prevEnd-first.Pos == len(name)
 			own := bare || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
 			w.namesTarget = w.namesTarget || ok && own && !bare
-			if ok && (!own || !slices.ContainsFunc(w.Table.Columns, func(c string) bool { return strings.EqualFold(c, unquote(name)) })) {
+			if ok && (!own || find(w.Table.Columns, unquote(name)) < 0) {
 				w.named = true
 				if table := w.text[first.Pos:first.End]; !bare && !slices.Contains(w.sources, table) {
 					w.sources = append(w.sources, table)
