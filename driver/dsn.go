@@ -179,12 +179,7 @@ func readConfigName(c *Config, v string) error {
 }
 
 func readTables(c *Config, v string) (err error) {
-	c.Auto, c.Tables = false, nil
-	switch v {
-	case "auto":
-		c.Auto = true
-	case "none":
-	default:
+	if c.Auto, c.Tables = v == "auto", nil; !c.Auto && v != "none" {
 		c.Tables, err = parseRules(v)
 	}
 	return err
