@@ -17,7 +17,7 @@ func TestCompressed(t *testing.T) {
 	proxytest.Compressed = true
 	defer func() { proxytest.Compressed = compressed }()
 	for name, test := range map[string]func(t *testing.T){
-		"answers": TestAnswersAreRelayed, "large commands": TestLargeCommands, "pipelined": TestPipelined, "filled": TestFilledTexts,
+		"answers": TestAnswersAreRelayed, "pipelined": TestPipelined, "filled": TestFilledTexts,
 		"filled by several": TestFilledSeveral, "bulk": TestFilledBulk, "server hangs up": TestServerHangsUp, "client hangs up": TestClientHangsUp,
 		"shutdown": TestShutdown, "clients that stop": TestClientsThatStop,
 	} {
