@@ -1,75 +1,74 @@
-// Package inspect is how the command leafsql asks package driver what a configuration means
-// on its server: the same judgement that Connectors come to, without a statement, an id or a
+// Package inspect lets the command leafsql find out from package driver how a configuration applies
+// to a server. The result is the one that a Connector uses, and needs no statement of the application, no id and no
 // worker id.
 //
 //	shard, err := inspect.Server(ctx, dsn, tags)
 //	for _, t := range shard.Tables { … }
 //
-// It judges nothing itself: package driver answers, and has to be imported.
+// It has no logic: the program must import package driver, which sets Server.
 package inspect
 
 import "context"
 
-// Server asks the server of a DSN what its leaf parameters mean there. Under
+// Server reports how the leaf parameters of a DSN apply to its server. Under
 // leafTables=auto, tags are the biz_tags of leaf_alloc. Package driver sets it.
 var Server func(ctx context.Context, dsn string, tags []string) (*Inspection, error)
 
-// An Inspection is what a configuration means on its server.
+// An Inspection describes how a configuration applies to its server.
 type Inspection struct {
 	MariaDB bool
-	Version int      // as version comments write it: 101119, 90704
-	Tables  []Table  // that the configuration means, by name
-	Missing []string // rules that name a table which this user does not see, and under auto tags that mean none
+	Version int      // as in version comments: 101119, 90704
+	Tables  []Table  // configured tables, sorted by name
+	Missing []string // rules that name a table which this user cannot see, and under auto also tags without a table
 	Reader
 }
 
-// A Table is how a configuration fills one table.
+// A Table describes how a configuration fills one table.
 type Table struct {
 	Database, Table string
 	Kind            string // driver.Segment, Sequence, Snowflake or UUID7
 	Tag             string // biz_tag, for Segment; else ""
 
-	Columns []string // all in their order, each with its type: "id bigint(20)"
+	Columns []string // all columns in the table's order, each with its type: "id bigint(20)"
 
-	// Err is why INSERTs into the table are refused, mostly a *driver.RefusedError. What
-	// follows is not known then.
+	// Err is not nil if INSERTs into the table are refused; it is usually a *driver.RefusedError. The
+	// following fields are then unset.
 	Err error
 
 	Column        string // the key
 	Type          string // the column's, such as "bigint(20) unsigned"
 	Integer       bool   // it is an integer type
 	Highest       int64  // the highest id that it can hold
-	Near          int64  // the counter has to be above all keys below it; under leafExplicit=keep there may be others above it
-	AutoIncrement bool   // it still is AUTO_INCREMENT
-	Indexed       bool   // an index begins with it, so that the highest key is found without reading the table
+	Near          int64  // the counter has to be above all keys below Near; under leafExplicit=keep there may be higher keys
+	AutoIncrement bool   // the column still has AUTO_INCREMENT
+	Indexed       bool   // an index begins with the column, so the highest key is found without reading the table
 	Unique        bool   // no two rows can have the same key
 	UniqueWith    bool   // no two rows can have the same key and the same values in some other columns
 
-	// RefusesLoad says that LOAD DATA is refused for the bug MDEV-36026 of its server, as is INSERT … SELECT without AUTO_INCREMENT,
-	// and TriggersHidden that it is because this user may not see its triggers.
+	// RefusesLoad is true if LOAD DATA is refused because of the server's bug MDEV-36026, and INSERT … SELECT is too unless the
+	// column has AUTO_INCREMENT. TriggersHidden is true if the reason is that this user cannot see the table's triggers.
 	RefusesLoad, TriggersHidden bool
 }
 
-// A Program is the body of a trigger, a routine or an event, or the select of a view.
+// A Program is the body of a trigger, a routine or an event, or the SELECT of a view.
 type Program struct {
-	Database string // what bare names in it mean
+	Database string // the database of unqualified names
 	Body     string
-	SQLMode  string // as of when it was made
+	SQLMode  string // the sql_mode when it was created
 }
 
-// A Reader reads stored programs.
+// A Reader finds the tables that stored programs use.
 type Reader interface {
-	// Writes lists the tables that the configuration means and that INSERT, REPLACE or
-	// LOAD write in a stored program, db.table, without their keys being filled. A
-	// statement that the program puts together from pieces is not found.
+	// Writes returns the configured tables (db.table) into which a stored program inserts rows by INSERT, REPLACE or
+	// LOAD without their keys being filled. It does not find statements that the program builds as strings.
 	Writes(Program) []string
 
-	// Reads lists the tables that the configuration means and that a view's select names.
+	// Reads returns the configured tables that a view's SELECT names.
 	Reads(Program) []string
 
-	// Excludes reports whether a rule takes a table out.
+	// Excludes reports whether a rule excludes a table.
 	Excludes(database, table string) bool
 
-	// Assigns reports whether a trigger sets a column of the row that is written.
+	// Assigns reports whether a trigger sets a column of the new row.
 	Assigns(p Program, column string) bool
 }

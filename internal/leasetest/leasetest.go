@@ -1,5 +1,5 @@
-// Package leasetest has helpers that the tests of this module's sources of worker ids
-// share. The tests that every source must pass are in package workertest.
+// Package leasetest has helpers for tests of the sources of worker ids. The tests that every source must
+// pass are in package workertest.
 //
 //	leasetest.InUse(t, open, cfg)     // the registry was used before
 //	k := leasetest.Keep(t, open, cfg) // and a worker id is held
@@ -16,14 +16,14 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// patience is how long what takes a moment may take on a busy machine.
+// patience is the longest time that a short operation may take on a busy machine.
 const patience = 30 * time.Second
 
-// Open is how a Keeper opens a source.
+// Open opens a source for a Keeper.
 type Open = func(context.Context) (worker.Source, error)
 
-// Keep gives a Keeper that holds a worker id, and is closed with the test. What it gives back can be used again at once. Searches
-// that fail, as on a busy machine, are followed by others.
+// Keep returns a Keeper that holds a worker id and is closed at the end of the test. The worker id can then be reused at once.
+// Keep retries a search that fails, for example on a busy machine.
 func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 	tb.Helper()
 	cfg.Issued = time.Now
@@ -38,7 +38,7 @@ func Keep(tb testing.TB, open Open, cfg worker.Config) *worker.Keeper {
 	return k
 }
 
-// Wait waits for a worker id, however often a search fails, unless the source says that it can't be used.
+// Wait waits for a worker id and retries failed searches, unless the source reports that it cannot be used.
 func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)
@@ -56,14 +56,14 @@ func Wait(tb testing.TB, k *worker.Keeper) (*worker.Status, error) {
 	}
 }
 
-// NotWritten reports whether the error of a Put says that certainly nothing was written.
+// NotWritten reports whether the error of a Put means that nothing was written for certain.
 func NotWritten(err error) bool {
 	_, ok := errors.AsType[*worker.NotWrittenError](err)
 	return ok
 }
 
-// InUse makes a registry one that was used before: the documents of all worker ids are there, and free. On a busy machine an
-// answer may be late.
+// InUse prepares a registry that looks used: the documents of all worker ids exist and are free. It retries, as on a busy
+// machine an answer may be late.
 func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), 4*patience)
@@ -80,7 +80,7 @@ func InUse(tb testing.TB, open Open, cfg worker.Config) {
 	}
 }
 
-// Eventually waits for what is there in a moment.
+// Eventually waits until a condition holds.
 func Eventually(tb testing.TB, what string, ok func() bool) {
 	tb.Helper()
 	for until := time.Now().Add(patience); !ok(); time.Sleep(20 * time.Millisecond) {

@@ -1,13 +1,13 @@
-// Package mysqlerr says which answers of a MySQL or MariaDB server are worth another try.
+// Package mysqlerr lists the errors of MySQL and MariaDB servers after which a statement may be retried.
 //
 //	if slices.Contains(mysqlerr.Conflicts, number) { … } // the same statement once more
 //
-// It knows errors by their numbers alone, so that it imports no driver.
+// It has error numbers only, and imports no driver.
 package mysqlerr
 
 import "slices"
 
-// Overtaken are the errors of a statement that did nothing because another session or
+// Overtaken lists the errors of a statement that had no effect because another session or
 // another member of the cluster wrote first.
 var Overtaken = []uint16{
 	1020, // the record has changed since it was read (MariaDB's innodb_snapshot_isolation)
@@ -15,14 +15,14 @@ var Overtaken = []uint16{
 	3101, // a plugin, such as Group Replication, rolled back
 }
 
-// Conflicts are Overtaken and the other errors of statements that did nothing because of
-// other sessions or members: each may be sent again.
+// Conflicts lists Overtaken and the other errors of statements that had no effect because of
+// other sessions or members. Such a statement may be sent again.
 var Conflicts = slices.Concat(Overtaken, []uint16{
 	1180, // an error during COMMIT
 	1205, // lock wait timeout
 })
 
-// NotWritable are the errors of a server that was demoted or has left its cluster: another
+// NotWritable lists the errors of a server that was demoted or has left its cluster. A new
 // connection may lead to another server.
 var NotWritable = []uint16{
 	1047, // a Galera node outside the primary component

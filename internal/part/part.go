@@ -1,14 +1,14 @@
-// Package part puts one error of leafsql inside another one, so that the whole text has
-// "leafsql: " once, at its beginning.
+// Package part wraps one error of leafsql in another one, so that the whole text has
+// "leafsql: " only once, at its beginning.
 //
 //	return fmt.Errorf("leafsql: taking worker id %d: %w", id, part.Of(err))
 //
-// Errors of others it leaves as they are.
+// Errors of other packages are returned unchanged.
 package part
 
 import "strings"
 
-// Of is err without the "leafsql: " at its beginning. errors.Is and errors.As see err.
+// Of returns err without the "leafsql: " at its beginning. The result unwraps to err.
 func Of(err error) error {
 	if err == nil {
 		return nil
@@ -19,7 +19,7 @@ func Of(err error) error {
 	return err
 }
 
-// Text is what Of(err) says, for where no error is wanted.
+// Text returns the text of Of(err).
 func Text(err error) string { return strings.TrimPrefix(err.Error(), "leafsql: ") }
 
 type part struct {
@@ -30,8 +30,7 @@ type part struct {
 func (p *part) Error() string { return p.text }
 func (p *part) Unwrap() error { return p.err }
 
-// Sentence is the shape of every message of leafsql: what was to be done, why it was not,
-// and the way out, where there is one.
+// Sentence formats a message of leafsql: what failed, the cause, and a hint if there is one.
 func Sentence(what, cause, way string) string {
 	s := "leafsql: " + what + ": " + cause
 	if way != "" {

@@ -2,8 +2,7 @@
 //
 //	"SELECT " + quote.Name("id") + " FROM " + quote.In("shop", "orders")
 //
-// It runs nothing, and knows no settings: what it writes means the same under every
-// sql_mode, but for [String].
+// It sends nothing to a server. Its output means the same under every sql_mode, except that of [String].
 package quote
 
 import (
@@ -14,7 +13,7 @@ import (
 // Name quotes an identifier.
 func Name(name string) string { return "`" + strings.ReplaceAll(name, "`", "``") + "`" }
 
-// In quotes the name of something in a database: a table, a trigger, a routine.
+// In quotes the name of a table, trigger or routine together with its database.
 func In(database, name string) string { return Name(database) + "." + Name(name) }
 
 // Table quotes a table's name or db.table, as a DSN writes it.
@@ -25,8 +24,8 @@ func Table(name string) string {
 	return Name(name)
 }
 
-// Split cuts db.table, as a DSN writes it, at its last dot: databases that are named by a domain have
-// dots. db is empty for a table's name alone.
+// Split cuts db.table, as a DSN writes it, at its last dot, since databases that are named after a domain have
+// dots. db is empty for a table name without a database.
 func Split(name string) (db, table string) {
 	dot := strings.LastIndexByte(name, '.')
 	return name[:max(dot, 0)], name[dot+1:]
@@ -47,6 +46,5 @@ func String(s string) string {
 	return "'" + strings.NewReplacer("'", "''", `\`, `\\`).Replace(s) + "'"
 }
 
-// Literal is a string for statements that are sent: it means the same under every sql_mode
-// and every character set.
+// Literal returns a string literal that means the same under every sql_mode and every character set.
 func Literal(s string) string { return fmt.Sprintf("_utf8mb4 X'%X'", s) }

@@ -1,15 +1,15 @@
-// Package schema has the tables that leafsql creates, as SQL.
+// Package schema returns the SQL that creates leafsql's tables.
 //
 //	db.Exec(schema.LeafAlloc(quote.Table("ids.leaf_alloc")))
 //
-// It runs nothing.
+// It executes no statement.
 package schema
 
-// LeafAlloc is the SQL that creates leaf_alloc, as Leaf defines it, where it does not exist.
+// LeafAlloc returns the SQL that creates leaf_alloc, as Leaf defines it, if it does not exist.
 //
-// The collation is utf8mb4_general_ci: it compares tags as Leaf's own table does on most
-// servers, by letters and not by case, and MariaDB and MySQL both have it. Two tags
-// that it takes for one share a row, which is safe; one tag with two rows would not be.
+// The collation is utf8mb4_general_ci. It ignores case, as Leaf's own table does on most
+// servers, and both MariaDB and MySQL have it. Two tags that are equal under it share a row,
+// which is safe. One tag with two rows would not be safe.
 func LeafAlloc(quoted string) string {
 	return table(quoted, `
   biz_tag varchar(128) NOT NULL DEFAULT '',
@@ -21,7 +21,7 @@ func LeafAlloc(quoted string) string {
 `)
 }
 
-// Sequences is the SQL that creates t_sequence, a row for each sequence, where it does not
+// Sequences returns the SQL that creates t_sequence, with a row for each sequence, if it does not
 // exist.
 func Sequences(quoted string) string {
 	return table(quoted, `
@@ -39,8 +39,8 @@ func table(quoted, columns string) string {
 	return "CREATE TABLE IF NOT EXISTS " + quoted + " (" + columns + ") ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_general_ci"
 }
 
-// LeafWorker is the SQL that creates the table of worker ids, where it does not exist. Its
-// texts are compared to the byte.
+// LeafWorker returns the SQL that creates the table of worker ids, if it does not exist. Its
+// text columns are compared byte by byte.
 func LeafWorker(quoted string) string {
 	return "CREATE TABLE IF NOT EXISTS " + quoted + ` (
   worker_id int NOT NULL,

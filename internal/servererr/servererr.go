@@ -1,9 +1,8 @@
-// Package servererr knows the errors of MySQL and MariaDB servers that mean something to
-// leafsql, by their numbers.
+// Package servererr names the errors of MySQL and MariaDB servers that leafsql handles.
 //
 //	if servererr.Is(err, servererr.NoSuchTable) { … }
 //
-// Which of them are worth another try is in package mysqlerr.
+// Package mysqlerr lists those after which a statement may be retried.
 package servererr
 
 import (
@@ -15,14 +14,14 @@ import (
 
 // Numbers of errors.
 const (
-	TooManyFields        = 185 // of InnoDB, on MariaDB
+	TooManyFields        = 185 // InnoDB on MariaDB
 	CannotCreate         = 1005
 	DatabaseDenied       = 1044
 	LoginDenied          = 1045
 	NoDatabase           = 1046
 	UnknownDatabase      = 1049
 	TableExists          = 1050
-	UnknownTable         = 1051 // of DROP
+	UnknownTable         = 1051 // DROP only
 	UnknownColumn        = 1054
 	DuplicateKey         = 1062
 	Parse                = 1064
@@ -57,17 +56,17 @@ const (
 	XA                   = 4091
 )
 
-// Is reports whether err is a server's, with one of these numbers.
+// Is reports whether err is a server's error with one of these numbers.
 func Is(err error, numbers ...uint16) bool {
 	e, ok := errors.AsType[*mysql.MySQLError](err)
 	return ok && slices.Contains(numbers, e.Number)
 }
 
-// Denied reports whether err says that the user lacks a right on a database, a table or
+// Denied reports whether the server returned err because the user lacks a privilege on a database, a table or
 // a column.
 func Denied(err error) bool { return Is(err, DatabaseDenied, TableDenied, ColumnDenied) }
 
-// Message is a server's error without its number, any other one as it is.
+// Message returns the text of a server's error without its number, and any other error's whole text.
 func Message(err error) string {
 	if e, ok := errors.AsType[*mysql.MySQLError](err); ok {
 		return e.Message

@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// A Server has expressions that whichever server executes a statement evaluates for itself.
+// A Server has SQL expressions about the server that executes the statement they are part of.
 type Server struct {
 	Identity string // "" if the server cannot be identified, such as TiDB and Vitess
-	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity, "" like it
+	Hash     string // the first 16 hexadecimal digits of the SHA-256 of Identity; "" if Identity is
 
-	// Statements reports that the server replicates the text of statements, so that a replica evaluates the expressions anew.
+	// Statements is true if the server replicates the text of statements, so that a replica evaluates the expressions itself.
 	Statements bool
 }
 
@@ -28,14 +28,14 @@ type Queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// MySQL is a server of MySQL's own, in no cluster.
+// MySQL is a single MySQL server, not a member of a cluster.
 var MySQL = of(map[string]string{"server_uuid": "", "server_id": "", "hostname": "", "port": "", "innodb_flush_log_at_trx_commit": "", "sync_binlog": "", "log_bin": ""})
 
-// variables are all that an expression may use, and those that decide between them.
+// variables names the variables that an expression may use, and those that select the expression.
 const variables = "'version', 'server_uuid', 'server_id', 'hostname', 'port', 'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', " +
 	"'group_replication_group_name', 'wsrep_on', 'wsrep_provider'"
 
-// Of asks which expressions identify the servers that q leads to.
+// Of returns the expressions that identify the servers to which q leads.
 func Of(ctx context.Context, q Queryer) (s Server, err error) {
 	rows, err := q.QueryContext(ctx, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ("+variables+")")
 	if err != nil {

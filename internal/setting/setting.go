@@ -1,5 +1,5 @@
-// Package setting reads what a DSN says of a source of worker ids: the servers between the parentheses, and the source's own
-// options.
+// Package setting parses the part of a DSN that configures a source of worker ids: the servers between the parentheses, and
+// the options of this source.
 //
 //	s := setting.Of("Redis", opts)
 //	cfg.Prefix = s.Text("Prefix") // leafRedisPrefix
@@ -7,7 +7,7 @@
 //	cfg.Servers = s.Servers(address, "6379")
 //	return cfg, s.Err()
 //
-// It keeps the first mistake for Err, and opens no connection.
+// Err returns the first mistake. The package opens no connection.
 package setting
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// Settings are those of one source.
+// Settings holds the settings of one source.
 type Settings struct {
 	source string
 	opts   worker.Options
@@ -33,10 +33,10 @@ type Settings struct {
 	err    error
 }
 
-// Of makes the Settings of a source that errors name so.
+// Of returns the Settings of a source. Errors contain its name.
 func Of(source string, opts worker.Options) *Settings { return &Settings{source: source, opts: opts} }
 
-// Err returns the first mistake, nil if there is none. An option that was not read is unknown.
+// Err returns the first mistake, or nil. An option that no method has read is an unknown option.
 func (s *Settings) Err() error {
 	err := s.opts.Only(s.known...)
 	if option, ok := errors.AsType[*spec.OptionError](err); ok {
@@ -45,7 +45,7 @@ func (s *Settings) Err() error {
 	return cmp.Or(err, s.err)
 }
 
-// Text is an option as it stands there.
+// Text returns an option unchanged.
 func (s *Settings) Text(name string) string {
 	s.known = append(s.known, name)
 	return s.opts[name]
@@ -55,7 +55,7 @@ func (s *Settings) fail(name, want string) {
 	s.err = cmp.Or(s.err, error(&spec.OptionError{Source: s.source, Option: name, Reason: fmt.Sprintf("%q is not one of its values", s.opts[name]), Fix: "write " + want}))
 }
 
-// Flag is an option that is true or false, which it is if it is missing.
+// Flag returns an option that is true or false. A missing option is false.
 func (s *Settings) Flag(name string) bool {
 	v, err := strconv.ParseBool(cmp.Or(s.Text(name), "false"))
 	if err != nil {
@@ -64,7 +64,7 @@ func (s *Settings) Flag(name string) bool {
 	return v
 }
 
-// Number is an option that is a whole number from 0 on.
+// Number returns an option that is a whole number of at least 0.
 func (s *Settings) Number(name string) (n int, ok bool) {
 	text := s.Text(name)
 	if text == "" {
@@ -77,7 +77,7 @@ func (s *Settings) Number(name string) (n int, ok bool) {
 	return int(v), err == nil
 }
 
-// Port is an option that is a port's number, 0 if it is missing.
+// Port returns an option that is a port number, or 0 if it is missing.
 func (s *Settings) Port(name string) int {
 	text := s.Text(name)
 	n, err := strconv.ParseUint(cmp.Or(text, "0"), 10, 16)
@@ -87,8 +87,8 @@ func (s *Settings) Port(name string) int {
 	return int(n)
 }
 
-// TLS is what the options TLS (true, or skip-verify), CA, Cert and Key say, nil if there is to be none. The files are read
-// now: a mistake in them is to be an error at the start.
+// TLS returns the configuration that the options TLS (true or skip-verify), CA, Cert and Key describe, or nil without TLS.
+// It reads the files, so that a mistake in them is found at the start.
 func (s *Settings) TLS() *tls.Config {
 	mode, ca, cert, key := s.Text("TLS"), s.Text("CA"), s.Text("Cert"), s.Text("Key")
 	switch mode {
@@ -120,9 +120,9 @@ func (s *Settings) TLS() *tls.Config {
 	return conf
 }
 
-// Servers are those of an address such as "h1:6379,h2", each with its port.
+// Servers returns the servers of an address such as "h1:6379,h2", each with its port.
 func (s *Settings) Servers(address, port string) []string {
-	if strings.Contains(address, "@") { // what stands before it is not for logs
+	if strings.Contains(address, "@") { // the part before it must not be logged
 		s.err = cmp.Or(s.err, fmt.Errorf("leafsql: %s: an @ in the servers' addresses; write host:port alone, and who logs in as leaf%[1]sUsername and leaf%[1]sPassword", s.source))
 		return nil
 	}

@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// An OptionError says what is wrong with an option of a source.
+// An OptionError is a mistake in an option of a source.
 type OptionError struct {
-	Source string // as the DSN's parameters write it: Nacos in leafNacosGroup
+	Source string // as in the DSN's parameters: Nacos in leafNacosGroup
 	Option string // Group
 	Reason string
-	Fix    string   // "" if the options that are known are the hint
-	Known  []string // Group and others
+	Fix    string   // the hint; "": Known is the hint
+	Known  []string // known options, such as Group
 }
 
 // Param returns the DSN's parameter.
 func (e *OptionError) Param() string { return "leaf" + e.Source + e.Option }
 
-// Hint returns what to write instead.
+// Hint returns the hint for the error message.
 func (e *OptionError) Hint() string {
 	switch {
 	case e.Fix != "":

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// specs are the seeds of the fuzz test and the cases of the plain one.
+// specs holds the seeds of the fuzz test, which are also the cases of the plain test.
 var specs = []struct {
 	spec, name, address string
 	ok                  bool

@@ -1,8 +1,8 @@
-// Package version says which leafsql a program was built with.
+// Package version returns the version of leafsql that a program was built with.
 //
 //	fmt.Println("leafsql", version.Of())
 //
-// It knows what the go command and the linker wrote into the binary, and nothing else.
+// It reads only what the go command and the linker wrote into the binary.
 package version
 
 import (
@@ -15,9 +15,9 @@ import (
 
 const module = "github.com/leafsql/leafsql"
 
-// Of is the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
-// its commit, or "(devel)" where the go command could not tell. The modules of leafsql all have
-// the same version, so that a program of one of them, such as the command, says its own.
+// Of returns the version of leafsql in this program: a tag such as v0.2.0, a pseudo-version with
+// its commit, or "(devel)" if the go command did not record one. All modules of leafsql have
+// the same version, so a program of one of them, such as the command, uses its own version.
 var Of = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	switch {
@@ -31,7 +31,7 @@ var Of = sync.OnceValue(func() string {
 
 const devel = "(devel)"
 
-// built is what a build of a release says by -ldflags "-X": its tree may know no tag.
+// built is set by a release's build with -ldflags "-X", as its source tree may have no tag.
 var built string
 
 func of(info *debug.BuildInfo) string {

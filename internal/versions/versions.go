@@ -1,17 +1,17 @@
-// Package versions knows what some versions of MySQL and MariaDB cannot do. A version is the number that version comments
-// write: 101119, 90704.
+// Package versions reports which features some versions of MySQL and MariaDB lack. A version is a number as in version
+// comments: 101119, 90704.
 //
 //	if !versions.NumbersRows(mariaDB, version) { … } // INSERT … SELECT has to be refused
 package versions
 
 import "fmt"
 
-// Name is the version as people write it.
+// Name returns the version as people write it, such as "10.11.19".
 func Name(mariaDB bool, version int) string {
 	return fmt.Sprintf("%s %d.%d.%d", map[bool]string{true: "MariaDB", false: "MySQL"}[mariaDB], version/10000, version/100%100, version%100)
 }
 
-// NumbersRows reports whether the server has window functions, which number the rows of a statement that is staged.
+// NumbersRows reports whether the server has window functions, which number the rows of a staged statement.
 func NumbersRows(mariaDB bool, version int) bool {
 	if mariaDB {
 		return version >= 100200
@@ -19,9 +19,9 @@ func NumbersRows(mariaDB bool, version int) bool {
 	return version >= 80000
 }
 
-// NullsColumns reports whether the server has the bug MDEV-36026, and in which release it was mended: an INSERT … SELECT of
-// several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE takes the NOT NULL columns of all rows but the first
-// for NULL. It fails with error 1048, and with IGNORE it stores 0. An AUTO_INCREMENT key is spared.
+// NullsColumns reports whether the server has the bug MDEV-36026, and which release fixed it. With the bug, an INSERT … SELECT
+// of several rows into a table with a trigger BEFORE INSERT or BEFORE UPDATE treats NOT NULL columns as NULL in all rows but
+// the first. It fails with error 1048, and with IGNORE it stores 0. An AUTO_INCREMENT key is not affected.
 func NullsColumns(mariaDB bool, version int) (mended string, has bool) {
 	mended, has = map[int]string{
 		100528: "10.5.29",
