@@ -159,9 +159,13 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 		dc.Close()
 		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
 	}
-	var db string
-	if c, err = c.open(); err == nil {
-		db, err = c.database(ctx, ic)
+	var db string // in use, "" for none
+	switch c, err = c.open(); {
+	case err != nil:
+	case c.cfg.MySQL != nil:
+		db = c.cfg.MySQL.DBName
+	case !c.tables.Idle(): // else nothing needs it
+		db, err = session.Value(ctx, ic, "DATABASE()")
 	}
 	if err == nil {
 		err = public(c.tables.Learn(ctx, ic, db))
@@ -182,17 +186,6 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
 		connector: c, foundRows: foundRows, stage: stage.Stage{Server: &c.stages}}
-}
-
-// database is the one in use on a new connection, "" for none.
-func (c *Connector) database(ctx context.Context, ic innerConn) (string, error) {
-	switch {
-	case c.cfg.MySQL != nil:
-		return c.cfg.MySQL.DBName, nil
-	case c.tables.Idle(): // nobody needs it
-		return "", nil
-	}
-	return session.Value(ctx, ic, "DATABASE()")
 }
 
 // open is the Connector that makes connections: c, or since Close another.

@@ -30,30 +30,25 @@ type Counter struct {
 
 // Counter returns the one counter of a tag.
 func (s *Store) Counter(tag Tag) *Counter {
-	c, made := s.counter(tag)
-	if made {
+	s.mu.Lock()
+	c, known := s.counters[tag]
+	if !known {
+		c = &Counter{Tag: tag, store: s, Turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
+		from := s.segments
+		switch {
+		case tag.Sequence:
+			from, c.Rows = s.sequences, s.sequences
+		case s.Alloc != nil:
+			c.Rows = s.Alloc
+		}
+		c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
+		s.counters[tag] = c
+	}
+	s.mu.Unlock()
+	if !known {
 		s.warnOther(tag)
 	}
 	return c
-}
-
-func (s *Store) counter(tag Tag) (c *Counter, made bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if c := s.counters[tag]; c != nil {
-		return c, false
-	}
-	c = &Counter{Tag: tag, store: s, Turn: semaphore.NewWeighted(1), feeds: make(map[string]bool)}
-	from := s.segments
-	switch {
-	case tag.Sequence:
-		from, c.Rows = s.sequences, s.sequences
-	case s.Alloc != nil:
-		c.Rows = s.Alloc
-	}
-	c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
-	s.counters[tag] = c
-	return c, true
 }
 
 // known is the counter of a tag, nil as long as nobody wanted it.

@@ -159,12 +159,8 @@ func (r reader) program(p inspect.Program) read.Program {
 }
 
 func (r reader) found(names []insert.TableName) []string {
-	var tables []string
-	for _, n := range names {
+	return lo.Uniq(lo.FilterMap(names, func(n insert.TableName, _ int) (string, bool) {
 		name := r.set.Name(n.DB, n.Table)
-		if r.known[name] && !slices.Contains(tables, name.String()) {
-			tables = append(tables, name.String())
-		}
-	}
-	return tables
+		return name.String(), r.known[name]
+	}))
 }

@@ -5,6 +5,8 @@ import (
 	"context"
 	"strings"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/session"
@@ -90,13 +92,10 @@ func (set *Set) learnTags(ctx context.Context) error {
 // warnMissing says once which named rules mean no table: statements for a
 // table whose name was mistyped run as they are.
 func (set *Set) warnMissing(ctx context.Context) {
-	var names []catalog.Name
-	for _, r := range set.rules {
+	names := lo.FilterMap(set.rules, func(r Rule, _ int) (catalog.Name, bool) {
 		name := catalog.Name{DB: cmp.Or(r.Database, set.DefaultDB), Table: r.Table}
-		if !r.Exclude && name.DB != "" && !strings.Contains(name.String(), "*") {
-			names = append(names, name)
-		}
-	}
+		return name, !r.Exclude && name.DB != "" && !strings.Contains(name.String(), "*")
+	})
 	found, err := set.Catalog.Tables(ctx, names)
 	for _, name := range names {
 		if err == nil && found[name] == nil {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
@@ -97,14 +99,13 @@ func (set *Set) addViews(ctx context.Context, names []catalog.Name, all *insert.
 }
 
 // unseen are the names that were not looked at; from now on they are.
-func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog.Name) {
-	for _, n := range names {
-		if name := catalog.Name(n); name.DB != "" && !had[name] {
-			had[name] = true
-			list = append(list, name)
-		}
-	}
-	return list
+func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
+	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
+		name := catalog.Name(n)
+		isNew := name.DB != "" && !had[name]
+		had[name] = true
+		return name, isNew
+	})
 }
 
 // effects are those of a stored program, whose bare names are of its database.

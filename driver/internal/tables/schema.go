@@ -10,8 +10,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
@@ -263,12 +266,5 @@ func (set *Set) keepFresh() {
 // readTags reads leaf_alloc's tags, by the names of tables they may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
 	rows, err := set.store.Alloc.Tags(ctx)
-	if err != nil {
-		return nil, err
-	}
-	tags := make(map[string]string, len(rows))
-	for _, r := range rows {
-		tags[set.Name("", r.Tag).Table] = r.Tag
-	}
-	return tags, nil
+	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.Name("", r.Tag).Table, r.Tag }), err
 }
