@@ -23,7 +23,7 @@ func TestAPI(t *testing.T) {
 	for _, pkg := range goList(t, module+"...") {
 		pkg = strings.TrimPrefix(pkg, module)
 		if !kits.MatchString(pkg) && !strings.Contains("/"+pkg+"/", "/internal/") {
-			lines = append(lines, apiOf(t, pkg)...)
+			lines = append(lines, apiOf(t, pkg, pkg, nil)...)
 		}
 	}
 	is := strings.Join(lines, "\n") + "\n"
@@ -53,13 +53,15 @@ func TestAPI(t *testing.T) {
 }
 
 // apiOf lists what a package exports: a function, a method, a type, a field or a
-// constant a line.
-func apiOf(t *testing.T, pkg string) (lines []string) {
+// constant a line. A type that it has as an alias is listed as one of its own. If aliases
+// is set, dir is the folder of such types, and aliases has their names in pkg.
+func apiOf(t *testing.T, pkg, dir string, aliases map[string]string) (lines []string) {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", pkg, "*.go"))
+	files, err := filepath.Glob(filepath.Join("..", dir, "*.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	elsewhere := make(map[string]map[string]string) // folder -> the aliases' types there
 	set := token.NewFileSet()
 	print := func(prefix string, node any) {
 		var b bytes.Buffer
@@ -85,9 +87,11 @@ func apiOf(t *testing.T, pkg string) (lines []string) {
 					if pointer, ok := of.(*ast.StarExpr); ok {
 						of = pointer.X
 					}
-					if name, ok := of.(*ast.Ident); ok && !name.IsExported() {
+					if name, ok := of.(*ast.Ident); ok && (!name.IsExported() || aliases != nil && aliases[name.Name] == "") {
 						continue
 					}
+				} else if aliases != nil {
+					continue
 				}
 				d.Body = nil
 				print("", d)
@@ -96,9 +100,28 @@ func apiOf(t *testing.T, pkg string) (lines []string) {
 					switch s := spec.(type) {
 					case *ast.ValueSpec:
 						for _, name := range s.Names {
-							print(d.Tok.String()+" ", name)
+							if aliases == nil {
+								print(d.Tok.String()+" ", name)
+							}
 						}
 					case *ast.TypeSpec:
+						if of, ok := s.Type.(*ast.SelectorExpr); ok && s.Assign.IsValid() {
+							for _, imported := range f.Imports {
+								path := strings.Trim(imported.Path.Value, `"`)
+								if from, ours := strings.CutPrefix(path, module); ours && filepath.Base(path) == of.X.(*ast.Ident).Name {
+									if elsewhere[from] == nil {
+										elsewhere[from] = make(map[string]string)
+									}
+									elsewhere[from][of.Sel.Name] = s.Name.Name
+								}
+							}
+							continue
+						}
+						if aliases != nil {
+							if s.Name.Name = aliases[s.Name.Name]; s.Name.Name == "" {
+								continue
+							}
+						}
 						var members *ast.FieldList
 						switch of := s.Type.(type) {
 						case *ast.StructType:
@@ -121,6 +144,9 @@ func apiOf(t *testing.T, pkg string) (lines []string) {
 				}
 			}
 		}
+	}
+	for from, names := range elsewhere {
+		lines = append(lines, apiOf(t, pkg, from, names)...)
 	}
 	slices.Sort(lines)
 	return lines

@@ -12,7 +12,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/tables"
-	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/worker"
 )
@@ -111,25 +110,13 @@ const (
 	Sequence  = tables.Sequence
 )
 
-// Rule says which tables get their keys, and from where: one entry of
-// leafTables, [db.]table[:column[:generator]] or ![db.]table. A rule with * in
-// Table leaves out tables that have no single-column integer key, unless it
-// names the Column.
-type Rule struct {
-	Database string // may hold *; "" means the DSN's database, or where that names none each
-	Table    string // may hold *
-	Column   string // "" means the table's single-column primary key
-	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
-	Tag      string // biz_tag of the segment, or the sequence's name; "" means Table as written here, or under * each table's name; behind "db." where the DSN names no database
-	Exclude  bool   // tables that it means are not filled, whatever other rules say (!pattern)
-
-	// Generator, when set, makes the ids instead of Kind and Tag. It has no
-	// place in a DSN.
-	Generator idgen.Generator
-}
-
-// String is the rule as a DSN writes it.
-func (r Rule) String() string { return tables.Rule(r).String() }
+// A Rule names tables, their key column and its generator: one entry of
+// leafTables, [db.]table[:column[:generator]] or ![db.]table. Database and Table
+// may hold *, Kind is Segment, Sequence, Snowflake or UUID7, Tag is the biz_tag or
+// the sequence's name, Exclude takes the tables out, and a Generator makes the ids
+// instead of Kind and Tag. A rule with * in Table leaves out tables that have no
+// single-column integer key, unless it names the Column.
+type Rule = tables.Rule
 
 // defaultLease is leafLease's default.
 const defaultLease = 60 * time.Second
@@ -153,10 +140,10 @@ func (c *Config) Clone() *Config {
 // check finds what is wrong with a Config before anything connects.
 func check(cfg *Config) error {
 	if cfg.Auto && len(cfg.Tables) > 0 {
-		return &ConfigError{"leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil"}
+		return configError("leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil")
 	}
 	if cfg.Auto && cfg.SegmentStore != nil {
-		return &ConfigError{"leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables"}
+		return configError("leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables")
 	}
 	for _, r := range cfg.Tables {
 		if !r.Exclude && r.Kind == Sequence && cfg.SegmentStore != nil {

@@ -90,7 +90,7 @@ type Connector struct {
 // NewConnector returns a connector for go-sql-driver as cfg.MySQL configures it.
 func NewConnector(cfg *Config) (*Connector, error) {
 	if cfg.MySQL == nil {
-		return nil, &ConfigError{"Config.MySQL", "not set", "start from driver.NewConfig or driver.ParseDSN"}
+		return nil, configError("Config.MySQL", "not set", "start from driver.NewConfig or driver.ParseDSN")
 	}
 	inner, err := mysql.NewConnector(cfg.MySQL)
 	if err != nil {
@@ -157,7 +157,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ic, ok := dc.(innerConn)
 	if !ok {
 		dc.Close()
-		return nil, &ConfigError{"the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on"}
+		return nil, configError("the wrapped driver", fmt.Sprintf("its connection (%T) lacks %s", dc, lackedMethods(dc)), "wrap go-sql-driver's own connector, or one that passes these on")
 	}
 	var db string // in use, "" for none
 	switch c, err = c.open(); {

@@ -60,7 +60,7 @@ func ParseDSN(dsn string) (*Config, error) {
 	_, list, _ := strings.Cut(dsn[strings.LastIndexByte(dsn, '/')+1:], "?")
 	for text := range strings.SplitSeq(list, "&") { // go-sql-driver ignores a parameter without a value
 		if strings.HasPrefix(text, "leaf") && !strings.Contains(text, "=") {
-			return nil, &ConfigError{text, "it has no value", "write it as name=value"}
+			return nil, configError(text, "it has no value", "write it as name=value")
 		}
 	}
 	cfg := NewConfig()
@@ -99,8 +99,8 @@ func swallowed(dsn string) error {
 	slash := strings.LastIndexByte(dsn, '/')
 	database, _, _ := strings.Cut(dsn[slash+1:], "?")
 	if m := leafParam.FindString(dsn[:slash+1] + database); m != "" {
-		return &ConfigError{strings.TrimSuffix(m, "="), "it became part of the user, password, address or database, because a DSN is cut at its last slash",
-			"write / as %2F in the value of every parameter, and put parameters after the database and a ?"}
+		return configError(strings.TrimSuffix(m, "="), "it became part of the user, password, address or database, because a DSN is cut at its last slash",
+			"write / as %2F in the value of every parameter, and put parameters after the database and a ?")
 	}
 	return nil
 }
@@ -113,8 +113,8 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 	for _, k := range slices.Sorted(maps.Keys(own)) {
 		if name == "" || len(k) <= len(prefix) || !strings.EqualFold(k[:len(prefix)], prefix) {
 			known := lo.Map(params, func(p param, _ int) string { return p.name })
-			return &ConfigError{k, "no such parameter",
-				"known are " + strings.Join(known, ", ") + ", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)"}
+			return configError(k, "no such parameter",
+				"known are "+strings.Join(known, ", ")+", and those that begin with leaf and the name of leafWorker's source, as leafNacosGroup beside leafWorker=nacos(…)")
 		}
 		if c.WorkerOptions == nil {
 			c.WorkerOptions = make(map[string]string)
@@ -127,7 +127,7 @@ func (c *Config) readWorkerOptions(own map[string]string) error {
 	return nil
 }
 
-func repeated(name string) error { return &ConfigError{name, "it is there twice", "keep one of them"} }
+func repeated(name string) error { return configError(name, "it is there twice", "keep one of them") }
 
 // FormatDSN writes c as a DSN that ParseDSN reads back as an equal Config,
 // but for Go values. It holds the passwords in plain text.
@@ -171,7 +171,7 @@ func (c *Config) GoString() string { return c.String() }
 func readConfigName(c *Config, v string) error {
 	reg, ok := registered.Load(v)
 	if !ok {
-		return &ConfigError{"leafConfig", fmt.Sprintf("no Config is registered as %q", v), "call driver.RegisterConfig before sql.Open"}
+		return configError("leafConfig", fmt.Sprintf("no Config is registered as %q", v), "call driver.RegisterConfig before sql.Open")
 	}
 	*c = *reg.(*Config).Clone()
 	c.name = v
@@ -197,27 +197,27 @@ func writeTables(c *Config) string {
 
 func checkStore(v string) error {
 	if strings.Contains(v, "|") {
-		return &ConfigError{"leafStore", "it names several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store"}
+		return configError("leafStore", "it names several stores, which version 0.2 does not support", "stop all writers, run leafsql init -from-stores 'A|B|C', and name one store")
 	}
 	if err := swallowed(v); err != nil {
 		return err
 	}
 	if _, err := mysql.ParseDSN(v); err != nil {
-		return &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F"}
+		return configError("leafStore", err.Error(), "it takes a go-sql-driver DSN, with every / written as %2F")
 	}
 	return nil
 }
 
 func checkAllocTable(v string) error {
 	if _, table := quote.Split(v); table == "" || strings.HasPrefix(v, ".") {
-		return &ConfigError{"leafAllocTable", "not a table's name", "write [db.]table"}
+		return configError("leafAllocTable", "not a table's name", "write [db.]table")
 	}
 	return nil
 }
 
 func checkWorker(v string) error {
 	if _, _, err := spec.Parse(v); err != nil {
-		return &ConfigError{"leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)"}
+		return configError("leafWorker", "not of the form name(address)", "write for example static(7) or nacos(127.0.0.1:8848)")
 	}
 	return nil
 }
@@ -226,7 +226,7 @@ func checkWorker(v string) error {
 func oneOf(name, one, note, other string) func(string) error {
 	return func(v string) error {
 		if v != one && v != other {
-			return &ConfigError{name, fmt.Sprintf("%q is not one of its values", v), "write " + one + note + " or " + other}
+			return configError(name, fmt.Sprintf("%q is not one of its values", v), "write "+one+note+" or "+other)
 		}
 		return nil
 	}
@@ -235,7 +235,7 @@ func oneOf(name, one, note, other string) func(string) error {
 func readLease(c *Config, v string) error {
 	d, err := time.ParseDuration(v)
 	if err != nil || d < 6*time.Second || d > time.Hour {
-		return &ConfigError{"leafLease", "not a duration from 6 seconds to an hour", "write for example 60s"}
+		return configError("leafLease", "not a duration from 6 seconds to an hour", "write for example 60s")
 	}
 	c.Lease = d
 	return nil
@@ -320,5 +320,5 @@ func parseRule(s string) (Rule, error) {
 }
 
 func ruleError(rule, reason, way string) error {
-	return &ConfigError{Param: "leafTables", Reason: fmt.Sprintf("rule %q: %s", rule, reason), Fix: way}
+	return configError("leafTables", fmt.Sprintf("rule %q: %s", rule, reason), way)
 }

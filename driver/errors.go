@@ -5,7 +5,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/tables"
-	"github.com/leafsql/leafsql/internal/part"
 )
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
@@ -45,40 +44,23 @@ func public(err error) error {
 	if r, ok := errors.AsType[*insert.Refusal](err); ok {
 		return &RefusedError{Table: r.On(), Column: r.Column, Reason: r.Reason, Fix: r.Fix}
 	}
-	if unfilled, ok := errors.AsType[*tables.FillError](err); ok {
-		e := FillError(*unfilled)
-		e.Err = public(e.Err)
-		return &e
-	}
-	if wrong, ok := errors.AsType[*tables.ConfigError](err); ok {
-		return (*ConfigError)(wrong)
-	}
 	return err
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 
-// FillError says that a statement was not run because its ids could not be
-// had, or because the counter could not be moved above a key that it gives. It
-// unwraps to the generator's error, so that errors.Is finds
+// A FillError is the error of a statement that was not run because no ids could
+// be had for its rows, or because the counter could not be moved above a key that
+// a row brings. Table is db.table; Rows is the number of ids requested, or Key the
+// row's key. It unwraps to Err, the generator's error, so that errors.Is finds
 // context.DeadlineExceeded and errors.As the generator's own types.
-type FillError struct {
-	Table string
-	Rows  int   // ids asked for; 0 where Key is set
-	Key   int64 // the key that the counter has to pass; 0 where Rows is set
-	Err   error
+type FillError = tables.FillError
+
+// A ConfigError names the parameter of a DSN, or the field of a Config, that is
+// wrong: Param, with the Reason and a Fix.
+type ConfigError = tables.ConfigError
+
+func configError(param, reason, fix string) error {
+	return &ConfigError{Param: param, Reason: reason, Fix: fix}
 }
-
-func (e *FillError) Error() string { return (*tables.FillError)(e).Error() }
-
-func (e *FillError) Unwrap() error { return e.Err }
-
-// ConfigError says which parameter of a DSN or field of a Config is wrong.
-type ConfigError struct {
-	Param  string // the DSN's name of it
-	Reason string
-	Fix    string
-}
-
-func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
@@ -47,7 +46,7 @@ func openStore(cfg *Config, own driver.Connector, key string) (*ids.Store, error
 			store.Connector, err = mysql.NewConnector(ownpool.Config(of))
 		}
 		if err != nil {
-			return nil, &ConfigError{"leafStore", err.Error(), "it takes a go-sql-driver DSN"}
+			return nil, configError("leafStore", err.Error(), "it takes a go-sql-driver DSN")
 		}
 		store.Key, store.Home.Named = storeKey(of), true
 		if of.DBName != "" && !strings.Contains(store.Table, ".") { // SQL in errors means the same on any connection
@@ -94,7 +93,7 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	}
 	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
 	if err != nil {
-		return nil, &ConfigError{"leafSnowflake", part.Text(err), ""}
+		return nil, configError("leafSnowflake", part.Text(err), "")
 	}
 	flakes := ids.SnowflakesConfig{
 		Layout: layout, Open: cfg.WorkerSource, Store: store, Create: cfg.Create,
@@ -105,22 +104,22 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	case name != "mysql":
 		if flakes.Open, err = worker.Lookup(cfg.Worker, worker.Options(cfg.WorkerOptions)); err != nil {
 			if option, ok := errors.AsType[*spec.OptionError](err); ok {
-				return nil, &ConfigError{option.Param(), option.Reason, option.Hint()}
+				return nil, configError(option.Param(), option.Reason, option.Hint())
 			}
-			return nil, &ConfigError{"leafWorker", part.Text(err), ""}
+			return nil, configError("leafWorker", part.Text(err), "")
 		}
 		flakes.Source = fmt.Sprintf("%q %q %q", cfg.Worker, cfg.State, cfg.WorkerOptions) // a map in the order of its keys
 	case address != "" || len(cfg.WorkerOptions) > 0:
-		return nil, &ConfigError{"leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore"}
+		return nil, configError("leafWorker", "mysql() takes no address and no parameters", "its table is beside leaf_alloc: name that with leafAllocTable, and its database with leafStore")
 	}
 	s, err := ids.OpenSnowflakes(flakes)
 	if err != nil {
-		return nil, &ConfigError{"leafLease", part.Text(err), "write for example 60s"}
+		return nil, configError("leafLease", part.Text(err), "write for example 60s")
 	}
 	if s.Lease != cfg.Lease {
 		s.Close()
-		return nil, &ConfigError{"leafLease", fmt.Sprintf("another pool of this process holds its worker id from the same source for %v, not %v", s.Lease, cfg.Lease),
-			"give all pools the same leafLease"}
+		return nil, configError("leafLease", fmt.Sprintf("another pool of this process holds its worker id from the same source for %v, not %v", s.Lease, cfg.Lease),
+			"give all pools the same leafLease")
 	}
 	return s, nil
 }
@@ -147,7 +146,7 @@ func (c *Connector) Tag(ctx context.Context, tag string) (segment.Row, error) {
 	return c.store.Alloc.Row(ctx, tag)
 }
 
-var errNoAlloc = &ConfigError{"Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself"}
+var errNoAlloc = configError("Config.SegmentStore", "it replaces leaf_alloc, whose rows cannot be read then", "ask the store itself")
 
 // Segment returns the generator of a tag, for ids without an INSERT: the one
 // that tables with this tag draw from. It ends with the Connector. No server is
@@ -185,8 +184,7 @@ func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes 
 	of := tables.Config{
 		Auto: cfg.Auto, Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
 		Zero: cfg.Zero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
-		Rules:   lo.Map(cfg.Tables, func(r Rule, _ int) tables.Rule { return tables.Rule(r) }),
-		Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
+		Rules: cfg.Tables, Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

@@ -45,7 +45,7 @@ type Login struct {
 func (c *Connector) Attach(ctx context.Context, inner driver.Conn, login Login) (*Session, error) {
 	ic, ok := inner.(innerConn)
 	if !ok {
-		return nil, &ConfigError{"Attach", fmt.Sprintf("the connection (%T) lacks %s", inner, lackedMethods(inner)), ""}
+		return nil, configError("Attach", fmt.Sprintf("the connection (%T) lacks %s", inner, lackedMethods(inner)), "")
 	}
 	if !c.tables.Learned() {
 		own, err := c.Connect(ctx)

@@ -27,19 +27,10 @@ type Stats struct {
 }
 
 // TableStats are of one configured table, or of refused statements whose table
-// could not be told (Name is "" then).
-type TableStats struct {
-	Name       string // db.table
-	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
-	Tag        string // biz_tag, for segment; the sequence's name
-	HighestKey int64  // the highest id that the key column can hold; 0: its type is not one of whole numbers
-	Statements int64  // statements that got ids
-	IDs        int64  // ids that they got
-	Refused    int64  // statements that were not run: refused, or no ids could be had
-
-	LastRefusal string    // why the last of these was not run; "" if there was none
-	LastRefused time.Time // when that was
-}
+// is not known (Name is "" then): its generator and the highest key that its column
+// can hold, the statements that got ids and the ids that they got, and the refused
+// statements with the last refusal.
+type TableStats = tables.Stats
 
 // TagStats are of one row of leaf_alloc, or of t_sequence.
 type TagStats struct {
@@ -129,7 +120,7 @@ func (c *Connector) Stats() Stats {
 		return TagStats{counter.Name, counter.Sequence, counter.Stats()}
 	})
 	slices.SortFunc(tags, func(a, b TagStats) int { return cmp.Compare(a.Tag, b.Tag) })
-	return Stats{Tables: lo.Map(c.tables.Counts.All(), func(s tables.Stats, _ int) TableStats { return TableStats(s) }), Tags: tags, Worker: c.workerStats()}
+	return Stats{Tables: c.tables.Counts.All(), Tags: tags, Worker: c.workerStats()}
 }
 
 func (c *Connector) workerStats() *WorkerStats {

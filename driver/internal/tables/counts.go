@@ -11,18 +11,18 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-// Stats are what one table was given: driver.TableStats, whose fields it has.
+// Stats are driver.TableStats.
 type Stats struct {
-	Name       string
-	Generator  string
-	Tag        string
-	HighestKey int64
-	Statements int64
-	IDs        int64
-	Refused    int64
+	Name       string // db.table
+	Generator  string // "segment", "sequence", "snowflake", "uuid7", or the type of a Generator of the caller's
+	Tag        string // biz_tag, for segment; the sequence's name
+	HighestKey int64  // the highest id that the key column can hold; 0: its type is not one of whole numbers
+	Statements int64  // statements that got ids
+	IDs        int64  // ids that they got
+	Refused    int64  // statements that were not run: refused, or no ids could be had
 
-	LastRefusal string
-	LastRefused time.Time
+	LastRefusal string    // why the last of these was not run; "" if there was none
+	LastRefused time.Time // when that was
 }
 
 // Counts are of all tables that statements named: they outlive what is known of a table.

@@ -10,12 +10,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A FillError says that a statement was not run because its ids could not be had, or
-// because the counter could not be moved above a key that it gives.
+// A FillError is driver.FillError.
 type FillError struct {
-	Table string
-	Rows  int   // ids asked for; 0 where Key is set
-	Key   int64 // the key that the counter has to pass; 0 where Rows is set
+	Table string // db.table
+	Rows  int    // ids requested; 0 if Key is set
+	Key   int64  // the key that the counter has to pass; 0 if Rows is set
 	Err   error
 }
 
@@ -34,7 +33,7 @@ func (e *FillError) Error() string {
 
 func (e *FillError) Unwrap() error { return e.Err }
 
-// A ConfigError says which parameter of the configuration is wrong.
+// A ConfigError is driver.ConfigError.
 type ConfigError struct {
 	Param  string // the DSN's name of it
 	Reason string

@@ -18,19 +18,21 @@ const (
 	Sequence  = "sequence"
 )
 
-// A Rule says which tables get their keys, and from where: driver.Rule, whose fields it
-// has.
+// A Rule is driver.Rule.
 type Rule struct {
-	Database  string
-	Table     string
-	Column    string
-	Kind      string
-	Tag       string
-	Exclude   bool
+	Database string // may hold *; "" is the DSN's database, or each if the DSN names none
+	Table    string // may hold *
+	Column   string // "" is the table's single-column primary key
+	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
+	Tag      string // biz_tag of the segment, or the sequence's name; "" is Table as written here, or under * each table's name; after "db." if the DSN names no database
+	Exclude  bool   // its tables are not filled, whatever other rules name them (!pattern)
+
+	// Generator, when set, makes the ids instead of Kind and Tag. It has no
+	// place in a DSN.
 	Generator idgen.Generator
 }
 
-// String is the rule as a DSN writes it.
+// String returns the rule as a DSN writes it.
 func (r Rule) String() string {
 	s := r.Table
 	if r.Database != "" {
