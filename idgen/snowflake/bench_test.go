@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// BenchmarkBurst draws within the room that a lease of an hour lets a
-// generator borrow: 7 billion ids.
+// BenchmarkBurst draws ids ahead of the clock, of which a lease of an hour allows
+// 7 billion.
 func BenchmarkBurst(b *testing.B) {
 	ctx := b.Context()
 	b.Run("serial", func(b *testing.B) {
@@ -37,8 +37,8 @@ func BenchmarkBurst(b *testing.B) {
 	})
 }
 
-// BenchmarkSustained draws when nothing is left to borrow: 244.14 ns an id is
-// the format's limit. p99.9 is of single calls, by so many goroutines a core.
+// BenchmarkSustained draws ids at the pace of the clock: 244.14 ns an id is
+// the format's limit. p99.9 is the latency of single calls, with several goroutines a core.
 func BenchmarkSustained(b *testing.B) {
 	for _, perCore := range []int{1, 16} {
 		b.Run(fmt.Sprintf("goroutines=%d", perCore), func(b *testing.B) {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Layout says how the 63 usable bits of an id are cut, from the highest to the
+// Layout divides the 63 usable bits of an id into three fields, from the highest to the
 // lowest: milliseconds since Epoch, worker id, sequence.
 type Layout struct {
 	Time     int   // bits of the milliseconds since Epoch
@@ -16,29 +16,28 @@ type Layout struct {
 	Sequence int   // bits of the sequence within a millisecond
 	Epoch    int64 // Unix ms
 
-	// Datacenter is how many of the Worker bits, from the highest, name a data
-	// centre. It matters for Parts alone.
+	// Datacenter is the number of upper Worker bits that name a data
+	// centre. Only Parts uses it.
 	Datacenter int
 }
 
 // Leaf is Meituan's layout, with ids until 2080. Twitter's has the same bits, of
-// which 5 name a data centre: "41-5+5-12". Sonyflake's (units of 10 ms), that of
-// Baidu's uid-generator (of a second) and Instagram's (64 bits) can't be said as
-// a Layout.
+// which 5 name a data centre: "41-5+5-12". A Layout cannot express Sonyflake's layout (units of
+// 10 ms), that of Baidu's uid-generator (units of a second) or Instagram's (64 bits).
 var Leaf = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657}
 
-// Parts is what an id says.
+// Parts holds the fields of an id.
 type Parts struct {
 	Time       time.Time // to the millisecond
 	Datacenter int       // the upper Layout.Datacenter bits of the worker id
-	Worker     int       // the whole worker id where the layout has no data centres, else its lower bits
+	Worker     int       // the worker id; only its lower bits if the layout has data centres
 	Sequence   int
 }
 
 // ParseLayout reads TIME-WORKER-SEQUENCE[@EPOCH] in bits, such as "41-10-12"
 // or "41-5+5-12@2024-01-01": "5+5" is data centre and worker. The epoch is Unix
-// ms, a date (UTC) or an RFC 3339 time; without one it is Leaf's. Validate has
-// been called on what it gives.
+// ms, a date (UTC) or an RFC 3339 time; without one it is Leaf's. The result has passed
+// Validate.
 func ParseLayout(text string) (Layout, error) {
 	bits, epoch, hasEpoch := strings.Cut(text, "@")
 	l := Layout{Epoch: Leaf.Epoch}
@@ -89,7 +88,7 @@ func layoutError(text string, cause error) error {
 	return fmt.Errorf("leafsql: snowflake layout %q: %w; write for example 41-10-12@1288834974657", text, cause)
 }
 
-// Validate is an error if ids of the layout could not be made or read.
+// Validate returns an error if ids of the layout cannot be composed or decomposed.
 func (l Layout) Validate() error {
 	var why string
 	switch sum := l.Time + l.Worker + l.Sequence; {
@@ -111,11 +110,10 @@ func (l Layout) Validate() error {
 	return layoutError(l.String(), errors.New(why))
 }
 
-// maxEpoch is the year 2200, in Unix ms. With 62 bits of time the sum still
-// fits an int64.
+// maxEpoch is the year 2200, in Unix ms. Added to 62 bits of time, it still fits an int64.
 const maxEpoch = 7_258_118_400_000
 
-// String gives what ParseLayout reads.
+// String returns the layout in the form that ParseLayout reads.
 func (l Layout) String() string {
 	worker := strconv.Itoa(l.Worker)
 	if l.Datacenter > 0 {
@@ -124,15 +122,15 @@ func (l Layout) String() string {
 	return fmt.Sprintf("%d-%s-%d@%d", l.Time, worker, l.Sequence, l.Epoch)
 }
 
-// Workers is how many worker ids there are.
+// Workers returns the number of worker ids.
 func (l Layout) Workers() int { return 1 << l.Worker }
 
-// End is the last time that an id can say.
+// End returns the latest time that an id can contain.
 func (l Layout) End() time.Time { return time.UnixMilli(l.end()) }
 
 func (l Layout) end() int64 { return l.Epoch + 1<<l.Time - 1 }
 
-// check holds the layout's years against the clock.
+// check returns an EpochError if now is outside the layout's years.
 func (l Layout) check(now time.Time) error {
 	if begin := time.UnixMilli(l.Epoch); !now.After(begin) || now.After(l.End()) {
 		return &EpochError{begin, l.End()}
@@ -140,12 +138,12 @@ func (l Layout) check(now time.Time) error {
 	return nil
 }
 
-// spent reports whether no id can say ms since the epoch any more. Where time
-// and sequence take all 63 bits, the place beyond the last one is negative.
+// spent reports whether ms since the epoch no longer fits an id. If time
+// and sequence take all 63 bits, the place after the last one is negative.
 func (l Layout) spent(ms int64) bool { return uint64(ms) >= 1<<l.Time }
 
-// Compose gives the id that says p, its time cut to the millisecond. Only what
-// fits the layout makes one, and 0 is none.
+// Compose returns the id with the fields p, whose time is truncated to the millisecond. It returns an error
+// if a field does not fit the layout or if the id would be 0.
 func (l Layout) Compose(p Parts) (int64, error) {
 	low := l.Worker - l.Datacenter
 	switch {
@@ -171,8 +169,8 @@ func (l Layout) partError(what string, v any) error {
 	return fmt.Errorf("leafsql: snowflake layout %s: no room for the %s %v", l, what, v)
 }
 
-// Decompose reads an id. Ids below 1 and those with more bits than the layout
-// has are errors.
+// Decompose returns the fields of an id. It returns an error for ids below 1 and for ids with more bits than the
+// layout has.
 func (l Layout) Decompose(id int64) (Parts, error) {
 	ms := id >> (l.Worker + l.Sequence)
 	if id < 1 || ms >= 1<<l.Time {

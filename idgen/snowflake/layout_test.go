@@ -7,7 +7,7 @@ import (
 )
 
 var (
-	// twitter is Leaf's, with data centres.
+	// twitter is Leaf's layout with data centres.
 	twitter = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1288834974657, Datacenter: 5}
 
 	discord = Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 1420070400000, Datacenter: 5}
@@ -77,7 +77,7 @@ func TestComposeDecompose(t *testing.T) {
 	if id, _ := javaScript.Compose(Parts{Time: javaScript.End(), Worker: 31, Sequence: 127}); id >= 1<<53 {
 		t.Errorf("JavaScript reaches %d", id)
 	}
-	// A tweet's id, of worker 26 in data centre 11.
+	// The id of a tweet, issued by worker 26 in data centre 11.
 	p, err := twitter.Decompose(1541815603606036480)
 	if want := (Parts{time.UnixMilli(1656432460105), 11, 26, 0}); err != nil || p != want {
 		t.Errorf("%+v, %v", p, err)
@@ -104,7 +104,8 @@ func TestComposeRefuses(t *testing.T) {
 	}
 }
 
-// What an id says makes that id again, and what makes an id is said by it.
+// FuzzLayout: Compose returns the id from which Decompose read the fields, and Decompose the fields from
+// which Compose made the id.
 func FuzzLayout(f *testing.F) {
 	f.Add("41-10-12", int64(1<<62), int64(1_700_000_000_000), 3, 5, 77)
 	f.Add("41-5+5-12@2024-01-01", int64(1), int64(0), 31, 31, 4095)

@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// burst draws blocks of a whole millisecond until one must be waited for or
-// fails, and gives how many and the last id's time.
+// burst draws blocks of a whole millisecond until one has to wait or
+// fails. It returns the number of blocks and the last id's time.
 func burst(t testing.TB, g *Generator) (blocks int, last time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -31,8 +31,8 @@ func burst(t testing.TB, g *Generator) (blocks int, last time.Time) {
 	}
 }
 
-// A burst borrows Status.Ahead, which is below the lease, and is then paced by
-// the clock.
+// A burst runs ahead of the clock by Status.Ahead, which is shorter than the lease, and then continues
+// at the pace of the clock.
 func TestBurstIsBounded(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute} {
 		bubble(t, today, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestBurstIsBounded(t *testing.T) {
 			if last.After(s.Limit) || s.Ahead > lease {
 				t.Errorf("%v: borrowed to %v, the limit is %v", lease, last, s.Limit)
 			}
-			// Nothing has changed by being refused: the very next place is next.
+			// The refused call has changed nothing: the next place follows the last one.
 			began := time.Now()
 			for i := range 100 {
 				p := parts(t, g, next(t, g, 16))
@@ -60,9 +60,9 @@ func TestBurstIsBounded(t *testing.T) {
 	}
 }
 
-// Without a registry the limit stands still: ids go up to it, no further, and
-// go on when it answers again. Who comes to the limit is told at once, as it is
-// known that the registry is away.
+// Without a registry the limit does not move. Ids are issued up to it and continue when the
+// registry answers again. Calls at the limit fail at once, since the keeper has noticed that
+// the registry is away.
 func TestLimit(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
@@ -99,7 +99,7 @@ func TestLimit(t *testing.T) {
 	})
 }
 
-// A lost worker id ends issuing at once; another goes on above.
+// A generator that loses its worker id stops at once. With another worker id its ids continue above the last one.
 func TestAnotherWorkerID(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
@@ -182,8 +182,8 @@ func TestLostUnderLoad(t *testing.T) {
 	})
 }
 
-// What is given back counts every id that was issued, also those drawn in the
-// very moment it ends: whoever comes next begins above it.
+// The time that Close returns to the registry covers every id that was issued, also ids drawn
+// while it runs. The next owner begins above it.
 func TestGivenBack(t *testing.T) {
 	for range 200 {
 		r := new(registry)
@@ -215,8 +215,8 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
-// A process that never drew an id gives back what it found: a clock ahead then
-// blocks nothing.
+// A process that never drew an id returns the time that it found, so that its fast clock
+// blocks nobody.
 func TestNothingIssued(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)
@@ -229,7 +229,7 @@ func TestNothingIssued(t *testing.T) {
 	})
 }
 
-// A clock beyond the layout's end takes no worker id.
+// A process whose clock is past the layout's end takes no worker id.
 func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
 	bubble(t, small.End().Add(time.Hour), func(t *testing.T) {
 		r := new(registry)
@@ -253,7 +253,7 @@ func TestNoWorkerIDBeyondTheEnd(t *testing.T) {
 	})
 }
 
-// Errors say why, and when the next try is.
+// Errors contain the cause and the time of the next attempt.
 func TestLeaseErrorText(t *testing.T) {
 	e := &LeaseError{Worker: 3, Next: time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC), Cause: errors.New("leafsql: nobody answers")}
 	if want := "leafsql: snowflake: no id may be issued: nobody answers; the next try is at 15:04:05"; e.Error() != want {

@@ -10,15 +10,14 @@ import (
 	"github.com/leafsql/leafsql/idgen"
 )
 
-// model is what a generator must do, said with milliseconds and a sequence
-// apart and nothing packed.
+// model specifies a generator. It keeps milliseconds and sequence in two fields.
 type model struct {
-	ms, sequence int64 // of the last id
+	ms, sequence int64 // fields of the last id
 	size         int64 // ids in a millisecond
 }
 
-// place is where n ids are to go at the time now. In an unused millisecond
-// anywhere will do: free says so.
+// place returns the place of n ids drawn at the time now. free is true in an unused
+// millisecond, in which any sequence is right.
 func (m *model) place(now, n int64) (ms, sequence int64, free bool) {
 	switch {
 	case m.ms < now:
@@ -29,9 +28,9 @@ func (m *model) place(now, n int64) (ms, sequence int64, free bool) {
 	return m.ms + 1, 0, false
 }
 
-// FuzzGenerator runs a generator and the model side by side: draws of all
-// sizes, time passing, a registry that goes away, a lease that is lost, ctx
-// that ends. Time is the bubble's, so that waits are known to the millisecond.
+// FuzzGenerator compares a generator with the model: draws of all
+// sizes, passing time, a registry that goes away, a lost lease, an ended
+// ctx. It runs in a synctest bubble, so that waits are exact to the millisecond.
 func FuzzGenerator(f *testing.F) {
 	f.Add([]byte{0, 16, 0, 1, 1, 9, 0, 3})
 	f.Add([]byte{2, 0, 0, 1, 2, 0, 0, 16, 0, 17, 0, 0})               // bursts and refused counts
@@ -56,7 +55,7 @@ func run(t *testing.T, ops []byte) {
 			m.draw(t, g, arg%20, 5*time.Second)
 		case 1:
 			time.Sleep(time.Duration(arg*arg) * time.Millisecond / 4)
-		case 2: // as much as there is, then one that gives up soon
+		case 2: // all ids that are left, then a call with a short timeout
 			for range 3100 {
 				if !m.draw(t, g, 16-arg%2, 0) {
 					break
@@ -71,15 +70,15 @@ func run(t *testing.T, ops []byte) {
 	}
 }
 
-// draw calls Next with so much patience, and reports whether it gave ids.
+// draw calls Next with a timeout, and reports whether it returned ids.
 func (m *model) draw(t *testing.T, g *Generator, n int64, patience time.Duration) bool {
 	t.Helper()
-	synctest.Wait() // so that nothing else moves while time stands still
+	synctest.Wait() // until no other goroutine runs
 	v := g.now()
 	now, began := g.keeper.UnixMilli()-small.Epoch, time.Now()
 	place := g.last.Load()
 	ms, sequence, free := m.place(max(now, v.start), n)
-	at := ms <= now+v.ahead && ms <= v.limit // and so at once
+	at := ms <= now+v.ahead && ms <= v.limit // without waiting
 
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()

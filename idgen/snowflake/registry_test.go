@@ -12,15 +12,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry is worker.Slots in memory that can be away and can be written by
-// somebody else.
+// registry implements worker.Slots in memory. Tests can make it fail, and can write its slots
+// as another process.
 type registry struct {
 	mu    sync.Mutex
 	docs  map[int]worker.Doc
 	vers  map[int]int
 	count int
 	reads int
-	gone  error // what every call fails with; nil: it answers
+	gone  error // returned by every call unless nil
 }
 
 var errAway = errors.New("connection refused")
@@ -60,7 +60,7 @@ func (r *registry) write(slot int, d worker.Doc) {
 	r.docs[slot], r.vers[slot] = d, r.count
 }
 
-// away lets the registry fail, or answer again.
+// away makes the registry fail, or answer again.
 func (r *registry) away(gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *registry) away(gone bool) {
 	}
 }
 
-// rob gives a slot to somebody else, as if its owner had been taken for dead.
+// rob gives a slot to another process, as if its owner were dead.
 func (r *registry) rob(slot int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,15 +82,15 @@ func (r *registry) rob(slot int) {
 	r.write(slot, worker.Doc{Nonce: "thief", HighWater: time.UnixMilli(upTo.Add(time.Minute).UnixMilli()), Owner: "thief", Registry: d.Registry})
 }
 
-// doc is what a slot holds.
+// doc returns the document of a slot.
 func (r *registry) doc(slot int) worker.Doc {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.docs[slot]
 }
 
-// source opens the registry, of which n slots were in use before. All others
-// are held for good.
+// source opens the registry. n of its slots were in use before; all others
+// are held forever.
 func (r *registry) source(n int) func(context.Context) (worker.Source, error) {
 	return func(context.Context) (worker.Source, error) {
 		r.mu.Lock()
@@ -104,8 +104,8 @@ func (r *registry) source(n int) func(context.Context) (worker.Source, error) {
 	}
 }
 
-// few is a registry that has worker ids for n processes, and a document of its
-// own that is as the reader wants it.
+// few is a registry with worker ids for n processes. Its own document is always as the reader
+// expects it.
 type few struct {
 	*registry
 	n int
@@ -130,7 +130,7 @@ func (f *few) Put(ctx context.Context, slot int, d worker.Doc, expected worker.V
 	return f.registry.Put(ctx, slot, d, expected)
 }
 
-// generator makes ids of a layout with one of n worker ids, which it has.
+// generator returns a Generator of a layout that holds one of n worker ids.
 func (r *registry) generator(t testing.TB, layout Layout, n int, lease time.Duration) *Generator {
 	t.Helper()
 	g, err := New(layout, r.source(n), worker.Config{Lease: lease, Logger: slog.New(slog.DiscardHandler)})
@@ -161,7 +161,7 @@ func static(t testing.TB, layout Layout, state string) (*Generator, error) {
 	return g, err
 }
 
-// until waits for a phase.
+// until waits until the keeper is in a phase, and returns its status.
 func (g *Generator) until(phase string) *worker.Status {
 	for {
 		s := g.keeper.Status()

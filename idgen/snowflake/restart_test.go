@@ -10,10 +10,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// A schema that borrows a worker id and a sequence at the start and returns them
-// at the stop repeats ids when a process starts again in the millisecond in
-// which it ended, or on another machine whose clock is behind. With leases it
-// does not, whether the worker id was given back or not.
+// A generator that only takes a worker id at the start and returns it at the stop repeats ids
+// if the process is started again in the millisecond in which it ended, or on another machine
+// with a slow clock. With leases no id repeats, whether the worker id was returned or not.
 func TestRestartElsewhere(t *testing.T) {
 	for _, text := range []string{"41-5-17", "41-5+5-12"} {
 		layout, err := ParseLayout(text)
@@ -24,7 +23,7 @@ func TestRestartElsewhere(t *testing.T) {
 			var (
 				slots = &workertest.Memory{}
 				ids   []int64
-				had   = -1 // worker id of the life before
+				had   = -1 // worker id of the previous process
 				ended = today
 			)
 			life := func(at time.Time, fresh bool) (first Parts) {
@@ -38,7 +37,7 @@ func TestRestartElsewhere(t *testing.T) {
 						t.Fatal(err)
 					}
 					if first = parts(t, g, next(t, g, 1)); fresh {
-						time.Sleep(time.Minute) // until all slots are made
+						time.Sleep(time.Minute) // until all slots exist
 					}
 					ids = append(ids, draw(t, g, 4, 50)...)
 					had = g.Worker().Worker
@@ -51,7 +50,7 @@ func TestRestartElsewhere(t *testing.T) {
 			}
 			life(today, true)
 			was, before := had, ended
-			again := life(ended.Add(10*time.Millisecond), false) // on another machine, or the same; ids may be some ms ahead
+			again := life(ended.Add(10*time.Millisecond), false) // on the same or another machine; ids may be some ms ahead
 			if !crash && (had != was || again.Time.Sub(before) > time.Second) {
 				t.Errorf("%s: worker id %d again as %d, its first id is %v later", text, was, had, again.Time.Sub(before))
 			}

@@ -13,14 +13,13 @@
 //
 // The ids of one generator always ascend, even if its worker id is lost and it takes
 // another one. In a burst their time may run ahead of the clock: by worker.Status.Ahead
-// at most, plus the time that a call waited, if it had to. It never runs beyond the
-// lease's limit. A clock set back while the process runs is not followed. One set back
-// between two runs is waited out, or refused with a worker.UnavailableError that says
-// until when.
+// at most, plus the time that a call waited. It never runs beyond the
+// lease's limit. If the clock is set back while the process runs, ids do not follow it. If it was set back
+// between two runs, the generator waits until it has caught up, or returns a worker.UnavailableError with
+// the time when it will have.
 //
-// The package does not choose worker ids and does not know whether one is
-// unique: that is what the lease is for. Ids of different workers are ordered
-// by time alone, to the millisecond.
+// The package does not choose worker ids. The lease guarantees that a worker id is
+// unique. Ids of different workers are ordered by time alone, to the millisecond.
 package snowflake
 
 import (
@@ -36,42 +35,42 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Generator makes the ids of one layout with one worker id at a time. It
-// implements idgen.Generator.
+// Generator issues ids of one layout with one worker id at a time. It
+// implements idgen.Generator and is safe for concurrent use. Callers must Close it.
 type Generator struct {
 	layout Layout
-	size   int64 // how many ids a millisecond has
+	size   int64 // ids in a millisecond
 	keeper *worker.Keeper
 	view   atomic.Pointer[view]
 	_      [64]byte
 
-	// last is the last place given out, of whatever worker id. A place is ms
-	// since the epoch and sequence in one number, so the next one is last+1.
+	// last is the last place that was issued, with any worker id. A place is the ms
+	// since the epoch and the sequence in one number, so the next place is last+1.
 	last atomic.Int64
 	_    [64]byte
 }
 
-// view is a keeper's status in the generator's terms.
+// view is a keeper's status in the units of the generator.
 type view struct {
 	status *worker.Status
 	since  time.Time // when the worker id was taken
-	worker int64     // shifted to its place
+	worker int64     // the worker id, shifted to its bits
 	start  int64     // the first ms since the epoch that may be used
-	limit  int64     // the last; below every other where none may
-	ahead  int64     // how far beyond now ids may go at once, in ms
+	limit  int64     // the last ms; negative if none may be used
+	ahead  int64     // how far ids may run ahead of the clock without waiting, in ms
 }
 
-// room is how far beyond now the ids of a call may go that has waited for so
-// many ms: by that much more than those of one that comes now, so that nobody
-// starves when more is drawn than a millisecond has.
+// room returns how far, in ms, the ids of a call may run ahead of the clock if the call has waited for so
+// many ms. The time waited is added, so that no call starves when others draw more ids than a
+// millisecond has.
 func (v *view) room(waited int64) int64 {
-	if v.ahead == 0 { // nothing would remember ids of a time to come
+	if v.ahead == 0 { // nothing records that ids of a later time were issued
 		return 0
 	}
 	return v.ahead + waited
 }
 
-// EpochError says that the layout's time is used up, or has not begun.
+// EpochError is returned if the clock is before the layout's Begin or after its End.
 type EpochError struct{ Begin, End time.Time }
 
 func (e *EpochError) Error() string {
@@ -81,12 +80,12 @@ func (e *EpochError) Error() string {
 
 func (e *EpochError) Unwrap() error { return idgen.ErrExhausted }
 
-// LeaseError says that no id may be issued now, as no worker id is held or its
-// limit has been reached. The generator goes on by itself as soon as one may.
+// LeaseError is returned if no id may be issued now because no worker id is held or its
+// limit has been reached. Later calls succeed as soon as that has changed.
 type LeaseError struct {
 	Worker int       // the worker id held, or held last; -1: none yet
-	Next   time.Time // when the next search or renewal is; zero: it is under way
-	Cause  error     // what the last one found, such as *worker.UnavailableError
+	Next   time.Time // time of the next search or renewal; zero: one is in progress
+	Cause  error     // error of the last search or renewal, such as *worker.UnavailableError
 }
 
 func (e *LeaseError) Error() string {
@@ -99,9 +98,9 @@ func (e *LeaseError) Error() string {
 
 func (e *LeaseError) Unwrap() error { return e.Cause }
 
-// New makes a generator that leases its worker id from the source that open
-// gives. Nothing is opened before the first Next. Of cfg it sets Workers,
-// Layout, Check and Issued.
+// New returns a generator that leases its worker id from the source that open
+// returns. It calls open at the first Next. New sets cfg's Workers,
+// Layout, Check and Issued. The error is that of Layout.Validate or of cfg.
 func New(layout Layout, open func(context.Context) (worker.Source, error), cfg worker.Config) (*Generator, error) {
 	if err := layout.Validate(); err != nil {
 		return nil, err
@@ -110,7 +109,7 @@ func New(layout Layout, open func(context.Context) (worker.Source, error), cfg w
 		cmp.Or(cfg.Logger, slog.Default()).Warn("leafsql: snowflake: the layout's time ends soon; plan for a later epoch", "layout", layout, "end", layout.End().UTC())
 	}
 	g := &Generator{layout: layout, size: 1 << layout.Sequence}
-	g.last.Store(g.size - 1) // the epoch's own millisecond is left out: it holds the id 0
+	g.last.Store(g.size - 1) // the epoch's first millisecond is not used: it contains the id 0
 	cfg.Workers, cfg.Layout, cfg.Check, cfg.Issued = layout.Workers(), layout.String(), layout.check, g.issued
 	var err error
 	if g.keeper, err = worker.Keep(open, cfg); err != nil {
@@ -120,21 +119,21 @@ func New(layout Layout, open func(context.Context) (worker.Source, error), cfg w
 	return g, nil
 }
 
-// Close gives the worker id back. Next fails with idgen.ErrClosed afterwards.
+// Close returns the worker id to its registry. Next fails with idgen.ErrClosed afterwards.
 func (g *Generator) Close() error { return g.keeper.Close() }
 
-// Layout is how the ids are cut.
+// Layout returns the layout of the ids.
 func (g *Generator) Layout() Layout { return g.layout }
 
-// Worker is what is known of the worker id now.
+// Worker returns the current status of the worker id.
 func (g *Generator) Worker() worker.Status { return *g.keeper.Status() }
 
-// issued is the latest time that an id has or is about to have.
+// issued returns the latest time in the ids that were issued or are being issued.
 func (g *Generator) issued() time.Time {
 	return time.UnixMilli(g.layout.Epoch + g.last.Load()>>g.layout.Sequence)
 }
 
-// now is what the keeper says now.
+// now returns the keeper's current status.
 func (g *Generator) now() *view {
 	was, s := g.view.Load(), g.keeper.Status()
 	if was.status == s {
@@ -143,7 +142,7 @@ func (g *Generator) now() *view {
 	v := &view{status: s, worker: int64(s.Worker) << g.layout.Sequence, start: was.start, limit: -1, ahead: s.Ahead.Milliseconds()}
 	if s.Phase == "holding" {
 		v.limit = s.Limit.UnixMilli() - g.layout.Epoch
-		if !s.Since.Equal(was.since) { // ids rise, though this worker id may be lower
+		if !s.Since.Equal(was.since) { // ids ascend even if the new worker id is lower
 			v.start = max(s.Start.UnixMilli()-g.layout.Epoch, g.last.Load()>>g.layout.Sequence+1)
 		}
 		v.since = s.Since
@@ -152,9 +151,9 @@ func (g *Generator) now() *view {
 	return v
 }
 
-// Next gives n consecutive ids, at most 2^Layout.Sequence. Where it must wait
-// it does so under ctx: for time to pass, and for a worker id as long as
-// nothing has failed. Errors are an idgen.CountError, a LeaseError, an
+// Next returns the first of n consecutive ids; n is at most 2^Layout.Sequence. Until ctx ends it waits
+// for the clock, and also for a worker id unless a search has failed.
+// Errors are an idgen.CountError, a LeaseError, an
 // EpochError, idgen.ErrClosed, or ctx's. After an error nothing has changed.
 func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	if n < 1 || int64(n) > g.size {
@@ -182,8 +181,8 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 		if !g.last.CompareAndSwap(last, end) {
 			continue
 		}
-		// The worker id may have been lost or given back in between; what was
-		// given back may not count these ids.
+		// The worker id may have been lost or returned since v was read, and then
+		// the time that was returned may not cover these ids.
 		was := v.worker
 		if v = g.now(); v.worker == was && ms >= v.start && ms <= v.limit { // mutation: after marking
 			return ms<<(g.layout.Worker+seq) | was | first&(g.size-1), nil
@@ -192,7 +191,7 @@ func (g *Generator) Next(ctx context.Context, n int) (int64, error) {
 	}
 }
 
-// after is the first place for n ids after last, and not before now.
+// after returns the first place for n ids after last and not before now.
 func (g *Generator) after(last, now, n int64) int64 {
 	first := last + 1
 	if uint64(first) < uint64(now)<<g.layout.Sequence { // see Layout.spent
@@ -204,9 +203,9 @@ func (g *Generator) after(last, now, n int64) int64 {
 	return first
 }
 
-// offset is where the sequence of a millisecond begins, below room: without a
-// pattern, so that the ids of a quiet table spread over any number of shards,
-// in whatever rhythm its rows come.
+// offset returns the first sequence of a millisecond, below room. The values have no
+// pattern, so that the ids of a quiet table spread evenly over any number of shards,
+// in any rhythm of its rows.
 func offset(ms, room int64) int64 {
 	h := uint64(ms) * 0x9e3779b97f4a7c15
 	h = (h ^ h>>32) * 0xd6e8feb86659fd93
@@ -214,8 +213,8 @@ func offset(ms, room int64) int64 {
 	return int64((h & (1<<32 - 1)) * uint64(room) >> 32)
 }
 
-// wait returns when it is worth trying again, or an error if it won't be.
-// waited is how many ms the call of Next has spent here.
+// wait returns when Next may succeed, with the ms that this call of Next has waited in total, or an error if it
+// cannot succeed.
 func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 	began := g.keeper.UnixMilli() - waited
 	for {
@@ -225,9 +224,9 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 		v, now := g.now(), g.keeper.UnixMilli()
 		waited, now = now-began, now-g.layout.Epoch
 		ms := (g.after(g.last.Load(), max(now, v.start), n) + n - 1) >> g.layout.Sequence
-		var pass <-chan time.Time // that time passes; nil: it does not help
+		var pass <-chan time.Time // the clock has caught up; nil: waiting for the clock does not help
 		switch early := ms - now - v.room(waited); {
-		case v.limit < 0: // lost meanwhile
+		case v.limit < 0: // the worker id was lost
 			continue
 		case g.layout.spent(ms):
 			return 0, &EpochError{time.UnixMilli(g.layout.Epoch), g.layout.End()}
@@ -247,8 +246,8 @@ func (g *Generator) wait(ctx context.Context, n, waited int64) (int64, error) {
 	}
 }
 
-// refusal is what Next says where no worker id can be had; s is nil if its
-// context ended.
+// refusal returns the error of Next if no worker id is available. s is nil if the context
+// ended.
 func refusal(s *worker.Status, err error) error {
 	switch {
 	case s == nil:
@@ -259,7 +258,7 @@ func refusal(s *worker.Status, err error) error {
 	return leaseError(s, err)
 }
 
-// leaseError says when the next try is, unless that is past: it takes a while where the
+// leaseError returns a LeaseError. Its Next is zero if that time has passed, as an attempt takes a while if the
 // registry does not answer.
 func leaseError(s *worker.Status, cause error) *LeaseError {
 	e := &LeaseError{Worker: s.Worker, Cause: cause}

@@ -22,13 +22,13 @@ var _ idgen.Generator = (*Generator)(nil)
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// small has 16 ids a millisecond, so that they are soon used up.
+// small has only 16 ids a millisecond, so that they are used up soon.
 var small = Layout{Time: 41, Worker: 6, Sequence: 4, Epoch: 1}
 
-// today is when the tests' bubbles begin, except where they say else.
+// today is the time at which the tests' bubbles begin, unless a test sets another one.
 var today = time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 
-// bubble runs f at a time of its own, in which waiting takes none.
+// bubble runs f in a synctest bubble that begins at a time.
 func bubble(t *testing.T, at time.Time, f func(t *testing.T)) {
 	synctest.Test(t, func(t *testing.T) {
 		time.Sleep(time.Until(at))
@@ -36,7 +36,7 @@ func bubble(t *testing.T, at time.Time, f func(t *testing.T)) {
 	})
 }
 
-// next is Next where an error is none of the test's business.
+// next calls Next, and fails the test on an error.
 func next(t testing.TB, g *Generator, n int) int64 {
 	t.Helper()
 	id, err := g.Next(t.Context(), n)
@@ -75,7 +75,7 @@ func TestNext(t *testing.T) {
 	})
 }
 
-// The time an id says is the clock's while there is no burst, but for the
+// Without a burst the time in an id is the clock's, except for the
 // rounding of two clocks.
 func TestTime(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
@@ -135,7 +135,7 @@ func TestNewRefuses(t *testing.T) {
 func TestEpochEnds(t *testing.T) {
 	for _, layout := range []Layout{
 		{Time: 30, Worker: 10, Sequence: 4, Epoch: today.UnixMilli()},
-		{Time: 41, Worker: 0, Sequence: 22, Epoch: 0}, // places take all 63 bits
+		{Time: 41, Worker: 0, Sequence: 22, Epoch: 0}, // a place has all 63 bits
 	} {
 		bubble(t, layout.End().Add(-20*time.Second), func(t *testing.T) {
 			g := new(registry).generator(t, layout, 1, 0)
@@ -182,8 +182,8 @@ func TestEpochWarning(t *testing.T) {
 	}
 }
 
-// The ids of two runs of the same worker id rise, whatever the clock was set
-// to between them: a little back is waited out, more is refused and said.
+// The ids of two runs with the same worker id ascend, even if the clock was set back
+// between them: a small step is waited for, a larger one is an error with the time.
 func TestClockSetBack(t *testing.T) {
 	state := t.TempDir()
 	var last int64
@@ -194,7 +194,7 @@ func TestClockSetBack(t *testing.T) {
 		}
 		last = next(t, g, 16)
 		for range 500 {
-			last = next(t, g, 16) + 15 // to half a second ahead
+			last = next(t, g, 16) + 15 // until ids are half a second ahead
 		}
 		if err := g.Close(); err != nil {
 			t.Fatal(err)
@@ -256,7 +256,7 @@ func TestClose(t *testing.T) {
 	})
 }
 
-// Close ends waits at once.
+// Close ends waiting calls of Next at once.
 func TestCloseWhileWaiting(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		g := new(registry).generator(t, small, 1, 0)
@@ -288,7 +288,7 @@ func TestCloseWhileWaiting(t *testing.T) {
 	})
 }
 
-// draw lets n goroutines draw per calls each, of many sizes, and gives the ids.
+// draw runs n goroutines with per calls of Next each, of many sizes, and returns the ids.
 func draw(t testing.TB, g *Generator, n, per int) []int64 {
 	var (
 		wg  sync.WaitGroup
@@ -317,7 +317,7 @@ func draw(t testing.TB, g *Generator, n, per int) []int64 {
 	return slices.Concat(ids...)
 }
 
-// distinct says whether no id is there twice.
+// distinct fails the test if an id occurs twice.
 func distinct(t testing.TB, ids []int64) {
 	t.Helper()
 	slices.Sort(ids)
@@ -336,8 +336,8 @@ func TestGoroutines(t *testing.T) {
 	}
 }
 
-// Generators on different worker ids never meet, though their times and
-// sequences are the same.
+// Generators with different worker ids issue different ids, although their times and
+// sequences are equal.
 func TestWorkersDisjoint(t *testing.T) {
 	bubble(t, today, func(t *testing.T) {
 		r := new(registry)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A quiet table's ids spread over any number of shards, in whatever rhythm its
-// rows come: a chi-square test of id mod n for n = 2 … 1024. Its time and its
-// randomness are fixed, so the outcome is too.
+// A quiet table's ids spread evenly over any number of shards, in any rhythm of its
+// rows: a chi-square test of id mod n for n = 2 … 1024. Its time and its
+// random numbers are fixed, so its result is too.
 func TestSpread(t *testing.T) {
 	const ids = 10_000
 	random := rand.New(rand.NewPCG(1, 2))
@@ -34,7 +34,7 @@ func TestSpread(t *testing.T) {
 				for _, id := range drawn {
 					counts[id%n]++
 				}
-				// Five deviations leave room for ten thousand tests at once.
+				// A limit of five deviations suits ten thousand tests.
 				if z := deviations(counts, ids); z > 5 {
 					t.Errorf("%s: ids modulo %d: chi-square is %.1f deviations too high", name, n, z)
 				}
@@ -43,7 +43,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// deviations is how far chi-square is above its mean, as a normal variable by
+// deviations returns how far chi-square is above its mean, in standard deviations, by
 // Wilson and Hilferty's approximation.
 func deviations(counts []int, all int) float64 {
 	expected := float64(all) / float64(len(counts))
@@ -56,7 +56,7 @@ func deviations(counts []int, all int) float64 {
 	return (math.Cbrt(chi2/free) - (1 - 2/(9*free))) / math.Sqrt(2/(9*free))
 }
 
-// A block of any size finds room at its offset, and every place is reached.
+// A block of any size fits at its offset, and every offset occurs.
 func TestOffset(t *testing.T) {
 	for _, room := range []int64{1, 2, 3, 16, 4096, 1 << 22} {
 		reached := make(map[int64]bool)

@@ -1,12 +1,12 @@
 // Package uuid7 makes UUIDs of version 7 (RFC 9562) as keys for BINARY(16),
-// CHAR(36) and MariaDB's UUID columns, in blocks of consecutive ones.
+// CHAR(36) and MariaDB's UUID columns, in blocks of consecutive UUIDs.
 //
 //	block, err := uuid7.New(3)
 //	first, last := block.At(0), block.At(2)
 //
-// They ascend within the process, by github.com/google/uuid's clock, which
+// They ascend within the process, since the clock of github.com/google/uuid
 // never repeats or goes back. UUIDs of different processes differ by chance: each has 61
-// random bits beside a time with a resolution of about 0.25 µs. The package needs no
+// random bits and a time with a resolution of about 0.25 µs. The package needs no
 // worker id and no server.
 package uuid7
 
@@ -24,8 +24,8 @@ type Block struct {
 	n     int
 }
 
-// New makes a block of n UUIDs, n in 1 … 2^31-1. The error is that of n, or of
-// the system's random numbers.
+// New returns a block of n UUIDs. It returns an error if n is not in 1 … 2^31-1, or if the
+// system's source of random numbers fails.
 func New(n int) (Block, error) {
 	if n < 1 || n > math.MaxInt32 {
 		return Block{}, fmt.Errorf("leafsql: %d UUIDs asked for; ask for 1 … %d", n, math.MaxInt32)
@@ -34,14 +34,14 @@ func New(n int) (Block, error) {
 	if err != nil {
 		return Block{}, fmt.Errorf("leafsql: a UUID: %w", err)
 	}
-	id[8] &^= 0x20 // the highest random bit: room to count up
+	id[8] &^= 0x20 // clear the highest random bit, so that counting up cannot overflow
 	return Block{id, n}, nil
 }
 
-// Len is how many there are.
+// Len returns the number of UUIDs.
 func (b Block) Len() int { return b.n }
 
-// At is the k-th of them, k in 0 … Len()-1.
+// At returns the k-th UUID, and panics if k is not in 0 … Len()-1.
 func (b Block) At(k int) uuid.UUID {
 	if k < 0 || k >= b.n {
 		panic(fmt.Sprintf("uuid7: %d of a block of %d", k, b.n))

@@ -20,7 +20,7 @@ func ExampleNew() {
 	// Output: 2 VERSION_7 VERSION_7
 }
 
-// Blocks ascend, and no UUID is in two of them.
+// Blocks ascend, and no UUID is in two blocks.
 func TestBlocksAscend(t *testing.T) {
 	var last uuid.UUID
 	for i := range 10_000 {
