@@ -9,6 +9,7 @@ require (
 	github.com/leafsql/leafsql/idgen/worker/redis v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/zookeeper v0.0.0
 	github.com/leafsql/leafsql/metrics v0.0.0
+	github.com/leafsql/leafsql/nacos v0.0.0
 )
 
 require golang.org/x/mod v0.41.0
@@ -86,4 +87,5 @@ replace (
 	github.com/leafsql/leafsql/idgen/worker/redis => ../idgen/worker/redis
 	github.com/leafsql/leafsql/idgen/worker/zookeeper => ../idgen/worker/zookeeper
 	github.com/leafsql/leafsql/metrics => ../metrics
+	github.com/leafsql/leafsql/nacos => ../nacos
 )

@@ -38,6 +38,13 @@ func TestGuests(t *testing.T) {
 			}
 		})
 	}
+	t.Run("none of the clients", func(t *testing.T) {
+		for m := range strings.Lines(r.run(t, driver.dir, "go", "list", "-m", "all")) {
+			if !strings.HasPrefix(m, own) && (brings(m, "clients") || brings(m, "zap")) {
+				t.Errorf("requiring the driver brings %s", m)
+			}
+		}
+	})
 	t.Run("install", func(t *testing.T) {
 		bin := t.TempDir()
 		r := &release{version: r.version, env: append(slices.Clip(r.env), "GOBIN="+bin)}

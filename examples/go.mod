@@ -2,7 +2,10 @@ module github.com/leafsql/leafsql/examples
 
 go 1.26.0
 
-replace github.com/leafsql/leafsql => ../
+replace (
+	github.com/leafsql/leafsql => ../
+	github.com/leafsql/leafsql/nacos => ../nacos
+)
 
 require (
 	entgo.io/ent v0.14.5
@@ -11,7 +14,8 @@ require (
 	github.com/go-sql-driver/mysql v1.9.3
 	github.com/golang-migrate/migrate/v4 v4.20.1
 	github.com/jmoiron/sqlx v1.4.0
-	github.com/leafsql/leafsql v0.0.0-00010101000000-000000000000
+	github.com/leafsql/leafsql v0.0.0
+	github.com/leafsql/leafsql/nacos v0.0.0
 	github.com/nacos-group/nacos-sdk-go/v2 v2.3.5
 	github.com/uptrace/bun v1.3.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0

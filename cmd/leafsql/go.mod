@@ -10,6 +10,7 @@ require (
 	github.com/leafsql/leafsql/idgen/worker/redis v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/zookeeper v0.0.0
 	github.com/leafsql/leafsql/metrics v0.0.0
+	github.com/leafsql/leafsql/nacos v0.0.0
 	github.com/magiconair/properties v1.18.12
 	github.com/prometheus/client_golang v1.12.2
 	github.com/redis/go-redis/v9 v9.22.0
@@ -80,4 +81,5 @@ replace (
 	github.com/leafsql/leafsql/idgen/worker/redis => ../../idgen/worker/redis
 	github.com/leafsql/leafsql/idgen/worker/zookeeper => ../../idgen/worker/zookeeper
 	github.com/leafsql/leafsql/metrics => ../../metrics
+	github.com/leafsql/leafsql/nacos => ../../nacos
 )

@@ -8,6 +8,7 @@ require (
 	github.com/leafsql/leafsql/idgen/worker/etcd v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/redis v0.0.0
 	github.com/leafsql/leafsql/idgen/worker/zookeeper v0.0.0
+	github.com/leafsql/leafsql/nacos v0.0.0
 )
 
 require (
@@ -69,4 +70,5 @@ replace (
 	github.com/leafsql/leafsql/idgen/worker/etcd => ../../idgen/worker/etcd
 	github.com/leafsql/leafsql/idgen/worker/redis => ../../idgen/worker/redis
 	github.com/leafsql/leafsql/idgen/worker/zookeeper => ../../idgen/worker/zookeeper
+	github.com/leafsql/leafsql/nacos => ../../nacos
 )
