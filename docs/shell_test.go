@@ -53,8 +53,8 @@ type shell struct {
 	exports string
 }
 
-// run runs a block. A line that ends with another exit code than 0 says so.
-func (s *shell) run(t *testing.T, code string) {
+// run runs a block and returns what it prints. A line that ends with another exit code than 0 says so.
+func (s *shell) run(t *testing.T, code string) (output string) {
 	t.Helper()
 	for line := range strings.Lines(code) {
 		if strings.HasPrefix(line, "export ") {
@@ -74,7 +74,9 @@ func (s *shell) run(t *testing.T, code string) {
 		if got := fmt.Sprint(cmd.ProcessState.ExitCode()); got != want {
 			t.Fatalf("%sends with %s, want %s\n%s", line, got, want, out)
 		}
+		output += string(out)
 	}
+	return output
 }
 
 // addresses has the servers' own in place of those that the page shows.
@@ -84,4 +86,24 @@ func addresses(hosts map[string]*mysqltest.Server, text string) string {
 		pairs = append(pairs, name+":3306", server.Addr())
 	}
 	return strings.NewReplacer(pairs...).Replace(text)
+}
+
+// writeClients writes programs mysql and mysqldump that connect as root to the servers of these names.
+func writeClients(t *testing.T, dir string, hosts map[string]*mysqltest.Server) {
+	t.Helper()
+	for _, name := range []string{"mysql", "mysqldump"} {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatalf("%v; run .ci/install commandline", err)
+		}
+		cases := ""
+		for host, server := range hosts {
+			address, port, _ := strings.Cut(server.Addr(), ":")
+			cases += fmt.Sprintf("  %s) set -- \"$@\" %s --port=%s;;\n", host, address, port)
+		}
+		program := fmt.Sprintf("#!/bin/sh\nfor arg; do\n  shift\n  case $arg in\n%s  *) set -- \"$@\" \"$arg\";;\n  esac\ndone\nexec %s --no-defaults -u root \"$@\"\n", cases, path)
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

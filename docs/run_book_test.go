@@ -1,0 +1,452 @@
+package docs
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/leafsql/leafsql/testutil/freeport"
+	"github.com/leafsql/leafsql/testutil/haproxytest"
+	"github.com/leafsql/leafsql/testutil/idcheck"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+const haPage = "high-availability.md"
+
+// TestRunBook follows the run-book on a pair of servers with the page's options, balancer and hook, while programs write. The
+// primary is killed twice: first after semi-synchronous replication turned asynchronous, with ranges that the replica lacks,
+// then with the hook. At last both servers take writes. No id comes twice, and all acknowledged rows are there at the end.
+func TestRunBook(t *testing.T) {
+	kinds := mysqltest.Kinds()
+	if testing.Short() {
+		kinds = kinds[:1]
+	}
+	tools(t)
+	for _, kind := range kinds {
+		t.Run(string(kind), func(t *testing.T) { newRunBook(t, kind).play() })
+	}
+}
+
+// A runBook is one run of the page.
+type runBook struct {
+	t       *testing.T
+	kind    mysqltest.Kind
+	hosts   map[string]*mysqltest.Server // db0 and db1, which change places after each fail-over
+	front   string                       // the address of the balancer
+	dir     string                       // for programs of the page, and the clients mysql and mysqldump
+	exports string
+	servers int
+
+	orders shopOrders
+	events idcheck.Collector
+	apps   int
+	ctx    context.Context
+	end    context.CancelFunc
+	run    sync.WaitGroup
+}
+
+func newRunBook(t *testing.T, kind mysqltest.Kind) *runBook {
+	t.Helper()
+	r := &runBook{t: t, kind: kind, hosts: map[string]*mysqltest.Server{}, dir: t.TempDir()}
+	port, err := freeport.Find()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.front = fmt.Sprintf("127.0.0.1:%d", port)
+	r.ctx, r.end = context.WithCancel(t.Context())
+	t.Cleanup(func() {
+		r.end()
+		r.run.Wait()
+	})
+	for _, name := range []string{"db0", "db1"} {
+		r.hosts[name] = mysqltest.Run(t, r.config())
+	}
+	for name, program := range map[string]string{"takes-writes": r.block("sh takes-writes"), "promoted": r.block("sh promoted")} {
+		if err := os.WriteFile(filepath.Join(r.dir, name), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return r
+}
+
+func (r *runBook) play() {
+	t := r.t
+	r.before()
+	r.orders.reach(t, 300)
+	r.asynchronous()
+	r.waitFor("db0", fmt.Sprintf("SELECT max_id > %d FROM leaf_alloc WHERE biz_tag = 'orders'", r.row("db1")+1000)) // ranges that the replica lacks
+	const freeWorker = "SELECT registry FROM leaf_worker WHERE worker_id = (SELECT MAX(worker_id) FROM leaf_worker WHERE free = 1)"
+	registry := r.value("db1", freeWorker)
+	r.kill("db0")
+	r.blocks("During")
+	promoted := time.Now()
+	r.writes(r.front)
+	r.writes(r.front)
+	r.orders.above(t, 1<<36)
+	t.Logf("ids from above the margin %v after the promotion", time.Since(promoted).Round(time.Millisecond))
+	r.after()
+	if now := r.value("db1", freeWorker); now == registry {
+		t.Errorf("leafsql init has not begun the wait of worker ids: their registry is %q as before", now)
+	}
+
+	r.hosts["db0"], r.hosts["db1"] = r.hosts["db1"], r.hosts["db0"]
+	r.waitFor("db1", fmt.Sprintf("SELECT max_id >= %d FROM leaf_alloc WHERE biz_tag = 'orders'", r.row("db0"))) // it has the mark
+	r.orders.reach(t, r.orders.count()+100)
+	r.kill("db0")
+	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA;\nRESET REPLICA ALL;\n") // the tool does this
+	before := r.row("db1")
+	r.sh("promoted " + strings.Replace(r.hosts["db1"].Addr(), ":", " ", 1) + "\n")
+	if after := r.row("db1"); after < before+1_000_000_000 {
+		t.Errorf("the hook moved the row from %d to %d", before, after)
+	}
+	r.orders.reach(t, r.orders.count()+100)
+	r.twoPrimaries()
+}
+
+// config returns the options that the page shows, for one more server.
+func (r *runBook) config() mysqltest.Config {
+	var args []string
+	for line := range strings.Lines(r.block("ini " + r.make())) {
+		if name, value, ok := strings.Cut(line, " = "); ok {
+			value, _, _ = strings.Cut(value, "#")
+			args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+strings.TrimSpace(value))
+		}
+	}
+	r.servers++
+	return mysqltest.Config{Kind: r.kind, Args: append(args, fmt.Sprintf("--server-id=%d", r.servers))}
+}
+
+// make returns the name of the servers' make, as blocks of the page have it.
+func (r *runBook) make() string {
+	return map[mysqltest.Kind]string{mysqltest.MariaDB: "MariaDB", mysqltest.MySQL: "MySQL"}[r.kind]
+}
+
+// block returns the page's only block of a language.
+func (r *runBook) block(lang string) string {
+	r.t.Helper()
+	var found []string
+	for _, b := range readPage(r.t, haPage).blocks {
+		if b.lang == lang {
+			found = append(found, b.code)
+		}
+	}
+	if len(found) != 1 {
+		r.t.Fatalf("%s has %d blocks of %q, want 1", haPage, len(found), lang)
+	}
+	return found[0]
+}
+
+// blocks runs the SQL and the commands under a heading.
+func (r *runBook) blocks(sub string) {
+	r.t.Helper()
+	ran := 0
+	for _, b := range readPage(r.t, haPage).blocks {
+		if b.sub != sub || b.lang != "sql" && b.lang != "sql "+r.make() && b.lang != "sh" && b.lang != "haproxy" {
+			continue
+		}
+		ran++
+		r.t.Logf("%s:%d", haPage, b.line)
+		switch {
+		case b.lang == "haproxy":
+			r.balance(b.code)
+		case b.lang == "sh":
+			r.sh(b.code)
+		case strings.Contains(b.code, "-- finds none"):
+			r.findsNone(b.code)
+		default:
+			if strings.Contains(b.code, "_HOST='db1'") {
+				r.copyToOldPrimary()
+			}
+			r.sql(b.code)
+		}
+	}
+	if ran == 0 {
+		r.t.Errorf("%s: nothing to run under %q", haPage, sub)
+	}
+}
+
+// sql runs a block, each part of it on the server that it names.
+func (r *runBook) sql(code string) {
+	r.t.Helper()
+	code = regexp.MustCompile(`(MASTER|SOURCE)_HOST='(\w+)'`).ReplaceAllStringFunc(code, func(found string) string {
+		side, name, _ := strings.Cut(strings.Trim(found, "'"), "_HOST='")
+		host, port, _ := strings.Cut(r.hosts[name].Addr(), ":")
+		return fmt.Sprintf("%s_HOST='%s', %[1]s_PORT=%[3]s", side, host, port)
+	})
+	for _, part := range regexp.MustCompile(`(?m)^-- on `).Split(code, -1)[1:] {
+		runSQL(r.t, r.hosts, "-- on "+strings.ReplaceAll(part, "10.0.0.5", "127.0.0.1"))
+	}
+}
+
+// sh runs commands as the operator types them, and returns what they print.
+func (r *runBook) sh(code string) string {
+	r.t.Helper()
+	r.clients()
+	s := shell{hosts: r.hosts, exports: r.exports}
+	output := s.run(r.t, strings.ReplaceAll(code, "10.0.0.5:3306", r.front))
+	r.exports = s.exports
+	return output
+}
+
+// clients writes mysql and mysqldump for the shell, which know the names in the page.
+func (r *runBook) clients() {
+	r.t.Helper()
+	writeClients(r.t, r.dir, r.hosts)
+	if r.exports == "" {
+		r.exports = fmt.Sprintf("export PATH=%s:$PATH\ncd %[1]s\n", r.dir)
+	}
+}
+
+// before sets the pair up. The tables are those of a program that leafsql 0.1 filled: its rows have no mark.
+func (r *runBook) before() {
+	t := r.t
+	t.Helper()
+	r.blocks("Before")
+	status := map[mysqltest.Kind]string{mysqltest.MariaDB: "Rpl_semi_sync_master_status", mysqltest.MySQL: "Rpl_semi_sync_source_status"}[r.kind]
+	if got := r.status("db0", status); got != "ON" {
+		t.Errorf("%s is %s on the primary", status, got)
+	}
+}
+
+// balance starts HAProxy as the page configures it.
+func (r *runBook) balance(config string) {
+	r.t.Helper()
+	haproxytest.Run(r.t, strings.NewReplacer("10.0.0.5:3306", r.front, "10.0.0.11:3306", r.hosts["db0"].Addr(), "10.0.0.12:3306", r.hosts["db1"].Addr(),
+		"/etc/haproxy", r.dir).Replace(config))
+	runSQL(r.t, r.hosts, "-- on db0\n"+fmt.Sprintf(orders, "")+app+admin+fmt.Sprintf(leaf, "shop", "orders")+
+		"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n")
+	r.sh("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
+	for range 3 { // the first fetch writes the mark
+		r.writes(r.front)
+	}
+}
+
+// findsNone waits until the replica has applied what was written, so that a query finds no row any more.
+func (r *runBook) findsNone(code string) {
+	r.t.Helper()
+	name, query, _ := strings.Cut(strings.TrimPrefix(code, "-- on "), "\n")
+	query, _, _ = strings.Cut(query, "; --")
+	db := r.open(name)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var found int
+		err := db.QueryRow("SELECT COUNT(*) FROM (" + query + ") AS t").Scan(&found)
+		if err == nil && found == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("%s finds %d rows on %s (%v)", query, found, name, err)
+		}
+	}
+}
+
+// asynchronous shows what the timeout of semi-synchronous replication is for. Without a replica a commit waits; with a short
+// timeout it does not, and the replica lacks it.
+func (r *runBook) asynchronous() {
+	t := r.t
+	t.Helper()
+	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA IO_THREAD;\n")
+	stopped := r.orders.count()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := r.open("db0").ExecContext(ctx, "UPDATE leaf_alloc SET step = 10"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a commit without a replica: %v, want it to wait", err)
+	}
+	t.Logf("%d INSERTs ended without a replica, with a long timeout", r.orders.count()-stopped)
+	side := map[mysqltest.Kind]string{mysqltest.MariaDB: "master", mysqltest.MySQL: "source"}[r.kind]
+	runSQL(t, r.hosts, "-- on db0\nSET GLOBAL rpl_semi_sync_"+side+"_timeout = 100;\n")
+	runSQL(t, r.hosts, "-- on db1\nSTART REPLICA IO_THREAD;\n")
+	r.orders.reach(t, r.orders.count()+10) // what waits ends
+	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA IO_THREAD;\n")
+	r.orders.reach(t, r.orders.count()+100)
+	if got := r.status("db0", "Rpl_semi_sync_"+side+"_status"); got != "OFF" {
+		t.Errorf("after the timeout Rpl_semi_sync_%s_status is %s, want OFF", side, got)
+	}
+}
+
+// after restarts the old primary, and does what the page says of the time after a fail-over.
+func (r *runBook) after() {
+	t := r.t
+	t.Helper()
+	if err := r.hosts["db0"].Launch(); err != nil {
+		t.Fatal(err)
+	}
+	db, err := sql.Open("mysql", "app:secret@tcp("+r.hosts["db0"].Addr()+")/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var refused *mysql.MySQLError
+	if _, err := db.Exec(plainInsert); !errors.As(err, &refused) || refused.Number != 1290 {
+		t.Errorf("an INSERT into the old primary: %v, want error 1290", err)
+	}
+	r.blocks("After")
+}
+
+// copyToOldPrimary gives the old primary the data of the new one, as a tool for replicas does: an empty server that applies all
+// there is.
+func (r *runBook) copyToOldPrimary() {
+	t := r.t
+	t.Helper()
+	config := r.config()
+	empty, err := mysqltest.Prepare(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer empty.Stop()
+	old := r.hosts["db0"]
+	for _, err := range []error{old.Kill9(), os.RemoveAll(old.DataDir()), os.Rename(empty.DataDir(), old.DataDir()), old.Launch(config.Args[len(config.Args)-1])} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// twoPrimaries has both servers take writes, and follows the page from there.
+func (r *runBook) twoPrimaries() {
+	t := r.t
+	t.Helper()
+	if err := r.hosts["db0"].Launch(); err != nil {
+		t.Fatal(err)
+	}
+	runSQL(t, r.hosts, "-- on db0\nSET GLOBAL read_only = OFF;\n") // by mistake
+	r.writes(r.hosts["db0"].Addr())
+	r.writes(r.hosts["db1"].Addr())
+	for _, name := range []string{"db0", "db1"} {
+		r.waitFor(name, "SELECT COUNT(*) > 50 FROM orders WHERE customer = '"+r.hosts[name].Addr()+"'")
+	}
+	runSQL(t, r.hosts, "-- on db0\nINSERT INTO orders VALUES (-7, 'of db0', 1);\n")
+	runSQL(t, r.hosts, "-- on db1\nINSERT INTO orders VALUES (-7, 'of db1', 1);\n")
+	var output string
+	for _, b := range readPage(t, haPage).blocks {
+		if b.sub != "Two servers took writes" {
+			continue
+		}
+		t.Logf("%s:%d", haPage, b.line)
+		if b.lang == "sql" {
+			r.sql(b.code)
+			r.end()
+			r.run.Wait()
+		} else {
+			output = r.sh(b.code)
+		}
+	}
+	if output != "-7\n" {
+		t.Errorf("the rows that differ are\n%s, want -7", output)
+	}
+	for _, b := range readPage(t, haPage).blocks {
+		if b.sub == "After" && b.lang == "sh" {
+			r.sh(b.code)
+		}
+	}
+	r.verify()
+}
+
+// verify wants each acknowledged row on the last primary, and each id once.
+func (r *runBook) verify() {
+	t := r.t
+	t.Helper()
+	rows, err := r.open("db1").Query("SELECT id, customer FROM orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	stored := map[int64]string{}
+	for rows.Next() {
+		var id int64
+		var customer string
+		if err := rows.Scan(&id, &customer); err != nil {
+			t.Fatal(err)
+		}
+		stored[id] = customer
+	}
+	lost, twice := 0, r.orders.twice
+	for id := range r.orders.ids {
+		if stored[id] == "" {
+			lost++
+		}
+	}
+	t.Logf("%d rows, %d acknowledged, %d lost, %d ids twice; %d errors: %v", len(stored), len(r.orders.ids), lost, len(twice), r.orders.failures, r.orders.failed)
+	if lost > 0 || len(twice) > 0 {
+		t.Errorf("%d acknowledged rows are lost, and ids come twice: %v", lost, twice)
+	}
+	for text := range r.orders.failed {
+		if strings.Contains(text, "1062") {
+			t.Errorf("an INSERT took an id in use: %s", text)
+		}
+	}
+	r.events.Verify(t)
+}
+
+func (r *runBook) kill(name string) {
+	r.t.Helper()
+	if err := r.hosts[name].Kill9(); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *runBook) open(name string) *sql.DB {
+	r.t.Helper()
+	db, err := sql.Open("mysql", r.hosts[name].DSN("shop"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.t.Cleanup(func() { db.Close() })
+	return db
+}
+
+func (r *runBook) value(name, query string) (value string) {
+	r.t.Helper()
+	if err := r.open(name).QueryRow(query).Scan(&value); err != nil {
+		r.t.Fatalf("on %s: %s: %v", name, query, err)
+	}
+	return value
+}
+
+func (r *runBook) row(name string) (at int64) {
+	r.t.Helper()
+	fmt.Sscan(r.value(name, "SELECT max_id FROM leaf_alloc WHERE biz_tag = 'orders'"), &at)
+	return at
+}
+
+func (r *runBook) status(name, variable string) (value string) {
+	r.t.Helper()
+	if err := r.open(name).QueryRow("SHOW GLOBAL STATUS LIKE '"+variable+"'").Scan(new(string), &value); err != nil {
+		r.t.Fatal(err)
+	}
+	return value
+}
+
+// waitFor waits until a condition is true on a server, which may not have the tables yet.
+func (r *runBook) waitFor(name, condition string) {
+	r.t.Helper()
+	db := r.open(name)
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		var value string
+		err := db.QueryRow(condition).Scan(&value)
+		if err == nil && value == "1" {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("on %s after a minute: %s is %q, %v; errors of programs: %v", name, condition, value, err, r.orders.failed)
+		}
+	}
+}
+
+// TestTopologies: the tests by which the page shows what happens in a topology are there.
+func TestTopologies(t *testing.T) {
+	for _, row := range table(t, haPage, "## Where to keep leaf_alloc") {
+		if namesTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
+			t.Errorf("%s: %s: nothing shows it", haPage, row[0])
+		}
+	}
+}
