@@ -8,8 +8,8 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// compareClocks asks for the registry's time when this machine's clock has
-// jumped, and always if anew.
+// compareClocks reads the registry's time if this machine's clock has
+// jumped, and always if anew is set.
 func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	drift := e.clock.drift()
 	if e.source.Time == nil || !anew && (drift-e.drift).Abs() < time.Second {
@@ -28,10 +28,10 @@ func (e *engine) compareClocks(ctx context.Context, anew bool) {
 	e.timeless = err != nil
 }
 
-// clockError keeps a process whose clock is ahead of the registry's from taking
-// a worker id: to it leases are over that are not, and each one that it takes is
-// blocked for everybody else until that time has come. A registry that does not
-// answer the question stops nobody, unless its last answer did: it may never answer.
+// clockError returns an error if this machine's clock is ahead of the registry's. Such a process must not take
+// a worker id: valid leases look expired to it, and a worker id that it takes is
+// blocked for all others until its clock's time has come. If the registry does not
+// return its time, the result of the last comparison stands.
 func (e *engine) clockError(ctx context.Context) error {
 	e.compareClocks(ctx, true)
 	if e.anyClock || e.offset <= e.skew {

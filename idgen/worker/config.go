@@ -11,63 +11,61 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Config says how a worker id is leased. The zero value is good for a layout
+// Config configures the lease of a worker id. The zero value suits a layout
 // with 10 worker bits.
 type Config struct {
-	// Workers is how many worker ids the layout has: 0 … Workers-1 are leased.
+	// Workers is the number of worker ids: 0 … Workers-1 are leased.
 	// 0 means 1024.
 	Workers int
 
-	// Lease is how far beyond now a confirmed renewal carries the bound, and so
-	// how long the registry may be away: 6 s … 1 h, 0 means 60 s. It is renewed
-	// every sixth of it. All processes of a registry use the same; another is
-	// refused. static, env and ordinal have 3 s of their own.
+	// Lease is the time for which a renewal confirms the worker id, and so
+	// how long the registry may be away: 6 s … 1 h; 0 means 60 s. It is renewed
+	// after a sixth of this time. All processes of a registry must use the same value;
+	// another one is refused. static, env and ordinal ignore it and use 3 s.
 	Lease time.Duration
 
-	// Layout says how ids are made of the worker id. All processes of a
-	// registry use the same; another is refused. snowflake.New sets it.
+	// Layout names the layout of the ids. All processes of a
+	// registry must use the same; another one is refused. snowflake.New sets it.
 	Layout string
 
-	// NewRegistry declares that the registry is new and nobody is running, so
-	// that this start need not wait out unknown history, for one and a quarter
-	// leases plus 60 s: 135 s by default. It is for a first roll-out and for
-	// tests, not to be left on.
+	// NewRegistry declares that the registry is new and no process is running, so
+	// that this start does not wait until unknown leases have ended: one and a quarter
+	// leases plus 60 s, or 135 s by default. It is for a first roll-out and for
+	// tests, and must not stay set.
 	NewRegistry bool
 
-	// AnyClock has a worker id taken though this machine's clock is more than a
-	// minute ahead of the registry's, which is an UnusableError otherwise. It is
-	// for a registry whose own clock is wrong and can't be set right now. With a
-	// clock of one's own that is ahead, worker ids are taken from those who hold
-	// them, and blocked until that time has come.
+	// AnyClock allows a worker id to be taken if this machine's clock is more than a
+	// minute ahead of the registry's. Without it, that is an UnusableError. It is
+	// for a registry whose own clock is wrong and can't be set now. If this
+	// machine's clock is wrong instead, AnyClock takes worker ids from processes that hold
+	// them, and blocks them until the clock's time has come.
 	AnyClock bool
 
-	// State is a directory for static, env and ordinal, for which it is the
-	// registry. It must be on a local disk that is never copied, rolled back or
-	// shared. Other sources keep nothing there; "" means none.
+	// State is the directory that static, env and ordinal use as their registry; "" means none. It must be on a
+	// local disk that is never copied, rolled back or shared. Other sources ignore it.
 	State string
 
-	// Owner is written into the slot for people to read; "" means host and
+	// Owner is written into the slot for people; "" means host and
 	// process id.
 	Owner string
 
-	// Check, if set, is asked before every search: while it gives an error no
-	// worker id is taken. snowflake.New sets it to hold the layout's years
-	// against the clock.
+	// Check, if set, is called before every search. No worker id is taken while it returns an
+	// error. snowflake.New sets it to compare the clock with the layout's years.
 	Check func(now time.Time) error
 
-	// Issued, if set, gives the latest time that was put into an id or is about
-	// to be, of whatever worker id. Nil means: all that was allowed. It is asked
-	// when the worker id is given back. snowflake.New sets it.
+	// Issued, if set, returns the latest time in the ids that were issued or are being issued,
+	// with any worker id. It is called when the worker id is returned. If it is nil, all times
+	// that were allowed count as issued. snowflake.New sets it.
 	Issued func() time.Time
 
-	// Logger gets what happens in the background; nil means slog.Default().
+	// Logger logs background events; nil means slog.Default().
 	Logger *slog.Logger
 
-	host    host    // nil: this machine; the simulation has its own
-	lengths lengths // zero: those that follow from Lease
+	host    host    // nil: this machine; the simulation sets its own
+	lengths lengths // zero: derived from Lease
 }
 
-// complete fills the defaults in.
+// complete sets the defaults, or returns an error for a value out of range.
 func (c *Config) complete() error {
 	c.Workers = cmp.Or(c.Workers, 1024)
 	c.Lease = cmp.Or(c.Lease, time.Minute)
@@ -90,7 +88,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// The phases of a Keeper, as Status.Phase says them.
+// The values of Status.Phase.
 const (
 	phaseIdle      = "idle"
 	phaseSearching = "searching"
@@ -99,50 +97,50 @@ const (
 	phaseClosed    = "closed"
 )
 
-// Status is what a Keeper knows at one moment. It never changes; the Keeper
-// publishes another one.
+// Status is a snapshot of a Keeper's state. It never changes: the Keeper
+// publishes a new one instead.
 //
-// Whoever issues ids takes a time from Start to Limit, marks it where
-// Config.Issued finds it, and asks for the status again: the id is good only if
-// the status that is there by then allows it.
+// A generator chooses a time from Start to Limit, records it where
+// Config.Issued finds it, and then reads the status again: the id is valid only if
+// this later status allows its time.
 type Status struct {
-	// Phase is what the Keeper does, one of these:
+	// Phase is one of these:
 	//
-	//	"idle"       nothing: nobody has wanted an id yet
-	//	"searching"  no worker id is held; Err says why, once a search has failed
-	//	"waiting"    one is held, and its ids are safe from Start on
+	//	"idle"       no id has been requested yet
+	//	"searching"  no worker id is held; after a failed search Err is the cause
+	//	"waiting"    a worker id is held; its ids are safe from Start on
 	//	"holding"    ids may be issued with times from Start to Limit
-	//	"closed"     nothing any more: the worker id was given back
+	//	"closed"     the worker id was returned
 	Phase string
 
 	Worker   int       // the worker id held, or held last; -1: none yet
-	Owner    string    // as it is written into the slot
-	Registry string    // where worker ids come from, for people; "" until that was opened
+	Owner    string    // as written into the slot
+	Registry string    // name of the registry, for people; "" until it was opened
 	Since    time.Time // when the worker id was taken
 	Start    time.Time // the first time that may go into an id
-	Limit    time.Time // the last; zero while none may
+	Limit    time.Time // the last time that may go into an id; zero: no time may
 
-	// Ahead is how far beyond the Keeper's time a burst should go, so that it
-	// does not run into Limit, which rises in steps.
+	// Ahead is how far a burst may run ahead of the Keeper's time without reaching
+	// Limit, which rises in steps.
 	Ahead time.Duration
 
-	// Err is what the last search found or why the last renewal failed; nil
-	// while nothing has failed since the start, or since a worker id was lost.
+	// Err is the error of the last search or renewal that failed; nil
+	// if none has failed since the start, or since a worker id was lost.
 	Err  error
-	Next time.Time // when the next search or renewal is
+	Next time.Time // time of the next search or renewal
 
-	// ClockOffset is how far this machine's clock is ahead of the registry's, as
-	// of the last look; 0 where the registry shows none.
+	// ClockOffset is how far this machine's clock was ahead of the registry's at the
+	// last comparison; 0 if the registry has no clock.
 	ClockOffset time.Duration
 
-	quarantine error         // why Phase is "waiting"
-	changed    chan struct{} // closed when another status is there
+	quarantine error         // reason of Phase "waiting"
+	changed    chan struct{} // closed when the next status is published
 }
 
-// Changed is closed when the Keeper has published another status.
+// Changed returns a channel that is closed when the Keeper has published the next status.
 func (s *Status) Changed() <-chan struct{} { return s.changed }
 
-// Reason says why no id may be issued.
+// Reason returns why no id may be issued.
 func (s *Status) Reason() string {
 	switch {
 	case s.Err != nil && s.Phase == phaseSearching:
@@ -158,28 +156,28 @@ func (s *Status) Reason() string {
 // tick is the unit of timestamps in ids.
 const tick = time.Millisecond
 
-// lengths are the protocol's.
+// lengths holds the durations of the protocol.
 type lengths struct {
-	lease    time.Duration // how far a renewal carries the bound beyond now
+	lease    time.Duration // from a renewal to the bound that it confirms
 	renew    time.Duration // from one renewal to the next
-	grace    time.Duration // an expired slot is left to its owner this long; where it is below the skew, nothing is put back
+	grace    time.Duration // for which an expired slot is left to its owner; below the skew, nothing is put back
 	skew     time.Duration // at least the difference of two machines' clocks plus the life of a message
-	call     time.Duration // what one call to the registry may take
-	courtesy time.Duration // how long a process that starts leaves slots of unknown history alone, for holders to put theirs back
-	ahead    time.Duration // how far beyond now a lease is to be used up in a burst
-	pause    time.Duration // between tries, at least; others are multiples of it
+	call     time.Duration // timeout of one call to the registry
+	courtesy time.Duration // for which a starting process does not take slots of unknown history, so that their holders can put them back
+	ahead    time.Duration // how far a burst may run ahead of the clock
+	pause    time.Duration // least pause between attempts; longer ones are multiples of it
 }
 
-// lengthsFor gives those of a registry on the network.
+// lengthsFor returns the durations for a registry on the network.
 func lengthsFor(lease time.Duration) lengths {
 	return lengths{lease: lease, renew: lease / 6, grace: 2 * lease, skew: time.Minute, call: lease / 12, courtesy: lease/6 + lease/12, ahead: lease / 2, pause: 250 * time.Millisecond}
 }
 
-// localLengths are for a registry on the same machine, held under a lock of the
-// operating system: one clock, no messages, and a write takes milliseconds.
+// localLengths holds the durations for a registry on the same machine that is protected by a lock of the
+// operating system: there is one clock, there are no messages, and a write takes milliseconds.
 var localLengths = lengths{lease: 3 * time.Second, renew: time.Second, call: time.Second, ahead: 1500 * time.Millisecond, pause: 250 * time.Millisecond}
 
-// jitter is a random length, lo … hi.
+// jitter returns a random duration, lo … hi.
 func jitter(h host, lo, hi time.Duration) time.Duration {
 	return lo + time.Duration(h.random()%uint64(hi-lo+1)).Truncate(tick)
 }

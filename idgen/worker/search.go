@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// reading is what was seen of one document, and what it means to a search.
+// reading is the result of reading one document, and its meaning for a search.
 type reading struct {
 	slot int
 	doc  Doc
@@ -23,19 +23,19 @@ type reading struct {
 	floor time.Time // the latest time that may have been issued under the slot
 }
 
-// standing is what a search can do with a slot.
+// standing classifies slots by what a search can do with them.
 type standing int
 
 const (
-	usable     standing = iota // take it
-	later                      // take it and wait, if no other is usable
-	missing                    // create it and wait, if no other is usable or later
-	held                       // by somebody, or it was until a moment ago
-	ahead                      // used with a clock so far ahead that nobody can wait
-	unreadable                 // there is something else, or no answer
+	usable     standing = iota // can be taken
+	later                      // can be taken after a wait, if no slot is usable
+	missing                    // can be created and taken after a wait, if no slot is usable or later
+	held                       // held by another process, or was until a moment ago
+	ahead                      // was used with a clock too far ahead to wait for
+	unreadable                 // holds something else, or was not answered
 )
 
-// judge says what can be done with a slot.
+// judge sets a reading's standing.
 func (e *engine) judge(r *reading, registry string) {
 	now := e.now()
 	r.floor = e.floor(*r, registry, now)
@@ -57,10 +57,10 @@ func (e *engine) judge(r *reading, registry string) {
 	}
 }
 
-// search looks at slots and takes the first that can be used at once, else the
-// one that can be used soonest. It looks at all of them, or at a few once a
-// search of all has found none: those that are next to end as far as is known,
-// and others in turns.
+// search reads slots and takes the first one that can be used at once, otherwise the
+// one that can be used soonest. After a search of all slots has found none, few limits
+// the next searches to the slots that are expected to end next,
+// and to others in turns.
 func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 	if err := e.check(e.now()); err != nil {
 		return nil, err
@@ -101,7 +101,7 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 				return nil, fmt.Errorf("leafsql: search for a worker id: %w", part.Of(cmp.Or(failed, unread, context.Cause(ctx))))
 			}
 		}
-		if !answered && n > 1 { // one alone may be unreadable
+		if !answered && n > 1 { // a single slot may be unreadable
 			break
 		}
 	}
@@ -112,7 +112,7 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 		return cmp.Or(cmp.Compare(a.is, b.is), a.floor.Compare(b.floor))
 	})
 	for _, r := range waits {
-		if unknown(r.doc, reg.id) && e.waited != reg.id { // holders whose documents were lost have the time of a renewal to put them back
+		if unknown(r.doc, reg.id) && e.waited != reg.id { // holders of lost documents get the time of a renewal to put them back
 			e.log.Info("leafsql: no free worker id has a known past, as the registry is new or has lost documents: processes that it does not know of have time to write theirs again; then one is taken, and its ids are safe a lease and a minute later",
 				"registry", e.source.Name, "wait", e.courtesy+e.lease+e.skew)
 			e.waited = reg.id
@@ -131,11 +131,11 @@ func (e *engine) search(ctx context.Context, few int) (*hold, error) {
 	return nil, e.none(unread)
 }
 
-// order gives the slots in the order they are tried: the one that may still be
-// this process's, the one it is said to have held last, and then the others in
-// an order of this process's own, so that processes starting at once do not meet.
-// If only a few are wanted, half of these are the ones whose leases end first,
-// and half the next ones in turn.
+// order returns the slots in the order in which they are tried: the slot that may still belong to
+// this process, the one that Source.Last returns, and then the others in
+// a random order of this process, so that processes that start together try different slots.
+// If few is set, half of its slots are those whose leases end first,
+// and the other half are the next ones in turn.
 func (e *engine) order(ctx context.Context, few int) []int {
 	var first []int
 	if e.claim != nil {
@@ -159,7 +159,7 @@ func (e *engine) order(ctx context.Context, few int) []int {
 	return append(first, slices.DeleteFunc(others, func(s int) bool { return slices.Contains(first, s) })...)
 }
 
-// nextToEnd gives the n slots whose high water is the lowest.
+// nextToEnd returns the n slots with the lowest high water.
 func (e *engine) nextToEnd(n int) []int {
 	all := slices.SortedFunc(maps.Keys(e.seen), func(a, b int) int {
 		return e.seen[a].doc.HighWater.Compare(e.seen[b].doc.HighWater)
@@ -168,9 +168,9 @@ func (e *engine) nextToEnd(n int) []int {
 	return all[:min(n, len(all))]
 }
 
-// take makes a slot this process's by compare-and-set. Its ids begin above
-// everything that can have been issued before. An error that is not
-// errContended ends the search: the next one begins with this slot.
+// take takes a slot for this process by compare-and-set. Its ids begin above
+// all times that can have been issued before. Any error except
+// errContended ends the search; the next search begins with this slot.
 func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, error) {
 	if err := e.clockError(ctx); err != nil {
 		return nil, err
@@ -194,14 +194,14 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	}
 	h := &hold{slot: r.slot, floor: floor, sent: y.HighWater, unknown: r.doc.unused() || unknown(r.doc, reg.id), fresh: e.fresh, registry: reg}
 	h.doc, h.unconfirmed = y, []time.Time{y.HighWater}
-	h.doc.HighWater = floor // nothing beyond is confirmed
-	// A keeper that is closed now hears what became of the put, to give the slot back.
+	h.doc.HighWater = floor // no later time is confirmed
+	// If the keeper is closed now, it still needs the result of the put, to return the slot.
 	ctx, cancel := e.host.within(context.WithoutCancel(ctx), 2*releaseFor)
 	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// Where several creators are told true, one that is late may still put an unused
-	// document over ours, and whoever comes then waits nothing out if the registry
-	// was declared new. So what is taken right after it was made is taken once more.
+	// If several creators can be told true, a late one may still overwrite this document with an unused
+	// one, and the next process would not wait if the registry
+	// was declared new. So a slot that is taken right after it was created is taken a second time.
 	unconfirmed := res == swapped && e.source.Inserts && r.doc.unused() && (e.fresh || now.Sub(r.doc.HighWater) < e.skew) // mutation: first take
 	if unconfirmed || res == unclear {
 		e.claim = h
@@ -225,8 +225,8 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	return h, nil
 }
 
-// none says why no slot could be taken. That one or the other could not be
-// read matters only if no other was held: it is not to be had soon either.
+// none returns the error if no slot could be taken. Slots that could not be
+// read matter only if no other slot is held, as they will not be usable soon either.
 func (e *engine) none(unread error) error {
 	var taken, early []reading
 	for _, r := range e.seen {

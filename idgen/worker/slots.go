@@ -10,50 +10,49 @@ import (
 	"time"
 )
 
-// Version names one state of a document, as its backend tells states apart: a
-// content hash, a row version, a counter. It is opaque; "" says that the
+// Version identifies one state of a document in its backend: a
+// content hash, a row version, a counter. It is opaque; "" means that the
 // document is missing.
 type Version string
 
-// Doc is what a slot holds: who may use the worker id, and up to when.
+// Doc is the content of a slot: the owner of the worker id, and the end of its use.
 type Doc struct {
-	// Nonce is 128 random bits in hex, new with every take of a slot. It tells
-	// owners apart, and states of a slot where versions are content hashes.
+	// Nonce is 128 random bits in hex, new with every take of a slot. It distinguishes
+	// owners, and states of a slot if versions are content hashes.
 	Nonce string
 
 	// HighWater is the latest time that the owner may put into an id, to the
-	// millisecond; in a free document, that may have been put into one.
+	// millisecond. In a free document it is the latest time that may have been used.
 	HighWater time.Time
 
-	Free  bool   // nobody holds the slot
-	Owner string // for people: host and process id. Never compared
+	Free  bool   // no process holds the slot
+	Owner string // for people: host and process id; never compared
 
 	// Registry is the identity of the registry when the document was written.
-	// One with another identity does not tell what was before it: a write that
-	// was under way while the registry was wiped, or the state before a
+	// The history of a document with another identity is unknown: it was in flight
+	// while the registry was wiped, or is the state before a
 	// fail-over that lost writes.
 	Registry string
 }
 
-// The nonces of documents that nobody has used.
+// The nonces of documents that no process has used.
 const (
 	initialNonce = "initial"
 	spareNonce   = "spare"
 )
 
-// initial is the document a missing slot is created with. It is the same text
-// whoever creates it, so that several creators told true do no harm, and means
-// "free, history unknown".
+// initial returns the document for creating a missing slot. It means "free, history unknown". Its text is the same
+// for all processes, so several creators that are told true do no harm.
 func initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
 // IsInitial reports whether d is the document of unknown history.
 func (d Doc) IsInitial() bool { return d.Nonce == initialNonce }
 
-// unused reports whether nobody ever had the slot, as far as d tells.
+// unused reports whether d has never had an owner.
 func (d Doc) unused() bool { return d.Nonce == initialNonce || d.Nonce == spareNonce }
 
-// docText is the JSON of a Doc. The order of the fields is part of the format:
-// backends compare texts.
+// docText is the JSON of a Doc. The order of the fields is part of the format,
+// since backends compare texts.
 type docText struct {
 	Nonce    string `json:"nonce"`
 	HW       int64  `json:"hw"` // Unix ms
@@ -62,19 +61,19 @@ type docText struct {
 	Registry string `json:"registry,omitempty"`
 }
 
-// Encode gives the one text of d that every backend storing texts writes.
+// Encode returns the text of d for backends that store texts. Equal documents have equal texts.
 func (d Doc) Encode() string {
 	b, err := json.Marshal(docText{d.Nonce, max(d.HighWater.UnixMilli(), 0), d.Free, strings.ToValidUTF8(d.Owner, "?"), d.Registry})
-	if err != nil { // strings, an integer and a bool always marshal
+	if err != nil { // impossible for strings, an integer and a bool
 		panic(err)
 	}
 	return string(b)
 }
 
-// Decode makes d what Encode wrote. A text it cannot read is an error, never
-// a free slot, and leaves d as it was.
+// Decode sets d from a text that Encode wrote. A text that cannot be parsed is an error, never
+// a free slot, and leaves d unchanged.
 func (d *Doc) Decode(text string) error {
-	t := docText{HW: -1} // one without is not to be taken for 0
+	t := docText{HW: -1} // a missing value must not be read as 0
 	dec := json.NewDecoder(strings.NewReader(text))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&t); err != nil {
@@ -93,16 +92,16 @@ func (d *Doc) Decode(text string) error {
 	return nil
 }
 
-// outcome is what became of a Put.
+// outcome is the result of a Put.
 type outcome int
 
 const (
 	unclear outcome = iota // perhaps written: the reply was lost, late or unclear
 	refused                // certainly not written
-	swapped                // written, and the document was at the expected version
+	swapped                // written at the expected version
 )
 
-// outcomeOf reads the answer of a Put.
+// outcomeOf returns the outcome for the results of Slots.Put.
 func outcomeOf(ok bool, err error) outcome {
 	_, notWritten := errors.AsType[*NotWrittenError](err)
 	switch {
@@ -114,31 +113,31 @@ func outcomeOf(ok bool, err error) outcome {
 	return unclear
 }
 
-// RegistrySlot is the number of the one document that is no slot: the
-// registry's own, which says since when the registry is what it is and how its
-// leases are made. Slots keep it like any other.
+// RegistrySlot is the number of the only document that is not a slot: the
+// registry's own. It has the registry's identity and the terms of its
+// leases. Slots stores it like any other document.
 const RegistrySlot = -1
 
-// Slots is a registry of worker ids: one document for each, 0 … Workers-1, and
-// RegistrySlot, changed only by compare-and-set. The package trusts nothing but
-// a Put told true; reads may be stale and may even show what was never written.
-// Methods are called from several goroutines at once and must return soon after
-// ctx is done; ctx always has a deadline.
+// Slots is a registry of worker ids: one document for each worker id, 0 … Workers-1, and
+// RegistrySlot. They are changed only by compare-and-set. The package relies only on
+// Puts that are told true; reads may be stale, or even return documents that were never written.
+// Methods must be safe for concurrent use and return soon after
+// ctx is done. ctx always has a deadline.
 type Slots interface {
-	// Get reads a document. A missing one is a zero Doc and Version "", not an
-	// error. One that cannot be read is an error.
+	// Get returns a document. For a missing document it returns a zero Doc and Version "" without an
+	// error. A document that cannot be parsed is an error.
 	Get(ctx context.Context, slot int) (Doc, Version, error)
 
-	// Put writes d if the document is at the expected version, "" being
-	// missing, and gives the new version, which must be another one.
+	// Put writes d if the document is at the expected version, where "" means
+	// missing. It returns the new version, which must differ from the expected one.
 	//
-	// True is promised only if both were one step. False without an error says
-	// that the document was at another version, so that d is not there and never
-	// will be; a NotWrittenError says so for another reason. After any other error
-	// d may have been written, or be yet. Put must not send d a second time on its
-	// own.
+	// Put may return true only if comparing and writing were one atomic step. False without an error means
+	// that the document was at another version: d was not written and never
+	// will be. A NotWrittenError means the same for another reason. After any other error
+	// d may have been written, or may still be written. Put must not retry by
+	// itself.
 	//
-	// A backend whose missing document takes a put at any version, as Nacos'
-	// does, may say true, and its Source must say Inserts.
+	// In some backends, such as Nacos, a put at any version succeeds if the document is missing. Put may then
+	// return true, and the Source must set Inserts.
 	Put(ctx context.Context, slot int, d Doc, expected Version) (after Version, swapped bool, err error)
 }

@@ -14,50 +14,49 @@ import (
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
-// Source is an opened place where worker ids come from. Only Slots is needed,
-// and Inserts where it applies.
+// Source is an open registry of worker ids. Only Slots is required,
+// and Inserts if it applies.
 type Source struct {
 	Slots Slots
 
-	// Name says in logs and errors where the registry is, without secrets, such
+	// Name names the registry in logs and errors, without secrets, such
 	// as "Nacos n1:8848, namespace shop, service leafsql".
 	Name string
 
-	// Identity, if set, gives a text that is another one whenever what the
-	// registry holds may be older than the truth: the uuid of the server that
-	// answers, where an asynchronous fail-over loses its last writes. It is
-	// asked before and after a take. Documents written under another identity
-	// are then unknown history. A wipe needs none: that the registry's own
-	// document is gone shows it.
+	// Identity, if set, returns a text that changes whenever the registry may have lost
+	// writes. An example is the uuid of the server that
+	// answers, if an asynchronous fail-over loses its last writes. It is
+	// called before and after a take. The history of documents written under another identity
+	// is then unknown. A wipe is noticed without Identity, because the registry's own
+	// document is missing.
 	Identity func(ctx context.Context) (string, error)
 
-	// Inserts says that a missing document takes a put at any version, as Nacos'
-	// does, and that of several who create a document more than one may be told
-	// true. There a renewal writes a lost document again unasked. Elsewhere it is
-	// refused, and the holder creates the document, in which only one process may
+	// Inserts is set if a put at any version succeeds when the document is missing, as in Nacos,
+	// so that several processes that create a document may all be told
+	// true. A renewal then restores a lost document as a side effect. Otherwise the renewal is
+	// refused, and the holder creates the document, in which only one process can
 	// succeed.
 	Inserts bool
 
-	// Time, if set, gives the registry's clock. It is asked before each take and
-	// when this machine's clock has jumped. That they are far apart is logged and
+	// Time, if set, returns the registry's clock. It is called before each take and
+	// after this machine's clock has jumped. A large difference is logged and
 	// shown, and a process whose clock is more than a minute ahead takes no worker
-	// id. An error stops nobody; it is logged.
+	// id. An error is logged and prevents nothing.
 	Time func(ctx context.Context) (time.Time, error)
 
-	// Last, if set, is a hint which worker id this instance had before, asked
-	// before a search. It is tried first and proves nothing.
+	// Last, if set, returns the worker id that this instance probably had before. It is called
+	// before a search, which tries this worker id first.
 	Last func(ctx context.Context) (worker int, ok bool)
 
 	// OnChange, if set, is called in the background after a worker id was taken
-	// (held true) and after it was given back or lost (held false), one call at
-	// a time, in that order; d is its document as of the take, or as last
-	// confirmed. It is for what people want to see, such as an entry in a
-	// console: no lease waits for it. The first call may go on until its ctx
-	// ends, which it does with the lease; the second has 2 s.
+	// (held is true) and after it was returned or lost (held is false), one call at
+	// a time, in that order. d is its document at the take, or as last
+	// confirmed. It is meant for displays, such as an entry in a
+	// console: no lease waits for it. The ctx of the first call ends with the lease;
+	// that of the second one ends after 2 s.
 	OnChange func(ctx context.Context, worker int, d Doc, held bool)
 
-	// Close, if set, is called when the Keeper is closed and needs the source no
-	// more.
+	// Close, if set, is called when the closed Keeper no longer needs the source.
 	Close func() error
 
 	fixed *int // a worker id on a local file
@@ -70,12 +69,12 @@ func (s *Source) close() error {
 	return s.Close()
 }
 
-// Options are a source's own settings, by name. A DSN's parameter
+// Options holds the settings of a source by name. A DSN's parameter
 // leafNacosNamespace reaches the source "nacos" as "Namespace": "leaf" and the
 // source's name, in any case, are cut off.
 type Options map[string]string
 
-// Only is an error if there are options other than the known ones. A source
+// Only returns an error if there are options other than the known ones. A source
 // calls it first, so that a misspelt option is never ignored.
 func (o Options) Only(known ...string) error {
 	for _, k := range slices.Sorted(maps.Keys(o)) {
@@ -86,16 +85,16 @@ func (o Options) Only(known ...string) error {
 	return nil
 }
 
-// parser reads what a DSN says of a source of one kind.
+// parser parses the address and options of a source of one kind.
 type parser = func(address string, opts Options) (open func(context.Context) (Source, error), err error)
 
 var sources sync.Map // name → parser
 
-// Register makes a source known under a name, as database/sql's drivers are:
-// from an init function of a package that applications import for its effect.
+// Register registers a source under a name, as database/sql's drivers are registered:
+// in an init function of a package that applications import for its side effect.
 // parse gets the address between the parentheses of a spec, such as
-// "h1:8848,h2:8848", and connects nowhere: its error is found by sql.Open, or by
-// the first connection. Register panics if the name is taken.
+// "h1:8848,h2:8848". It must not connect: its error is returned by sql.Open, or by
+// the first connection. Register panics if the name is already registered.
 func Register(name string, parse func(address string, opts Options) (open func(context.Context) (Source, error), err error)) {
 	if name == "" || parse == nil {
 		panic("leafsql: worker.Register without a name or a function")
@@ -105,10 +104,10 @@ func Register(name string, parse func(address string, opts Options) (open func(c
 	}
 }
 
-// sourcePackages are the sources that programs import by themselves, with their clients.
+// sourcePackages maps the sources that programs have to import to their packages.
 var sourcePackages = map[string]string{"nacos": "nacos", "etcd": "idgen/worker/etcd", "redis": "idgen/worker/redis", "zookeeper": "idgen/worker/zookeeper"}
 
-// sourceNames lists the sources' names, sorted.
+// sourceNames returns the names of the registered sources, sorted.
 func sourceNames() (names []string) {
 	for name := range sources.Range {
 		names = append(names, name.(string))
@@ -117,9 +116,9 @@ func sourceNames() (names []string) {
 	return names
 }
 
-// Lookup returns the function that opens the source which text names, such as
-// "static(7)" or "nacos(h1:8848,h2:8848)". An address or an option that the source
-// does not take is an error. Nothing connects yet.
+// Lookup returns a function that opens the source named by text, such as
+// "static(7)" or "nacos(h1:8848,h2:8848)". It returns an error if the source
+// rejects the address or an option. It does not connect.
 func Lookup(text string, opts Options) (open func(context.Context) (Source, error), err error) {
 	name, address, err := spec.Parse(text)
 	if err != nil {
