@@ -17,38 +17,38 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// engine takes and keeps slots. It is the protocol and nothing else: a put told
-// OK is the only proof of anything, and reads are hints.
+// engine takes and renews slots. It contains only the protocol. A put that is told true
+// is its only proof; reads are hints.
 type engine struct {
 	lengths
 	source Source
-	slots  []int // to choose from, in the order they are tried
+	slots  []int // slots to choose from, in the order in which they are tried
 	terms  string
 	check  func(now time.Time) error
-	fresh  bool // the registry is declared new
+	fresh  bool // the registry was declared new
 	owner  string
 	host   host
 	clock  *clock
 	log    *slog.Logger
 
-	// claim is a slot that was this process's and may still be: lost because
-	// its bound ended, or taken by a put whose reply was lost.
+	// claim is a slot that may still belong to this process: it was lost because
+	// its bound ended, or was taken by a put whose reply was lost.
 	claim *hold
 
-	seen   map[int]reading // by searches since the last one that looked at all slots
-	turn   int             // of the slots that take turns
-	waited string          // since the last take, in which registry, for holders to put back what was lost
+	seen   map[int]reading // readings since the last search of all slots
+	turn   int             // position among the slots that are searched in turns
+	waited string          // registry in which this process has waited, since the last take, for holders to put back lost documents
 
-	anyClock bool          // a clock that is ahead of the registry's is no reason to take nothing
-	offset   time.Duration // how far it is ahead, as of the last look
-	timeless bool          // the registry did not say its time then
-	drift    time.Duration // of the machine's clocks then
+	anyClock bool          // take worker ids even if the clock is ahead of the registry's
+	offset   time.Duration // how far the clock was ahead at the last comparison
+	timeless bool          // the registry did not return its time then
+	drift    time.Duration // drift of the machine's clocks then
 }
 
 func (e *engine) now() time.Time { return e.clock.now() }
 
-// floor is the latest time that may have been issued under r's document or
-// under what was lost before it.
+// floor returns the latest time that may have been issued under r's document or
+// under documents that were lost before it.
 func (e *engine) floor(r reading, registry string, now time.Time) time.Time {
 	d, used := r.doc, r.doc.HighWater
 	if d.unused() {
@@ -67,18 +67,18 @@ func (e *engine) floor(r reading, registry string, now time.Time) time.Time {
 	return latest(used, e.quarantine(now)) // mutation: quarantine
 }
 
-// unknown reports whether d says nothing about what was before it, in a
+// unknown reports whether the history before d is unknown in a
 // registry with that identity.
 func unknown(d Doc, registry string) bool {
 	return d.IsInitial() || d.Registry != registry // mutation: unknown
 }
 
-// quarantine is above every bound that an owner unknown to the registry can
+// quarantine returns a time above every bound that an owner missing in the registry can
 // hold now.
 func (e *engine) quarantine(now time.Time) time.Time { return now.Add(e.lease + e.skew) }
 
-// get and put are one call each. Where one takes too long the caller is not
-// told that its own time is over.
+// get and put make one call each. The error for a call that takes too long differs from the error for
+// an ended context of the caller.
 
 func (e *engine) get(ctx context.Context, slot int) reading {
 	one, cancel := e.host.within(ctx, e.call)
@@ -94,8 +94,8 @@ func (e *engine) silent(ctx context.Context, err error) error {
 	return err
 }
 
-// unread says what of the registry could not be read. An error that nothing but
-// a change mends says itself what to do, and so does an advice.
+// unread returns the error for a part of the registry that could not be read. Its text
+// gets a hint, unless err is an UnusableError or an advice, which have their own.
 func (e *engine) unread(what string, err error) error {
 	wayOut := "; see whether it runs and can be reached"
 	_, unusable := errors.AsType[*UnusableError](err)
@@ -116,11 +116,11 @@ func (e *engine) put(ctx context.Context, slot int, d Doc, expected Version) (Ve
 	return v, res, err
 }
 
-// registry is what the registry's own document says.
+// registry is the content of the registry's own document.
 type registry struct {
 	reading
-	id   string // what documents written now say
-	made int    // so many slots have documents, in order
+	id   string // the Registry of documents that are written now
+	made int    // number of slots with documents, in their order
 }
 
 // registry reads the registry's document, and creates it if it is missing.
@@ -143,7 +143,7 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		_, res, err := e.put(ctx, RegistrySlot, d, "")
 		if res == swapped {
 			level := slog.LevelWarn
-			if e.fresh { // the caller expects a new one
+			if e.fresh { // the caller expects a new registry
 				level = slog.LevelInfo
 			}
 			e.log.Log(ctx, level, "leafsql: a new registry of worker ids was made; if there should be one already, this process looks in the wrong place", "registry", e.source.Name)
@@ -165,13 +165,13 @@ func (e *engine) registry(ctx context.Context) (registry, error) {
 		return registry{}, termsError(e.source.Name, terms, e.terms)
 	}
 	if r.doc.Registry == reg.id {
-		reg.made, _ = strconv.Atoi(made) // one that can't be read: 0
+		reg.made, _ = strconv.Atoi(made) // 0 if it cannot be parsed
 	}
 	return reg, nil
 }
 
-// create writes the document of unknown history into a missing slot. Whether
-// it was this call that wrote it does not matter, nor if several did.
+// create writes the document of unknown history into a missing slot. It makes no difference
+// if another process wrote it first, or if several did.
 func (e *engine) create(ctx context.Context, slot int) reading {
 	_, _, err := e.put(ctx, slot, initial(), "")
 	r := e.get(ctx, slot)
@@ -181,73 +181,73 @@ func (e *engine) create(ctx context.Context, slot int) reading {
 	return r
 }
 
-// madeMark stands in the registry's document between the terms and the number
-// of slots made.
+// madeMark separates the terms and the number of slots in the registry's
+// document.
 const madeMark = "; slots made: "
 
-// readAtOnce is how many slots a search reads at the same time, after the
-// first, which more often than not is free, or was this process's before.
+// readAtOnce is the number of slots that a search reads concurrently, after the
+// first one. That one is usually free, or was this process's before.
 const readAtOnce = 16
 
-// read gets several slots at once.
+// read reads several slots concurrently.
 func (e *engine) read(ctx context.Context, slots []int) []reading {
 	rs := make([]reading, len(slots))
 	e.host.each(len(slots), func(i int) { rs[i] = e.get(ctx, slots[i]) })
 	return rs
 }
 
-// shuffled gives the slots 0 … n-1 in an order that follows from a seed.
+// shuffled returns the slots 0 … n-1 in an order that depends on a seed.
 func shuffled(n int, seed uint64) []int {
 	return rand.New(rand.NewPCG(seed, seed)).Perm(n)
 }
 
-// hold is one slot in this process's hands, from the take to the end.
+// hold is a slot that this process has, from the take to the end.
 type hold struct {
 	slot     int
 	floor    time.Time // the latest time that may have been issued before
-	start    time.Time // the first that may be issued now
+	start    time.Time // the first time that may be issued now
 	used     bool      // ids may have been issued
-	unknown  bool      // what the slot held when it was taken said nothing of the past
+	unknown  bool      // the history of the slot was unknown when it was taken
 	fresh    bool      // it was taken in a registry declared new
-	registry registry  // as of the take, or of the last time that doc was put back
-	walk     time.Time // when to make the next missing slots
-	lost     bool      // a put since doc was confirmed may have written where doc was missing
+	registry registry  // registry at the take, or when doc was last put back
+	walk     time.Time // time to create the next missing slots
+	lost     bool      // a put since doc was confirmed may have written while doc was missing
 
-	doc         Doc         // ours, as it is known to be in the registry
-	sure        Version     // and its version
-	ver         Version     // which the next put expects: a later one may have been read
-	sent        time.Time   // the highest high water ever sent: no text is sent twice
-	unconfirmed []time.Time // those sent since doc was confirmed, and not refused
-	denied      []time.Time // those that were refused since then
+	doc         Doc         // the last document that was confirmed
+	sure        Version     // version of doc
+	ver         Version     // version that the next put expects; a later one than sure may have been read
+	sent        time.Time   // highest high water ever sent, so that no text is sent twice
+	unconfirmed []time.Time // high waters sent since doc was confirmed, and not refused
+	denied      []time.Time // high waters that were refused since then
 
-	// bound is what the last put told true allows: its high water, but never more
-	// than the lease beyond the time it was decided on. The high water can be
-	// far above that while an unknown history is waited out; a bound as high
-	// would outlast the quarantine of whoever comes after a wipe.
+	// bound is the latest time that the last put told true allows: its high water, but at most
+	// a lease after the time at which the put was decided. The high water can be
+	// far above that during a quarantine. A bound as high as that
+	// would outlast the quarantine of the next owner after a wipe.
 	bound time.Time
 }
 
-// is reports whether a document is this hold's, though it may be lost: then
-// nobody had the slot since.
+// is reports whether a document belongs to this hold, also if the hold was lost. Then
+// no other process has had the slot since.
 func (h *hold) is(r reading) bool {
 	return h != nil && r.slot == h.slot && !r.doc.Free && h.wrote(r.doc)
 }
 
 // wrote reports whether this hold can have written d: the document that was
-// confirmed, an older one, or one whose reply was lost. One with its nonce that
-// it did not write is of a copy of this process, such as a virtual machine's
-// snapshot started beside it.
+// confirmed, an older one, or one whose reply was lost. Any other document with its nonce
+// was written by a copy of this process, such as a second virtual machine that was started from a
+// snapshot.
 func (h *hold) wrote(d Doc) bool {
 	return d.Nonce == h.doc.Nonce && (!d.HighWater.After(h.doc.HighWater) || slices.ContainsFunc(h.unconfirmed, d.HighWater.Equal))
 }
 
-// refused reports whether d is what a put of this hold wanted to write, and the
-// registry said that it did not.
+// refused reports whether d is the document of a put of this hold that the registry
+// refused.
 func (h *hold) refused(d Doc) bool {
 	return d.Nonce == h.doc.Nonce && slices.ContainsFunc(h.denied, d.HighWater.Equal)
 }
 
-// confirm notes a put that was told true.
+// confirm records a put that was told true.
 func (h *hold) confirm(d Doc, v Version, bound time.Time) {
 	h.doc, h.sure, h.ver, h.unconfirmed, h.denied, h.lost = d, v, v, nil, nil, false
 	h.bound = bound

@@ -10,15 +10,15 @@ import (
 	"sync"
 )
 
-// file is Slots of one worker id in a directory of this machine. The lock is
-// held for the file's life: whoever wrote what is found there is gone.
+// file implements Slots for one worker id in a directory of this machine. The lock is
+// held from open to Close, so the process that wrote an existing file has ended.
 type file struct {
 	worker int
 	path   string
 	lock   *os.File
 
 	mu   sync.Mutex
-	mine bool // the document is of this life
+	mine bool // this process wrote the document
 }
 
 func openFile(dir string, worker int) (*file, error) {
@@ -30,8 +30,8 @@ func openFile(dir string, worker int) (*file, error) {
 	return &file{worker: worker, path: path, lock: lock}, nil
 }
 
-// Get reads the document. One that an earlier life left behind as held is
-// free: the lock proves that its owner is gone.
+// Get returns the document. A document that another process left as held is
+// free, since the lock proves that its owner has ended.
 func (f *file) Get(_ context.Context, _ int) (Doc, Version, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -75,10 +75,10 @@ func (f *file) Put(_ context.Context, _ int, d Doc, expected Version) (Version, 
 	return Version(text), true, nil
 }
 
-// Close gives up the lock. The document stays.
+// Close releases the lock. The document remains.
 func (f *file) Close() error { return f.lock.Close() }
 
-// unusable adds the way out to an error of the file system.
+// unusable adds a hint to an error of the file system.
 func unusable(err error) error {
 	_, path := errors.AsType[*fs.PathError](err)
 	_, link := errors.AsType[*os.LinkError](err)
@@ -88,8 +88,8 @@ func unusable(err error) error {
 	return err
 }
 
-// writeDurably replaces a file's content so that after a crash there is
-// either the old one or, once it returned, the new.
+// writeDurably replaces the content of a file. After a crash the file has
+// the old or the new content, and the new one once writeDurably has returned.
 func writeDurably(path string, text []byte) error {
 	tmp := path + ".new"
 	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
@@ -106,7 +106,7 @@ func writeDurably(path string, text []byte) error {
 	if err := os.Rename(tmp, path); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(path)) // the rename is durable once the directory is
+	d, err := os.Open(filepath.Dir(path)) // syncing the directory makes the rename durable
 	if err != nil {
 		return err
 	}

@@ -16,8 +16,8 @@ func init() {
 	register("ordinal", ordinal)
 }
 
-// register makes a source of a fixed worker id known, of which an address says
-// what number it is.
+// register registers a source of a fixed worker id, which number returns for an
+// address.
 func register(name string, number func(address string) (int, error)) {
 	Register(name, func(address string, opts Options) (func(context.Context) (Source, error), error) {
 		err := opts.Only()
@@ -32,10 +32,10 @@ func register(name string, number func(address string) (int, error)) {
 	})
 }
 
-// fixed is the source of one worker id that somebody else takes care to give
-// to no other process. With Config.State its lease is kept in a file, which
-// guards against a clock set back and a second process on the host; without,
-// there is only the clock, and no id is of a time to come.
+// fixed returns the source of one worker id. The operator must not give this worker id to
+// another process. With Config.State its lease is kept in a file, which
+// protects against a clock that was set back and against a second process on the host. Without it
+// there is only the clock, and ids never run ahead of it.
 func fixed(worker int) Source {
 	return Source{Name: fmt.Sprintf("worker id %d, fixed", worker), fixed: &worker}
 }
@@ -71,8 +71,8 @@ func ordinal(address string) (int, error) {
 	return numberOf(host)
 }
 
-// numberOf is the number at the end of a host's name, as a StatefulSet gives
-// it: shop-3.shop.default.svc is 3.
+// numberOf returns the number at the end of a host name in a StatefulSet:
+// 3 for shop-3.shop.default.svc.
 func numberOf(host string) (int, error) {
 	name, _, _ := strings.Cut(host, ".")
 	n, err := strconv.Atoi(name[len(strings.TrimRight(name, "0123456789")):])
@@ -82,7 +82,7 @@ func numberOf(host string) (int, error) {
 	return n, nil
 }
 
-// local makes the engine one of a fixed worker id, on a file or in memory.
+// local configures the engine for a fixed worker id in a file or in memory.
 func (e *engine) local(worker int, cfg *Config) error {
 	if worker < 0 || worker >= cfg.Workers {
 		return fmt.Errorf("leafsql: worker id %d does not fit the layout, which has 0 … %d; use one with more worker bits", worker, cfg.Workers-1)
@@ -107,13 +107,13 @@ func (e *engine) local(worker int, cfg *Config) error {
 	return nil
 }
 
-// claimed are the fixed worker ids that this process leases: in two
-// directories they would not meet.
+// claimed holds the fixed worker ids that this process leases. Leases in two
+// directories would not exclude each other.
 var claimed sync.Map
 
-// memory is Slots in this process's memory: what a fixed worker id without
-// local state has, so that its ids go on above those of an earlier pool.
-type memory struct{ texts sync.Map } // each is its own version
+// memory implements Slots in this process's memory, for a fixed worker id without
+// local state, so that its ids continue above those of an earlier pool.
+type memory struct{ texts sync.Map } // a text is also its version
 
 var inProcess memory
 

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// host is what a Keeper needs of the machine it runs on. The simulation puts a
-// machine of its own in its place.
+// host is the part of the operating system that a Keeper uses. The simulation replaces
+// it.
 type host interface {
 	wall() time.Time                                  // the machine's clock; it may jump
 	mono() time.Duration                              // since the start of the host; it never jumps
-	sleep(ctx context.Context, d time.Duration) error // ctx's error if that ends first
+	sleep(ctx context.Context, d time.Duration) error // returns ctx's error if ctx ends first
 	within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	each(n int, f func(i int)) // f(0) … f(n-1), at once if it can
-	start(f func())            // in the background
+	each(n int, f func(i int)) // calls f(0) … f(n-1), concurrently if it can
+	start(f func())            // runs f in the background
 	random() uint64
 }
 
@@ -49,7 +49,7 @@ func (m machine) each(n int, f func(i int)) {
 	wg.Wait()
 }
 
-// random asks the kernel: two clones of a virtual machine must not go on with
+// random reads from the kernel, since two clones of a virtual machine must not continue with
 // the same numbers.
 func (m machine) random() uint64 {
 	var b [8]byte
@@ -57,36 +57,36 @@ func (m machine) random() uint64 {
 	return binary.LittleEndian.Uint64(b[:])
 }
 
-// newNonce is 128 random bits in hex.
+// newNonce returns 128 random bits in hex.
 func newNonce(h host) string {
 	return fmt.Sprintf("%016x%016x", h.random(), h.random())
 }
 
-// clock is the machine's clock without its steps back: the monotonic clock
-// plus a shift that only grows. It follows a wall clock set forward and a
-// machine that was suspended; a wall clock set back is not followed.
+// clock is the machine's clock without steps back: the monotonic clock
+// plus a shift that only grows. It follows a wall clock that is set forward and a
+// machine that was suspended, but not a wall clock that is set back.
 type clock struct {
 	host  host
 	shift atomic.Int64 // ns
 }
 
-// milli is the time in Unix milliseconds, as of the last look at the wall clock.
+// milli returns the time in Unix milliseconds, with the shift of the last call of now.
 func (c *clock) milli() int64 {
 	return (int64(c.host.mono()) + c.shift.Load()) / int64(time.Millisecond)
 }
 
-// now looks at the wall clock and gives the time, to the millisecond.
+// now reads the wall clock and returns the time, to the millisecond.
 func (c *clock) now() time.Time {
 	c.follow(c.host.wall(), c.host.mono())
 	return time.UnixMilli(c.milli())
 }
 
-// drift changes when the machine's clock jumps.
+// drift returns a value that changes when the machine's clock jumps.
 func (c *clock) drift() time.Duration {
 	return time.Duration(c.host.wall().UnixNano()) - c.host.mono()
 }
 
-// follow takes a reading of both clocks.
+// follow updates the shift from both clocks.
 func (c *clock) follow(wall time.Time, mono time.Duration) {
 	want := wall.UnixNano() - int64(mono)
 	for {

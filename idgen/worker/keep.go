@@ -8,11 +8,11 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// releaseFor is how long an application that ends waits for the registry to be told so.
+// releaseFor is the longest time that Close waits for the registry to return the worker id.
 const releaseFor = 5 * time.Second
 
-// hold keeps a slot until it is lost or the keeper is closed, which gives it
-// back.
+// hold keeps a slot until it is lost or the keeper is closed. Then it returns the
+// slot.
 func (k *Keeper) hold() {
 	e, h := k.engine, k.held
 	ctx, cancel := context.WithCancel(k.ctx)
@@ -21,8 +21,8 @@ func (k *Keeper) hold() {
 	lost := k.keep(ctx)
 	cancel()
 	e.claim = h
-	// Once the status is published nothing more is issued, and what was issued
-	// can be asked for.
+	// After the status is published nothing more is issued, and Config.Issued returns
+	// its final value.
 	if lost == nil {
 		k.closed()
 		ctx, cancel := e.host.within(context.WithoutCancel(k.ctx), min(e.call, releaseFor))
@@ -36,17 +36,17 @@ func (k *Keeper) hold() {
 	k.tell(ctx, false)
 }
 
-// lost publishes the end of a lease that could not be kept.
+// lost publishes that the lease has ended.
 func (k *Keeper) lost(lost *UnavailableError) {
 	k.engine.log.Warn("leafsql: worker id lost", "worker", lost.Worker, "err", part.Text(lost))
 	k.next.Phase, k.next.Limit, k.next.Err = phaseSearching, time.Time{}, nil
-	if lost.Owner == "" && lost.Cause != nil { // the registry was away all the time
+	if lost.Owner == "" && lost.Cause != nil { // the registry never answered
 		k.next.Err, k.next.Next = lost, k.clock.now()
 	}
 	k.publish()
 }
 
-// issued is the latest time that can have been issued under a slot.
+// issued returns the latest time that can have been issued under the slot.
 func (k *Keeper) issued() time.Time {
 	h := k.held
 	switch {
@@ -58,13 +58,13 @@ func (k *Keeper) issued() time.Time {
 	return latest(h.floor, k.cfg.Issued())
 }
 
-// keep renews a slot until ctx ends, which gives nil, or it is lost.
+// keep renews a slot until ctx ends, and then returns nil, or until the slot is lost.
 func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 	var (
 		e, h    = k.engine, k.held
 		taken   = e.now()
 		renewal = taken.Add(e.lengths.renew)
-		failed  error // of the last renewal
+		failed  error // error of the last renewal
 	)
 	h.walk = taken
 	if h.registry.made >= len(e.slots) {
@@ -111,15 +111,15 @@ func (k *Keeper) keep(ctx context.Context) *UnavailableError {
 	return nil
 }
 
-// never is after everything.
+// never is later than every other time.
 var never = time.UnixMilli(1 << 62)
 
-// quarantine says how long there are no ids, and why.
+// quarantine publishes and logs until when no ids are issued, and why.
 func (k *Keeper) quarantine(wait time.Duration) {
 	h := k.held
 	q := quarantineError(h.slot, h.start, h.unknown)
 	k.next.quarantine = q
-	if k.next.Err != nil { // statements don't wait any more
+	if k.next.Err != nil { // statements no longer wait
 		k.next.Err = q
 	}
 	if wait >= time.Second {
@@ -127,7 +127,7 @@ func (k *Keeper) quarantine(wait time.Duration) {
 	}
 }
 
-// renewed publishes and logs what became of a renewal.
+// renewed publishes and logs the result of a renewal.
 func (k *Keeper) renewed(before, err error) {
 	h := k.held
 	switch left := h.bound.Sub(k.clock.now()).Round(time.Millisecond); {
@@ -141,10 +141,10 @@ func (k *Keeper) renewed(before, err error) {
 	}
 }
 
-// walk makes some of the missing slots, and says when it goes on.
+// walk creates some of the missing slots, and returns the time of its next call.
 func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
 	e, h := k.engine, k.held
-	fresh := h.fresh && e.now().Before(taken.Add(e.lease)) // was declared of that time
+	fresh := h.fresh && e.now().Before(taken.Add(e.lease)) // the declaration holds for a lease only
 	reg, err := e.registry(ctx)
 	done := err == nil && reg.id != h.registry.id // a renewal adopts it, or the worker id is lost
 	if err == nil && !done {
@@ -153,15 +153,15 @@ func (k *Keeper) walk(ctx context.Context, taken time.Time) time.Time {
 	switch {
 	case done:
 		return never
-	case err != nil: // a registry in trouble is not to be asked for more
+	case err != nil: // spare a registry with problems
 		return e.now().Add(jitter(e.host, e.lease/2, e.lease))
-	case fresh: // others are on their way
+	case fresh: // other processes are starting
 		return e.now()
 	}
 	return e.now().Add(jitter(e.host, e.pause/2, 2*e.pause))
 }
 
-// compareClocks shows how far this machine's clock is from the registry's.
+// compareClocks publishes how far this machine's clock is ahead of the registry's.
 func (k *Keeper) compareClocks(ctx context.Context) {
 	e := k.engine
 	e.compareClocks(ctx, false)

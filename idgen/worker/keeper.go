@@ -11,32 +11,32 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Keeper keeps one worker id of a source for this process, from the first use
-// to Close. One goroutine searches, waits until the ids are safe, holds, and
-// searches again when the worker id was lost. Everybody else reads the Status
-// that it publishes.
+// Keeper leases one worker id of a source for this process, from the first use
+// to Close. Its goroutine searches for a worker id, waits until the ids are safe, renews the
+// lease, and searches again when the worker id is lost. It publishes its state as a Status.
+// A Keeper is safe for concurrent use.
 type Keeper struct {
 	cfg   Config
 	open  func(context.Context) (Source, error)
 	clock clock
 
 	status atomic.Pointer[Status]
-	once   sync.Once // the start, or the end of one that was never started
+	once   sync.Once // for the start, or for the end of a keeper that was never started
 	ctx    context.Context
 	cancel context.CancelFunc
-	over   chan struct{} // closed when nothing runs any more
-	err    error         // of closing the source; set before over is closed
+	over   chan struct{} // closed when the goroutine has ended
+	err    error         // error of closing the source; set before over is closed
 
-	// What follows is the goroutine's own.
+	// The following fields are used by the goroutine only.
 	next   Status        // to be published
 	engine *engine       // nil until the source is open
 	held   *hold         // the slot taken last
 	told   chan struct{} // closed when the last call of OnChange has returned
-	class  string        // of the failure that was logged last
+	class  string        // class of the failure that was logged last
 }
 
-// Keep makes a Keeper of the source that open gives, which it closes in the
-// end. Nothing is opened before the first Start or Wait.
+// Keep returns a Keeper of the source that open returns. The first Start or Wait calls open, and
+// Close closes the source. The error is that of a Config with a value out of range.
 func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -52,21 +52,21 @@ func Keep(open func(context.Context) (Source, error), cfg Config) (*Keeper, erro
 	return k, nil
 }
 
-// Start begins the search for a worker id. Further calls do nothing.
+// Start starts the search for a worker id. Further calls have no effect.
 func (k *Keeper) Start() { k.once.Do(func() { k.cfg.host.start(k.run) }) }
 
-// Status is what the keeper knows now. It costs one atomic load.
+// Status returns the current status. It costs one atomic load.
 func (k *Keeper) Status() *Status { return k.status.Load() }
 
-// UnixMilli is the keeper's time in Unix milliseconds, as ids say it: the
+// UnixMilli returns the keeper's time in Unix milliseconds, which ids contain: the
 // machine's clock, except that it never goes back while the process runs.
 func (k *Keeper) UnixMilli() int64 { return k.clock.milli() }
 
 // Wait starts the keeper and returns when a worker id is held whose ids may be
-// issued. It waits as long as ctx lets it, but only while nothing has failed
-// since the start, or since a worker id was lost. From then on it fails at once
-// with what the last search found, until one succeeds. The status beside an
-// error is the one that says it, nil if ctx ended.
+// issued. It waits until ctx ends, but only while nothing has failed
+// since the start, or since a worker id was lost. After a failure it returns the error
+// of the last search at once, until a search succeeds. With an error it returns the status
+// that contains the error, or nil if ctx ended.
 func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	k.Start()
 	for {
@@ -85,9 +85,9 @@ func (k *Keeper) Wait(ctx context.Context) (*Status, error) {
 	}
 }
 
-// Close gives the worker id back and closes the source. It waits for the
-// registry, but not for long, and not being able to give the worker id back is
-// no error: others take it over after its bound.
+// Close returns the worker id and closes the source. It waits up to 5 s for the
+// registry. If the worker id cannot be returned, that is not an error:
+// other processes take it over after its bound. The error is that of closing the source.
 func (k *Keeper) Close() error {
 	k.cancel()
 	k.once.Do(k.end)
@@ -95,7 +95,7 @@ func (k *Keeper) Close() error {
 	return k.err
 }
 
-// run is the keeper's life.
+// run is the keeper's goroutine.
 func (k *Keeper) run() {
 	defer k.end()
 	for k.search() {
@@ -103,7 +103,7 @@ func (k *Keeper) run() {
 	}
 }
 
-// end is the last thing that happens.
+// end closes the source after the goroutine's last step.
 func (k *Keeper) end() {
 	k.closed()
 	<-k.told
@@ -122,13 +122,13 @@ func (k *Keeper) publish() {
 	}
 }
 
-// closed publishes that nothing may be issued any more.
+// closed publishes that no more ids may be issued.
 func (k *Keeper) closed() {
 	k.next.Phase, k.next.Err, k.next.Limit, k.next.Next = phaseClosed, errClosed, time.Time{}, time.Time{}
 	k.publish()
 }
 
-// search goes on until a slot is held. It gives up if the keeper is closed.
+// search searches until a slot is held, and reports whether one is. It ends early if the keeper is closed.
 func (k *Keeper) search() bool {
 	r := retries{host: k.cfg.host, unit: k.cfg.lengths.pause, began: k.clock.now()}
 	k.next.Phase = phaseSearching
@@ -150,24 +150,24 @@ func (k *Keeper) search() bool {
 	return false
 }
 
-// retries says how searches that fail follow one another.
+// retries computes the pauses between failing searches.
 type retries struct {
 	host  host
 	unit  time.Duration // the least pause
 	began time.Time
 	n     int // searches so far
-	full  int // of them in a row that found every worker id taken
-	few   int // slots to look at in the next one; 0: all
+	full  int // consecutive searches that found every worker id taken
+	few   int // number of slots for the next search; 0: all
 }
 
-// after gives the pause after a search, and whether it is to be kept quiet
-// about, as it will soon be over.
+// after returns the pause after a search, and whether its error is not to be published
+// because it will probably be over soon.
 func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bool) {
 	r.n++
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
-		// Every document was read. From here on a search reads only a few, about one
-		// for each second of the pause before it: half of them those whose leases
-		// end first. Reads may be stale, so the first such error is kept quiet until
+		// Every document was read. The next searches read only a few, about one
+		// for each second of the pause before them; half of these are the ones whose leases
+		// end first. Reads may be stale, so the first such error is not published until
 		// the next search.
 		second := 4 * r.unit
 		pause = min(second<<min(r.full, 5), 20*second)
@@ -175,7 +175,7 @@ func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bo
 			pause = min(pause, max(2*second, e.Until.Sub(now)+tick))
 		}
 		r.full++
-		r.few = max(1, int(pause/second)-1) // the registry's document is one, too
+		r.few = max(1, int(pause/second)-1) // the registry's own document is read too
 		return pause, r.full == 1
 	}
 	r.full, r.few = 0, 0
@@ -192,10 +192,10 @@ func (r *retries) after(err error, now time.Time) (pause time.Duration, quiet bo
 	return jitter(r.host, r.unit, min(r.unit<<min(r.n, 6), most)), false
 }
 
-// openTime is how long a source may take to open.
+// openTime is the timeout for opening a source.
 const openTime = 30 * time.Second
 
-// attempt is one search, before which the source is opened if it is not yet.
+// attempt makes one search, and opens the source first if it is not open.
 func (k *Keeper) attempt(few int) (err error) {
 	if k.engine == nil {
 		ctx, cancel := k.cfg.host.within(k.ctx, openTime)
@@ -209,7 +209,7 @@ func (k *Keeper) attempt(few int) (err error) {
 	return err
 }
 
-// complain logs why there is no worker id, unless the line before was of the same kind.
+// complain logs why there is no worker id, unless the last line was of the same class.
 func (k *Keeper) complain(err error) {
 	class := fmt.Sprintf("%T", err)
 	if e, ok := errors.AsType[*UnavailableError](err); ok {
@@ -221,7 +221,7 @@ func (k *Keeper) complain(err error) {
 	}
 }
 
-// tell calls the source's OnChange in the background, after its last call has
+// tell calls the source's OnChange in the background, after the previous call has
 // returned.
 func (k *Keeper) tell(ctx context.Context, held bool) {
 	onChange := k.engine.source.OnChange

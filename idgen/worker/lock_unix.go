@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock beside path until the file given back is closed or
-// the process ends, however it ends. The directory is made if it is missing.
+// lockFile locks the lock file of path until the returned file is closed or
+// the process ends in any way. It creates the directory if it is missing.
 func lockFile(path string) (*os.File, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, err

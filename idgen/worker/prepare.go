@@ -9,11 +9,11 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Prepare makes the documents that a registry lacks, so that the wait for an
-// unknown history (Config.NewRegistry) begins now, and is over when the first
-// processes come later. With Config.NewRegistry it declares, as that does, that
-// nobody who uses the registry is running, and there is nothing to wait for. Of
-// cfg it needs Workers, Lease and Layout as those processes will have them.
+// Prepare creates the documents that are missing in a registry, so that the wait for an
+// unknown history (see Config.NewRegistry) begins now, and not when the first
+// process starts. With Config.NewRegistry it declares that
+// no process that uses the registry is running, and no wait is needed. The Workers, Lease and Layout of
+// cfg must be those of the processes.
 func Prepare(ctx context.Context, open func(context.Context) (Source, error), cfg Config) error {
 	if err := cfg.complete(); err != nil {
 		return err
@@ -28,20 +28,20 @@ func Prepare(ctx context.Context, open func(context.Context) (Source, error), cf
 		err = e.clockError(ctx)
 	}
 	for id, failed := reg.id, 0; err == nil; reg, err = e.registry(ctx) {
-		done, err := e.prepare(ctx, reg, cfg.NewRegistry && reg.id == id) // another one was not declared new
+		done, err := e.prepare(ctx, reg, cfg.NewRegistry && reg.id == id) // only this registry was declared new
 		switch failed++; {
 		case done:
 			return nil
 		case err == nil:
 			failed = 0
-		case failed > 20 || e.host.sleep(ctx, e.pause) != nil: // it may be busy with a document
+		case failed > 20 || e.host.sleep(ctx, e.pause) != nil: // the registry may be busy with a document
 			return fmt.Errorf("leafsql: preparing the registry of worker ids: %w", part.Of(err))
 		}
 	}
 	return err
 }
 
-// openEngine opens a source and makes its engine.
+// openEngine opens a source and returns its engine.
 func openEngine(ctx context.Context, open func(context.Context) (Source, error), cfg *Config, c *clock) (*engine, error) {
 	src, err := open(ctx)
 	if err != nil {
@@ -66,13 +66,13 @@ func openEngine(ctx context.Context, open func(context.Context) (Source, error),
 	return e, nil
 }
 
-// terms are what all processes of a registry have in common.
+// terms returns the settings that all processes of a registry must share, as text.
 func terms(cfg *Config) string { return fmt.Sprintf("lease %v, layout %s", cfg.Lease, cfg.Layout) }
 
-// prepare makes the next few slots that have no document, or an unknown one, so
-// that processes to come need not wait out an unknown history. All processes
-// get on together: the registry's document says how far they are. It reports
-// whether nothing is left to be done.
+// prepare creates the documents of the next few slots that have none, or one with an unknown history, so
+// that later processes need not wait. All processes
+// share this work: the registry's document has the number of slots that are done. prepare reports
+// whether all are.
 func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bool, err error) {
 	if reg.made >= len(e.slots) {
 		return true, nil
@@ -95,7 +95,7 @@ func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bo
 			return false, failed[i]
 		}
 		if r.err != nil {
-			unread++ // one alone may be unreadable, and must not stop the others
+			unread++ // a single unreadable slot must not stop the others
 			err = r.err
 		}
 	}
@@ -105,19 +105,19 @@ func (e *engine) prepare(ctx context.Context, reg registry, fresh bool) (done bo
 	d := reg.doc
 	d.Registry, d.HighWater, d.Owner = reg.id, latest(d.HighWater.Add(tick), e.now()), e.terms+madeMark+strconv.Itoa(upTo)
 	_, res, err := e.put(ctx, RegistrySlot, d, reg.ver)
-	if errors.Is(err, errContended) { // others were there
+	if errors.Is(err, errContended) { // another process wrote it
 		err = nil
 	}
 	return res == swapped && upTo == len(e.slots), err
 }
 
-// spare makes a slot one that can be taken without waiting, quarantined from
-// now on if need be.
+// spare writes a document into a slot with which it can be taken without waiting, after a quarantine
+// that begins now unless the registry is new.
 func (e *engine) spare(ctx context.Context, id string, fresh bool, r reading) error {
 	if r.ver == "" {
 		r = e.create(ctx, r.slot)
 	}
-	for range 3 { // a put is refused where another process was there at the same time, and by some registries without a reason
+	for range 3 { // a put is refused if another process writes at the same time, and by some registries without a reason
 		if r.err != nil || !r.doc.Free || !unknown(r.doc, id) {
 			return r.err
 		}

@@ -9,8 +9,8 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// renew tries once to raise the bound, which at now had not ended. After an
-// error it is to be tried again a while later, unless it says that the worker id is lost.
+// renew tries once to raise the bound, which had not ended at now. After an
+// error the caller retries later, unless the error means that the worker id is lost.
 func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.Duration, err error) {
 	if h.lost && e.late(h) { // mutation: given up
 		return e.lengths.renew, errLate
@@ -28,13 +28,13 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	case r.err != nil:
 		err = fmt.Errorf("%w; reading it: %w", part.Of(err), part.Of(r.err))
 	case h.wrote(r.doc): // mutation: nonce
-		// One of our own puts, perhaps this one. It is where the next one goes
-		// on from; it raises nothing.
+		// One of this hold's puts, perhaps the last one. The next put continues
+		// from it, but it does not raise the bound.
 		h.ver = r.ver
 		if res == unclear && r.doc.HighWater.Equal(hw) {
-			again = jitter(e.host, e.pause/16, e.pause/2) // only its reply was lost; a refusal may be served for minutes
+			again = jitter(e.host, e.pause/16, e.pause/2) // only the reply was lost; a refused document may be served for minutes
 		}
-	case h.refused(r.doc): // served all the same, or written by a copy of this process
+	case h.refused(r.doc): // served nevertheless, or written by a copy of this process
 		h.ver = h.sure
 	case r.doc.Nonce == h.doc.Nonce:
 		return 0, lostError(h.slot, r.doc, errClone)
@@ -50,7 +50,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	return again, err
 }
 
-// raise puts y with a higher high water, and raises the bound if that is told true.
+// raise puts y with a higher high water, and raises the bound if the put is told true.
 func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
 	bound := now.Add(e.lease)
 	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text
@@ -73,8 +73,8 @@ func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, no
 	return y.HighWater, res, err
 }
 
-// release gives the slot back; ids up to last may have been issued. Nothing
-// depends on its success: a slot that stays held is taken over after its bound.
+// release returns the slot; ids with times up to last may have been issued. Nothing
+// depends on its success: other processes take over the slot after its bound.
 func (e *engine) release(ctx context.Context, h *hold, last time.Time) {
 	free := h.doc
 	free.HighWater, free.Free = last, true // mutation: freed
