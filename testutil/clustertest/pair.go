@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/leafsql/leafsql/testutil/freeport"
 	"github.com/leafsql/leafsql/testutil/haproxytest"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
@@ -36,22 +38,24 @@ func NewPair(t testing.TB, kind mysqltest.Kind, args ...string) *Pair {
 	}
 	p.front = fmt.Sprintf("127.0.0.1:%d", port)
 	p.proxy = haproxytest.Run(t, "listen db\n\tbind "+p.front+"\n\tserver one 127.0.0.1:1")
-	p.Primary = p.server(t)
-	p.execute(t, p.Primary, "CREATE DATABASE ids")
-	p.direct(t)
+	p.Lead(t, p.server(t))
+	p.Execute(t, p.Primary, "CREATE DATABASE ids")
 	p.AddReplica(t)
 	return p
 }
 
-// DSN leads to the primary through HAProxy.
-func (p *Pair) DSN() string { return "root@tcp(" + p.front + ")/ids" }
+// Front returns HAProxy's address, through which connections lead to the primary.
+func (p *Pair) Front() string { return p.front }
 
 func (p *Pair) server(t testing.TB) *mysqltest.Server {
 	t.Helper()
 	p.servers++
 	args := []string{fmt.Sprintf("--server-id=%d", p.servers), "--log-bin=binlog", "--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
-	if p.kind == mysqltest.MariaDB {
+	switch p.kind {
+	case mysqltest.MariaDB:
 		args = append(args, "--binlog-format=ROW", "--log-slave-updates")
+	case mysqltest.MySQL:
+		args = append(args, "--plugin-load-add=semisync_source.so", "--plugin-load-add=semisync_replica.so")
 	}
 	return mysqltest.Run(t, mysqltest.Config{Kind: p.kind, Args: append(args, p.args...)})
 }
@@ -78,14 +82,30 @@ func (p *Pair) Follow(t testing.TB, replica, source *mysqltest.Server) {
 			"START SLAVE", "SET GLOBAL read_only=1",
 		}
 	}
-	p.execute(t, replica, texts...)
+	p.Execute(t, replica, texts...)
+}
+
+// CopyAgain replaces the data of the replica, which keeps its identity, by a copy of the primary's leaf_alloc. The replica then
+// follows the primary from there.
+func (p *Pair) CopyAgain(t testing.TB) {
+	t.Helper()
+	const values = "CONCAT_WS(',', QUOTE(biz_tag), max_id, step, QUOTE(description))"
+	rows := p.Query(t, p.Primary, "SELECT GROUP_CONCAT('(', "+values+", ')') FROM leaf_alloc")
+	reset, executed, position := "RESET BINARY LOGS AND GTIDS", "@@gtid_executed", "gtid_purged"
+	if p.kind == mysqltest.MariaDB {
+		reset, executed, position = "RESET MASTER", "@@gtid_binlog_pos", "gtid_slave_pos"
+	}
+	set := "SET GLOBAL " + position + " = '" + p.Query(t, p.Primary, "SELECT "+executed) + "'"
+	p.Execute(t, p.Replica, "USE ids", "TRUNCATE leaf_alloc", "INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES "+rows, reset, set)
+	p.Follow(t, p.Replica, p.Primary)
+	p.Await(t)
 }
 
 // Await waits until the replica has applied what the primary has committed.
 func (p *Pair) Await(t testing.TB) {
 	t.Helper()
 	name := fmt.Sprintf("ids.sync_%d", time.Now().UnixNano())
-	p.execute(t, p.Primary, "CREATE TABLE "+name+" (a INT)")
+	p.Execute(t, p.Primary, "CREATE TABLE "+name+" (a INT)")
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		err := run(t.Context(), p.Replica, "SELECT 1 FROM "+name)
 		if err == nil {
@@ -101,33 +121,90 @@ func (p *Pair) Await(t testing.TB) {
 func (p *Pair) Lag(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
-		p.execute(t, p.Replica, "STOP SLAVE IO_THREAD")
+		p.Execute(t, p.Replica, "STOP SLAVE IO_THREAD")
 		return
 	}
-	p.execute(t, p.Replica, "STOP REPLICA IO_THREAD")
+	p.Execute(t, p.Replica, "STOP REPLICA IO_THREAD")
 }
 
-// FailOver kills the primary and makes the replica the new one. It returns the time at which that takes writes.
+// SemiSync has the primary wait for the replica at each commit. If the replica has not answered within the time limit, the primary
+// turns asynchronous without an error, until the replica is back.
+func (p *Pair) SemiSync(t testing.TB, limit time.Duration) {
+	t.Helper()
+	source, replica := "rpl_semi_sync_source", "rpl_semi_sync_replica"
+	if p.kind == mysqltest.MariaDB {
+		source, replica = "rpl_semi_sync_master", "rpl_semi_sync_slave"
+	}
+	p.Execute(t, p.Replica, "SET GLOBAL "+replica+"_enabled=1")
+	p.Lag(t)
+	p.Resume(t)
+	p.Execute(t, p.Primary, "SET GLOBAL "+source+"_wait_point='AFTER_SYNC'", fmt.Sprintf("SET GLOBAL %s_timeout=%d", source, limit.Milliseconds()),
+		"SET GLOBAL "+source+"_enabled=1")
+	p.Await(t)
+	for deadline := time.Now().Add(time.Minute); !p.Waits(t); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the primary does not wait for the replica\n%s", p.Primary.Log())
+		}
+	}
+}
+
+// Waits reports whether the primary waits for the replica at each commit.
+func (p *Pair) Waits(t testing.TB) bool {
+	t.Helper()
+	const query = "SELECT VARIABLE_VALUE FROM "
+	if p.kind == mysqltest.MariaDB {
+		return p.Query(t, p.Primary, query+"information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'Rpl_semi_sync_master_status'") == "ON"
+	}
+	return p.Query(t, p.Primary, query+"performance_schema.global_status WHERE VARIABLE_NAME = 'Rpl_semi_sync_source_status'") == "ON"
+}
+
+// FailOver kills the primary and makes the replica the new one, once that has applied what it received. It returns the time at
+// which the new primary takes writes.
 func (p *Pair) FailOver(t testing.TB) time.Time {
 	t.Helper()
 	if err := p.Primary.Kill9(); err != nil {
 		t.Fatal(err)
 	}
-	p.Primary, p.Replica = p.Replica, p.Primary
+	p.Lag(t)
+	p.applyReceived(t)
+	old, promoted := p.Primary, p.Replica
 	texts := []string{"STOP REPLICA", "RESET REPLICA ALL", "SET GLOBAL super_read_only=0", "SET GLOBAL read_only=0"}
 	if p.kind == mysqltest.MariaDB {
 		texts = []string{"STOP SLAVE", "RESET SLAVE ALL", "SET GLOBAL read_only=0"}
 	}
-	p.execute(t, p.Primary, texts...)
+	p.Execute(t, promoted, texts...)
 	at := time.Now()
-	p.direct(t)
+	p.Replica = old
+	p.Lead(t, promoted)
 	return at
 }
 
-// direct has HAProxy lead to the primary, and ends the connections to another server.
-func (p *Pair) direct(t testing.TB) {
+// applyReceived waits until the replica has applied what it received.
+func (p *Pair) applyReceived(t testing.TB) {
 	t.Helper()
-	host, port, _ := strings.Cut(p.Primary.Addr(), ":")
+	show, column, wait := "SHOW REPLICA STATUS", "Retrieved_Gtid_Set", "WAIT_FOR_EXECUTED_GTID_SET"
+	if p.kind == mysqltest.MariaDB {
+		show, column, wait = "SHOW SLAVE STATUS", "Gtid_IO_Pos", "MASTER_GTID_WAIT"
+	}
+	db, err := sqlx.Open("mysql", p.Replica.DSN(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	status := make(map[string]any)
+	if err := db.QueryRowxContext(t.Context(), show).MapScan(status); err != nil {
+		t.Fatalf("%s: %v", show, err)
+	}
+	if result := p.Query(t, p.Replica, fmt.Sprintf("SELECT %s('%s', 60)", wait, status[column])); result != "0" {
+		t.Fatalf("the replica has not applied %s: %s\n%s", status[column], result, p.Replica.Log())
+	}
+}
+
+// Lead has HAProxy lead to a server, which is the primary from then on, and ends the connections to another one.
+func (p *Pair) Lead(t testing.TB, server *mysqltest.Server) {
+	t.Helper()
+	p.Primary = server
+	host, port, _ := strings.Cut(server.Addr(), ":")
 	for _, command := range []string{"set server db/one state maint", "shutdown sessions server db/one", "set server db/one addr " + host + " port " + port, "set server db/one state ready"} {
 		if answer := p.proxy.Ask(t, command); strings.Contains(answer, "denied") {
 			t.Fatalf("%s: %s", command, answer)
@@ -135,7 +212,8 @@ func (p *Pair) direct(t testing.TB) {
 	}
 }
 
-func (p *Pair) execute(t testing.TB, s *mysqltest.Server, texts ...string) {
+// Execute runs statements on one connection to a server.
+func (p *Pair) Execute(t testing.TB, s *mysqltest.Server, texts ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -162,17 +240,17 @@ func (p *Pair) Query(t testing.TB, s *mysqltest.Server, query string) (value str
 func (p *Pair) Resume(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MariaDB {
-		p.execute(t, p.Replica, "START SLAVE IO_THREAD")
+		p.Execute(t, p.Replica, "START SLAVE IO_THREAD")
 		return
 	}
-	p.execute(t, p.Replica, "START REPLICA IO_THREAD")
+	p.Execute(t, p.Replica, "START REPLICA IO_THREAD")
 }
 
 // TakeWrites has the replica take writes while it replicates, as in a circular replication.
 func (p *Pair) TakeWrites(t testing.TB) {
 	t.Helper()
 	if p.kind == mysqltest.MySQL {
-		p.execute(t, p.Replica, "SET GLOBAL super_read_only=0")
+		p.Execute(t, p.Replica, "SET GLOBAL super_read_only=0")
 	}
-	p.execute(t, p.Replica, "SET GLOBAL read_only=0")
+	p.Execute(t, p.Replica, "SET GLOBAL read_only=0")
 }

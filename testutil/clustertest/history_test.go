@@ -1,0 +1,230 @@
+//go:build unix
+
+package clustertest_test
+
+import (
+	"database/sql"
+	"errors"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/testutil/clustertest"
+	"github.com/leafsql/leafsql/testutil/mysqltest"
+)
+
+func number(t *testing.T, p *clustertest.Pair, s *mysqltest.Server, tag string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(p.Query(t, s, "SELECT max_id FROM leaf_alloc WHERE biz_tag = '"+tag+"'"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestLateEvents: a replica takes writes, and applies the primary's last fetches afterwards, so that its row goes back. The mark
+// goes back with the number, and no id comes twice, also from processes that start then.
+func TestLateEvents(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		for _, image := range []string{"FULL", "MINIMAL"} {
+			t.Run(string(kind)+" "+image, func(t *testing.T) {
+				p, h := begin(t, kind, "--binlog-row-image="+image)
+				primary, replica := storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr())
+				p.Lag(t)
+				h.fetch(primary, 0)
+				last := h.fetch(primary, 0)
+				p.TakeWrites(t)
+				moved := h.jumps(replica, 0)
+				p.Resume(t)
+				for deadline := time.Now().Add(time.Minute); number(t, p, p.Replica, "a") != last.End; time.Sleep(10 * time.Millisecond) {
+					if time.Now().After(deadline) {
+						t.Fatalf("the row on the replica is at %d, want %d", number(t, p, p.Replica, "a"), last.End)
+					}
+				}
+				h.jumps(storeOn(t, p.Replica.Addr()), 0)
+				h.fetch(replica, moved.End)
+			})
+		}
+	}
+}
+
+// storeOn is a process that connects to an address.
+func storeOn(t *testing.T, addr string) *segment.AllocStore {
+	t.Helper()
+	db, err := sql.Open("mysql", "root@tcp("+addr+")/ids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	store := segment.NewAllocStore(sqlx.NewDb(db, "mysql"), "leaf_alloc")
+	store.Logger = slog.New(slog.DiscardHandler)
+	return store
+}
+
+// TestReplicaHasTheRow: in each format of the binlog, a replica has the row as the primary has it, its mark included.
+func TestReplicaHasTheRow(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		for _, format := range []string{"ROW", "MIXED", "STATEMENT"} {
+			t.Run(string(kind)+" "+format, func(t *testing.T) {
+				p, _ := begin(t, kind, "--binlog-format="+format)
+				store := storeOn(t, p.Primary.Addr())
+				const text = "SELECT CONCAT(max_id, ' ', COALESCE(description, '-')) FROM leaf_alloc WHERE biz_tag = 'a'"
+				for _, spoil := range []string{"", "UPDATE ids.leaf_alloc SET description = 'orders'", "UPDATE ids.leaf_alloc SET description = 'leafsql@00112233445566ff 0 0'", ""} {
+					if spoil != "" {
+						p.Execute(t, p.Primary, spoil)
+					}
+					if _, err := store.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil {
+						t.Fatal(err)
+					}
+					p.Await(t)
+					if here, there := p.Query(t, p.Primary, text), p.Query(t, p.Replica, text); here != there {
+						t.Errorf("the row is %q, and %q on the replica", here, there)
+					}
+				}
+			})
+		}
+	}
+}
+
+// A history is the ranges that processes have fetched, none of which overlaps with another one.
+type history struct {
+	*testing.T
+	taken []segment.Range
+}
+
+// fetch takes a range for a process that has seen the ids below seen.
+func (h *history) fetch(store *segment.AllocStore, seen int64) segment.Range {
+	h.Helper()
+	r, err := store.Fetch(h.Context(), segment.Request{Tag: "a", N: 100, Step: 10, Seen: seen})
+	if err != nil {
+		h.Fatal(err)
+	}
+	for _, o := range h.taken {
+		if r.Start < o.End && o.Start < r.End {
+			h.Errorf("Fetch() = %+v after %+v", r, o)
+		}
+	}
+	h.taken = append(h.taken, r)
+	return r
+}
+
+// jumps is fetch for a row that has to be moved up by a margin.
+func (h *history) jumps(store *segment.AllocStore, seen int64) segment.Range {
+	h.Helper()
+	r := h.fetch(store, seen)
+	if r.Jumped == 0 {
+		h.Errorf("Fetch() = %+v, which does not jump", r)
+	}
+	return r
+}
+
+// begin starts a pair whose leaf_alloc has the row of one tag.
+func begin(t *testing.T, kind mysqltest.Kind, args ...string) (*clustertest.Pair, *history) {
+	t.Helper()
+	p := clustertest.NewPair(t, kind, args...)
+	store := storeOn(t, p.Primary.Addr())
+	if err := errors.Join(store.Create(t.Context()), store.Ensure(t.Context(), "a", 1, 10)); err != nil {
+		t.Fatal(err)
+	}
+	p.Await(t)
+	return p, &history{T: t}
+}
+
+// TestFailBack: the primary fails over to its replica and back, each time with ranges that the next primary lacks. A process that
+// draws on the first server alone has never met the other one.
+func TestFailBack(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind)+", its data copied from the other server", func(t *testing.T) {
+			p, h := begin(t, kind)
+			first, one, two := p.Primary, storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr())
+			r := h.fetch(one, 0)
+			p.Await(t)
+			p.Lag(t)
+			r = h.fetch(one, r.End)
+			p.FailOver(t)
+			h.jumps(two, 0)
+			if err := first.Launch(); err != nil {
+				t.Fatal(err)
+			}
+			p.CopyAgain(t)
+			p.Lag(t)
+			lost := h.fetch(two, 0)
+			p.FailOver(t)
+			if back := h.jumps(one, r.End); back.Start < lost.End {
+				t.Errorf("Fetch() = %+v after %+v", back, lost)
+			}
+			h.fetch(storeOn(t, p.Primary.Addr()), 0)
+		})
+		t.Run(string(kind)+", its data as it was", func(t *testing.T) {
+			p, h := begin(t, kind)
+			first, one, both := p.Primary, storeOn(t, p.Primary.Addr()), storeOn(t, p.Front())
+			r := h.fetch(one, 0)
+			p.Await(t)
+			p.Lag(t)
+			r = h.fetch(one, r.End)
+			p.FailOver(t)
+			met := h.jumps(both, 0)
+			if err := errors.Join(first.Launch(), p.Primary.Kill9()); err != nil {
+				t.Fatal(err)
+			}
+			p.Lead(t, first)
+			r = h.fetch(one, r.End)
+			h.fetch(storeOn(t, first.Addr()), 0)
+			h.jumps(both, met.End) // the row is below the ids of the other server
+			h.fetch(one, r.End)
+		})
+	}
+}
+
+// TestTwoFailOversWithinTheLag: the second new primary has neither the ranges of the first server nor those of the second one, and
+// not the move by a margin.
+func TestTwoFailOversWithinTheLag(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			p, h := begin(t, kind)
+			one, two, second := storeOn(t, p.Primary.Addr()), storeOn(t, p.Replica.Addr()), p.Replica
+			p.Lag(t)
+			p.AddReplica(t)
+			third := p.Replica
+			h.fetch(one, 0)
+			p.Await(t)
+			p.Lag(t)
+			h.fetch(one, 0)
+			p.Replica = second
+			p.FailOver(t)
+			h.jumps(two, 0)
+			h.fetch(two, 0)
+			p.Replica = third
+			p.FailOver(t)
+			three := storeOn(t, p.Primary.Addr())
+			h.jumps(three, 0)
+			h.fetch(three, 0)
+		})
+	}
+}
+
+// TestRestartOfADurableServer: a primary that flushes each commit is killed and started again. It lacks nothing, and its rows stay
+// where they are.
+func TestRestartOfADurableServer(t *testing.T) {
+	for _, kind := range mysqltest.Kinds() {
+		t.Run(string(kind), func(t *testing.T) {
+			p, h := begin(t, kind)
+			store := storeOn(t, p.Primary.Addr())
+			end := h.fetch(store, 0).End
+			for range 3 {
+				if err := errors.Join(p.Primary.Kill9(), p.Primary.Launch()); err != nil {
+					t.Fatal(err)
+				}
+				r := h.fetch(storeOn(t, p.Primary.Addr()), 0)
+				if r.Start != end || r.Jumped != 0 {
+					t.Errorf("Fetch() = %+v after a restart, want it to start at %d", r, end)
+				}
+				end = r.End
+			}
+		})
+	}
+}
