@@ -23,7 +23,7 @@ BIN   = .cache/bin
 SERVE = $(BIN)/serve
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-nacos demo-proxy test quick one sim model mutations storm storm-proxy chaos bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
+.PHONY: help demo demo-nacos demo-proxy demo-failover test quick one sim model mutations storm storm-proxy chaos chaos-pairs bench bench-proxy figures plots fuzz conformance clients versions newest packages release lint mysql-server clean serve
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,6 +44,11 @@ demo-proxy: ## programs in PHP, Python, Java, Node and Go write to two databases
 	@testutil/clients/install.sh all
 	@cd examples && go build -buildvcs=false -o ../$(BIN)/languages ./languages
 	@$(BIN)/languages
+
+demo-failover: ## the primary of leaf_alloc dies with ranges that its replica lacks, without the mark and with it
+	@.ci/install mariadb
+	@cd examples && go build -buildvcs=false -o ../$(BIN)/failover ./failover
+	@$(BIN)/failover
 
 test: serve ## every test of every module but storms, with the race detector, on real MariaDB and MySQL
 	@.ci/install gcc mariadb mysql mariadb-11.8
@@ -78,10 +83,14 @@ storm-proxy: ## 16 programs in five languages write 1,000,000 rows through two p
 	@testutil/clients/install.sh all
 	@go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v -run='^TestStormProxy$$' . -proxy.rows='$(ROWS)'
 
-chaos: serve ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone)
+chaos: serve $(if $(filter file,$(origin CHAOS)),chaos-pairs) ## 16 processes × 200,000 inserts while they and the registry are killed (CHAOS=3.1.0 or mysql for one alone), then chaos-pairs
 	@.ci/install mariadb
 	@for script in $(filter %/nacostest/install.sh idgen/%,$(INSTALLS)); do $$script || exit 1; done
 	@$(SERVE) -- go test -C testutil/chaos -tags storm -count=1 -timeout=0 -v -run='^TestStormChaos$$' . -chaos.servers='$(CHAOS)'
+
+chaos-pairs: serve ## 30 fail-overs of each server and replication that lose ranges; old versions, an upgrade, two primaries (needs the history)
+	@.ci/install mariadb mysql haproxy
+	@$(SERVE) -mysql -- go test -tags storm -count=1 -timeout=0 -v -run='^Test(FailOver.*|StormFailOver.*|StormUpgrade|StormTwoPrimaries)$$' ./testutil/clustertest -failovers 30
 
 bench: serve ## benchmarks (BENCH=pattern PKG=./package)
 	@.ci/install mariadb
