@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/planner"
-	"github.com/leafsql/leafsql/driver/internal/stage"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
 // innerConn is the inner driver's connection. conn embeds it by its Session, so that what
@@ -30,7 +30,7 @@ type conn struct {
 	closeConnector bool // it has the connector to itself
 	foundRows      bool // affected counts are of rows found
 
-	stage stage.Stage
+	stage staged.Stage
 
 	blocks []insert.Block      // scratch
 	args   []driver.NamedValue // scratch

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/stage"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/inspect"
 )
@@ -72,7 +72,7 @@ type Connector struct {
 	inner  driver.Connector
 	tables *tables.Set
 	plans  planner.Plans
-	stages stage.Server
+	stages staged.Server
 
 	store      *ids.Store
 	snowflakes *ids.Snowflakes // nil: nothing takes them
@@ -185,7 +185,7 @@ func (c *Connector) Connect(ctx context.Context) (driver.Conn, error) {
 // is the database in use.
 func (c *Connector) newConn(inner innerConn, db string, foundRows bool) *conn {
 	return &conn{Planner: planner.New(session.New(inner, db, c.tables.Settings), c.tables, &c.plans),
-		connector: c, foundRows: foundRows, stage: stage.Stage{Server: &c.stages}}
+		connector: c, foundRows: foundRows, stage: staged.Stage{Server: &c.stages}}
 }
 
 // open is the Connector that makes connections: c, or since Close another.

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/stage"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -169,7 +169,8 @@ func (e *execution) note(err error) {
 // to be allowed to write the rows if unproven is set.
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
 	// A value of its own: only such statements are to allocate one.
-	r := stage.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: &e.st.Plan.Inserts[0], Args: e.args,
+	in := &e.st.Plan.Inserts[0]
+	r := staged.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: in, IDs: in.Table.Ref.(*tables.Table), Args: e.args,
 		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
 	err := r.Do(ctx)
 	if err == nil {

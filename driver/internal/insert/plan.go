@@ -7,57 +7,31 @@
 //
 // It is pure: no I/O, no generators, no database/sql, and it reads no SQL. The files:
 //
-//	plan.go                what a plan says: Settings, Table, Plan, Insert, Block, Refusal
+//	settings.go            how a session reads texts
+//	plan.go                what a plan says: Table, Plan, Insert, Block, Refusal
 //	privilege.go           which privileges it takes
-//	effects.go             what a piece of SQL reads and changes beside its row
+//	effects.go             what a piece of SQL reads and changes apart from its row
 //	key.go                 what a value in the key column means
 //	render.go              a plan and ids as a text, and as a text with arguments
-//	staging.go             the texts that run instead of a statement whose rows only the server knows
+//	staging.go             the parts of a statement whose rows only the server knows
 //	lastid.go              which id a statement has for the application
 package insert
 
 import (
 	"errors"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"unsafe"
 
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// Settings are what of a session and its server decides the meaning of a text.
-type Settings struct {
-	MariaDB bool
-	Version int // as version comments write it: 101119, 90704
-
-	// SessionKnown says that the rest is true: it is asked for where a text depends
-	// on it, and the zero value is what most sessions have. BackslashKnown says so of
-	// NoBackslashEscapes alone.
-	SessionKnown       bool
-	BackslashKnown     bool
-	NoBackslashEscapes bool   // sql_mode: \ is an ordinary character in strings
-	ANSIQuotes         bool   // sql_mode: "x" is a name
-	KeepsZero          bool   // sql_mode: 0 is a key in an AUTO_INCREMENT column, NO_AUTO_VALUE_ON_ZERO
-	Charset            string // character_set_client
-
-	// Single is set if the connection takes texts of one statement only. Comments after its last
-	// semicolon belong to the statement then; on other connections they have an answer of their own.
-	Single bool
-}
-
-// SetSession takes what matters from the values of sql_mode and character_set_client.
-func (s *Settings) SetSession(mode, charset string) {
-	modes := strings.Split(mode, ",")
-	s.NoBackslashEscapes, s.ANSIQuotes = slices.Contains(modes, "NO_BACKSLASH_ESCAPES"), slices.Contains(modes, "ANSI_QUOTES")
-	s.KeepsZero = slices.Contains(modes, "NO_AUTO_VALUE_ON_ZERO")
-	s.Charset, s.SessionKnown = charset, true
-}
-
 // A Table is what a plan has to know of a configured table.
 type Table struct {
 	DB, Name string
 	Key      string   // the key column, as the catalog spells it
+	KeyType  string   // such as "bigint(20) unsigned"
+	Highest  int64    // the highest id that the key column can hold
 	Columns  []string // visible columns in ordinal order, for INSERTs without a column list
 
 	IntegerKey bool // a key of another type gets no upsert marker
@@ -159,10 +133,6 @@ type Findings struct {
 	// Runs says that the text may run stored programs: by a call, by a view that it
 	// selects from, or as triggers of tables that are not configured.
 	Runs bool
-
-	// Expires says that stored programs or other tables were looked at for the plan,
-	// which somebody may change unseen: it is to be made anew after a while.
-	Expires bool
 
 	Edits []Edit
 	Texts []string // what the edits insert

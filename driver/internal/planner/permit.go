@@ -35,7 +35,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 			return false, ErrTemporary
 		}
 	}
-	if !staged || !in.Staging.Load { // which MySQL cannot prepare
+	if !staged || in.Staging.Source != insert.File { // which MySQL cannot prepare
 		err = p.tryPrepare(ctx, st.Likely(text), catalog.Name{DB: in.Table.DB, Table: in.Table.Name})
 	}
 	if err == nil && in.Columns != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/plancache"
 	"github.com/leafsql/leafsql/driver/internal/session"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -166,28 +167,43 @@ func (p *Planner) Replanned(ctx context.Context, st *Statement, text string, err
 	return nil
 }
 
+// A reading is one reading of a text.
+type reading struct {
+	staged.Judge
+	p    *Planner
+	ctx  context.Context
+	text string
+
+	mayFill bool         // it names a table that a rule means and that has nothing to fill
+	place   catalog.Name // of that table
+}
+
+// table returns the configured table that a name means.
+func (r *reading) table(db, name string) (*insert.Table, error) {
+	t, err := r.p.lookup(r.ctx, r.text, db, name)
+	if n := r.p.nameOf(insert.TableName{DB: db, Table: name}); t == nil && r.p.schema.Configured(n) {
+		r.mayFill, r.place = true, n
+	}
+	return t, err
+}
+
+// called returns what stored programs do.
+func (r *reading) called(db string, calls, views []insert.TableName) (insert.Effects, error) {
+	if db == "" {
+		if err := r.p.KnowDatabase(r.ctx, r.text); err != nil {
+			return insert.Effects{}, err
+		}
+		db = r.p.DB
+	}
+	return r.p.tables.Programs().Called(r.ctx, db, calls, views)
+}
+
 // parse plans a text. Errors come from looking tables up, and are not kept. A refusal
 // may be for what was found of stored programs.
 func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
-	mayFill, place := false, catalog.Name{}
-	schema := read.Schema{
-		Table: func(db, name string) (*insert.Table, error) {
-			t, err := p.lookup(ctx, text, db, name)
-			if n := p.nameOf(insert.TableName{DB: db, Table: name}); t == nil && p.schema.Configured(n) {
-				mayFill, place = true, n
-			}
-			return t, err
-		},
-		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) {
-			if db == "" {
-				if err := p.KnowDatabase(ctx, text); err != nil {
-					return insert.Effects{}, err
-				}
-				db = p.DB
-			}
-			return p.tables.Programs(ctx, db, routines, views)
-		},
-	}
+	r := &reading{p: p, ctx: ctx, text: text}
+	r.Judge = staged.Judge{Settings: p.Settings, Called: r.called}
+	schema := read.Schema{Table: r.table, Stager: r}
 	if len(p.temporary) > 0 {
 		schema.Temporary = p.knowsTemporary
 	}
@@ -202,7 +218,10 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 		return &Statement{Plan: new(insert.Plan), unknown: true}, nil
 	}
 	st := newStatement(plan)
-	st.MayFill, st.place, st.db = mayFill, place, p.DB
+	st.MayFill, st.place, st.db = r.mayFill, r.place, p.DB
+	if r.Looked && plan.Cut == 0 {
+		st.expires = time.Now().Add(tables.RefreshEvery)
+	}
 	return st, nil
 }
 

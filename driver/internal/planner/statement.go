@@ -9,7 +9,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
 // A Statement is what a text comes to: a plan, or why it is refused.
@@ -40,9 +39,6 @@ const (
 
 func newStatement(p *insert.Plan) *Statement {
 	st := &Statement{Plan: p, Way: Filled, Effects: p.HasEffects()}
-	if p.Expires {
-		st.expires = time.Now().Add(tables.RefreshEvery)
-	}
 	switch {
 	case p.Cut > 0:
 		st.Way = InParts

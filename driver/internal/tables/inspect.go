@@ -13,6 +13,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/quote"
 )
@@ -111,7 +112,7 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 	info.Integer, info.Highest, info.Near, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
 	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
 	desc := &insert.Table{DB: name.DB, Name: name.Table, AutoIncrement: f.Key.AutoIncrement, TriggersBefore: t.BeforeTriggers(), TriggersHidden: t.TriggersHidden}
-	info.RefusesLoad = read.Nulled(desc, set.Settings, true) != nil
+	info.RefusesLoad = staged.Nulled(desc, set.Settings, insert.File) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info
 }
@@ -141,10 +142,12 @@ type reader struct {
 	known map[catalog.Name]bool
 }
 
-func (r reader) Writes(p inspect.Program) []string { return r.found(r.program(p).Targets()) }
+func (r reader) Writes(p inspect.Program) []string {
+	return r.found(read.Targets(p.Body, p.Database, r.set.Programs().Settings(p.SQLMode)))
+}
 
 func (r reader) Reads(p inspect.Program) []string {
-	return r.found(r.set.effects(r.program(p)).Tables)
+	return r.found(r.set.Programs().Effects(p.Database, p.Body, p.SQLMode).Tables)
 }
 
 func (r reader) Excludes(database, table string) bool {
@@ -152,10 +155,8 @@ func (r reader) Excludes(database, table string) bool {
 	return rule.Exclude
 }
 
-func (r reader) Assigns(p inspect.Program, column string) bool { return r.program(p).SetsKey(column) }
-
-func (r reader) program(p inspect.Program) read.Program {
-	return r.set.program(p.Database, p.Body, p.SQLMode)
+func (r reader) Assigns(p inspect.Program, column string) bool {
+	return r.set.Programs().SetsKey(catalog.Trigger{Text: p.Body, SQLMode: p.SQLMode}, column)
 }
 
 func (r reader) found(names []insert.TableName) []string {

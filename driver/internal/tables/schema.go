@@ -155,8 +155,8 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 	for name, t := range tables {
 		s := &seenTable{t, make(map[string]insert.Effects)}
 		for _, tr := range t.Triggers {
-			e := set.effects(set.program(name.DB, tr.Text, tr.SQLMode))
-			if err := set.follow(ctx, &e); err != nil {
+			e, err := set.Programs().Trigger(ctx, name.DB, tr)
+			if err != nil {
 				return nil, err
 			}
 			all := s.triggers[tr.Event]

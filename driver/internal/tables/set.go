@@ -10,7 +10,6 @@
 //
 //	rules.go     which tables a configuration means
 //	fit.go       whether a table's columns allow what its rule wants
-//	programs.go  what triggers, routines and views do
 //	counts.go    what was given and refused
 //	allocrow.go  the row of leaf_alloc, held against the keys in use
 //	table.go     a table: ids for a statement's rows, keys that move the counter
@@ -35,6 +34,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/idgen"
 )
 
@@ -97,6 +97,11 @@ func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Gene
 
 func (set *Set) newSchema(tags map[string]string) *Schema {
 	return &Schema{set: set, tags: tags, tables: make(map[catalog.Name]*tableLookup)}
+}
+
+// Programs returns a reader of the server's stored programs.
+func (set *Set) Programs() *staged.Programs {
+	return &staged.Programs{Catalog: set.Catalog, Server: set.Settings}
 }
 
 // Idle says that nothing is to be filled.

@@ -96,7 +96,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	})
 	t.skips, _ = t.gen.(skipper)
 	desc := &insert.Table{
-		DB: name.DB, Name: name.Table, Key: key.Name,
+		DB: name.DB, Name: name.Table, Key: key.Name, KeyType: key.Type, Highest: f.Highest,
 		IntegerKey:   f.Integer,
 		UUID:         f.uuids,
 		Unsigned:     key.Unsigned(),
@@ -132,13 +132,14 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		desc.ReadsID = desc.ReadsID || col.ID
 	}
 	for _, tr := range seen.Triggers {
-		if tr.Before && set.program(name.DB, tr.Text, tr.SQLMode).SetsKey(key.Name) {
+		if tr.Before && set.Programs().SetsKey(tr, key.Name) {
 			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
 		}
 	}
 	for event, e := range seen.triggers {
-		desc.ReadsID = desc.ReadsID || e.ReadsID
-		desc.UpdatesReadID = desc.UpdatesReadID || event == "UPDATE" && e.ReadsID
+		reads := e.Does.Any(insert.ReadsID)
+		desc.ReadsID = desc.ReadsID || reads
+		desc.UpdatesReadID = desc.UpdatesReadID || event == "UPDATE" && reads
 		desc.Triggers.Add(e)
 	}
 	desc.Marker = desc.Marker && !desc.SetsKey

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
@@ -51,7 +52,7 @@ func (w *insertReader) columnList() error {
 
 // isKey says whether a name as written is the key's.
 func (w *insertReader) isKey(name string) bool {
-	return strings.EqualFold(unquote(name), w.Table.Key)
+	return strings.EqualFold(lex.Unquote(name), w.Table.Key)
 }
 
 // allColumns makes the statement one that lists the table's columns. It says
@@ -84,7 +85,7 @@ func (w *insertReader) columnNames() []string {
 	for range w.width {
 		list.next()
 		name, _ := list.column()
-		names = append(names, unquote(name))
+		names = append(names, lex.Unquote(name))
 		if list.tok.Kind != ',' {
 			list.expr(list.closesList, nil) // the value, in SET
 		}

@@ -195,4 +195,4 @@ func isOperand(prev lex.Token, before string) bool {
 	return beforeOperands[strings.ToLower(before)]
 }
 
-var beforeOperands = wordSet("select distinct where and or not by on set when between having in return")
+var beforeOperands = lex.Words("select distinct where and or not by on set when between having in return")

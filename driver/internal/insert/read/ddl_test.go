@@ -44,7 +44,7 @@ func TestProgramsEnd(t *testing.T) {
 	for seed := range int64(3000) {
 		p := programs{rand.New(rand.NewSource(seed))}
 		text := "CREATE PROCEDURE p(a INT) " + p.statement(p.Intn(4))
-		r := Program{Text: text + "; SELECT 1", Settings: mariaDB}.reader()
+		r := programReader(text+"; SELECT 1", "", mariaDB)
 		r.next()
 		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
 			t.Fatalf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)
@@ -58,7 +58,7 @@ func TestProgramsWithNames(t *testing.T) {
 		"CREATE PROCEDURE p(elsif INT) BEGIN IF elsif = 1 THEN SET @x = elsif; END IF; SET @y = 2; END",
 		"CREATE PROCEDURE p() BEGIN IF @a THEN SET @x = 1; ELSIF @b THEN SET @x = 3; END IF; SET @y = 2; END",
 	} {
-		r := Program{Text: text + "; SELECT 1", Settings: mariaDB}.reader()
+		r := programReader(text+"; SELECT 1", "", mariaDB)
 		r.next()
 		if err := r.ddl("create"); err != nil || r.tok.Pos != len(text) {
 			t.Errorf("%s\nends at %d of %d: %v", text, r.tok.Pos, len(text), err)

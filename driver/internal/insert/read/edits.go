@@ -102,22 +102,8 @@ func (r *reader) newName() string {
 	return r.alias
 }
 
-// storedReadID says whether a stored function that the statement calls, or a view that
+// storedReadsID reports whether a stored function that the statement calls, or a view that
 // it may name, reads LAST_INSERT_ID().
-func (w *insertReader) storedReadID() (bool, error) {
-	var e effects
-	e.scan(scanner(w.text[w.began.pos:], w.settings))
-	run, err := w.programs(e.Effects)
-	return run.ReadsID || run.Hidden, err
-}
-
-// programs are the effects of what a piece of the statement runs without showing it:
-// stored functions, and views with their functions. That is looked up only if it may
-// run any.
-func (w *insertReader) programs(e insert.Effects) (insert.Effects, error) {
-	if len(e.Calls) == 0 && len(e.Tables) == 0 || w.schema.Programs == nil {
-		return insert.Effects{}, nil
-	}
-	w.Expires = true
-	return w.schema.Programs(w.Use, e.Calls, e.Tables)
+func (w *insertReader) storedReadsID() (bool, error) {
+	return w.schema.Stager.ReadsID(w.Use, w.text[w.began.pos:])
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/testutil/stopwatch"
 )
 
@@ -123,16 +124,17 @@ func checkText(t *testing.T, text, set string) {
 
 // checkStage holds what is true of every staged statement.
 func checkStage(t *testing.T, text, set string, p *insert.Plan) {
-	s := p.Inserts[0].Staging
+	in := &p.Inserts[0]
+	s := in.Staging
 	if s.FillArgs < 0 || s.FillArgs > p.NumInput || s.Key >= len(s.Columns) {
 		t.Fatalf("%s: %q: %d of %d placeholders, key %d of %v", set, text, s.FillArgs, p.NumInput, s.Key, s.Columns)
 	}
-	s.Fill("`shop`.`stage`", "")
+	staged.Fill(s, "`shop`.`stage`", "")
 	if s.Key >= 0 {
-		s.Look("`shop`.`stage`", 1)
+		staged.Look(in, "`shop`.`stage`", 1)
 	}
-	s.Copy("`shop`.`stage`", "", insert.Block{})
-	s.Copy("`shop`.`stage`", "", insert.Block{First: 201, N: 1})
+	staged.Copy(in, "`shop`.`stage`", "", insert.Block{})
+	staged.Copy(in, "`shop`.`stage`", "", insert.Block{First: 201, N: 1})
 }
 
 // Time and stack must grow no faster than the text.

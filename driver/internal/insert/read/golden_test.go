@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
 var update = flag.Bool("update", false, "write what the plans come to into testdata")
@@ -154,7 +155,7 @@ func settings(s string) (insert.Settings, Schema) {
 		case "latin1", "gbk", "big5", "sjis":
 			m.Charset = w
 		case "readsid":
-			programs.ReadsID = true
+			programs.Does = insert.ReadsID
 		case "result":
 			plain = true
 		default:
@@ -176,8 +177,8 @@ func settings(s string) (insert.Settings, Schema) {
 		return t, err
 	}
 	return m, Schema{
-		Table:    table,
-		Programs: func(db string, routines, views []insert.TableName) (insert.Effects, error) { return programs, nil },
+		Table:  table,
+		Stager: &staged.Judge{Settings: m, Called: func(db string, calls, views []insert.TableName) (insert.Effects, error) { return programs, nil }},
 	}
 }
 
@@ -196,12 +197,12 @@ func outcome(text, set string) []string {
 	}
 	var lines []string
 	if len(p.Inserts) > 0 && p.Inserts[0].Staging != nil {
-		s := p.Inserts[0].Staging
-		lines = append(lines, "> "+quoteLine(s.Fill("stage", "")))
-		if s.Key >= 0 {
-			lines = append(lines, "> "+quoteLine(s.Look("stage", math.MaxInt64)))
+		in := &p.Inserts[0]
+		lines = append(lines, "> "+quoteLine(staged.Fill(in.Staging, "stage", "")))
+		if in.Staging.Key >= 0 {
+			lines = append(lines, "> "+quoteLine(staged.Look(in, "stage", math.MaxInt64)))
 		}
-		filled, _ := s.Copy("stage", "", insert.Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
+		filled, _ := staged.Copy(in, "stage", "", insert.Block{First: 201, UUID: [16]byte{1, 2, 3, 4, 5, 6, 0x70, 7, 0x80, 8, 9, 10, 11, 12, 13, 0xff}, N: 2})
 		lines = append(lines, "> "+quoteLine(filled))
 	} else {
 		blocks := blocksFor(p, 201)
@@ -259,7 +260,7 @@ func describe(in *insert.Insert) string {
 		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
 		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.SetIDAfter, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"},
 		{in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
-		{in.Staging != nil && in.Staging.Clock, "clock"}, {in.Staging != nil && in.Staging.Named, "names the source"},
+		{in.Staging != nil && in.Staging.Needs.Any(insert.OneTime), "clock"}, {in.Staging != nil && in.Staging.Needs.Any(insert.NamesTried), "names the source"},
 	} {
 		if f.on {
 			s += ", " + f.name

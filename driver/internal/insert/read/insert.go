@@ -136,7 +136,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	if headParams != w.began.params {
 		return false, t.Refuse("a placeholder stands before the table", "write the value into the text")
 	}
-	w.Runs = w.Runs || t.Triggers.Temporary || t.Triggers.Hidden
+	w.Runs = w.Runs || t.Triggers.Does.Any(insert.MakesTemporary|insert.Hidden)
 	w.preallocate()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
 	w.functions, w.selects = t.Marker, t.Marker
@@ -271,7 +271,7 @@ func (w *insertReader) finish() (err error) {
 		return err
 	}
 	if w.staged {
-		return w.finishStaged()
+		return w.stage()
 	}
 	if w.Rows != 1 {
 		w.OwnKey = 0
@@ -306,7 +306,7 @@ func (w *insertReader) markerFits() (bool, error) {
 	if called >= place || max(w.rowCalls.stored, w.calls.stored) < place {
 		return called < place, nil
 	}
-	reads, err := w.storedReadID()
+	reads, err := w.storedReadsID()
 	return !reads, err
 }
 

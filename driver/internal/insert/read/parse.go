@@ -5,8 +5,8 @@
 // It is pure: no I/O, no generators, no database/sql. It does not parse SQL:
 // it finds the places of the keys among the tokens, and refuses a statement
 // that would write a configured table in a form it cannot read. A statement
-// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a Staging:
-// texts that put the rows into a temporary table first.
+// whose rows only the server knows (INSERT … SELECT, LOAD DATA) gets a Staging,
+// by which package staged puts the rows into a temporary table first.
 //
 // The files, in the order in which a text goes through them:
 //
@@ -15,13 +15,11 @@
 //	statement.go, ddl.go     which statement begins; those that are not INSERTs
 //	insert.go                one INSERT, REPLACE or LOAD DATA from its first word to its end
 //	columns.go, values.go    its columns; rows in the text
-//	source.go, selection.go  rows from a query or a file; the names that a query has for them
+//	source.go, selection.go  rows from a query or a file, and how they are staged; the names that a query has for them
 //	key.go                   the key of a row
 //	upsert.go                its update list
-//	staged.go                whether it may run as several statements
 //	edits.go                 what of it is noted in the plan
-//	effects.go               what a piece of SQL reads and changes beside its row
-//	program.go               what the text of a stored program does
+//	targets.go               which tables a stored program inserts into
 //	reader.go                tokens, names and expressions
 package read
 
@@ -46,9 +44,18 @@ type Schema struct {
 	// name means one: Plan.Runs is wanted.
 	Temporary func(insert.TableName) bool
 
-	// Programs returns what the stored routines of some names do, those that are
-	// views of others' and what all of them call. Bare names are of db; "" is the database in use.
-	Programs func(db string, routines, views []insert.TableName) (insert.Effects, error)
+	Stager Stager
+}
+
+// A Stager decides what stored programs and several steps do to a statement; package staged has one. An empty db is
+// the database in use.
+type Stager interface {
+	// Stage completes the staging of a statement, or refuses it. source is the text of its source, in which bare names
+	// are of db.
+	Stage(in *insert.Insert, db, source string) error
+
+	// ReadsID reports whether a stored function or a view that a text may name reads LAST_INSERT_ID().
+	ReadsID(db, text string) (bool, error)
 }
 
 // Parse plans a text. Where the text means something else under other settings of the
@@ -64,7 +71,7 @@ func Parse(text string, settings insert.Settings, schema Schema) (plan *insert.P
 	}
 	r := readers.Get().(*reader)
 	r.text, r.settings, r.schema = text, settings, schema
-	r.s = scanner(text, settings)
+	r.s = settings.Scanner(text)
 	err = r.statements()
 	plan, unknown = r.plan(), r.unknown
 	if r.s.Seen&^seenHere != 0 || otherBytes(text) < len(text) {

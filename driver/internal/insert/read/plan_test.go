@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 )
 
 // The tables of the tests. The database in use is shop.
@@ -41,7 +42,7 @@ func lookup(db, name string) (*insert.Table, error) {
 
 var (
 	mariaDB = insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119}
-	shop    = Schema{Table: lookup}
+	shop    = Schema{Table: lookup, Stager: &staged.Judge{Settings: mariaDB}}
 )
 
 func mustParse(t testing.TB, text string) *insert.Plan {

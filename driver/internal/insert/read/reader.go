@@ -62,14 +62,6 @@ type start struct {
 	params  int // placeholders before it
 }
 
-// scanner scans a text as the session that settings tell of does.
-func scanner(text string, settings insert.Settings) lex.Scanner {
-	return lex.Scanner{
-		Text: text, NoBackslashEscapes: settings.NoBackslashEscapes, ANSIQuotes: settings.ANSIQuotes,
-		MariaDB: settings.MariaDB, Version: settings.Version,
-	}
-}
-
 // next goes on to the next token.
 func (r *reader) next() {
 	prev := r.tok
@@ -79,7 +71,7 @@ func (r *reader) next() {
 	case lex.Param:
 		r.params++
 	case '(':
-		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !isBuiltIn(&r.s, prev, r.tok)) {
+		if (r.functions || r.schema.Temporary != nil) && (prev.Kind == lex.Word || prev.Kind == lex.Name) && (prev.Pos > 0 && r.text[prev.Pos-1] == '.' || !r.s.IsBuiltIn(prev, r.tok)) {
 			r.calls.stored, r.Runs = prev.Pos, true
 		}
 	case lex.Word:
@@ -91,8 +83,8 @@ func (r *reader) next() {
 		}
 		r.Runs = r.Runs || r.schema.Temporary != nil && r.is("select") // from a view, perhaps, that calls a function
 	case lex.Var:
-		switch name := systemVariable(r.s, r.tok); {
-		case isIDVariable(name):
+		switch name := r.s.SystemVariable(r.tok); {
+		case lex.IsIDVariable(name):
 			r.calls.reads = r.tok.Pos
 		case name == "warning_count", name == "error_count":
 			r.diagnostics = true
@@ -175,20 +167,7 @@ func (r *reader) peekIs(word string) bool {
 func (r *reader) atName() bool { return r.tok.Kind == lex.Word || r.tok.Kind == lex.Name }
 
 // name returns the name the token is, without its quotes.
-func (r *reader) name() string { return unquote(r.str()) }
-
-// unquote takes off a name's quotes.
-func unquote(s string) string {
-	q := s[0]
-	if q != '`' && q != '"' {
-		return s
-	}
-	s = s[1 : len(s)-1]
-	if strings.IndexByte(s, q) >= 0 {
-		s = strings.ReplaceAll(s, string([]byte{q, q}), string(q))
-	}
-	return s
-}
+func (r *reader) name() string { return lex.Unquote(r.str()) }
 
 // stringContent is what stands between the quotes of a string.
 func stringContent(s string) string {

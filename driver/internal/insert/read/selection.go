@@ -29,23 +29,25 @@ type selection struct {
 }
 
 // nameSource names the source for the update list, if it has one name there.
-func (w *insertReader) nameSource(s *insert.Staging) error {
+func (w *insertReader) nameSource(s *insert.Staging) {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
 	isTarget := func(name string) bool { return strings.EqualFold(name, w.Table.Name) }
 	switch {
 	case sel == nil:
-		return nil
+		return
 	case sel.open:
-		return w.Table.Refuse("the server would read ON DUPLICATE as the condition of its source's last join", "write WHERE TRUE after the join")
+		s.Clash = insert.JoinCondition
+		return
 	case w.namesTarget && slices.ContainsFunc(sel.seen, isTarget):
-		return w.Table.Refuse("its update list names a column of the table by a name that the source has, too", "give the table of the source another alias")
-	case !s.Named:
-		return nil
+		s.Clash = insert.SameName
+		return
+	case !w.named:
+		return
 	case sel.joined && !sel.star && len(w.sources) == 1:
 		sel.alias = w.sources[0]
 		for i, table := range sel.tables {
-			if table != unquote(sel.alias) {
+			if table != lex.Unquote(sel.alias) {
 				sel.columns[i] = ""
 			}
 		}
@@ -57,8 +59,8 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 			names = d.outputs
 		}
 	}
-	if sel.alias == "" || isTarget(unquote(sel.alias)) || len(names) != len(s.Columns) {
-		return nil
+	if sel.alias == "" || isTarget(lex.Unquote(sel.alias)) || len(names) != len(s.Columns) {
+		return
 	}
 	s.Alias, s.Names = sel.alias, make([]string, len(names))
 	for i, name := range names {
@@ -66,7 +68,6 @@ func (w *insertReader) nameSource(s *insert.Staging) error {
 			s.Names[i] = name
 		}
 	}
-	return nil
 }
 
 // joins are the words that may follow a table and are no name for it.
@@ -205,7 +206,7 @@ func (w *insertReader) joinedTable(s *selection) {
 		w.parens()
 	}
 	if s.alias != "" {
-		s.seen = append(s.seen, unquote(s.alias))
+		s.seen = append(s.seen, lex.Unquote(s.alias))
 	}
 }
 
@@ -215,7 +216,7 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 	name := func(i int) bool { return i >= 0 && i < len(t) && (t[i].Kind == lex.Word || t[i].Kind == lex.Name) }
 	column, table, output, n := "", "", "", 0
 	for n = 0; name(n); n += 2 { // db.t.column
-		table, column = column, unquote(text(n))
+		table, column = column, lex.Unquote(text(n))
 		if n+1 >= len(t) || t[n+1].Kind != '.' {
 			n++
 			break
@@ -226,9 +227,9 @@ func (s *selection) list(w *insertReader, t []lex.Token) {
 	case n == len(t):
 		output = column
 	case name(last) && column != "" && (last == n || last == n+1 && lex.Is(text(n), "as")):
-		output = unquote(text(last))
+		output = lex.Unquote(text(last))
 	case name(last) && last > 0 && (t[last-1].Kind == ')' || name(last-1) && lex.Is(text(last-1), "as")):
-		column, output = "", unquote(text(last))
+		column, output = "", lex.Unquote(text(last))
 	default:
 		column = ""
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/inserttest"
+	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -356,7 +357,8 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 		_, err := w.exec(mine(p.Text(blocks), dsn))
 		return err
 	}
-	s := p.Inserts[0].Staging
+	in := &p.Inserts[0]
+	s := in.Staging
 	columns := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
 		columns[i] = p.Inserts[0].Table.Name
@@ -367,13 +369,13 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quote.Name(p.Inserts[0].Table.Name) + " ON FALSE LIMIT 0"); err != nil {
 		return err
 	}
-	if _, err := w.exec(mine(s.Fill("stage", ""), dsn)); err != nil {
+	if _, err := w.exec(mine(staged.Fill(s, "stage", ""), dsn)); err != nil {
 		return err
 	}
 	b := insert.Block{First: *next}
 	count := "SELECT COUNT(*), 0, 0, 0 FROM stage"
 	if s.Key >= 0 {
-		count = s.Look("stage", math.MaxInt64)
+		count = staged.Look(in, "stage", math.MaxInt64)
 	}
 	var highest sql.NullInt64
 	if err := w.conn.QueryRowContext(context.Background(), count).Scan(&b.N, &highest, new(any), new(any)); err != nil {
@@ -384,7 +386,7 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	}
 	b.First = max(b.First, highest.Int64+1)
 	*next = b.First + int64(b.N)
-	copied, _ := s.Copy("stage", "", b)
+	copied, _ := staged.Copy(in, "stage", "", b)
 	_, err := w.exec(mine(copied, dsn))
 	return err
 }

@@ -12,7 +12,7 @@ import (
 // alone have the same shape.
 func WriteShape(h *maphash.Hash, in *insert.Insert, settings insert.Settings) {
 	for _, text := range []string{in.Written, in.Updates} {
-		s := scanner(text, settings)
+		s := settings.Scanner(text)
 		for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 			switch word := text[t.Pos:t.End]; {
 			case t.Kind == lex.Number, t.Kind == lex.String, t.Kind == lex.HexString, t.Kind == lex.BitString, t.Kind == lex.Param:

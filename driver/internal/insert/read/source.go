@@ -1,6 +1,8 @@
 package read
 
 import (
+	"strings"
+
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 	"github.com/leafsql/leafsql/internal/quote"
@@ -156,3 +158,53 @@ func (w *insertReader) file() error {
 }
 
 const intoOwnTable = "load the file into a table of its own, and insert from there"
+
+// stage notes what runs instead of a statement whose rows only the server knows.
+func (w *insertReader) stage() error {
+	source := w.text[w.source.from:w.source.to]
+	verb, into, target := w.text[w.head.from:w.verbEnd], w.text[w.verbEnd:w.head.to], w.text[w.head.to:w.targetEnd]
+	s := &insert.Staging{FillArgs: w.sourceInput, Columns: w.loaded, Fill: [3]string{verb, into}}
+	if w.loaded == nil {
+		s.Columns = w.Columns
+		s.Fill[2] = " (" + quote.Names(s.Columns) + ") " + source
+	} else {
+		s.Source, s.Fill[2] = insert.File, w.edited(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
+		verb, into = "INSERT", " INTO "
+		switch {
+		case w.Replace:
+			verb = "REPLACE"
+		case w.Ignore:
+			into = " IGNORE INTO "
+		}
+	}
+	s.Head = [2]string{verb, into + target}
+	s.Key = find(s.Columns, w.Table.Key)
+	if w.named {
+		s.Needs = insert.NamesTried
+	}
+	if w.Upsert {
+		w.nameSource(s)
+	}
+	if w.prevEnd > w.source.to {
+		s.Tail = " " + strings.TrimLeft(w.text[w.source.to:w.prevEnd], " ")
+		s.MarkedTail = " " + strings.TrimLeft(w.edited(w.source.to, w.prevEnd, w.Edits[w.tailEdit:]), " ")
+	}
+	w.forget()     // the rows go another way than by edits
+	in := w.Insert // a copy, so that w needs no allocation
+	in.Columns, in.Staging = s.Columns, s
+	err := w.schema.Stager.Stage(&in, w.Use, source)
+	w.Inserts = append(w.Inserts, in)
+	return err
+}
+
+// edited returns a piece of the text with edits of fixed texts.
+func (w *insertReader) edited(from, to int, edits []insert.Edit) string {
+	var b strings.Builder
+	for _, e := range edits {
+		b.WriteString(w.text[from:e.Pos])
+		b.WriteString(w.Texts[e.Ref])
+		from = int(e.End)
+	}
+	b.WriteString(w.text[from:to])
+	return b.String()
+}

@@ -257,7 +257,7 @@ func (r *reader) stored() error {
 	}
 	text := b.String()
 	in := reader{text: text, settings: r.settings, schema: r.schema, Findings: insert.Findings{Use: r.Use}}
-	in.s = scanner(text, r.settings)
+	in.s = r.settings.Scanner(text)
 	for in.next(); !in.ended(); in.next() {
 		if in.tok.Kind == lex.Word && in.writes() {
 			for !in.ended() {

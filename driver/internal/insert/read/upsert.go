@@ -107,7 +107,7 @@ func (w *insertReader) callsAtUpsertMarker() (bool, error) {
 		return true, nil
 	}
 	if w.calls.stored >= 0 || w.Rows > 1 && w.rowCalls.stored >= 0 {
-		return w.storedReadID()
+		return w.storedReadsID()
 	}
 	return false, nil
 }
@@ -128,7 +128,7 @@ func (w *insertReader) noteOthers(value cursor) {
 			bare := v.prevEnd-first.Pos == len(name)
 			own := bare || strings.HasPrefix(w.target+".", w.text[first.Pos:first.End]+".") || w.text[first.Pos:first.End] == w.lastName
 			w.namesTarget = w.namesTarget || ok && own && !bare
-			if ok && (!own || find(w.Table.Columns, unquote(name)) < 0) {
+			if ok && (!own || find(w.Table.Columns, lex.Unquote(name)) < 0) {
 				w.named = true
 				if table := w.text[first.Pos:first.End]; !bare && !slices.Contains(w.sources, table) {
 					w.sources = append(w.sources, table)

@@ -1,13 +1,24 @@
-// Package stage runs a statement whose rows only the server knows, such as INSERT … SELECT and
-// LOAD DATA: its rows go through a temporary table, the stage, where those that lack a key
-// get one.
+// Package staged has everything about statements whose rows only the server knows, such as INSERT … SELECT and
+// LOAD DATA: their rows go through a temporary table, the stage, where those that lack a key get one.
 //
-//	run := stage.Run{Stage: &st, Session: s, Insert: in, Args: args}
+// When a statement is planned, a Judge decides whether it may run in several steps, and which. An execution is a Run:
+//
+//	run := staged.Run{Stage: &st, Session: s, Insert: in, IDs: table, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
-// A run leaves the session as it found it (transaction.go). Package read decides which
-// statements need a stage; package insert has the texts that go through one.
-package stage
+// In the order in which they build on one another:
+//
+//	effects.go      what a piece of SQL reads and changes apart from its rows
+//	programs.go     the same of stored programs, with all that they lead to
+//	refusals.go     why a statement is refused
+//	judge.go        whether a statement may run in several steps
+//	steps.go        the texts of these steps
+//	run.go          the steps
+//	transaction.go  how a run leaves the session as it found it
+//	rights.go       rights that are granted while the session lasts
+//
+// Package read finds the parts of a statement, an insert.Staging.
+package staged
 
 import (
 	"context"
@@ -23,25 +34,32 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Stage is what is kept of the runs on one connection.
+// A Stage holds what is kept of the runs on one connection.
 type Stage struct {
 	Server *Server
 
 	runs int      // that began a transaction or a savepoint
-	left []string // the stages of this connection, as SQL writes them, that are still there
+	left []string // names of this connection's stages that are still there, as SQL writes them
 }
 
-// A Server is what the runs on all connections to one server share.
+// A Server holds what the runs on all connections to one server share.
 type Server struct {
 	Catalog *catalog.Catalog
 
-	replaced atomic.Int64 // when a connection was last closed for want of a right, in Unix nanoseconds
+	replaced atomic.Int64 // when a connection was last closed because it lacked a right, in Unix nanoseconds
+}
+
+// IDs gives ids to the rows of a table, and moves its counter above other keys.
+type IDs interface {
+	Draw(context.Context, ownpool.Conn, *insert.Block) error
+	Skip(context.Context, ownpool.Conn, int64, *insert.Block) error
+	SkipAfter(context.Context, int64, error)
 }
 
 // A Run is one execution of a statement whose rows only the server knows, in
@@ -57,6 +75,7 @@ type Run struct {
 	*Stage
 	Session   *session.Session
 	Insert    *insert.Insert
+	IDs       IDs // of the target
 	Args      []driver.NamedValue
 	Prepared  bool         // the user prepared the statement
 	FoundRows bool         // affected counts are of rows found
@@ -68,18 +87,17 @@ type Run struct {
 	Block  insert.Block  // the ids it gave
 	ID     int64         // LastInsertId
 
-	t      *tables.Table
 	name   string // the stage, as SQL writes it
 	open   bool   // the transaction is, or the savepoint is made
 	own    bool   // the transaction is this run's own
 	note   string // assignments for the SET that opens it
-	hint   string // behind each verb, on MySQL: makes all statements say one time
-	prefix string // before each statement, on MariaDB: likewise
+	hint   string // after each verb, on MySQL: makes all statements have one time
+	prefix string // before each statement, on MariaDB: the same
 
 	rows    int64  // that the source had
 	highest int64  // the key that the counter is to be above once the rows are there
 	marked  bool   // the copy carried the marker
-	setID   string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" where it is
+	setID   string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" if it is already
 }
 
 // stageTable is the stage's name, in the target's database.
@@ -89,8 +107,7 @@ const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
 // Do runs the statement once.
 func (s *Run) Do(ctx context.Context) error {
-	s.t = s.Insert.Table.Ref.(*tables.Table)
-	s.name = catalog.Name{DB: s.Insert.Table.DB, Table: stageTable}.Quoted()
+	s.name = quote.In(s.Insert.Table.DB, stageTable)
 	s.DropLeft(ctx, s.Session)
 	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkCopy, s.fill, s.number, s.store} {
 		if err := step(ctx); err != nil {
@@ -104,7 +121,7 @@ func (s *Run) Do(ctx context.Context) error {
 // checkCopy copies while there are no rows: once for a plan if only the server can resolve the names in the update list,
 // and before ids are drawn for an account that may not be allowed to write them.
 func (s *Run) checkCopy(ctx context.Context) error {
-	if !s.Unproven && (!s.Insert.Staging.Named || s.Accepted.Load()) {
+	if !s.Unproven && (!s.Insert.Staging.Needs.Any(insert.NamesTried) || s.Accepted.Load()) {
 		return nil
 	}
 	err := s.copy(ctx, insert.Block{First: 1, N: 2})
@@ -115,20 +132,19 @@ func (s *Run) checkCopy(ctx context.Context) error {
 	return err
 }
 
-// store writes the rows to the target, also where there are none: it may have an error
-// for a select's none.
+// store writes the rows to the target, also if there are none: an empty copy may still fail.
 func (s *Run) store(ctx context.Context) error {
 	s.Result = driver.RowsAffected(0)
-	if s.rows == 0 && s.Insert.Staging.Load {
+	if s.rows == 0 && s.Insert.Staging.Source == insert.File {
 		return nil
 	}
-	if s.rows > 0 && s.Insert.Staging.ReadsID { // filling the stage set it to a row's number there
+	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set it to a row's number there
 		if err := s.execText(ctx, "SET "+idBefore); err != nil {
 			return err
 		}
 	}
 	if err := s.copy(ctx, s.Block); err != nil {
-		s.t.SkipAfter(ctx, s.highest, err)
+		s.IDs.SkipAfter(ctx, s.highest, err)
 		return err
 	}
 	in := *s.Insert
@@ -142,18 +158,17 @@ func (s *Run) store(ctx context.Context) error {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.t.Skip(ctx, s.Session.Conn, s.highest, nil)
+	return s.IDs.Skip(ctx, s.Session.Conn, s.highest, nil)
 }
 
 // copy writes the stage's rows to the target.
 func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	var text string
-	text, s.marked = s.Insert.Staging.Copy(s.name, s.hint, b)
+	text, s.marked = Copy(s.Insert, s.name, s.hint, b)
 	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
 	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
-		return s.Insert.Table.Refuse("its update list names a column of the source that leafsql does not find among the selected ones ("+servererr.Message(err)+")",
-			"list the column as it is and not by *, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)")
+		return unknownColumn.on(s.Insert.Table, servererr.Message(err))
 	}
 	return err
 }
@@ -164,25 +179,26 @@ func (s *Run) execText(ctx context.Context, text string) error {
 }
 
 // create makes the stage, with the target's column types, each of
-// them nullable: triggers may mend a NULL. That of LOAD DATA has the target's
+// them nullable: triggers may replace a NULL. The stage of LOAD DATA has the target's
 // defaults as well, and NULL in the key alone: a file may have too few fields,
 // and SET reads what became of them.
 func (s *Run) create(ctx context.Context) error {
-	target := catalog.Name{DB: s.Insert.Table.DB, Table: s.Insert.Table.Name}.Quoted()
+	t := s.Insert.Table
+	target := quote.In(t.DB, t.Name)
 	list := lo.Map(s.Insert.Staging.Columns, func(col string, _ int) string { return target + "." + quote.Name(col) })
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
-	if s.Insert.Staging.Load {
+	if s.Insert.Staging.Source == insert.File {
 		source = target
 		if s.Insert.Staging.Key >= 0 {
-			key = ", " + quote.Name(s.t.Key.Name) + " " + s.t.Key.Type + " NULL"
+			key = ", " + quote.Name(t.Key) + " " + t.KeyType + " NULL"
 		}
 	}
 	text := "CREATE TEMPORARY TABLE " + s.name + " (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY" + key +
 		") ENGINE=InnoDB ROW_FORMAT=DYNAMIC SELECT " + strings.Join(list, ", ") + " FROM " + source + " LIMIT 0"
 	err := s.withRights(ctx, func() error { return s.start(ctx, text) })
-	if servererr.Is(err, servererr.InvalidDefault) { // of the target's columns, under this sql_mode
-		// No SET STATEMENT: MariaDB's answer to one tells the inner driver that
-		// sql_mode, by which it escapes arguments, is the one within.
+	if servererr.Is(err, servererr.InvalidDefault) { // in the target's columns, under this sql_mode
+		// No SET STATEMENT: MariaDB's answer to one gives the inner driver
+		// the sql_mode within, by which it would escape arguments.
 		if err = s.execText(ctx, "SET @leafsql_m = @@sql_mode, sql_mode = ''"); err == nil {
 			err = s.execText(ctx, text)
 			if !s.Session.PutBack(ctx, "SET sql_mode = @leafsql_m") && err == nil {
@@ -192,7 +208,7 @@ func (s *Run) create(ctx context.Context) error {
 	}
 	if servererr.Is(err, servererr.TableExists) {
 		if !slices.Contains(s.left, s.name) {
-			return s.Insert.Table.Refuse("its rows go through a temporary table named "+stageTable+", and the session has another one of that name", "rename or drop that table")
+			return nameTaken.on(t)
 		}
 		if err = s.execText(ctx, dropStage+s.name); err == nil {
 			err = s.execText(ctx, text)
@@ -201,36 +217,13 @@ func (s *Run) create(ctx context.Context) error {
 	if !slices.Contains(s.left, s.name) { // also after an error: the answer may be lost
 		s.left = append(s.left, s.name)
 	}
-	return s.createError(err)
+	return createError(t, err)
 }
 
-// createError is the refusal of a statement whose stage cannot be
-// had. Nothing of it ran.
-func (s *Run) createError(err error) error {
-	fix, counts := "", " to this user: it counts at once, but rights on *.* and roles only for new connections"
-	switch {
-	case servererr.Is(err, servererr.DatabaseDenied):
-		fix = "GRANT CREATE TEMPORARY TABLES ON " + quote.Name(s.Insert.Table.DB) + ".*" + counts
-	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
-		fix = "GRANT SELECT ON " + s.t.Name.Quoted() + counts
-	case servererr.Is(err, servererr.XA):
-		fix = "run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF"
-	case servererr.Is(err, servererr.GTIDCreate, servererr.GTIDCreateOld):
-		fix = "use binlog_format=ROW"
-	case servererr.Is(err, servererr.UnknownColumn) && strings.Contains(servererr.Message(err), "default value"): // of MySQL
-		fix = "list the columns that the defaults of others are made of, too"
-	case servererr.Is(err, servererr.CannotCreate, servererr.TooManyColumns, servererr.RowTooLarge, servererr.TooManyFields):
-		fix = "write fewer columns in one statement"
-	default:
-		return err
-	}
-	return s.Insert.Table.Refuse("its rows go through a temporary table, which the server refuses ("+servererr.Message(err)+")", fix)
-}
-
-// clock makes the statements that a statement runs as say one time, if it asks for it.
+// clock pins NOW() to one value for all steps, if the source reads it.
 func (s *Run) clock(ctx context.Context) error {
 	switch {
-	case !s.Insert.Staging.Clock:
+	case !s.Insert.Staging.Needs.Any(insert.OneTime):
 		return nil
 	case s.Session.Settings.MariaDB:
 		s.prefix = "SET STATEMENT timestamp = @leafsql_t FOR "
@@ -245,7 +238,7 @@ func (s *Run) clock(ctx context.Context) error {
 // fill runs the user's source.
 func (s *Run) fill(ctx context.Context) (err error) {
 	args := s.Args[:min(s.Insert.Staging.FillArgs, len(s.Args))]
-	s.Source, err = s.Session.ExecArgs(ctx, s.prefix+s.Insert.Staging.Fill(s.name, s.hint), args, s.Prepared)
+	s.Source, err = s.Session.ExecArgs(ctx, s.prefix+Fill(s.Insert.Staging, s.name, s.hint), args, s.Prepared)
 	if err == nil {
 		s.rows, err = s.Source.RowsAffected()
 	}
@@ -253,17 +246,17 @@ func (s *Run) fill(ctx context.Context) (err error) {
 }
 
 // number draws ids for the rows that lack a key, above the highest key that others
-// bring. Where none lacks one the counter is moved above that once the rows are there.
+// bring. If none lacks one, the counter is moved above that key once the rows are there.
 func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.Block.N > 0 {
-			err = s.t.Skip(ctx, s.Session.Conn, s.highest, nil)
+			err = s.IDs.Skip(ctx, s.Session.Conn, s.highest, nil)
 			s.highest = 0
 		}
 	}
 	if err == nil && s.Block.N > 0 {
-		err = s.t.Draw(ctx, s.Session.Conn, &s.Block)
+		err = s.IDs.Draw(ctx, s.Session.Conn, &s.Block)
 	}
 	return err
 }
@@ -271,7 +264,7 @@ func (s *Run) number(ctx context.Context) (err error) {
 // look counts the rows that lack a key, and finds the highest key that the
 // others bring.
 func (s *Run) look(ctx context.Context) error {
-	_, row, err := session.Row(ctx, s.Session.Conn, s.Insert.Staging.Look(s.name, s.t.Highest))
+	_, row, err := session.Row(ctx, s.Session.Conn, Look(s.Insert, s.name, s.Insert.Table.Highest))
 	if err != nil {
 		return err
 	}
@@ -289,14 +282,14 @@ func (s *Run) look(ctx context.Context) error {
 	return nil
 }
 
-// named makes an error of the stage, which the application does not know, one of the
+// named returns an error about the stage, which the application does not know, as one about the
 // target.
 func (s *Run) named(err error) error {
 	e, ok := err.(*mysql.MySQLError) // not one of leafsql's own account
 	if !ok || !strings.Contains(e.Message, stageTable) {
 		return err
 	}
-	told := *e
-	told.Message = strings.ReplaceAll(e.Message, stageTable, s.t.Name.Table)
-	return &told
+	renamed := *e
+	renamed.Message = strings.ReplaceAll(e.Message, stageTable, s.Insert.Table.Name)
+	return &renamed
 }

@@ -1,4 +1,4 @@
-package stage
+package staged
 
 import (
 	"cmp"
@@ -35,14 +35,14 @@ func (s *Run) start(ctx context.Context, text string) error {
 		case err != nil:
 			return err
 		case !shows: // it could not be told from one of the application's
-			return s.Insert.Table.Refuse("this server, or the proxy before it, does not show whether a transaction is open", "insert the rows with VALUES, or connect to the MySQL server itself")
+			return hidesTransactions.on(s.Insert.Table)
 		}
 		outside = catalog.FailsInTransaction + ", autocommit = IF(@@autocommit, 0, 2)"
 	}
 	err := s.execAll(ctx, "SET "+outside+", "+note, text)
 	if servererr.Is(err, servererr.OwnsGTID) { // and no transaction is open
 		if off, unknown := s.holds(ctx, "@@autocommit = 0"); !off {
-			return cmp.Or(unknown, s.Insert.Table.Refuse("gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"))
+			return cmp.Or(unknown, setsGTID.on(s.Insert.Table))
 		}
 	}
 	s.own = !servererr.Is(err, servererr.WrongValue, servererr.InTransaction, servererr.OwnsGTID)

@@ -1,4 +1,4 @@
-package read
+package staged
 
 import (
 	"fmt"
@@ -8,54 +8,9 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 )
 
-func TestTargets(t *testing.T) {
-	for _, tt := range []struct{ body, want string }{
-		{"INSERT INTO orders (a) VALUES (1)", "[{shop orders}]"},
-		{"BEGIN INSERT IGNORE `b`.`orders` SELECT * FROM items; REPLACE LOW_PRIORITY log SET a = 1; END", "[{b orders} {shop log}]"},
-		{"BEGIN IF NEW.a > 1 THEN INSERT INTO orders VALUES (NULL); END IF; END", "[{shop orders}]"},
-		{"UPDATE orders SET a = REPLACE(a, 'x', 'y'), b = INSERT(b, 1, 1, 'x')", "[]"},
-		{"CREATE OR REPLACE TABLE orders (a INT)", "[]"},
-		{"LOAD DATA INFILE 'x' IGNORE INTO TABLE orders", "[{shop orders}]"},
-		{"SELECT 'INSERT INTO orders VALUES (1)'", "[]"},
-		{"BEGIN PREPARE s FROM 'INSERT INTO orders VALUES (1)'; EXECUTE s; END", "[{shop orders}]"},
-		{"EXECUTE IMMEDIATE CONCAT('INSERT INTO orders', ' VALUES (1)')", "[{shop orders}]"},
-		{"SELECT t.insert FROM t -- INSERT INTO orders", "[]"},
-		{"INSERT", "[]"},
-		{"BEGIN INSERT INTO log VALUES ('INSERT INTO orders VALUES (1)'); EXECUTE IMMEDIATE @x; END", "[{shop log} {shop orders}]"},
-		{"INSERT INTO orders VALUES ('it''s", "[{shop orders}]"},
-	} {
-		if got := fmt.Sprint(Program{Text: tt.body, DB: "shop"}.Targets()); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.body, got, tt.want)
-		}
-	}
-	if got := fmt.Sprint(Program{Text: `INSERT INTO "orders" VALUES (1)`, Settings: insert.Settings{ANSIQuotes: true}}.Targets()); got != "[{ orders}]" {
-		t.Errorf("under ANSI_QUOTES: %s", got)
-	}
-}
+var mariaDB = &insert.Settings{SessionKnown: true, MariaDB: true, Version: 101119}
 
-func TestSetsKey(t *testing.T) {
-	for body, want := range map[string]bool{
-		"SET NEW.id = 5": true,
-		"BEGIN SET @a = 1, NEW.`ID` = (SELECT 1); END":                 true,
-		"BEGIN IF NEW.id = 0 THEN SET NEW.a = NEW.id; END IF; END":     false,
-		"SET NEW.a = 5, @x = NEW.id":                                   false,
-		"BEGIN IF 1 THEN SET new . id := UUID_SHORT(); END IF; END":    true,
-		"UPDATE t SET a = NEW.id":                                      false,
-		"SET NEW.a = IF(1, 2, NEW.id), NEW.b = 3":                      false,
-		"BEGIN SELECT n INTO NEW.id FROM cnt; END":                     true,
-		"BEGIN SELECT NEW.id INTO @x; SELECT NEW.id FROM cnt; END":     false,
-		"BEGIN CALL p(1, NEW.id); END":                                 true,
-		"BEGIN :NEW.id := 5; END":                                      true,
-		"SET NEW.a = CASE WHEN 1 THEN 2 ELSE 3 END, NEW.id = 5":        true,
-		"BEGIN UPDATE cnt SET n = n + 1; SET NEW.id = (SELECT 1); END": true,
-	} {
-		if got := (Program{Text: body}).SetsKey("id"); got != want {
-			t.Errorf("%s: %v", body, got)
-		}
-	}
-}
-
-// What a piece of SQL has to do with what is around it.
+// TestEffects: what a piece of SQL reads and changes apart from its rows.
 func TestEffects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [{ f} {shop g} { h} { COUNT}] tables [{ s}]"},
@@ -101,16 +56,16 @@ func TestEffects(t *testing.T) {
 		{"CREATE TEMPORARY TABLE x (a INT)", "temporary tables [{ x}]"},
 		{"INSERT INTO audit (table_name, row_id) VALUES ('orders', NEW.id)", "writes tables [{ audit}]"},
 	} {
-		e := Program{Text: c.text, Settings: mariaDB}.Effects()
+		e := effectsOf(mariaDB.Scanner(c.text))
 		var got []string
 		if e.Before != "" {
 			got = append(got, "before "+e.Before)
 		}
 		for _, f := range []struct {
-			on   bool
-			name string
-		}{{e.ReadsID, "reads id"}, {e.SetsID, "sets id"}, {e.Clock, "clock"}, {e.Writes, "writes"}, {e.Assigns, "assigns"}, {e.Temporary, "temporary"}, {e.Hidden, "hidden"}} {
-			if f.on {
+			effect insert.Effect
+			name   string
+		}{{insert.ReadsID, "reads id"}, {insert.SetsID, "sets id"}, {insert.ReadsClock, "clock"}, {insert.Writes, "writes"}, {insert.Assigns, "assigns"}, {insert.MakesTemporary, "temporary"}} {
+			if e.Does.Any(f.effect) {
 				got = append(got, f.name)
 			}
 		}
@@ -127,8 +82,9 @@ func TestEffects(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", c.text, s, c.want)
 		}
 	}
-	e := Program{Text: "CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END", Header: true, Settings: mariaDB}.Effects()
-	if fmt.Sprint(e.Calls, e.Vars) != "[{ f} { g}] []" {
-		t.Error(e.Calls, e.Vars)
+	routine := mariaDB.Scanner("CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END")
+	skipHeader(&routine)
+	if e := effectsOf(routine); fmt.Sprint(e.Calls, e.Vars) != "[{ f} { g}] []" {
+		t.Errorf("a routine calls %v and names %v, want [{ f} { g}] and []", e.Calls, e.Vars)
 	}
 }

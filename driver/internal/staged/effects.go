@@ -1,0 +1,159 @@
+package staged
+
+import (
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// clocks are the words and functions that return the statement's time.
+var clocks = lex.Words("now current_timestamp localtime localtimestamp sysdate unix_timestamp curdate curtime current_date current_time utc_date utc_time utc_timestamp")
+
+// Words after which tables are named, up to one of those after which none are; words
+// that write one, and what may be in between; and the server's functions that report on
+// other statements, in any quotes.
+var (
+	beforeTables = lex.Words("from join straight_join into update table tables insert replace delete truncate for")
+	afterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
+	writing      = lex.Words("insert replace update delete truncate load call execute")
+	modifiers    = lex.Words("low_priority high_priority delayed quick ignore")
+	counting     = lex.Words("last_insert_id row_count found_rows")
+)
+
+// A scan finds the effects of a piece of SQL.
+type scan struct{ insert.Effects }
+
+// effectsOf returns the effects of a piece of SQL, in which bare names stay bare.
+func effectsOf(s lex.Scanner) insert.Effects {
+	var e scan
+	e.read(s)
+	return e.Effects
+}
+
+// skipHeader goes past CREATE … FUNCTION and the like.
+func skipHeader(s *lex.Scanner) {
+	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad && !s.Is(t, "function") && !s.Is(t, "procedure") && !s.Is(t, "body"); {
+		t = s.Next()
+	}
+}
+
+// read adds the effects of what is left of a text.
+func (e *scan) read(s lex.Scanner) {
+	var prev lex.Token
+	var word string           // the token before, in lower case, if it is a word or a name
+	var atVar bool            // the last variable is in the place of one that SET assigns
+	var name insert.TableName // the name that is read
+	var outside []bool        // the state around each open parenthesis
+	tables := false           // tables may be named here
+	first := false            // and the name that is read is one
+	results := false          // a word that sets variables was read
+	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+		before := word
+		word = ""
+		if prev.Kind == lex.Var && prev.End-prev.Pos == 1 && (t.Kind == lex.Name || t.Kind == lex.String) { // @`x`, @'x'
+			e.Vars = append(e.Vars, "@"+strings.ToLower(strings.Trim(s.Text[t.Pos:t.End], "`'\"")))
+			prev.End = t.End
+			continue
+		}
+		at := tables && (prev.Kind == ',' || prev.Kind == '(' || prev.Kind == lex.Word && (beforeTables[before] || modifiers[before]))
+		switch t.Kind {
+		case lex.Assign, '=':
+			if t.Kind == lex.Assign && (prev.Kind == lex.Var || prev.Kind == lex.Name) || atVar && prev.Kind == lex.Var {
+				e.Does |= insert.Assigns
+			}
+		case lex.Var:
+			atVar = before == "set" || prev.Kind == ','
+			e.variable(s, t)
+		case '(':
+			outside = append(outside, tables)
+			tables = at
+		case ')':
+			if n := len(outside); n > 0 {
+				tables, outside = outside[n-1], outside[:n-1]
+			}
+		case ';':
+			tables = false
+		case '.':
+			word = before // the word before db.t is the one before t
+		case lex.Word, lex.Name:
+			text := lex.Unquote(s.Text[t.Pos:t.End])
+			word = strings.ToLower(text)
+			peek := s
+			open := peek.Next()
+			call := open.Kind == '('
+			if prev.Kind == '.' {
+				name.DB = name.Table
+			} else {
+				name.DB, first = "", at
+			}
+			name.Table = text
+			switch {
+			case open.Kind == '.' && prev.Kind != '.':
+				word = before
+			case prev.Kind == '%' && word == "rowcount":
+				e.Before = "SQL%ROWCOUNT"
+			case prev.Kind != '.' && (!call && t.Kind == lex.Word || call && (first || counting[word] || t.Kind == lex.Word && word == "update" || s.IsBuiltIn(t, open))) && e.keyword(word, before, call, call && peek.Next().Kind != ')', results):
+			case before == "call", call && !first && (prev.Kind == '.' || !s.IsBuiltIn(t, open)):
+				e.Calls = append(e.Calls, name)
+			case first && (prev.Kind == '.' || t.Kind == lex.Name || !lex.IsKeyword(word) && !beforeTables[word] && !(modifiers[word] && (writing[before] || modifiers[before]))):
+				e.Tables = append(e.Tables, name)
+			}
+			if t.Kind == lex.Word && prev.Kind != '.' {
+				tables = tables && !afterTables[word] || beforeTables[word] && (!writing[word] || writes(word, before, call))
+				results = results || word == "into" && !writing[before] && !modifiers[before] || word == "call" || word == "diagnostics"
+			}
+		}
+		prev = t
+	}
+	if results && len(e.Vars) > 0 {
+		e.Does |= insert.Assigns
+	}
+}
+
+// keyword adds the effects of a word or a call, and reports whether it has any: it is no name then.
+// before is the word before it, argument reports that it is called with one, and counts
+// that a number of rows may be meant.
+func (e *scan) keyword(word, before string, call, argument, counts bool) bool {
+	switch {
+	case call && word == "last_insert_id":
+		if e.Does |= insert.ReadsID; argument {
+			e.Does |= insert.SetsID
+		}
+	case (call || counts) && (word == "row_count" || word == "found_rows"):
+		e.Before = strings.ToUpper(word) + "()"
+	case word == "temporary":
+		e.Does |= insert.MakesTemporary
+	case writing[word] && writes(word, before, call):
+		e.Does |= insert.Writes
+	case clocks[word]:
+		e.Does |= insert.ReadsClock
+	default:
+		return false
+	}
+	return true
+}
+
+// writes reports whether one of the writing words is a verb.
+func writes(word, before string, call bool) bool {
+	if word == "update" { // no function
+		return before != "key" && before != "for"
+	}
+	return !call
+}
+
+// variable adds a user variable, or what a system variable reveals.
+func (e *scan) variable(s lex.Scanner, t lex.Token) {
+	switch name := s.SystemVariable(t); name {
+	case "":
+		if t.End-t.Pos > len("@") {
+			e.Vars = append(e.Vars, strings.ToLower(s.Text[t.Pos:t.End]))
+		}
+	case "warning_count", "error_count", "autocommit", "in_transaction":
+		e.Before = "@@" + name
+	default:
+		if lex.IsIDVariable(name) {
+			e.Does |= insert.ReadsID
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package staged
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/quote"
+	"github.com/leafsql/leafsql/internal/versions"
+)
+
+// A Judge decides which statements may run in several steps, while one text is read: the server runs them as one, and
+// nothing in them or in what they call may notice the difference. It is the reader's Stager.
+type Judge struct {
+	Settings insert.Settings
+
+	// Called returns what the stored routines of some names do, and the views among some names, with all that these
+	// call. Bare names are of db, "" for the database in use. If Called is nil, there are none.
+	Called func(db string, calls, views []insert.TableName) (insert.Effects, error)
+
+	Looked bool // Called was used: somebody may change its answer unseen
+}
+
+// called returns the effects of what a piece of SQL runs without showing it: stored functions, and views with their
+// functions.
+func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
+	if len(e.Calls) == 0 && len(e.Tables) == 0 || j.Called == nil {
+		return insert.Effects{}, nil
+	}
+	j.Looked = true
+	return j.Called(db, e.Calls, e.Tables)
+}
+
+// ReadsID reports whether a stored function or a view that a text may name reads LAST_INSERT_ID().
+func (j *Judge) ReadsID(db, text string) (bool, error) {
+	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
+	return run.Does.Any(insert.ReadsID | insert.Hidden), err
+}
+
+// Stage decides which steps a statement needs, or refuses it.
+func (j *Judge) Stage(in *insert.Insert, db, source string) error {
+	t, s := in.Table, in.Staging
+	switch {
+	case in.Returning:
+		return returning.on(t)
+	case !versions.NumbersRows(j.Settings.MariaDB, j.Settings.Version):
+		return tooOld.on(t, versions.Name(j.Settings.MariaDB, j.Settings.Version))
+	}
+	if err := Nulled(t, j.Settings, s.Source); err != nil {
+		return err
+	}
+	switch s.Clash {
+	case insert.JoinCondition:
+		return joins.on(t)
+	case insert.SameName:
+		return sameName.on(t)
+	}
+	if err := j.check(t, s, db, source); err != nil {
+		return err
+	}
+	in.Marker = t.Marker && !s.Needs.Any(insert.IDBefore)
+	in.SetIDAfter = t.Marker && !in.Marker
+	return nil
+}
+
+// Nulled returns the refusal of a statement whose rows come from a source on a server with the bug MDEV-36026, and nil on
+// others. The bug spares AUTO_INCREMENT keys, and a LOAD DATA that the server runs itself. If there may be a trigger that
+// this user does not see, the statement is refused too.
+func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) error {
+	fixed, has := versions.NullsColumns(settings.MariaDB, settings.Version)
+	server := versions.Name(settings.MariaDB, settings.Version)
+	switch {
+	case !has || t.AutoIncrement && source == insert.Query:
+	case t.TriggersBefore:
+		return nullsKeys.on(t, server, fixed)
+	case t.TriggersHidden:
+		return mayNullKeys.on(t, server, fixed, quote.In(t.DB, t.Name))
+	}
+	return nil
+}
+
+// check looks at what the source does and depends on, and at what runs with each row. The source runs to its end before
+// the first row is stored: if anything could notice that, the statement is refused. What it calls is judged coarsely.
+// Triggers are not refused for what they call, and may notice: that is documented.
+func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error {
+	source, tail := effectsOf(j.Settings.Scanner(text)), effectsOf(j.Settings.Scanner(s.Tail))
+	called, err := j.called(db, source)
+	if err != nil {
+		return err
+	}
+	byRow, err := j.called(db, tail)
+	if err != nil {
+		return err
+	}
+	// The time can be set if nothing such as SET STATEMENT … FOR is in front of the verb, and no hint after it.
+	settable := s.Source == insert.Query && len(s.Head[0]) <= len("REPLACE") && !strings.Contains(s.Head[1], "/*+")
+	if settable && (source.Does.Any(insert.ReadsClock) || len(source.Calls) > 0) {
+		s.Needs |= insert.OneTime
+	}
+	if t.ReadsID || (tail.Does | byRow.Does).Any(insert.ReadsID) || byRow.Does.Any(insert.Hidden) {
+		s.Needs |= insert.IDBefore
+	}
+	counts := cmp.Or(source.Before, tail.Before, called.Before+byRow.Before)
+	unseen := (called.Does | byRow.Does).Any(insert.Hidden)
+	byRow.Add(t.Triggers)
+	byRow.Add(tail)
+	shared := called
+	shared.Does |= source.Does & insert.Assigns
+	shared.Vars = slices.Concat(called.Vars, source.Vars)
+	switch name := shared.Disturbs(&byRow); {
+	case source.Does.Any(insert.SetsID):
+		return setsID.on(t, "its source")
+	case unseen:
+		return hidden.on(t)
+	case called.Does.Any(insert.SetsID):
+		return setsID.on(t, "a stored function that its source calls")
+	case called.Names(t.Name):
+		return usesTable.on(t)
+	case name != "":
+		return disturbs.on(t, name)
+	case counts != "":
+		return countsBefore.on(t, counts)
+	}
+	return nil
+}

@@ -1,0 +1,183 @@
+package staged
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/lex"
+)
+
+// Programs reads what stored programs do that a statement runs without showing it. Each is looked up by its
+// name, and only if a text or a trigger leads to it.
+type Programs struct {
+	Catalog *catalog.Catalog
+	Server  insert.Settings
+}
+
+// Called returns the effects of the stored functions that a statement calls, and of those that
+// the views call that it names; db is the database of bare names. A view reads tables as the
+// statement itself would.
+func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.TableName) (all insert.Effects, err error) {
+	ctx, cancel := context.WithTimeout(ctx, catalog.Timeout)
+	defer cancel()
+	all.Add(insert.Effects{Calls: calls, Tables: views})
+	p.resolve(&all, db)
+	had := make(map[catalog.Name]bool)
+	for names := unseen(all.Tables, had); len(names) > 0; names = unseen(all.Tables, had) {
+		if err := p.addViews(ctx, names, &all); err != nil {
+			return all, err
+		}
+	}
+	all.Tables = nil
+	return all, p.follow(ctx, &all)
+}
+
+// Trigger returns the effects of a trigger of a table in the database db, and of what it leads to.
+func (p *Programs) Trigger(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
+	e := p.Effects(db, t.Text, t.SQLMode)
+	return e, p.follow(ctx, &e)
+}
+
+// Effects returns the effects of a stored program by its text, without what it calls. db is the
+// program's database, and mode the sql_mode under which it was made.
+func (p *Programs) Effects(db, text, mode string) insert.Effects {
+	return p.effects(db, p.scanner(text, mode))
+}
+
+func (p *Programs) effects(db string, text lex.Scanner) insert.Effects {
+	e := effectsOf(text)
+	p.resolve(&e, db)
+	return e
+}
+
+// follow adds to the effects of a stored program those of the routines that it calls,
+// of views that it reads, of the triggers of tables that it may write, and of what
+// these lead to. A routine is Hidden if this user may not see its text.
+func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
+	hadCalls, hadTables := make(map[catalog.Name]bool), make(map[catalog.Name]bool)
+	var written []catalog.Name // perhaps, once something is
+	for {
+		calls, tables := unseen(all.Calls, hadCalls), unseen(all.Tables, hadTables)
+		if len(calls)+len(tables) == 0 {
+			return nil
+		}
+		for _, name := range calls {
+			routines, err := p.Catalog.Routines(ctx, name, p.Server.MariaDB)
+			if err != nil {
+				return &catalog.Failure{What: "the stored routine " + name.String(), Err: err}
+			}
+			for _, r := range routines {
+				text := p.scanner(r.Text, r.SQLMode)
+				skipHeader(&text)
+				all.Add(p.effects(name.DB, text))
+				if r.Text == "" {
+					all.Does |= insert.Hidden
+				}
+			}
+		}
+		if err := p.addViews(ctx, tables, all); err != nil {
+			return err
+		}
+		if written = append(written, tables...); !all.Does.Any(insert.Writes) {
+			continue
+		}
+		seen, err := p.Catalog.Tables(ctx, written)
+		if err != nil {
+			return &catalog.Failure{What: "the triggers that a statement runs", Err: err}
+		}
+		for _, name := range written {
+			if t := seen[name]; t != nil {
+				for _, tr := range t.Triggers {
+					all.Add(p.Effects(name.DB, tr.Text, tr.SQLMode))
+				}
+			}
+		}
+		written = nil
+	}
+}
+
+// addViews adds the effects of those of some tables that are views.
+func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *insert.Effects) error {
+	byDB := make(map[string][]string)
+	for _, n := range names {
+		byDB[n.DB] = append(byDB[n.DB], n.Table)
+	}
+	for _, db := range slices.Sorted(maps.Keys(byDB)) {
+		views, err := p.Catalog.Views(ctx, db, byDB[db])
+		if err != nil {
+			return &catalog.Failure{What: "the views that a statement names", Err: err}
+		}
+		for _, v := range views {
+			all.Add(p.Effects(db, v.Text, ""))
+		}
+	}
+	return nil
+}
+
+// unseen returns the names that are not in had, and adds them to it.
+func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog.Name) {
+	for _, n := range names {
+		if name := catalog.Name(n); name.DB != "" && !had[name] {
+			had[name] = true
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// resolve gives bare names a database. On MariaDB the name before the dot of a call
+// may be a package.
+func (p *Programs) resolve(e *insert.Effects, db string) {
+	for i, call := range e.Calls {
+		if e.Calls[i].DB = cmp.Or(call.DB, db); call.DB != "" && p.Server.MariaDB {
+			e.Calls = append(e.Calls, insert.TableName{DB: db, Table: call.DB})
+		}
+	}
+	for i, t := range e.Tables {
+		e.Tables[i].DB = cmp.Or(t.DB, db)
+	}
+}
+
+// Settings returns how the server reads a stored program that was made under an sql_mode.
+func (p *Programs) Settings(mode string) insert.Settings {
+	settings := p.Server
+	settings.SetSession(mode, "utf8mb4")
+	return settings
+}
+
+func (p *Programs) scanner(text, mode string) lex.Scanner {
+	settings := p.Settings(mode)
+	return settings.Scanner(text)
+}
+
+// SetsKey reports whether a trigger may set NEW's column: by SET, by INTO, or by a CALL with it.
+func (p *Programs) SetsKey(t catalog.Trigger, column string) bool {
+	s := p.scanner(t.Text, t.SQLMode)
+	out := false // after INTO or CALL
+	var prev lex.Token
+	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
+		peek := s
+		switch {
+		case t.Kind == ';' || s.Is(t, "from"):
+			out = false
+		case s.Is(t, "into") || s.Is(t, "call"):
+			out = true
+		case s.Is(t, "new") && peek.Next().Kind == '.':
+			s.Next()
+			first, name := prev.Kind == ',' || s.Is(prev, "set"), s.Next()
+			peek = s
+			next := peek.Next().Kind
+			if name.IsName() && strings.EqualFold(lex.Unquote(s.Text[name.Pos:name.End]), column) && (out || next == lex.Assign || first && next == '=') {
+				return true
+			}
+			t = name
+		}
+		prev = t
+	}
+	return false
+}

@@ -1,0 +1,126 @@
+package staged
+
+import (
+	"cmp"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/internal/quote"
+)
+
+// The statements that run instead of a staged one. stage is the name of the stage, as SQL writes it, and hint follows the
+// verb. The stage has a column leafsql_n that numbers its rows in their order.
+//
+//	INSERT INTO stage (a, b) SELECT …                      Fill
+//	SELECT …, MAX(id) FROM stage FOR UPDATE                Look, if the key is listed
+//	INSERT INTO t (a, b, id) SELECT a, b, … FROM stage     Copy
+
+// Fill returns the text that puts the rows into a stage, which is the user's source byte for byte.
+func Fill(s *insert.Staging, stage, hint string) string {
+	return s.Fill[0] + hint + s.Fill[1] + stage + s.Fill[2]
+}
+
+// Look returns the query for how many rows lack a key if a 0 is none, the highest key below
+// a limit that rows bring along, how many rows have another key than NULL, and whether the
+// session keeps a 0.
+func Look(in *insert.Insert, stage string, below int64) string {
+	key := quote.Name(in.Staging.Columns[in.Staging.Key])
+	limit := strconv.FormatInt(below, 10)
+	highest := "CASE WHEN " + key + " < " + limit + " THEN " + key + " END"
+	switch {
+	case in.Table.UUID != insert.NoUUID:
+		highest = "NULL"
+	case !in.Table.IntegerKey:
+		highest = "CASE WHEN " + key + " REGEXP '^[0-9]{1,18}$' AND CAST(" + key + " AS UNSIGNED) < " + limit + " THEN CAST(" + key + " AS UNSIGNED) END"
+	}
+	return "SELECT COALESCE(SUM(" + lacks(in.Table, key, false) + "), 0), MAX(" + highest + "), COUNT(" + key + "), FIND_IN_SET('NO_AUTO_VALUE_ON_ZERO', @@sql_mode) FROM " + stage + " LIMIT 1 FOR UPDATE"
+}
+
+// lacks returns the condition of a row that has no key in an expression. A comparison of a text key
+// with a number would compare numbers.
+func lacks(t *insert.Table, key string, keepZero bool) string {
+	switch {
+	case keepZero, t.ZeroKey == insert.Given:
+		return key + " IS NULL"
+	case t.IntegerKey:
+		return "(" + key + " IS NULL OR " + key + " = 0)"
+	}
+	switch t.UUID {
+	case insert.UUIDText:
+		return "(" + key + " IS NULL OR CAST(" + key + " AS CHAR) IN ('0', '', '00000000-0000-0000-0000-000000000000'))"
+	case insert.UUIDBytes:
+		return "(" + key + " IS NULL OR " + key + " = UNHEX(REPEAT('00', LENGTH(" + key + "))))"
+	}
+	return "(" + key + " IS NULL OR " + key + " = '0')"
+}
+
+// id returns the expression for the id of a row, k of which are before it.
+func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
+	switch {
+	case marked:
+		return "LAST_INSERT_ID(" + strconv.FormatInt(b.First, 10) + ")+(" + k + ")"
+	case form == insert.NoUUID:
+		return strconv.FormatInt(b.First, 10) + "+(" + k + ")"
+	}
+	low := "LPAD(HEX(CAST(" + strconv.FormatUint(binary.BigEndian.Uint64(b.UUID[8:]), 10) + "+(" + k + ") AS UNSIGNED)), 16, '0')"
+	if form == insert.UUIDBytes {
+		return "UNHEX(CONCAT('" + hex.EncodeToString(b.UUID[:8]) + "', " + low + "))"
+	}
+	text := uuid.UUID(b.UUID).String()
+	return "LOWER(CONCAT('" + text[:len("00000000-0000-0000-")] + "', LEFT(" + low + ", 4), '-', RIGHT(" + low + ", 12)))"
+}
+
+// Copy returns the text that writes the rows of a stage to the table, with the ids
+// of a block for those that lack a key, in the stage's order. marked reports whether it carries the marker.
+func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, marked bool) {
+	s := in.Staging
+	columns := quote.Names(s.Columns)
+	values := make([]string, len(s.Columns))
+	inner := make([]string, len(s.Columns)) // the columns of the derived table that hides the stage's names from an update list
+	for i, c := range s.Columns {
+		values[i] = quote.Name(c)
+		if in.Upsert {
+			values[i] = "leafsql_" + strconv.Itoa(i+1)
+			if s.Names != nil && s.Names[i] != "" {
+				values[i] = quote.Name(s.Names[i])
+			}
+			inner[i] = quote.Name(c) + " " + values[i]
+		}
+	}
+	marked = in.Marker && b.N > 0
+	// count numbers the rows that lack a key. With a window in the select
+	// itself MySQL reads VALUES() of a view's columns as the stored ones.
+	count := func(rows string) string {
+		switch {
+		case b.N == 1: // a window costs half as much as the rest of the copy
+			return "0"
+		case in.Upsert:
+			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")
+			return "leafsql_k"
+		}
+		return rows + " OVER (ORDER BY leafsql_n)-1"
+	}
+	switch {
+	case s.Key < 0:
+		columns = quote.Names(append(slices.Clip(s.Columns), in.Table.Key))
+		values = append(values, id(in.Table.UUID, b, count("ROW_NUMBER()"), marked))
+	case b.N > 0:
+		before := count("SUM(" + lacks(in.Table, quote.Name(s.Columns[s.Key]), b.KeepZero) + ")")
+		key := values[s.Key]
+		values[s.Key] = "IF(" + lacks(in.Table, key, b.KeepZero) + ", " + id(in.Table.UUID, b, before, marked) + ", " + key + ")"
+	}
+	from, tail := stage, s.Tail
+	if in.Upsert {
+		from = "(SELECT " + strings.Join(append(inner, "leafsql_n"), ", ") + " FROM " + stage + ") " + cmp.Or(s.Alias, "leafsql_s")
+	}
+	if marked {
+		tail = s.MarkedTail
+	}
+	return s.Head[0] + hint + s.Head[1] + " (" + columns + ") SELECT " + strings.Join(values, ", ") + " FROM " + from + " ORDER BY leafsql_n" + tail, marked
+}
