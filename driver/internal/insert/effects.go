@@ -15,6 +15,7 @@ type Effects struct {
 	Calls  []TableName // routines that are not the server's own functions
 	Tables []TableName // names of tables, and perhaps of columns in their places
 	Vars   []string    // user variables, with their @, in lower case
+	Sets   []string    // columns of NEW that a trigger may set, in lower case
 }
 
 // An Effect is a set of things that a piece of SQL may do.
@@ -36,7 +37,8 @@ func (e Effect) Any(of Effect) bool { return e&of != 0 }
 // Add adds the effects of something else that runs as well.
 func (e *Effects) Add(o Effects) {
 	e.Does, e.Before = e.Does|o.Does, cmp.Or(e.Before, o.Before)
-	e.Calls, e.Tables, e.Vars = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...), append(e.Vars, o.Vars...)
+	e.Calls, e.Tables = append(e.Calls, o.Calls...), append(e.Tables, o.Tables...)
+	e.Vars, e.Sets = append(e.Vars, o.Vars...), append(e.Sets, o.Sets...)
 }
 
 // Disturbs returns a table that one of two writes and both name, or a variable that one
@@ -55,6 +57,11 @@ func (e *Effects) Disturbs(o *Effects) string {
 		}
 	}
 	return ""
+}
+
+// SetsKey reports whether a trigger may set a column: by SET, by INTO, or by a CALL with it.
+func (e *Effects) SetsKey(column string) bool {
+	return slices.Contains(e.Sets, strings.ToLower(column))
 }
 
 // Names reports whether a table is among those named.

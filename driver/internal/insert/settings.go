@@ -36,8 +36,14 @@ func (s *Settings) SetSession(mode, charset string) {
 }
 
 // Scanner returns a scanner that reads a text as the session does.
-func (s *Settings) Scanner(text string) lex.Scanner {
+func (s Settings) Scanner(text string) lex.Scanner {
 	return lex.Scanner{
 		Text: text, NoBackslashEscapes: s.NoBackslashEscapes, ANSIQuotes: s.ANSIQuotes, MariaDB: s.MariaDB, Version: s.Version,
 	}
+}
+
+// Under returns how the server reads a stored program that was made under an sql_mode.
+func (s Settings) Under(mode string) Settings {
+	s.SetSession(mode, "utf8mb4")
+	return s
 }

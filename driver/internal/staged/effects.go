@@ -48,6 +48,8 @@ func (e *scan) read(s lex.Scanner) {
 	tables := false           // tables may be named here
 	first := false            // and the name that is read is one
 	results := false          // a word that sets variables was read
+	listed := false           // a comma is in front of the name
+	out := false              // after INTO or CALL
 	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
 		before := word
 		word = ""
@@ -73,7 +75,7 @@ func (e *scan) read(s lex.Scanner) {
 				tables, outside = outside[n-1], outside[:n-1]
 			}
 		case ';':
-			tables = false
+			tables, out = false, false
 		case '.':
 			word = before // the word before db.t is the one before t
 		case lex.Word, lex.Name:
@@ -85,9 +87,11 @@ func (e *scan) read(s lex.Scanner) {
 			if prev.Kind == '.' {
 				name.DB = name.Table
 			} else {
-				name.DB, first = "", at
+				name.DB, first, listed = "", at, prev.Kind == ','
 			}
-			name.Table = text
+			if name.Table = text; strings.EqualFold(name.DB, "new") && (out || open.Kind == lex.Assign || open.Kind == '=' && (listed || before == "set")) {
+				e.Sets = append(e.Sets, strings.ToLower(text))
+			}
 			switch {
 			case open.Kind == '.' && prev.Kind != '.':
 				word = before
@@ -100,6 +104,7 @@ func (e *scan) read(s lex.Scanner) {
 				e.Tables = append(e.Tables, name)
 			}
 			if t.Kind == lex.Word && prev.Kind != '.' {
+				out = word != "from" && (out || word == "into" || word == "call")
 				tables = tables && !afterTables[word] || beforeTables[word] && (!writing[word] || writes(word, before, call))
 				results = results || word == "into" && !writing[before] && !modifiers[before] || word == "call" || word == "diagnostics"
 			}

@@ -45,7 +45,7 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	case in.Returning:
 		return returning.on(t)
 	case !versions.NumbersRows(j.Settings.MariaDB, j.Settings.Version):
-		return tooOld.on(t, versions.Name(j.Settings.MariaDB, j.Settings.Version))
+		return tooOld.on(t, "{server}", versions.Name(j.Settings.MariaDB, j.Settings.Version))
 	}
 	if err := Nulled(t, j.Settings, s.Source); err != nil {
 		return err
@@ -73,9 +73,9 @@ func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) err
 	switch {
 	case !has || t.AutoIncrement && source == insert.Query:
 	case t.TriggersBefore:
-		return nullsKeys.on(t, server, fixed)
+		return nullsKeys.on(t, "{server}", server, "{fixed}", fixed)
 	case t.TriggersHidden:
-		return mayNullKeys.on(t, server, fixed, quote.In(t.DB, t.Name))
+		return mayNullKeys.on(t, "{server}", server, "{fixed}", fixed, "{table}", quote.In(t.DB, t.Name))
 	}
 	return nil
 }
@@ -110,17 +110,17 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 	shared.Vars = slices.Concat(called.Vars, source.Vars)
 	switch name := shared.Disturbs(&byRow); {
 	case source.Does.Any(insert.SetsID):
-		return setsID.on(t, "its source")
+		return setsID.on(t, "{part}", "its source")
 	case unseen:
 		return hidden.on(t)
 	case called.Does.Any(insert.SetsID):
-		return setsID.on(t, "a stored function that its source calls")
+		return setsID.on(t, "{part}", "a stored function that its source calls")
 	case called.Names(t.Name):
 		return usesTable.on(t)
 	case name != "":
-		return disturbs.on(t, name)
+		return disturbs.on(t, "{name}", name)
 	case counts != "":
-		return countsBefore.on(t, counts)
+		return countsBefore.on(t, "{call}", counts)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -39,17 +38,18 @@ func (p *Programs) Called(ctx context.Context, db string, calls, views []insert.
 
 // Trigger returns the effects of a trigger of a table in the database db, and of what it leads to.
 func (p *Programs) Trigger(ctx context.Context, db string, t catalog.Trigger) (insert.Effects, error) {
-	e := p.Effects(db, t.Text, t.SQLMode)
-	return e, p.follow(ctx, &e)
+	e := p.Effects(db, p.Server.Under(t.SQLMode).Scanner(t.Text))
+	sets := e.Sets
+	err := p.follow(ctx, &e)
+	if e.Sets = sets; !t.Before { // it cannot set any
+		e.Sets = nil
+	}
+	return e, err
 }
 
-// Effects returns the effects of a stored program by its text, without what it calls. db is the
-// program's database, and mode the sql_mode under which it was made.
-func (p *Programs) Effects(db, text, mode string) insert.Effects {
-	return p.effects(db, p.scanner(text, mode))
-}
-
-func (p *Programs) effects(db string, text lex.Scanner) insert.Effects {
+// Effects returns the effects of the text of a stored program, without what it calls. db is the
+// program's database.
+func (p *Programs) Effects(db string, text lex.Scanner) insert.Effects {
 	e := effectsOf(text)
 	p.resolve(&e, db)
 	return e
@@ -72,9 +72,9 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 				return &catalog.Failure{What: "the stored routine " + name.String(), Err: err}
 			}
 			for _, r := range routines {
-				text := p.scanner(r.Text, r.SQLMode)
+				text := p.Server.Under(r.SQLMode).Scanner(r.Text)
 				skipHeader(&text)
-				all.Add(p.effects(name.DB, text))
+				all.Add(p.Effects(name.DB, text))
 				if r.Text == "" {
 					all.Does |= insert.Hidden
 				}
@@ -93,7 +93,7 @@ func (p *Programs) follow(ctx context.Context, all *insert.Effects) error {
 		for _, name := range written {
 			if t := seen[name]; t != nil {
 				for _, tr := range t.Triggers {
-					all.Add(p.Effects(name.DB, tr.Text, tr.SQLMode))
+					all.Add(p.Effects(name.DB, p.Server.Under(tr.SQLMode).Scanner(tr.Text)))
 				}
 			}
 		}
@@ -113,7 +113,7 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 			return &catalog.Failure{What: "the views that a statement names", Err: err}
 		}
 		for _, v := range views {
-			all.Add(p.Effects(db, v.Text, ""))
+			all.Add(p.Effects(db, p.Server.Under("").Scanner(v.Text)))
 		}
 	}
 	return nil
@@ -141,43 +141,4 @@ func (p *Programs) resolve(e *insert.Effects, db string) {
 	for i, t := range e.Tables {
 		e.Tables[i].DB = cmp.Or(t.DB, db)
 	}
-}
-
-// Settings returns how the server reads a stored program that was made under an sql_mode.
-func (p *Programs) Settings(mode string) insert.Settings {
-	settings := p.Server
-	settings.SetSession(mode, "utf8mb4")
-	return settings
-}
-
-func (p *Programs) scanner(text, mode string) lex.Scanner {
-	settings := p.Settings(mode)
-	return settings.Scanner(text)
-}
-
-// SetsKey reports whether a trigger may set NEW's column: by SET, by INTO, or by a CALL with it.
-func (p *Programs) SetsKey(t catalog.Trigger, column string) bool {
-	s := p.scanner(t.Text, t.SQLMode)
-	out := false // after INTO or CALL
-	var prev lex.Token
-	for t := s.Next(); t.Kind != lex.EOF && t.Kind != lex.Bad; t = s.Next() {
-		peek := s
-		switch {
-		case t.Kind == ';' || s.Is(t, "from"):
-			out = false
-		case s.Is(t, "into") || s.Is(t, "call"):
-			out = true
-		case s.Is(t, "new") && peek.Next().Kind == '.':
-			s.Next()
-			first, name := prev.Kind == ',' || s.Is(prev, "set"), s.Next()
-			peek = s
-			next := peek.Next().Kind
-			if name.IsName() && strings.EqualFold(lex.Unquote(s.Text[name.Pos:name.End]), column) && (out || next == lex.Assign || first && next == '=') {
-				return true
-			}
-			t = name
-		}
-		prev = t
-	}
-	return false
 }

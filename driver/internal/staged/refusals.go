@@ -1,7 +1,6 @@
 package staged
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
@@ -9,15 +8,11 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A refusal is why a staged statement is not run, and what to write instead. {1}, {2} and {3} are arguments of on.
+// A refusal is why a staged statement is not run, and what to write instead, with the names of values in braces.
 type refusal struct{ reason, fix string }
 
-// on returns the refusal of a statement that writes a table.
-func (r refusal) on(t *insert.Table, args ...string) error {
-	var values []string
-	for i, arg := range args {
-		values = append(values, "{"+strconv.Itoa(i+1)+"}", arg)
-	}
+// on returns the refusal of a statement that writes a table. values are names and what they stand for.
+func (r refusal) on(t *insert.Table, values ...string) error {
 	fill := strings.NewReplacer(values...)
 	return t.Refuse(fill.Replace(r.reason), fill.Replace(r.fix))
 }
@@ -26,42 +21,42 @@ const (
 	instead = "insert the rows with VALUES"
 	read    = "read the rows and insert them with VALUES"
 	early   = ", and the source runs to its end before the first row is stored"
-	nulls   = "{1} takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)"
+	nulls   = "{server} takes keys that are selected for NULL where a table has a trigger BEFORE INSERT or UPDATE (MDEV-36026)"
 	granted = " to this user: it counts at once, but rights on *.* and roles only for new connections"
 )
 
 // What is found when the statement is planned.
 var (
 	returning    = refusal{"RETURNING beside rows that only the server knows", read + ", or SELECT them afterwards"}
-	tooOld       = refusal{"a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is {1}", read}
-	nullsKeys    = refusal{nulls, "upgrade the server to {2}, or " + read}
-	mayNullKeys  = refusal{nulls + ", and this user may not see this one's triggers", "GRANT TRIGGER ON {3} to this user itself, since a role's rights are not shown, upgrade the server to {2}, or " + read}
+	tooOld       = refusal{"a statement whose rows only the server knows needs MySQL 8.0 or MariaDB 10.2, and this is {server}", read}
+	nullsKeys    = refusal{nulls, "upgrade the server to {fixed}, or " + read}
+	mayNullKeys  = refusal{nulls + ", and this user may not see this one's triggers", "GRANT TRIGGER ON {table} to this user itself, since a role's rights are not shown, upgrade the server to {fixed}, or " + read}
 	joins        = refusal{"the server would read ON DUPLICATE as the condition of its source's last join", "write WHERE TRUE after the join"}
 	sameName     = refusal{"its update list names a column of the table by a name that the source has, too", "give the table of the source another alias"}
-	setsID       = refusal{"{1} calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it"}
+	setsID       = refusal{"{part} calls LAST_INSERT_ID(…), and is evaluated by a statement of its own", "SELECT LAST_INSERT_ID(…) before, or give the value without it"}
 	hidden       = refusal{"it calls a stored function whose text this user may not see, and runs as several statements, which the function could notice", "GRANT SHOW_ROUTINE (on MariaDB SELECT ON mysql.proc) to this user, or " + instead}
 	usesTable    = refusal{"a stored function that its source calls uses the table" + early, instead}
-	disturbs     = refusal{"its source, or a function that it calls, and what runs with each row use {1}" + early, instead}
-	countsBefore = refusal{"{1} would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first"}
+	disturbs     = refusal{"its source, or a function that it calls, and what runs with each row use {name}" + early, instead}
+	countsBefore = refusal{"{call} would tell of leafsql's own statements, since this one runs as several", "put it into a user variable first"}
 )
 
 // What the server shows when it runs.
 var (
-	unknownColumn = refusal{"its update list names a column of the source that leafsql does not find among the selected ones ({1})",
+	unknownColumn = refusal{"its update list names a column of the source that leafsql does not find among the selected ones ({message})",
 		"list the column as it is and not by *, with its table's name if tables are joined, and name one table's columns alone; or use VALUES(column of the insert)"}
 	nameTaken         = refusal{"its rows go through a temporary table named " + stageTable + ", and the session has another one of that name", "rename or drop that table"}
 	hidesTransactions = refusal{"this server, or the proxy before it, does not show whether a transaction is open", instead + ", or connect to the MySQL server itself"}
 	setsGTID          = refusal{"gtid_next is set, and its first statement would use it up", "run it between BEGIN and COMMIT"}
 )
 
-// noStage are the fixes for errors of the statement that creates the stage: {2} is the target, and {3} its database.
+// noStage are the fixes for errors of the statement that creates the stage.
 var noStage = []struct {
 	fix     string
-	message string // a part of the error's; "" any
+	message string // a part of the error's message, "" any
 	errors  []uint16
 }{
-	{"GRANT CREATE TEMPORARY TABLES ON {3}.*" + granted, "", []uint16{servererr.DatabaseDenied}},
-	{"GRANT SELECT ON {2}" + granted, "", []uint16{servererr.TableDenied, servererr.ColumnDenied}},
+	{"GRANT CREATE TEMPORARY TABLES ON {database}.*" + granted, "", []uint16{servererr.DatabaseDenied}},
+	{"GRANT SELECT ON {table}" + granted, "", []uint16{servererr.TableDenied, servererr.ColumnDenied}},
 	{"run it outside of the XA transaction, or SET xa_detach_on_prepare = OFF", "", []uint16{servererr.XA}},
 	{"use binlog_format=ROW", "", []uint16{servererr.GTIDCreate, servererr.GTIDCreateOld}},
 	{"list the columns that the defaults of others are made of, too", "default value", []uint16{servererr.UnknownColumn}}, // of MySQL
@@ -72,8 +67,9 @@ var noStage = []struct {
 // the statement ran.
 func createError(t *insert.Table, err error) error {
 	for _, known := range noStage {
-		if message := servererr.Message(err); servererr.Is(err, known.errors...) && strings.Contains(message, known.message) {
-			return refusal{"its rows go through a temporary table, which the server refuses ({1})", known.fix}.on(t, message, quote.In(t.DB, t.Name), quote.Name(t.DB))
+		if servererr.Is(err, known.errors...) && strings.Contains(servererr.Message(err), known.message) {
+			return refusal{"its rows go through a temporary table, which the server refuses ({message})", known.fix}.on(t,
+				"{message}", servererr.Message(err), "{table}", quote.In(t.DB, t.Name), "{database}", quote.Name(t.DB))
 		}
 	}
 	return err

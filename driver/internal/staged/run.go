@@ -168,7 +168,7 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
 	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
-		return unknownColumn.on(s.Insert.Table, servererr.Message(err))
+		return unknownColumn.on(s.Insert.Table, "{message}", servererr.Message(err))
 	}
 	return err
 }

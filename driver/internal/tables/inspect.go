@@ -143,12 +143,10 @@ type reader struct {
 }
 
 func (r reader) Writes(p inspect.Program) []string {
-	return r.found(read.Targets(p.Body, p.Database, r.set.Programs().Settings(p.SQLMode)))
+	return r.found(read.Targets(p.Body, p.Database, r.set.Settings.Under(p.SQLMode)))
 }
 
-func (r reader) Reads(p inspect.Program) []string {
-	return r.found(r.set.Programs().Effects(p.Database, p.Body, p.SQLMode).Tables)
-}
+func (r reader) Reads(p inspect.Program) []string { return r.found(r.effects(p).Tables) }
 
 func (r reader) Excludes(database, table string) bool {
 	rule, _ := r.set.newSchema(nil).rule(r.set.Name(database, table))
@@ -156,7 +154,12 @@ func (r reader) Excludes(database, table string) bool {
 }
 
 func (r reader) Assigns(p inspect.Program, column string) bool {
-	return r.set.Programs().SetsKey(catalog.Trigger{Text: p.Body, SQLMode: p.SQLMode}, column)
+	e := r.effects(p)
+	return e.SetsKey(column)
+}
+
+func (r reader) effects(p inspect.Program) insert.Effects {
+	return r.set.Programs().Effects(p.Database, r.set.Settings.Under(p.SQLMode).Scanner(p.Body))
 }
 
 func (r reader) found(names []insert.TableName) []string {

@@ -131,15 +131,12 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		}
 		desc.ReadsID = desc.ReadsID || col.ID
 	}
-	for _, tr := range seen.Triggers {
-		if tr.Before && set.Programs().SetsKey(tr, key.Name) {
-			desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || tr.Event == "INSERT", desc.UpdatesSetKey || tr.Event == "UPDATE"
-		}
-	}
 	for event, e := range seen.triggers {
-		reads := e.Does.Any(insert.ReadsID)
-		desc.ReadsID = desc.ReadsID || reads
-		desc.UpdatesReadID = desc.UpdatesReadID || event == "UPDATE" && reads
+		reads, sets := e.Does.Any(insert.ReadsID), e.SetsKey(key.Name)
+		desc.ReadsID, desc.SetsKey = desc.ReadsID || reads, desc.SetsKey || event == "INSERT" && sets
+		if event == "UPDATE" {
+			desc.UpdatesReadID, desc.UpdatesSetKey = reads, sets
+		}
 		desc.Triggers.Add(e)
 	}
 	desc.Marker = desc.Marker && !desc.SetsKey
