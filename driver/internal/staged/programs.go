@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/samber/lo"
+
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
@@ -120,14 +122,13 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 }
 
 // unseen returns the names that are not in had, and adds them to it.
-func unseen(names []insert.TableName, had map[catalog.Name]bool) (list []catalog.Name) {
-	for _, n := range names {
-		if name := catalog.Name(n); name.DB != "" && !had[name] {
-			had[name] = true
-			list = append(list, name)
-		}
-	}
-	return list
+func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
+	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
+		name := catalog.Name(n)
+		isNew := name.DB != "" && !had[name]
+		had[name] = true
+		return name, isNew
+	})
 }
 
 // resolve gives bare names a database. On MariaDB the name before the dot of a call
