@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A registry that replaces another one gives out the same worker ids. No time is
-// issued twice under a worker id if processes of the new registry start only as
-// docs/operations.md allows: a lease and 60 s after those of the old one have been
-// stopped or cut off. The two processes have clocks that are 40 s apart.
+// A registry that replaces another one has the same worker ids. No time is
+// issued twice with a worker id if processes of the new registry start as
+// docs/operations.md requires: a lease and 60 s after those of the old one have been
+// stopped or cut off. The clocks of the two processes are 40 s apart.
 func TestChangeOfRegistry(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
 		for _, tt := range []struct {
@@ -21,7 +21,7 @@ func TestChangeOfRegistry(t *testing.T) {
 			{"after the wait", lease + time.Minute, true},
 			{"one process after the other", 0, false},
 		} {
-			for at := range 5 { // within the time between two renewals
+			for at := range 5 { // fifths of the time between two renewals
 				t.Run(fmt.Sprint(lease, " ", tt.name, " ", at), func(t *testing.T) {
 					synctest.Test(t, func(t *testing.T) {
 						clockOff := func(d time.Duration) *hands {

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// A process whose clock is an hour ahead, and that is killed and started again
-// twenty times on 16 worker ids, takes none: none is blocked, and nobody is
-// robbed of the one he holds. It says both times.
+// A process whose clock is an hour ahead, and that is killed and restarted
+// twenty times on 16 worker ids, takes none: no worker id is blocked, and no holder
+// loses its own. The error contains both times.
 func TestClockAheadTakesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(16)
@@ -46,7 +46,7 @@ func TestClockAheadTakesNothing(t *testing.T) {
 				}
 			}
 		}
-		time.Sleep(10 * time.Second) // a renewal
+		time.Sleep(10 * time.Second) // until a renewal
 		for slot := range 16 {
 			if f.doc(slot).HighWater.After(now().Add(2 * time.Minute)) {
 				blocked++
@@ -63,8 +63,8 @@ func TestClockAheadTakesNothing(t *testing.T) {
 	})
 }
 
-// The time is asked before each take: a process that took its first worker id
-// when both clocks were right takes no second one when they are not.
+// The registry's time is read before each take: a process that took its first worker id
+// when both clocks were right takes no second one when they differ.
 func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
@@ -88,9 +88,9 @@ func TestClocksAreComparedBeforeEachTake(t *testing.T) {
 	})
 }
 
-// A registry that does not say its time stops nobody, whether it denies the
-// question or does not answer it, and the log says so once. A clock that was seen
-// to be ahead is one until the registry says otherwise.
+// A registry that does not return its time, with an error or without an answer, prevents no
+// take, and one line is logged. A clock that was found to be ahead counts as
+// ahead until the registry returns a time.
 func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
@@ -130,8 +130,8 @@ func TestRegistryThatDoesNotSayItsTime(t *testing.T) {
 	})
 }
 
-// Where the registry's clock is the one that is behind, who holds a worker id
-// goes on, who comes is told, and gets one with AnyClock, or once the clock is right.
+// If the registry's clock is slow, holders of worker ids continue. New processes get an
+// error, and get a worker id with AnyClock or when the clock has been set right.
 func TestRegistryClockBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
@@ -154,7 +154,7 @@ func TestRegistryClockBehind(t *testing.T) {
 	})
 }
 
-// Within a minute, and behind by any time, nothing is said: such a clock robs nobody.
+// There is no error for a clock that is ahead by less than a minute or slow by any time: it robs no holder.
 func TestClockBehindTakes(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, -time.Minute, time.Minute} {
 		synctest.Test(t, func(t *testing.T) {

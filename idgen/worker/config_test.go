@@ -54,7 +54,7 @@ func TestConfigDefaults(t *testing.T) {
 	})
 }
 
-// What a status says of itself.
+// TestReason: Reason returns the text for each phase.
 func TestReason(t *testing.T) {
 	next := time.Date(2026, 3, 1, 12, 0, 5, 0, time.UTC)
 	for _, tt := range []struct {

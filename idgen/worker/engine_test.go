@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// The process that makes the registry logs where, once: a warning, unless the
+// The process that creates the registry logs its place once, as a warning unless the
 // registry was declared new.
 func TestRegistryIsMade(t *testing.T) {
 	for declared, level := range map[bool]string{true: "INFO", false: "WARN"} {
@@ -35,8 +35,8 @@ func testRegistryIsMade(t *testing.T, declared bool, level string) {
 	})
 }
 
-// One lease and one layout a registry: another is refused, whoever comes first,
-// and asked again about once a minute.
+// A registry has one lease and one layout, those of the first process. Processes with others are refused
+// and retry about once a minute.
 func TestTerms(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"another lease":  {Workers: 4, Lease: 10 * time.Second, Layout: "l"},
@@ -65,13 +65,13 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// All slots are made once, a while after the start, by whoever is there; then
-// nobody reads or writes any but his own.
+// All slots are created once, a while after the start, by the running processes. Afterwards
+// each process reads and writes only its own slot.
 func TestSlotsAreMade(t *testing.T) {
 	for name, tt := range map[string]struct {
 		f     *fake
 		cfg   Config
-		usual int // slots that have to be made
+		usual int // number of slots to create
 	}{
 		"an empty registry":        {&fake{}, Config{Workers: 100}, 100},
 		"one that is declared new": {&fake{}, Config{Workers: 100, NewRegistry: true}, 100},
@@ -124,7 +124,7 @@ func TestSlotsAreMade(t *testing.T) {
 	}
 }
 
-// Lives too short to make all slots get on together.
+// Processes that end before all slots are created share the work.
 func TestSlotsAreMadeByMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -139,8 +139,8 @@ func TestSlotsAreMadeByMany(t *testing.T) {
 	})
 }
 
-// A registry in trouble is not asked for more than the lease, and the rest is
-// made later; a document that can't be read stops nobody.
+// A registry with problems gets only the requests of the lease, and the remaining slots are
+// created later. A document that can't be read stops no process.
 func TestMakingSlotsFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -156,8 +156,8 @@ func TestMakingSlotsFails(t *testing.T) {
 	})
 }
 
-// Where the registry's identity changes, what was written before is unknown
-// history; free slots are made again under the new one, so that others don't
+// If the registry's identity changes, the history of earlier documents is unknown.
+// Free slots are written again under the new identity, so that other processes don't
 // wait as long.
 func TestIdentityChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestIdentityChanges(t *testing.T) {
 		if s := holding(t, src, Config{Workers: 20}).Status(); s.Start.After(s.Since) {
 			t.Errorf("before: %+v", s)
 		}
-		ahead := free(now().Add(150 * time.Second)) // given back by a clock that was ahead
+		ahead := free(now().Add(150 * time.Second)) // returned by a process with a fast clock
 		slot := 0
 		for ; !f.doc(slot).Free; slot++ {
 		}
@@ -205,7 +205,7 @@ func TestIdentityChanges(t *testing.T) {
 	})
 }
 
-// What a put is told is taken for no more than it says.
+// TestOutcomes: the engine concludes nothing from the results of a put that they do not prove.
 func TestOutcomes(t *testing.T) {
 	for _, tt := range []struct {
 		ok   bool
@@ -233,7 +233,7 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
-// answering says one thing to every put.
+// answering returns the same results for every put.
 type answering struct {
 	ok  bool
 	err error
@@ -244,7 +244,7 @@ func (a answering) Put(context.Context, int, Doc, Version) (Version, bool, error
 	return "", a.ok, a.err
 }
 
-// A prepared registry keeps nobody waiting, under its own terms.
+// In a prepared registry processes with its terms need not wait.
 func TestPrepareWhereWritesAreRefusedAtTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{faults: fakeFaults{deny: 3}}
@@ -284,7 +284,7 @@ func TestPrepareInAdvance(t *testing.T) {
 	})
 }
 
-// It ends where nothing can be written, and where it would write times to come.
+// Prepare returns an error if nothing can be written, and if it would write future times.
 func TestPrepareGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Workers: 100, Logger: quiet()}
@@ -306,8 +306,8 @@ func TestPrepareGivesUp(t *testing.T) {
 	})
 }
 
-// TestTakeArrivesLate: what a take of unknown history wrote when nobody waited for the answer any more is of unknown history
-// to its own process, too.
+// TestTakeArrivesLate: a take of a slot with an unknown history may arrive after its process has stopped waiting for the
+// answer. The history of the document that it wrote is unknown to its own process too.
 func TestTakeArrivesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)

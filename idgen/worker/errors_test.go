@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// houseForm is how every error reads: what: cause; way out.
+// houseForm matches the form of all errors: what failed: cause; hint.
 var houseForm = regexp.MustCompile(`^leafsql: .+; .+$`)
 
 func TestErrorTexts(t *testing.T) {
@@ -52,7 +52,7 @@ func TestErrorTexts(t *testing.T) {
 	}
 }
 
-// Every refusal of a caller's mistake says the way out.
+// Every error for a caller's mistake has a hint.
 func TestMistakesSayTheWayOut(t *testing.T) {
 	t.Setenv("LEAF_TEST_NONSENSE", "twelve")
 	file := t.TempDir() + "/file"

@@ -10,10 +10,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// quiet says nothing of what happens in the background.
+// quiet logs nothing.
 var quiet = slog.New(slog.DiscardHandler)
 
-// A worker id that somebody gave out, as a DSN writes it.
+// A fixed worker id, as a DSN writes it.
 func ExampleLookup() {
 	open, err := worker.Lookup("static(7)", nil)
 	if err != nil {
@@ -32,7 +32,7 @@ func ExampleLookup() {
 	// Output: 7
 }
 
-// A worker id leased from a registry, here one in memory.
+// A worker id that is leased from a registry in memory.
 func ExampleKeep() {
 	registry := new(workertest.Memory)
 	open := func(context.Context) (worker.Source, error) {
@@ -42,7 +42,7 @@ func ExampleKeep() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer keeper.Close() // gives the worker id back
+	defer keeper.Close() // returns the worker id
 	status, err := keeper.Wait(context.Background())
 	if err != nil {
 		log.Fatal(err)
@@ -51,7 +51,7 @@ func ExampleKeep() {
 	// Output: holding true
 }
 
-// What a roll-out runs once, so that the first processes need not wait.
+// A roll-out calls Prepare once, so that the first processes need not wait.
 func ExamplePrepare() {
 	registry := new(workertest.Memory)
 	open := func(context.Context) (worker.Source, error) {
@@ -74,7 +74,7 @@ func ExamplePrepare() {
 	// Output: holding
 }
 
-// A source of one's own, which DSNs name as leafWorker=rack(12).
+// A new source, which DSNs name as leafWorker=rack(12).
 func ExampleRegister() {
 	registry := new(workertest.Memory)
 	worker.Register("rack", func(address string, opts worker.Options) (func(context.Context) (worker.Source, error), error) {
@@ -94,7 +94,7 @@ func ExampleRegister() {
 	// Output: rack 12
 }
 
-// What a registry keeps for a worker id.
+// A registry stores this text for a worker id.
 func ExampleDoc_Decode() {
 	var doc worker.Doc
 	err := doc.Decode(`{"nonce":"5f1c","hw":1761523200000,"owner":"db0:4711"}`)

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// What the simulation, which is outside of the package because it runs
-// snowflake's generators, needs of its inside.
+// Access to internals for the simulation. It is outside the package because it runs
+// snowflake's generators.
 
-// FileSource gives the local file as a source like any other: of one slot, with
-// the lengths of the network's, and no document of its own.
+// FileSource returns a local file as a source with one slot, the durations of a
+// network registry, and no registry document.
 func FileSource(dir string, worker int) (Source, error) {
 	f, err := openFile(dir, worker)
 	if err != nil {
@@ -19,7 +19,7 @@ func FileSource(dir string, worker int) (Source, error) {
 	return Source{Slots: alone{f}, Close: f.Close}, nil
 }
 
-// alone keeps the registry's document of a file that has none.
+// alone adds a registry document in memory to a file, which has none.
 type alone struct{ *file }
 
 func (a alone) Get(ctx context.Context, slot int) (Doc, Version, error) {
@@ -56,10 +56,10 @@ func (s simulated) each(n int, f func(int)) {
 	}
 }
 
-// On puts a Keeper on a simulated machine, with all of its lengths divided so
-// that there are fewer times to put into ids. A hasty one takes a slot over as
-// soon as its bound is over, an early one when the
-// skew is over as well, and does not wait for holders before it takes an unknown history.
+// On returns a Config for a simulated machine, with all durations divided so
+// that there are fewer times to put into ids. A hasty Keeper takes over a slot as
+// soon as its bound has passed. An early one takes it over when the
+// skew has passed too, and takes slots with an unknown history without waiting for their holders.
 func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	l := lengthsFor(c.Lease)
 	for _, d := range []*time.Duration{&l.lease, &l.renew, &l.grace, &l.skew, &l.call, &l.courtesy, &l.ahead, &l.pause} {
@@ -75,15 +75,15 @@ func (c Config) On(h Host, divided time.Duration, hasty, early bool) Config {
 	return c
 }
 
-// Terms is what the registry's document says of a Config.
+// Terms returns the terms of a Config in the registry's document.
 func (c Config) Terms() string { return terms(&c) }
 
-// Stop asks the keeper to give its slot back, and does not wait for it.
+// Stop makes the keeper return its slot, without waiting for it.
 func (k *Keeper) Stop() { k.cancel() }
 
-// CopyOf makes k one whose process is a copy of o's, with its memory, as it is
-// at this moment. It says in which slot and up to when ids may be issued by
-// both; there is none if o holds nothing.
+// CopyOf gives k a copy of o's memory, as if its process were a copy of o's. It returns
+// the slot in which both may issue ids, and the time up to which they may; ok is false if o holds
+// no slot.
 func (k *Keeper) CopyOf(o *Keeper) (slot int, upTo time.Time, ok bool) {
 	if o.engine == nil || o.held == nil || o.next.Phase != phaseHolding {
 		return 0, upTo, false

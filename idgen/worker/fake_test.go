@@ -16,14 +16,14 @@ import (
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-// fake is a registry in memory that goes wrong on demand and remembers what
-// was written.
+// fake is a registry in memory that injects faults and records all
+// writes.
 type fake struct {
 	memory
 	mu     sync.Mutex
 	faults fakeFaults
 	puts   []written
-	gets   []int // of slots
+	gets   []int // slots that were read
 	closed int
 }
 
@@ -31,12 +31,12 @@ type fakeFaults struct {
 	away    bool          // every call fails at once
 	hangs   bool          // every call waits for its context
 	delay   time.Duration // before each answer
-	lose    int           // every n-th put is done and its reply lost
-	deny    int           // every n-th put is refused, wherever the slot is
+	lose    int           // every n-th put is executed and its reply lost
+	deny    int           // every n-th put is refused at any version
 	garbage bool          // slot 0 can't be read
 }
 
-// written is one put as it was sent.
+// written is a put that was sent.
 type written struct {
 	at      time.Time
 	slot    int
@@ -46,10 +46,10 @@ type written struct {
 
 var errAway = errors.New("the registry is away")
 
-// newFake gives a registry in use, with n free slots.
+// newFake returns a registry in use, with n free slots.
 func newFake(n int) *fake { return newFakeOf(n, Config{}) }
 
-// newFakeOf gives one whose processes have a Config.
+// newFakeOf returns a registry whose processes have a Config.
 func newFakeOf(n int, cfg Config) *fake {
 	f := &fake{}
 	if err := cfg.complete(); err != nil {
@@ -62,18 +62,18 @@ func newFakeOf(n int, cfg Config) *fake {
 	return f
 }
 
-// at is a time of so many Unix ms.
+// at returns the time of ms Unix milliseconds.
 func at(ms int64) time.Time { return time.UnixMilli(ms) }
 
-// now is the time as documents have it.
+// now returns the time to the millisecond, as in documents.
 func now() time.Time { return at(time.Now().UnixMilli()) }
 
-// free is a document that was given back.
+// free returns the document of a slot that was returned.
 func free(upTo time.Time) Doc {
 	return Doc{Nonce: "before", HighWater: upTo, Free: true, Registry: "r"}
 }
 
-// other is a document of somebody else.
+// other returns a document of another process.
 func other(upTo time.Time, owner string) Doc {
 	return Doc{Nonce: "other", HighWater: upTo, Owner: owner, Registry: "r"}
 }
@@ -84,7 +84,7 @@ func (f *fake) set(faults fakeFaults) {
 	f.faults = faults
 }
 
-// answer waits as long as a call takes, and fails if nobody answers.
+// answer waits for the duration of a call, and returns an error if the registry does not answer.
 func (f *fake) answer(ctx context.Context) (fakeFaults, error) {
 	f.mu.Lock()
 	faults := f.faults
@@ -128,7 +128,7 @@ func (f *fake) Put(ctx context.Context, slot int, d Doc, expected Version) (Vers
 	f.mu.Lock()
 	f.puts[n].swapped = ok
 	f.mu.Unlock()
-	if ctx.Err() != nil { // nobody hears the answer
+	if ctx.Err() != nil { // the caller no longer waits
 		return "", false, ctx.Err()
 	}
 	return v, ok, err
@@ -156,10 +156,10 @@ func (f *fake) close() error {
 	return nil
 }
 
-// source is the fake as a source, which counts how often it is closed.
+// source returns the fake as a source, which counts its calls of Close.
 func (f *fake) source() Source { return Source{Slots: f, Name: "fake", Close: f.close} }
 
-// since gives the puts of some slots from a time on.
+// since returns the puts of some slots from a time on.
 func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -171,7 +171,7 @@ func (f *fake) since(from time.Time, of func(slot int) bool) (puts []written) {
 	return puts
 }
 
-// asked gives how many reads there were, and starts counting anew.
+// asked returns the number of reads, and resets it.
 func (f *fake) asked() int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -180,27 +180,27 @@ func (f *fake) asked() int {
 	return n
 }
 
-// doc is what a slot holds, past all faults.
+// doc returns the document of a slot, without faults.
 func (f *fake) doc(slot int) Doc {
 	d, _, _ := f.memory.Get(context.Background(), slot)
 	return d
 }
 
-// write sets a slot, past all faults and versions.
+// write sets a slot, without faults and versions.
 func (f *fake) write(slot int, d Doc) {
 	_, v, _ := f.memory.Get(context.Background(), slot)
 	f.memory.Put(context.Background(), slot, d, v)
 }
 
-// wipe loses everything.
+// wipe removes all documents.
 func (f *fake) wipe() {
 	f.memory.texts.Clear()
 }
 
-// unknownWait is what a process waits that finds nothing but unknown histories.
+// unknownWait is the time for which a process waits if the history of all slots is unknown.
 const unknownWait = 135 * time.Second
 
-// keep makes a keeper, which is closed at the end of the test.
+// keep returns a keeper that is closed at the end of the test.
 func keep(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
 	if cfg.Logger == nil {
@@ -214,7 +214,7 @@ func keep(t *testing.T, src Source, cfg Config) *Keeper {
 	return k
 }
 
-// holding makes a keeper and waits for its worker id.
+// holding returns a keeper that holds a worker id.
 func holding(t *testing.T, src Source, cfg Config) *Keeper {
 	t.Helper()
 	k := keep(t, src, cfg)
@@ -224,7 +224,7 @@ func holding(t *testing.T, src Source, cfg Config) *Keeper {
 	return k
 }
 
-// until waits for a phase.
+// until waits until the keeper is in a phase.
 func (k *Keeper) until(phase string) *Status {
 	k.Start()
 	for {
@@ -236,7 +236,7 @@ func (k *Keeper) until(phase string) *Status {
 	}
 }
 
-// lose takes the registry away until the worker id is lost, and gives when.
+// lose makes the registry fail until the worker id is lost, and returns the time of the loss.
 func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	t.Helper()
 	f.set(fakeFaults{away: true})
@@ -244,7 +244,7 @@ func lose(t *testing.T, f *fake, k *Keeper) time.Time {
 	return time.Now()
 }
 
-// journal is a log to look into.
+// journal is a logger whose lines tests can read.
 type journal struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -270,7 +270,7 @@ func (j *journal) count(what string) int {
 	return bytes.Count(j.text.Bytes(), []byte(what))
 }
 
-// files reads what is in a directory.
+// files returns the contents of the files in a directory.
 func files(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -280,11 +280,11 @@ func files(t *testing.T, dir string) map[string]string {
 	all := make(map[string]string)
 	for _, e := range entries {
 		if !e.Type().IsRegular() {
-			continue // as fill leaves it: reading that has no end
+			continue // made by fill, and endless to read
 		}
 		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // renamed meanwhile
+			continue // was renamed
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +294,7 @@ func files(t *testing.T, dir string) map[string]string {
 	return all
 }
 
-// setFiles writes them into a directory.
+// setFiles writes files into a directory.
 func setFiles(t *testing.T, dir string, all map[string]string) {
 	t.Helper()
 	for name, text := range all {
@@ -304,7 +304,7 @@ func setFiles(t *testing.T, dir string, all map[string]string) {
 	}
 }
 
-// fill makes the disk full for what is written to path.
+// fill makes writes to path fail as on a full disk.
 func fill(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Symlink("/dev/full", path+".new"); err != nil {
@@ -312,7 +312,7 @@ func fill(t *testing.T, path string) {
 	}
 }
 
-// empty makes room again.
+// empty undoes fill.
 func empty(t *testing.T, path string) {
 	t.Helper()
 	if err := os.Remove(path + ".new"); err != nil {
@@ -320,7 +320,7 @@ func empty(t *testing.T, path string) {
 	}
 }
 
-// readOnly gives a directory that nobody can write to, root neither.
+// readOnly returns a directory that no user can write to, not even root.
 func readOnly(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() == 0 {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// openedFile opens worker id 3's file until the end of the test.
+// openedFile opens the file of worker id 3, and closes it at the end of the test.
 func openedFile(t *testing.T, dir string) *file {
 	t.Helper()
 	f, err := openFile(dir, 3)
@@ -24,7 +24,7 @@ func openedFile(t *testing.T, dir string) *file {
 	return f
 }
 
-// A document is free for the next life, and held in the life that wrote it.
+// A document is free for the next process, and held in the process that wrote it.
 func TestFileAcrossLives(t *testing.T) {
 	dir := t.TempDir()
 	f := openedFile(t, dir)
@@ -59,12 +59,12 @@ func TestFileAcrossLives(t *testing.T) {
 	}
 }
 
-// The worker id of a file that can't be read is not used, nor the file
-// replaced; one that is lost has an unknown history, which is waited out.
+// If a file can't be read, its worker id is not used and the file is not
+// replaced. The history of a lost file is unknown, so the process waits.
 func TestFileLostOrCorrupted(t *testing.T) {
 	for name, tt := range map[string]struct {
-		text   string // "" is no file
-		want   string // in the error; "" is none
+		text   string // "": no file
+		want   string // part of the error; "": no error
 		waited time.Duration
 	}{
 		"lost":            {"", "", 3 * time.Second},
@@ -105,8 +105,8 @@ func TestFileLostOrCorrupted(t *testing.T) {
 	}
 }
 
-// A directory that is copied while its owner lives guards against nothing, as
-// the documentation says: both issue.
+// A directory that is copied while its owner runs protects against nothing, as
+// documented: both processes issue ids.
 func TestFileCopied(t *testing.T) {
 	dir, twin := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestFileCopied(t *testing.T) {
 	})
 }
 
-// A second process is refused while the first lives, however that ends, and
-// then goes on above it.
+// A second process is refused while the first one runs. After the first has ended in any way, the second
+// continues above its times.
 func TestFileInAnotherProcess(t *testing.T) {
 	for _, kill := range []bool{false, true} {
 		dir := t.TempDir()
@@ -185,7 +185,7 @@ func TestFileDirectories(t *testing.T) {
 	}
 }
 
-// A lease on a file lives as long as the disk takes its renewals, and no
+// A lease on a file is valid as long as the disk accepts its renewals, and no
 // longer.
 func TestFileDiskFillsUp(t *testing.T) {
 	dir := t.TempDir()
@@ -214,7 +214,7 @@ func TestFileDiskFillsUp(t *testing.T) {
 	})
 }
 
-// A write leaves the old content or the new one, whatever stops it.
+// An interrupted write leaves the old content or the new one.
 func TestWriteDurably(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before func(t *testing.T, path string)

@@ -24,7 +24,7 @@ func TestStaticWithoutState(t *testing.T) {
 		if !strings.Contains(log.String(), "guarded by nothing but the clock") {
 			t.Errorf("no warning: %s", &log)
 		}
-		// Wherever its state is, or without any.
+		// With any directory for its state, or without state.
 		for _, dir := range []string{"", t.TempDir()} {
 			if _, err := opened(t, "static(7)", Config{State: dir}, nil); !errors.Is(err, errInUse) {
 				t.Errorf("the same worker id again: %v", err)
@@ -69,7 +69,7 @@ func TestFileGuardsClockAndProcess(t *testing.T) {
 		}
 		again.Close()
 	})
-	// The clock was set back: the bubble above began in the year 2000, as this one.
+	// The clock was set back: both this bubble and the one above begin in the year 2000.
 	synctest.Test(t, func(t *testing.T) {
 		_, err := opened(t, "static(3)", Config{State: dir}, nil)
 		if e, ok := errors.AsType[*UnavailableError](err); !ok || e.Reason != "ahead" || time.Until(e.Until) < 10*time.Second {
@@ -115,7 +115,7 @@ func TestFixedSources(t *testing.T) {
 	}
 }
 
-// State means something to fixed worker ids alone, and others say so.
+// Only fixed worker ids use State. Other sources refuse it.
 func TestStateOfANetworkRegistry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal

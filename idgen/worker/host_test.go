@@ -21,7 +21,7 @@ type dial struct {
 func (d *dial) wall() time.Time     { return d.wallAt }
 func (d *dial) mono() time.Duration { return d.monoAt }
 
-// The clock follows the machine's forward and never back.
+// The clock follows the machine's clock forward and never back.
 func TestClockFollows(t *testing.T) {
 	const s = 1000
 	type step struct{ wall, mono, now int64 } // in ms; mono counts from the start of the process
@@ -53,7 +53,7 @@ func TestClockFollows(t *testing.T) {
 	}
 }
 
-// Several goroutines that follow never see time go back.
+// Time never goes back for several goroutines that call follow.
 func TestClockAtOnce(t *testing.T) {
 	var (
 		c    = clock{host: machine{began: time.Now()}}
@@ -110,7 +110,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A search reads many slots in the time of one.
+// A search reads many slots in the time of one read.
 func TestEachAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := machine{began: time.Now()}

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A renewed lease's limit only grows, is never further ahead than the lease,
-// and never behind the time, so that what the registry does goes unnoticed.
+// The limit of a renewed lease only grows. It is never further ahead than the lease
+// and never in the past, so the registry's faults go unnoticed.
 func TestLimit(t *testing.T) {
 	plain := func(int) fakeFaults { return fakeFaults{} }
 	for _, tt := range []struct {
@@ -61,7 +61,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// A lease costs one write a renewal, and a renewal is a sixth of it: one write
+// A lease costs one write per renewal, that is, per sixth of the lease: one write
 // per worker and 10 s, and no read.
 func TestWritesOfALease(t *testing.T) {
 	for _, lease := range []time.Duration{6 * time.Second, time.Minute, time.Hour} {
@@ -101,8 +101,8 @@ func TestWritesOfALease(t *testing.T) {
 	}
 }
 
-// The registry may be away for most of the lease, from any moment on. That is
-// in the status, and nowhere else.
+// The registry may be away for most of the lease, from any moment on. Only the status
+// shows it.
 func TestAwayIsNotNoticed(t *testing.T) {
 	for phase := time.Duration(0); phase < 10*time.Second; phase += 1700 * time.Millisecond {
 		for _, away := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}} {
@@ -134,9 +134,9 @@ func TestAwayIsNotNoticed(t *testing.T) {
 	}
 }
 
-// Away for longer than the lease, the worker id is lost as soon as its bound
-// ends, and not before; the own one is had again as soon as the registry is
-// back, though it is nobody else's turn yet.
+// If the registry is away for longer than the lease, the worker id is lost when its bound
+// has passed, and not before. The process takes its own worker id again as soon as the registry is
+// back, before other processes may take it.
 func TestAwayTooLong(t *testing.T) {
 	for _, faults := range []fakeFaults{{away: true}, {hangs: true}, {deny: 1}, {delay: 8 * time.Second, lose: 1}} {
 		t.Run(fmt.Sprintf("%+v", faults), func(t *testing.T) {
@@ -172,13 +172,13 @@ func TestAwayTooLong(t *testing.T) {
 	}
 }
 
-// What is another's is lost at once, and not taken back.
+// A worker id that another process has taken is lost at once, and not taken back.
 func TestLostToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
 		k := holding(t, f.source(), Config{Workers: 2})
 		id := k.Status().Worker
-		f.set(fakeFaults{delay: 10 * time.Millisecond}) // so that the search can be seen
+		f.set(fakeFaults{delay: 10 * time.Millisecond}) // makes the search visible
 		f.write(id, other(now().Add(time.Hour), ""))
 		s := k.until(phaseSearching)
 		if s.Worker != id || !s.Limit.IsZero() {
@@ -193,7 +193,7 @@ func TestLostToAnother(t *testing.T) {
 	})
 }
 
-// A document that is edited into garbage is named when the worker id is lost,
+// A document that was edited into garbage is named in the error when the worker id is lost,
 // and in the status before.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,10 +214,10 @@ func TestGarbage(t *testing.T) {
 	})
 }
 
-// paused is a host on which the process stops before one of the clock's readings.
+// paused is a host on which the process pauses before one of its readings of the clock.
 type paused struct {
 	host
-	after atomic.Int64 // readings to come before that
+	after atomic.Int64 // readings before the pause
 }
 
 func (p *paused) wall() time.Time {
@@ -227,8 +227,8 @@ func (p *paused) wall() time.Time {
 	return p.host.wall()
 }
 
-// A process that pauses past its bound has lost the worker id, wherever in a
-// renewal that was: the put that follows may find the registry wiped.
+// A process that pauses past its bound has lost the worker id, at any point of a
+// renewal: the registry may have been wiped before the next put.
 func TestPausedWhileRenewing(t *testing.T) {
 	for reading := range int64(8) {
 		t.Run(fmt.Sprint("before reading ", reading+1), func(t *testing.T) {
@@ -250,11 +250,11 @@ func TestPausedWhileRenewing(t *testing.T) {
 	}
 }
 
-// TestClone: a virtual machine's snapshot is started beside it. Both have the
-// nonce; the first to see what it never wrote ends.
+// TestClone: a snapshot of a virtual machine is started while the machine runs. Both have the same
+// nonce. The first process that reads a document that it never wrote loses its worker id.
 func TestClone(t *testing.T) {
 	if RaceEnabled {
-		return // it looks into a running keeper; it runs beside the simulation as well
+		return // the test reads a running keeper's memory; it also runs with the simulation
 	}
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
@@ -275,7 +275,7 @@ func TestClone(t *testing.T) {
 	})
 }
 
-// TestCloneGivesNothingBack: who ends must not free what its copy goes on with.
+// TestCloneGivesNothingBack: a process that ends must not free the slot that its copy uses.
 func TestCloneGivesNothingBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -290,7 +290,7 @@ func TestCloneGivesNothingBack(t *testing.T) {
 	})
 }
 
-// servesRefused refuses one put and serves what it held until the next is done.
+// servesRefused refuses one put, and serves its document until the next put.
 type servesRefused struct {
 	*fake
 	n    int
@@ -322,8 +322,8 @@ func (s *servesRefused) Get(ctx context.Context, slot int) (Doc, Version, error)
 	return s.fake.Get(ctx, slot)
 }
 
-// TestRefusedAndServed: a renewal is refused for no reason and read all the
-// same; the lease goes on from what was confirmed.
+// TestRefusedAndServed: a renewal is refused without a reason, and its document is read nevertheless.
+// The lease continues from the document that was confirmed.
 func TestRefusedAndServed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := holding(t, Source{Slots: &servesRefused{fake: newFake(1), n: 3}}, Config{Workers: 1})
@@ -335,7 +335,7 @@ func TestRefusedAndServed(t *testing.T) {
 	})
 }
 
-// hands is a host whose wall clock is off by as much as one says.
+// hands is a host with an adjustable wall clock.
 type hands struct {
 	host
 	off atomic.Int64
@@ -343,8 +343,8 @@ type hands struct {
 
 func (h *hands) wall() time.Time { return h.host.wall().Add(time.Duration(h.off.Load())) }
 
-// A clock that is far from the registry's says so itself, once; it shows in the
-// status, and a clock that jumps while the process runs is noticed by its next
+// A clock that is far from the registry's is logged once and shown in the
+// status. A clock that jumps while the process runs is noticed at the next
 // renewal.
 func TestClockOffset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -369,7 +369,7 @@ func TestClockOffset(t *testing.T) {
 			t.Errorf("asked %d times, %s", asked.Load(), j.String())
 		}
 
-		// Others start at once: one slot is blocked, no spare is.
+		// Other processes start together: one slot is blocked, but no spare.
 		for range 7 {
 			if s := holding(t, f.source(), Config{Workers: 8}).Status(); s.Start.Sub(s.Since) > 0 {
 				t.Errorf("another process: %+v", s)
@@ -381,7 +381,7 @@ func TestClockOffset(t *testing.T) {
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 2 {
 			t.Errorf("set forward: %v, asked %d times", s.ClockOffset, asked.Load())
 		}
-		h.off.Store(0) // and right: ids go on with the time that they had
+		h.off.Store(0) // right again: ids continue with the time that they had
 		time.Sleep(11 * time.Second)
 		if s := ahead.Status(); s.ClockOffset.Round(time.Second) != 24*time.Hour+3*time.Minute || asked.Load() != 3 || s.Phase != phaseHolding {
 			t.Errorf("set right: %v, asked %d times", s.ClockOffset, asked.Load())
@@ -389,7 +389,7 @@ func TestClockOffset(t *testing.T) {
 	})
 }
 
-// The spares that a process makes whose clock is ahead block nobody.
+// Spares created by a process whose clock is ahead block no other process.
 func TestSparesOfAClockAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -407,7 +407,7 @@ func TestSparesOfAClockAhead(t *testing.T) {
 	})
 }
 
-// A process that does not know the registry's clock goes without.
+// A process works without the registry's clock if it has none.
 func TestNoClockToCompare(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := newFake(1).source()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Nothing is opened before somebody wants an id, and then once.
+// The source is opened once, when the first id is requested.
 func TestKeeperIsLazy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, opened := newFake(1), 0
@@ -39,8 +39,8 @@ func TestKeeperIsLazy(t *testing.T) {
 	})
 }
 
-// A keeper that was never used, or is closed again and again, ends all the
-// same; its source is closed once, and only if it was opened.
+// Close works for a keeper that was never used, and repeatedly.
+// The source is closed once, and only if it was opened.
 func TestClose(t *testing.T) {
 	for name, use := range map[string]func(t *testing.T, f *fake, k *Keeper) (opened int){
 		"unused":        func(*testing.T, *fake, *Keeper) int { return 0 },
@@ -93,7 +93,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// What is given back covers every id issued, and no more than that.
+// The time that is returned to the registry covers exactly the ids that were issued.
 func TestGivenBack(t *testing.T) {
 	for name, tt := range map[string]struct {
 		issued func(s *Status) time.Time
@@ -136,7 +136,7 @@ func TestGivenBack(t *testing.T) {
 	}
 }
 
-// A process that ends while it takes a worker id gives it back, whenever that is.
+// A process that ends at any point of a take returns the worker id.
 func TestClosedDuringATake(t *testing.T) {
 	for after := time.Duration(0); after < 500*time.Millisecond; after += 10 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestCloseDoesNotHang(t *testing.T) {
 					}
 					k := holding(t, src, cfg)
 					f.set(fakeFaults{hangs: true})
-					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is under way
+					time.Sleep(lease/6 + 100*time.Millisecond) // a renewal is in progress
 					began := time.Now()
 					go k.Close()
 					k.until(phaseClosed)
@@ -187,8 +187,8 @@ func TestCloseDoesNotHang(t *testing.T) {
 	}
 }
 
-// A statement waits while nothing has failed yet, and fails at once from then
-// on, with what the last search found and when the next one is.
+// Wait waits until the first failure. After it Wait fails at once,
+// with the error of the last search and the time of the next one.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(2)
@@ -199,7 +199,7 @@ func TestWait(t *testing.T) {
 		if took := time.Since(began); err == nil || took != 5*time.Second || s.Phase != phaseSearching || s.Err != err || s.Next.Before(time.Now()) {
 			t.Errorf("the first search of a registry that hangs: %v after %v, %+v", err, took, s)
 		}
-		for range 1000 { // a minute and a half, in which others begin and end
+		for range 1000 { // a minute and a half in which other calls begin and end
 			began := time.Now()
 			if s, err := k.Wait(t.Context()); err == nil || time.Since(began) > 0 || s.Next.Before(time.Now().Add(-6*time.Second)) {
 				t.Fatalf("later: %v after %v", err, time.Since(began))
@@ -212,8 +212,8 @@ func TestWait(t *testing.T) {
 			t.Errorf("with the registry back: %+v, %v", got, err)
 		}
 
-		// Lost because the registry is away: that is known, and nobody waits. It
-		// being back is known when a search has succeeded.
+		// The worker id is lost because the registry is away. Wait fails at once until a search has
+		// succeeded after the registry's return.
 		f.set(fakeFaults{hangs: true})
 		k.until(phaseSearching)
 		began = time.Now()
@@ -228,7 +228,7 @@ func TestWait(t *testing.T) {
 		f.set(fakeFaults{})
 		k.until(phaseHolding)
 
-		// Lost to another: a search of a registry that answers is soon over.
+		// The worker id is lost to another process. The search of a registry that answers takes little time.
 		id := k.Status().Worker
 		f.set(fakeFaults{delay: 100 * time.Millisecond})
 		f.write(id, other(now().Add(time.Hour), "shop-2"))
@@ -243,7 +243,7 @@ func TestWait(t *testing.T) {
 	})
 }
 
-// A deadline's error says why there is no id yet, and until when.
+// The error of a deadline contains the reason why there is no id yet, and the time when there will be.
 func TestWaitEndsWithItsContext(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
@@ -281,8 +281,8 @@ func TestWaitEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// After an outage in which the worker id was lost, statements don't begin to
-// wait again for a slot whose ids are not safe yet.
+// After an outage in which the worker id was lost, calls do not
+// wait for a slot whose ids are not safe yet.
 func TestQuarantineAfterAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1)
@@ -303,7 +303,7 @@ func TestQuarantineAfterAFailure(t *testing.T) {
 	})
 }
 
-// What people read in the log: a line for each change, and none in between.
+// The log has a line for each change, and no others.
 func TestLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -358,10 +358,10 @@ func TestLog(t *testing.T) {
 	})
 }
 
-// The way out that is dangerous where somebody runs is named only where no
-// search saw anybody.
+// The hint that is dangerous while other processes run is given only if no
+// search found one.
 
-// A source that does not open is tried again; what it says is in every error.
+// Opening a source is retried, and its error is part of every error.
 func TestSourceThatDoesNotOpen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, opened := newFake(1), 0
@@ -396,9 +396,9 @@ func TestSourceThatDoesNotOpen(t *testing.T) {
 	})
 }
 
-// Searches that fail follow one another in growing pauses, within seconds at
-// first, so that an outage's end is not missed; where trying again soon does
-// not help they are rare.
+// The pauses between failing searches grow. They are seconds at
+// first, so that the end of an outage is noticed soon, and long if retrying soon does
+// not help.
 func TestPauses(t *testing.T) {
 	for name, tt := range map[string]struct {
 		err         error
@@ -429,19 +429,19 @@ func TestPauses(t *testing.T) {
 	}
 }
 
-// change is what a source's OnChange is told.
+// change is a call of a source's OnChange.
 type change struct {
 	worker int
 	doc    Doc
 	held   bool
 }
 
-// audience is a source's OnChange. It hears every call, and whether two overlap.
+// audience records the calls of a source's OnChange, and whether two overlap.
 type audience struct {
 	t     *testing.T
 	busy  atomic.Bool
 	heard []change
-	stays bool // each call goes on until its context ends
+	stays bool // each call lasts until its context ends
 	left  []time.Duration
 }
 
@@ -465,8 +465,8 @@ func (a *audience) told(ctx context.Context, worker int, d Doc, held bool) {
 	a.busy.Store(false)
 }
 
-// A source hears of every worker id once when it was taken and once when it
-// was over, in that order, whatever becomes of it.
+// OnChange is called once after a worker id was taken and once after it was
+// returned or lost, in that order, in all cases.
 func TestOnChange(t *testing.T) {
 	uses := map[string]func(t *testing.T, f *fake, k *Keeper) (leases int){
 		"closed":       func(t *testing.T, f *fake, k *Keeper) int { k.Wait(t.Context()); return 1 },
@@ -532,8 +532,8 @@ func TestOnChange(t *testing.T) {
 	}
 }
 
-// noAnswer reports whether the registry was silent, which must not look like
-// the end of a caller's own context.
+// noAnswer reports whether err means that the registry did not answer. It must differ from the error
+// of an ended context of the caller.
 func noAnswer(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "no answer within") && !errors.Is(err, context.DeadlineExceeded)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // TestMain finds goroutines that outlive the tests. The test binary is also
-// the second process of the tests that need one.
+// the second process in tests that need one.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(holdsVar); dir != "" {
 		os.Exit(holds(dir))
@@ -21,7 +21,7 @@ func TestMain(m *testing.M) {
 
 const holdsVar = "LEAFSQL_TEST_HOLDS"
 
-// holds takes worker id 3 on the file in dir, says up to when, and keeps it
+// holds takes worker id 3 on the file in dir, prints its limit, and keeps it
 // until the standard input ends or the process is killed.
 func holds(dir string) int {
 	k, err := Keep(func(context.Context) (Source, error) { return fixed(3), nil }, Config{State: dir, NewRegistry: true, Logger: quiet()})

@@ -15,14 +15,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/mutants"
 )
 
-// mutation breaks one rule of the protocol in the source of the engine or the
-// generator, which the simulation must notice. The line that ends in
-// "// mutation: at" is replaced, for the compiler alone.
+// mutation breaks one rule of the protocol in the source code of the engine or the
+// generator. The simulation must find a duplicate. The line that ends in
+// "// mutation: at" is replaced in a compiler overlay.
 type mutation struct {
 	rule string
 	at   string
-	in   string // expression of the combinations in which it is looked for
-	code string // instead of the line
+	in   string // regular expression for the combinations that are searched
+	code string // replaces the line
 }
 
 var mutations = []mutation{
@@ -67,8 +67,8 @@ var mutations = []mutation{
 	{"put nothing back where a slot may be taken over before its bound is over", "late", "deleted.*at once", "return !h.used || e.now().After(h.bound.Add(min(e.lease, e.skew-e.skew/3)-e.lease))"},
 }
 
-// rare is how many seeds to pass over before a mutation is looked for that does not show in what TestSimulation plays of each
-// combination. TestSimulation plays some schedules from there on, too, and so finds each mutation itself.
+// rare has the first seed of the search for a mutation that the schedules of TestSimulation do not find in any
+// combination. TestSimulation also plays some schedules from this seed on, and so finds each mutation.
 var rare = map[string]uint64{
 	"refuse above the bound":                                                                                 4_800,
 	"quarantine of unknown history, by who prepares slots again":                                             7_500,
@@ -82,11 +82,11 @@ var rare = map[string]uint64{
 	"unknown history that is declared new: the first take is confirmed, also of a document made just before": 500_035_300,
 }
 
-// rareSchedules is how many schedules of each combination TestSimulation plays for such a mutation, where it plays a number of
-// each combination itself.
+// rareSchedules returns the number of schedules per combination that TestSimulation plays for such a mutation, if it plays each
+// schedules per combination itself.
 func rareSchedules(each int) int { return max(1, each/8) }
 
-// combinations are those in which the mutation is looked for.
+// combinations returns the combinations that are searched for the mutation.
 func (m mutation) combinations() []combination { return safeIn(m.in) }
 
 // mutantSchedules bounds the search for a mutation's first duplicate.
@@ -95,7 +95,7 @@ const mutantSchedules = 200_000
 // TestMutations compiles the tests once, with all mutations in them.
 func TestMutations(t *testing.T) {
 	if worker.RaceEnabled || testing.Short() {
-		return // they run without the race detector, beside the simulation
+		return // mutations run without the race detector, with the simulation
 	}
 	began := time.Now()
 	var faults [][]mutants.Edit
@@ -132,7 +132,7 @@ func TestMutations(t *testing.T) {
 	t.Logf("%d mutations in %v", len(mutations), time.Since(began).Round(time.Second))
 }
 
-// edit finds the line that a mutation replaces.
+// edit returns the replacement of the mutation's line.
 func (m mutation) edit(t *testing.T) (edit mutants.Edit) {
 	t.Helper()
 	var files []string
@@ -161,14 +161,14 @@ func (m mutation) edit(t *testing.T) (edit mutants.Edit) {
 	return edit
 }
 
-// safeIn are the combinations that must be safe and whose names match an expression.
+// safeIn returns the combinations that must be safe and whose names match a regular expression.
 func safeIn(expression string) []combination {
 	in := regexp.MustCompile(expression)
 	return slices.DeleteFunc(slices.Clone(safe), func(c combination) bool { return !in.MatchString(c.name) })
 }
 
-// TestHunt is what a broken engine runs: it says which schedule is the first
-// with a duplicate, the combinations taking turns.
+// TestHunt runs in a broken engine. It prints the first schedule
+// with a duplicate; the combinations take turns.
 func TestHunt(t *testing.T) {
 	flagged := false
 	for _, arg := range os.Args {
@@ -178,7 +178,7 @@ func TestHunt(t *testing.T) {
 		t.Skip("a tool for the mutations")
 	}
 	combinations := safeIn(*simMutant)
-	const round = 32 // of each combination at once
+	const round = 32 // schedules of each combination at a time
 	for n := 0; n < *simSchedules; n += round * len(combinations) {
 		for i, c := range combinations {
 			if found := hunt(c.faults, *simSeed+uint64(n/len(combinations)), round, round); len(found) > 0 {

@@ -2,5 +2,5 @@
 
 package worker
 
-// RaceEnabled says whether the race detector watches the tests.
+// RaceEnabled is true if the race detector is enabled.
 const RaceEnabled = false

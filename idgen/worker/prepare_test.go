@@ -14,7 +14,7 @@ func TestPrepare(t *testing.T) {
 		f := &fake{}
 		open := func(context.Context) (Source, error) { return f.source(), nil }
 		cfg := Config{Workers: 100, Layout: "l", NewRegistry: true, Logger: quiet()}
-		for range 2 { // the second finds all made
+		for range 2 { // the second call finds all documents
 			if err := Prepare(t.Context(), open, cfg); err != nil {
 				t.Fatal(err)
 			}
@@ -35,7 +35,7 @@ func TestPrepare(t *testing.T) {
 	})
 }
 
-// meddled is a registry in which something happens before each put.
+// meddled is a registry with a hook before each put.
 type meddled struct {
 	*fake
 	before func(ctx context.Context, slot int, d Doc) error
@@ -48,7 +48,7 @@ func (m meddled) Put(ctx context.Context, slot int, d Doc, expected Version) (Ve
 	return m.fake.Put(ctx, slot, d, expected)
 }
 
-// TestPrepareWiped: what is wiped while it is prepared is prepared again, and is not what was declared new.
+// TestPrepareWiped: a registry that is wiped during Prepare is prepared again, and no longer counts as declared new.
 func TestPrepareWiped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, batches := &fake{}, 0
@@ -72,7 +72,7 @@ func TestPrepareWiped(t *testing.T) {
 	})
 }
 
-// TestPrepareDenied: a registry that refuses to be written is an error soon, without thousands of tries.
+// TestPrepareDenied: for a registry that refuses writes Prepare returns an error soon, without thousands of attempts.
 func TestPrepareDenied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, tries := newFakeOf(0, Config{}), 0

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A wipe takes nobody's worker id: not while nobody else comes, nor from a
-// process that starts at that time, even where it has next to no other choice.
+// No process loses its worker id in a wipe, neither if no other process starts nor if
+// one starts at that time and finds hardly any other slot.
 func TestWipeTakesNobodysWorkerID(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -22,7 +22,7 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 		{"a newcomer among renewals", 16, 5 * time.Second},
 		{"a newcomer after them", 7, 20 * time.Second},
 	} {
-		for at := range 5 { // within the time between two renewals
+		for at := range 5 { // fifths of the time between two renewals
 			t.Run(fmt.Sprint(tt.name, at), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					f := newFake(tt.workers)
@@ -68,8 +68,8 @@ func TestWipeTakesNobodysWorkerID(t *testing.T) {
 	}
 }
 
-// Nor does a wipe that follows while a process that starts leaves holders the time
-// to put back what the one before took.
+// Nor does it in a second wipe while a starting process gives holders the time
+// to put back the documents that the first wipe removed.
 func TestWipedAgain(t *testing.T) {
 	for at := range 5 {
 		t.Run(fmt.Sprint(at), func(t *testing.T) {
@@ -99,9 +99,9 @@ func TestWipedAgain(t *testing.T) {
 	}
 }
 
-// What a fail-over leaves may be older than the take, and what a process that
-// starts makes of missing documents is nobody's: a holder writes over both. It
-// writes over nothing that somebody has.
+// A holder puts its document back over a document that is older than its take, as after a fail-over, and
+// over one that a starting process created in a missing slot. It
+// never overwrites a slot that another process holds.
 func TestPutBackOver(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -136,8 +136,8 @@ func TestPutBackOver(t *testing.T) {
 	}
 }
 
-// Long after the last renewal nothing is put back: somebody else may be past the
-// quarantine. Nor is it by a process of another lease or layout.
+// Long after the last renewal nothing is put back, since another process may have passed the
+// quarantine. Nor is it if the registry is used with another lease or layout.
 func TestPutBackTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeOf(1, Config{Lease: 3 * time.Minute})
@@ -167,7 +167,7 @@ func TestPutBackTooLate(t *testing.T) {
 	})
 }
 
-// inserting is a fake whose missing documents take any put, as those of Nacos.
+// inserting is a fake in which a put at any version succeeds if the document is missing, as in Nacos.
 type inserting struct{ *fake }
 
 func (f inserting) Put(ctx context.Context, slot int, d Doc, expected Version) (Version, bool, error) {
@@ -177,8 +177,8 @@ func (f inserting) Put(ctx context.Context, slot int, d Doc, expected Version) (
 	return f.fake.Put(ctx, slot, d, expected)
 }
 
-// Where a missing document takes any put, a wipe takes nobody's worker id either,
-// nor does an outage long after it: who holds one has made the new registry its own.
+// If a source sets Inserts, no process loses its worker id in a wipe either,
+// nor in an outage long after it: a holder has adopted the new registry.
 func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var j journal
@@ -202,8 +202,8 @@ func TestWipeWhereMissingDocumentsTakeAnyPut(t *testing.T) {
 	})
 }
 
-// A registry was declared new, not the one that a wipe makes of it: to who declared
-// it the slots there are of unknown history, as to everybody.
+// A declaration as new ends with a wipe of the registry. The history of slots is then unknown to the process
+// that declared it, as to all others.
 func TestDeclaredNewOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{}
@@ -211,7 +211,7 @@ func TestDeclaredNewOnce(t *testing.T) {
 		time.Sleep(25 * time.Second)
 		f.wipe()
 		wiped := time.Now()
-		time.Sleep(30 * time.Second) // it has made the slots again
+		time.Sleep(30 * time.Second) // until it has created the slots again
 		s := holding(t, f.source(), Config{Workers: 4}).Status()
 		if s.Start.Before(wiped.Add(2 * time.Minute)) {
 			t.Errorf("ids from %v after the wipe on", s.Start.Sub(wiped))

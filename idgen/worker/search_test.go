@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// full gives a registry of n slots that somebody holds for so long, by and by.
+// full returns a registry of n slots that other processes hold for rest and somewhat longer each.
 func full(n int, cfg Config, rest time.Duration) *fake {
 	f := newFakeOf(n, cfg)
 	for i := range n {
@@ -19,7 +19,7 @@ func full(n int, cfg Config, rest time.Duration) *fake {
 	return f
 }
 
-// TestNoSlotToTake: what a search says that finds none, and how long it looks.
+// TestNoSlotToTake: the error of a search that finds no slot, and the duration of the search.
 func TestNoSlotToTake(t *testing.T) {
 	for name, tt := range map[string]struct {
 		rest    time.Duration
@@ -48,7 +48,7 @@ func TestNoSlotToTake(t *testing.T) {
 	}
 }
 
-// TestStaleVerdict: what one search saw may be over.
+// TestStaleVerdict: the readings of an earlier search may be out of date.
 func TestStaleVerdict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := full(1, Config{}, time.Minute)
@@ -59,14 +59,14 @@ func TestStaleVerdict(t *testing.T) {
 	})
 }
 
-// A registry that has no worker id left is read once, and then at most once a
-// second: the slots next to end, and the others in turns.
+// A registry without a free worker id is read once as a whole, and then with at most one read a
+// second: the slots whose leases end next, and the others in turns.
 func TestFullRegistryIsLeftInPeace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 1024
 		f := full(n, Config{}, 40*time.Second)
 		const crashed = 77
-		go func() { // all of them are renewed but one
+		go func() { // all slots but one are renewed
 			for range 30 {
 				time.Sleep(10 * time.Second)
 				for i := range n {
@@ -94,17 +94,17 @@ func TestFullRegistryIsLeftInPeace(t *testing.T) {
 		if n := j.count("no worker id"); n != 1 {
 			t.Errorf("the reason is in the log %d times", n)
 		}
-		// The one that crashed is taken as soon as that may be.
+		// The slot of the crashed process is taken as soon as possible.
 		s := k.until(phaseHolding)
-		time.Sleep(5 * time.Minute) // until the others have ended
+		time.Sleep(5 * time.Minute) // until the other leases have ended
 		if took, due := time.Since(began), 40*time.Second+2*time.Minute; s.Worker != crashed || s.Since.Sub(began) < due || s.Since.Sub(began) > due+30*time.Second {
 			t.Errorf("worker id %d after %v", s.Worker, took)
 		}
 	})
 }
 
-// One that is given back is found in turn: of 60 documents read in a minute,
-// half are others than those next to end.
+// A slot that is returned is found when its turn comes: half of the 60 documents read in a minute
+// are slots whose leases do not end next.
 func TestFullRegistryFreesOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const n = 64
@@ -120,8 +120,8 @@ func TestFullRegistryFreesOne(t *testing.T) {
 	})
 }
 
-// TestContendedSearchGoesOn: a registry that answers is there, however long
-// others are faster. Who waits is told after some seconds.
+// TestContendedSearchGoesOn: a registry that answers is not away, even if other processes are always
+// faster. Waiting calls fail after some seconds.
 func TestContendedSearchGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(4)
@@ -141,8 +141,8 @@ func TestContendedSearchGoesOn(t *testing.T) {
 	})
 }
 
-// switching is a registry whose own document reads as the answers say, then
-// stays; "" is no answer.
+// switching is a registry whose reads of its own document return the given answers, and then
+// the last one; "" is an error.
 type switching struct {
 	*fake
 	answers []string
@@ -164,9 +164,9 @@ func (s *switching) Get(ctx context.Context, slot int) (Doc, Version, error) {
 	return d, v, nil
 }
 
-// A take is void if the registry changed under it, or if that can't be seen.
-// The search ends with it, and what it leaves behind is not taken for more than
-// it tells.
+// A take is void if the registry changed during it, or if that can't be determined.
+// It ends the search, and its document does not make the history of the slot
+// known.
 func TestVoidTake(t *testing.T) {
 	for name, tt := range map[string]struct {
 		answers []string
@@ -200,8 +200,8 @@ func TestVoidTake(t *testing.T) {
 	}
 }
 
-// Who takes a slot waits out what a document does not tell that was written in
-// another life of the registry.
+// A process that takes a slot whose document was written under another identity of the registry
+// waits until unknown leases have ended.
 func TestDocumentOfAnotherRegistry(t *testing.T) {
 	for registry, waits := range map[string]time.Duration{"r": 0, "": unknownWait, "before": unknownWait} {
 		t.Run(registry, func(t *testing.T) {
@@ -223,13 +223,13 @@ func TestDocumentOfAnotherRegistry(t *testing.T) {
 	}
 }
 
-// The slot held last is tried first where it is free, and is a hint only. It is
-// asked for at a search, and at no renewal.
+// The slot that Last returns is tried first if it is free. Last is called in
+// a search, but not in a renewal.
 func TestLast(t *testing.T) {
 	for name, tt := range map[string]struct {
 		last int
 		ok   bool
-		held bool // by somebody else
+		held bool // by another process
 		want bool
 	}{
 		"free":              {11, true, false, true},
@@ -241,7 +241,7 @@ func TestLast(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				hits, asked := 0, 0
-				for range 8 { // one in 64 by chance
+				for range 8 { // each is the same slot by chance once in 64 times
 					f := newFake(64)
 					if tt.held {
 						f.write(tt.last, other(now().Add(time.Minute), "o"))
@@ -261,8 +261,8 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// No worker id is taken while the caller's check fails: a clock beyond the
-// layout's end takes none, however often it tries.
+// No worker id is taken while Config.Check returns an error: a process whose clock is past the
+// layout's end never takes one.
 func TestCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(8)
@@ -286,8 +286,8 @@ func TestCheck(t *testing.T) {
 	})
 }
 
-// After an outage in which everybody lost his worker id, everybody has his own
-// again, at once.
+// After an outage in which all processes lost their worker ids, each takes its own
+// again at once.
 func TestOwnSlotsAfterAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const holders, slots = 12, 16
@@ -312,8 +312,8 @@ func TestOwnSlotsAfterAnOutage(t *testing.T) {
 	})
 }
 
-// Many lives without an end, one after another: none waits as long as the
-// registry was made before.
+// Of many processes that crash one after another none has to wait if the
+// registry existed before.
 func TestLivesWithoutClose(t *testing.T) {
 	for name, first := range map[string]Config{
 		"declared new": {NewRegistry: true},
@@ -338,7 +338,7 @@ func TestLivesWithoutClose(t *testing.T) {
 					if took := time.Since(began); took > 3*time.Second {
 						t.Fatalf("life %d waited %v", life, took)
 					}
-					time.Sleep(900 * time.Millisecond) // three minutes in all
+					time.Sleep(900 * time.Millisecond) // three minutes in total
 					crash.dead.Store(true)
 					k.Close()
 				}
@@ -347,7 +347,7 @@ func TestLivesWithoutClose(t *testing.T) {
 	}
 }
 
-// crashing is the way to a registry of a process that may be dead.
+// crashing is a registry as seen by a process that may have crashed.
 type crashing struct {
 	Slots
 	dead atomic.Bool
@@ -367,7 +367,7 @@ func (c *crashing) Put(ctx context.Context, slot int, d Doc, expected Version) (
 	return c.Slots.Put(ctx, slot, d, expected)
 }
 
-// A search that many begin at once does not have them all meet.
+// Processes that start searching together do not all try the same slots.
 func TestStartsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(1024)

@@ -15,21 +15,21 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// wild is clocks that nobody looks after; near is within what the quarantine
-// allows for, less the life of a message; tight is what NTP does.
+// wild is for clocks that are not synchronized. near is within the limit of the quarantine,
+// less the life of a message. tight is the precision of NTP.
 const (
 	wild  = 400_000 / scale
 	near  = 15_000 / scale
 	tight = 1_000 / scale
 )
 
-// combination is what a registry and its surroundings may do at once.
+// combination is a set of faults of a registry and its environment.
 type combination struct {
 	name string
 	faults
 }
 
-// safe is where no schedule may find a duplicate.
+// safe lists the combinations in which no schedule may find a duplicate.
 var safe = []combination{
 	{"documents exist", faults{clocks: wild, jumps: true}},
 	{"documents exist, versions count", faults{clocks: wild, jumps: true, counter: true}},
@@ -59,11 +59,11 @@ var safe = []combination{
 	{"a copy of a running process, beyond the bound that it was copied with", faults{clocks: wild, clones: true}},
 }
 
-// broken is what remains impossible: where duplicates are found, and the
-// documentation says so.
+// broken lists the combinations in which duplicates are found, as
+// documented.
 var broken = []struct {
 	combination
-	from uint64 // schedules that show none
+	from uint64 // number of schedules without a duplicate
 }{
 	{combination{"wiped, a put on a missing document inserts, reads stale across the wipe", faults{clocks: near, wipes: true, several: true, insert: true, staleWipe: true}}, 3_600},
 	{combination{"wiped, clocks further apart than a minute", faults{clocks: wild, wipes: true}}, 0},
@@ -76,16 +76,16 @@ var broken = []struct {
 }
 
 var (
-	// The first 1,000 of each combination; what of the mutations does not show in these is in rare.
+	// The first 1,000 of each combination. The mutations that these do not find are in rare.
 	simSchedules = flag.Int("sim", 26_000, "schedules to simulate over all combinations that must be safe, beside those around rare duplicates")
 	simSeed      = flag.Uint64("simseed", 1, "the first schedule's seed")
 	simMutant    = flag.String("simmutant", "", "only look for the first duplicate in the combinations that match this expression")
 )
 
-// hunt plays schedules on all cores and gives the seeds that found a
-// duplicate, in order; it stops early at the limit.
+// hunt plays schedules on all cores and returns the seeds that found a
+// duplicate, in order, but at most limit of them.
 func hunt(f faults, first uint64, n, limit int) []uint64 {
-	defer debug.SetGCPercent(debug.SetGCPercent(400)) // there is next to nothing that stays
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // hardly any memory stays in use
 	var (
 		mu    sync.Mutex
 		found []uint64
@@ -117,8 +117,8 @@ func hunt(f faults, first uint64, n, limit int) []uint64 {
 	return found
 }
 
-// counterexample is the shortest of the schedules that these seeds lead to:
-// actions are left out as long as the duplicate stays.
+// counterexample returns the shortest schedule of these seeds after removing
+// actions as long as the duplicate remains.
 func counterexample(f faults, seeds []uint64) string {
 	var shortest string
 	for _, seed := range seeds {
@@ -146,7 +146,7 @@ func counterexample(f faults, seeds []uint64) string {
 func TestSimulation(t *testing.T) {
 	each := *simSchedules / len(safe)
 	if worker.RaceEnabled || testing.Short() {
-		each /= 500 // the race detector keeps memory for every goroutine that ever was
+		each /= 500 // the race detector keeps memory for every goroutine that has ever run
 	}
 	play := func(name string, c combination, first uint64, n int) {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestSimulation(t *testing.T) {
 
 func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 	if worker.RaceEnabled || testing.Short() {
-		return // it runs without the race detector, beside the simulation
+		return // it runs without the race detector, with the simulation
 	}
 	for _, c := range broken {
 		t.Run(c.name, func(t *testing.T) {
@@ -181,7 +181,7 @@ func TestSimulationFindsWhatIsImpossible(t *testing.T) {
 	}
 }
 
-// TestDocumented holds ARCHITECTURE.md's two lists against what is tested.
+// TestDocumented compares the two lists in ARCHITECTURE.md with the combinations that are tested.
 func TestDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../ARCHITECTURE.md")
 	if err != nil {

@@ -1,10 +1,10 @@
 package worker_test
 
-// newLosses makes a schedule of losses at their worst distances, which chance
-// alone hardly ever has. The first process holds the slot, and does not hear of
-// the first loss until after the second one, or is stopped when it has decided to
+// newLosses returns a schedule of losses at the worst intervals, which are rare in random
+// schedules. The first process holds the slot. It notices
+// the first loss only after the second one, or is paused when it has decided to
 // put its document back. The second process takes the slot after the first loss.
-// After the last one both are cut off until the second one's ids begin.
+// After the last loss both are cut off until the ids of the second one begin.
 func newLosses(f faults, seed uint64, rng *stream) schedule {
 	s := schedule{faults: f, seed: seed, procs: 2 + rng.n(3)/2, slots: 1 + rng.n(8)/7, horizon: 900_000 / scale}
 	s.calm = !rng.chance(4)
@@ -16,7 +16,7 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 	if f.long {
 		lease *= 3
 	}
-	if f.stalls { // the first process's take arrives when the second one's document was lost, and made anew by somebody who died
+	if f.stalls { // the first process's take arrives after the second one's document was lost, and created again by a process that crashed
 		again := lease/2 + within(int(lease*scale)*3/2)
 		s.slots, s.stall = 1, again-lease/4+within(int(lease*scale)/2)
 		add(simEpoch, "anew", 0, 0)
@@ -30,10 +30,10 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 	at, slot := simEpoch+within(10_000), int64(rng.n(s.slots))
 	add(at, "start", 0, 0)
 	first := at + 40_000/scale + within(60_000)
-	if f.long { // right after a renewal, or late before the next
+	if f.long { // right after a renewal, or shortly before the next
 		first += within(60_000)
 	}
-	if f.hasty { // to a clock that is ahead, a paused holder's bound is over before it is
+	if f.hasty { // to a process with a fast clock, a paused holder's bound seems to have passed early
 		wakes := at + 70_000/scale + within(30_000)
 		add(wakes-30_000/scale-within(30_000), "pause", 0, 0)
 		s.actions[len(s.actions)-1].amount = wakes - s.actions[len(s.actions)-1].at
@@ -45,11 +45,11 @@ func newLosses(f faults, seed uint64, rng *stream) schedule {
 	second, before, pause, heard := first+within(int(lease*scale)+20_000), within(20_000), rng.chance(2), 40_000
 	last := second
 	switch rng.n(3) {
-	case 0: // a third one, each soon enough for lost documents to be put back
+	case 0: // a third loss, each soon enough for lost documents to be put back
 		second, before, pause, heard = first+30_000/scale+within(8_000), within(3_000), true, 4_000
 		last = first + 60_000/scale + within(10_000)
 		add(last, "lose", 0, slot)
-	case 1: // the holder is stopped when it has decided to put its document back
+	case 1: // the holder is paused when it has decided to put its document back
 		second, before, pause, heard = first+80_000/scale+within(20_000), lease/12+within(20_000), false, 20_000
 		last = second
 		s.stall = 60_000/scale + within(60_000)

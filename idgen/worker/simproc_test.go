@@ -14,17 +14,17 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// proc is one process: a snowflake generator and its keeper, as applications
-// have them, on a simulated machine.
+// proc is one process: the snowflake generator and keeper of an application
+// on a simulated machine.
 type proc struct {
 	w      *world
 	id     int
 	key    uint64
-	offset int64 // of its clock
+	offset int64 // offset of its clock
 
 	lives   int
 	life    *life // nil: not running
-	paused  int64 // up to when
+	paused  int64 // end of the pause
 	running *thread
 }
 
@@ -32,22 +32,22 @@ type proc struct {
 type life struct {
 	name    string
 	calls   uint64
-	rng     *stream // of the machine
-	drawn   *stream // of what is issued
+	rng     *stream // random numbers of the machine
+	drawn   *stream // random numbers of draws
 	birth   int64
 	gen     *snowflake.Generator
 	keeper  *worker.Keeper // the generator's
 	threads []*thread
-	src     *life // whose memory it was started with
-	slot    int   // what both hold then
-	upTo    int64 // and may issue
+	src     *life // the life whose memory was copied; nil: none
+	slot    int   // the slot that both held then
+	upTo    int64 // the time up to which both may issue
 }
 
 func (l *life) String() string { return l.name }
 
-// sharedIn gives the time up to which a life may issue in a slot what others
-// issue too: the bound of the process that it is a copy of. Which of these ids a
-// copy issues before it knows that it is one, nobody can say.
+// sharedIn returns the time up to which a life may issue times in a slot that others
+// issue too: the bound of the process that it is a copy of. A copy may issue any of these
+// before it notices that it is a copy.
 func (l *life) sharedIn(slot int) int64 {
 	if l.src == nil || slot != l.slot {
 		return -1
@@ -55,24 +55,24 @@ func (l *life) sharedIn(slot int) int64 {
 	return l.upTo
 }
 
-// thread is a goroutine of a life, as a coroutine that gives way wherever it
+// thread is a goroutine of a life. It runs as a coroutine that yields whenever it
 // waits.
 type thread struct {
 	next   func() (struct{}, bool)
 	end    func()
 	yield  func(struct{}) bool
-	ticket int // of the wait it is in
+	ticket int // number of its current wait
 	user   bool
 }
 
 var errCrashed = errors.New("crashed")
 
-// layout has few ids in a millisecond, so that bursts go far ahead.
+// layout returns a layout with few ids in a millisecond, so that bursts run far ahead.
 func (s schedule) layout() snowflake.Layout {
 	return snowflake.Layout{Time: 41, Worker: bits.Len(uint(s.slots)) - 1, Sequence: 1, Epoch: simEpoch - 1<<24}
 }
 
-// config is what a process leases with.
+// config returns the Config of a process.
 func (w *world) config(proc int) worker.Config {
 	cfg := worker.Config{Layout: w.layout().String(), Lease: time.Minute, Logger: silent}
 	if w.long {
@@ -84,13 +84,13 @@ func (w *world) config(proc int) worker.Config {
 	return cfg
 }
 
-// scale is how much faster everything is in the simulation than it is: a lease
-// has fewer milliseconds then, and two who issue at once meet more often.
+// scale divides all durations in the simulation. A lease
+// then has fewer milliseconds, so that two processes that issue at the same time produce duplicates more often.
 const scale = 20
 
 var silent = slog.New(slog.DiscardHandler)
 
-// begin gives the process another life, which does nothing yet.
+// begin starts a new life of the process, which is idle at first.
 func (p *proc) begin() *life {
 	p.lives++
 	l := &life{
@@ -124,7 +124,7 @@ func (p *proc) start() {
 	p.thread(func() { p.use(l) }).user = true
 }
 
-// copyOf starts the process with another one's memory.
+// copyOf starts the process with a copy of another one's memory.
 func (p *proc) copyOf(o *proc) bool {
 	l := p.begin()
 	slot, upTo, ok := l.keeper.CopyOf(o.life.keeper)
@@ -159,7 +159,7 @@ func (p *proc) resume(l *life, t *thread) {
 	if p.life == l {
 		p.running = t
 		t.next()
-		p.running = nil // what is asked of the machine now is asked by the world
+		p.running = nil // the world makes the next calls of the host
 	}
 }
 
@@ -173,14 +173,14 @@ func (p *proc) crash() {
 	}
 }
 
-// stop has the process give its worker id back and issue what it still can.
+// stop makes the process return its worker id and issue the ids that it still can.
 func (p *proc) stop() {
 	if p.life != nil {
 		p.life.keeper.Stop()
 	}
 }
 
-// park gives way for some time, longer if the process is paused.
+// park yields for some time, or longer if the process is paused.
 func (p *proc) park(d int64) {
 	t := p.running
 	t.ticket++
@@ -202,11 +202,11 @@ func (p *proc) wake(l *life, t *thread, at int64, ticket int) {
 	})
 }
 
-// use draws ids now and then, a few or as many as can be borrowed.
+// use draws ids from time to time, a few or as many as possible without waiting.
 func (p *proc) use(l *life) {
 	layout := p.w.layout()
 	ended, end := context.WithCancel(context.Background())
-	end() // Next must not wait, for real time does not pass
+	end() // Next must not wait, since real time does not pass
 	last, rng := int64(0), l.drawn
 	for {
 		pause := int64(rng.n([]int{500, 5_000, 30_000}[rng.n(3)] / scale))
@@ -245,11 +245,11 @@ func (p *proc) use(l *life) {
 	}
 }
 
-// The process is the keeper's host.
+// A proc implements the host of its keeper.
 
 func (p *proc) Wall() time.Time {
 	if p.running != nil && !p.running.user && !p.w.calm && p.life.rng.chance(500) {
-		p.park(int64(p.life.rng.n(100_000 / scale))) // stopped between any two lines
+		p.park(int64(p.life.rng.n(100_000 / scale))) // paused between any two lines
 	}
 	return time.UnixMilli(p.w.now + p.offset)
 }
@@ -266,13 +266,13 @@ func (p *proc) Start(f func()) { p.thread(f) }
 
 func (p *proc) Sleep(ctx context.Context, d time.Duration) error {
 	until := p.w.now + max(1, d.Milliseconds())
-	for p.w.now < until && ctx.Err() == nil { // in short stretches, so that a stop is noticed
+	for p.w.now < until && ctx.Err() == nil { // in short steps, so that the end of ctx is noticed
 		p.park(min(until-p.w.now, 2_000/scale))
 	}
 	return ctx.Err()
 }
 
-// call is the stream of one call to the registry.
+// call returns the random numbers of one call to the registry.
 func (p *proc) call() *stream {
 	p.life.calls++
 	return newStream(p.w.seed, 4, uint64(p.id), uint64(p.lives), p.life.calls)

@@ -11,54 +11,54 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// faults are the switches of the simulation.
+// faults selects the faults of the simulation.
 type faults struct {
-	clocks    int64 // how far each machine's clock may be off, ms
-	jumps     bool  // clocks jump while running, as far as that
+	clocks    int64 // largest error of each machine's clock, in ms
+	jumps     bool  // clocks jump while running, up to that error
 	missing   bool  // documents are missing at the start
-	several   bool  // creators at the same time are all told ok
-	insert    bool  // a put on a missing document writes, whatever it expected
-	mute      bool  // ... and the source does not say so
-	identity  bool  // the registry tells its servers apart
-	moves     bool  // another server answers, with all that the one before had
-	counter   bool  // versions count from 1 again when a document is created again, else they are the content
-	wipes     bool  // the registry loses everything while owners live
-	staleWipe bool  // reads are stale across a wipe, too
+	several   bool  // concurrent creators are all told true
+	insert    bool  // a put at any version succeeds if the document is missing
+	mute      bool  // ... and the source does not set Inserts
+	identity  bool  // the registry distinguishes its servers
+	moves     bool  // another server answers, without any loss
+	counter   bool  // versions count from 1 for each created document; false: versions are the content
+	wipes     bool  // the registry loses everything while owners run
+	staleWipe bool  // reads after a wipe may be stale too
 	deletes   bool  // single documents are lost
 	restores  bool  // an older copy comes back at once
 	waited    bool  // ... only after the registry was away for the quarantine
-	lags      bool  // ... of some seconds ago, as a replica's that writes reach later
-	lies      bool  // compare-and-set says ok without comparing
-	fresh     bool  // processes start the first time with the registry declared new
-	hasty     bool  // a held slot is taken over as soon as its bound is over: where nothing is lost the grace is a courtesy
+	lags      bool  // ... that is some seconds old, as that of a lagging replica
+	lies      bool  // compare-and-set succeeds without comparing
+	fresh     bool  // processes first start with the registry declared new
+	hasty     bool  // a held slot is taken over as soon as its bound has passed: without losses the grace is only a courtesy
 	early     bool  // ... as early as the difference of clocks allows
-	losses    bool  // the registry is wiped two or three times, at the worst distances
+	losses    bool  // the registry is wiped two or three times, at the worst intervals
 	single    bool  // ... or a single document is lost
 	long      bool  // the lease is longer than the skew
-	stalls    bool  // the decision to take what is of unknown history may be older than the history
-	clones    bool  // a copy of a running process is started beside it
-	leases    bool  // processes have two lengths of the lease
+	stalls    bool  // the decision to take a slot of unknown history may be older than that history
+	clones    bool  // a copy of a running process is started
+	leases    bool  // processes have two different leases
 }
 
 const (
-	messageLife = 20_000 / scale // the longest a message lives
-	timeout     = 5_000 / scale  // after which a call is given up
+	messageLife = 20_000 / scale // longest life of a message
+	timeout     = 5_000 / scale  // timeout of a call
 )
 
-// document is a slot's content with its version; a zero one is missing.
+// document is a slot's content with its version. The zero value is a missing document.
 type document struct {
 	doc worker.Doc
 	ver worker.Version
 }
 
-// record is all that was ever in one place of the registry.
+// record is the history of one document of the registry.
 type record struct {
 	now     document
 	past    []change
 	phantom document // content of a refused write, which is served with its own version
-	count   int      // of writes since it was created last
-	created int64    // when that was
-	lost    int64    // when it was lost, or set back: reads show nothing from before
+	count   int      // writes since the document was last created
+	created int64    // time of the last creation
+	lost    int64    // time of the last loss or restore: reads show no earlier state
 }
 
 type change struct {
@@ -66,15 +66,15 @@ type change struct {
 	document
 }
 
-// simRegistry is the registry, as it is at one moment of virtual time.
+// simRegistry is the state of the registry at one moment of virtual time.
 type simRegistry struct {
 	w        *world
-	records  []record // of the slots, and the registry's own
-	identity int      // of the server that answers
-	away     int64    // up to when nothing is answered
-	refuses  int64    // up to when right versions are refused
+	records  []record // documents of the slots, and then the registry's own
+	identity int      // the server that answers
+	away     int64    // time up to which nothing is answered
+	refuses  int64    // time up to which puts at the right version are refused
 
-	trap func(slot int) // what happens while the next take is under way
+	trap func(slot int) // called during the next take
 }
 
 func newSimRegistry(w *world, slots int) *simRegistry {
@@ -98,7 +98,7 @@ func newSimRegistry(w *world, slots int) *simRegistry {
 	return r
 }
 
-// at is where a slot's document is; the registry's own comes last.
+// at returns the index of a slot's record. The registry's own comes last.
 func (r *simRegistry) at(slot int) int {
 	if slot == worker.RegistrySlot {
 		return len(r.records) - 1
@@ -124,7 +124,7 @@ func (r *simRegistry) version(rec *record, d worker.Doc) worker.Version {
 	return worker.Version(d.Nonce + strconv.FormatInt(d.HighWater.UnixMilli(), 36) + strconv.FormatBool(d.Free) + d.Registry + d.Owner)
 }
 
-// apply is a put's arrival; version "" says that the document was at another one.
+// apply executes a put when it arrives. It returns version "" if the document was at another version.
 func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Version) (worker.Version, error) {
 	rec := &r.records[i]
 	ok := rec.now.ver == expected
@@ -134,7 +134,7 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 	case r.w.lies:
 		ok = true
 	case r.w.several && r.w.now-rec.created < 300/scale && (expected == "" || r.w.insert):
-		ok = true // created a moment ago by somebody else who was told true, too
+		ok = true // another process created it a moment ago, and was told true too
 	case rec.now.ver == "" && r.w.insert:
 		ok = true
 	case ok && (r.w.now < r.refuses || rng.chance(100) && !r.w.calm):
@@ -150,7 +150,7 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 	return rec.now.ver, nil
 }
 
-// read is a get's arrival.
+// read executes a get when it arrives.
 func (r *simRegistry) read(rng *stream, i int) document {
 	rec := &r.records[i]
 	if rec.phantom.ver != "" && rng.chance(5) {
@@ -163,7 +163,7 @@ func (r *simRegistry) read(rng *stream, i int) document {
 	if !rng.chance(6) {
 		return rec.now
 	}
-	// A state up to a minute old, or one change back.
+	// A state that is up to a minute old, or the one before the last change.
 	at := max(0, len(rec.past)-1-rng.n(3))
 	if rng.chance(4) {
 		at = rng.n(len(rec.past))
@@ -183,7 +183,7 @@ func (r *simRegistry) wipe() {
 	}
 }
 
-// remove loses one document.
+// remove removes one document.
 func (r *simRegistry) remove(i int) {
 	r.w.tracef("slot %d is missing", i)
 	rec := &r.records[i]
@@ -191,14 +191,14 @@ func (r *simRegistry) remove(i int) {
 	rec.past = append(rec.past, change{at: r.w.now})
 }
 
-// anew is a loss of a document in whose place somebody makes one of unknown history.
+// anew removes a document, and creates one of unknown history in its place.
 func (r *simRegistry) anew(i int) {
 	r.remove(i)
 	r.set(i, worker.Doc{Nonce: "initial", HighWater: time.UnixMilli(0), Free: true})
 }
 
 // restore brings back the content of an earlier time, on another server if
-// the registry tells them apart.
+// the registry distinguishes its servers.
 func (r *simRegistry) restore(at int64) {
 	r.w.tracef("the registry is set back to %s", clockTime(at))
 	r.identity++
@@ -213,7 +213,7 @@ func (r *simRegistry) restore(at int64) {
 	}
 }
 
-// simSlots is a process's way to the registry.
+// simSlots implements worker.Slots for a process.
 type simSlots struct{ p *proc }
 
 var errLost = errors.New("no answer")
@@ -244,13 +244,13 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 	var (
 		at    = w.registry.at(slot)
 		v     worker.Version
-		err   = errLost // until the request has arrived
+		err   = errLost // replaced when the request arrives
 		sent  = int64(rng.n(60 / scale))
 		reply = int64(rng.n(60 / scale))
 		lost  bool
 	)
 	often := 60
-	if w.losses && expected == "" { // what may come late is what a holder puts back
+	if w.losses && expected == "" { // only documents that are put back may arrive late
 		often = 12
 	}
 	what := rng.n(often)
@@ -262,9 +262,9 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 		lost = true
 	case 1, 2: // the reply is lost
 		reply = -1
-	case 3, 4: // the request arrives when nobody waits for its reply any more
+	case 3, 4: // the request arrives when the process no longer waits for its reply
 		sent, reply = timeout+int64(rng.n(messageLife-timeout)), -1
-	case 5, 6: // the reply comes late
+	case 5, 6: // the reply is late
 		reply = timeout + int64(rng.n(8*timeout))
 	case 7: // the request arrives twice
 		again := int64(rng.n(messageLife))
@@ -293,7 +293,7 @@ func (s simSlots) Put(_ context.Context, slot int, d worker.Doc, expected worker
 	return v, v != "", err
 }
 
-// identity tells the servers apart.
+// identity returns a text that differs for each server.
 func (s simSlots) identity(context.Context) (string, error) {
 	p, r := s.p, s.p.w.registry
 	rng := p.call()
@@ -306,7 +306,7 @@ func (s simSlots) identity(context.Context) (string, error) {
 	return text, nil
 }
 
-// show is a document as traces have it.
+// show formats a document for traces.
 type show worker.Doc
 
 func (d show) String() string {
@@ -317,14 +317,14 @@ func (d show) String() string {
 	return fmt.Sprintf("{%.6s %s %s in %.6s}", d.Nonce, clockTime(d.HighWater.UnixMilli()), state, d.Registry)
 }
 
-// clockTime is virtual time, shown from the start of the schedule.
+// clockTime is virtual time since the start of the schedule.
 type clockTime int64
 
 func (t clockTime) String() string {
 	return (time.Duration(t-simEpoch) * time.Millisecond).String()
 }
 
-// stream is a source of random numbers that cost little to begin.
+// stream is a source of random numbers that is cheap to create.
 type stream struct{ state uint64 }
 
 func newStream(parts ...uint64) *stream {

@@ -2,10 +2,10 @@ package worker_test
 
 import "slices"
 
-// simEpoch is the time at which schedules begin, in Unix ms.
+// simEpoch is the start of schedules, in Unix ms.
 const simEpoch = 1_700_000_000_000
 
-// action is one thing that a schedule does to the world.
+// action is an event of a schedule.
 type action struct {
 	at     int64
 	kind   string
@@ -13,17 +13,17 @@ type action struct {
 	amount int64
 }
 
-// schedule is a world's fate. Everything in it follows from the seed, and what
-// happens to one process does not depend on the actions on another, so that
-// actions can be left out one by one.
+// schedule holds all events of a world. They are derived from the seed. The events of
+// one process do not depend on the actions of another, so that
+// actions can be removed one by one.
 type schedule struct {
 	faults
 	seed    uint64
 	procs   int
 	slots   int
 	horizon int64
-	stall   int64 // how long a process stops between a decision and its request
-	calm    bool  // messages arrive, and nothing stops between two lines
+	stall   int64 // pause of a process between a decision and its request
+	calm    bool  // messages arrive, and processes do not pause between two lines
 	actions []action
 }
 
@@ -66,8 +66,8 @@ func newSchedule(f faults, seed uint64) schedule {
 	for range rng.n(3) {
 		add("refuse", 0, int64(rng.n(20_000/scale)))
 	}
-	// The worst moments are while a put is under way, when a process wakes up
-	// that sleeps until its quarantine is over, or longer than its bound.
+	// The worst moments are during a put, at the end of a process's
+	// quarantine, and after a pause that was longer than its bound.
 	if f.wipes {
 		for range 1 + rng.n(4) {
 			add([]string{"wipe", "wipe at a take"}[rng.n(2)], 0, 0)

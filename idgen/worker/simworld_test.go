@@ -8,7 +8,7 @@ import (
 )
 
 // world runs one schedule in virtual time, without goroutines: a process is a
-// coroutine that gives way wherever it waits.
+// coroutine that yields whenever it waits.
 type world struct {
 	schedule
 	now      int64
@@ -16,7 +16,7 @@ type world struct {
 	steps    int
 	registry *simRegistry
 	procs    []*proc
-	issued   [][]issue // by slot
+	issued   [][]issue // indexed by slot
 	dup      string
 	trace    *strings.Builder
 }
@@ -42,13 +42,13 @@ func (q *eventQueue) Pop() any {
 	return e
 }
 
-// issue is a stretch of timestamps that one life of a process put into ids.
+// issue is a range of timestamps that one life of a process put into ids.
 type issue struct {
 	by       *life
 	from, to int64
 }
 
-// run plays a schedule and gives a description of the first duplicate, or "".
+// run plays a schedule and returns a description of the first duplicate, or "".
 func run(s schedule, trace *strings.Builder) string {
 	w := &world{schedule: s, now: simEpoch, trace: trace, issued: make([][]issue, s.slots)}
 	w.registry = newSimRegistry(w, s.slots)
@@ -80,7 +80,7 @@ func run(s schedule, trace *strings.Builder) string {
 	return w.dup
 }
 
-// clock is how far a machine's clock is off: as far as can be, now and then.
+// clock returns the error of a machine's clock, which is sometimes the largest possible one.
 func (s schedule) clock(rng *stream) int64 {
 	switch rng.n(6) {
 	case 0:
@@ -96,8 +96,8 @@ func (w *world) at(at int64, do func()) {
 	heap.Push(&w.events, event{at, w.steps, do})
 }
 
-// tracef is called where it costs nothing without a trace: its arguments are
-// made into texts only here.
+// tracef adds a line to the trace if there is one. Its arguments are formatted
+// only then.
 func (w *world) tracef(format string, args ...any) {
 	if w.trace != nil {
 		fmt.Fprintf(w.trace, "%10s  %s\n", clockTime(w.now), fmt.Sprintf(format, args...))
@@ -164,7 +164,7 @@ func (w *world) act(a action) {
 	}
 }
 
-// doze pauses a process that waits until about the time of its first id.
+// doze pauses a process that waits for the time of its first id until about that time.
 func (p *proc) doze(after int64) bool {
 	if p.life == nil {
 		return false
@@ -177,8 +177,8 @@ func (p *proc) doze(after int64) bool {
 	return true
 }
 
-// copies starts a copy of a process on another machine, as a snapshot that was
-// taken of its virtual machine is.
+// copies starts a copy of a process on another machine, like a snapshot of its
+// virtual machine.
 func (w *world) copies(of *proc) {
 	if of.life == nil {
 		return
@@ -193,7 +193,7 @@ func (w *world) copies(of *proc) {
 	}
 }
 
-// record notes that a life issued ids, and whether another did.
+// record records that a life issued ids, and finds duplicates with other lives.
 func (w *world) record(slot int, i issue) {
 	if slot < 0 {
 		return

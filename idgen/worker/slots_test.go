@@ -23,7 +23,7 @@ func TestDocRoundTrip(t *testing.T) {
 			t.Errorf("%s: %+v, %v; want %+v", tt.text, got, err, tt.doc)
 		}
 	}
-	// An owner that is no text must not keep a worker id from being taken.
+	// A worker id can be taken even if the owner is not valid UTF-8.
 	d := Doc{Nonce: "ab", HighWater: at(1), Owner: "a\xffb"}
 	if got, err := decode(d.Encode()); err != nil || got.Owner != "a?b" {
 		t.Errorf("%s: %+v, %v", d.Encode(), got, err)
@@ -33,7 +33,7 @@ func TestDocRoundTrip(t *testing.T) {
 	}
 }
 
-// docTexts are what no backend may take for a slot's document, and the seeds of
+// docTexts holds texts that are not documents of a slot. They are also the seeds of
 // the fuzz test.
 var docTexts = map[string]string{
 	"nothing":             ``,
@@ -73,7 +73,7 @@ func TestDecodeRefuses(t *testing.T) {
 			t.Errorf("%s: %+v beside the error", name, d)
 		}
 	}
-	// Space around it is nobody's harm: consoles add it.
+	// Surrounding space is harmless; consoles add it.
 	if _, err := decode(" {\"nonce\":\"ab\",\n\"hw\":1, \"free\":true}\n"); err != nil {
 		t.Error(err)
 	}

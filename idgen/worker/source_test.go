@@ -13,7 +13,7 @@ func TestOptionsOnly(t *testing.T) {
 	for _, tt := range []struct {
 		opts  Options
 		known []string
-		want  string // in the error; "" is none
+		want  string // part of the error; "": no error
 	}{
 		{nil, nil, ""},
 		{nil, []string{"Group"}, ""},
@@ -33,7 +33,7 @@ func TestOptionsOnly(t *testing.T) {
 	}
 }
 
-// registered makes a source known for one test.
+// registered registers a source for one test.
 func registered(t *testing.T, name string, parse parser) {
 	t.Helper()
 	Register(name, parse)
