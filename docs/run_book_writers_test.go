@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/driver"
 )
 
 // writes starts a program that writes through an address until the end. It shares its ranges with no other.
@@ -22,6 +24,15 @@ func (r *runBook) writes(addr string) {
 	events, early := r.events.Recorder(), r.apps <= 3 // those that start after the fail-over wait for a worker id
 	r.run.Go(func() {
 		defer db.Close()
+		defer func() {
+			stats, err := driver.StatsOf(db)
+			if err != nil {
+				r.t.Error(err)
+			}
+			for _, tag := range stats.Tags {
+				r.jumps.Add(tag.Jumps)
+			}
+		}()
 		for n := 0; r.ctx.Err() == nil; n++ {
 			ctx, cancel := context.WithTimeout(r.ctx, 20*time.Second)
 			res, err := db.ExecContext(ctx, "INSERT INTO orders (customer, total) VALUES (?, ?)", addr, n)
