@@ -1,0 +1,182 @@
+package segment
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// process is one client.
+type process struct {
+	w       *world
+	n       int
+	db      *sqlx.DB
+	alloc   *AllocStore
+	gen     *Generator
+	stage   int           // of seeToTheRow
+	flights []*flight     // under way
+	turn    chan struct{} // taken by who sees to the row
+	ready   bool          // the row was seen to
+	ops     []*op         // under way
+	own     map[int64]bool
+	skipped int64
+	dead    bool
+	at      int             // the server that it is connected to
+	ctx     context.Context // ends with it
+	kill    context.CancelFunc
+}
+
+// flight is a request to the store.
+type flight struct {
+	q    Request
+	sent int // statements for it
+}
+
+type flightKey struct{} // of a context: its *flight
+
+// op is an INSERT.
+type op struct {
+	key     int64          // that the row brings; 0: it gets one
+	above   int64          // skipped before the INSERT began
+	opens   bool           // a pool looks at the table
+	foreign map[int64]bool // where it does: world.foreign then
+	at      string
+}
+
+// statement is on its way to the server, or the answer on its way back.
+
+func (w *world) start(n int) *process {
+	p := &process{w: w, n: n, at: w.primary, turn: make(chan struct{}, 1), own: map[int64]bool{}}
+	p.ctx, p.kill = context.WithCancel(context.Background())
+	p.db = sqlx.NewDb(sql.OpenDB(p), "mysql")
+	p.alloc = NewAllocStore(p.db, "leaf_alloc")
+	p.alloc.Logger = slog.New(slog.DiscardHandler)
+	p.alloc.random = w.random
+	p.gen = New(p, "a", &Options{Timeout: time.Hour, Logger: p.alloc.Logger})
+	p.ready = !w.create
+	return p
+}
+
+// Fetch implements Store.
+func (p *process) Fetch(ctx context.Context, q Request) (Range, error) {
+	f := &flight{q: q}
+	p.w.mu.Lock()
+	p.flights = append(p.flights, f)
+	p.w.mu.Unlock()
+	defer func() {
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.flights = slices.DeleteFunc(p.flights, func(x *flight) bool { return x == f })
+	}()
+	return p.alloc.Fetch(context.WithValue(ctx, flightKey{}, f), q)
+}
+
+func (p *process) end() {
+	p.w.mu.Lock()
+	p.dead = true
+	p.w.mu.Unlock()
+	p.kill()
+	p.gen.Close()
+	p.db.Close()
+}
+
+// insert is what a driver does for one row.
+func (p *process) insert(o *op) {
+	err := p.do(o)
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.ops = slices.DeleteFunc(p.ops, func(x *op) bool { return x == o })
+	_ = err // the row is not there, that is all
+}
+
+func (p *process) do(o *op) error {
+	ctx := p.ctx
+	o.at = "turn"
+	select {
+	case p.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	o.at = "row"
+	err := p.seeToTheRow(ctx)
+	<-p.turn
+	if err != nil {
+		return err
+	}
+	if o.opens {
+		o.at = "opens"
+		if err := p.open(ctx); err != nil {
+			return err
+		}
+	}
+	k := o.key
+	if k > 0 {
+		o.at = "skip"
+		if err := p.gen.Skip(ctx, k); err != nil {
+			return err
+		}
+		p.w.skippedBy(p, k)
+	} else {
+		o.at = "next"
+		if k, err = p.gen.Next(ctx, 1); err != nil {
+			return err
+		}
+		p.w.issuedTo(p, o, k)
+	}
+	o.at = fmt.Sprint("insert ", k)
+	_, err = p.db.ExecContext(ctx, fmt.Sprint("INSERT INTO t VALUES ", k))
+	return err
+}
+
+// seeToTheRow creates the row and moves it above the keys that are in use.
+func (p *process) seeToTheRow(ctx context.Context) error {
+	if p.ready {
+		return nil
+	}
+	p.stage = 1
+	var highest int64
+	if err := p.db.GetContext(ctx, &highest, "SELECT MAX(id) FROM t"); err != nil {
+		return err
+	}
+	p.stage = 2
+	if err := p.alloc.Ensure(ctx, "a", highest+1, modelStep); err != nil {
+		return err
+	}
+	p.stage = 3
+	if err := p.db.GetContext(ctx, &highest, "SELECT MAX(id) FROM t"); err != nil {
+		return err
+	}
+	p.stage = 4
+	switch r, err := p.gen.Look(ctx); {
+	case err != nil:
+		return err
+	case r.Start <= highest && r.Start > 1: // others may hold ranges above the keys
+		highest += p.alloc.margin(math.MaxInt64 - highest)
+	}
+	if err := p.gen.Skip(ctx, highest); err != nil {
+		return err
+	}
+	p.ready = true
+	return nil
+}
+
+// open is what a driver does when it comes to a table that feeds on the generator already.
+func (p *process) open(ctx context.Context) error {
+	highest := p.w.highest(math.MaxInt64)
+	r, err := p.gen.Look(ctx)
+	if err != nil {
+		return err
+	}
+	if r.Start <= highest {
+		return p.gen.Skip(ctx, highest)
+	}
+	return p.gen.DropInUse(highest, func(limit int64) (int64, error) { return p.w.highest(limit), nil })
+}
+
+// highest is the highest key below a limit.

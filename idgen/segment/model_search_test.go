@@ -1,0 +1,241 @@
+package segment
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"testing/synctest"
+	"time"
+)
+
+// action is one step of a schedule.
+type action struct {
+	kind string // see apply
+	i    int    // a process or a pending statement
+	key  int64
+}
+
+func (a action) String() string { return strings.TrimSpace(fmt.Sprint(a.kind, " ", a.i, " ", a.key)) }
+
+// actions lists what can happen next.
+func (w *world) actions() (all []action) {
+	quiet := false // somebody waits, for nothing but time
+	for i, s := range w.pending {
+		switch {
+		case s.p.dead:
+			all = append(all, action{kind: "orphan", i: i})
+			continue
+		case strings.HasPrefix(s.text, "UPDATE") && !s.ran:
+			all = append(all, action{kind: "run", i: i})
+		}
+		all = append(all, action{kind: "answer", i: i})
+		if w.cuts > 0 {
+			all = append(all, action{kind: "cut", i: i})
+		}
+	}
+	for i, p := range w.procs {
+		if w.ops > 0 && len(p.ops) < 2 {
+			all = append(all, action{kind: "next", i: i})
+			for _, k := range w.keys {
+				all = append(all, action{kind: "key", i: i, key: k})
+			}
+			if w.opened > 0 {
+				all = append(all, action{kind: "open", i: i})
+			}
+		}
+		if w.restarts > 0 {
+			all = append(all, action{kind: "restart", i: i})
+		}
+		waits := len(p.ops) > 0 || p.gen.retry != nil
+		quiet = quiet || waits && !slices.ContainsFunc(w.pending, func(s *statement) bool { return s.p == p })
+	}
+	if quiet {
+		all = append(all, action{kind: "time"})
+	}
+	if w.plain > 0 {
+		all = append(all, action{kind: "plain"})
+	}
+	if w.rolls > 1 { // the last one marks that there were any
+		all = append(all, action{kind: "roll"})
+	}
+	return append(all, w.failoverActions()...)
+}
+
+func (w *world) apply(a action) {
+	switch a.kind {
+	case "next", "key", "open": // an INSERT begins
+		w.ops--
+		p := w.procs[a.i]
+		o := &op{key: a.key, above: p.skipped}
+		if a.kind == "open" {
+			w.opened--
+			o.opens, o.foreign = true, maps.Clone(w.foreign)
+		}
+		p.ops = append(p.ops, o)
+		go p.insert(o)
+	case "run": // the server carries a statement out
+		w.run(w.pending[a.i])
+	case "answer": // the answer arrives
+		s := w.pending[a.i]
+		if !s.ran {
+			w.run(s)
+		}
+		w.pending = slices.Delete(w.pending, a.i, a.i+1)
+		s.done <- nil
+	case "cut": // the connection breaks
+		w.cuts--
+		s := w.pending[a.i]
+		w.pending = slices.Delete(w.pending, a.i, a.i+1)
+		s.done <- errors.New("the connection broke")
+	case "orphan": // the server carries out what a process sent before its end
+		s := w.pending[a.i]
+		w.pending = slices.Delete(w.pending, a.i, a.i+1)
+		w.run(s)
+	case "restart": // a process is killed, and another one started
+		w.restarts--
+		p := w.procs[a.i]
+		if w.giveBack {
+			w.givenBack(p.gen)
+		}
+		p.end()
+		w.pending = slices.DeleteFunc(w.pending, func(s *statement) bool { return s.p == p && s.ran })
+		w.procs[a.i] = w.start(a.i)
+	case "time": // pauses are over
+		time.Sleep(2 * time.Second)
+	case "plain": // from AUTO_INCREMENT up to where the row stands, and forward again
+		w.plain--
+		row := w.servers[w.primary].row
+		for k := w.highest(math.MaxInt64) + 1; k <= row.MaxID; k++ {
+			w.table[k], w.foreign[k] = true, true
+		}
+		row.MaxID = w.highest(math.MaxInt64) + 1
+	case "roll": // an old backup is restored
+		w.rolls--
+		w.servers[w.primary].row.MaxID = 1
+	default:
+		w.applyFailover(a)
+	}
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.judge()
+	slices.SortStableFunc(w.pending, func(a, b *statement) int {
+		return strings.Compare(fmt.Sprint(a.p.n, a.p.dead, a.text), fmt.Sprint(b.p.n, b.p.dead, b.text))
+	})
+}
+
+// givenBack lowers the row to the first id that a generator has not issued, if the row
+// still stands at the end of its last range.
+func (w *world) givenBack(g *Generator) {
+	s := g.cur.Load()
+	if first := s.base + s.taken() + 1; len(g.queue) == 0 && s.size > 0 && w.servers[w.primary].row.MaxID == s.end() {
+		w.servers[w.primary].row.MaxID = first
+	}
+}
+
+// state tells states apart.
+func (w *world) state() string {
+	var b strings.Builder
+	fmt.Fprintln(&b, w.stateOfServers(), slices.Sorted(maps.Keys(w.table)), slices.Sorted(maps.Keys(w.issued)), w.passed, slices.Sorted(maps.Keys(w.foreign)), w.ops, w.opened, w.plain, w.cuts, w.restarts, w.rolls)
+	var procs []string // in an order of their own: which is which does not matter
+	for _, p := range w.procs {
+		procs = append(procs, w.stateOf(p))
+	}
+	slices.Sort(procs)
+	fmt.Fprintln(&b, procs)
+	for _, s := range w.pending {
+		if s.p.dead {
+			fmt.Fprintln(&b, withoutTimes(s.text), s.at)
+		}
+	}
+	return b.String()
+}
+
+func (w *world) stateOf(p *process) string {
+	var b strings.Builder
+	g, s := p.gen, p.gen.cur.Load()
+	fmt.Fprintln(&b, p.ready, p.stage, p.skipped, p.at, w.stateOfMark(p), s.base, s.size, s.taken(), s.mark.Load(), g.queue, g.seen, g.top, g.floor, g.least, g.fetching, g.retry != nil, g.failure != nil,
+		g.pace.row, g.pace.begun, g.pace.step, g.pace.skipped, g.pace.need(), g.pace.small(time.Now()))
+	var flights []string
+	for _, f := range p.flights {
+		flights = append(flights, fmt.Sprint(*f))
+	}
+	slices.Sort(flights)
+	fmt.Fprintln(&b, flights)
+	for _, w := range g.waiters {
+		fmt.Fprint(&b, " ", w.n, w.key, w.gone)
+	}
+	var ops []string
+	for _, o := range p.ops {
+		ops = append(ops, fmt.Sprint(*o))
+	}
+	slices.Sort(ops)
+	fmt.Fprintln(&b, ops)
+	if w.rolls > 0 {
+		fmt.Fprintln(&b, slices.Sorted(maps.Keys(p.own)))
+	}
+	for _, s := range w.pending {
+		if s.p == p {
+			fmt.Fprintln(&b, withoutTimes(s.text), s.at, s.ran, s.res)
+		}
+	}
+	return b.String()
+}
+
+// replay runs a schedule.
+func replay(m model, schedule []action) *world {
+	w := newWorld(m)
+	for _, a := range schedule {
+		w.apply(a)
+		if w.wrong != "" {
+			break
+		}
+	}
+	return w
+}
+
+func (w *world) end() {
+	for _, p := range w.procs {
+		p.end()
+	}
+	synctest.Wait()
+}
+
+// search visits states, the ones with the shortest schedules first, and returns the
+// first schedule that leads to a violation. depth is how long the schedules were of which
+// all were tried.
+func search(m model, states int) (wrong string, schedule []action, depth, visited int) {
+	type node struct {
+		schedule []action
+		next     []action
+	}
+	w := replay(m, nil)
+	frontier := []node{{nil, w.actions()}}
+	w.end()
+	seen := map[string]bool{}
+	for ; len(frontier) > 0; depth++ {
+		var next []node
+		for _, n := range frontier {
+			for _, a := range n.next {
+				longer := append(slices.Clip(n.schedule), a)
+				w := replay(m, longer)
+				state, todo := w.state(), w.actions()
+				w.end()
+				switch {
+				case w.wrong != "":
+					return w.wrong, longer, depth, len(seen)
+				case !seen[state] && states > 0 && len(seen) == states:
+					return "", nil, depth, len(seen)
+				case !seen[state]:
+					seen[state] = true
+					next = append(next, node{longer, todo})
+				}
+			}
+		}
+		frontier = next
+	}
+	return "", nil, depth, len(seen)
+}
