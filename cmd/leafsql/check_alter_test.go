@@ -30,7 +30,7 @@ func TestCheckKeepsAutoIncrement(t *testing.T) {
 		"no leaf_alloc":     nil,
 		"no row":            {allocTable},
 		"a low row":         {allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('t', 10, 1000)"},
-		"no room for a row": {allocTable, "ALTER TABLE t MODIFY id INT NOT NULL AUTO_INCREMENT, AUTO_INCREMENT = 2000000000"},
+		"no room for a row": {allocTable, "ALTER TABLE t MODIFY id INT NOT NULL AUTO_INCREMENT", "INSERT INTO t VALUES (2147483646)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {

@@ -28,7 +28,7 @@ func TestCheckServers(t *testing.T) {
 		"-shard", second + strings.Replace(tables, "(1)", "(2)", 1) + "&leafStore=" + strings.ReplaceAll(dsn, "/", "%2F")}
 	report := jsonOf[check.Report](t, mend, args...)
 	want := []string{"read-only", "workers-differ", "row-broken nil", "row-broken two", "alloc-key leaf_alloc",
-		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
+		"alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-column leaf_alloc", "alloc-durability leaf_alloc",
 		"row-missing orders", "sql-mode", "new-registry", "tag-without-table ord"} // the server cut the tag
 	if got := found(report); !slices.Equal(got, want) {
 		t.Fatalf("found\n %v\nwant\n %v", got, want)

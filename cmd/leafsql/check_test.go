@@ -13,10 +13,13 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// found are the findings as "code table-or-tag", in order.
+// found are the findings as "code table-or-tag", in order, without the note on rows that tests add by hand: they have no mark.
 func found(r check.Report) []string {
 	all := []string{}
 	for _, f := range r.Findings {
+		if f.Code == "row-unmarked" && f.Severity == check.Note {
+			continue
+		}
 		where := f.Tag
 		if f.Table != "" {
 			_, table, ok := strings.Cut(f.Table, ".")
@@ -179,6 +182,7 @@ func TestCheckSumsUp(t *testing.T) {
 		rows = append(rows, fmt.Sprintf("('tag%03d', 1, 10)", i))
 	}
 	open(t, dsn, durable, allocTable, "INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES "+strings.Join(rows, ","))
+	mustRun(t, fine, "init", "-dsn", dsn+"?leafTables=none") // marks them
 	report := jsonOf[check.Report](t, fine, "check", "-dsn", dsn+"?leafTables=none")
 	if len(report.Findings) != 1 || !strings.Contains(report.Findings[0].Message, "500 tags: tag000, tag001, tag002, tag003, tag004 and 495 more") {
 		t.Errorf("%+v", report.Findings)

@@ -75,7 +75,15 @@ var ofFindings = chinese.Texts{
 	"run the check as an administrator once; applications do not need these rights":                                    "以管理员身份检查一次；应用不需要这些权限",
 
 	// Rows.
-	"It gives no ids: %s.":                                                                                             "它发不出 id：%s。",
+	"It gives no ids: %s.": "它发不出 id：%s。",
+	"This user may not write the column description: rows get no marks, so after a fail-over that loses writes ids may come twice.": "当前用户不能写 description 列：行里没有标记，故障切换丢了写入之后，id 可能重复。",
+	"It has no column description: rows get no marks, so after a fail-over that loses writes ids may come twice.":                   "它没有 description 列：行里没有标记，故障切换丢了写入之后，id 可能重复。",
+	"Its column description is of type %s, which is too short for marks: after a fail-over that loses writes ids may come twice.":   "它的 description 列类型是 %s，放不下标记：故障切换丢了写入之后，id 可能重复。",
+	"binlog_format is STATEMENT: rows get no marks, so after a fail-over that loses writes ids may come twice.":                     "binlog_format 是 STATEMENT：行里没有标记，故障切换丢了写入之后，id 可能重复。",
+	"Its description leaves no room for a mark, so after a fail-over that loses writes ids may come twice.":                         "它的 description 太长，放不下标记，故障切换丢了写入之后，id 可能重复。",
+	"shorten it to 200 characters": "缩短到 200 个字符以内",
+	"Rows without a mark: %d. The next fetch writes it; a fail-over that loses this fetch gives its ids twice.": "没有标记的行：%d。下一次取号会写上；如果故障切换丢了这次取号，它的 id 会重复。",
+	"leafsql init writes the marks":                                                                                    "leafsql init 会写上标记",
 	"Its highest key is not known: %s.":                                                                                "不知道它最大的主键：%s。",
 	"compare it by hand with what leaf_alloc gives next":                                                               "手工和 leaf_alloc 的下一个 id 比较",
 	"compare it by hand with what leaf_alloc gives next, or add an index that tells it":                                "手工和 leaf_alloc 的下一个 id 比较，或者加一个能给出它的索引",

@@ -72,18 +72,25 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 	if err := run(to.Server, schema.LeafAlloc(to.Name())); err != nil {
 		return ran, err
 	}
+	marks, err := survey.ReadMarks(ctx, to)
+	if err != nil {
+		return ran, err
+	}
+	mark := "NULL" // the first fetch writes one
+	if marks.New != "" {
+		mark = quote.String(marks.New)
+	}
+	var rows []string
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
 		t := tags[tag]
 		if t.rows < t.stores-1 {
 			return ran, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
 		}
-		if err := run(to.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE "+
-			"max_id = GREATEST(max_id, %[3]d), step = IF(step = 0, %[4]d, step), description = IF(%[5]s, NULL, description)",
-			to.Name(), quote.String(tag), t.next, cmp.Or(t.step, survey.Step), isStores)); err != nil {
-			return ran, err
-		}
+		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.Step), mark))
 	}
-	return ran, nil
+	// One statement changes all tags or none: afterwards the store shows no longer how far the ids of the others are taken.
+	return ran, run(to.Server, "INSERT INTO "+to.Name()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
+		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+isStores+", VALUES(description), description)")
 }
 
 // readSeveral adds the rows of one store to what the others show.

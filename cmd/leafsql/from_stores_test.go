@@ -47,7 +47,7 @@ func TestInitFromStores(t *testing.T) {
 
 				planned := mustRun(t, mend, append(args, "-dry-run")...)
 				first := open(t, stores[0])
-				if n := number(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50)") {
+				if n := number(t, first, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE '%given up'"); n != 0 || !strings.Contains(planned, "VALUES ('orders', 600000000, 50, 'leafsql@") {
 					t.Fatalf("a dry run gave up %d rows, and prints\n%s", n, planned)
 				}
 				for range 2 {
@@ -97,6 +97,32 @@ func TestInitFromStores(t *testing.T) {
 					}
 				}
 			})
+		}
+	})
+}
+
+// TestInitFromStoresEndsHalfWay: an error at the second tag leaves the first one as it was, so that init can be run again, also if
+// one store is lost and the store that is kept is one of the old ones.
+func TestInitFromStoresEndsHalfWay(t *testing.T) {
+	onBoth(t, func(t *testing.T, target mysqltest.Target, dsn string) {
+		stores := []string{target.Database(t), target.Database(t)}
+		var dbs []*sql.DB
+		for place, store := range stores {
+			db := open(t, store, allocTable)
+			for _, tag := range []string{"a", "b"} {
+				exec(t, db, fmt.Sprintf("INSERT INTO leaf_alloc (biz_tag, max_id, step, description) VALUES ('%s', %d, 0, 'leafsql: store %d of 3, blocks of 100, step 10, life ab, set cd')", tag, 300+place*100+1, place+1))
+			}
+			dbs = append(dbs, db)
+		}
+		args := []string{"init", "-dsn", onStore(dsn+"?leafTables=none", stores[0]), "-from-stores", strings.Join(stores, "|")}
+		exec(t, dbs[0], "CREATE TRIGGER fails BEFORE UPDATE ON leaf_alloc FOR EACH ROW IF NEW.biz_tag = 'b' AND NEW.step > 0 THEN SIGNAL SQLSTATE '45000'; END IF")
+		if status, _, errs := leafsql(t.Context(), args...); status != unclear || !strings.Contains(errs, "run init again") {
+			t.Fatalf("init ends with %d, %s", status, errs)
+		}
+		exec(t, dbs[0], "DROP TRIGGER fails")
+		mustRun(t, fine, args...)
+		if n := number(t, dbs[0], "SELECT COUNT(*) FROM leaf_alloc WHERE max_id = 600 AND step = 10 AND description LIKE 'leafsql@%'"); n != 2 {
+			t.Errorf("%d rows are above all blocks, want 2", n)
 		}
 	})
 }

@@ -106,7 +106,7 @@ type change struct {
 	SQL    string `json:"sql"` // a comment for a registry of worker ids
 }
 
-// prepare is after what every tag has a row above all keys, and worker ids their table.
+// prepare returns the changes after which each tag has a row above all keys, each row a mark, and worker ids their table.
 // With an error, which names tables for which that cannot be said, it is for the others.
 func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
@@ -126,15 +126,15 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 		}
 	}
 	for _, tag := range found.Tags {
-		if tag.Row != nil && !tag.TooLow() && len(tag.Unknown()) == 0 {
+		if tag.Row != nil && !tag.TooLow() && len(tag.Unknown()) == 0 && tag.Broken == nil {
 			continue
 		}
-		start, err := tag.Start(survey.Margin)
+		start, err := tag.Start()
 		switch {
 		case err != nil:
 			errs = append(errs, err)
 		case tag.Row == nil:
-			steps = append(steps, found.AddRow(tag.Name, start))
+			steps = append(steps, found.AddRow(tag, start))
 		default:
 			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
@@ -145,6 +145,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	if found.Leases != nil && !found.Leases.Exists {
 		steps = append(steps, found.Leases.Create())
 	}
+	steps = append(steps, found.MarkRows()...)
 	return steps, errors.Join(errs...)
 }
 

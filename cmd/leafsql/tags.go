@@ -32,9 +32,9 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 	for at := time.Now(); ; {
 		now := time.Now()
 		rows, err := readTags(ctx, set.Store)
-		var broken []*segment.RowError
+		var marks segment.Marks
 		if err == nil {
-			broken, err = survey.RowErrors(ctx, set.Store)
+			marks, err = survey.ReadMarks(ctx, set.Store)
 		}
 		switch {
 		case ctx.Err() != nil && *watch:
@@ -50,7 +50,7 @@ func runTags(ctx context.Context, s *screen.Screen, args []string) (int, error) 
 			printTags(s, all, *watch)
 		}
 		status := fine
-		for _, row := range broken {
+		for _, row := range marks.Broken {
 			status = mend
 			fmt.Fprintln(s.Err, row)
 		}

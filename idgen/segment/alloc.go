@@ -72,27 +72,10 @@ func oneOfSeveral(place, stores int64) *tagrow.Error {
 	}
 }
 
-// RowErrors returns the *RowError of each row that gives no ids because it was one store's of several, ordered by tag.
-func (s *AllocStore) RowErrors(ctx context.Context) (errs []*RowError, err error) {
-	err = s.each(ctx, "biz_tag, description", " WHERE description LIKE 'leafsql: store %'", func(scan func(...any) error) error {
-		var tag, description string
-		err := scan(&tag, &description)
-		if place, stores, several := tagrow.StoreOf(description); several {
-			why := oneOfSeveral(place, stores)
-			errs = append(errs, &RowError{tag, s.rows.Table, why.Reason, why.Fix})
-		}
-		return err
-	})
-	if n, _ := tagrow.ServerError(err); noDescription(n) {
-		return nil, nil
-	}
-	return errs, s.rows.Failed("read", err)
-}
-
-// each calls f for each row of the table that fits a condition, ordered by tag. Columns are read by their place, as names
-// come with the table's under columnsWithAlias.
-func (s *AllocStore) each(ctx context.Context, columns, where string, f func(scan func(...any) error) error) error {
-	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+where+" ORDER BY biz_tag")
+// each calls f for each row of the table, ordered by tag. Columns are read by their place, as names come with the table's under
+// columnsWithAlias.
+func (s *AllocStore) each(ctx context.Context, columns string, f func(scan func(...any) error) error) error {
+	rows, err := s.rows.DB.QueryContext(ctx, "SELECT "+columns+" FROM "+s.rows.Table+" ORDER BY biz_tag")
 	if err != nil {
 		return err
 	}
@@ -125,7 +108,7 @@ func (s *AllocStore) EnsureWithin(ctx context.Context, tag string, maxID, step, 
 // Tags returns all rows, ordered by tag.
 func (s *AllocStore) Tags(ctx context.Context) ([]Row, error) {
 	var rows []Row
-	err := s.each(ctx, "biz_tag, max_id, step", "", func(scan func(...any) error) error {
+	err := s.each(ctx, "biz_tag, max_id, step", func(scan func(...any) error) error {
 		rows = append(rows, Row{})
 		r := &rows[len(rows)-1]
 		return scan(&r.Tag, &r.MaxID, &r.Step)

@@ -552,8 +552,8 @@ func TestAllocStoreColumnRights(t *testing.T) {
 			if r, err := s.Fetch(t.Context(), segment.Request{Tag: "a", N: 10, Step: 10}); err != nil || r.Start != 5 {
 				t.Error(r, err)
 			}
-			if errs, err := s.RowErrors(t.Context()); len(errs) > 0 || err != nil {
-				t.Error(errs, err)
+			if m, err := s.Marks(t.Context()); len(m.Broken) > 0 || err != nil {
+				t.Error(m, err)
 			}
 		})
 	}

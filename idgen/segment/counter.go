@@ -66,7 +66,7 @@ func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, err
 		row.added = false
 		t.known.Store(q.Tag, row)
 		return Range{Start: row.next, End: row.next, Step: row.step}, nil
-	} else if q.N == 0 || !known {
+	} else if q.N == 0 || !known || t.triesMark(v.(row)) {
 		if r, fit, err := t.look(ctx, c, q); !fit {
 			return r, err
 		}
@@ -142,7 +142,8 @@ func (t *counter) look(ctx context.Context, c *sql.Conn, q Request) (r Range, fi
 	if row.next < q.Seen && state != jumps {
 		at, ok := t.fetched.Load(q.Tag)
 		late := ok && time.Since(at.(time.Time)) > tagrow.SoonTime*3/4 // every node had the time to apply what was fetched
-		if row.behind = state == guarded && late; !row.behind && (state != guarded || q.N > 0) {
+		moves := state == guarded || !t.rows.Marked
+		if row.behind = moves && late; !row.behind && (!moves || q.N > 0) {
 			t.known.Store(q.Tag, row)
 			back := &RolledBackError{Tag: q.Tag, Table: t.rows.Table, Start: row.next, Seen: q.Seen, columns: t.rows.Columns, highest: q.Highest}
 			return Range{}, false, tagrow.Answer{Err: back, Soon: !late}
@@ -197,9 +198,13 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		return &RowError{tag, t.rows.Table, fmt.Sprintf("a row with step %d cannot be added", step), fmt.Sprintf("take one in 1 … %d", int64(maxRowStep))}
 	}
 	return t.rows.Failed("add a row to", t.retry(ctx, tag, func(c *sql.Conn) error {
-		mark, gap, err := t.newMark(ctx, c, highest-next+1)
+		mark, lossy, err := t.newMark(ctx, c)
 		if err != nil {
 			return err
+		}
+		gap := int64(0)
+		if lossy {
+			gap = t.margin(highest - next + 1)
 		}
 		insert := func(columns, values string) error {
 			_, err := c.ExecContext(ctx, fmt.Sprintf("INSERT INTO %s (%s, %s, %s%s) VALUES (%s, %d, %d%s) ON DUPLICATE KEY UPDATE %[2]s = %[2]s",
@@ -208,7 +213,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		}
 		if mark == "" {
 			err = insert("", "")
-		} else if err = insert(", description", ", "+mark); deniesMark(err) {
+		} else if err = insert(", description", ", "+quote.String(mark)); deniesMark(err) {
 			t.warnUnmarked("description cannot be written: "+err.Error(), "GRANT INSERT, UPDATE on the table")
 			err = insert("", "")
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,7 +40,8 @@ type marked struct {
 	hash   string // its expression
 	now    int64  // the server's time, in seconds since 1970
 	fresh  bool   // how servers are identified was asked a moment ago
-	behind bool   // the row is below what this process fetched, though its mark is right
+	read   time.Time
+	behind bool // the row is below what this process fetched, though its mark is right
 }
 
 // state is what the next fetch does about a row's mark.
@@ -56,12 +58,12 @@ const (
 func (t *counter) stateOf(tag string, r row) state {
 	met, known := t.met.Load(tag)
 	switch {
+	case r.behind:
+		return jumps
 	case r.server == "":
 		return unguarded
 	case r.mark.Off:
 		return released
-	case r.behind:
-		return jumps
 	case r.mark.Server == r.server:
 		return guarded
 	case r.mark.Server == "" && (!known || met == r.server): // nobody has marked it, or somebody has edited the mark away
@@ -112,11 +114,15 @@ func (t *counter) guard(q Request, r row, m *tagrow.Move) (tagrow.Mark, error) {
 		}
 		m.N += min(t.margin(left), r.end-q.N-at)
 		m.To = r.end - m.N
-		if set, where = mark.Replace(r.mark, r.hash); r.mark.Server == "" {
+		switch {
+		case r.server == "": // the table has no place for marks
+		case r.mark.Server == "":
 			set, where = mark.Mark(r.hash)
+		default:
+			set, where = mark.Replace(r.mark, r.hash)
 		}
 		if r.behind {
-			where += fmt.Sprintf(" AND %s < %d", t.rows.Next, q.Seen)
+			where += fmt.Sprintf(" AND %s < %d", t.rows.Next, q.Seen-t.rows.Last)
 		}
 	}
 	m.Set += set
@@ -171,18 +177,28 @@ func (t *counter) identify(ctx context.Context, c *sql.Conn) (columns string, fr
 	return ", " + server.Hash + " AS `leafsql@server`, UNIX_TIMESTAMP() AS `leafsql@now`", fresh, nil
 }
 
+// markAgain is how long a row is drawn from without a mark until another attempt to mark it: a right may have been granted.
+const markAgain = 10 * time.Minute
+
+// triesMark reports whether a row has to be read again for such an attempt.
+func (t *counter) triesMark(r row) bool {
+	again := t.rows.Marked && r.server == "" && time.Since(r.read) > markAgain
+	if again {
+		t.unmarked.Store(false)
+		t.identity.Store(nil)
+	}
+	return again
+}
+
 // readMark reads what a look found.
 func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error) {
+	m.read = time.Now()
 	server := t.identity.Load()
 	description, exists := cells["description"]
 	text, mark, ok := tagrow.ParseMark(description.String)
 	switch {
 	case !ok:
-		return m, &tagrow.Error{
-			Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description.String),
-			Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
-				t.rows.Table, quote.String(text+" "+tagrow.Unmatched), t.rows.Tag, quote.String(tag)),
-		}
+		return m, t.unreadable(tag, text, description.String)
 	case server == nil || server.Hash == "":
 	case server.Statements:
 		t.warnUnmarked("the server replicates statements as text", "SET GLOBAL binlog_format = 'ROW'")
@@ -196,6 +212,15 @@ func (t *counter) readMark(tag string, cells tagrow.Cells) (m marked, err error)
 	}
 	m.mark = mark
 	return m, nil
+}
+
+// unreadable refuses a row with a mark that cannot be read: the row may have been drawn from on any server.
+func (t *counter) unreadable(tag, text, description string) *tagrow.Error {
+	return &tagrow.Error{
+		Reason: fmt.Sprintf("the mark at the end of its description, %q, cannot be read", description),
+		Fix: fmt.Sprintf("write one that has the next fetch move the row up by a margin: UPDATE %s SET description = %s WHERE %s = %s",
+			t.rows.Table, quote.String(strings.TrimSpace(text+" "+tagrow.Unmatched)), t.rows.Tag, quote.String(tag)),
+	}
 }
 
 // warnUnmarked logs once why rows have no mark, which a fail-over that loses writes needs.
@@ -223,32 +248,32 @@ func (t *counter) cannotMark(tag string, r row, m tagrow.Move, err error) bool {
 	return true
 }
 
-// newMark returns the mark of a row that is to be added, as SQL, "" if it gets none. gap is how much higher the row begins: if
-// another row shows that the server may lack rows, the new one may be one of these.
-func (t *counter) newMark(ctx context.Context, c *sql.Conn, left int64) (mark string, gap int64, err error) {
+// newMark returns the mark of a row that is to be added, "" if it gets none. lossy reports that another row shows that the server
+// may lack rows: the new row may be one of them, and begins a margin higher.
+func (t *counter) newMark(ctx context.Context, c *sql.Conn) (mark string, lossy bool, err error) {
 	if !t.rows.Marked || t.unmarked.Load() {
-		return "", 0, nil
+		return "", false, nil
 	}
 	at := t.newRows.Load()
 	if at == nil || time.Since(at.asked) > newRowsFor {
 		columns, _, err := t.identify(ctx, c)
 		if err != nil || columns == "" {
-			return "", 0, err
+			return "", false, err
 		}
 		at = &newRows{asked: time.Now()}
 		err = c.QueryRowContext(ctx, tagrow.Foreign(t.identity.Load().Hash, t.rows.Table)).Scan(&at.server, &at.foreign)
+		if n, _ := tagrow.ServerError(err); n == tagrow.ErrNoTable { // no row can be foreign
+			err = c.QueryRowContext(ctx, "SELECT "+t.identity.Load().Hash).Scan(&at.server)
+		}
 		switch {
 		case deniesMark(err) || err == nil && !at.server.Valid:
-			return "", 0, nil
+			return "", false, nil
 		case err != nil:
-			return "", 0, err
+			return "", false, err
 		}
 		t.newRows.Store(at)
 	}
-	if at.foreign > 0 {
-		gap = t.margin(left)
-	}
-	return quote.String(tagrow.Mark{Server: at.server.String}.String()), gap, nil
+	return tagrow.Mark{Server: at.server.String}.String(), at.foreign > 0, nil
 }
 
 // newRows is what rows that are added need of the server. On another server the row's mark is that of another one, so that the

@@ -11,6 +11,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/serverid"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
@@ -86,11 +87,54 @@ func TestMarkBrake(t *testing.T) {
 					t.Errorf("after %d jumps, the last %d s ago: Fetch() = %+v, %v", c.jumps, c.ago, r, err)
 				}
 				if err != nil {
+					var server string
+					if err := db.Get(&server, "SELECT "+identity(t, db).Hash); err != nil {
+						t.Fatal(err)
+					}
+					for _, part := range []string{another, "this one is " + server, "stop the writes to one of the servers", "description = 'leafsql@off'"} {
+						if !strings.Contains(err.Error(), part) {
+							t.Errorf("the error %q lacks %q", err, part)
+						}
+					}
 					db.MustExec(statement.FindString(err.Error()))
 					if r := fetch(t, s, q); r.Start != 100 {
 						t.Errorf("turned off, Fetch() = %+v", r)
 					}
 				}
+			}
+		})
+	}
+}
+
+func identity(t *testing.T, db *sqlx.DB) serverid.Server {
+	t.Helper()
+	server, err := serverid.Of(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server
+}
+
+// TestMarksNeedSelectAndUpdate: a user with these rights writes first marks and replaces others.
+func TestMarksNeedSelectAndUpdate(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			dsn := server.Database(t)
+			db := pool(t, dsn, "")
+			allocStore(t, db, "leaf_alloc")
+			name := databaseOf(t, db)
+			user := "m" + name[len(name)-12:]
+			db.MustExec("CREATE USER " + user)
+			t.Cleanup(func() { db.Exec("DROP USER " + user) })
+			db.MustExec("GRANT SELECT, UPDATE ON " + name + ".leaf_alloc TO " + user)
+			s := segment.NewAllocStore(pool(t, strings.Replace(dsn, "root@", user+"@", 1), ""), "leaf_alloc")
+			db.MustExec("INSERT INTO leaf_alloc (biz_tag, max_id, step) VALUES ('a', 5, 10)")
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Start != 5 || !strings.HasPrefix(described(t, db), "leafsql@") {
+				t.Errorf("Fetch() = %+v, %s", r, described(t, db))
+			}
+			db.MustExec("UPDATE leaf_alloc SET description = '" + another + " 0 0'")
+			if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Step: 10}); r.Jumped < 1<<36 || strings.HasPrefix(described(t, db), another) {
+				t.Errorf("Fetch() = %+v, %s", r, described(t, db))
 			}
 		})
 	}

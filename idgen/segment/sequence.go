@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 
 	"github.com/jmoiron/sqlx"
@@ -35,7 +36,7 @@ type SequenceStore struct{ counter }
 // unquoted. The pool is as for [NewAllocStore].
 func NewSequenceStore(db *sqlx.DB, table string) *SequenceStore {
 	s := &SequenceStore{counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.Columns{Tag: "`name`", Next: "`current_value`", Step: "`increment`", Last: 1}}}}
-	s.read = s.readSequence
+	s.read, s.log = s.readSequence, slog.Default
 	return s
 }
 

@@ -42,7 +42,8 @@ func TestSequenceStore(t *testing.T) {
 						t.Fatal(err)
 					}
 					return segmenttest.Fixture{
-						Open: func() segment.Store { return segment.NewSequenceStore(pool(t, dsn, c.params), "t_sequence") },
+						Moves: true,
+						Open:  func() segment.Store { return segment.NewSequenceStore(pool(t, dsn, c.params), "t_sequence") },
 						Put: func(row segment.Row) error {
 							_, err := db.Exec("REPLACE INTO t_sequence ("+columns+") VALUES (?, ?, ?"+least+")", row.Tag, max(row.MaxID, math.MinInt64+1)-1, row.Step)
 							return err
@@ -258,7 +259,8 @@ func TestSequenceRows(t *testing.T) {
 			t.Fatal(r)
 		}
 		db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
-		_, err = s.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
+		again := segment.NewSequenceStore(db, "t_sequence") // has fetched nothing, and cannot say whether a node is behind
+		_, err = again.Fetch(ctx, segment.Request{Tag: "a", N: 10, Seen: 510})
 		if !is[*segment.RolledBackError](err) {
 			t.Fatal(err)
 		}
@@ -266,5 +268,34 @@ func TestSequenceRows(t *testing.T) {
 		if r := fetch(t, s, segment.Request{Tag: "a", N: 10, Seen: 510}); r.Start < 601+1<<36 {
 			t.Fatal(r)
 		}
+	}
+}
+
+// TestSequenceWentBack: a row below what was fetched moves up by a margin that fits the column, and others stay.
+func TestSequenceWentBack(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		t.Run(server.Name, func(t *testing.T) {
+			db, s := sequences(t, server.Database(t), 0, 10, "1, 9223372036854775806, 0")
+			db.MustExec("INSERT INTO t_sequence VALUES ('b', 5, 10, 1, 1000, 0)")
+			q := segment.Request{Tag: "a", N: 10, Step: 10}
+			for _, c := range []struct{ highest, least, most int64 }{{0, 1 << 36, 1 << 37}, {math.MaxInt32, 33_000_000, 68_000_000}} {
+				db.MustExec("UPDATE t_sequence SET current_value = 500 WHERE name = 'a'")
+				q.Seen, q.Highest = 0, c.highest
+				before := fetch(t, s, q)
+				db.MustExec("UPDATE t_sequence SET current_value = 7 WHERE name = 'a'")
+				q.Seen = before.End
+				r := fetch(t, s, q)
+				if gap := r.Start - before.End; gap != r.Jumped || gap < c.least || gap > c.most {
+					t.Errorf("Fetch() = %+v after %+v, want a margin of %d to %d", r, before, c.least, c.most)
+				}
+				q.Seen = r.End
+				if next := fetch(t, s, q); next != (segment.Range{Start: r.End, End: r.End + 10, Step: 10}) {
+					t.Errorf("Fetch() = %+v after %+v", next, r)
+				}
+			}
+			if row, err := s.Row(t.Context(), "b"); err != nil || row.MaxID != 6 {
+				t.Errorf("the other row is at %d, %v", row.MaxID, err)
+			}
+		})
 	}
 }

@@ -208,8 +208,8 @@ func TestColumnsWithAlias(t *testing.T) {
 		if _, err := db.Exec("UPDATE leaf_alloc SET description = 'leafsql: store 1 of 2'"); err != nil {
 			t.Fatal(err)
 		}
-		if errs, err := s.RowErrors(ctx); err != nil || len(errs) != 1 || errs[0].Tag != "a" {
-			t.Errorf("%s: RowErrors() = %v, %v, want one of tag a", server.Name, errs, err)
+		if m, err := s.Marks(ctx); err != nil || len(m.Broken) != 1 || m.Broken[0].Tag != "a" {
+			t.Errorf("%s: Marks() = %+v, %v, want one broken row, of tag a", server.Name, m, err)
 		}
 		sequences := segment.NewSequenceStore(db, "t_sequence")
 		if err := sequences.Create(ctx); err != nil {

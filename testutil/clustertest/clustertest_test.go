@@ -8,6 +8,7 @@ import (
 	"log"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -43,6 +44,14 @@ func (s *shop) onEachNode(t *testing.T) {
 	}
 	wg.Wait()
 	s.verify(t)
+	// The nodes have one identity, so that no fetch moved the row up by a margin.
+	db := s.open(t, 0)
+	defer s.closes(t, db)
+	var maxID int64
+	var description string
+	if err := db.QueryRow("SELECT max_id, description FROM leaf_alloc").Scan(&maxID, &description); err != nil || maxID > 1<<36 || !strings.HasSuffix(description, " 0 0") {
+		t.Errorf("leaf_alloc's row is at %d, with the mark %q, %v", maxID, description, err)
+	}
 }
 
 const leafAlloc = "CREATE TABLE leaf_alloc (biz_tag VARCHAR(128) NOT NULL PRIMARY KEY, max_id BIGINT NOT NULL DEFAULT 1, step INT NOT NULL," +

@@ -26,6 +26,7 @@ type Fixture struct {
 	Open   func() segment.Store        // a store on the table, as one more process opens it
 	Put    func(row segment.Row) error // adds a row or replaces the tag's
 	Delete func(tag string) error
+	Moves  bool // the store moves a row that went back far above it, and refuses none
 }
 
 // Run tests the store; open is called for each part of the test.
@@ -194,7 +195,7 @@ func unknownTag(k *kit) {
 	refused[*segment.UnknownTagError](k, segment.Request{Tag: "a", N: 1, Step: 10, Seen: 2})
 }
 
-// A refused fetch does not move the row towards the ids in use.
+// A refused fetch does not move the row towards the ids in use, and one that moves it goes above them.
 func rolledBack(k *kit) {
 	k.put("a", 1000, 10)
 	k.want(segment.Request{Tag: "a", N: 10}, 1000, 1010, 10)
@@ -202,6 +203,13 @@ func rolledBack(k *kit) {
 		k.Fatal(err)
 	}
 	k.put("a", 1005, 10)
+	if k.Moves {
+		q := segment.Request{Tag: "a", Seen: 1010, N: 20, Step: 10}
+		if r, err := k.store.Fetch(k.Context(), q); err != nil || r.Start < 1010 || r.Jumped < 1 {
+			k.Fatalf("Fetch(%+v) = %v, %v", q, r, err)
+		}
+		return
+	}
 	for _, q := range []segment.Request{
 		{Tag: "a", Seen: 1010},
 		{Tag: "a", Seen: 1010, N: 20, Step: 5},

@@ -43,6 +43,7 @@ var codes = []string{
 	"alloc-engine",       // leaf_alloc is not safe in a crash
 	"alloc-trigger",      // triggers stand on leaf_alloc
 	"alloc-durability",   // a power cut can bring ranges back
+	"alloc-binlog",       // a fail-over can bring ranges back, as rows get no marks
 	"leases-column",      // a column or the key of leaf_worker is not as leafsql makes it
 	"leases-engine",      // leaf_worker is not safe in a crash
 	"leases-trigger",     // triggers stand on leaf_worker
@@ -74,6 +75,7 @@ var codes = []string{
 	"highest-unknown",    // the highest key cannot be told
 	"hidden",             // this user does not see everything
 	"tag-without-table",  // no table takes ids from a tag
+	"row-unmarked",       // a fail-over can bring a row's next range back
 }
 
 // order sorts findings by their code's place, then by where they are.

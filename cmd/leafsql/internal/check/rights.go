@@ -16,8 +16,14 @@ import (
 // rights of what it explains.
 func (c *checker) rights(ctx context.Context) error {
 	if store := c.Set.Store; c.Alloc.Exists && c.takesSegments() {
+		before := len(c.findings)
 		if err := c.tableRights(ctx, store, c.Alloc.Denied, c.text("leaf_alloc: no ids can be had"), schema.LeafAlloc(quote.Table(store.Plain())), c.allocTries(store)); err != nil {
 			return err
+		}
+		if len(c.findings) == before {
+			if err := c.marks(ctx, store); err != nil {
+				return err
+			}
 		}
 	}
 	if err := c.leases(ctx); err != nil {

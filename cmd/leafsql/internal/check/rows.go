@@ -16,9 +16,7 @@ func (c *checker) rows(context.Context) error {
 		return nil
 	}
 	store := c.Set.Store
-	for _, e := range c.Broken { // no table of this DSN needs it, or the survey would have failed
-		c.add(Finding{Code: "row-broken", Severity: Warning, Server: store.Label, Tag: e.Tag, Message: c.say("It gives no ids: %s.", e.Reason), Fix: e.Fix})
-	}
+	c.descriptions(store)
 	for _, tag := range c.Tags {
 		here := func(code string, severity Severity, message string) Finding {
 			return Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag.Name, Message: message}
@@ -48,10 +46,10 @@ func (c *checker) rows(context.Context) error {
 			if c.createsRows() {
 				f.Severity, f.Message = Note, c.text("No row yet: leafCreate=true adds it at the first INSERT.")
 			}
-			if start, err := tag.Start(survey.Margin); err != nil {
+			if start, err := tag.Start(); err != nil {
 				f.Fix = err.Error()
 			} else {
-				f.SQL = append(f.SQL, c.AddRow(tag.Name, start).SQL)
+				f.SQL = append(f.SQL, c.AddRow(tag, start).SQL)
 			}
 			c.add(f)
 			continue
@@ -60,7 +58,7 @@ func (c *checker) rows(context.Context) error {
 		c.large(row, tag)
 		if highest, t := tag.Highest(); tag.TooLow() {
 			f := here("row-too-low", Error, c.say("It would give %d next, and %s has or had the key %d.", max(row.MaxID, 1), t.Where(), highest))
-			if start, err := tag.Start(survey.Margin); err != nil {
+			if start, err := tag.Start(); err != nil {
 				f.Fix = err.Error()
 			} else {
 				f.Fix = "restart processes that hold a range below, so that they fetch another"
@@ -122,7 +120,7 @@ func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 		}
 		f.Message = c.say("Its max_id is %s.", written)
 		f.Fix, f.SQL = "", nil
-		if start, err := tag.Start(survey.Margin); err == nil {
+		if start, err := tag.Start(); err == nil {
 			f.SQL = []string{"UPDATE " + store.Name() + " SET max_id = " + strconv.FormatInt(start, 10) + where}
 		} else {
 			f.Fix = err.Error()

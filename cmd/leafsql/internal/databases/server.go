@@ -35,7 +35,7 @@ const statsExpiry = "information_schema_stats_expiry"
 
 // watched are the variables that are looked at.
 const watched = "'version', 'hostname', 'port', 'server_id', 'server_uuid', 'datadir', 'socket', 'sql_mode', 'read_only', 'super_read_only', 'innodb_read_only', " +
-	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'redirect_url', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', '" + statsExpiry + "'"
+	"'innodb_flush_log_at_trx_commit', 'sync_binlog', 'log_bin', 'binlog_format', 'autocommit', 'lower_case_table_names', 'auto_increment_increment', 'redirect_url', 'wsrep_on', 'wsrep_provider', 'group_replication_group_name', '" + statsExpiry + "'"
 
 // connect opens a server's pool, and learns what it is.
 func connect(ctx context.Context, cfg *mysql.Config) (*Server, error) {

@@ -114,7 +114,7 @@ func (t *Tag) row() (all []Statement) {
 	highest, _ := t.Highest()
 	switch {
 	case t.Row == nil:
-		add(t.survey.AddRow(t.Name, highest+1))
+		add(t.survey.AddRow(t.Tag, highest+1))
 	case t.TooLow():
 		add(t.survey.RaiseRow(t.Row.Tag, highest+1))
 	}
@@ -129,8 +129,8 @@ func (t *Tag) Err() error {
 		}
 	}
 	switch {
-	case len(t.Unknown()) > 0:
-		_, err := t.Start(0)
+	case t.Broken != nil, len(t.Unknown()) > 0:
+		_, err := t.Start()
 		return err
 	case t.Next() == Widen && len(t.foreignKeys) > 0:
 		return fmt.Errorf("leafsql: foreign keys of the key of %s: %s; drop them, widen the columns on both sides and add them again, or leave the type with -keep-type",

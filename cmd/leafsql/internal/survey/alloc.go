@@ -133,13 +133,13 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 	return rows, nil
 }
 
-// RowErrors reads which rows of leaf_alloc give no ids because they were several stores'.
-func RowErrors(ctx context.Context, store *databases.Store) ([]*segment.RowError, error) {
-	errs, err := segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain()).RowErrors(ctx)
+// ReadMarks reads which rows of leaf_alloc have no mark, or give no ids because of their description.
+func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, error) {
+	marks, err := segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain()).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
-		return nil, failedToRead(store, err)
+		return marks, failedToRead(store, err)
 	}
-	return errs, nil
+	return marks, nil
 }
 
 // collations are the errors of a table whose character set has not the tag's letters.
@@ -149,7 +149,7 @@ var collations = []uint16{1267, 3854, 3988}
 func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	for i := range s.Rows {
 		if s.Rows[i].Tag == tag {
-			return s.alone(&s.Rows[i])
+			return &s.Rows[i], nil
 		}
 	}
 	if len(s.Rows) == 0 {
@@ -166,18 +166,8 @@ func (s *Survey) row(ctx context.Context, tag string) (*Row, error) {
 	}
 	for i := range s.Rows {
 		if s.Rows[i].Tag == written {
-			return s.alone(&s.Rows[i])
+			return &s.Rows[i], nil
 		}
 	}
 	return nil, nil
-}
-
-// alone returns the row, and an error if it was several stores': a change would break it.
-func (s *Survey) alone(row *Row) (*Row, error) {
-	for _, err := range s.Broken {
-		if err.Tag == row.Tag {
-			return nil, err
-		}
-	}
-	return row, nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
+	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/schema"
 )
@@ -34,11 +35,30 @@ func (l *Leases) Create() Change {
 	return Change{l.Table.Server, schema.LeafWorker(quote.Table(l.Table.Plain()))}
 }
 
-// AddRow adds a tag's row, or raises one that came meanwhile.
-func (s *Survey) AddRow(tag string, maxID int64) Change {
+// AddRow adds a tag's row with its mark, or raises one that came meanwhile. A server that may lack rows may lack this one, so
+// that it begins a margin higher there.
+func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
+	if s.Marks.Lossy {
+		maxID += segment.Margin(tag.Room() - maxID + 1)
+	}
+	columns, mark := "", ""
+	if s.Marks.New != "" {
+		columns, mark = ", description", ", "+quote.String(s.Marks.New)
+	}
 	store := s.Set.Store
-	return Change{store.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step) VALUES (%s, %d, %d) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[3]d)",
-		store.Name(), quote.String(tag), maxID, Step)}
+	return Change{store.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step%s) VALUES (%s, %d, %d%s) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[4]d)",
+		store.Name(), columns, quote.String(tag.Name), maxID, Step, mark)}
+}
+
+// MarkRows writes the first mark of rows that have none, so that a fail-over that loses their next fetch is noticed. A server that
+// may lack rows may lack their marks as well: processes decide there.
+func (s *Survey) MarkRows() (changes []Change) {
+	if s.Marks.New != "" && !s.Marks.Lossy && len(s.Marks.Unmarked) > 0 {
+		store := s.Set.Store
+		changes = append(changes, Change{store.Server, fmt.Sprintf("UPDATE %s SET description = CONCAT_WS(' ', NULLIF(description, ''), %s)"+
+			" WHERE description IS NULL OR CHAR_LENGTH(description) <= 200 AND description NOT LIKE '%%leafsql@%%' AND description NOT LIKE 'leafsql: store %%'", store.Name(), quote.String(s.Marks.New))})
+	}
+	return changes
 }
 
 // RaiseRow raises a tag's row, and never lowers it.

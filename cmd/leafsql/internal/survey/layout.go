@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
@@ -24,6 +25,13 @@ type Column struct {
 	Nullable bool
 	Default  sql.NullString
 	Extra    string // in lower case
+}
+
+// HoldsMarks reports whether a description of this type has room for a text and the mark at its end.
+func (c Column) HoldsMarks() bool {
+	typ, rest, _ := strings.Cut(c.Type, "(")
+	length, _ := strconv.Atoi(strings.TrimSuffix(rest, ")"))
+	return strings.HasSuffix(typ, "text") || strings.HasSuffix(typ, "char") && length >= 256
 }
 
 // readLayout asks the catalog. Key is the column that is to be unique.

@@ -27,11 +27,11 @@ import (
 type Survey struct {
 	Set    *databases.Set
 	Shards []*Shard
-	Alloc  Alloc               // leaf_alloc's layout
-	Rows   []Row               // by tag
-	Tags   []*Tag              // that configured tables take ids from, by name
-	Leases *Leases             // nil: no worker ids come from there
-	Broken []*segment.RowError // rows that give no ids because they were several stores'
+	Alloc  Alloc   // leaf_alloc's layout
+	Rows   []Row   // by tag
+	Tags   []*Tag  // that configured tables take ids from, by name
+	Leases *Leases // nil: no worker ids come from there
+	Marks  segment.Marks
 }
 
 // Leases is the table of worker ids, leaf_worker.
@@ -57,7 +57,8 @@ type Shard struct {
 // A Tag is a biz_tag and the tables that it feeds on all shards.
 type Tag struct {
 	Name   string
-	Row    *Row // nil: it has none
+	Row    *Row              // nil: it has none
+	Broken *segment.RowError // why its row gives no ids, as far as its description shows it
 	Tables []*Table
 }
 
@@ -182,18 +183,25 @@ func (s *Survey) gather(ctx context.Context) error {
 			tags[t.Tag].Tables = append(tags[t.Tag].Tables, t)
 		}
 	}
-	if s.Readable() {
-		var err error
-		if s.Broken, err = RowErrors(ctx, s.Set.Store); err != nil {
+	var err error
+	if !s.Alloc.Denied {
+		if s.Marks, err = ReadMarks(ctx, s.Set.Store); err != nil {
 			return err
 		}
+	}
+	if column, exists := s.Alloc.Columns["description"]; s.Alloc.Exists && (!exists || !column.HoldsMarks()) {
+		s.Marks.New = ""
 	}
 	s.Tags = lo.Values(tags)
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
 	for _, tag := range s.Tags {
-		var err error
 		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
 			return err
+		}
+		for _, broken := range s.Marks.Broken {
+			if tag.Row != nil && tag.Row.Tag == broken.Tag {
+				tag.Broken = broken
+			}
 		}
 	}
 	return nil
