@@ -10,7 +10,8 @@
 //
 // The files, in the order in which a text goes through them:
 //
-//	parse.go                 Schema, Parse, and when the session has to be asked how it reads texts
+//	schema.go                what the reader asks of others
+//	parse.go                 Parse, and when the session has to be asked how it reads texts
 //	charset.go               in which character sets a text may have other tokens
 //	statement.go, ddl.go     which statement begins; those that are not INSERTs
 //	insert.go                one INSERT, REPLACE or LOAD DATA from its first word to its end
@@ -31,32 +32,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/lex"
 )
-
-// A Schema says what names in a text mean. Names come unquoted, otherwise as written,
-// and the database of a bare one without a USE before it in the same text is "".
-// Errors are returned by Parse untouched.
-type Schema struct {
-	// Table returns the configured table that a name means, nil where that table is
-	// not configured.
-	Table func(db, name string) (*insert.Table, error)
-
-	// Temporary, unless nil, says that the session has temporary tables, and whether a
-	// name means one: Plan.Runs is wanted.
-	Temporary func(insert.TableName) bool
-
-	Stager Stager
-}
-
-// A Stager decides what stored programs and several steps do to a statement; package staged has one. An empty db is
-// the database in use.
-type Stager interface {
-	// Stage completes the staging of a statement, or refuses it. source is the text of its source, in which bare names
-	// are of db.
-	Stage(in *insert.Insert, db, source string) error
-
-	// ReadsID reports whether a stored function or a view that a text may name reads LAST_INSERT_ID().
-	ReadsID(db, text string) (bool, error)
-}
 
 // Parse plans a text. Where the text means something else under other settings of the
 // session, and those are not known, there is no plan: unknown says that the session
