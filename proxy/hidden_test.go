@@ -68,6 +68,7 @@ func TestHiddenTemporaryTables(t *testing.T) {
 			"a failing text":     {temp + "; SELECT nope", far},
 			"database in use":    {uses + "DB", prepares + bare, uses + "OWN", executes, far},
 			"USE":                {"USE DB", prepares + bare, "USE OWN", executes, far},
+			"file names":         {fn, "SELECT OWN.f()", "SET character_set_results = filename", far}, // of MariaDB
 			"DROP of two":        {temp, "DROP TEMPORARY TABLE DB.items, OWN.nope", far},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -81,6 +82,89 @@ func TestHiddenTemporaryTables(t *testing.T) {
 					t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
 				}
 			})
+		}
+	})
+}
+
+// TestTemporaryTableLikeFilledOne fills a temporary table that is made LIKE a filled one, under its name and under another one: its rows
+// bring their keys, or are refused, and an account that may do so has no other effect on the filled table.
+func TestTemporaryTableLikeFilledOne(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		for _, name := range []string{"copy", "items"} {
+			t.Run(name, func(t *testing.T) {
+				p := newPlace(t, p.Target)
+				p.configured(true, privilegesSetup...)
+				own, before := p.own(), p.counters()
+				p.exec("CREATE TABLE " + own + ".items LIKE items")
+				through := proxytest.Start(t, p.dsn+"?leafTables=items,"+own+".items")
+				o := p.account("l", "GRANT SELECT, CREATE TEMPORARY TABLES ON %[1]s.* TO %[2]s", "GRANT SELECT ON "+own+".* TO %[2]s")
+				c, other := p.dial(through, o), p.dial(through, o)
+				c.Query("CREATE TEMPORARY TABLE " + p.name + "." + name + " LIKE " + own + ".items")
+				for _, step := range []struct {
+					text string
+					want int
+				}{
+					{"INSERT INTO DB." + name + " (id, name) VALUES (5, 'a')", 0},
+					{"INSERT INTO DB." + name + " (id, name) SELECT n, name FROM DB.source", 0},
+					{"INSERT INTO DB." + name + " (name) VALUES ('a')", 1235},
+					{"INSERT INTO DB." + name + " (name) SELECT name FROM DB.source", 1235},
+				} {
+					text := strings.ReplaceAll(step.text, "DB", p.name)
+					for mode, run := range modes {
+						text := strings.ReplaceAll(text, "(5,", fmt.Sprintf("(%d,", len(mode)))
+						if mode != "text" && strings.Contains(text, "SELECT n") {
+							continue
+						}
+						if number, message := run(c, text).Err(); number != step.want {
+							t.Errorf("%s, %s: error %d %s, want %d", mode, text, number, message, step.want)
+						}
+					}
+				}
+				for _, columns := range []string{"(id, name) VALUES (9000000, 'a')", "(name) VALUES ('a')", "(id, name) SELECT n, name FROM " + p.name + ".source"} {
+					if number, message := other.Query("INSERT INTO " + p.name + ".items " + columns).Err(); number != 1142 {
+						t.Errorf("another session, INSERT INTO items %s: error %d %s, want 1142", columns, number, message)
+					}
+				}
+				if after := p.counters(); after != before {
+					t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+				}
+			})
+		}
+	})
+}
+
+// TestPreparedInsertInAnotherDatabase executes prepared INSERTs that name their table without its database in other databases than that of
+// their PREPARE: the server runs them, or denies them, for the table that they meant then.
+func TestPreparedInsertInAnotherDatabase(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		for _, text := range []string{"INSERT INTO items (name) VALUES (?)", "INSERT INTO items SET name = ?", "INSERT INTO items (name, n) VALUES (?, 7) ON DUPLICATE KEY UPDATE name = 'y'",
+			"INSERT INTO items (name) SELECT ?", "INSERT INTO items VALUES (DEFAULT, ?, NULL)"} {
+			for name, there := range map[string]string{"without a table": "CREATE TABLE OWN.none (a INT)", "with another one": "CREATE TABLE OWN.items (id INT, name INT)", "with an equal one": "CREATE TABLE OWN.items LIKE items"} {
+				t.Run(name, func(t *testing.T) {
+					p := newPlace(t, p.Target)
+					p.configured(true, privilegesSetup...)
+					own := p.own()
+					p.exec(strings.ReplaceAll(there, "OWN", own))
+					o := p.account("e", "GRANT ALL ON %[1]s.items TO %[2]s", "GRANT ALL ON "+own+".* TO %[2]s")
+					c := p.dial(p.proxy(), o)
+					c.Query("USE " + p.name)
+					st := c.Prepare(text)
+					c.Query("USE " + own)
+					if number, message := st.Execute(proxytest.String("a")).Err(); number != 0 {
+						t.Errorf("%s: error %d %s", text, number, message)
+					}
+					p.exec("REVOKE ALL ON items FROM " + o.User)
+					before := p.counters()
+					for range 40 { // of which the first draws an id
+						if number, message := st.Execute(proxytest.String("a")).Err(); number != 1142 {
+							t.Fatalf("%s after the REVOKE: error %d %s, want 1142", text, number, message)
+						}
+					}
+					if after := p.counters(); after != before {
+						t.Errorf("%s: leaf_alloc before: %s\nand after: %s", text, before, after)
+					}
+				})
+			}
 		}
 	})
 }

@@ -54,6 +54,7 @@ var deniedTexts = []string{
 	"INSERT INTO traced (name) VALUES ('a') RETURNING id", // MySQL cannot read it
 	"INSERT INTO traced (name) VALUES (ROW_COUNT()), (LAST_INSERT_ID())",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name, n)",
+	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name) SET n = 5",
 }
 
 // TestDeniedStatementsHaveNoEffect compares accounts that may not run a statement with a direct connection: the server's own
@@ -91,7 +92,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 					})
 					before := p.counters()
 					for _, text := range deniedTexts {
-						if name == "other columns" && strings.Contains(text, "()") { // servers differ in what that takes
+						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5")) { // servers differ in what these take
 							continue
 						}
 						text = qualified(text, p.name)

@@ -40,10 +40,12 @@ func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) er
 		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
 
-// tryPrepare is TryPrepare. A text that the server cannot prepare is judged by an INSERT of no columns into its table.
+// tryPrepare is TryPrepare. A text that the server cannot prepare is judged by an INSERT of no columns into its table, and so is LOAD
+// DATA: MariaDB requires UPDATE for its SET when it prepares it, and not when it runs it.
 func (p *Planner) tryPrepare(ctx context.Context, text string, name catalog.Name) error {
 	err := p.TryPrepare(ctx, text)
-	if servererr.Is(err, servererr.NotPreparable) && name.Table != "" {
+	load := strings.EqualFold(text[:min(len(text), len("LOAD"))], "LOAD")
+	if (servererr.Is(err, servererr.NotPreparable) || load && servererr.Denied(err)) && name.Table != "" {
 		err = p.TryPrepare(ctx, emptyInsert(name))
 	}
 	return err

@@ -24,23 +24,30 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	if in.Diagnostics && !p.Settings.MariaDB {
 		return false, p.judged(ctx, &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
 	}
+	t := in.Table.Ref.(*tables.Table)
 	s := p.shape(in)
-	if p.Permitted.holds(s) {
+	if t.Keyless || p.Permitted.holds(s) {
 		return false, nil
 	}
 	// The server judges the table that the session sees. A question would change the counts that some texts and triggers read.
 	counts := session.MayReadCounts(text) || in.Table.Triggers.Before != ""
+	var unknown error // whether the session sees a temporary table
 	if !counts {
-		if hidden, _ := p.askTemporary(ctx, text, in.Table.Ref.(*tables.Table).Name); hidden {
+		var hidden bool
+		if hidden, unknown = p.askTemporary(ctx, text, t.Name); hidden {
 			return false, ErrTemporary
 		}
 	}
-	if !staged || in.Staging.Source != insert.File { // which MySQL cannot prepare
+	switch {
+	case p.DB != st.db: // its bare names mean other tables than when it was prepared
+		err = p.TryPrepare(ctx, in.Probe(true))
+	case !staged || in.Staging.Source != insert.File: // which MySQL cannot prepare
 		err = p.tryPrepare(ctx, st.Likely(text), catalog.Name{DB: in.Table.DB, Table: in.Table.Name})
 	}
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)
 	}
+	err = cmp.Or(err, unknown)
 	switch {
 	case staged:
 	case err == nil && !counts:
@@ -64,8 +71,12 @@ func (p *Planner) probe(ctx context.Context, in *insert.Insert, filled bool) err
 // account may not run the client's text either.
 func (p *Planner) Denial(ctx context.Context, st *Statement, text string, err error) error {
 	in := &st.Plan.Inserts[0]
-	own := p.TryPrepare(ctx, text)
-	if own == nil && in.Columns != nil {
+	moved := p.DB != st.db
+	var own error
+	if !moved {
+		own = p.TryPrepare(ctx, text)
+	}
+	if own == nil && (moved || in.Columns != nil) {
 		own = p.probe(ctx, in, false)
 	}
 	return cmp.Or(own, in.KeyDenied(servererr.Message(err)))

@@ -66,7 +66,7 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	made := ""
 	switch {
 	case err == nil && len(row) > 1:
-		made = strings.ReplaceAll(row[1], "\x00", "") // in some character_set_results a letter has several bytes
+		made = inASCII.Replace(row[1])
 	case servererr.Is(err, servererr.TableDenied): // a temporary one may always be shown
 		err = nil
 	case !servererr.Is(err, servererr.NoSuchTable):
@@ -86,6 +86,10 @@ func (p *Planner) askTemporary(ctx context.Context, text string, name catalog.Na
 	}
 	return is, err
 }
+
+// inASCII undoes what a session's character_set_results makes of letters, which have several bytes in some, and of spaces, which
+// MariaDB's filename escapes.
+var inASCII = strings.NewReplacer("\x00", "", "@0020", " ")
 
 // setTemporary notes a temporary table.
 func (p *Planner) setTemporary(name catalog.Name, t temporaryTable) {

@@ -36,7 +36,7 @@ type Table struct {
 	skips   skipper         // gen, where it is one
 	counter *ids.Counter    // of gen, where that is leafsql's own
 	counts  *tableCounts
-	keyless bool // it is a temporary table whose key nobody gives
+	Keyless bool // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
 
 	// Warnings wait until the table is used: a statement that was only planned may be denied by the server.
 	warnDue atomic.Bool
@@ -173,7 +173,7 @@ func (t *Table) warn() {
 // Draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
 func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (err error) {
-	if t.keyless {
+	if t.Keyless {
 		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
 	}
@@ -291,6 +291,6 @@ func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	desc := *like
 	desc.DB, desc.Name = name.DB, name.Table
 	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore, desc.TriggersHidden = false, false, false, insert.Effects{}, false, false
-	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
+	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, Keyless: true}
 	return &desc
 }
