@@ -31,13 +31,6 @@ type command struct {
 	writes                       bool // to databases: it goes on when nobody reads its output any more
 }
 
-// Exit codes of all subcommands.
-const (
-	fine    = 0
-	mend    = 1 // something is to be mended
-	unclear = 2 // it could not be told, or done
-)
-
 var commands = []command{
 	{"check", "-dsn DSN [-shard DSN]…", "find what is wrong with tables and leaf_alloc, with the SQL that mends it",
 		"check -dsn 'app:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders'", runCheck, false},

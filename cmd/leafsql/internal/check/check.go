@@ -19,7 +19,6 @@ import (
 
 	"github.com/samber/lo"
 
-	"github.com/leafsql/leafsql/cmd/leafsql/internal/column"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 	"github.com/leafsql/leafsql/internal/chinese"
@@ -87,19 +86,6 @@ func (r *Report) Status() int {
 		}
 	}
 	return status
-}
-
-// A checker is one run.
-type checker struct {
-	*survey.Survey
-	opts        Options
-	findings    []Finding
-	unencodable map[string]bool // tags that leaf_alloc's character set cannot hold
-}
-
-func (c *checker) add(f Finding) {
-	f.Message, f.Fix = c.text(f.Message), c.text(f.Fix) // whole ones; say has translated the others
-	c.findings = append(c.findings, f)
 }
 
 // Run judges a survey, and asks the servers what it does not hold.
@@ -179,26 +165,6 @@ func (c *checker) table(t *survey.Table, row *survey.Row) Table {
 	}
 	return out
 }
-
-// definition is a column's, from SHOW CREATE TABLE.
-func definition(ctx context.Context, t *survey.Table) (column.Definition, error) {
-	create, err := t.Create(ctx)
-	if err != nil {
-		return column.Definition{}, err
-	}
-	return column.Of(create, t.Column)
-}
-
-// at is a finding about a table.
-func at(code string, severity Severity, t *survey.Table) Finding {
-	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
-}
-
-// say and text are what findings say.
-func (c *checker) say(format string, args ...any) string {
-	return c.opts.Texts.Sprintf(format, args...)
-}
-func (c *checker) text(english string) string { return c.opts.Texts.Text(english) }
 
 // servers judges the servers themselves.
 func (c *checker) servers(ctx context.Context) error {

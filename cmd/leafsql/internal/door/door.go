@@ -11,7 +11,6 @@ package door
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -23,8 +22,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
@@ -152,8 +149,6 @@ func New(cfg Config) (*Door, error) {
 	return d, nil
 }
 
-func isPath(address string) bool { return strings.Contains(address, "/") }
-
 func checkAddress(address string) error {
 	if _, _, err := net.SplitHostPort(address); err != nil && !isPath(address) {
 		return fmt.Errorf("%w; write host:port, or the path of a unix socket", err)
@@ -169,18 +164,6 @@ func sameAddress(listen, server string) bool {
 	_, serverPort, _ := net.SplitHostPort(server)
 	every := host == "" || net.ParseIP(host).IsUnspecified()
 	return named.Replace(listen) == named.Replace(server) || every && port == serverPort && process.Local(server)
-}
-
-// serverTLS is what the DSN says of the server's certificate, for the connections of clients.
-func serverTLS(dsn *mysql.Config, server string) *tls.Config {
-	if dsn.TLS == nil {
-		return nil
-	}
-	of := dsn.TLS.Clone()
-	if host, _, err := net.SplitHostPort(server); err == nil && server != dsn.Addr {
-		of.ServerName = host
-	}
-	return of
 }
 
 // Run listens and takes clients to the server until ctx ends, then drains: it takes no more

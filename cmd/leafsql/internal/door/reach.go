@@ -2,6 +2,7 @@ package door
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"database/sql/driver"
 	"fmt"
@@ -42,6 +43,20 @@ func elsewhere(cfg Config, dsn *mysql.Config) (driver.Connector, error) {
 		return nil, fmt.Errorf("leafsql: proxy: -server: %w", err)
 	}
 	return connector, nil
+}
+
+func isPath(address string) bool { return strings.Contains(address, "/") }
+
+// serverTLS returns how connections of clients check the server's certificate: as the DSN does.
+func serverTLS(dsn *mysql.Config, server string) *tls.Config {
+	if dsn.TLS == nil {
+		return nil
+	}
+	of := dsn.TLS.Clone()
+	if host, _, err := net.SplitHostPort(server); err == nil && server != dsn.Addr {
+		of.ServerName = host
+	}
+	return of
 }
 
 // warnIncrement warns of an auto_increment_increment with which some clients name other rows than theirs.

@@ -97,7 +97,7 @@ func (e *endpoint) admit(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-var noStore, noSniff, closing = []string{"no-store"}, []string{"nosniff"}, []string{"close"}
+var noStore, closing, textPlain = []string{"no-store"}, []string{"close"}, []string{"text/plain; charset=utf-8"}
 
 // codes are the answers there are.
 var codes = []int{
@@ -143,8 +143,3 @@ func (c *counts) of(name string) endpointCounts {
 }
 
 func (e endpointCounts) answered(code int) { e.by[code].Inc() }
-
-// busy refuses what is one too many.
-func busy(of string) error {
-	return &problem{Status: http.StatusServiceUnavailable, Type: "busy", Detail: "too many " + of + " at a time; try again", retry: true}
-}

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 )
@@ -74,6 +73,13 @@ func (s *Server) holds(wanted bool) error {
 	return &snowflake.LeaseError{Worker: st.Worker, Cause: st.Err}
 }
 
+// ended is a context that has ended: calls under it do not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
 // storeAnswers is nil where leaf_alloc can be read.
 func (s *Server) storeAnswers(ctx context.Context) error {
 	_, err := s.connector.Tag(ctx, "")
@@ -81,14 +87,6 @@ func (s *Server) storeAnswers(ctx context.Context) error {
 		return nil
 	}
 	return err
-}
-
-// isAnswer reports whether err is what leaf_alloc says of a tag, and no sign that it is away.
-func isAnswer(err error) bool {
-	_, unknown := errors.AsType[*segment.UnknownTagError](err)
-	_, row := errors.AsType[*segment.RowError](err)
-	_, back := errors.AsType[*segment.RolledBackError](err)
-	return unknown || row || back || errors.Is(err, idgen.ErrExhausted)
 }
 
 // stocked reports whether every tag in use has ids in memory. One whose row gave none while

@@ -75,8 +75,6 @@ func (s *Server) count(r *http.Request) (n int, block bool, err error) {
 	return n, true, nil
 }
 
-var textPlain = []string{"text/plain; charset=utf-8"}
-
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, gen idgen.Generator, n int, block bool) error {
 	first, err := s.next(r.Context(), gen, n)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/process"
 	"github.com/leafsql/leafsql/idgen"
@@ -26,6 +27,8 @@ var (
 	noSnowflakes = &problem{Status: http.StatusNotFound, Type: "disabled", Detail: "this server makes no snowflakes"}
 	notFound     = &problem{Status: http.StatusNotFound, Type: "not-found", Detail: "ids are at /api/segment/get/{tag} and /api/snowflake/get/{key}"}
 )
+
+var noSniff = []string{"nosniff"}
 
 func (p *problem) Error() string { return p.Detail }
 
@@ -67,4 +70,22 @@ func problemOf(err error) *problem {
 		return &problem{Status: http.StatusInternalServerError, Type: "row", Detail: process.Public(err)}
 	}
 	return &problem{Status: http.StatusServiceUnavailable, Type: "unavailable", Detail: process.Public(err), retry: true}
+}
+
+// isAnswer reports whether err is leaf_alloc's answer for a tag, and no sign that it is away.
+func isAnswer(err error) bool {
+	_, unknown := errors.AsType[*segment.UnknownTagError](err)
+	_, row := errors.AsType[*segment.RowError](err)
+	_, back := errors.AsType[*segment.RolledBackError](err)
+	return unknown || row || back || errors.Is(err, idgen.ErrExhausted)
+}
+
+// unknown returns the problem of a tag without a row.
+func unknown(tag string) *problem {
+	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag) + "; add one that starts above the ids in use"}
+}
+
+// busy returns the problem of one too many.
+func busy(of string) error {
+	return &problem{Status: http.StatusServiceUnavailable, Type: "busy", Detail: "too many " + of + " at a time; try again", retry: true}
 }

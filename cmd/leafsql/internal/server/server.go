@@ -263,10 +263,3 @@ func (s *Server) run(ctx context.Context, listener net.Listener) error {
 	s.log.Info("leafsql: ended")
 	return nil
 }
-
-// ended is a context that is over: calls under it do not wait.
-var ended = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()

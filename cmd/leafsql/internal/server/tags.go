@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"errors"
-	"net/http"
-	"strconv"
 	"sync"
 	"time"
 	"unicode"
@@ -86,10 +84,6 @@ func (t *tags) find(ctx context.Context, tag string) (idgen.Generator, error) {
 	gen := t.from.Segment(tag)
 	t.byName.Store(tag, gen)
 	return gen, nil
-}
-
-func unknown(tag string) *problem {
-	return &problem{Status: http.StatusNotFound, Type: "unknown-tag", Detail: "leaf_alloc has no row for the tag " + strconv.Quote(tag) + "; add one that starts above the ids in use"}
 }
 
 // wellFormed reports whether a tag could be one.
