@@ -1,5 +1,5 @@
 // Package etcd leases worker ids through etcd. Applications import it for its
-// effect and name it in the DSN:
+// side effect and name it in the DSN:
 //
 //	import _ "github.com/leafsql/leafsql/idgen/worker/etcd"
 //
@@ -8,26 +8,26 @@
 // The servers are members of one cluster. Parameters of the DSN, all optional,
 // are leafEtcdUsername and leafEtcdPassword; leafEtcdTLS (true, or skip-verify);
 // leafEtcdCA, leafEtcdCert and leafEtcdKey, the PEM files for TLS; and
-// leafEtcdPrefix, leafsql if missing, by which several registries share a
-// cluster. Config says the same in Go. The user needs the right to read and
+// leafEtcdPrefix (default leafsql), with which several registries can share a
+// cluster. Config has the same settings in Go. The user needs the right to read and
 // write the keys that begin with the prefix and a slash.
 //
-// Every worker id is one key, leafsql/worker/<n>, that is changed by
-// compare-and-set alone: a transaction on its revision and what it holds.
-// leafsql/registry is the registry's own. These keys have no lease of etcd's,
-// which would end with the cluster's clock, and are not to be edited or deleted
-// while processes run. A holder writes once every sixth of the lease and reads
+// Every worker id is one key, leafsql/worker/<n>. It is changed only by
+// compare-and-set: a transaction that compares its revision and value.
+// leafsql/registry is the registry's own key. These keys have no etcd lease,
+// which would end by the cluster's clock. They must not be edited or deleted
+// while processes run. A holder writes once per sixth of the lease and reads
 // nothing.
 //
 // A write that etcd has acknowledged is stored on a majority of its members, so
-// the death of a leader loses nothing. The cluster's id and a random key, which a cluster that was wiped
-// lacks, tell one registry from another. Both stay the same if a snapshot is restored, or
-// if --force-new-cluster is used on a member that is behind: stop the writers for two
-// minutes before doing either. etcd shows no clock: a process whose own is far ahead takes
+// the loss of a leader loses no write. A registry is identified by the cluster's id and a random key, which a
+// wiped cluster lacks. Both remain the same if a snapshot is restored, or
+// if --force-new-cluster is used on a member that lags: stop the writers for two
+// minutes before either of these. etcd has no clock for clients: a process whose clock is far ahead takes
 // worker ids that are held, and blocks them until their time has come.
 //
-// The package takes no client of the application's: one that sends a write again
-// by itself would not be safe.
+// The package does not accept a client of the application, since a client that retries writes
+// by itself is not safe.
 package etcd
 
 import (
@@ -63,18 +63,18 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }, nil
 }
 
-// Config says where the registry is, for Open. Its zero fields have defaults.
+// Config configures Open. Fields other than Servers may be zero.
 type Config struct {
 	Servers []string // host:port, members of one cluster
 
 	Username, Password string
 	TLS                *tls.Config // nil: no TLS
 
-	Prefix string // of the keys; "" means leafsql
+	Prefix string // prefix of the keys; "" means leafsql
 }
 
-// Open gives the source. Where a user logs in, a server has to answer soon;
-// else nothing is asked before a worker id is wanted.
+// Open returns the source. With a user name it logs in, and returns an error if no server answers
+// soon. Otherwise it sends nothing before a worker id is requested.
 func Open(cfg Config) (worker.Source, error) {
 	if len(cfg.Servers) == 0 {
 		return worker.Source{}, errors.New("leafsql: etcd: no server; write for example etcd(h1:2379,h2:2379)")
@@ -89,7 +89,7 @@ func Open(cfg Config) (worker.Source, error) {
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: endpoints, Username: cfg.Username, Password: cfg.Password, TLS: cfg.TLS,
-		DialTimeout:          loginTime, // of logins; without one they wait for ever
+		DialTimeout:          loginTime, // for logins, which would wait forever otherwise
 		DialKeepAliveTime:    10 * time.Second,
 		DialKeepAliveTimeout: callTime,
 		MaxUnaryRetries:      1, // attempts: no write is sent twice
@@ -115,19 +115,19 @@ func Open(cfg Config) (worker.Source, error) {
 const (
 	loginTime = 5 * time.Second
 
-	// callTime is how long one call waits. A server whose leader has died keeps
-	// it for 7 s, and one that is frozen for ever; another is asked then.
+	// callTime is the timeout of one call. A server whose leader has died would answer after
+	// 7 s, and a frozen one never. After the timeout another server is tried.
 	callTime = 2 * time.Second
 )
 
-// connecting is for servers that are starting or stand still. By itself gRPC waits 20 s for one that takes the connection and
-// says nothing, and up to two minutes between attempts.
+// connecting suits servers that are starting or frozen. By default gRPC waits 20 s for a server that accepts the connection and
+// sends nothing, and up to two minutes between attempts.
 var connecting = grpc.ConnectParams{
 	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
 	MinConnectTimeout: 3 * time.Second,
 }
 
-// identity names the cluster. The registry's own document is the random key.
+// identity returns the cluster's id. The registry's own document is the random key.
 func (r *registry) identity(ctx context.Context) (string, error) {
 	resp, err := r.ask(ctx, r.key(worker.RegistrySlot))
 	if err != nil {

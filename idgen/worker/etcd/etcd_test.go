@@ -35,7 +35,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestAccess leases with what a DSN says of TLS and a user, and not without.
+// TestAccess leases with the TLS settings and the user of a DSN, and not without them.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	s := etcdtest.Start(t, etcdtest.Config{TLS: true, Password: "secret"})
@@ -84,8 +84,8 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// A cluster that does not answer is no reason to wait: it is told at once, and
-// asked again.
+// Calls do not wait for a cluster that does not answer: they fail at once, and the search
+// is repeated.
 func TestNobodyAnswers(t *testing.T) {
 	t.Parallel()
 	open, err := openDSN("127.0.0.1:1,127.0.0.1:2", nil)

@@ -20,14 +20,14 @@ import (
 // kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
 type kit = func(workertest.Registry, *testing.T)
 
-// TestWorkerKit gives each part keys of its own on one server.
+// TestWorkerKit runs each part of the kit with its own keys on one server.
 func TestWorkerKit(t *testing.T) {
 	t.Parallel()
 	workertest.Registry(startPair(t).fixture).RunRules(t)
 }
 
-// TestWorkerKitOnACluster has three servers with TLS and a password, which two
-// of them leave.
+// TestWorkerKitOnACluster uses three servers with TLS and a password, two of which
+// leave the cluster.
 func TestWorkerKitOnACluster(t *testing.T) { onCluster(t, workertest.Registry.RunRules) }
 
 func onCluster(t *testing.T, kit kit) {
@@ -62,7 +62,7 @@ func onCluster(t *testing.T, kit kit) {
 	}, t)
 }
 
-// pair is a server behind a proxy, and another one to go on with.
+// pair is a server reached through a proxy, and another server that replaces it.
 type pair struct {
 	proxy           *netfault.Proxy
 	server, standby *etcdtest.Server
@@ -114,7 +114,7 @@ func (p *pair) fixture(t testing.TB) workertest.Fixture {
 	}
 }
 
-// hand changes a registry's keys as people do.
+// hand changes a registry's keys as operators do.
 type hand struct {
 	cfg    clientv3.Config
 	prefix string
@@ -154,8 +154,8 @@ func (h hand) corrupt(slot int) error {
 	})
 }
 
-// copyTo notes what the keys hold; restore makes those of a server hold that,
-// and nothing else.
+// copyTo copies the keys and values; restore makes a server hold exactly
+// these.
 func (h hand) copyTo(to clientv3.Config) (restore func() error, err error) {
 	var was *clientv3.GetResponse
 	err = do(h.cfg, func(ctx context.Context, c *clientv3.Client) (err error) {
@@ -182,7 +182,7 @@ func TestLostReply(t *testing.T) {
 	workertest.Registry(p.fixture).LostReply(t, func() { p.proxy.Drop(netfault.ToClient) }, p.proxy.Heal)
 }
 
-// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	p := startPair(t)
@@ -190,7 +190,7 @@ func TestSilentServer(t *testing.T) {
 	leasetest.Keep(t, p.fixture(t).Open, worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestFrozenServer has each of three servers stand still, among them the leader, while others start and a holder goes on.
+// TestFrozenServer freezes each of three servers, including the leader, while processes start and a holder continues.
 func TestFrozenServer(t *testing.T) {
 	t.Parallel()
 	c := etcdtest.StartCluster(t, etcdtest.Config{})

@@ -14,8 +14,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestLayoutsOfSources makes ids of few worker ids, and with data centres, on
-// every source that leases them.
+// TestLayoutsOfSources issues ids in layouts with few worker ids and with data centres, with
+// every source of worker ids.
 func TestLayoutsOfSources(t *testing.T) {
 	db, err := sql.Open("mysql", mysqltest.Database(t))
 	if err != nil {

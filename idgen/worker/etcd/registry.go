@@ -13,8 +13,8 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry is worker.Slots. A version is the key's revision and what it holds:
-// revisions begin again when a cluster is wiped.
+// registry implements worker.Slots. A version is the key's revision and its value, since
+// revisions start again when a cluster is wiped.
 type registry struct {
 	client *clientv3.Client
 	prefix string
@@ -46,8 +46,8 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, version(resp.Kvs[0].ModRevision, text), nil
 }
 
-// ask reads a key as a majority knows it. Reading does no harm twice, so another
-// server is asked when one does not answer.
+// ask makes a linearizable read of a key. If a server does not answer, it reads from another
+// one.
 func (r *registry) ask(ctx context.Context, key string) (resp *clientv3.GetResponse, err error) {
 	for range len(r.client.Endpoints()) + 1 {
 		attempt, cancel := context.WithTimeout(ctx, callTime)
@@ -79,7 +79,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	defer cancel()
 	resp, err := r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
 	if errors.Is(err, rpctypes.ErrInvalidAuthToken) || errors.Is(err, rpctypes.ErrAuthOldRevision) {
-		// Refused at the door; the client has a new token by now.
+		// The token was refused; the client has a new token by now.
 		resp, err = r.client.Txn(ctx).If(is...).Then(clientv3.OpPut(key, text)).Commit()
 	}
 	switch {
@@ -93,7 +93,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return version(resp.Header.Revision, text), true, nil
 }
 
-// denied reports whether the user may not do that, whoever is asked.
+// denied reports whether err means that the user lacks a right, on any server.
 func denied(err error) bool {
 	return errors.Is(err, rpctypes.ErrPermissionDenied) || errors.Is(err, rpctypes.ErrUserEmpty)
 }

@@ -16,7 +16,7 @@ func TestStormKit(t *testing.T) {
 
 func TestStormKitOnACluster(t *testing.T) { onCluster(t, workertest.Registry.Run) }
 
-// TestStorm kills the server twice, and replaces it by one that lacks the last
+// TestStorm kills the server twice, and replaces it by one that lacks the writes of the last
 // seconds.
 func TestStorm(t *testing.T) {
 	t.Parallel()

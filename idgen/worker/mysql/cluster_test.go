@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/clustertest"
 )
 
-// TestWorkerKitOnGalera and the next have processes write to different nodes at
+// TestWorkerKitOnGalera, like the next test, has processes that write to different nodes at
 // the same time. The nodes are one registry.
 func TestWorkerKitOnGalera(t *testing.T) {
 	onCluster(t, workertest.Registry.RunRules, clustertest.Galera(t), "galera ")
@@ -92,7 +92,7 @@ func onCluster(t *testing.T, kit kit, c *clustertest.Cluster, identity string) {
 				return do(fmt.Sprintf("UPDATE %s SET nonce = '' WHERE worker_id = %d", table, slot))
 			},
 		}
-		if identity == "galera " { // to Group Replication a TRUNCATE while others write is what stops a node
+		if identity == "galera " { // in Group Replication a TRUNCATE during other writes stops a node
 			fixture.Wipe = func() error { return execute(c.Nodes[0], "USE "+database, "TRUNCATE "+table) }
 		}
 		return fixture

@@ -19,8 +19,8 @@ import (
 
 var durable = []string{"--innodb-flush-log-at-trx-commit=1", "--sync-binlog=1"}
 
-// All processes between two starts of a server know it by one identity. One
-// that does not flush each commit has another one after each start.
+// All processes get the same identity of a server between two of its starts. A server
+// that does not flush each commit has another identity after each start.
 func TestIdentity(t *testing.T) {
 	for _, kind := range kinds {
 		for _, tt := range []struct {
@@ -53,7 +53,7 @@ func TestIdentity(t *testing.T) {
 	}
 }
 
-// identities asks 64 processes at several times for the one identity of a server.
+// identities returns the identity of a server, which 64 processes read at several times.
 func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 	seen := make(map[string]bool)
 	var (
@@ -95,8 +95,8 @@ func identities(t *testing.T, s *mysqltest.Server, warns bool) string {
 	return ""
 }
 
-// A server is known by the second of its start once that is over, so that it cannot be
-// started again in the same one, and also by a clock that was set back since.
+// The identity contains the second of the server's start. It is read after this second, so that the server cannot be
+// restarted within it. It also distinguishes a server whose clock was set back.
 func TestSecondOfTheStart(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -136,9 +136,9 @@ func TestSecondOfTheStart(t *testing.T) {
 
 var kills = flag.Int("kills", 2, "how often TestKilledAfterATake kills each server")
 
-// A worker id is taken, and the server is killed at once: who took it goes on,
-// and whoever comes then issues nothing of what that one may, though the take is
-// lost where commits are not flushed.
+// The server is killed right after a worker id was taken. The process that took it continues.
+// New processes issue none of its times, even if the take was
+// lost because commits are not flushed.
 func TestKilledAfterATake(t *testing.T) {
 	for _, kind := range kinds {
 		for _, flush := range []string{"0", "1", "2"} {
@@ -180,7 +180,7 @@ func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) in
 	if err := execute(s, "DROP TABLE IF EXISTS leases.leaf_worker"); err != nil {
 		t.Fatal(err)
 	}
-	before := process(true) // one that gives its worker id back right before
+	before := process(true) // a process that returns its worker id right before
 	if _, err := before.Next(t.Context(), 1); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func killedAfterATake(t *testing.T, s *mysqltest.Server, after time.Duration) in
 			t.Fatal(err)
 		}
 		soon, cancel := context.WithTimeout(t.Context(), 2*time.Millisecond)
-		issue(soon, newcomer) // as a rule it waits
+		issue(soon, newcomer) // usually it waits
 		cancel()
 	}
 	return len(ids)

@@ -26,8 +26,8 @@ func init() { mysql.SetLogger(&mysql.NopLogger{}) } // the tests cut connections
 // kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
 type kit = func(workertest.Registry, *testing.T)
 
-// TestWorkerKit gives each part a table of its own on one server. Every second
-// one counts rows that were found and not changed.
+// TestWorkerKit runs each part of the kit with its own table on one server. Every second
+// part uses clientFoundRows.
 func TestWorkerKit(t *testing.T) { onServers(t, workertest.Registry.RunRules) }
 
 func onServers(t *testing.T, kit kit) {
@@ -45,7 +45,7 @@ func BenchmarkWorker(b *testing.B) {
 	}
 }
 
-// pair is a primary behind a proxy, and another server to fail over to.
+// pair is a primary reached through a proxy, and another server for fail-overs.
 type pair struct {
 	proxy            *netfault.Proxy
 	primary, standby *mysqltest.Server
@@ -78,7 +78,7 @@ func execute(s *mysqltest.Server, statements ...string) error {
 	return nil
 }
 
-// pool is one more process's, through the proxy.
+// pool returns a pool for another process, through the proxy.
 func (p *pair) pool(foundRows bool) (*sql.DB, error) {
 	cfg := mysql.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.ClientFoundRows = "root", "tcp", p.proxy.Addr(), "leases", foundRows
@@ -127,8 +127,8 @@ func (p *pair) fixture(t testing.TB) workertest.Fixture {
 	}
 }
 
-// copy notes what the primary's table holds; restore makes a server's table
-// hold that, and nothing else.
+// copy copies the rows of the primary's table; restore makes a server's table
+// hold exactly these.
 func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, err error) {
 	db, err := sql.Open("mysql", p.primary.DSN("leases"))
 	if err != nil {
@@ -157,7 +157,7 @@ func (p *pair) copy(to *mysqltest.Server, table string) (restore func() error, e
 	return func() error { return execute(to, statements...) }, rows.Err()
 }
 
-// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
 func TestSilentServer(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {

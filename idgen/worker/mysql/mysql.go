@@ -1,10 +1,10 @@
-// Package mysql leases worker ids in a table of MySQL or MariaDB. It is what
-// mysql-leaf takes where a rule makes snowflakes and no leafWorker is named,
-// with the table leaf_worker beside leaf_alloc:
+// Package mysql leases worker ids in a table of MySQL or MariaDB. mysql-leaf
+// uses it for rules with snowflakes if the DSN has no leafWorker,
+// with the table leaf_worker in the database of leaf_alloc:
 //
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafCreate=true")
 //
-// Without the driver it runs on a pool of the caller's:
+// Without the driver it uses a pool of the caller:
 //
 //	open := func(context.Context) (worker.Source, error) {
 //		return mysql.Open(db, mysql.Config{Create: true}), nil
@@ -13,21 +13,21 @@
 //
 // Give it a pool whose connections are in autocommit, are not held by transactions that
 // wait for ids, and lead to the primary. Every worker id is one row, which is changed by
-// compare-and-set alone: one UPDATE in autocommit whose WHERE names all that the row held
-// when it was read. A process writes once every sixth of the lease and reads nothing. The
-// rows are not to be edited or deleted while processes run; owner and update_time are there
-// to be looked at.
+// compare-and-set alone: one UPDATE in autocommit whose WHERE compares all values that were
+// read from the row. A process writes once per sixth of the lease and reads nothing. The
+// rows must not be edited or deleted while processes run; owner and update_time are
+// for operators.
 //
-// The rows are trusted as long as the same server gives them. On MySQL a server is known by
-// its server_uuid, on MariaDB by its server_id, host name and port. After a fail-over to
-// another one, which may lack the last writes, and after a move to another host, the first
-// process that starts, however much later, waits for its first id for the lease, a quarter
-// of it and 60 s, and so do others until that wait is over; those that run go on. A server
-// that may lose its last commits in a crash, by innodb_flush_log_at_trx_commit or
+// The history of rows is known as long as the server is the same. A MySQL server is identified by
+// its server_uuid, a MariaDB server by its server_id, host name and port. After a fail-over to
+// another server, which may lack the last writes, and after a move to another host, the next
+// process that starts waits for its first id, even if it starts much later: for the lease, a quarter
+// of it and 60 s. Other processes that start wait until this wait has ended, and running processes continue. A server
+// that may lose its last commits in a crash, because of innodb_flush_log_at_trx_commit or
 // sync_binlog, counts as another one after each start. A Galera cluster and a group of
 // Group Replication, which lose nothing, count as one server. A copy of the server with the
 // same identity, such as one restored from an older backup, cannot be noticed: stop the
-// writers for two minutes before bringing one in.
+// writers for two minutes before starting it.
 //
 // Shards must share one table, as they share one leaf_alloc. The package
 // creates no database and grants nothing: the user needs SELECT, INSERT and
@@ -57,24 +57,24 @@ import (
 	"github.com/leafsql/leafsql/internal/serverid"
 )
 
-// Config says where the leases are.
+// Config configures Open. Its zero value is valid.
 type Config struct {
 	Table  string // [db.]table, unquoted; "" means leaf_worker
-	Create bool   // create the table where it is missing
-	Name   string // of the database, for logs and errors, without secrets; "" means MySQL
+	Create bool   // create the table if it is missing
+	Name   string // name of the database in logs and errors, without secrets; "" means MySQL
 
-	Logger *slog.Logger // of warnings; slog.Default()
+	Logger *slog.Logger // logs warnings; nil means slog.Default()
 }
 
 func init() { worker.Register("mysql", openSpec) }
 
-// openSpec is there for the list of names: a spec has no pool.
+// openSpec puts the name into the list of sources. It returns an error, as a spec has no pool.
 func openSpec(address string, _ worker.Options) (func(context.Context) (worker.Source, error), error) {
 	return nil, fmt.Errorf("leafsql: worker source mysql(%s): only mysql-leaf opens it by name, on its own pool; call mysql.Open with a pool", address)
 }
 
-// Open gives the source on a pool, which stays the caller's. Nothing is asked
-// before a worker id is wanted.
+// Open returns the source on a pool, which the caller has to close. It sends nothing
+// before a worker id is requested.
 func Open(db *sql.DB, cfg Config) worker.Source {
 	table := cmp.Or(cfg.Table, "leaf_worker")
 	s := &slots{
@@ -90,11 +90,11 @@ func Open(db *sql.DB, cfg Config) worker.Source {
 	}
 }
 
-// tableError says that the table can't be used as it is.
+// tableError is the error for a table that can't be used as it is.
 type tableError struct {
 	Table string // quoted
-	Fix   string // out of it
-	Err   error  // the server's
+	Fix   string // hint
+	Err   error  // the server's error
 }
 
 func (e *tableError) Error() string {
@@ -103,10 +103,10 @@ func (e *tableError) Error() string {
 
 func (e *tableError) Unwrap() error { return e.Err }
 
-// WayOut tells package worker that the text has one.
+// WayOut returns the hint. With this method package worker adds no hint.
 func (e *tableError) WayOut() string { return e.Fix }
 
-// explained adds the way out to errors that have one.
+// explained adds hints to errors for which there is one.
 func (s *slots) explained(err error) error {
 	switch {
 	case servererr.Is(err, servererr.LoginDenied, servererr.SocketLoginDenied):
@@ -125,8 +125,9 @@ func (s *slots) explained(err error) error {
 	return err
 }
 
-// identity names the server that answers, or the cluster where a fail-over inside it loses nothing: see package serverid. The
-// second of a start has to be over, so that a server that loses a take is not started again in the same one.
+// identity returns the identity of the server that answers, or of its cluster if a fail-over in it loses nothing: see package
+// serverid. It waits until the second of the server's start has passed, so that a server that loses a take cannot be restarted in
+// the same second.
 func (s *slots) identity(ctx context.Context) (string, error) {
 	server, err := serverid.Of(ctx, s.db)
 	if err != nil {
@@ -161,15 +162,15 @@ func (s *slots) identity(ctx context.Context) (string, error) {
 	}
 }
 
-// ask locks, if nothing, so that proxies ask the primary.
+// ask reads values with FOR UPDATE, so that proxies send the query to the primary.
 func (s *slots) ask(ctx context.Context, what string, into ...any) error {
 	return s.db.QueryRowContext(ctx, "SELECT "+what+" FOR UPDATE").Scan(into...)
 }
 
-// last is the worker id that was given back last by a process of this host, as
-// far as a read shows it; one of them where several were within some seconds, so
-// that processes that start at once do not meet. A nonce is 32 characters where
-// somebody had the slot.
+// last returns the worker id that a process of this host returned last, as
+// far as a read shows. If several were returned within some seconds, it chooses one of them at random, so
+// that processes that start together choose different ones. The nonce of a slot that was
+// used has 32 characters.
 func (s *slots) last(ctx context.Context) (slot int, ok bool) {
 	host, err := os.Hostname()
 	if err != nil {
@@ -194,21 +195,21 @@ func (s *slots) last(ctx context.Context) (slot int, ok bool) {
 		if latest = max(latest, hw); latest-hw > 10_000 {
 			break
 		}
-		if rand.IntN(n) == 0 { // each of n is as likely
+		if rand.IntN(n) == 0 { // each of the n has the same probability
 			slot, ok = id, true
 		}
 	}
 	return slot, ok
 }
 
-// time is the server's clock.
+// time returns the server's clock.
 func (s *slots) time(ctx context.Context) (time.Time, error) {
 	var us int64
 	err := s.db.QueryRowContext(ctx, "SELECT TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))").Scan(&us)
 	return time.UnixMicro(us), err
 }
 
-// errAutocommit says that what is told true may be rolled back later.
+// errAutocommit is returned if a write that is told true could still be rolled back.
 var errAutocommit = &worker.UnusableError{
 	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
 }

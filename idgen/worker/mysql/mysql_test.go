@@ -36,7 +36,7 @@ func doc(owner string) worker.Doc {
 	return worker.Doc{Nonce: strings.Repeat("a", 32), HighWater: time.UnixMilli(1_800_000_000_000), Owner: owner}
 }
 
-// What is written means the same whatever a DSN says of character sets and modes.
+// Documents are read unchanged under all character sets and modes of a DSN.
 func TestSessions(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		dsn := server.Database(t)
@@ -67,7 +67,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Connections that are not in autocommit would lose what was told true.
+// Connections without autocommit are refused, as they would lose writes that were told true.
 func TestAutocommit(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "autocommit=0")
@@ -82,8 +82,8 @@ func TestAutocommit(t *testing.T) {
 	}
 }
 
-// A table that is missing, or that the user may not write, and a wrong password are told
-// with the way out.
+// The errors for a missing table, a table that the user may not write, and a wrong password
+// have a hint.
 func TestTableErrors(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
@@ -145,8 +145,8 @@ func TestTableErrors(t *testing.T) {
 	}
 }
 
-// A table whose key is not unique can get a second row for a worker id, and two processes would each
-// change one of them: none may have it.
+// A table whose key is not unique can have two rows for a worker id, and two processes would each
+// change one of them. No process takes this worker id.
 func TestTwoRows(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
@@ -170,8 +170,8 @@ func TestTwoRows(t *testing.T) {
 	}
 }
 
-// A missing table and a server that takes no writes are told with one way out each, and no process waits long once somebody has
-// mended them.
+// The errors for a missing table and for a read-only server have one hint each, and processes continue soon after the problem
+// is fixed.
 func TestMended(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestMended(t *testing.T) {
 	}
 }
 
-// Errors after which nothing was written are a refusal, so that who writes looks again.
+// An error after which nothing was written is a refusal, so that the writer reads the slot again.
 func TestConflicts(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "")
@@ -239,7 +239,7 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// A write whose reply is lost may have been done, and is there, once.
+// A write whose reply is lost may have been executed, and is stored once.
 func TestLostReply(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		cfg, err := mysql.ParseDSN(server.Database(t))
@@ -254,7 +254,7 @@ func TestLostReply(t *testing.T) {
 		if !ok {
 			t.Fatal(err)
 		}
-		if _, _, err := slots.Get(t.Context(), 0); err != nil { // a connection is there
+		if _, _, err := slots.Get(t.Context(), 0); err != nil { // opens a connection
 			t.Fatal(err)
 		}
 		for _, spoil := range []func(){
@@ -283,7 +283,7 @@ func TestLostReply(t *testing.T) {
 	}
 }
 
-// A worker id that is held costs one write a renewal, and no read.
+// A worker id that is held costs one write per renewal, and no read.
 func TestStatements(t *testing.T) {
 	for _, kind := range kinds {
 		t.Run(string(kind), func(t *testing.T) {
@@ -313,7 +313,7 @@ func TestStatements(t *testing.T) {
 				}
 				return reads, writes
 			}
-			const renewal = 7 * time.Second // a call has half of it
+			const renewal = 7 * time.Second // the timeout of a call is half of it
 			source := func(context.Context) (worker.Source, error) { return Open(db, Config{Create: true}), nil }
 			k, err := worker.Keep(source, worker.Config{Workers: 8, Lease: 6 * renewal, NewRegistry: true})
 			if err != nil {

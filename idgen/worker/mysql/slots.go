@@ -19,23 +19,23 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// slots is worker.Slots, one row for each. Its version is all that the row
-// says, as one text. Statements are text without arguments, so that each is one
+// slots implements worker.Slots with one row per slot. The version of a slot contains all values of its
+// row as one text. Statements are texts without arguments, so that each takes one
 // round trip and nothing is prepared.
 type slots struct {
 	db     *sql.DB
 	table  string // quoted
 	create bool
-	name   string // of the registry
+	name   string // name of the registry
 	log    *slog.Logger
-	warn   sync.Once // that commits may be lost
+	warn   sync.Once // for the warning that commits may be lost
 
-	// turn, of 1, is held by each request: a search, which reads many slots at once, is
-	// to take one connection and not all that the server has.
+	// turn, with a weight of 1, is held by each request, so that a search, which reads many slots concurrently,
+	// uses one connection and not all that the server has.
 	turn *semaphore.Weighted
 }
 
-// withTable does something to the table, and again if it had to be created.
+// withTable calls do, and again if it had to create the table.
 func (s *slots) withTable(ctx context.Context, do func() error) error {
 	if s.turn.Acquire(ctx, 1) != nil {
 		return context.Cause(ctx)
@@ -59,8 +59,8 @@ func (s *slots) Get(ctx context.Context, slot int) (d worker.Doc, v worker.Versi
 	return d, v, err
 }
 
-// read looks at a row. The lock keeps proxies that split reads from writes off
-// their replicas. Texts come as bytes, whatever the connection's character set.
+// read reads a row. It locks the row, so that proxies that split reads and writes do not use
+// a replica. It reads texts as bytes, independent of the connection's character set.
 func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	var (
 		d         worker.Doc
@@ -82,7 +82,7 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 		return worker.Doc{}, "", err
 	case found == 0:
 		return worker.Doc{}, "", nil
-	case found > 1: // of which two processes would hold one each
+	case found > 1: // two processes could hold one row each
 		return worker.Doc{}, "", s.several(slot, found)
 	}
 	d.HighWater = time.UnixMilli(hw)
@@ -93,8 +93,8 @@ func (s *slots) read(ctx context.Context, slot int) (worker.Doc, worker.Version,
 	return d, worker.Version(text), nil
 }
 
-// Put implements worker.Slots. An autocommit statement is one step; that one row
-// was written proves that it was as expected, also where rows are counted that
+// Put implements worker.Slots. An autocommit statement is atomic. If it affected one row, this row
+// was at the expected version, also with clientFoundRows, which counts rows that
 // were found and not changed.
 func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	text := d.Encode()
@@ -110,7 +110,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	}
 	var res sql.Result
 	err := s.withTable(ctx, func() (err error) {
-		res, err = s.db.ExecContext(ctx, statement) // sent again by the pool only if it was certainly not sent
+		res, err = s.db.ExecContext(ctx, statement) // the pool retries it only if it was certainly not sent
 		return err
 	})
 	switch {
@@ -130,7 +130,7 @@ func (s *slots) Put(ctx context.Context, slot int, d worker.Doc, expected worker
 	return worker.Version(text), true, nil
 }
 
-// several is the error of a table whose key is not unique.
+// several returns the error for a table whose key is not unique.
 func (s *slots) several(slot int, rows int64) error {
 	return &tableError{s.table, "delete all but the one with the highest hw, and make worker_id the primary key", fmt.Errorf("it has %d rows for worker_id %d", rows, slot)}
 }
@@ -146,7 +146,7 @@ func (s *slots) update(slot int, d, was worker.Doc) string {
 		values(was, "nonce = %s AND hw = %d AND free = %t AND owner = %s AND registry = %s"))
 }
 
-// values writes a document's five columns.
+// values returns a document's five columns in a format.
 func values(d worker.Doc, format string) string {
 	return fmt.Sprintf(format, quote.Literal(d.Nonce), max(d.HighWater.UnixMilli(), 0), d.Free, quote.Literal(strings.ToValidUTF8(d.Owner, "?")), quote.Literal(d.Registry))
 }

@@ -25,7 +25,7 @@ func TestStormKitOnGroupReplication(t *testing.T) {
 	onCluster(t, workertest.Registry.Run, clustertest.GroupReplication(t), "group ")
 }
 
-// TestStorm kills the server twice, and replaces it by one that lacks the last
+// TestStorm kills the server twice, and replaces it by one that lacks the writes of the last
 // seconds.
 func TestStorm(t *testing.T) {
 	for _, kind := range kinds {

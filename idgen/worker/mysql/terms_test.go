@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// TestTerms: who has another lease or layout is refused, and the steps under the heading that the error names change both for a
-// table that has ids: the new ones are above them.
+// TestTerms: processes with another lease or layout are refused. The steps under the heading that the error names change both for a
+// table with ids, and new ids are above the old ones.
 func TestTerms(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		t.Run(server.Name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestTerms(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(time.Until(parts.Time.Truncate(time.Second).Add(time.Second))) // the rest of the wait is for other clocks
+			time.Sleep(time.Until(parts.Time.Truncate(time.Second).Add(time.Second))) // the rest of the wait is for differences of clocks
 			if _, err := db.Exec(sql[0][1]); err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestTerms(t *testing.T) {
 	}
 }
 
-// steps is what stands under a heading of docs/operations.md.
+// steps returns the text under a heading of docs/operations.md.
 func steps(t *testing.T, heading string) string {
 	page, err := os.ReadFile("../../../docs/operations.md")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// A Cluster is three servers that answer as long as two of them run.
+// A Cluster has three servers. It serves as long as two of them run.
 type Cluster struct {
 	Nodes [3]*Server
 }
@@ -24,13 +24,13 @@ func StartCluster(tb testing.TB, cfg Config) *Cluster {
 	return &Cluster{Nodes: [3]*Server(start(tb, cfg, 3))}
 }
 
-// Start starts every node that does not run, and waits until they serve.
+// Start starts every node that does not run, and waits until all serve.
 func (c *Cluster) Start() error { return process.StartAll(c.Nodes[:]...) }
 
-// ClientConfig returns what a client needs to know.
+// ClientConfig returns the configuration of a client.
 func (c *Cluster) ClientConfig() clientv3.Config { return clientConfig(c.Nodes[:]...) }
 
-// Leader returns the node that leads, as soon as all that run agree on it.
+// Leader waits until all running nodes agree on the leader, and returns it.
 func (c *Cluster) Leader() (leader *Server, err error) {
 	err = process.Until(func(ctx context.Context) error {
 		leader, err = c.leader(ctx)
@@ -67,8 +67,8 @@ func (c *Cluster) leader(ctx context.Context) (leader *Server, err error) {
 	return leader, nil
 }
 
-// Replace puts a new member without data in the place of a node that does not run. The cluster gets another one, and its
-// majority has to run.
+// Replace replaces the member of a node that does not run by a new one without data. A majority of the cluster
+// must run.
 func (c *Cluster) Replace(node *Server) error {
 	if err := node.Wipe(); err != nil {
 		return err

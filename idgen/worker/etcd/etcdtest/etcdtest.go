@@ -8,11 +8,11 @@
 //	s.Kill9()
 //	s.Start() // with its data; after s.Wipe() without
 //
-// Each server listens on free ports of 127.0.0.1 and goes with the test process, and its folder too. install.sh unpacks
-// Debian's server; a missing one fails the test. The package cuts no network, which is netfault's.
+// Each server listens on free ports of 127.0.0.1. It ends with the test process, and its folder is removed. install.sh unpacks
+// Debian's server; a missing server fails the test. The package cuts no network; package netfault does.
 //
-// A server, or all of a cluster, that is wiped and started again has the cluster id and the member ids that it had: etcd makes
-// them from names and addresses.
+// If a server or all servers of a cluster are wiped and started again, the cluster id and the member ids do not change, since etcd
+// derives them from names and addresses.
 package etcdtest
 
 import (
@@ -35,10 +35,10 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-// Config says how servers differ from plain ones.
+// Config configures servers. The zero value is a server without a password and without TLS.
 type Config struct {
-	Password string   // wanted from clients, who are the user root
-	TLS      bool     // they speak TLS alone to clients
+	Password string   // required from clients, which log in as the user root
+	TLS      bool     // clients must use TLS
 	Args     []string // further options
 }
 
@@ -47,15 +47,15 @@ type Server struct {
 	*process.Process
 	Addr string // 127.0.0.1 and its port
 
-	// With Config.TLS, files of a certificate, which clients trust and may show, and of its key.
+	// With Config.TLS, the files of a certificate, which clients trust and may present, and of its key.
 	CertFile, KeyFile string
 
 	cfg     Config
 	cert    *selfsigned.Certificate
 	name    string
-	peer    string // where other members reach it
-	cluster string // "new", or "existing" for one that joins
-	members string // all of them, with their peer addresses
+	peer    string // address for other members
+	cluster string // "new", or "existing" for a member that joins
+	members string // all members with their peer addresses
 }
 
 // Start starts a single server for one test.
@@ -82,7 +82,7 @@ func start(tb testing.TB, cfg Config, n int) []*Server {
 	return servers
 }
 
-// newServers makes the members of one cluster. With an error it returns those it has made.
+// newServers creates the members of one cluster. With an error it returns the members created so far.
 func newServers(cfg Config, n int) (servers []*Server, err error) {
 	program, err := process.Find("etcd", "etcd", "idgen/worker/etcd/etcdtest")
 	if err != nil {
@@ -132,9 +132,9 @@ func (s *Server) args(dir string) []string {
 		"--listen-client-urls", s.url(), "--advertise-client-urls", s.url(),
 		"--listen-peer-urls", s.peer, "--initial-advertise-peer-urls", s.peer,
 		"--initial-cluster", s.members, "--initial-cluster-state", s.cluster, "--initial-cluster-token", "leafsql",
-		"--heartbeat-interval", "50", "--election-timeout", "500", // half of what is usual
+		"--heartbeat-interval", "50", "--election-timeout", "500", // half of the defaults
 		"--strict-reconfig-check=false", // members may be replaced in the first seconds too
-		"--unsafe-no-fsync",             // nobody wants the data after a crash of the machine, and kill -9 does not need it
+		"--unsafe-no-fsync",             // kill -9 does not need it, and after a crash of the machine the data is not needed
 		"--logger", "zap", "--log-level", "error",
 	}
 	if s.cert != nil {
@@ -150,14 +150,14 @@ func (s *Server) url() string {
 	return "http://" + s.Addr
 }
 
-// Wipe removes all that the server has stored. It must not run. It starts as a member of a new cluster, for which all members
-// have to be wiped; [Cluster.Replace] wipes one alone.
+// Wipe removes all data of the server, which must not run. It then starts as a member of a new cluster, for which all members
+// have to be wiped. [Cluster.Replace] wipes a single one.
 func (s *Server) Wipe() error {
 	s.cluster = "new"
 	return s.Process.Wipe()
 }
 
-// healthy asks a server for a read that a majority has agreed to.
+// healthy makes a linearizable read on a server.
 func (s *Server) healthy(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url()+"/health", nil)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Server) ClientConfig() clientv3.Config { return clientConfig(s) }
 
 func clientConfig(servers ...*Server) clientv3.Config {
 	first := servers[0]
-	c := clientv3.Config{DialTimeout: answerTime} // without one a client with a password waits for ever to be made
+	c := clientv3.Config{DialTimeout: answerTime} // without a timeout, creating a client with a password may wait forever
 	for _, s := range servers {
 		c.Endpoints = append(c.Endpoints, s.url())
 	}
@@ -197,8 +197,8 @@ func clientConfig(servers ...*Server) clientv3.Config {
 	return c
 }
 
-// EnableAuth makes the server, with its cluster, want Config.Password. It is like that from the start, but not any more after
-// Wipe, which removes users too.
+// EnableAuth makes the server and its cluster require Config.Password. Servers require it from the start, but no longer after
+// Wipe, which removes the users too.
 func (s *Server) EnableAuth() error {
 	return s.with(context.Background(), func(ctx context.Context, c *clientv3.Client) error {
 		if _, err := c.UserAdd(ctx, "root", s.cfg.Password); err != nil {
@@ -212,7 +212,7 @@ func (s *Server) EnableAuth() error {
 	})
 }
 
-// with gives a client of this server alone.
+// with calls use with a client of this server only.
 func (s *Server) with(ctx context.Context, use func(context.Context, *clientv3.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -227,5 +227,5 @@ func (s *Server) with(ctx context.Context, use func(context.Context, *clientv3.C
 	return nil
 }
 
-// answerTime bounds what is asked of a server that serves.
+// answerTime is the timeout of requests to a running server.
 const answerTime = 20 * time.Second

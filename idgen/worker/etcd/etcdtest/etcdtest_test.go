@@ -32,7 +32,7 @@ func do(t *testing.T, steps ...func() error) {
 	}
 }
 
-// patient bounds calls on a busy machine.
+// patient is the timeout of calls on a busy machine.
 const patient = 30 * time.Second
 
 // put writes a key, perhaps after some attempts, and returns the id of the cluster.
@@ -51,7 +51,7 @@ func put(t *testing.T, c *clientv3.Client, value string) (cluster uint64) {
 	}
 }
 
-// want reads the key, which is missing if the value is empty.
+// want fails the test unless the key has the value; it must be missing if the value is empty.
 func want(t *testing.T, c *clientv3.Client, value string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patient)
@@ -69,11 +69,11 @@ func want(t *testing.T, c *clientv3.Client, value string) {
 	}
 }
 
-// refused wants a write to fail, with an error that contains why.
+// refused fails the test unless a write fails with an error that contains why.
 func refused(t *testing.T, cfg clientv3.Config, why string) {
 	t.Helper()
 	wait := time.Second
-	if why != "" { // the server's answer, which a busy machine has later
+	if why != "" { // the server's answer, which takes longer on a busy machine
 		wait = patient
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
@@ -115,7 +115,7 @@ func TestSingle(t *testing.T) {
 }
 
 func TestAccess(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	for _, cfg := range []Config{{Password: "secret"}, {TLS: true}, {Password: "secret", TLS: true}} {
 		for shape, start := range map[string]func(t *testing.T) clientv3.Config{
 			"single":  func(t *testing.T) clientv3.Config { return Start(t, cfg).ClientConfig() },
@@ -137,7 +137,7 @@ func TestAccess(t *testing.T) {
 				if cfg.TLS {
 					wrong := right
 					wrong.TLS = &tls.Config{}
-					refused(t, wrong, "") // the client does not always say that it is the certificate
+					refused(t, wrong, "") // the client's error does not always name the certificate
 				}
 			})
 		}
@@ -174,7 +174,7 @@ func TestCluster(t *testing.T) {
 	if leader, err = k.Leader(); err != nil {
 		t.Fatal(err)
 	}
-	do(t, leader.Freeze)             // no majority is left
+	do(t, leader.Freeze)             // no majority remains
 	refused(t, k.ClientConfig(), "") // by the client's deadline, or the server's
 	do(t, leader.Thaw, k.Start)
 	put(t, c, "3")
