@@ -84,6 +84,9 @@ func newRunBook(t *testing.T, kind mysqltest.Kind) *runBook {
 func (r *runBook) play() {
 	t := r.t
 	r.before()
+	for range 3 {
+		r.writes(r.front)
+	}
 	r.orders.reach(t, 300)
 	r.asynchronous()
 	r.waitFor("db0", fmt.Sprintf("SELECT max_id > %d FROM leaf_alloc WHERE biz_tag = 'orders'", r.row("db1")+1000)) // ranges that the replica lacks
@@ -227,9 +230,6 @@ func (r *runBook) balance(config string) {
 	runSQL(r.t, r.hosts, "-- on db0\n"+fmt.Sprintf(orders, "")+app+admin+fmt.Sprintf(leaf, "shop", "orders")+
 		"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n")
 	r.sh("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
-	for range 3 { // the first fetch writes the mark
-		r.writes(r.front)
-	}
 }
 
 // findsNone waits until the replica has applied what was written, so that a query finds no row any more.
