@@ -13,23 +13,14 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// A Bulk is one execution of a Prepared for many rows at once, with the ids of those that lack
-// a key: MariaDB's clients send the arguments of all of them in one command.
-//
-//	b, err := prepared.Bulk(ctx, rows, room, argument)
-//	for range rows {
-//		for _, arg := range b.Args {
-//			id, ok := b.ID(arg) // or it is the row's own argument
-//		}
-//	}
-//	… // b.Stmt is executed with them
-//	answer, err := b.Ran(ctx, result, err)
-type Bulk struct {
-	Stmt driver.Stmt // of the connection, that is to be executed
-	Args []int       // its arguments in each row: an index of the client's, or -1 for an id
+// A bulk is one execution of a statement for many rows at once.
+type bulk struct {
+	stmt driver.Stmt
+	args []int
 
 	of     *stmt
 	in     insert.Insert // as if its rows were the execution's
@@ -39,20 +30,22 @@ type Bulk struct {
 	all    insert.Block // from the first id to the last
 }
 
+func (b *bulk) Stmt() driver.Stmt { return b.stmt }
+func (b *bulk) Args() []int       { return b.args }
+
 // drawnAtOnce is how many consecutive ids a bulk takes at a time: a snowflake has no more than
 // 2^sequence of them, and the ids of a bulk need not be consecutive.
 const drawnAtOnce = 1024
 
-// Bulk draws the ids for an execution for that many rows, whose command may be less than room bytes longer with them. arg gives the
-// arguments that may be keys, by row and index, in their order. It returns nil if nothing is to be filled now, as in
-// a temporary table: the client's statement is to be executed as it was prepared. The error is
-// the answer.
-func (p *Prepared) Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*Bulk, error) {
-	b, err := p.stmt.bulk(ctx, rows, room, arg)
-	return b, p.stmt.c.connector.refused(err)
+// Bulk draws the ids for an execution for that many rows.
+func (s *stmt) Bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (fill.Bulk, error) {
+	if b, err := s.bulk(ctx, rows, room, arg); b != nil || err != nil {
+		return b, s.c.connector.refused(err)
+	}
+	return nil, nil
 }
 
-func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*Bulk, error) {
+func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) driver.Value) (*bulk, error) {
 	if err := s.Refresh(ctx, s.NumInput()); err != nil {
 		return nil, err
 	}
@@ -64,7 +57,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		return nil, st.Plan.Inserts[0].Table.Refuse("its rows do not come from VALUES, and it is executed in bulk", "execute it row by row")
 	}
 	plan := st.Plan.Unmarked()
-	b := &Bulk{of: s, in: plan.Inserts[0]}
+	b := &bulk{of: s, in: plan.Inserts[0]}
 	told := st.Plan.Inserts[0].Marker
 	if told && b.in.ReadsID { // it means what the statement before left
 		told, b.in.SetIDAfter = false, true
@@ -106,8 +99,8 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 			return nil, s.c.explain(ctx, st, s.Text, nil, err)
 		}
 	}
-	b.Stmt = s.last
-	b.Args = insert.AppendArgs(nil, lo.Range(s.NumInput()), t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
+	b.stmt = s.last
+	b.args = insert.AppendArgs(nil, lo.Range(s.NumInput()), t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
 	return b, b.draw(ctx, wanted, floor, told)
 }
 
@@ -123,7 +116,7 @@ func leastText(n int) (bytes int) {
 // draw takes the ids, above the keys that rows bring. The session's LAST_INSERT_ID() is set before
 // if it can be, as no row can carry it for all: a statement after would change what the session
 // tells of this one.
-func (b *Bulk) draw(ctx context.Context, wanted int, floor int64, told bool) error {
+func (b *bulk) draw(ctx context.Context, wanted int, floor int64, told bool) error {
 	c, t := b.of.c, b.in.Table.Ref.(*tables.Table)
 	c.connector.tables.Used.Store(true)
 	if floor > 0 {
@@ -150,9 +143,7 @@ func (b *Bulk) draw(ctx context.Context, wanted int, floor int64, told bool) err
 	return err
 }
 
-// ID returns the id in the place of an argument, of which it is asked in the order of Args, row
-// by row: an integer, or a string or bytes that are a UUID. ok is false for what the row has itself.
-func (b *Bulk) ID(arg int) (id driver.Value, ok bool) {
+func (b *bulk) ID(arg int) (id driver.Value, ok bool) {
 	if !b.Key(arg) {
 		return nil, false
 	}
@@ -169,13 +160,11 @@ func (b *Bulk) ID(arg int) (id driver.Value, ok bool) {
 	return id, true
 }
 
-// Key reports whether an argument stands in the place of a key, or -1 of an id.
-func (b *Bulk) Key(arg int) bool {
+func (b *bulk) Key(arg int) bool {
 	return arg < 0 || slices.Contains(b.in.ArgKeys, arg)
 }
 
-// Ran notes how the execution ended, and returns its answer.
-func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, error) {
+func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
 	s, c := b.of, b.of.c
 	b.in.Table.Ref.(*tables.Table).SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
@@ -186,9 +175,9 @@ func (b *Bulk) Ran(ctx context.Context, res driver.Result, err error) (Answer, e
 		c.DoubtDatabase(s.Statement)
 	}
 	if err != nil {
-		return Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
+		return fill.Answer{}, c.connector.refused(c.explain(ctx, s.Statement, s.Text, []insert.Block{b.all}, err))
 	}
 	affected, server := session.Counts(res)
 	id, ask := b.in.KeyID(&b.all, affected, server, c.foundRows)
-	return Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, id, ask)}, nil
+	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, id, ask)}, nil
 }

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"reflect"
 	"testing"
+
+	"github.com/leafsql/leafsql/internal/fill"
 )
 
 // TestBulk: each row's arguments are its own or ids, in the rows' order.
 func TestBulk(t *testing.T) {
-	s, inner := attached(t, Login{Database: "shop"})
+	s, inner := attached(t, fill.Login{Database: "shop"})
 	ids := func(text string, keys ...any) (args []int, got []any, id int64, err error) {
 		prepared, err := s.Prepare(t.Context(), s.mustPlan(t, text))
 		if err != nil {
@@ -20,7 +22,7 @@ func TestBulk(t *testing.T) {
 			return nil, nil, 0, err
 		}
 		for range keys {
-			for _, arg := range b.Args {
+			for _, arg := range b.Args() {
 				if id, ok := b.ID(arg); ok {
 					got = append(got, id)
 				} else {
@@ -29,7 +31,7 @@ func TestBulk(t *testing.T) {
 			}
 		}
 		a, err := b.Ran(t.Context(), noopResult{}, nil)
-		return b.Args, got, a.ID, err
+		return b.Args(), got, a.ID, err
 	}
 	args, got, id, err := ids("INSERT INTO t (a, b) VALUES (?, ?)", nil, nil)
 	if want := []any{nil, nil, int64(1), nil, nil, int64(2)}; err != nil || !reflect.DeepEqual(args, []int{0, 1, -1}) || !reflect.DeepEqual(got, want) || id != 1 || inner.last != "SET last_insert_id = 1" {

@@ -7,10 +7,12 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/leafsql/leafsql/internal/fill"
 )
 
 // attached returns a session over a connection that does nothing.
-func attached(t testing.TB, login Login) (*Session, *noopConn) {
+func attached(t testing.TB, login fill.Login) (*client, *noopConn) {
 	t.Helper()
 	cfg := NewConfig()
 	cfg.MySQL.DBName = "shop"
@@ -22,14 +24,14 @@ func attached(t testing.TB, login Login) (*Session, *noopConn) {
 	}
 	t.Cleanup(func() { connector.Close() })
 	inner := &noopConn{}
-	s, err := connector.Attach(t.Context(), inner, login)
+	s, err := connector.attach(t.Context(), inner, login)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s, inner
 }
 
-func (s *Session) mustPlan(t testing.TB, text string) Plan {
+func (s *client) mustPlan(t testing.TB, text string) fill.Plan {
 	t.Helper()
 	p, err := s.Plan(t.Context(), text)
 	if err != nil {
@@ -40,7 +42,7 @@ func (s *Session) mustPlan(t testing.TB, text string) Plan {
 
 // TestSessionRuns: what is filled is run with ids, and says the connection's own result and the id.
 func TestSessionRuns(t *testing.T) {
-	s, inner := attached(t, Login{Database: "shop"})
+	s, inner := attached(t, fill.Login{Database: "shop"})
 	if p := s.mustPlan(t, "SELECT 1"); p.Fills() || p.HasEffects() || p.Prepares() {
 		t.Errorf("%+v", p)
 	}
@@ -70,7 +72,7 @@ func (v clientValue) KeyValue() any { return v.key }
 
 // TestSessionJudgesKeys: an argument's KeyValue says whether it is a key.
 func TestSessionJudgesKeys(t *testing.T) {
-	s, _ := attached(t, Login{Database: "shop"})
+	s, _ := attached(t, fill.Login{Database: "shop"})
 	prepared, err := s.Prepare(t.Context(), s.mustPlan(t, "INSERT INTO t (id, a) VALUES (?, 1)"))
 	if err != nil {
 		t.Fatal(err)
@@ -93,12 +95,12 @@ func TestSessionJudgesKeys(t *testing.T) {
 // connections that take such texts. On others it is the server's error.
 func TestSessionCuts(t *testing.T) {
 	const text = "SELECT 1; INSERT INTO t (a) VALUES (1); SELECT 2"
-	s, _ := attached(t, Login{Database: "shop", Several: true})
-	if got, want := s.mustPlan(t, text).Parts(), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
+	s, _ := attached(t, fill.Login{Database: "shop", Several: true})
+	if got, want := s.mustPlan(t, text).Parts(text), []string{"SELECT 1;", " INSERT INTO t (a) VALUES (1);", " SELECT 2"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts()) != 1 {
-		t.Errorf("%q", p.Parts())
+	if p := s.mustPlan(t, "SELECT 1; SELECT 2"); p.Fills() || len(p.Parts(p.Text)) != 1 {
+		t.Errorf("%q", p.Parts(p.Text))
 	}
 	s.SetSeveral(false)
 	if _, err := s.Plan(t.Context(), text); !errors.Is(err, ErrRefused) { // noop's server would have taken it for one
@@ -108,7 +110,7 @@ func TestSessionCuts(t *testing.T) {
 
 // TestSessionFollows: what commands of the protocol change decides about the texts behind them.
 func TestSessionFollows(t *testing.T) {
-	s, _ := attached(t, Login{Database: "other"})
+	s, _ := attached(t, fill.Login{Database: "other"})
 	fills := func() bool { return s.mustPlan(t, `INSERT INTO t (a) VALUES (1)`).Fills() }
 	if fills() {
 		t.Error("filled in another database")
@@ -116,10 +118,10 @@ func TestSessionFollows(t *testing.T) {
 	if s.UseDatabase("shop"); !fills() {
 		t.Error("not filled after COM_INIT_DB")
 	}
-	if s.Reset(Login{Database: "other"}, true); fills() {
+	if s.Reset(fill.Login{Database: "other"}, true); fills() {
 		t.Error("filled after COM_CHANGE_USER to another database")
 	}
-	if s.Reset(Login{Database: "shop"}, true); !fills() {
+	if s.Reset(fill.Login{Database: "shop"}, true); !fills() {
 		t.Error("not filled after COM_CHANGE_USER")
 	}
 	for _, off := range []bool{false, true, false} {
@@ -136,8 +138,8 @@ func TestSessionFollows(t *testing.T) {
 
 // TestSessionNeedsAConn: what is attached has to be a connection that can run all of it.
 func TestSessionNeedsAConn(t *testing.T) {
-	s, _ := attached(t, Login{})
-	_, err := s.conn.connector.Attach(context.Background(), bareConn{}, Login{})
+	s, _ := attached(t, fill.Login{})
+	_, err := s.connector.attach(context.Background(), bareConn{}, fill.Login{})
 	if !errors.As(err, new(*ConfigError)) {
 		t.Error(err)
 	}

@@ -49,17 +49,17 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 		return s.relay(&answer{state: head})
 	}
 
-	types := make([]wire.Param, len(b.Args))
-	for i, arg := range b.Args {
+	types := make([]wire.Param, len(b.Args()))
+	for i, arg := range b.Args() {
 		if types[i].Type = wire.TypeString; !b.Key(arg) {
 			types[i] = rows.Types[arg]
 		}
 	}
-	inner := b.Stmt.(*statement)
+	inner := b.Stmt().(*statement)
 	command := wire.AppendBulk(make([]byte, 0, len(p)+rows.Rows*len("\x00\x131234567890123456789")), inner.ok.ID, types)
 	for range rows.Rows {
 		row := rows.Next()
-		for _, arg := range b.Args {
+		for _, arg := range b.Args() {
 			id, ok := b.ID(arg)
 			switch {
 			case ok:

@@ -17,6 +17,7 @@ import (
 	leafdriver "github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -46,7 +47,7 @@ func withoutSocket(text string) string {
 }
 
 // text runs a text: that of the whole command, or a part of it which more of them may follow, as
-// driver.Plan.Parts cuts it. ok is false if it failed.
+// fill.Plan.Parts cuts it. ok is false if it failed.
 func (s *session) text(ctx context.Context, text string, whole, more bool) (ok bool, err error) {
 	s.tellBackslashes()
 	plan, err := s.leaf.Plan(ctx, text)
@@ -66,7 +67,7 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 		s.leaf.Sent(plan, false, a.failure)
 		return a.failure == nil, nil
 	}
-	parts := plan.Parts()
+	parts := plan.Parts(text)
 	if len(parts) == 1 {
 		a, err := s.leaf.Run(ctx, plan)
 		return s.tell(a, err, more)
@@ -100,7 +101,7 @@ func (s *session) tellBackslashes() {
 
 // tell sends the client the answer to a statement that was filled, or the error with which it failed. ok is false if
 // it failed, also after its first rows.
-func (s *session) tell(a leafdriver.Answer, failure error, more bool) (ok bool, err error) {
+func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err error) {
 	if failure != nil {
 		return false, s.refuse(failure)
 	}

@@ -20,7 +20,7 @@ type link struct {
 
 	status      uint16 // in the server's last answer
 	stale       bool   // status is the login's, which servers write before they run init_connect, or that of a session before
-	modeChanged bool   // what status says of sql_mode has changed since the login: see driver.Session.SetNoBackslashEscapes
+	modeChanged bool   // what status says of sql_mode has changed since the login: see fill.Session.SetNoBackslashEscapes
 
 	serverSeq byte  // of the last frame that the server sent
 	lost      error // why the server's connection cannot be used any more

@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -87,7 +87,7 @@ func (s *session) handshake() error {
 		s.noAttributes = wire.NoAttributes
 		s.attributes = s.noAttributes
 	}
-	s.login = driver.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
+	s.login = fill.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
 	s.server.seq = s.client.seq - 1
 	p[0] &^= wire.Compress
 	if err := s.server.send(p); err != nil {
@@ -279,7 +279,7 @@ func (s *session) authenticated(p []byte) error {
 
 // beginAnew notes that the server has begun the session anew: temporary tables, prepared statements
 // and settings of before are gone.
-func (s *session) beginAnew(login driver.Login, knownDB bool) {
+func (s *session) beginAnew(login fill.Login, knownDB bool) {
 	s.login = login
 	s.dropStatements()
 	s.modeChanged = false

@@ -7,14 +7,14 @@ import (
 	"encoding/binary"
 	"slices"
 
-	leafdriver "github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
 // A preparedStmt is a statement of the client's that is filled. The client knows it by the number
 // of its own text, which is prepared too, for the client to see what that answers.
 type preparedStmt struct {
-	leaf   *leafdriver.Prepared
+	leaf   fill.Prepared
 	params int
 	types  []wire.Param   // of the last execution's arguments
 	long   map[int][]byte // values that came in pieces, by parameter
@@ -46,7 +46,7 @@ func (s *session) prepare(p []byte) error {
 
 // prepareFilled prepares the client's text p, and what is to run in its place. The client is told the
 // answer to its own text, once both are there.
-func (s *session) prepareFilled(ctx context.Context, p []byte, plan leafdriver.Plan) error {
+func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) error {
 	if err := s.send(p); err != nil {
 		return err
 	}

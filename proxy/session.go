@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/leafsql/leafsql/driver"
+	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/wire"
 )
 
@@ -23,8 +23,8 @@ type session struct {
 	forItself bool           // a balancer connects for itself, such as to see whether the proxy is there
 	judged    bool           // the server has let the client in, or not
 
-	login driver.Login
-	leaf  *driver.Session
+	login fill.Login
+	leaf  fill.Session
 
 	ctx    context.Context // ends with the server's connection
 	cancel context.CancelFunc
@@ -35,7 +35,7 @@ type session struct {
 	streams bool // to a replica, which comes again by itself: it has no end of its own
 
 	stmts   map[uint32]*preparedStmt // that are filled
-	effects map[uint32]driver.Plan   // of those that are passed on and have effects
+	effects map[uint32]fill.Plan     // of those that are passed on and have effects
 	newest  uint32                   // that was prepared; 0: that failed
 	cursors map[uint32]bool          // of statements, which the client has not read to their ends
 }
@@ -102,7 +102,7 @@ func (s *session) connect() error {
 	s.maxPacket = s.maxCommand()
 	bound := s.bound()
 	defer bound.end()
-	s.leaf, err = s.cfg.Connector.Attach(bound, backend{&s.link}, s.login)
+	s.leaf, err = fill.Attach(bound, s.cfg.Connector, backend{&s.link}, s.login)
 	if err != nil { // the client has been told that it is logged in: the next answer is the first that can say it
 		if _, gone := s.idle(); gone == nil {
 			s.client.seq = 1
@@ -137,7 +137,7 @@ func (s *session) end() {
 }
 
 func newSession(of *Server, client net.Conn) *session {
-	s := &session{Server: of, link: link{counters: &of.counts}, stmts: make(map[uint32]*preparedStmt), effects: make(map[uint32]driver.Plan), cursors: make(map[uint32]bool)}
+	s := &session{Server: of, link: link{counters: &of.counts}, stmts: make(map[uint32]*preparedStmt), effects: make(map[uint32]fill.Plan), cursors: make(map[uint32]bool)}
 	s.client = end{raw: client, conn: newSocket(client), small: make([]byte, smallBuffer), memory: &of.memory}
 	s.server.memory = &of.memory
 	return s

@@ -59,6 +59,29 @@ func (st *Statement) positional() bool {
 	return st.Way == Staged || slices.ContainsFunc(st.Plan.Inserts, func(in insert.Insert) bool { return in.Positional })
 }
 
+// Fills reports whether the text is not sent as it is.
+func (st *Statement) Fills() bool { return st.Way != PassedThrough }
+
+// Prepares reports whether the text writes a table that a rule means, though perhaps a temporary one at this time.
+func (st *Statement) Prepares() bool { return st.Fills() || st.MayFill }
+
+// HasEffects reports whether the planner has to know how the statement ended.
+func (st *Statement) HasEffects() bool { return st.Effects }
+
+// Parts returns the statements of the text if it is filled, more than one if each has to be planned and run by itself.
+func (st *Statement) Parts(text string) []string {
+	if !st.Fills() || len(st.Plan.Ends) == 0 {
+		return []string{text}
+	}
+	parts := make([]string, 0, len(st.Plan.Ends)+1)
+	begin := 0
+	for _, end := range st.Plan.Ends {
+		parts = append(parts, text[begin:end])
+		begin = end
+	}
+	return append(parts, text[begin:])
+}
+
 // Likely returns the text that most executions of a statement send: each row that may get a key gets one. A statement that
 // runs in several steps, or has more keys than a statement may have placeholders, is judged by its own text.
 func (st *Statement) Likely(text string) string {
