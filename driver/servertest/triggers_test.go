@@ -43,6 +43,35 @@ func TestTriggerDoesNotSpoilTheID(t *testing.T) {
 	}
 }
 
+// TestTriggerThatMaySetTheKey: no id is certain for several rows. If the column still has AUTO_INCREMENT, the server's answer is the last
+// row's key, from which libraries would count upwards.
+func TestTriggerThatMaySetTheKey(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, counts := range []string{"", "AUTO_INCREMENT"} {
+			_, leaf := openOn(t, server.Database(t), "leafTables=t", allocTable, row("t", 100, 10),
+				"CREATE TABLE t (id BIGINT "+counts+" PRIMARY KEY, a INT UNIQUE)",
+				"CREATE TRIGGER tr BEFORE INSERT ON t FOR EACH ROW IF NEW.a = 7 THEN SET NEW.id = 7; END IF")
+			for _, tt := range []struct {
+				text string
+				want int64 // with AUTO_INCREMENT
+			}{
+				{"INSERT INTO t (a) VALUES (1)", 100},
+				{"INSERT INTO t (a) VALUES (7)", 7},
+				{"INSERT INTO t (a) VALUES (2), (3)", 0},
+				{"INSERT INTO t (a) SELECT a + 10 FROM t", 0},
+				{"INSERT INTO t (a) VALUES (4), (5) ON DUPLICATE KEY UPDATE a = a + 10", 0},
+			} {
+				if counts == "" {
+					tt.want = 0
+				}
+				if got := insertID(t, leaf, tt.text); got != tt.want {
+					t.Errorf("%s, column %q: %s: LastInsertId() = %d, want %d", server.Name, counts, tt.text, got, tt.want)
+				}
+			}
+		}
+	}
+}
+
 func TestAllLastInsertIds(t *testing.T) {
 	_, leaf := open(t, "leafTables=t&multiStatements=true", allocTable, row("t", 100, 10),
 		"CREATE TABLE t (id BIGINT PRIMARY KEY, a INT UNIQUE)")

@@ -36,13 +36,16 @@ func (in *Insert) explicitKeyID(b *Block, affected, server int64, foundRows bool
 //	upsert of several rows, with the markers        the first id if the server says so, else 0
 //	upsert of one row without our marker            the first id if one row was inserted for sure, else 0
 //	upsert of several rows without our marker       0
-//	keys that are UUIDs, or that a trigger may set  what the server says
+//	keys that are UUIDs                             what the server says
+//	keys that a trigger may set                     likewise for one row, else 0
 //	select without a table that gave no row         what the server says; 0 under IGNORE
 func (in *Insert) KeyID(b *Block, affected, server int64, foundRows bool) (id int64, ask bool) {
 	every := affected == int64(in.Rows)
 	switch {
 	case b.N == 0:
 		return in.explicitKeyID(b, affected, server, foundRows), false
+	case in.Rows > 1 && in.Table.UUID == NoUUID && (in.Table.SetsKey || in.Upsert && in.Table.UpdatesSetKey):
+		return 0, false // of AUTO_INCREMENT the server's is the last row's
 	case in.Table.UUID != NoUUID, in.Table.SetsKey, in.Upsert && in.Table.UpdatesSetKey, in.Conditional && affected == 0 && !in.Ignore:
 		return server, false
 	case in.Upsert && in.UpsertMarker && in.Marker:

@@ -94,10 +94,9 @@ type Run struct {
 	hint   string // after each verb, on MySQL: makes all statements have one time
 	prefix string // before each statement, on MariaDB: the same
 
-	rows    int64  // that the source had
-	highest int64  // the key that the counter is to be above once the rows are there
-	marked  bool   // the copy carried the marker
-	setID   string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" if it is already
+	rows   int64  // that the source had
+	marked bool   // the copy carried the marker
+	setID  string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" if it is already
 }
 
 // stageTable is the stage's name, in the target's database.
@@ -144,7 +143,7 @@ func (s *Run) store(ctx context.Context) error {
 		}
 	}
 	if err := s.copy(ctx, s.Block); err != nil {
-		s.IDs.SkipAfter(ctx, s.highest, err)
+		s.IDs.SkipAfter(ctx, s.Block.Late, err)
 		return err
 	}
 	in := *s.Insert
@@ -158,7 +157,7 @@ func (s *Run) store(ctx context.Context) error {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.IDs.Skip(ctx, s.Session.Conn, s.highest, nil)
+	return s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, nil)
 }
 
 // copy writes the stage's rows to the target.
@@ -246,13 +245,16 @@ func (s *Run) fill(ctx context.Context) (err error) {
 }
 
 // number draws ids for the rows that lack a key, above the highest key that others
-// bring. If none lacks one, the counter is moved above that key once the rows are there.
+// bring. If none lacks one, the counter moves above that key after the rows are stored. It is compared with the
+// table's keys before that, because the new ones would look like keys that it missed.
 func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.Block.N > 0 {
-			err = s.IDs.Skip(ctx, s.Session.Conn, s.highest, nil)
-			s.highest = 0
+			err = s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, nil)
+			s.Block.Late = 0
+		} else if err == nil {
+			err = s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, &s.Block)
 		}
 	}
 	if err == nil && s.Block.N > 0 {
@@ -274,7 +276,7 @@ func (s *Run) look(ctx context.Context) error {
 	if s.Block.N, err = strconv.Atoi(row[0]); err != nil {
 		return err
 	}
-	s.highest, _ = strconv.ParseInt(row[1], 10, 64) // NULL: none to follow
+	s.Block.Late, _ = strconv.ParseInt(row[1], 10, 64) // NULL: none to follow
 	given, _ := strconv.Atoi(row[2])
 	if t := s.Insert.Table; s.Block.N+given > int(s.rows) && t.ZeroIn(t.ZeroKey == insert.BySession && row[3] != "0") == insert.Given {
 		s.Block.KeepZero, s.Block.N = true, int(s.rows)-given

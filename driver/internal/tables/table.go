@@ -216,7 +216,8 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
 // column's highest value is not followed, here and where the highest key is
 // looked for: no id is above it. Late, unless nil, is the block of a query that draws no ids: a key
-// that would take more than half of the room left in the column is only noted there, for SkipAfter.
+// that would take more than half of the room left in the column is only noted there, for SkipAfter, and so is
+// the key that it has as Late already.
 func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
@@ -228,7 +229,7 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *inse
 	if t.checked.Load() != t.set.store.Epoch.Load() {
 		err = t.check(ctx, conn)
 	}
-	if err == nil && late != nil && t.counter != nil && t.counter.Far(k, t.Highest) {
+	if err == nil && late != nil && (late.Late == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
 		late.Late = k
 		return nil
 	}
