@@ -2,6 +2,7 @@ package servertest
 
 import (
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -23,6 +24,26 @@ func TestRowThatWentBackIsRaisedWithItsMargin(t *testing.T) {
 			}
 			if got := insertID(t, leaf, "INSERT INTO o2 (v) VALUES (1)"); got <= 9001+1<<36 {
 				t.Errorf("%s, after %q: id = %d, want more than %d", server.Name, before, got, 9001+1<<36)
+			}
+		}
+	}
+}
+
+// TestMarkThatDoesNotFit: if description is too short for a mark, ids come without one, also if the application's sql_mode would have
+// the server cut the mark, which no later fetch could read.
+func TestMarkThatDoesNotFit(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		for _, mode := range []string{"''", "'ANSI_QUOTES'", "'STRICT_TRANS_TABLES'"} {
+			plain, leaf := openOn(t, server.Database(t), "leafTables=o&sql_mode="+url.QueryEscape(mode), allocTable, row("o", 1, 1), "CREATE TABLE o (id BIGINT PRIMARY KEY, v INT)",
+				"ALTER TABLE leaf_alloc MODIFY description VARCHAR(30)", "UPDATE leaf_alloc SET description = 'orders'")
+			for want := int64(1); want < 5; want++ {
+				if got := insertID(t, leaf, "INSERT INTO o (v) VALUES (1), (2), (3), (4), (5), (6), (7), (8), (9)"); got != 9*want-8 {
+					t.Errorf("%s, sql_mode %s: id = %d, want %d", server.Name, mode, got, 9*want-8)
+				}
+			}
+			var description string
+			if err := plain.QueryRow("SELECT description FROM leaf_alloc").Scan(&description); err != nil || description != "orders" {
+				t.Errorf("%s, sql_mode %s: the description is %q, %v", server.Name, mode, description, err)
 			}
 		}
 	}

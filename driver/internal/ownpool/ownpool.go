@@ -83,10 +83,10 @@ func Config(cfg *mysql.Config) *mysql.Config {
 
 // session undoes what a DSN may set for the application: what we read must
 // not come from an old snapshot, be cut short or be in another character set,
-// and what we write must not wait for a COMMIT, nor a COMMIT open another transaction.
-// The short wait is for a table that the application's own connection has locked. MySQL 8
+// and what we write must not wait for a COMMIT, nor a COMMIT open another transaction,
+// nor be cut to fit its column. The short wait is for a table that the application's own connection has locked. MySQL 8
 // caches AUTO_INCREMENT's next value in information_schema, for a day by default.
-const session = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1 /*!80003 , information_schema_stats_expiry = 0 */"
+const session = "SET NAMES utf8mb4, autocommit = 1, completion_type = 0, sql_select_limit = 18446744073709551615, lock_wait_timeout = 1, sql_mode = CONCAT_WS(',', NULLIF(@@sql_mode, ''), 'STRICT_ALL_TABLES') /*!80003 , information_schema_stats_expiry = 0 */"
 
 const (
 	// connectTime bounds how long a connection may take: a slow server needs seconds for
