@@ -16,12 +16,12 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/workertest"
 )
 
-// of gives a Config for a client's options.
+// of returns the Config for a client's options.
 func of(o *redis.UniversalOptions) Config {
 	return Config{Servers: o.Addrs, Cluster: o.IsClusterMode, Master: o.MasterName, Username: o.Username, Password: o.Password, TLS: o.TLSConfig}
 }
 
-// fixture gives a registry of its own on servers that others use too.
+// fixture returns a registry with its own prefix on shared servers.
 func fixture(t testing.TB, o *redis.UniversalOptions, cfg Config) workertest.Fixture {
 	client := redis.NewUniversalClient(o)
 	t.Cleanup(func() { client.Close() })
@@ -36,7 +36,7 @@ func fixture(t testing.TB, o *redis.UniversalOptions, cfg Config) workertest.Fix
 // kit is workertest.Registry.RunRules, or with the tag storm workertest.Registry.Run.
 type kit = func(workertest.Registry, *testing.T)
 
-// TestKitOnAServer has the server away by freezing it: a restart is a fail-over, as far as anybody can tell.
+// TestKitOnAServer freezes the server to make it unavailable, since a restart counts as a fail-over.
 func TestKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.RunRules) }
 
 func kitOnAServer(t *testing.T, kit kit) {
@@ -66,8 +66,8 @@ func kitOnAServer(t *testing.T, kit kit) {
 	}, t)
 }
 
-// TestKitOnSentinels loses a primary with what only that one had. Where its replicas are waited for nothing is lost, so one
-// registry waits for none.
+// TestKitOnSentinels loses a primary together with writes that only the primary had. No write is lost if the registry waits for
+// replicas, so one registry waits for none.
 func TestKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.Registry.RunRules) }
 
 func kitOnSentinels(t *testing.T, kit kit) {
@@ -83,7 +83,7 @@ func kitOnSentinels(t *testing.T, kit kit) {
 		f.FailOver = func() (func() error, error) {
 			cfg.Replicas = -1
 			return func() error {
-				t.Cleanup(func() { // for what comes next
+				t.Cleanup(func() { // for the next part
 					if err := r.Start(); err != nil {
 						t.Error(err)
 					}
@@ -96,7 +96,7 @@ func kitOnSentinels(t *testing.T, kit kit) {
 	}, t)
 }
 
-// TestKitOnACluster has no replicas to fail over to.
+// TestKitOnACluster uses a cluster without replicas.
 func TestKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.Registry.RunRules) }
 
 func kitOnACluster(t *testing.T, kit kit) {

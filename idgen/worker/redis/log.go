@@ -14,10 +14,10 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// go-redis has one logger for the whole process, which writes to standard error. What this
-// package's clients say there is in the errors of worker ids already. So until the
-// application sets a logger of its own (redis.SetLogger), a quiet one leaves it out, and
-// writes what others' clients say as go-redis would.
+// go-redis has one logger for the whole process, which writes to standard error. The lines of this
+// package's clients only repeat the errors of worker ids. So until the
+// application sets its own logger (redis.SetLogger), a quiet one drops these lines, and
+// writes the lines of other clients as go-redis does.
 func init() {
 	redis.SetLogger(quiet{log.New(os.Stderr, "redis: ", log.LstdFlags|log.Lshortfile)})
 }
@@ -27,15 +27,15 @@ type quiet struct{ others *log.Logger }
 func (q quiet) Printf(_ context.Context, format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
 	if !slices.ContainsFunc(args, isOurs) && !(sentinels.Load() && strings.Contains(line, "sentinel")) {
-		q.others.Output(3, line) // where go-redis says it
+		q.others.Output(3, line) // with the place in go-redis
 	}
 }
 
-// sentinels is whether a source in this process has asked Sentinels. Their lines do not say
-// whose they are.
+// sentinels is true if a source in this process has used Sentinels. Their lines do not name
+// their client.
 var sentinels atomic.Bool
 
-// A dialError is that of a connection that this package wanted.
+// A dialError is the error of a connection that this package tried to open.
 type dialError struct{ error }
 
 func (e dialError) Unwrap() error { return e.error }
@@ -51,7 +51,7 @@ func isOurs(arg any) bool {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// marked is a dialer whose errors are dialErrors.
+// marked returns a dialer that wraps the errors of dial in dialErrors.
 func marked(dial dialer) dialer {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dial(ctx, network, address)

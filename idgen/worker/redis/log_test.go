@@ -37,8 +37,8 @@ func (l *lines) String() string {
 	return l.text.String()
 }
 
-// TestQuiet: go-redis' logger says nothing of this package's clients, whatever becomes of their servers, and what it says
-// of others' with the place where it does.
+// TestQuiet: go-redis logs nothing for this package's clients if their servers fail. It logs the lines of other clients with their
+// place in the code.
 func TestQuiet(t *testing.T) {
 	var out lines
 	redis.SetLogger(quiet{log.New(&out, "redis: ", log.Lshortfile)})

@@ -22,16 +22,16 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	flag.Set("test.parallel", "8") // the tests mostly wait
 	goleak.VerifyTestMain(m)
 }
 
-// opening is how a Keeper opens cfg's registry.
+// opening returns the function with which a Keeper opens cfg's registry.
 func opening(cfg Config) leasetest.Open {
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
-// calls says how often a server was asked what, since it started.
+// calls returns how often a server has executed each command since its start.
 func calls(tb testing.TB, client redis.UniversalClient) func(command string) int {
 	tb.Helper()
 	text, err := client.Info(tb.Context(), "commandstats").Result()
@@ -46,19 +46,19 @@ func calls(tb testing.TB, client redis.UniversalClient) func(command string) int
 	}
 }
 
-// TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
+// TestRequests counts the commands of a worker id in a registry in use: at the take, and while it is held.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
 	client := redis.NewUniversalClient(s.Options())
 	defer client.Close()
-	c := worker.Config{Lease: 42 * time.Second, Workers: 16} // renewed every 7 s, and a call has 3.5 s
+	c := worker.Config{Lease: 42 * time.Second, Workers: 16} // renewed every 7 s; the timeout of a call is 3.5 s
 	leasetest.InUse(t, opening(of(s.Options())), c)
 	before := calls(t, client)
 	k := leasetest.Keep(t, opening(of(s.Options())), c)
 	taken := calls(t, client)
-	// The script's own GET counts, too: the registry's document before and after, the slot's, and that. INFO is asked for
-	// its identity before and after, for the policy, and here.
+	// The GETs are for the registry's document before and after the take, for the slot's, and in the script. INFO is sent for
+	// the identity before and after, for the policy, and by this test.
 	for command, want := range map[string]int{"eval": 1, "set": 1, "get": 4, "info": 4, "wait": 0} {
 		if n := taken(command) - before(command); n != want {
 			t.Errorf("a worker id took %d of %s, want %d", n, command, want)
@@ -74,12 +74,12 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
-// TestRestart has a server come back with all it had. It may have lost something, as far as anybody can tell: who holds a
-// worker id goes on, and who wants one waits.
+// TestRestart restarts a server that loses nothing. Clients cannot know that it lost nothing: holders of
+// worker ids continue, and a process that needs one waits.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
-	c := worker.Config{Lease: 30 * time.Second, Workers: 4} // which outlasts the restart
+	c := worker.Config{Lease: 30 * time.Second, Workers: 4} // longer than the restart
 	leasetest.InUse(t, opening(of(s.Options())), c)
 	k := leasetest.Keep(t, opening(of(s.Options())), c)
 	held := k.Status()
@@ -102,7 +102,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
@@ -110,7 +110,7 @@ func TestSilentServer(t *testing.T) {
 	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestLostReply has a write done whose reply is lost.
+// TestLostReply loses the reply of a write that was executed.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, redistest.Start(t, redistest.Config{}).Addr)
@@ -119,7 +119,7 @@ func TestLostReply(t *testing.T) {
 	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
-// TestUser has a user with no more rights than the documentation lists, and TLS.
+// TestUser uses a user with only the rights that the documentation lists, and TLS.
 func TestUser(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{Password: "s3cret", TLS: true})
@@ -158,7 +158,7 @@ func TestUser(t *testing.T) {
 	}
 }
 
-// TestReplica has a replica named for a primary.
+// TestReplica configures a replica in place of a primary.
 func TestReplica(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
@@ -175,7 +175,7 @@ func TestReplica(t *testing.T) {
 	}
 }
 
-// TestReplicasAreWaitedFor where the server shows that it has some.
+// TestReplicasAreWaitedFor: a write waits for a replica if the server has replicas.
 func TestReplicasAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
@@ -207,7 +207,7 @@ func TestReplicasAreWaitedFor(t *testing.T) {
 	}
 }
 
-// TestPolicy warns once of a server that evicts keys.
+// TestPolicy: one warning is logged for a server that evicts keys.
 func TestPolicy(t *testing.T) {
 	t.Parallel()
 	for policy, want := range map[string]int{"noeviction": 0, "allkeys-lru": 1} {
@@ -231,7 +231,7 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// TestFrozenSentinel has each Sentinel stand still, among them the one that was asked last, while the primary is looked for.
+// TestFrozenSentinel freezes each Sentinel, including the one that was used last, while the primary is looked up.
 func TestFrozenSentinel(t *testing.T) {
 	t.Parallel()
 	r := redistest.StartReplicated(t, redistest.Config{})
@@ -263,7 +263,7 @@ func TestFrozenSentinel(t *testing.T) {
 	}
 }
 
-// TestFrozenNode has each node of a cluster stand still but the one that has the documents.
+// TestFrozenNode freezes each node of a cluster except the one with the documents.
 func TestFrozenNode(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, redistest.Config{Lines: []string{"cluster-require-full-coverage no"}})

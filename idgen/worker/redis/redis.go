@@ -1,4 +1,4 @@
-// Package redis leases worker ids through Redis. Applications import it for its effect and name it
+// Package redis leases worker ids through Redis. Applications import it for its side effect and name it
 // in the DSN:
 //
 //	import _ "github.com/leafsql/leafsql/idgen/worker/redis"
@@ -8,39 +8,39 @@
 // One address is a single server, several are nodes of a Redis Cluster, and with leafRedisMaster,
 // the name of a primary, they are Sentinels. Parameters of the DSN, all optional, are
 // leafRedisUsername, leafRedisPassword, leafRedisDatabase; leafRedisMaster,
-// leafRedisSentinelUsername and leafRedisSentinelPassword; leafRedisCluster=true where a cluster
+// leafRedisSentinelUsername and leafRedisSentinelPassword; leafRedisCluster=true if a cluster
 // has one address; leafRedisTLS (true, or skip-verify); leafRedisCA, leafRedisCert and
-// leafRedisKey, the PEM files for TLS; leafRedisPrefix, leafsql if missing, by which several
-// registries share a server; and leafRedisReplicas, below. Config says the same in Go.
+// leafRedisKey, the PEM files for TLS; leafRedisPrefix (default leafsql), with which several
+// registries can share a server; and leafRedisReplicas, see below. Config has the same settings in Go.
 //
-// Every worker id is one key, {leafsql}:worker:<n>, that is changed by compare-and-set alone, a
-// script of three lines; {leafsql}:registry is the registry's own. In a cluster one node has all of
-// them. They have no expiry and must not get one, nor be evicted, edited or deleted while processes
-// run: a server whose maxmemory-policy is not noeviction is warned about.
+// Every worker id is one key, {leafsql}:worker:<n>. It is changed only by compare-and-set, with a
+// script of three lines. {leafsql}:registry is the registry's own key. In a cluster all these keys are on one
+// node. They have no expiry, and must not get one, or be evicted, edited or deleted while processes
+// run. If a server's maxmemory-policy is not noeviction, a warning is logged.
 //
-// Redis loses what it has acknowledged: its last writes in a fail-over, and in a restart too,
+// Redis loses acknowledged writes: the last ones in a fail-over, and in a restart too
 // unless appendfsync is always. After a fail-over and after a restart the server has another
-// replication id, which shows that writes may have been lost. Processes that hold worker ids go on
-// then. The first process that takes a worker id afterwards, however much later, waits for the
-// lease, a quarter of it and 60 s, until a former owner whom the server has forgotten cannot issue
-// ids any more, and so do others until that wait is over. The first process of a new registry waits
+// replication id, so writes may have been lost. Processes that hold worker ids then
+// continue. The next process that takes a worker id, even much later, waits for the
+// lease, a quarter of it and 60 s, until a former owner that the server has lost can no longer issue
+// ids. Other processes wait until this wait has ended. The first process of a new registry waits
 // as long, unless leafsql init ran before or leafNewRegistry declares it new.
 //
-// A primary that the Sentinels have replaced does not know this at once, and goes on acknowledging
-// writes. So where there are replicas, one of them has to have a write before it counts (WAIT).
-// leafRedisReplicas says how many: 1 by default with Sentinels, and elsewhere once the server was
-// seen to have replicas. If it is the number of all replicas (2 for a primary with two replicas),
+// A primary that the Sentinels have replaced does not notice this at once, and continues to acknowledge
+// writes. So if there are replicas, a write counts only when enough of them have it (WAIT).
+// leafRedisReplicas is their number. Its default is 1 with Sentinels, and for other servers as soon as one was
+// seen with replicas. If it is the number of all replicas (2 for a primary with two replicas),
 // no worker id has two owners in any partition, and no worker id is renewed while a replica is
 // away. If it is less, a partition can give one worker id to two processes: if the old primary,
-// enough replicas and some processes stay cut off together from the Sentinels and the other
-// processes, both primaries give out the same worker ids. leafRedisReplicas=0 waits for none.
+// enough replicas and some processes remain cut off together from the Sentinels and the other
+// processes, both primaries have the same worker ids. With leafRedisReplicas=0 no write waits.
 //
 // The user needs the commands GET, SET, EVAL, INFO, TIME and WAIT; with leafRedisDatabase also
-// SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later will do, and
-// Valkey. A proxy that hides which server answers can't be used.
+// SELECT; in a cluster also CLUSTER SLOTS and CLUSTER SHARDS. Redis 4 and later are supported, and
+// Valkey. A proxy that hides which server answers is not.
 //
-// The package takes no client of the application's: one that sends a write again by itself would
-// not be safe.
+// The package does not accept a client of the application, since a client that retries writes by itself is
+// not safe.
 package redis
 
 import (
@@ -73,26 +73,27 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }, nil
 }
 
-// Config says where the registry is, for Open. Its zero fields have defaults.
+// Config configures Open. Fields other than Servers may be zero.
 type Config struct {
 	Servers []string // host:port: a server, nodes of a cluster, or Sentinels
-	Cluster bool     // one server that is of a cluster
-	Master  string   // the primary's name, where Servers are Sentinels
+	Cluster bool     // the only server is a node of a cluster
+	Master  string   // the primary's name, if Servers are Sentinels
 
 	Username, Password                 string
 	SentinelUsername, SentinelPassword string
 	Database                           int         // not in a cluster
 	TLS                                *tls.Config // nil: no TLS
 
-	Prefix string // of the keys; "leafsql"
+	Prefix string // prefix of the keys; "" means leafsql
 
-	// Replicas is how many of them must have a write before it counts. 0: one, with Sentinels or where there are any. -1: none.
+	// Replicas is the number of replicas that must have a write before it counts. 0 means one, with Sentinels or if the server has
+	// replicas. -1 means none.
 	Replicas int
 
-	Logger *slog.Logger // of warnings; slog.Default()
+	Logger *slog.Logger // logs warnings; nil means slog.Default()
 }
 
-// parse reads the source's spec and options from a DSN.
+// parse parses the source's spec and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
 	s := setting.Of("Redis", opts)
 	cfg := Config{
@@ -113,7 +114,7 @@ func parse(address string, opts worker.Options) (Config, error) {
 	return cfg, s.Err()
 }
 
-// String names the registry, without secrets.
+// String returns the name of the registry, without secrets.
 func (c Config) String() string {
 	s := "Redis " + strings.Join(c.Servers, ",")
 	if c.Master != "" {
@@ -125,7 +126,7 @@ func (c Config) String() string {
 	return s + ", keys {" + c.Prefix + "}:…"
 }
 
-// GoString and LogValue are String: neither %#v nor slog must show the passwords.
+// GoString and LogValue call String, so that neither %#v nor slog shows the passwords.
 func (c Config) GoString() string { return c.String() }
 
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
@@ -146,12 +147,12 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// answerTime is how long a server or Sentinel is waited for; WAIT takes a second of it at most. Making a connection may take four
-// times that: one that stands still is asked for the primary twice and then once more beside the others, and where the time is up
-// before, it is asked for ever.
+// answerTime is the timeout for an answer of a server or Sentinel; WAIT takes a second of it at most. Opening a connection may take
+// four times as long: a frozen Sentinel is tried twice, and then once more together with the others. If the timeout were shorter
+// than that, only the frozen one would be tried, again and again.
 const answerTime = 1500 * time.Millisecond
 
-// Open gives the source that a worker id is leased from. Nothing connects before one is wanted.
+// Open returns the source. It does not connect before a worker id is requested.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
@@ -162,7 +163,7 @@ func Open(cfg Config) (worker.Source, error) {
 		DB: cfg.Database, TLSConfig: cfg.TLS,
 		Dialer: marked(redis.NewDialer(&redis.Options{DialTimeout: 4 * answerTime, TLSConfig: cfg.TLS})),
 
-		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice, and the keeper tries again
+		MaxRetries: -1, DialerRetries: 1, // nothing is sent twice; the keeper retries
 		ContextTimeoutEnabled: true, DialTimeout: 4 * answerTime, ReadTimeout: answerTime,
 		PoolSize: 4, ConnMaxIdleTime: time.Minute,
 		DisableIdentity:          true,

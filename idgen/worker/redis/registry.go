@@ -15,15 +15,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry is worker.Slots on keys whose versions are their texts.
+// registry implements worker.Slots on keys whose versions are their texts.
 type registry struct {
 	client   redis.UniversalClient
 	cfg      Config
-	replicas atomic.Int64 // that must have a write before it counts
-	policy   sync.Once    // maxmemory-policy was looked at
+	replicas atomic.Int64 // number of replicas that must have a write before it counts
+	policy   sync.Once    // for the check of maxmemory-policy
 }
 
-// key is the name of a slot's document. What is in braces is all that a cluster chooses the node by.
+// key returns the key of a slot's document. A cluster chooses the node by the part in braces.
 func (r *registry) key(slot int) string {
 	if slot == worker.RegistrySlot {
 		return "{" + r.cfg.Prefix + "}:registry"
@@ -31,8 +31,8 @@ func (r *registry) key(slot int) string {
 	return "{" + r.cfg.Prefix + "}:worker:" + strconv.Itoa(slot)
 }
 
-// node is the server that has the documents. In a cluster it is asked without go-redis' redirections, which would send a
-// write a second time after its reply was lost.
+// node returns a client of the server with the documents. In a cluster this client does not use go-redis' redirections, which
+// would send a write again after its reply was lost.
 func (r *registry) node(ctx context.Context) (redis.Cmdable, error) {
 	if c, ok := r.client.(*redis.ClusterClient); ok {
 		return c.MasterForKey(ctx, r.key(worker.RegistrySlot))
@@ -40,7 +40,8 @@ func (r *registry) node(ctx context.Context) (redis.Cmdable, error) {
 	return r.client, nil
 }
 
-// explain says what an error means, and has a cluster's nodes looked up again: another may have the documents by now.
+// explain returns the error that a server's error means. It also makes the next call look up a cluster's nodes again, as another
+// node may have the documents by now.
 func (r *registry) explain(err error) error {
 	if c, ok := r.client.(*redis.ClusterClient); ok {
 		c.ReloadState(context.Background())
@@ -54,7 +55,7 @@ func (r *registry) explain(err error) error {
 	return fmt.Errorf("%s: %w", r.cfg.String(), err)
 }
 
-// unusable says why the server can't be the registry, however often it is asked.
+// unusable returns the UnusableError for a server that can't be the registry.
 func (r *registry) unusable(reason string, args ...any) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: "+reason, append([]any{r.cfg.String()}, args...)...)}
 }
@@ -79,7 +80,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, worker.Version(text), nil
 }
 
-// compareAndSet writes ARGV[2] where ARGV[1] is, "" being missing. No two documents that anybody writes to a slot are equal.
+// compareAndSet replaces the text ARGV[1] by ARGV[2]; "" means missing. No two documents written to a slot are equal.
 const compareAndSet = `if (redis.call('GET', KEYS[1]) or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 return 1`
@@ -93,7 +94,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	var (
 		text = d.Encode()
 		want = r.replicas.Load()
-		pipe = node.Pipeline() // one connection: WAIT is of what was written on it
+		pipe = node.Pipeline() // one connection, as WAIT counts the writes of its connection
 		put  = pipe.Eval(ctx, compareAndSet, []string{r.key(slot)}, string(expected), text)
 		wait *redis.IntCmd
 	)
@@ -123,22 +124,22 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return worker.Version(text), true, nil
 }
 
-// isAnswer reports whether the server has answered with an error. The script has not written then: writing is its last step.
+// isAnswer reports whether err is an answer of the server. Then the script has not written, as writing is its last step.
 func isAnswer(err error) bool {
 	_, ok := errors.AsType[redis.Error](err)
 	return ok
 }
 
-// within is how long to wait for replicas: half of what is left, so that the answer is still heard.
+// within returns how long to wait for replicas: half of the remaining time, so that the answer arrives in time.
 func within(ctx context.Context) time.Duration {
 	d := time.Second
 	if until, ok := ctx.Deadline(); ok {
 		d = min(d, time.Until(until)/2)
 	}
-	return max(d, time.Millisecond) // 0 would be for ever
+	return max(d, time.Millisecond) // 0 would mean forever
 }
 
-// identity is the server's replication id, which is another one after a restart and after a fail-over.
+// identity returns the server's replication id, which changes in a restart and in a fail-over.
 func (r *registry) identity(ctx context.Context) (string, error) {
 	node, err := r.node(ctx)
 	if err != nil {
@@ -156,13 +157,13 @@ func (r *registry) identity(ctx context.Context) (string, error) {
 		return "", r.unusable("no master_replid in INFO, by which fail-overs are seen; use Redis 4 or later, and no proxy before it")
 	}
 	if n, _ := strconv.Atoi(info["connected_slaves"]); n > 0 && r.cfg.Replicas == 0 {
-		r.replicas.Store(1) // and so it stays: a primary that was cut off sees its replicas go
+		r.replicas.Store(1) // it stays 1, since a primary that was cut off loses its replicas
 	}
 	r.policy.Do(func() { r.checkPolicy(ctx, node) })
 	return info["master_replid"], nil
 }
 
-// checkPolicy warns of a server that may throw documents away.
+// checkPolicy logs a warning for a server that may evict documents.
 func (r *registry) checkPolicy(ctx context.Context, node redis.Cmdable) {
 	text, err := node.Info(ctx, "memory").Result()
 	if p := fields(text)["maxmemory_policy"]; err == nil && p != "" && p != "noeviction" {
@@ -171,7 +172,7 @@ func (r *registry) checkPolicy(ctx context.Context, node redis.Cmdable) {
 	}
 }
 
-// fields are the lines of an INFO.
+// fields returns the fields of an INFO answer.
 func fields(info string) map[string]string {
 	m := make(map[string]string)
 	for line := range strings.Lines(info) {

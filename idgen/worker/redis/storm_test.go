@@ -19,10 +19,11 @@ func TestStormKitOnSentinels(t *testing.T) { kitOnSentinels(t, workertest.Regist
 
 func TestStormKitOnACluster(t *testing.T) { kitOnACluster(t, workertest.Registry.Run) }
 
-// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+// storm is the duration of storms. It suffices to wait for lost leases to end, which takes a lease and a minute, and to use their
+// worker ids again.
 const storm = 110 * time.Second
 
-// TestStormOnAServer kills the server and starts it again, sets it back, and wipes it.
+// TestStormOnAServer kills and restarts the server, resets it to an older state, and wipes it.
 func TestStormOnAServer(t *testing.T) {
 	t.Parallel()
 	s := redistest.Start(t, redistest.Config{})
@@ -39,7 +40,7 @@ func TestStormOnAServer(t *testing.T) {
 		})
 }
 
-// TestStormOnSentinels loses the primary with its last writes; and the next one, which then comes back and takes itself for
+// TestStormOnSentinels loses the primary with its last writes, and then the next one, which returns and acts as
 // the primary for a while.
 func TestStormOnSentinels(t *testing.T) {
 	t.Parallel()

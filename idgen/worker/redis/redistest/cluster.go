@@ -16,8 +16,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// A Cluster is three nodes that hold a third of the keys each. It has no replicas: while a node is away every key is refused
-// (CLUSTERDOWN), after it has been missed for two seconds.
+// A Cluster has three nodes with a third of the keys each, and no replicas. While a node is away, requests for every key are
+// refused (CLUSTERDOWN), beginning two seconds after the node's failure.
 type Cluster struct {
 	Nodes [3]*Server
 	party party
@@ -49,7 +49,7 @@ func StartCluster(tb testing.TB, cfg Config) *Cluster {
 	return c
 }
 
-// members is what node i would have saved as a member of the cluster, so that the nodes need not be made one.
+// members returns the cluster configuration that node i would have saved, so that the nodes need not be joined.
 func members(port, i int) string {
 	var b strings.Builder
 	for k, slots := range []string{"0-5460", "5461-10922", "10923-16383"} {
@@ -62,14 +62,14 @@ func members(port, i int) string {
 	return b.String() + "vars currentEpoch 3 lastVoteEpoch 0\n"
 }
 
-// Options returns what a client needs to know.
+// Options returns the options of a client.
 func (c *Cluster) Options() *redis.UniversalOptions {
 	o := c.party.options(c.Nodes[:]...)
 	o.IsClusterMode = true
 	return o
 }
 
-// Start starts every node that does not run, and waits until the cluster serves.
+// Start starts all nodes that do not run, and waits until the cluster serves.
 func (c *Cluster) Start() error {
 	if err := process.StartAll(c.Nodes[:]...); err != nil {
 		return err

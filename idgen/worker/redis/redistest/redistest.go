@@ -8,7 +8,7 @@
 //	s.Kill9()
 //	s.Start() // with its data; after s.Wipe() without
 //
-// A write that a primary has acknowledged and a fail-over loses:
+// A fail-over that loses an acknowledged write:
 //
 //	r := redistest.StartReplicated(t, redistest.Config{})
 //	client := redis.NewUniversalClient(r.Options())
@@ -17,9 +17,9 @@
 //	r.FailOver()
 //	client.Get(ctx, "n") // redis.Nil
 //
-// Each server listens on a free port of 127.0.0.1 and goes with the test process, and its folder too. What was acknowledged
-// is on disk. install.sh unpacks Debian's server; a missing one fails the test. The package cuts no network between clients
-// and servers, which is netfault's.
+// Each server listens on a free port of 127.0.0.1. It ends with the test process, and its folder is removed. Acknowledged writes
+// are on disk. install.sh unpacks Debian's server; a missing server fails the test. The package cuts no network between clients
+// and servers; package netfault does.
 package redistest
 
 import (
@@ -42,11 +42,11 @@ import (
 	"github.com/leafsql/leafsql/testutil/selfsigned"
 )
 
-// Config says how servers differ from plain ones.
+// Config configures servers. The zero value is a server without a password and without TLS.
 type Config struct {
-	Password string   // wanted from clients
-	User     string   // who has the password; empty: the user "default", whom clients need not name
-	TLS      bool     // they speak TLS alone
+	Password string   // required from clients
+	User     string   // the user with the password; empty: "default", which clients need not name
+	TLS      bool     // clients must use TLS
 	Lines    []string // further lines of redis.conf: "maxmemory-policy allkeys-lru"
 }
 
@@ -55,7 +55,7 @@ type Server struct {
 	*process.Process
 	Addr string // 127.0.0.1 and its port
 
-	// With Config.TLS, files of a certificate, which clients trust and may show, and of its key.
+	// With Config.TLS, the files of a certificate, which clients trust and may present, and of its key.
 	CertFile, KeyFile string
 
 	party party
@@ -79,7 +79,7 @@ func Start(tb testing.TB, cfg Config) *Server {
 	return s
 }
 
-// A party is what servers that belong together share.
+// A party holds the settings that servers of one group share.
 type party struct {
 	cfg  Config
 	cert *selfsigned.Certificate // nil without TLS
@@ -94,15 +94,15 @@ func newParty(cfg Config, offsets ...int) (p party, err error) {
 	return p, err
 }
 
-// newNode makes a server that stores data, on the port that is so many above the first, with further lines of configuration
-// before Config's.
+// newNode returns a server that stores data. Its port is the group's first port plus offset, and lines are further lines of
+// configuration before Config's.
 func (p party) newNode(offset int, lines ...string) (*Server, error) {
 	return p.newServer(offset, func(dir string) []string {
 		all := []string{
 			fmt.Sprintf("dir %q", filepath.Join(dir, "data")),
-			"appendonly yes", "appendfsync always", `save ""`, // an answer says that it is on disk
-			"repl-diskless-sync-delay 0", // a replica is served at once
-			// Replication has a user of its own, so that it can be cut.
+			"appendonly yes", "appendfsync always", `save ""`, // acknowledged writes are on disk
+			"repl-diskless-sync-delay 0", // replicas are synchronized at once
+			// Replication has its own user, so that it can be cut.
 			"user replica on >replica +psync +replconf +ping", "masteruser replica", "masterauth replica",
 		}
 		switch {
@@ -115,7 +115,7 @@ func (p party) newNode(offset int, lines ...string) (*Server, error) {
 	})
 }
 
-// newServer makes a server of any kind. Its configuration is a file that the server itself may write to, too.
+// newServer returns a server of any kind. Its configuration is a file, to which the server itself may also write.
 func (p party) newServer(offset int, lines func(dir string) []string, args ...string) (*Server, error) {
 	program, err := process.Find("redis-server", "redis", "idgen/worker/redis/redistest")
 	if err != nil {
@@ -150,7 +150,7 @@ func (p party) newServer(offset int, lines func(dir string) []string, args ...st
 	return s, nil
 }
 
-// Options returns what a client needs to know.
+// Options returns the options of a client.
 func (s *Server) Options() *redis.UniversalOptions { return s.party.options(s) }
 
 func (p party) options(servers ...*Server) *redis.UniversalOptions {
@@ -164,14 +164,14 @@ func (p party) options(servers ...*Server) *redis.UniversalOptions {
 	return o
 }
 
-// FlushAll removes all keys, as somebody does by mistake.
+// FlushAll removes all keys, like an operator's mistake.
 func (s *Server) FlushAll() error {
 	_, err := s.ask(context.Background(), "FLUSHALL")
 	return err
 }
 
 func (s *Server) ready(ctx context.Context) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr) // the client would complain aloud of a server that is not there yet
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr) // the client would log errors until the server has started
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (s *Server) ready(ctx context.Context) error {
 	return err
 }
 
-// ask runs one command on this server alone.
+// ask runs one command on this server only.
 func (s *Server) ask(ctx context.Context, command ...any) (answer any, err error) {
 	o := s.Options().Simple()
 	o.ContextTimeoutEnabled, o.MaxRetries, o.DialerRetries, o.PoolSize = true, -1, 1, 1

@@ -31,7 +31,7 @@ func do(t *testing.T, steps ...func() error) {
 	}
 }
 
-// set writes a key, perhaps after some attempts: a client needs a while to find a server that was replaced.
+// set writes a key, if necessary after some attempts, as a client needs a while to notice that a server was replaced.
 func set(t *testing.T, c redis.UniversalClient, key, value string) {
 	t.Helper()
 	var err error
@@ -44,7 +44,7 @@ func set(t *testing.T, c redis.UniversalClient, key, value string) {
 	t.Fatal(err)
 }
 
-// want reads a key, which is missing if the value is empty.
+// want fails the test unless a key has the value; it must be missing if the value is empty.
 func want(t *testing.T, c redis.UniversalClient, key, value string) {
 	t.Helper()
 	got, err := c.Get(t.Context(), key).Result()
@@ -54,7 +54,7 @@ func want(t *testing.T, c redis.UniversalClient, key, value string) {
 }
 
 func TestSingle(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	began := time.Now()
 	s := Start(t, Config{Lines: []string{"maxmemory-policy allkeys-lru"}})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
@@ -85,9 +85,9 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestAccess starts each shape with passwords and with TLS, and wants others to be refused.
+// TestAccess starts each kind of group with passwords and with TLS. Other clients must be refused.
 func TestAccess(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	for _, cfg := range []Config{{Password: "secret"}, {User: "ann", Password: "secret"}, {User: "ann", Password: "secret", TLS: true}} {
 		shapes := map[string]func(t *testing.T) *redis.UniversalOptions{
 			"single":     func(t *testing.T) *redis.UniversalOptions { return Start(t, cfg).Options() },
@@ -112,7 +112,7 @@ func TestAccess(t *testing.T) {
 }
 
 func TestTLSAlone(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	s := Start(t, Config{TLS: true})
 	if err := client(t, s.Options()).Ping(t.Context()).Err(); err != nil {
 		t.Fatal(err)
@@ -130,7 +130,7 @@ func TestTLSAlone(t *testing.T) {
 }
 
 func TestCutReplicationHeals(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	r := StartReplicated(t, Config{Password: "secret"})
 	c := client(t, r.Options())
 	do(t, r.CutReplication)
@@ -148,7 +148,7 @@ func TestCutReplicationHeals(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	began := time.Now()
 	k := StartCluster(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))

@@ -17,14 +17,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// PrimaryName is what the Sentinels call the primary.
+// PrimaryName is the Sentinels' name of the primary.
 const PrimaryName = "leafsql"
 
-// Replicated is a primary, two replicas, and three Sentinels that put a replica in the place of a primary they have not heard
-// of for a second. The Sentinels want no password. A node that returns after it was the primary, started again or thawed,
-// takes itself for one until the Sentinels tell it, some ten seconds later; what it acknowledges meanwhile is lost.
+// Replicated has a primary, two replicas, and three Sentinels that promote a replica if the primary has not answered
+// for a second. The Sentinels need no password. A former primary that returns, restarted or thawed,
+// acts as a primary until the Sentinels demote it, about ten seconds later. Writes that it acknowledges in this time are lost.
 type Replicated struct {
-	Nodes     [3]*Server // the first one is the primary in the beginning
+	Nodes     [3]*Server // the first one is the primary at the start
 	Sentinels [3]*Server
 	party     party
 }
@@ -59,8 +59,8 @@ func StartReplicated(tb testing.TB, cfg Config) *Replicated {
 	return r
 }
 
-// newSentinel makes Sentinel i, which knows from the start what the others would tell it within some seconds. The nodes have
-// the first three ports, and the Sentinels the next three.
+// newSentinel returns Sentinel i. Its configuration has the data that it would otherwise get from the others within some seconds.
+// The nodes have the first three ports, and the Sentinels the next three.
 func (p party) newSentinel(i int) (*Server, error) {
 	id := func(i int) string { return fmt.Sprintf("%040x", i+1) }
 	lines := []string{
@@ -83,18 +83,18 @@ func (p party) newSentinel(i int) (*Server, error) {
 			lines = append(lines, fmt.Sprintf("sentinel known-sentinel %s 127.0.0.1 %d %s", PrimaryName, p.port+3+k, id(k)))
 		}
 	}
-	p.cfg.User, p.cfg.Password = "", "" // it wants none itself
+	p.cfg.User, p.cfg.Password = "", "" // the Sentinel itself requires none
 	return p.newServer(3+i, func(string) []string { return lines }, "--sentinel")
 }
 
-// Options returns what a client needs to know that asks the Sentinels for the primary.
+// Options returns the options of a client that looks up the primary with the Sentinels.
 func (r *Replicated) Options() *redis.UniversalOptions {
 	o := r.party.options(r.Sentinels[:]...)
 	o.MasterName = PrimaryName
 	return o
 }
 
-// Start starts every node and Sentinel that does not run, and waits until all is whole.
+// Start starts all nodes and Sentinels that do not run, and waits like Await.
 func (r *Replicated) Start() error {
 	if err := process.StartAll(slices.Concat(r.Nodes[:], r.Sentinels[:])...); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (r *Replicated) Start() error {
 	return r.Await()
 }
 
-// Primary returns the node that takes writes, as soon as all Sentinels that run name the same one.
+// Primary waits until all running Sentinels name the same primary, and returns it.
 func (r *Replicated) Primary() (primary *Server, err error) {
 	err = process.Until(func(ctx context.Context) error {
 		primary, err = r.primary(ctx)
@@ -112,7 +112,7 @@ func (r *Replicated) Primary() (primary *Server, err error) {
 }
 
 func (r *Replicated) primary(ctx context.Context) (*Server, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is frozen never answers
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a frozen Sentinel never answers
 	defer cancel()
 	var primary *Server
 	for _, s := range r.Sentinels {
@@ -141,7 +141,7 @@ func (r *Replicated) primary(ctx context.Context) (*Server, error) {
 	return primary, err
 }
 
-// Await waits until there is a primary, all nodes that run are its replicas, and all Sentinels that run know all that.
+// Await waits until there is a primary, all other running nodes are its replicas, and all running Sentinels have noticed it.
 func (r *Replicated) Await() error { return process.Until(r.whole) }
 
 func (r *Replicated) whole(ctx context.Context) error {
@@ -180,7 +180,7 @@ func (r *Replicated) whole(ctx context.Context) error {
 	return nil
 }
 
-// available says whether a replica is among those that a Sentinel knows and would choose from.
+// available returns an error unless a Sentinel could promote a replica.
 func available(known any, port string) error {
 	for _, replica := range known.([]any) {
 		if is := replica.(map[any]any); is["port"] == port && is["flags"] == "slave" {
@@ -190,7 +190,7 @@ func available(known any, port string) error {
 	return fmt.Errorf("redistest: a Sentinel has not seen the replica at port %s yet", port)
 }
 
-// FailOver kills the primary and returns when a replica has taken its place. The primary that was can be started again.
+// FailOver kills the primary, waits until a replica has replaced it, and returns the former primary, which can be started again.
 func (r *Replicated) FailOver() (was *Server, err error) {
 	if was, err = r.Primary(); err != nil {
 		return nil, err
@@ -202,8 +202,8 @@ func (r *Replicated) FailOver() (was *Server, err error) {
 	return was, err
 }
 
-// CutReplication cuts the primary from its replicas, which don't hear of any write that it acknowledges from then on, until
-// HealReplication. For a replica that has heard nothing for ten seconds when the primary is missed, Sentinels don't fail over.
+// CutReplication cuts the primary from its replicas, which then miss all writes that it acknowledges, until
+// HealReplication. Sentinels do not promote a replica that was cut off for ten seconds when the primary fails.
 func (r *Replicated) CutReplication() error {
 	p, err := r.Primary()
 	if err != nil {
@@ -217,7 +217,7 @@ func (r *Replicated) CutReplication() error {
 	return err
 }
 
-// HealReplication lets replicas come back.
+// HealReplication lets the replicas reconnect.
 func (r *Replicated) HealReplication() error {
 	for _, n := range r.Nodes {
 		if !n.Running() {

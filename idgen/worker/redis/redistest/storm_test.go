@@ -8,7 +8,7 @@ import (
 )
 
 func TestStormFailOverLosesWhatThePrimaryAloneAcknowledged(t *testing.T) {
-	t.Parallel() // most of the time goes by waiting
+	t.Parallel() // the test mostly waits
 	began := time.Now()
 	r := StartReplicated(t, Config{})
 	t.Logf("ready after %v", time.Since(began).Round(time.Millisecond))
