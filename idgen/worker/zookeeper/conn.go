@@ -14,30 +14,30 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// servers gives connections to the ensemble, one at a time. A connection that was interrupted is not used again: the client's
-// own way back would send what was queued, however late, and never find a server that was wiped or set back.
+// servers opens connections to the ensemble, one at a time. An interrupted connection is not used again: the client's
+// own reconnecting would send queued requests late, and would never accept a server that was wiped or restored.
 type servers struct {
 	cfg Config
 
 	mu     sync.Mutex
-	now    *conn // nil: none yet, or it was given up
+	now    *conn // current connection; nil: none yet, or it was given up
 	closed bool
 	ending sync.WaitGroup // connections that are being closed
 }
 
-// conn is one connection, with what was learnt on it.
+// conn is one connection and its state.
 type conn struct {
 	*zk.Conn
 	up    chan struct{} // closed when it has a session
-	since time.Time     // of when; set before
-	end   func()        // gives it up; may be called often
+	since time.Time     // start of the session; set before up is closed
+	end   func()        // gives it up; may be called several times
 
 	mu     sync.Mutex
-	epoch  string // of the registry, "" if it is not known
+	epoch  string // epoch of the registry, "" if unknown
 	leaves *leaves
 }
 
-// session is how long servers remember a client that they don't hear of. Nothing depends on it.
+// session is the timeout of sessions. Nothing depends on it.
 const session = 10 * time.Second
 
 var (
@@ -45,7 +45,7 @@ var (
 	errInterrupted = errors.New("the connection was interrupted")
 )
 
-// connection gives one that has a session.
+// connection returns a connection that has a session.
 func (s *servers) connection(ctx context.Context) (*conn, error) {
 	c, err := s.current()
 	if err != nil {
@@ -100,23 +100,24 @@ func (s *servers) current() (*conn, error) {
 	return c, nil
 }
 
-// rotation goes round the servers, from a random one on. Names are looked up by who dials: the client's own way looks all of them
-// up first, and nobody can stop it. A server that many come to at once drops some, who are to ask again soon.
+// rotation cycles through the servers, beginning with a random one. Host names are resolved when dialing, since the client would
+// resolve all of them first, without a timeout. A server drops connections if many arrive together, so the first retries are
+// soon.
 type rotation struct {
 	servers []string
 	tried   int
-	hurry   *time.Timer // ends an attempt that has no session yet
-	over    atomic.Bool // the connection was interrupted: the client, which comes back by itself, must not
+	hurry   *time.Timer // ends an attempt without a session
+	over    atomic.Bool // the connection was interrupted, and the client must not reconnect
 }
 
-// short is how many rounds are made with little patience.
+// short is the number of rounds with a short timeout.
 const short = 3
 
 func (r *rotation) Init(servers []string) error { r.servers = servers; return nil }
 func (r *rotation) Len() int                    { return len(r.servers) }
 func (r *rotation) Connected()                  { r.hurry.Stop() }
 
-// Next gives the next server, and says whether the client has to wait a second before.
+// Next returns the next server, and whether the client has to wait a second first.
 func (r *rotation) Next() (server string, again bool) {
 	server = r.servers[r.tried%len(r.servers)]
 	begins := r.tried%len(r.servers) == 0
@@ -126,8 +127,8 @@ func (r *rotation) Next() (server string, again bool) {
 
 func (r *rotation) round() int { return (r.tried - 1) / len(r.servers) }
 
-// dial connects. A server that takes the connection and then gives no session, as one that is starting or that stands still,
-// would be waited for for over a minute by the client itself.
+// dial connects. Without its timer, the client would wait for over a minute for a server that accepts the connection but creates
+// no session, such as a starting or frozen one.
 func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, error) {
 	patience, most := 3*time.Second, 3*time.Second
 	if r.round() < short {
@@ -142,12 +143,12 @@ func (r *rotation) dial(network, address string, _ time.Duration) (net.Conn, err
 		r.hurry = time.AfterFunc(most, func() { c.Close() })
 	}
 	if err != nil && r.round() < short {
-		time.Sleep(20 * time.Millisecond) // it was refused at once
+		time.Sleep(20 * time.Millisecond) // the connection was refused at once
 	}
 	return c, err
 }
 
-// login lets a new connection be used.
+// login authenticates a new connection and marks it as usable.
 func (s *servers) login(c *conn) {
 	if s.cfg.Username != "" {
 		if err := c.AddAuth("digest", []byte(s.cfg.Username+":"+s.cfg.Password)); err != nil {
@@ -172,8 +173,8 @@ func (s *servers) close() error {
 	return nil
 }
 
-// call runs one of the client's calls, which know no context. One that takes too long ends the connection: what it has queued
-// must not be sent later.
+// call runs a call of the client, which has no context. If ctx ends first, call ends the connection, so that queued requests
+// are not sent later.
 func call[T any](ctx context.Context, c *conn, f func() (T, error)) (T, error) {
 	type answer struct {
 		v   T
@@ -194,7 +195,7 @@ func call[T any](ctx context.Context, c *conn, f func() (T, error)) (T, error) {
 	}
 }
 
-// multi does all of it or nothing.
+// multi executes all operations or none.
 func multi(ctx context.Context, c *conn, ops ...any) ([]zk.MultiResponse, error) {
 	return call(ctx, c, func() ([]zk.MultiResponse, error) {
 		res, err := c.Multi(ops...)

@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker/zookeeper/zktest"
 )
 
-// fixture gives a registry of its own on servers that others use too.
+// fixture returns a registry with its own name on shared servers.
 func fixture(t testing.TB, cfg Config) workertest.Fixture {
 	change := func(do func(ctx context.Context, r *registry, c *conn, epoch string) error) error {
 		r := &registry{cfg: cfg, servers: &servers{cfg: cfg}}
@@ -49,7 +49,7 @@ func fixture(t testing.TB, cfg Config) workertest.Fixture {
 				return err
 			})
 		},
-		Wipe: func() error { // by hand, of this registry alone
+		Wipe: func() error { // removes only this registry
 			return change(func(ctx context.Context, r *registry, c *conn, epoch string) error {
 				return removeAll(c.Conn, r.cfg.folder())
 			})
@@ -57,7 +57,7 @@ func fixture(t testing.TB, cfg Config) workertest.Fixture {
 	}
 }
 
-// removeAll removes a node with all below it.
+// removeAll removes a node and all nodes below it.
 func removeAll(c *zk.Conn, node string) error {
 	children, _, err := c.Children(node)
 	if err != nil {
@@ -103,7 +103,7 @@ func kitOnAServer(t *testing.T, kit kit) {
 	}, t)
 }
 
-// TestKitOnAnEnsemble has the registry removed by hand.
+// TestKitOnAnEnsemble removes the registry instead of wiping servers.
 func TestKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Registry.RunRules) }
 
 func kitOnAnEnsemble(t *testing.T, kit kit) {

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/internal/leasetest"
 )
 
-// leaf starts a Java Leaf beside cfg's registry.
+// leaf starts a Java Leaf that shares cfg's registry.
 func leaf(t *testing.T, cfg Config, n int) *javaleaf.Leaf {
 	t.Helper()
 	l, err := javaleaf.Start(t.Context(), javaleaf.Config{
@@ -30,7 +30,7 @@ func leaf(t *testing.T, cfg Config, n int) *javaleaf.Leaf {
 	return l
 }
 
-// keepBeside has a Keeper take a worker id, that one if it can be had, or find all taken.
+// keepBeside returns a Keeper that has taken a worker id, which is first if that is free, or the error that all are taken.
 func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.Keeper, error) {
 	t.Helper()
 	c.NewRegistry, c.Logger = true, slog.New(slog.DiscardHandler)
@@ -57,7 +57,7 @@ func keepBeside(t *testing.T, cfg Config, first int, c worker.Config) (*worker.K
 	}
 }
 
-// TestBesideJavaLeaf starts both, one after the other and at once: no worker id has two owners.
+// TestBesideJavaLeaf starts both, one after the other and together: no worker id has two owners.
 func TestBesideJavaLeaf(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
@@ -99,7 +99,7 @@ func TestBesideJavaLeaf(t *testing.T) {
 	wg.Wait()
 }
 
-// TestAllAreJavaLeafs has nothing left.
+// TestAllAreJavaLeafs: no worker id is free.
 func TestAllAreJavaLeafs(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
@@ -111,15 +111,15 @@ func TestAllAreJavaLeafs(t *testing.T) {
 	}
 }
 
-// TestJavaLeafComesToAWorkerID counts Java Leafs up to a worker id that is held. It is given up before one has it, and another
-// is taken.
+// TestJavaLeafComesToAWorkerID starts Java Leafs until their numbers reach a worker id that is held. The holder gives it up before a
+// Java Leaf gets it, and takes another one.
 func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
 	l := leaf(t, cfg, 1)
 	defer l.Stop()
 	leases := worker.Config{Workers: 128, Lease: 6 * time.Second}
-	leasetest.InUse(t, opening(cfg), leases) // or else the next worker id's unknown history would be waited out
+	leasetest.InUse(t, opening(cfg), leases) // otherwise the process would wait because the next worker id's history is unknown
 	k, err := keepBeside(t, cfg, 80, leases)
 	if err != nil {
 		t.Fatal(err)
@@ -129,7 +129,7 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 		t.Fatalf("worker id %d", n)
 	}
 	c := client(t, cfg)
-	for n := range had - reserve + 1 { // the next is to be within reach of it
+	for n := range had - reserve + 1 { // until the worker id is among the reserved numbers
 		if _, err := c.Create("/snowflake/shop/forever/10.0.1.1:"+fmt.Sprint(n+1)+"-", nil, zk.FlagSequence, zk.WorldACL(zk.PermAll)); err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +141,8 @@ func TestJavaLeafComesToAWorkerID(t *testing.T) {
 	}
 }
 
-// TestJavaLeafThatHasGone has its number taken when no other is to be had, after what it may have issued, and gets a new one
-// when it comes back.
+// TestJavaLeafThatHasGone: if no other worker id is free, a process takes the number of a Java Leaf that has gone. It issues later
+// times than that one may have issued. The Java Leaf gets a new number when it returns.
 func TestJavaLeafThatHasGone(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop"}
@@ -155,7 +155,7 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	if _, err := keepBeside(t, cfg, number, short); err == nil {
 		t.Error("the number of a Java Leaf that was there a moment ago")
 	}
-	// All that are numbered next are taken, so that the number is out of their reach.
+	// The next numbers are all taken, so that this number is not among the reserved ones.
 	src, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -170,13 +170,13 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	}
 	mine := worker.Doc{Nonce: "n", HighWater: time.UnixMilli(time.Now().UnixMilli()), Owner: "test"}
 
-	// Who has not seen that it was there, or has not seen that it has gone, does not get it.
+	// A process that has not read its node, or has not found that it has gone, does not get its number.
 	for _, v := range []worker.Version{"", taken} {
 		if _, ok, err := r.Put(t.Context(), number, mine, v); ok || err != nil {
 			t.Errorf("at %q: %v, %v", v, ok, err)
 		}
 	}
-	// One that was heard of meanwhile keeps it.
+	// A Java Leaf that has reported since keeps its number.
 	back := leaf(t, cfg, 1)
 	if back.Worker != number {
 		t.Fatalf("number %d again, it was %d", back.Worker, number)
@@ -212,7 +212,7 @@ func TestJavaLeafThatHasGone(t *testing.T) {
 	}
 }
 
-// changed reports whether a Java Leaf has reported since its node was there.
+// changed reports whether a Java Leaf has reported since its node was created.
 func changed(t *testing.T, c *zk.Conn, node string) bool {
 	_, stat, err := c.Get(node)
 	if err != nil {

@@ -14,34 +14,34 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// leaves is which numbers Java Leaf has. A watch tells when that is no longer so.
+// leaves holds the numbers that Java Leafs have. A watch fires when this is out of date.
 type leaves struct {
 	changed <-chan zk.Event // nil without a watch
 	nodes   map[int]string  // the nodes' names by number
-	next    int             // what the next new one will be numbered; -1: there is no Java Leaf
+	next    int             // number of the next new Java Leaf; -1: there is no Java Leaf
 }
 
 const (
-	// reserve is how many numbers from the next one on are left to Java Leaf. That many new ones would have to start within
-	// the time that it takes a process to notice.
+	// reserve is the count of numbers, from the next one on, that are left to Java Leaf. That many new ones would have to start
+	// before a process notices.
 	reserve = 64
 
-	// absence is how long one may not have reported its time until it has gone.
+	// absence is the time without a report after which a Java Leaf has gone.
 	absence = time.Hour
 
-	// notice is how far ahead the high water is said to be of a worker id that Java Leaf has: above that of a lease, so that
-	// who holds one gives it up, and not so far that it could not be waited for.
+	// notice is how far ahead the high water of a worker id of Java Leaf is reported. It is more than a lease, so that
+	// a holder gives the worker id up, and short enough to wait for.
 	notice = time.Minute
 )
 
 // reserved reports whether a number will soon be given to a new Java Leaf.
 func (l *leaves) reserved(n int) bool { return l.next >= 0 && n >= l.next && n < l.next+reserve }
 
-// settled is how old a connection is before a watch is set. The client sends the watches of before once it has a session, in the
-// background, and must not find the first new one among them.
+// settled is the age of a connection at which watches are set. When the client has a session, it sends its earlier watches again in
+// the background, and the first new watch must not be among them.
 const settled = time.Second
 
-// leaves looks at Java Leaf's nodes, unless a watch tells that nothing has changed since the last time.
+// leaves reads Java Leaf's nodes, unless no watch has fired since the last time.
 func (r *registry) leaves(ctx context.Context, c *conn) (*leaves, error) {
 	c.mu.Lock()
 	l := c.leaves
@@ -96,8 +96,8 @@ func (r *registry) watch(c *conn) (*leaves, error) {
 	}
 }
 
-// numbered reads the numbers at the ends of the names. The server numbers a new child by how many were created before it, and
-// says how many were created or deleted.
+// numbered parses the numbers at the ends of the names. The server numbers a new child by the count of children created before it, and
+// returns the count of creations and deletions.
 func numbered(children []string, stat *zk.Stat, changed <-chan zk.Event) *leaves {
 	l := &leaves{changed: changed, nodes: make(map[int]string), next: (int(stat.Cversion) + int(stat.NumChildren)) / 2}
 	for _, name := range children {
@@ -110,14 +110,14 @@ func numbered(children []string, stat *zk.Stat, changed <-chan zk.Event) *leaves
 	return l
 }
 
-// report is what a Java Leaf last said.
+// report is the last report of a Java Leaf.
 type report struct {
 	node    string
-	version int32     // of its node
-	at      time.Time // by its clock or the server's, whichever is later
+	version int32     // version of its node
+	at      time.Time // time of the report by its clock or the server's, whichever is later
 }
 
-// report reads what the Java Leaf says that has a number.
+// report reads the last report in a Java Leaf's node.
 func (r *registry) report(ctx context.Context, c *conn, node string) (report, error) {
 	rep := report{node: node}
 	stat, err := call(ctx, c, func() (*zk.Stat, error) {
@@ -138,7 +138,7 @@ func (r *registry) report(ctx context.Context, c *conn, node string) (report, er
 	return rep, nil
 }
 
-// held is the document that a worker id has which is Java Leaf's.
+// held returns the document of a worker id that a Java Leaf has.
 func held(by string) worker.Doc {
 	return worker.Doc{Nonce: "java-leaf", HighWater: time.UnixMilli(time.Now().Add(notice).UnixMilli()), Owner: by}
 }

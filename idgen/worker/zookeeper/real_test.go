@@ -27,13 +27,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	flag.Set("test.parallel", "8") // most of the time goes by waiting
-	// A request whose connection breaks while it is written is answered twice. If it is not waited for any more, because the
-	// client was closed, the client's loop waits for ever to give the second answer.
+	flag.Set("test.parallel", "8") // the tests mostly wait
+	// A request whose connection breaks while it is written gets two answers. If no caller waits any more, because the
+	// client was closed, the client's loop waits forever to deliver the second one.
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/go-zookeeper/zk.(*Conn).flushRequests"))
 }
 
-// client is a look at the nodes from outside.
+// client returns a plain client for reading and changing nodes.
 func client(tb testing.TB, cfg Config) *zk.Conn {
 	tb.Helper()
 	c, _, err := zk.Connect(cfg.Servers, session, zk.WithLogger(log.New(io.Discard, "", 0)))
@@ -44,21 +44,21 @@ func client(tb testing.TB, cfg Config) *zk.Conn {
 	return c
 }
 
-// opening is how a Keeper opens cfg's registry.
+// opening returns the function with which a Keeper opens cfg's registry.
 func opening(cfg Config) leasetest.Open {
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }
 }
 
-// TestRequests counts what a worker id of a registry in use asks of a server: at first, and while it is held.
+// TestRequests counts the requests of a worker id in a registry in use: at the take, and while it is held.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
 	cfg := Config{Servers: []string{p.Addr()}}
-	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 7 s, and a call has 3.5 s
+	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 7 s; the timeout of a call is 3.5 s
 	leasetest.InUse(t, opening(cfg), lease)
 	var (
 		mu    sync.Mutex
-		asked = make(map[uint32]int) // by ZooKeeper's number of the request
+		asked = make(map[uint32]int) // counts by ZooKeeper's number of the request
 	)
 	p.Filter(func(dir netfault.Direction, chunk []byte) netfault.Verdict {
 		mu.Lock()
@@ -72,18 +72,18 @@ func TestRequests(t *testing.T) {
 	const connect, create, exists, get, set, children, ping = 0, 1, 3, 4, 5, 12, 11
 	soFar := func() map[uint32]int { mu.Lock(); defer mu.Unlock(); return maps.Clone(asked) }
 	k := leasetest.Keep(t, opening(cfg), lease)
-	// The epoch, the registry's document before and after, and the slot's. That no Java Leaf is there was looked at before
-	// and after the slot was read. The clock was asked for by a write.
+	// The gets are for the epoch, the registry's document before and after, and the slot's. The children were listed before
+	// and after reading the slot, to see that there is no Java Leaf. One of the sets reads the clock.
 	if n := soFar(); n[get] != 4 || n[set] != 2 || n[create] != 0 || n[children] != 2 || n[exists] != 0 {
 		t.Errorf("a worker id took %v", n)
 	}
 	for again := true; again; {
-		// From the second second of a connection on a watch tells.
+		// From the second second of a connection on there is a watch.
 		leasetest.Eventually(t, "a watch", func() bool { return soFar()[exists] == soFar()[connect] })
 		taken, began := soFar(), time.Now()
 		leasetest.Eventually(t, "two renewals", func() bool { return soFar()[set] >= taken[set]+2 })
 		later, held := soFar(), time.Since(began)
-		if again = later[connect] > taken[connect]; again { // as where the machine stood still
+		if again = later[connect] > taken[connect]; again { // it reconnected, as on a machine that was paused
 			continue
 		}
 		if n := later[set] - taken[set]; n > int(held/(7*time.Second))+2 {
@@ -100,7 +100,7 @@ func TestRequests(t *testing.T) {
 	k.Close()
 }
 
-// TestClock compares the server's clock with this machine's, which it runs on: each time it is asked.
+// TestClock: the server's clock equals this machine's, on which it runs, each time it is read.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}}
@@ -121,8 +121,8 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestDisconnected cuts a holder off: the next renewal is on a new connection. Where there is none to be had it stops at its
-// bound, and goes on when there is.
+// TestDisconnected cuts a holder off: the next renewal uses a new connection. If it can't connect, the holder stops at its
+// bound, and continues when it can.
 func TestDisconnected(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
@@ -145,7 +145,7 @@ func TestDisconnected(t *testing.T) {
 		}
 		return s.Phase != "holding"
 	})
-	if late != nil && late() > 5*time.Second { // two calls of 1.7 s may be under way
+	if late != nil && late() > 5*time.Second { // two calls of 1.7 s may be in progress
 		t.Errorf("it stopped %v after its bound", late())
 	}
 	if err := p.Up(); err != nil {
@@ -154,7 +154,7 @@ func TestDisconnected(t *testing.T) {
 	leasetest.Eventually(t, "its worker id again", func() bool { return k.Status().Phase == "holding" && k.Status().Worker == held.Worker })
 }
 
-// TestServersThatAreNotThere are passed over, in whichever order they are tried.
+// TestServersThatAreNotThere: servers that do not exist are skipped, in any order.
 func TestServersThatAreNotThere(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
@@ -164,7 +164,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 	}
 }
 
-// TestSilentServer has a server that takes connections and answers on none of the first ones, as one that is starting may.
+// TestSilentServer uses a server that accepts connections but does not answer on the first ones, as a starting server may.
 func TestSilentServer(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
@@ -172,7 +172,7 @@ func TestSilentServer(t *testing.T) {
 	leasetest.Keep(t, opening(Config{Servers: []string{p.Addr()}}), worker.Config{Workers: 4, NewRegistry: true})
 }
 
-// TestLostReply has a write done whose reply is lost.
+// TestLostReply loses the reply of a write that was executed.
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	p := netfault.Start(t, zktest.Start(t, zktest.Config{}).Addr)
@@ -181,7 +181,7 @@ func TestLostReply(t *testing.T) {
 	}).LostReply(t, func() { p.Drop(netfault.ToClient) }, p.Heal)
 }
 
-// TestAccess has nodes that only their creator may touch.
+// TestAccess: only the creator of the nodes may read or change them.
 func TestAccess(t *testing.T) {
 	t.Parallel()
 	cfg := Config{Servers: []string{zktest.Start(t, zktest.Config{}).Addr}, Name: "shop", Username: "ids", Password: "s3cret"}
@@ -210,7 +210,7 @@ func TestAccess(t *testing.T) {
 	}
 }
 
-// TestVersionsOfBefore has a registry removed and made again: what was read before writes nothing.
+// TestVersionsOfBefore removes a registry and creates it again: a put at a version that was read before writes nothing.
 func TestVersionsOfBefore(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})

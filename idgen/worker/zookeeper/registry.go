@@ -16,20 +16,20 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// registry is worker.Slots on nodes and their versions.
+// registry implements worker.Slots on nodes and their versions.
 type registry struct {
 	cfg     Config
 	servers *servers
-	absence time.Duration // 0: the constant
+	absence time.Duration // 0: the constant absence
 }
 
-// version is what a slot's Version says. The epoch is in it because versions of nodes are small numbers, which come again in a
+// version is the content of a slot's Version. It contains the epoch because versions of nodes are small numbers, which repeat in a
 // registry that was wiped.
 type version struct {
 	epoch string // "" for a missing node
 	n     int32
-	leaf  string // the node of a Java Leaf that has gone, "" if there is none
-	leafN int32  // and its version
+	leaf  string // the node of a Java Leaf that has gone; "": there is none
+	leafN int32  // version of leaf
 }
 
 func (v version) text() worker.Version {
@@ -63,10 +63,10 @@ func number(s string) (int32, error) {
 	return int32(n), err
 }
 
-// taken is the version of a worker id that is Java Leaf's. No write is based on it.
+// taken is the version of a worker id that a Java Leaf has. No put at this version succeeds.
 const taken worker.Version = "java-leaf"
 
-// node is the path of a slot's document.
+// node returns the path of a slot's document.
 func (r *registry) node(epoch string, slot int) string {
 	if slot == worker.RegistrySlot {
 		return path.Join(r.cfg.folder(), epoch, "registry")
@@ -74,7 +74,7 @@ func (r *registry) node(epoch string, slot int) string {
 	return path.Join(r.cfg.folder(), epoch, "worker-"+strconv.Itoa(slot))
 }
 
-// explain says what an error means.
+// explain returns the error that a client's error means.
 func (r *registry) explain(err error) error {
 	if errors.Is(err, zk.ErrNoAuth) {
 		return &worker.UnusableError{Err: fmt.Errorf("leafsql: %s: leafZooKeeperUsername and leafZooKeeperPassword are not those of who created the nodes: %w", r.cfg, err)}
@@ -82,7 +82,7 @@ func (r *registry) explain(err error) error {
 	return fmt.Errorf("%s: %w", r.cfg, err)
 }
 
-// epoch is the registry's, "" if there is none.
+// epoch returns the registry's epoch, "" if there is none.
 func (r *registry) epoch(ctx context.Context, c *conn, again bool) (string, error) {
 	c.mu.Lock()
 	epoch := c.epoch
@@ -107,11 +107,11 @@ func (r *registry) epoch(ctx context.Context, c *conn, again bool) (string, erro
 	return epoch, nil
 }
 
-// begin makes the registry's folders, if nobody else does, and gives the epoch.
+// begin creates the registry's folders, if no other process does, and returns the epoch.
 func (r *registry) begin(ctx context.Context, c *conn) (string, error) {
 	parent := ""
 	for name := range strings.SplitSeq(strings.Trim(path.Dir(r.cfg.folder()), "/"), "/") {
-		parent += "/" + name // Java Leaf uses these, too
+		parent += "/" + name // Java Leaf uses these too
 		_, err := call(ctx, c, func() (string, error) { return c.Create(parent, nil, 0, zk.WorldACL(zk.PermAll)) })
 		if err != nil && !errors.Is(err, zk.ErrNodeExists) && !errors.Is(err, zk.ErrNoAuth) {
 			return "", err
@@ -127,7 +127,7 @@ func (r *registry) begin(ctx context.Context, c *conn) (string, error) {
 	return r.epoch(ctx, c, true)
 }
 
-// acl is who may do what with new nodes.
+// acl returns the access rights of new nodes.
 func (r *registry) acl() []zk.ACL {
 	if r.cfg.Username == "" {
 		return zk.WorldACL(zk.PermAll)
@@ -151,7 +151,7 @@ func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return d, v.text(), nil
 }
 
-// own reads this library's node of a slot.
+// own returns the document in this library's node of a slot.
 func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, version, error) {
 	for again := false; ; again = true {
 		epoch, err := r.epoch(ctx, c, again)
@@ -182,7 +182,7 @@ func (r *registry) own(ctx context.Context, c *conn, slot int) (worker.Doc, vers
 	}
 }
 
-// beside is what a slot's document is in view of Java Leaf.
+// beside returns a slot's document after taking Java Leaf's nodes into account.
 func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, v version) (worker.Doc, worker.Version, error) {
 	l, err := r.leaves(ctx, c)
 	if err != nil {
@@ -197,14 +197,14 @@ func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, 
 	}
 	rep, err := r.report(ctx, c, node)
 	switch {
-	case errors.Is(err, zk.ErrNoNode): // it was deleted just now
+	case errors.Is(err, zk.ErrNoNode): // the node was just deleted
 		return held("Java Leaf " + node), taken, nil
 	case err != nil:
 		return worker.Doc{}, "", r.explain(err)
 	case time.Since(rep.at) < cmp.Or(r.absence, absence):
 		return held("Java Leaf " + node), taken, nil
 	}
-	// It has gone. Nothing is known of what it issued.
+	// The Java Leaf has gone. Its history is unknown.
 	if v.epoch == "" {
 		d = worker.Doc{Nonce: "java-leaf", Owner: "Java Leaf " + node}
 	}
@@ -213,7 +213,7 @@ func (r *registry) beside(ctx context.Context, c *conn, slot int, d worker.Doc, 
 	}
 	d.Registry, v.leaf, v.leafN = "", node, rep.version
 	if d.IsInitial() || d.Free {
-		d.Nonce, d.Free = "java-leaf", false // it is taken if need be, not prepared for others
+		d.Nonce, d.Free = "java-leaf", false // the slot can be taken if necessary, but is not prepared for others
 	}
 	return d, v.text(), nil
 }
@@ -260,7 +260,7 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return "", false, r.explain(err)
 }
 
-// write is the compare-and-set. With the node of a Java Leaf that has gone it deletes that, unless it was heard of again.
+// write makes the compare-and-set. It also deletes the node of a Java Leaf that has gone, and fails if that one has reported again.
 func (r *registry) write(ctx context.Context, c *conn, node string, text []byte, v version) (now int32, err error) {
 	if v.leaf == "" && v.epoch == "" {
 		return call(ctx, c, func() (int32, error) {
@@ -286,7 +286,7 @@ func (r *registry) write(ctx context.Context, c *conn, node string, text []byte,
 	return v.n + 1, err
 }
 
-// time is the clock of the server that leads, as it stamps the write of a node that has nothing else to say.
+// time returns the clock of the leading server, from the timestamp of a write to a node that has no other purpose.
 func (r *registry) time(ctx context.Context) (time.Time, error) {
 	c, err := r.servers.connection(ctx)
 	if err != nil {

@@ -15,10 +15,11 @@ func TestStormKitOnAServer(t *testing.T) { kitOnAServer(t, workertest.Registry.R
 
 func TestStormKitOnAnEnsemble(t *testing.T) { kitOnAnEnsemble(t, workertest.Registry.Run) }
 
-// storm is how long storms last: what was lost is waited out in it, which takes a lease and a minute, and used again.
+// storm is the duration of storms. It suffices to wait for lost leases to end, which takes a lease and a minute, and to use their
+// worker ids again.
 const storm = 110 * time.Second
 
-// TestStormOnAServer kills the server and starts it again, and has it lose all it knew.
+// TestStormOnAServer kills and restarts the server, and wipes it.
 func TestStormOnAServer(t *testing.T) {
 	t.Parallel()
 	s := zktest.Start(t, zktest.Config{})
@@ -32,7 +33,7 @@ func TestStormOnAServer(t *testing.T) {
 	f.Storm(t, 8, storm, s.Restart, wipe, s.Restart)
 }
 
-// TestStormOnAnEnsemble kills who leads, time and again.
+// TestStormOnAnEnsemble kills the leader repeatedly.
 func TestStormOnAnEnsemble(t *testing.T) {
 	t.Parallel()
 	e := zktest.StartEnsemble(t, zktest.Config{})

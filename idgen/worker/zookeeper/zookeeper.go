@@ -1,26 +1,26 @@
-// Package zookeeper leases worker ids through ZooKeeper, beside Meituan's Java Leaf if it is there. Applications import it for
-// its effect and name it in the DSN:
+// Package zookeeper leases worker ids through ZooKeeper, and can share them with Meituan's Java Leaf. Applications import it for
+// its side effect and name it in the DSN:
 //
 //	import _ "github.com/leafsql/leafsql/idgen/worker/zookeeper"
 //
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake&leafWorker=zookeeper(h1:2181,h2:2181,h3:2181)")
 //
-// The DSN has these parameters, all optional. leafZooKeeperName (leafsql if missing)
-// names the registry, so that several can share an ensemble; beside a Java Leaf it is
-// that server's leaf.name. leafZooKeeperRoot (/snowflake if missing) is the node above
+// The DSN has these parameters, all optional. leafZooKeeperName (default leafsql)
+// names the registry, so that several can share an ensemble. With a Java Leaf it is
+// that server's leaf.name. leafZooKeeperRoot (default /snowflake) is the node above
 // all registries; write each / as %2F. leafZooKeeperUsername and leafZooKeeperPassword
 // log in by digest: then other users have no access to the nodes that the package
-// creates, but for those that Java Leaf uses too. Config says the same in Go.
+// creates, except those that Java Leaf uses too. Config has the same settings in Go.
 //
-// Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>, that is changed by its version alone. None is to
-// be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was decided on
-// before a wipe changes nothing after it. Who takes a worker id writes the node clock
-// beside them, for the server's time. No node is ephemeral. A lost session does not end a
-// lease, and a session does not keep one: a lease lasts until its bound. A process that
+// Every worker id is one node, /snowflake/<name>/leafsql/<epoch>/worker-<n>. It is changed only if its version is the expected
+// one. Nodes must not be edited or deleted while processes run. Each new registry gets a new random epoch, so a write that was
+// decided before a wipe changes nothing after it. A process that takes a worker id writes the node clock
+// next to them, to get the server's time. No node is ephemeral. Leases are independent of
+// sessions: a lease lasts until its bound. A process that
 // loses its session opens a new one.
 //
-// A node that is deleted and made again has its versions from 0 on: the put of a process
-// that was stopped meanwhile can meet the version that it expects. So delete none.
+// The versions of a node that is deleted and created again start at 0, so the put of a process
+// that was paused can find the version that it expects. So do not delete nodes.
 //
 // # Beside Java Leaf
 //
@@ -33,15 +33,15 @@
 // Java Leaf never removes its nodes. A Java Leaf that has not reported its time for an
 // hour may lose its number: if no other worker id is free, a process takes that number
 // and deletes the node in the same step. If that Java Leaf returns, it gets a new number.
-// Two things no registry can prevent: a Java Leaf that goes on for an hour without
+// No registry can prevent two cases: a Java Leaf that continues for an hour without
 // ZooKeeper, and one that starts without it, from the number in its local file, after its
-// node was deleted. And where the first Java Leaf is started after this library, it takes
-// number 0 unasked, whoever has it: create the node forever, empty, before this library's
-// first start. If the nodes of Java Leaf are lost, as by a wipe of the ensemble, a running
-// one does not write its own again, and this library can't know its number: stop all Java
+// node was deleted. If the first Java Leaf starts after this library, it uses
+// number 0, even if a process has it: create an empty node forever before this library's
+// first start. If the nodes of Java Leaf are lost, for example in a wipe of the ensemble, a running
+// Java Leaf does not create its own again, and this library can't find its number: stop all Java
 // Leaf servers, and start them within two minutes.
 //
-// The package makes no TLS connections.
+// The package does not support TLS.
 package zookeeper
 
 import (
@@ -70,17 +70,17 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 	return func(context.Context) (worker.Source, error) { return Open(cfg) }, nil
 }
 
-// Config says where the registry is, for Open. Its zero fields have defaults.
+// Config configures Open. Fields other than Servers may be zero.
 type Config struct {
-	Servers []string // host:port, of one ensemble
+	Servers []string // host:port of servers in one ensemble
 
-	Root string // the folder of all registries; "/snowflake"
-	Name string // the registry's, and leaf.name of a Java Leaf beside it; "leafsql"
+	Root string // folder of all registries; "" means /snowflake
+	Name string // name of the registry, and leaf.name of a Java Leaf that shares it; "" means leafsql
 
 	Username, Password string // for digest authentication; "" for none
 }
 
-// parse reads the source's spec and options from a DSN.
+// parse parses the source's spec and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
 	s := setting.Of("ZooKeeper", opts)
 	return Config{
@@ -89,17 +89,17 @@ func parse(address string, opts worker.Options) (Config, error) {
 	}, s.Err()
 }
 
-// String names the registry, without secrets.
+// String returns the name of the registry, without secrets.
 func (c Config) String() string {
 	return "ZooKeeper " + strings.Join(c.Servers, ",") + ", " + c.folder()
 }
 
-// GoString and LogValue are String: neither %#v nor slog must show the password.
+// GoString and LogValue call String, so that neither %#v nor slog shows the password.
 func (c Config) GoString() string { return c.String() }
 
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// folder has this library's nodes, forever those of Java Leaf.
+// folder returns the folder of this library's nodes, forever that of Java Leaf's nodes.
 func (c Config) folder() string  { return path.Join(c.Root, c.Name, "leafsql") }
 func (c Config) forever() string { return path.Join(c.Root, c.Name, "forever") }
 
@@ -119,7 +119,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// Open gives the source that a worker id is leased from. Nothing connects before one is wanted.
+// Open returns the source. It does not connect before a worker id is requested.
 func Open(cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err

@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// An Ensemble is three servers that serve as long as two of them run. One that was wiped gets the data of the others.
+// An Ensemble has three servers, and serves as long as two of them run. A wiped server gets the data of the others.
 type Ensemble struct {
 	Nodes [3]*Server
 }
@@ -24,7 +24,7 @@ func StartEnsemble(tb testing.TB, cfg Config) *Ensemble {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	lines := []string{"initLimit=20", "syncLimit=10"} // ticks of half a second: the machine may be busy
+	lines := []string{"initLimit=20", "syncLimit=10"} // ticks of half a second, for a busy machine
 	for id := 1; id <= 3; id++ {
 		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", id, port+1+id+id, port+2+id+id))
 	}
@@ -41,7 +41,7 @@ func StartEnsemble(tb testing.TB, cfg Config) *Ensemble {
 	return e
 }
 
-// Start starts every node that does not run, and waits until they serve.
+// Start starts every node that does not run, and waits until all serve.
 func (e *Ensemble) Start() error { return process.StartAll(e.Nodes[:]...) }
 
 // Addrs returns the addresses of all nodes.
@@ -53,7 +53,7 @@ func (e *Ensemble) Addrs() []string {
 	return addrs
 }
 
-// Leader returns the node that leads, as soon as one that runs does.
+// Leader waits until a running node leads, and returns it.
 func (e *Ensemble) Leader() (leader *Server, err error) {
 	err = process.Until(func(ctx context.Context) error {
 		for _, n := range e.Nodes {

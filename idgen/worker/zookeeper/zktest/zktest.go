@@ -8,11 +8,11 @@
 //	s.Kill9()
 //	s.Start() // with its data; after s.Wipe() without
 //
-// A client that was connected before Wipe or Restore never comes back: a server refuses who has seen later changes than its
-// own. Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs, as with any server.
+// A client that was connected before Wipe or Restore cannot reconnect: a server refuses clients that have seen later changes than
+// it has. Sessions time out after 1 to 10 s. Clients may authenticate by digest and protect nodes by ACLs, as with any server.
 //
-// Each server listens on free ports of 127.0.0.1 and goes with the test process, and its folder too. install.sh fetches the
-// server with Maven; a missing one fails the test. The package cuts no network, which is netfault's.
+// Each server listens on free ports of 127.0.0.1. It ends with the test process, and its folder is removed. install.sh fetches the
+// server with Maven; a missing server fails the test. The package cuts no network; package netfault does.
 package zktest
 
 import (
@@ -36,7 +36,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/process"
 )
 
-// Config says how servers differ from plain ones.
+// Config configures servers. Its zero value is valid.
 type Config struct {
 	Lines []string // further lines of zoo.cfg: "jute.maxbuffer=4096"
 }
@@ -46,9 +46,9 @@ type Server struct {
 	*process.Process
 	Addr string // 127.0.0.1 and its port
 
-	java string // the program
-	jars string // the folder
-	id   int    // which of an ensemble it is, from 1 on; 0: it is alone
+	java string // path of the java program
+	jars string // folder of the jar files
+	id   int    // number in the ensemble, from 1 on; 0: a single server
 }
 
 // Start starts a single server for one test.
@@ -86,7 +86,7 @@ func newServer(port, id int, lines []string) (*Server, error) {
 		"dataDir=" + filepath.Join(s.Dir(), "data"),
 		"clientPortAddress=127.0.0.1", fmt.Sprintf("clientPort=%d", port),
 		"tickTime=500",
-		"forceSync=no", // nobody wants the data after a crash of the machine, and kill -9 does not need it
+		"forceSync=no", // kill -9 does not need it, and after a crash of the machine the data is not needed
 		"admin.enableServer=false", "4lw.commands.whitelist=srvr",
 	}, lines)
 	err = os.WriteFile(filepath.Join(s.Dir(), "zoo.cfg"), []byte(strings.Join(conf, "\n")+"\n"), 0o600)
@@ -98,7 +98,7 @@ func address(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Ito
 //go:embed pom.xml
 var pom []byte
 
-// installed finds the folder that install.sh has made for this pom.xml.
+// installed returns the folder that install.sh has created for this pom.xml.
 func installed() (string, error) {
 	dir, err := process.Cache(fmt.Sprintf("zookeeper-%.6x", sha256.Sum256(pom)))
 	if err == nil {
@@ -116,7 +116,7 @@ func (s *Server) command(dir string) *exec.Cmd {
 		"-cp", filepath.Join(s.jars, "*"), "org.apache.zookeeper.server.quorum.QuorumPeerMain", filepath.Join(dir, "zoo.cfg"))
 }
 
-// Wipe removes all that the server has stored. It must not run.
+// Wipe removes all data of the server, which must not run.
 func (s *Server) Wipe() error {
 	if err := s.Process.Wipe(); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (s *Server) Wipe() error {
 	return s.identify()
 }
 
-// identify writes where a server finds out which of the ensemble it is.
+// identify writes the file with the server's number in the ensemble.
 func (s *Server) identify() error {
 	if s.id == 0 {
 		return nil
@@ -137,9 +137,9 @@ func (s *Server) serves(ctx context.Context) error {
 	return err
 }
 
-// mode asks a server that serves what it is: "standalone", "leader" or "follower".
+// mode returns the mode of a server that serves: "standalone", "leader" or "follower".
 func (s *Server) mode(ctx context.Context) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second) // one that is starting may never answer
+	ctx, cancel := context.WithTimeout(ctx, time.Second) // a starting server may never answer
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Addr)
 	if err != nil {

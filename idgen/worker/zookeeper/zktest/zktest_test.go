@@ -28,7 +28,7 @@ func client(t *testing.T, addrs ...string) *zk.Conn {
 	return c
 }
 
-// retry calls f until it succeeds: a client needs a while to find a server again.
+// retry calls f until it succeeds, as a client needs a while to reconnect to a server.
 func retry(t *testing.T, f func() error) {
 	t.Helper()
 	var err error
@@ -61,7 +61,7 @@ func put(t *testing.T, c *zk.Conn, value string) {
 	})
 }
 
-// want reads the node, which is missing if the value is empty.
+// want fails the test unless the node has the value; it must be missing if the value is empty.
 func want(t *testing.T, c *zk.Conn, value string) {
 	t.Helper()
 	var got []byte

@@ -1,12 +1,12 @@
-// Package javaleaf stands in for Meituan's Leaf, the Java program, in tests of those who share worker ids with it. Leaf itself is in
-// no package repository. What is done here to ZooKeeper's nodes, and in which order, is what Leaf's source does as of its last
+// Package javaleaf replaces Meituan's Leaf, the Java program, in tests of programs that share worker ids with it. Leaf itself is in
+// no package repository. The package changes ZooKeeper's nodes in the same way and order as Leaf's source code at its last
 // commit, 86a6441.
 //
 //	leaf, err := javaleaf.Start(ctx, javaleaf.Config{Name: "shop", Addr: "10.0.0.7:8080", ZooKeeper: []string{s.Addr}})
-//	leaf.Worker // goes into its ids
-//	leaf.Stop() // its node stays, as of a Leaf that has ended
+//	leaf.Worker // is part of its ids
+//	leaf.Stop() // its node remains, as with a Leaf that has ended
 //
-// It has no local file with the worker id to start from while ZooKeeper is away, and makes no snowflakes.
+// It has no local file with the worker id for a start without ZooKeeper, and issues no ids.
 package javaleaf
 
 import (
@@ -26,28 +26,28 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// Config is what a Leaf is told that makes snowflakes.
+// Config has the settings of a Leaf that issues snowflakes.
 type Config struct {
-	Name      string           // leaf.name, without "-", which Leaf can't cope with
+	Name      string           // leaf.name, without "-", which Leaf does not support
 	Addr      string           // its ip:port, by which it finds its node again
 	ZooKeeper []string         // leaf.snowflake.zk.address
-	Every     time.Duration    // between two reports of its time; 0: Leaf's 3 s
+	Every     time.Duration    // interval of reports; 0: Leaf's 3 s
 	Now       func() time.Time // its clock; nil: time.Now
 }
 
-// A Leaf has a worker id, and reports its time to the node that says so until it is stopped.
+// A Leaf has a worker id, and reports its time to its node until it is stopped.
 type Leaf struct {
 	Worker int    // the number at the end of its node's name
-	Path   string // of its node, /snowflake/<name>/forever/<ip>:<port>-<number>
+	Path   string // path of its node, /snowflake/<name>/forever/<ip>:<port>-<number>
 
 	cfg    Config
 	conn   *zk.Conn
 	stop   chan struct{}
 	ended  sync.WaitGroup
-	latest time.Time // what it has reported
+	latest time.Time // the last time that it reported
 }
 
-// report is what a node holds.
+// report is the content of a node.
 type report struct {
 	IP        string `json:"ip"`
 	Port      string `json:"port"`
@@ -56,8 +56,8 @@ type report struct {
 
 const workers = 1024
 
-// Start starts a Leaf. It takes the node of its address, unless that tells of a time to come, or else makes one. Leaf does not
-// start where it can't read the name of a node beside its own, nor with a worker id that is too high; neither does this.
+// Start starts a Leaf. It uses the existing node of its address, or creates one. Like Leaf, it does not start if this node has a
+// time in the future, if it can't parse the name of another node, or if its worker id is too high.
 func Start(ctx context.Context, cfg Config) (*Leaf, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -78,7 +78,7 @@ func Start(ctx context.Context, cfg Config) (*Leaf, error) {
 	return l, nil
 }
 
-// Stop ends it. Its node stays.
+// Stop ends the Leaf. Its node remains.
 func (l *Leaf) Stop() {
 	close(l.stop)
 	l.conn.Close()
@@ -91,7 +91,7 @@ func (l *Leaf) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !there { // it takes itself for the first one, whatever number its node gets
+	if !there { // it uses worker id 0, whatever the number of its node is
 		return l.create(root)
 	}
 	children, _, err := l.conn.Children(root)
@@ -118,7 +118,7 @@ func (l *Leaf) join(ctx context.Context) error {
 	return err
 }
 
-// exists waits for the connection, too.
+// exists reports whether a node exists. It waits for the connection.
 func (l *Leaf) exists(ctx context.Context, node string) (bool, error) {
 	for {
 		there, _, err := l.conn.Exists(node)
@@ -133,7 +133,7 @@ func (l *Leaf) exists(ctx context.Context, node string) (bool, error) {
 	}
 }
 
-// create makes its node, and the folders around it.
+// create creates its node, and the folders above it.
 func (l *Leaf) create(root string) (err error) {
 	world := zk.WorldACL(zk.PermAll)
 	for i := range root {
@@ -152,7 +152,7 @@ func (l *Leaf) create(root string) (err error) {
 	return err
 }
 
-// number reads what is behind the first "-".
+// number parses the number after the first "-".
 func number(node string) (int, error) {
 	parts := strings.Split(node, "-")
 	if len(parts) < 2 {
@@ -165,7 +165,7 @@ func number(node string) (int, error) {
 	return n, nil
 }
 
-// check refuses to start before the time that was last reported.
+// check returns an error if the clock is before the time that was last reported.
 func (l *Leaf) check() error {
 	data, _, err := l.conn.Get(l.Path)
 	if err != nil {
@@ -189,8 +189,8 @@ func (l *Leaf) report() ([]byte, error) {
 	return json.Marshal(report{IP: ip, Port: port, Timestamp: l.cfg.Now().UnixMilli()})
 }
 
-// reporting writes its time every now and then. A clock that was set back is not reported before it has caught up, and what
-// fails is left to the next time.
+// reporting writes its time periodically. It does not report a clock that was set back until the clock has caught up, and does not
+// retry a failed report.
 func (l *Leaf) reporting() {
 	for wait := l.cfg.Every / 3; ; wait = l.cfg.Every {
 		select {

@@ -56,7 +56,7 @@ func TestSnowflake(t *testing.T) {
 	if first.Path != "/snowflake/shop/forever/10.0.0.7:8080-0000000000" {
 		t.Errorf("the node is %s", first.Path)
 	}
-	for version := int32(0); version < 3; { // it reports
+	for version := int32(0); version < 3; { // until it has reported
 		var r report
 		r, version = read(first)
 		if want := (report{"10.0.0.7", "8080", at.UnixMilli()}); r != want {
@@ -80,5 +80,5 @@ func TestSnowflake(t *testing.T) {
 	if err := c.Delete(foreign, -1); err != nil {
 		t.Fatal(err)
 	}
-	start("10.0.0.9:8080", 3, "").Stop() // ZooKeeper counted the foreign node too
+	start("10.0.0.9:8080", 3, "").Stop() // ZooKeeper also counted the foreign node
 }
