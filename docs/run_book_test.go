@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,7 +16,6 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/testutil/freeport"
-	"github.com/leafsql/leafsql/testutil/haproxytest"
 	"github.com/leafsql/leafsql/testutil/idcheck"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
@@ -117,100 +115,6 @@ func (r *runBook) play() {
 	r.twoPrimaries()
 }
 
-// config returns the options that the page shows, for one more server.
-func (r *runBook) config() mysqltest.Config {
-	var args []string
-	for line := range strings.Lines(r.block("ini " + r.make())) {
-		if name, value, ok := strings.Cut(line, " = "); ok {
-			value, _, _ = strings.Cut(value, "#")
-			args = append(args, "--"+strings.ReplaceAll(name, "_", "-")+"="+strings.TrimSpace(value))
-		}
-	}
-	r.servers++
-	return mysqltest.Config{Kind: r.kind, Args: append(args, fmt.Sprintf("--server-id=%d", r.servers))}
-}
-
-// make returns the name of the servers' make, as blocks of the page have it.
-func (r *runBook) make() string {
-	return map[mysqltest.Kind]string{mysqltest.MariaDB: "MariaDB", mysqltest.MySQL: "MySQL"}[r.kind]
-}
-
-// block returns the page's only block of a language.
-func (r *runBook) block(lang string) string {
-	r.t.Helper()
-	var found []string
-	for _, b := range readPage(r.t, haPage).blocks {
-		if b.lang == lang {
-			found = append(found, b.code)
-		}
-	}
-	if len(found) != 1 {
-		r.t.Fatalf("%s has %d blocks of %q, want 1", haPage, len(found), lang)
-	}
-	return found[0]
-}
-
-// blocks runs the SQL and the commands under a heading.
-func (r *runBook) blocks(sub string) {
-	r.t.Helper()
-	ran := 0
-	for _, b := range readPage(r.t, haPage).blocks {
-		if b.sub != sub || b.lang != "sql" && b.lang != "sql "+r.make() && b.lang != "sh" && b.lang != "haproxy" {
-			continue
-		}
-		ran++
-		r.t.Logf("%s:%d", haPage, b.line)
-		switch {
-		case b.lang == "haproxy":
-			r.balance(b.code)
-		case b.lang == "sh":
-			r.sh(b.code)
-		case strings.Contains(b.code, "-- finds none"):
-			r.findsNone(b.code)
-		default:
-			if strings.Contains(b.code, "_HOST='db1'") {
-				r.copyToOldPrimary()
-			}
-			r.sql(b.code)
-		}
-	}
-	if ran == 0 {
-		r.t.Errorf("%s: nothing to run under %q", haPage, sub)
-	}
-}
-
-// sql runs a block, each part of it on the server that it names.
-func (r *runBook) sql(code string) {
-	r.t.Helper()
-	code = regexp.MustCompile(`(MASTER|SOURCE)_HOST='(\w+)'`).ReplaceAllStringFunc(code, func(found string) string {
-		side, name, _ := strings.Cut(strings.Trim(found, "'"), "_HOST='")
-		host, port, _ := strings.Cut(r.hosts[name].Addr(), ":")
-		return fmt.Sprintf("%s_HOST='%s', %[1]s_PORT=%[3]s", side, host, port)
-	})
-	for _, part := range regexp.MustCompile(`(?m)^-- on `).Split(code, -1)[1:] {
-		runSQL(r.t, r.hosts, "-- on "+strings.ReplaceAll(part, "10.0.0.5", "127.0.0.1"))
-	}
-}
-
-// sh runs commands as the operator types them, and returns what they print.
-func (r *runBook) sh(code string) string {
-	r.t.Helper()
-	r.clients()
-	s := shell{hosts: r.hosts, exports: r.exports}
-	output := s.run(r.t, strings.ReplaceAll(code, "10.0.0.5:3306", r.front))
-	r.exports = s.exports
-	return output
-}
-
-// clients writes mysql and mysqldump for the shell, which know the names in the page.
-func (r *runBook) clients() {
-	r.t.Helper()
-	writeClients(r.t, r.dir, r.hosts)
-	if r.exports == "" {
-		r.exports = fmt.Sprintf("export PATH=%s:$PATH\ncd %[1]s\n", r.dir)
-	}
-}
-
 // before sets the pair up. The tables are those of a program that leafsql 0.1 filled: its rows have no mark.
 func (r *runBook) before() {
 	t := r.t
@@ -222,36 +126,8 @@ func (r *runBook) before() {
 	}
 }
 
-// balance starts HAProxy as the page configures it.
-func (r *runBook) balance(config string) {
-	r.t.Helper()
-	haproxytest.Run(r.t, strings.NewReplacer("10.0.0.5:3306", r.front, "10.0.0.11:3306", r.hosts["db0"].Addr(), "10.0.0.12:3306", r.hosts["db1"].Addr(),
-		"/etc/haproxy", r.dir).Replace(config))
-	runSQL(r.t, r.hosts, "-- on db0\n"+fmt.Sprintf(orders, "")+app+admin+fmt.Sprintf(leaf, "shop", "orders")+
-		"CREATE TABLE shop.events (id BIGINT NOT NULL PRIMARY KEY, what VARCHAR(64) NOT NULL);\n")
-	r.sh("leafsql init -new-registry -dsn 'admin:secret@tcp(10.0.0.5:3306)/shop?leafTables=events:id:snowflake'\n")
-}
-
-// findsNone waits until the replica has applied what was written, so that a query finds no row any more.
-func (r *runBook) findsNone(code string) {
-	r.t.Helper()
-	name, query, _ := strings.Cut(strings.TrimPrefix(code, "-- on "), "\n")
-	query, _, _ = strings.Cut(query, "; --")
-	db := r.open(name)
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		var found int
-		err := db.QueryRow("SELECT COUNT(*) FROM (" + query + ") AS t").Scan(&found)
-		if err == nil && found == 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("%s finds %d rows on %s (%v)", query, found, name, err)
-		}
-	}
-}
-
-// asynchronous shows what the timeout of semi-synchronous replication is for. Without a replica a commit waits; with a short
-// timeout it does not, and the replica lacks it.
+// asynchronous stops the replica. With the page's timeout a commit waits for it. With a short timeout the primary turns asynchronous,
+// and the replica lacks what is committed from then on.
 func (r *runBook) asynchronous() {
 	t := r.t
 	t.Helper()
@@ -266,7 +142,7 @@ func (r *runBook) asynchronous() {
 	side := map[mysqltest.Kind]string{mysqltest.MariaDB: "master", mysqltest.MySQL: "source"}[r.kind]
 	runSQL(t, r.hosts, "-- on db0\nSET GLOBAL rpl_semi_sync_"+side+"_timeout = 100;\n")
 	runSQL(t, r.hosts, "-- on db1\nSTART REPLICA IO_THREAD;\n")
-	r.orders.reach(t, r.orders.count()+10) // what waits ends
+	r.orders.reach(t, r.orders.count()+10) // the waiting commits end
 	runSQL(t, r.hosts, "-- on db1\nSTOP REPLICA IO_THREAD;\n")
 	r.orders.reach(t, r.orders.count()+100)
 	if got := r.status("db0", "Rpl_semi_sync_"+side+"_status"); got != "OFF" {
@@ -274,7 +150,7 @@ func (r *runBook) asynchronous() {
 	}
 }
 
-// after restarts the old primary, and does what the page says of the time after a fail-over.
+// after restarts the old primary, which takes no writes, and follows the page from there.
 func (r *runBook) after() {
 	t := r.t
 	t.Helper()
@@ -293,26 +169,7 @@ func (r *runBook) after() {
 	r.blocks("After")
 }
 
-// copyToOldPrimary gives the old primary the data of the new one, as a tool for replicas does: an empty server that applies all
-// there is.
-func (r *runBook) copyToOldPrimary() {
-	t := r.t
-	t.Helper()
-	config := r.config()
-	empty, err := mysqltest.Prepare(config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer empty.Stop()
-	old := r.hosts["db0"]
-	for _, err := range []error{old.Kill9(), os.RemoveAll(old.DataDir()), os.Rename(empty.DataDir(), old.DataDir()), old.Launch(config.Args[len(config.Args)-1])} {
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// twoPrimaries has both servers take writes, and follows the page from there.
+// twoPrimaries lets both servers take writes, and follows the page from there.
 func (r *runBook) twoPrimaries() {
 	t := r.t
 	t.Helper()
@@ -352,7 +209,7 @@ func (r *runBook) twoPrimaries() {
 	r.verify()
 }
 
-// verify wants each acknowledged row on the last primary, and each id once.
+// verify reports acknowledged rows that the last primary lacks, and ids that came twice.
 func (r *runBook) verify() {
 	t := r.t
 	t.Helper()
@@ -442,15 +299,6 @@ func (r *runBook) waitFor(name, condition string) {
 		}
 		if time.Now().After(deadline) {
 			r.t.Fatalf("on %s after a minute: %s is %q, %v; errors of programs: %v", name, condition, value, err, r.orders.failed)
-		}
-	}
-}
-
-// TestTopologies: the tests by which the page shows what happens in a topology are there.
-func TestTopologies(t *testing.T) {
-	for _, row := range table(t, haPage, "## Where to keep leaf_alloc") {
-		if namesTests(t, haPage, row[4]); !strings.Contains(row[4], "`Test") && !strings.HasSuffix(row[4], "not run") {
-			t.Errorf("%s: %s: nothing shows it", haPage, row[0])
 		}
 	}
 }
