@@ -57,6 +57,9 @@ func TestRowsStartAboveAutoIncrement(t *testing.T) {
 					db := open(t, shards[0], append([]string{durable}, emptied...)...)
 					open(t, shards[1], emptied[0]+ahead)
 					got := run(t, shards, db)
+					if n := number(t, db, "SELECT COUNT(*) FROM leaf_alloc WHERE description LIKE 'leafsql@%'"); n != 1 && (how == "init" || how == "migrate" || how == "init with a row") {
+						t.Error("the row has no mark")
+					}
 					if strings.HasPrefix(how, "init") {
 						wantMargin(t, db, "orders", want)
 					} else if got != want {

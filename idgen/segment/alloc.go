@@ -27,7 +27,8 @@ type AllocStore struct {
 
 // NewAllocStore returns the store on table, which is leaf_alloc's name or db.name,
 // unquoted. Give it a pool whose connections are never held by a transaction that
-// waits for ids.
+// waits for ids, and under a strict sql_mode if description has fewer than 256 characters:
+// otherwise the server may cut a mark.
 func NewAllocStore(db *sqlx.DB, table string) *AllocStore {
 	s := &AllocStore{counter: counter{rows: tagrow.Rows{DB: db, Table: quote.Table(table), Columns: tagrow.LeafAlloc}}}
 	s.read, s.log = s.readRow, func() *slog.Logger { return cmp.Or(s.Logger, slog.Default()) }

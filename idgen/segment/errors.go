@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// UnknownTagError means that a tag has no row in the table.
+// UnknownTagError means that a tag has no row in the table. The INSERT in its text writes no mark: the first fetch does.
 type UnknownTagError struct {
 	Tag   string
 	Table string // as it is written in SQL; empty for a store without tables

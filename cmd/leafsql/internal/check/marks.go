@@ -18,15 +18,11 @@ func (c *checker) marks(ctx context.Context, store *databases.Store) error {
 	}
 	alter := "ALTER TABLE " + store.Name() + " "
 	add := func(code, message, sql string) { c.add(on(store)(code, Warning, message, sql)) }
-	rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.Name()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
-	if err == nil {
-		rows.Close()
-	}
 	switch description := c.Alloc.Columns["description"]; {
-	case databases.Denied(err):
+	case databases.Denied(c.MarkErr):
 		add("rights", c.text("This user may not write the column description: rows get no marks, so after a fail-over that loses writes ids may come twice."),
 			"GRANT SELECT, UPDATE ON "+store.Name()+" TO "+user)
-	case servererr.Is(err, servererr.UnknownColumn):
+	case servererr.Is(c.MarkErr, servererr.UnknownColumn):
 		add("alloc-column", c.text("It has no column description: rows get no marks, so after a fail-over that loses writes ids may come twice."), alter+"ADD COLUMN description varchar(256)")
 	case !description.HoldsMarks():
 		add("alloc-column", c.say("Its column description is of type %s, which is too short for marks: after a fail-over that loses writes ids may come twice.", description.Type),

@@ -25,13 +25,14 @@ import (
 
 // A Survey is how things stood when it was taken.
 type Survey struct {
-	Set    *databases.Set
-	Shards []*Shard
-	Alloc  Alloc   // leaf_alloc's layout
-	Rows   []Row   // by tag
-	Tags   []*Tag  // that configured tables take ids from, by name
-	Leases *Leases // nil: no worker ids come from there
-	Marks  segment.Marks
+	Set     *databases.Set
+	Shards  []*Shard
+	Alloc   Alloc   // leaf_alloc's layout
+	Rows    []Row   // by tag
+	Tags    []*Tag  // that configured tables take ids from, by name
+	Leases  *Leases // nil: no worker ids come from there
+	Marks   segment.Marks
+	MarkErr error // why this user cannot write marks: a right or the column is missing
 }
 
 // Leases is the table of worker ids, leaf_worker.
@@ -189,8 +190,14 @@ func (s *Survey) gather(ctx context.Context) error {
 			return err
 		}
 	}
-	if column, exists := s.Alloc.Columns["description"]; s.Alloc.Exists && (!exists || !column.HoldsMarks()) {
-		s.Marks.New = ""
+	if store := s.Set.Store; s.Readable() {
+		rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.Name()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
+		if err == nil {
+			rows.Close()
+		}
+		if s.MarkErr = err; err != nil || !s.Alloc.Columns["description"].HoldsMarks() {
+			s.Marks.New = ""
+		}
 	}
 	s.Tags = lo.Values(tags)
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
