@@ -2,10 +2,10 @@ package workertest
 
 import "github.com/leafsql/leafsql/idgen/worker"
 
-// The rules of a registry that goes away, is wiped, set back or taken over: what is read and written then, without leases. That
-// leases bear it, which takes as long as they last, is outage.go's and loss.go's.
+// The rules for reads and writes of a registry that goes away, is wiped, restored or taken over, without leases. The slow tests of
+// leases in these cases are in outage.go and loss.go.
 
-// away asks a registry that answers nobody, and again when it is back with what it had.
+// away reads and writes a registry that does not answer, and again when it is back with its data.
 func away(k *kit) {
 	s := k.open(0).slots
 	d := doc()
@@ -19,7 +19,7 @@ func away(k *kit) {
 	k.next(s, 0, v)
 }
 
-// forgets reads what was wiped.
+// forgets reads a wiped registry.
 func forgets(k *kit) {
 	s := k.open(0).slots
 	slots := []int{worker.RegistrySlot, 0, 1}
@@ -38,7 +38,7 @@ func forgets(k *kit) {
 	k.set(s, 0, doc())
 }
 
-// setBack reads what there was, and writes nothing upon what was later.
+// setBack reads a restored registry. Puts at later versions must write nothing.
 func setBack(k *kit) {
 	s := k.open(0).slots
 	d := doc()
@@ -56,7 +56,7 @@ func setBack(k *kit) {
 	}
 }
 
-// tellsServers has another server answer that lacks the last writes, and tell that it is another one.
+// tellsServers fails over to a server that lacks the last writes. It must have another identity.
 func tellsServers(k *kit) {
 	k.inUse(among(1))
 	over, err := k.FailOver()

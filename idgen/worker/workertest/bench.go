@@ -9,9 +9,9 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Bench measures a registry that is in use: the time from nothing to a worker
-// id, for one process and for 64 at once, and that of one renewal, of which a
-// worker makes one in 10 s. open is called once for each.
+// Bench measures a registry that is in use: the time from the start to a worker
+// id, for one process and for 64 that start together, and the time of a renewal, which a
+// worker makes every 10 s. It calls open once for each.
 func (open Registry) Bench(b *testing.B) {
 	cfg := worker.Config{Workers: 1024, Lease: time.Minute}
 	wave := func(b *testing.B, n int) {
@@ -47,8 +47,8 @@ func (open Registry) Bench(b *testing.B) {
 	})
 }
 
-// wave starts n processes at once and says how long each took to a worker id of
-// its own.
+// wave starts n processes together and returns the time that each took to get a worker
+// id.
 func (k *kit) wave(n int, cfg worker.Config) []time.Duration {
 	k.Helper()
 	var (

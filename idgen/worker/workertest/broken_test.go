@@ -14,12 +14,12 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// ofTheEngine are the parts that no registry can fail by breaking a rule: they
-// hold the engine and its local state against rules of theirs.
+// ofTheEngine lists the parts that no registry can fail by breaking a rule: they
+// test the engine and its local state.
 var ofTheEngine = []string{"OwnSlotAgain"}
 
-// TestKitSees has registries that are none, each for one reason. The parts of
-// the kit that are there for it must fail.
+// TestKitSees runs the kit on registries that break one rule each. The parts that test this
+// rule must fail.
 func TestKitSees(t *testing.T) {
 	seen, parts := slices.Clone(ofTheEngine), append(rules, leases...)
 	for _, b := range breakages {
@@ -40,7 +40,7 @@ func TestKitSees(t *testing.T) {
 	}
 }
 
-// failsOn runs a part on a registry and tells whether it failed.
+// failsOn runs a part on a registry and reports whether it failed.
 func failsOn(t *testing.T, p part, open func() Fixture) bool {
 	r := &recorder{}
 	synctest.Test(t, func(t *testing.T) {
@@ -55,7 +55,7 @@ func failsOn(t *testing.T, p part, open func() Fixture) bool {
 	return r.failed.Load()
 }
 
-// recorder is a test whose failure is what is wanted.
+// recorder is a testing.TB that is expected to fail.
 type recorder struct {
 	*testing.T
 	failed atomic.Bool
@@ -69,7 +69,7 @@ func (r *recorder) Fatal(...any)          { r.FailNow() }
 func (r *recorder) Logf(string, ...any)   {}
 func (r *recorder) Log(...any)            {}
 
-// breakage is a registry that breaks a rule, and parts that must fail on it.
+// breakage is a registry that breaks a rule, with the parts that must fail on it.
 type breakage struct {
 	is    string
 	open  func() Fixture
@@ -92,7 +92,7 @@ var breakages = []breakage{
 				time.Sleep(time.Millisecond)
 				return told{m.overwrite(p), true, nil}
 			},
-			last: func(*Memory) (int, bool) { return 0, true }, // where all meet
+			last: func(*Memory) (int, bool) { return 0, true }, // all processes try the same slot
 		})
 	}, []string{"OneWinner", "Creators", "NoUpdateIsLost", "StartsAtOnce"}},
 	{"nothing can be created", putting(func(m *Memory, p put) told {

@@ -8,10 +8,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// among is a search among so many slots.
+// among returns a Config with n slots.
 func among(n int) worker.Config { return worker.Config{Workers: n} }
 
-// atOnce starts n processes at the same time and has them issue.
+// atOnce starts n processes at the same time and lets them issue ids.
 func (k *kit) atOnce(n int, cfg worker.Config) {
 	k.Helper()
 	procs := make([]*process, n)
@@ -29,14 +29,14 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 					procs[i].issue()
 					return
 				}
-				// A slot is taken, and given back, by one that lost its reply.
+				// A process whose reply was lost may have taken a slot until it returns it.
 				if taken := unavailable(err, "taken"); (taken != nil || k.Unreliable) && ctx.Err() == nil {
 					time.Sleep(100 * time.Millisecond)
 					if procs[i], err = k.tryOpen(0); err == nil {
 						continue
 					}
 				}
-				if procs[i] = nil; k.Unreliable { // too many faults in a row
+				if procs[i] = nil; k.Unreliable { // too many consecutive faults
 					k.Logf("no worker id: %v", err)
 				} else {
 					k.Error(err)
@@ -53,9 +53,9 @@ func (k *kit) atOnce(n int, cfg worker.Config) {
 			continue
 		}
 		p.burst()
-		now := p.keeper.Status() // it may have lost its first worker id by now
+		now := p.keeper.Status() // it may already have lost its first worker id
 		if k.Unreliable && now.Phase != "holding" {
-			continue // it waited for the others longer than it could be kept
+			continue // it waited for the others for longer than a lease lasts
 		}
 		if seen[now.Worker] {
 			k.Errorf("worker id %d given twice", now.Worker)
@@ -74,13 +74,13 @@ func startsAtOnceOnNothing(k *kit) {
 	k.atOnce(6, worker.Config{Workers: 8, NewRegistry: true})
 }
 
-// release has a slot taken, given back and taken again; each life starts above
-// all that was issued before.
+// release takes a slot, returns it and takes it again. Each process starts above
+// all times that were issued before.
 func release(k *kit) {
 	k.inUse(among(1))
 	for life := range 4 {
 		p := k.hold(0, among(1))
-		switch life % 3 { // one of them issues nothing
+		switch life % 3 { // one in three issues nothing
 		case 0:
 			p.issue()
 		case 1:
@@ -94,8 +94,8 @@ func release(k *kit) {
 	}
 }
 
-// crashTakesAnother starts a process after a crash: it does not wait for its
-// old slot, which takes the bound and twice that.
+// crashTakesAnother starts a process after a crash. It does not wait for its
+// old slot, which is free only after the bound and the grace.
 func crashTakesAnother(k *kit) {
 	k.inUse(among(4))
 	p := k.hold(0, among(4))
@@ -117,20 +117,20 @@ func crashTakesAnother(k *kit) {
 	q.burst()
 }
 
-// crashAlone comes back to the only slot there is.
+// crashAlone starts a process again after a crash with a single slot.
 func crashAlone(k *kit) {
 	k.inUse(among(1))
 	p := k.hold(0, among(1))
 	p.burst()
 	p.crash()
 	later := 4 * lease
-	if k.Exclusive { // that the registry opened again proves that the owner is gone
+	if k.Exclusive { // opening the registry proves that the owner has ended
 		later = 0
 	}
 	k.hold(later, among(1)).burst()
 }
 
-// takeOver has a crashed owner's slot refused before its time, and taken after.
+// takeOver tries to take a crashed owner's slot too early, which is refused, and then in time.
 func takeOver(k *kit) {
 	k.inUse(among(1))
 	p := k.hold(0, among(1))
@@ -140,7 +140,7 @@ func takeOver(k *kit) {
 	early := k.open(lease)
 	err := early.acquire(k.within(patience), among(1))
 	if err == nil && k.Unreliable && time.Since(crashed) > lease {
-		early.burst() // so long a search saw the end of the courtesy
+		early.burst() // the search lasted until the end of the courtesy
 		return
 	}
 	if taken := unavailable(err, "taken"); taken == nil || taken.Worker != 0 || !strings.Contains(err.Error(), "worker id 0 is held by") {
@@ -148,7 +148,7 @@ func takeOver(k *kit) {
 	}
 	late := k.hold(4*lease, among(1))
 	late.burst()
-	if k.virtual { // the same with nothing but patience
+	if k.virtual { // the same by waiting only
 		time.Sleep(4*lease + 4*lease)
 		late.crash()
 		time.Sleep(4 * lease)
@@ -156,8 +156,8 @@ func takeOver(k *kit) {
 	}
 }
 
-// fencing takes a live owner's slot away, as a process does whose clock is far
-// ahead, while both issue all they may.
+// fencing takes a running owner's slot away, like a process whose clock is far
+// ahead, while both issue as much as they may.
 func fencing(k *kit) {
 	k.inUse(among(2))
 	p := k.hold(0, among(1))
@@ -171,8 +171,8 @@ func fencing(k *kit) {
 	}
 }
 
-// losesWithin waits until a process holds worker id 0 no more, of which others
-// there are none, and has something done all the while.
+// losesWithin waits until a process no longer holds worker id 0, the only one, and calls meanwhile
+// repeatedly.
 func (k *kit) losesWithin(p *process, d time.Duration, meanwhile func()) {
 	k.Helper()
 	for until := time.Now().Add(d); p.holds(); time.Sleep(20 * time.Millisecond) {
@@ -186,7 +186,7 @@ func (k *kit) losesWithin(p *process, d time.Duration, meanwhile func()) {
 	}
 }
 
-// cutOff is an owner that can't be told: it stops by itself.
+// cutOff cuts an owner off from the registry: it must stop by itself.
 func cutOff(k *kit) {
 	k.inUse(among(1))
 	p := k.hold(0, among(1))
@@ -208,7 +208,7 @@ func cutOff(k *kit) {
 	q.burst()
 }
 
-// boundHonoured watches a limit rise with renewals, and no further without.
+// boundHonoured checks that a limit rises with renewals, and not without them.
 func boundHonoured(k *kit) {
 	k.inUse(among(1))
 	p := k.hold(0, among(1))
@@ -226,9 +226,9 @@ func boundHonoured(k *kit) {
 	p.burst()
 }
 
-// renewed waits until a limit rises. It may never do so where the registry
-// shows what it refused: an owner then takes its own refused text for the one
-// that is there.
+// renewed waits until a limit rises, and reports whether it did. It may never rise in a registry that
+// serves documents that it refused: the owner then mistakes its own refused text for the
+// current one.
 func (k *kit) renewed(p *process) bool {
 	k.Helper()
 	if k.higher(p) {
@@ -261,14 +261,14 @@ func (k *kit) higher(p *process) bool {
 	return true
 }
 
-// lostReplies has writes done whose replies are lost: while taking, while
-// renewing and at the release.
+// lostReplies loses the replies of writes that were executed: in the take, in
+// renewals and in the release.
 func lostReplies(k *kit) {
 	k.inUse(among(2))
 	p := k.holdWith(0, among(1), func(p *process) { p.lose.Store(1) })
 	p.burst()
 	p.lose.Store(1)
-	if !k.higher(p) { // by the put after the lost one, unless the machine stood still for as long as a lease
+	if !k.higher(p) { // by the put after the lost one, unless the machine was paused for as long as a lease
 		k.eventually("a worker id again", p.holds)
 		p.lose.Store(1)
 		k.renewed(p)
@@ -280,8 +280,8 @@ func lostReplies(k *kit) {
 	k.hold(0, among(1)).burst()
 }
 
-// ownSlotAgain cuts a process off until its bound is over, while its slot still
-// is left to it and all others are held: it has its own again, at once.
+// ownSlotAgain cuts a process off until its bound has passed, while its slot is still
+// reserved for it and all others are held. It must get its own slot again at once.
 func ownSlotAgain(k *kit) {
 	k.inUse(among(2))
 	p, q := k.hold(0, among(2)), k.hold(0, among(2))
@@ -291,7 +291,7 @@ func ownSlotAgain(k *kit) {
 	p.cut.Store(false)
 	began := time.Now()
 	k.eventually("its own worker id again", func() bool { return p.holds() })
-	soon := lease // another's would have to be waited for
+	soon := lease // another process's slot would take longer
 	if k.virtual {
 		soon = 3 * time.Second
 	}
@@ -305,7 +305,7 @@ func ownSlotAgain(k *kit) {
 	q.burst()
 }
 
-// held writes a slot as one that somebody holds.
+// held writes the document of a slot that another process holds.
 func (k *kit) held(s worker.Slots, slot int, owner string, upTo time.Time) {
 	k.Helper()
 	d := doc()
@@ -313,7 +313,7 @@ func (k *kit) held(s worker.Slots, slot int, owner string, upTo time.Time) {
 	k.shows(s, slot, d, k.set(s, slot, d))
 }
 
-// allTaken has nothing left.
+// allTaken starts a process when all worker ids are taken.
 func allTaken(k *kit) {
 	k.inUse(among(4))
 	p := k.open(0)
@@ -329,7 +329,7 @@ func allTaken(k *kit) {
 	q := k.open(0)
 	err := q.acquire(k.within(patience), among(4))
 	if err != nil && k.Unreliable {
-		return // what it says depends on what was seen
+		return // the error depends on what was read
 	}
 	taken := unavailable(err, "taken")
 	if taken == nil || !strings.Contains(err.Error(), "all 4 worker ids are held") || taken.Worker != oldest || taken.Owner != "the oldest" || !taken.Until.Equal(now.Add(40*time.Second+2*lease)) {
@@ -337,7 +337,7 @@ func allTaken(k *kit) {
 	}
 }
 
-// clockSetBack is a clock that shows less than it did in the last run.
+// clockSetBack starts a process with a clock that was set back since its last run.
 func clockSetBack(k *kit) {
 	k.inUse(among(1))
 	const back = 3 * time.Second
@@ -354,7 +354,7 @@ func clockSetBack(k *kit) {
 	q.burst()
 }
 
-// clockFarAhead is a slot used with a clock so far ahead that nobody can wait.
+// clockFarAhead uses a slot with a clock that is too far ahead to wait for.
 func clockFarAhead(k *kit) {
 	k.inUse(among(1))
 	p := k.open(0)

@@ -8,10 +8,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// removed loses one document under a live owner. Whoever comes next knows
-// nothing and waits out what can be. The document has been seen by then: where a
-// missing slot takes any put, as on Nacos, one who reads it as it was before its
-// owner took it, and writes after it was removed, issues what the owner does.
+// removed loses the document of a running owner. The next process does not know its
+// history and waits for the longest possible lease. The process has read the current document before, because
+// with Source.Inserts, as on Nacos, a process that read an older document
+// and writes after the removal would issue the owner's times.
 func removed(k *kit) {
 	k.inUse(among(1))
 	other := k.open(0)
@@ -25,7 +25,7 @@ func removed(k *kit) {
 	k.unknownHistory(p, worker.Config{Workers: 1, Lease: lease}, time.Now())
 }
 
-// unknownHistory has a newcomer to a registry that has lost what it knew of p.
+// unknownHistory starts a process with a registry that has lost the document of p.
 func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 	k.Helper()
 	wait := 3 * time.Second
@@ -59,9 +59,9 @@ func (k *kit) unknownHistory(p *process, cfg worker.Config, lost time.Time) {
 	p.burst()
 }
 
-// wiped loses everything under live owners, who go on; nobody may take their
-// worker ids before their bounds are over. Not even a process that has seen the
-// slot free, before its owner took it, and writes after the wipe.
+// wiped loses all documents of running owners, which continue. No process may take their
+// worker ids before their bounds have passed, not even one that read the slot as
+// free, before its owner took it, and writes after the wipe.
 func wiped(k *kit) {
 	cfg := k.outlasting(2)
 	k.inUse(cfg)
@@ -88,7 +88,7 @@ func wiped(k *kit) {
 		late = k.open(0)
 		late.before = writes
 		err = late.acquire(soon, cfg)
-		// Where what is right may be refused, all slots may still be held since they were made.
+		// If right puts may be refused, all slots may still be held since their creation.
 		if owner != nil || !k.Unreliable || soon.Err() != nil {
 			break
 		}
@@ -104,8 +104,8 @@ func wiped(k *kit) {
 	k.unknownHistory(owner, cfg, lost)
 }
 
-// restored sets the registry back. A live owner goes on; and after writers were
-// away for as long as is documented, nothing is issued twice.
+// restored resets the registry to an older copy. A running owner continues. If writers were
+// away for as long as documented, nothing is issued twice.
 func restored(k *kit) {
 	cfg := k.outlasting(1)
 	k.inUse(cfg)
@@ -122,8 +122,8 @@ func restored(k *kit) {
 	k.hold(4*cfg.Lease+time.Minute, cfg).burst()
 }
 
-// failedOver has another server answer that lacks the last takes. Whoever took
-// a slot then goes on, and nobody gets it before that one's bound is over.
+// failedOver fails over to a server that lacks the last takes. A process that took
+// a slot continues, and no other process gets it before its bound has passed.
 func failedOver(k *kit) {
 	cfg := k.outlasting(1)
 	k.inUse(cfg)
@@ -135,9 +135,9 @@ func failedOver(k *kit) {
 	k.unknownHistory(p, cfg, time.Now())
 }
 
-// wipedUnderHolders loses everything under several live owners while a process
-// starts: nobody is without ids for a moment, and the newcomer has its first one
-// when it may.
+// wipedUnderHolders loses all documents of several running owners while a process
+// starts. The owners issue ids without a pause, and the new process gets its first id
+// as soon as it may.
 func wipedUnderHolders(k *kit) {
 	cfg := worker.Config{Workers: 8, Lease: time.Minute}
 	k.inUse(cfg)
@@ -149,7 +149,7 @@ func wipedUnderHolders(k *kit) {
 	k.ok(k.Wipe())
 	began := time.Now()
 	q, started := k.open(0), make(chan error, 1)
-	q.src.Last = func(context.Context) (int, bool) { return holders[0].worker, true } // what it looks at first
+	q.src.Last = func(context.Context) (int, bool) { return holders[0].worker, true } // the first slot that it reads
 	soon := k.within(4 * time.Minute)
 	go func() { started <- q.acquire(soon, cfg) }()
 	for {

@@ -12,44 +12,44 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Memory is a registry in memory, for tests that need none. It keeps the rules
-// of worker.Slots, and breaks them on demand. The zero value is an empty one.
+// Memory is a registry in memory, for tests that need no server. It follows the rules
+// of worker.Slots, or breaks them on demand. The zero value is an empty registry.
 type Memory struct {
 	mu     sync.Mutex
 	slots  map[int]text
-	server int // which one answers
+	server int // number of the server that answers
 	faults Faults
 }
 
-// text is what a slot holds.
+// text is the content of a slot.
 type text struct{ now, before string }
 
-// Faults are what goes wrong, from now on. The first six do happen, and
-// leases must bear them; the others make it no registry.
+// Faults selects the faults of a Memory. The first six occur in practice, and
+// leases must tolerate them. With the others it is not a registry.
 type Faults struct {
-	Away        bool          // nobody answers
+	Away        bool          // calls are not answered
 	Delay       time.Duration // before each answer
-	LoseReplies int           // of n writes, one is done and its reply lost; 0: none
-	RefuseRight int           // of n writes at the right version, one is refused
-	StaleReads  int           // of n reads, one shows what was before
-	Insert      bool          // a missing slot takes a put at any version, as on Nacos
+	LoseReplies int           // of n writes, one is executed and its reply lost; 0: none
+	RefuseRight int           // of n writes at the right version, one is refused; 0: none
+	StaleReads  int           // of n reads, one returns the previous state; 0: none
+	Insert      bool          // a put at any version succeeds if the slot is missing, as on Nacos
 
 	AlwaysOK   bool // wrong versions are told true, without effect
-	NoCompare  bool // wrong versions are written upon
+	NoCompare  bool // puts at wrong versions write
 	LoseWrites bool // right versions are told true, without effect
 }
 
 // errAway is the error of a registry that does not answer.
 var errAway = errors.New("the registry does not answer")
 
-// Fault changes what goes wrong.
+// Fault changes the faults.
 func (m *Memory) Fault(change func(*Faults)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change(&m.faults)
 }
 
-// Fixture gives m to Run or RunInBubble.
+// Fixture returns a Fixture of m for Run or RunInBubble.
 func (m *Memory) Fixture() Fixture {
 	away := func(is bool) func() error {
 		return func() error {
@@ -85,7 +85,7 @@ func (m *Memory) Fixture() Fixture {
 	}
 }
 
-// change is a hand on what is stored.
+// change returns a function that changes the stored data.
 func (m *Memory) change(do func()) func() error {
 	return func() error {
 		m.mu.Lock()
@@ -147,7 +147,7 @@ func (m *Memory) Put(ctx context.Context, slot int, d worker.Doc, expected worke
 	return worker.Version(y), true, nil
 }
 
-// identity tells one server from another.
+// identity returns a text that differs for each server.
 func (m *Memory) identity(ctx context.Context) (string, error) {
 	if err := m.dawdle(ctx); err != nil {
 		return "", err
@@ -160,7 +160,7 @@ func (m *Memory) identity(ctx context.Context) (string, error) {
 	return strconv.Itoa(m.server), nil
 }
 
-// oneIn is true for one call in n.
+// oneIn returns true for one call in n on average, and never for 0.
 func oneIn(n int) bool { return n > 0 && rand.IntN(n) == 0 }
 
 func (m *Memory) dawdle(ctx context.Context) error {

@@ -6,15 +6,15 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// downAtStart starts a process while nobody answers.
+// downAtStart starts a process while the registry is away.
 func downAtStart(k *kit) {
 	k.inUse(among(4))
-	p := k.open(0) // a process that opened it before
+	p := k.open(0) // a process that has opened the registry before
 	k.ok(k.Stop())
 	if err := p.acquire(k.within(2*time.Second), among(4)); err == nil {
 		k.Error("a worker id from a registry that is away")
 	}
-	src, err := k.Open(k.within(2 * time.Second)) // one that opens it now may be told so
+	src, err := k.Open(k.within(2 * time.Second)) // opening it now may be an error
 	var q *process
 	if err == nil {
 		q = &process{k: k, slots: src.Slots, src: src}
@@ -28,7 +28,7 @@ func downAtStart(k *kit) {
 	k.searches(k.open(0))
 }
 
-// searches takes a lease from a registry that is on its way back.
+// searches takes a lease from a registry that is coming back.
 func (k *kit) searches(p *process) {
 	k.Helper()
 	src := p
@@ -36,7 +36,7 @@ func (k *kit) searches(p *process) {
 	k.eventually("a worker id after the registry came back", func() bool {
 		if err = src.acquire(k.within(patience), among(4)); err != nil {
 			k.Log(err)
-			src = k.open(0) // the source was closed by the one that failed
+			src = k.open(0) // the failed process has closed the source
 		}
 		return err == nil
 	})
@@ -44,12 +44,12 @@ func (k *kit) searches(p *process) {
 	src.keeper.Close()
 }
 
-// outlasting is a search whose lease outlasts an outage.
+// outlasting returns a Config with n slots whose lease outlasts an outage.
 func (k *kit) outlasting(n int) worker.Config {
 	return worker.Config{Workers: n, Lease: max(2*lease, k.Outage)}
 }
 
-// downDuringRun goes on issuing within the bound, and after it.
+// downDuringRun issues ids during an outage until the bound, and again after the outage.
 func downDuringRun(k *kit) {
 	cfg := k.outlasting(4)
 	k.inUse(cfg)

@@ -13,19 +13,19 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// process stands between a keeper and the registry, as the machine does that a
-// process runs on. Its clock is shifted where a clock shows: in the times of
-// the documents, as read and as written, and in those of the ids.
+// process is a layer between a keeper and the registry that simulates a process and its
+// machine. It shifts the clock by changing the times in
+// documents, in reads and writes, and in ids.
 type process struct {
 	k     *kit
 	slots worker.Slots
 	src   worker.Source
 	shift time.Duration // how far its clock is ahead
 
-	cut   atomic.Bool  // it reaches nobody
-	dead  atomic.Bool  // it crashed: nobody hears of it any more
-	slow  atomic.Int64 // replies take so long, whatever the context says
-	lose  atomic.Int64 // replies of so many writes get lost
+	cut   atomic.Bool  // it cannot reach the registry
+	dead  atomic.Bool  // it crashed: no more of its calls reach the registry
+	slow  atomic.Int64 // delay of replies, regardless of the context
+	lose  atomic.Int64 // number of writes whose replies are still to be lost
 	close sync.Once
 
 	before func(slot int) // called once, before its first write to a slot
@@ -33,12 +33,12 @@ type process struct {
 	keeper *worker.Keeper
 	worker int // the worker id it held first
 	mu     sync.Mutex
-	last   time.Time // issued
+	last   time.Time // the last time that it issued
 }
 
 var errCut = errors.New("cut off from the registry")
 
-// open starts a process whose clock is ahead by so much.
+// open starts a process whose clock is ahead by a duration.
 func (k *kit) open(ahead time.Duration) *process {
 	k.Helper()
 	for until := time.Now().Add(patience); ; time.Sleep(100 * time.Millisecond) {
@@ -46,7 +46,7 @@ func (k *kit) open(ahead time.Duration) *process {
 		if err == nil {
 			return p
 		}
-		if time.Now().After(until) { // a registry that answers late may be no error of Open, or be one
+		if time.Now().After(until) { // Open may return an error if the registry answers late
 			k.Fatalf("Open: %v", err)
 		}
 	}
@@ -67,7 +67,7 @@ func (k *kit) tryOpen(ahead time.Duration) (*process, error) {
 	return p, nil
 }
 
-// source is what the process takes its worker id from.
+// source returns the process's source of worker ids.
 func (p *process) source(context.Context) (worker.Source, error) {
 	src := p.src
 	src.Slots, src.Close = p, func() error { p.Close(); return nil }
@@ -89,7 +89,7 @@ func (p *process) source(context.Context) (worker.Source, error) {
 	return src, nil
 }
 
-// unavailable is the error that gives a reason for there being no worker id, nil if err has none.
+// unavailable returns the UnavailableError with a reason in err, or nil.
 func unavailable(err error, reason string) *worker.UnavailableError {
 	if e, ok := errors.AsType[*worker.UnavailableError](err); ok && e.Reason == reason {
 		return e
@@ -97,8 +97,8 @@ func unavailable(err error, reason string) *worker.UnavailableError {
 	return nil
 }
 
-// acquire takes a worker id, however often a search fails, unless one saw that
-// none is to be had. Then the process is over.
+// acquire takes a worker id and retries failed searches, unless one found that
+// no worker id is free. Then the process ends.
 func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	cfg.Lease = cmp.Or(cfg.Lease, lease)
 	cfg.Workers = cmp.Or(cfg.Workers, 1)
@@ -127,10 +127,10 @@ func (p *process) acquire(ctx context.Context, cfg worker.Config) error {
 	}
 }
 
-// lease is twice the least: a machine that stands still for seconds costs no worker id.
+// lease is twice the minimum, so that a machine that pauses for seconds loses no worker id.
 const lease = 12 * time.Second
 
-// heard waits until replies have come, or are given up, to what was asked before.
+// heard waits until all calls in progress have ended.
 func heard() { time.Sleep(lease/12 + time.Second) }
 
 // hold starts a process with a worker id.
@@ -139,8 +139,8 @@ func (k *kit) hold(ahead time.Duration, cfg worker.Config) *process {
 	return k.holdWith(ahead, cfg, func(*process) {})
 }
 
-// holdWith prepares the process before it looks for a worker id. Where the
-// registry is not reliable one may not have been given back, and it tries again.
+// holdWith calls prepare before the process searches for a worker id. If the
+// registry is not reliable, a worker id may not have been returned, and holdWith retries.
 func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*process)) *process {
 	k.Helper()
 	for until := time.Now().Add(25 * max(lease, cfg.Lease)); ; time.Sleep(time.Second) {
@@ -157,23 +157,23 @@ func (k *kit) holdWith(ahead time.Duration, cfg worker.Config, prepare func(*pro
 	}
 }
 
-// now is the time of the process's machine.
+// now returns the time of the process's machine.
 func (p *process) now() time.Time { return time.UnixMilli(p.keeper.UnixMilli()) }
 
 // holds reports whether ids may be issued.
 func (p *process) holds() bool { return p.keeper.Status().Phase == "holding" }
 
-// limit is the latest time that may be issued; a zero one if none may.
+// limit returns the latest time that may be issued, or zero if none may.
 func (p *process) limit() time.Time { return p.keeper.Status().Limit }
 
 // issue puts all times up to now into ids.
 func (p *process) issue() { p.upTo(p.now()) }
 
-// burst puts all times into ids that the lease allows.
+// burst puts all times that the lease allows into ids.
 func (p *process) burst() { p.upTo(p.limit()) }
 
-// upTo issues as a generator does: it asks for the status before and after it
-// has marked what it issues.
+// upTo issues times as a generator does: it reads the status before and after it
+// has recorded what it issues.
 func (p *process) upTo(to time.Time) {
 	s := p.keeper.Status()
 	if to.After(s.Limit) {
@@ -195,7 +195,7 @@ func (p *process) upTo(to time.Time) {
 	}
 }
 
-// crash ends the process without a word to the registry.
+// crash ends the process without returning its worker id.
 func (p *process) crash() {
 	p.dead.Store(true)
 	p.keeper.Close()
@@ -234,7 +234,7 @@ func (p *process) Close() {
 	})
 }
 
-// shifted leaves documents without a time as they are.
+// shifted returns d with its time shifted. It does not change documents without a time.
 func shifted(d worker.Doc, by time.Duration) worker.Doc {
 	if d.HighWater.UnixMilli() > 0 {
 		d.HighWater = d.HighWater.Add(by)
@@ -242,7 +242,7 @@ func shifted(d worker.Doc, by time.Duration) worker.Doc {
 	return d
 }
 
-// ledger is what all processes issued, by worker id: in order, and nothing twice.
+// ledger records the times that all processes issued, by worker id, in order.
 type ledger struct {
 	mu  sync.Mutex
 	all map[int][]span
@@ -250,8 +250,8 @@ type ledger struct {
 
 type span struct{ from, to time.Time }
 
-// add books a span, and is an error of the test if another process issued any
-// of it under the same worker id.
+// add records a span, and fails the test if another process issued any
+// of it with the same worker id.
 func (l *ledger) add(p *process, id int, from, to time.Time) {
 	from, to = from.Add(p.shift), to.Add(p.shift)
 	l.mu.Lock()
@@ -260,7 +260,7 @@ func (l *ledger) add(p *process, id int, from, to time.Time) {
 		l.all = make(map[int][]span)
 	}
 	spans := l.all[id]
-	// The first that does not end before this one begins: most often there is none.
+	// The first span that does not end before this one begins. Usually there is none.
 	after, _ := slices.BinarySearchFunc(spans, from, func(s span, from time.Time) int { return s.to.Compare(from) })
 	if after < len(spans) && !spans[after].from.After(to) {
 		p.k.Errorf("worker id %d: times from %v to %v issued twice", id, from, to)

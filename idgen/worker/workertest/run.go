@@ -1,8 +1,8 @@
-// Package workertest is what every worker.Slots must pass.
+// Package workertest has the tests that every worker.Slots must pass.
 //
 //	func TestSlots(t *testing.T) {
 //		workertest.Registry(func(t testing.TB) workertest.Fixture {
-//			name := newTable(t) // documents of its own for each call
+//			name := newTable(t) // new documents for each call
 //			return workertest.Fixture{
 //				Open: func(ctx context.Context) (worker.Source, error) { return open(ctx, name) },
 //				Wipe: func() error { return drop(name) },
@@ -10,13 +10,13 @@
 //		}).Run(t)
 //	}
 //
-// First come the rules of Slots themselves, then leases on them: processes that
-// start at once, crash, lose touch, have wrong clocks, and a registry that goes
-// away, is wiped or set back. RunRules leaves out the tests of leases, which are
-// slow: a lease has to end before another one begins. Memory is a registry for tests of other things.
+// The first tests are for the rules of Slots, the others for leases: processes that
+// start together, crash, are cut off, have wrong clocks, and a registry that goes
+// away, is wiped or restored. RunRules omits the tests of leases, which are
+// slow: a lease has to end before another one begins. Memory is a registry for other tests.
 //
 // The package does not search schedules, as worker's own simulation does, and
-// does not test what a registry's server does when its machine crashes.
+// does not test a registry's server whose machine crashes.
 package workertest
 
 import (
@@ -30,45 +30,45 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// Fixture is an empty registry and a hand on it. What a registry can't do is
-// left nil, and what needs it is left out.
+// Fixture is an empty registry with functions that disturb it. A function that a registry does not support is
+// nil, and tests that need it are omitted.
 type Fixture struct {
-	// Open opens the registry as one more process does, with connections of
-	// its own. The kit calls the Source's Close.
+	// Open opens the registry for another process, with its own
+	// connections. The kit calls the Source's Close.
 	Open func(ctx context.Context) (worker.Source, error)
 
-	// Exclusive says that the registry has one slot, and that a second Open
-	// fails until the first is closed.
+	// Exclusive is set if the registry has one slot, and a second Open
+	// fails until the first source is closed.
 	Exclusive bool
 
-	// Unreliable says that the registry may refuse what is right, lose replies,
-	// and show what is not there or no longer. It must be safe all the same; how
-	// soon there is a lease is not asked.
+	// Unreliable is set if the registry may refuse right puts, lose replies,
+	// and return documents that do not exist or no longer exist. It must still be safe, but
+	// leases may take any time.
 	Unreliable bool
 
 	Wipe        func() error                             // loses everything
 	Copy        func() (restore func() error, err error) // restore sets the registry back to the time of Copy, under the same identity
 	FailOver    func() (over func() error, err error)    // over does that under another identity, as an asynchronous fail-over does
-	Stop, Start func() error                             // the registry is away, and back with what it had
+	Stop, Start func() error                             // the registry goes away, and comes back with its data
 	Remove      func(slot int) error                     // loses one document
 	Corrupt     func(slot int) error                     // makes a document unreadable
 
-	// Outage is more than Stop and Start take together, or Wipe, or a restore:
-	// leases that are to outlast one are taken for so long. 0: a moment.
+	// Outage is longer than Stop and Start take together, and than Wipe or a restore
+	// takes. Leases that have to outlast one last longer than this. 0: a moment.
 	Outage time.Duration
 }
 
-// A Registry is one under test: each call gives documents of their own in it.
+// A Registry returns the registry under test. Each call must return a Fixture with new documents.
 type Registry func(t testing.TB) Fixture
 
-// Run tests a registry that waits for something outside the process. It is
-// called for each part; parts that disturb the whole registry run first and
-// alone, the others at once.
+// Run tests a registry outside the process. It calls open
+// for each part. Parts that disturb the whole registry run first and
+// alone, the others in parallel.
 func (open Registry) Run(t *testing.T) { run(t, append(rules, leases...), open) }
 
-// RunRules is Run without what waits for leases: what is read and written, also
-// of a registry that was away or lost something, and processes that start at
-// once. It takes seconds, and its result does not depend on how fast the machine is.
+// RunRules is Run without the parts that wait for leases. It tests reads and writes, also
+// in a registry that was away or lost data, and processes that start
+// together. It takes seconds, and its result does not depend on the speed of the machine.
 func (open Registry) RunRules(t *testing.T) { run(t, rules, open) }
 
 func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
@@ -83,14 +83,14 @@ func run(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	runAtOnce(t, others, open)
 }
 
-// RunApart is Run for registries that have nothing in common, such as one
-// server for each call of open. No part has to wait for another.
+// RunApart is Run for registries that share nothing, such as one
+// server for each call of open. All parts run in parallel.
 func (open Registry) RunApart(t *testing.T) {
 	runAtOnce(t, append(rules, leases...), open)
 }
 
-// runAtOnce runs more parts at the same time than there are processors: most
-// of what they do is wait.
+// runAtOnce runs more parts in parallel than there are processors, since they mostly
+// wait.
 func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	const atOnce = 8
 	turn := make(chan struct{}, atOnce)
@@ -105,8 +105,8 @@ func runAtOnce(t *testing.T, parts []part, open func(t testing.TB) Fixture) {
 	wg.Wait()
 }
 
-// RunInBubble is Run for a registry that waits for nothing outside the
-// process: each part runs in virtual time, as testing/synctest gives it.
+// RunInBubble is Run for a registry inside the
+// process: each part runs in the virtual time of testing/synctest.
 func (open Registry) RunInBubble(t *testing.T) {
 	for _, p := range append(rules, leases...) {
 		t.Run(p.name, func(t *testing.T) {
@@ -117,19 +117,19 @@ func (open Registry) RunInBubble(t *testing.T) {
 					p.run(t, f, true)
 				}
 			})
-			if leftOut { // the bubble's own Skip would show as a pass
+			if leftOut { // a Skip in the bubble would be reported as a pass
 				t.Skip("not for this registry")
 			}
 		})
 	}
 }
 
-// part is one thing that is tested.
+// part is one test of the kit.
 type part struct {
 	name  string
 	test  func(*kit)
-	alone bool                // it disturbs all of the registry
-	can   func(*Fixture) bool // whether the registry can do what it takes; nil: always
+	alone bool                // it disturbs the whole registry
+	can   func(*Fixture) bool // whether the registry supports the test; nil: always
 }
 
 // rules wait for no lease.
@@ -188,7 +188,7 @@ func (p part) run(t testing.TB, f Fixture, virtual bool) {
 	p.test(&kit{TB: t, Fixture: f, virtual: virtual})
 }
 
-// kit is one part's test.
+// kit is the run of one part.
 type kit struct {
 	testing.TB
 	Fixture
@@ -196,7 +196,7 @@ type kit struct {
 	ledger  ledger
 }
 
-// within is a context for what should be there in a moment.
+// within returns a context with a timeout for short operations.
 func (k *kit) within(d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(k.Context(), d)
 	k.Cleanup(cancel)
@@ -210,7 +210,7 @@ func (k *kit) ok(err error) {
 	}
 }
 
-// eventually waits for what registries show with a delay.
+// eventually waits for a condition that registries may show with a delay.
 func (k *kit) eventually(what string, ok func() bool) {
 	k.Helper()
 	for until := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -220,5 +220,5 @@ func (k *kit) eventually(what string, ok func() bool) {
 	}
 }
 
-// patience is how long a registry may take for anything.
+// patience is the longest time for any operation of a registry.
 const patience = 30 * time.Second

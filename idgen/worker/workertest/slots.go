@@ -17,20 +17,20 @@ import (
 
 var docs atomic.Int64
 
-// doc is a document that was never written before.
+// doc returns a document that was never written before.
 func doc() worker.Doc {
 	return worker.Doc{Nonce: fmt.Sprintf("%032x", docs.Add(1)), HighWater: millis(time.Now().Add(-time.Second)), Free: true, Owner: "kit"}
 }
 
-// millis is a time as documents have it.
+// millis returns a time truncated to milliseconds, as in documents.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 
 // unclear reports whether a put that was not told true may have written.
 func unclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
 
-// set writes until it is told true, upon whatever is there, and gives the version.
-// Something else comes between two writes of the same: nobody writes a document
-// upon itself.
+// set overwrites a slot, retries until a put is told true, and returns the version.
+// Between two writes of the same document it writes another one, since processes never overwrite a document
+// with an equal one.
 func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	k.Helper()
 	var why error
@@ -55,7 +55,7 @@ func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
 	return ""
 }
 
-// refused puts at a version that is not the slot's.
+// refused puts at a wrong version, and fails the test unless nothing is written.
 func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
 	k.Helper()
 	for range 10 {
@@ -71,9 +71,9 @@ func (k *kit) refused(s worker.Slots, slot int, expected worker.Version) {
 	k.Fatalf("slot %d: puts at a wrong version are never refused", slot)
 }
 
-// next puts at the right version. A registry may refuse that now and then, but
-// not for long. Where the slot is after a reply that was lost, only a put upon
-// what reads show tells.
+// next puts at the right version and returns the new one. A registry may refuse that occasionally, but
+// not for long. After a lost reply only a put at the version that reads show can determine the slot's
+// version.
 func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	k.Helper()
 	var (
@@ -84,7 +84,7 @@ func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	pause := 100 * time.Millisecond
 	for until := time.Now().Add(patience); time.Now().Before(until); time.Sleep(pause) {
 		if lost {
-			pause = min(2*pause, time.Second) // what was refused may be what reads show
+			pause = min(2*pause, time.Second) // reads may show a document that was refused
 			if _, now, err := s.Get(k.within(5*time.Second), slot); err == nil {
 				v = now
 			}
@@ -104,7 +104,7 @@ func (k *kit) next(s worker.Slots, slot int, v worker.Version) worker.Version {
 	return ""
 }
 
-// shows waits until another process reads what was written.
+// shows waits until another process reads the document that was written.
 func (k *kit) shows(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
 	k.Helper()
 	k.eventually(fmt.Sprintf("slot %d is %+v at %q", slot, d, v), func() bool {
@@ -113,7 +113,7 @@ func (k *kit) shows(s worker.Slots, slot int, d worker.Doc, v worker.Version) {
 	})
 }
 
-// another is a second process, where there can be one.
+// another returns the slots of a second process, or of p if there can be only one.
 func (k *kit) another(p *process) worker.Slots {
 	if k.Exclusive {
 		return p.slots
@@ -141,7 +141,7 @@ func missing(k *kit) {
 	}
 }
 
-// initial is the document with which a missing slot is created.
+// initial returns the document with which a missing slot is created.
 func initial() worker.Doc {
 	return worker.Doc{Nonce: "initial", HighWater: time.UnixMilli(0), Free: true}
 }
@@ -179,8 +179,8 @@ func wrongVersion(k *kit) {
 	k.refused(s, 0, first)
 	k.refused(other, 0, first)
 	k.refused(other, 0, "")
-	// A read may show what was refused. That the slot still is at its version
-	// proves that nothing was changed.
+	// A read may show a document that was refused. The next put proves that the slot's version
+	// has not changed.
 	third := k.next(other, 0, second)
 	k.refused(s, 0, second)
 	if !p.src.Inserts && !k.Exclusive { // what a missing slot takes at a wrong version, its source says
