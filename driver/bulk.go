@@ -12,7 +12,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -117,16 +116,16 @@ func leastText(n int) (bytes int) {
 // if it can be, as no row can carry it for all: a statement after would change what the session
 // tells of this one.
 func (b *bulk) draw(ctx context.Context, wanted int, floor int64, told bool) error {
-	c, t := b.of.c, b.in.Table.Ref.(*tables.Table)
+	c, t := b.of.c, b.in.Table
 	c.connector.tables.Used.Store(true)
 	if floor > 0 {
-		if err := t.Skip(ctx, c.Conn, floor, lo.Ternary(wanted == 0, &b.all, nil)); err != nil {
+		if err := t.Skip(ctx, c, floor, lo.Ternary(wanted == 0, &b.all, nil)); err != nil {
 			return err
 		}
 	}
 	for left := wanted; left > 0; left -= drawnAtOnce {
 		block := insert.Block{N: min(left, drawnAtOnce)}
-		if err := t.Draw(ctx, c.Conn, &block); err != nil {
+		if err := t.Draw(ctx, c, &block); err != nil {
 			return err
 		}
 		b.blocks = append(b.blocks, block)
@@ -166,7 +165,7 @@ func (b *bulk) Key(arg int) bool {
 
 func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answer, error) {
 	s, c := b.of, b.of.c
-	b.in.Table.Ref.(*tables.Table).SkipAfter(ctx, b.all.Late, err)
+	b.in.Table.SkipAfter(ctx, b.all.Late, err)
 	if c.Permitted != nil {
 		c.Ran(s.Statement, s.Text, false, err)
 	}

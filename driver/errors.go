@@ -25,7 +25,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	r := insert.Refusal{Table: e.Table, Column: e.Column, Reason: e.Reason, Fix: e.Fix}
+	r := insert.Refusal{Of: insert.TableName{Table: e.Table}, Column: e.Column, Reason: e.Reason, Fix: e.Fix}
 	return r.Error()
 }
 

@@ -14,7 +14,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/planner"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/driver/internal/staged"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -170,7 +169,7 @@ func (e *execution) note(err error) {
 func (e *execution) runStaged(ctx context.Context, unproven bool) ([]insert.Block, error) {
 	// A value of its own: only such statements are to allocate one.
 	in := &e.st.Plan.Inserts[0]
-	r := staged.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: in, IDs: in.Table.Ref.(*tables.Table), Args: e.args,
+	r := staged.Run{Stage: &e.c.stage, Session: &e.c.Session, Insert: in, Args: e.args,
 		Prepared: e.stmt != nil, FoundRows: e.c.foundRows, Accepted: &e.st.Accepted, Unproven: unproven}
 	err := r.Do(ctx)
 	if err == nil {
@@ -234,7 +233,7 @@ func (e *execution) send(ctx context.Context, blocks []insert.Block) (err error)
 		c.args = nil
 	}
 	if len(blocks) == 1 && blocks[0].Late > 0 {
-		e.st.Plan.Inserts[0].Table.Ref.(*tables.Table).SkipAfter(ctx, blocks[0].Late, err)
+		e.st.Plan.Inserts[0].Table.SkipAfter(ctx, blocks[0].Late, err)
 	}
 	return err
 }
@@ -313,28 +312,25 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 			}
 			floor = max(floor, f)
 		}
-		t := in.Table.Ref.(*tables.Table)
 		switch {
 		case b.OwnKey == 0:
-		case b.OwnKey > t.Highest || t.Key.AutoIncrement:
+		case b.OwnKey > in.Table.Highest || in.Table.AutoIncrement:
 			b.OwnKey = 0 // it is clipped or refused; or, of AUTO_INCREMENT, the server says it
 		case in.KeyArg > 0 && len(e.args) > 0:
 			_, key, exact := in.Table.KeyMeaning(e.args[in.KeyArg-1].Value)
 			b.Moved = !exact || key != b.OwnKey
 		}
 		if floor > 0 {
-			if err := t.Skip(ctx, c.Conn, floor, lo.Ternary(b.N == 0 && p.Results == 1, b, nil)); err != nil {
+			if err := in.Table.Skip(ctx, c, floor, lo.Ternary(b.N == 0 && p.Results == 1, b, nil)); err != nil {
 				return nil, err
 			}
 		}
 	}
 	for i := range c.blocks {
-		b := &c.blocks[i]
-		if b.N == 0 {
-			continue
-		}
-		if err := p.Inserts[i].Table.Ref.(*tables.Table).Draw(ctx, c.Conn, b); err != nil {
-			return nil, err
+		if b := &c.blocks[i]; b.N > 0 {
+			if err := p.Inserts[i].Table.Draw(ctx, c, b); err != nil {
+				return nil, err
+			}
 		}
 	}
 	if len(c.blocks) == 1 && c.blocks[0].N == 0 && p.Inserts[0].OwnMarker {
@@ -357,7 +353,7 @@ func (c *conn) keyMeaning(ctx context.Context, in *insert.Insert, text string, v
 		if _, client := v.(interface{ KeyValue() any }); client { // whose types are not Go's
 			kind = ""
 		}
-		err = &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
+		err = &insert.Refusal{Of: in.Table.Name, Column: in.Table.Key, Reason: "what a key " + kind + "with this value means depends on the column and the session",
 			Fix: "give a whole number, or nil for a generated one"}
 	}
 	return m, floor, exact, err
@@ -382,9 +378,9 @@ func idValue(form insert.UUIDForm, b *insert.Block, k int) driver.Value {
 func (c *conn) explain(ctx context.Context, st *planner.Statement, text string, blocks []insert.Block, err error) error {
 	switch {
 	case servererr.Is(err, servererr.DuplicateKey):
-		for i, b := range blocks {
-			if t := st.Plan.Inserts[i].Table.Ref.(*tables.Table); b.N > 0 {
-				t.AfterDuplicate(ctx, b)
+		for i := range blocks {
+			if b := &blocks[i]; b.N > 0 {
+				st.Plan.Inserts[i].Table.AfterDuplicate(ctx, b)
 			}
 		}
 	case servererr.Is(err, servererr.Parse) && st.Plan.Results == 1:

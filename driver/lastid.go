@@ -13,7 +13,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
 var _, _ mysql.Result = (*result)(nil), (*results)(nil)
@@ -89,7 +88,7 @@ func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block,
 	if !ask {
 		return id
 	}
-	s, _ := session.Value(ctx, c.Conn, "LAST_INSERT_ID()") // "" if it cannot be had
+	s, _ := c.Value(ctx, "LAST_INSERT_ID()") // "" if it cannot be had
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0
@@ -132,7 +131,7 @@ func (to *generatedTo) collect(p *insert.Plan, blocks []insert.Block) {
 		if b.N == 0 {
 			continue
 		}
-		g := GeneratedIDs{Table: p.Inserts[i].Table.Ref.(*tables.Table).Name.String(), First: b.First, N: b.N}
+		g := GeneratedIDs{Table: p.Inserts[i].Table.Name.String(), First: b.First, N: b.N}
 		if p.Inserts[i].Table.UUID != insert.NoUUID {
 			for k := range b.N {
 				g.UUIDs = append(g.UUIDs, b.UUIDAt(k))

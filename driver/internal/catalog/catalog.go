@@ -24,17 +24,13 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
 // A Name is a table's, with its database, as the server spells them.
-type Name struct{ DB, Table string }
-
-func (n Name) String() string { return n.DB + "." + n.Table }
-
-// Quoted is the name as SQL writes it.
-func (n Name) Quoted() string { return quote.In(n.DB, n.Table) }
+type Name = insert.TableName
 
 // A Table is what a server knows of one table.
 type Table struct {

@@ -73,8 +73,8 @@ func TestTriggerRights(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer pool.Close()
-		c, name := New(pool), Name{db, "t"}
-		sees, err := c.SeesTriggers(t.Context(), []Name{{db, "elsewhere"}, name})
+		c, name := New(pool), Name{DB: db, Table: "t"}
+		sees, err := c.SeesTriggers(t.Context(), []Name{{DB: db, Table: "elsewhere"}, name})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@
 //
 //	settings.go            how a session reads texts
 //	plan.go                what a plan says: Table, Plan, Insert, Block, Refusal
+//	keys.go                what gives the rows of a table their keys
 //	privilege.go           which privileges it takes
 //	effects.go             what a piece of SQL reads and changes apart from its row
 //	key.go                 what a value in the key column means
@@ -20,6 +21,7 @@ package insert
 import (
 	"errors"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"unsafe"
 
@@ -28,11 +30,12 @@ import (
 
 // A Table is what a plan has to know of a configured table.
 type Table struct {
-	DB, Name string
-	Key      string   // the key column, as the catalog spells it
-	KeyType  string   // such as "bigint(20) unsigned"
-	Highest  int64    // the highest id that the key column can hold
-	Columns  []string // visible columns in ordinal order, for INSERTs without a column list
+	Keys
+	Name    TableName
+	Key     string   // the key column, as the catalog spells it
+	KeyType string   // such as "int(10) unsigned"
+	Highest int64    // the highest id that the key column can hold
+	Columns []string // visible columns in ordinal order, for INSERTs without a column list
 
 	IntegerKey bool // a key of another type gets no upsert marker
 	UUID       UUIDForm
@@ -40,6 +43,7 @@ type Table struct {
 	ZeroKey    Meaning // of a 0 in the key column: BySession, Given or Wanted
 	Zero       func()  // called for each 0 that wants a key; may be nil
 	Floors     bool    // explicit keys move the counter
+	Keyless    bool    // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
 	Marker     bool    // the statement carries LAST_INSERT_ID(first)
 	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
 	UpsertMarker bool
@@ -63,8 +67,6 @@ type Table struct {
 	OtherUnique bool
 
 	Triggers Effects // of its triggers, and of what they call
-
-	Ref any // the caller's own
 }
 
 // A UUIDForm is how a column holds UUIDs.
@@ -75,10 +77,6 @@ const (
 	UUIDText                  // as 36 characters
 	UUIDBytes                 // as 16 bytes
 )
-
-// A TableName is a table as a text names it, without quotes; DB is "" where
-// the text names none.
-type TableName struct{ DB, Table string }
 
 // A Plan says what one text needs. It is immutable and safe for concurrent use.
 type Plan struct {
@@ -320,10 +318,10 @@ var ErrRefused = errors.New("leafsql: refused")
 // A Refusal is the error for a statement that would write a configured table
 // and cannot be filled.
 type Refusal struct {
-	DB, Table string // the table as the configuration knows it
-	Column    string // the key column, where the table is at fault and it could be named
-	Reason    string // what in the statement cannot be filled
-	Fix       string // what to write instead
+	Of     TableName // the table; zero if it is not known
+	Column string    // the key column, where the table is at fault and it could be named
+	Reason string    // what in the statement cannot be filled
+	Fix    string    // what to write instead
 
 	Text string // the refused statement in a text of several; "" if it is the whole text, or cannot be told from it
 
@@ -333,23 +331,18 @@ type Refusal struct {
 
 // Refuse returns the refusal of a statement that writes the table.
 func (t *Table) Refuse(reason, fix string) error {
-	return &Refusal{DB: t.DB, Table: t.Name, Reason: reason, Fix: fix}
+	return &Refusal{Of: t.Name, Reason: reason, Fix: fix}
 }
 
 // Is makes errors.Is(err, ErrRefused) true.
 func (r *Refusal) Is(target error) bool { return target == ErrRefused }
 
-// On is what is refused: the table, with its database where that is known, or "".
-func (r *Refusal) On() string {
-	if r.DB == "" {
-		return r.Table
-	}
-	return r.DB + "." + r.Table
-}
+// On returns the refused table, with its database if that is known, or "".
+func (r *Refusal) On() string { return strings.TrimPrefix(r.Of.String(), ".") }
 
 func (r *Refusal) Error() string {
 	what := "statement"
-	if r.Table != "" {
+	if r.Of.Table != "" {
 		what = "table " + r.On()
 	}
 	if r.Column != "" {

@@ -21,10 +21,10 @@ func (in *Insert) Probe(filled bool) string {
 	if in.Staging == nil {
 		updates = in.Updates
 		if key := quote.Name(in.Table.Key); filled && in.UpsertMarker {
-			updates += ", " + key + " = " + quote.In(in.Table.DB, in.Table.Name) + "." + key
+			updates += ", " + key + " = " + in.Table.Name.Quoted() + "." + key
 		}
 	}
-	return verb + " INTO " + quote.In(in.Table.DB, in.Table.Name) + " (" + quote.Names(columns) + ") VALUES (" +
+	return verb + " INTO " + in.Table.Name.Quoted() + " (" + quote.Names(columns) + ") VALUES (" +
 		strings.Join(slices.Repeat([]string{"DEFAULT"}, len(columns)), ", ") + ") " + updates
 }
 
@@ -37,5 +37,5 @@ func (in *Insert) KeyDenied(denial string) error {
 		grant += ", SELECT (" + key + "), UPDATE (" + key + ")"
 	}
 	return in.Table.Refuse("this account may run the statement, but not with the key column in it ("+denial+")",
-		grant+" ON "+quote.In(in.Table.DB, in.Table.Name)+" to it")
+		grant+" ON "+in.Table.Name.Quoted()+" to it")
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -42,7 +41,7 @@ func (p *Planner) After(st *Statement, err error) {
 	}
 	if err != nil && servererr.Is(err, servererr.UnknownColumn, servererr.ColumnCount, servererr.NoSuchTable) {
 		p.tables.Forget(func(name catalog.Name) bool {
-			return slices.ContainsFunc(plan.Inserts, func(in insert.Insert) bool { return in.Table.Ref.(*tables.Table).Name == name })
+			return slices.ContainsFunc(plan.Inserts, func(in insert.Insert) bool { return in.Table.Name == name })
 		})
 	}
 }
@@ -139,7 +138,7 @@ func (p *Planner) noteChanges(st *Statement, failed bool) {
 func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Statement, error) {
 	for i := range st.Plan.Inserts {
 		t := st.Plan.Inserts[i].Table
-		name := t.Ref.(*tables.Table).Name
+		name := t.Name
 		if slices.Contains(p.verified, name) {
 			continue
 		}
@@ -148,7 +147,7 @@ func (p *Planner) verify(ctx context.Context, text string, st *Statement) (*Stat
 			return nil, err
 		}
 		if !again && st.positional() {
-			columns, err := p.VisibleColumns(ctx, text, insert.TableName(name))
+			columns, err := p.VisibleColumns(ctx, text, name)
 			if err != nil && !servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied) {
 				return nil, err
 			}

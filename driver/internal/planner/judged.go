@@ -17,7 +17,7 @@ func (p *Planner) judged(ctx context.Context, refusal *insert.Refusal, text stri
 		return refusal
 	}
 	one := cmp.Or(refusal.Text, text)
-	err := p.tryPrepare(ctx, one, catalog.Name{DB: refusal.DB, Table: refusal.Table})
+	err := p.tryPrepare(ctx, one, refusal.Of)
 	switch parse := servererr.Is(err, servererr.Parse); {
 	case err == nil, p.Permitted == nil && !parse, servererr.Is(err, servererr.NotPreparable):
 		return refusal
@@ -36,7 +36,7 @@ func (p *Planner) unseen(ctx context.Context, text string, name catalog.Name) er
 	if err := p.tryPrepare(ctx, text, name); err != nil {
 		return err
 	}
-	return &insert.Refusal{DB: name.DB, Table: name.Table, Passing: true,
+	return &insert.Refusal{Of: name, Passing: true,
 		Reason: "leafsql's own account may not see the table", Fix: "GRANT SELECT, INSERT ON " + name.Quoted() + " to the account in leafsql's DSN"}
 }
 

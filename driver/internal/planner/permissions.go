@@ -79,7 +79,7 @@ func (p *Planner) Guard(account string) {
 func (p *Planner) shape(in *insert.Insert) shape {
 	var h maphash.Hash
 	h.SetSeed(shapeSeed)
-	for _, s := range []string{p.account, in.Table.DB, in.Table.Name} {
+	for _, s := range []string{p.account, in.Table.Name.DB, in.Table.Name.Table} {
 		h.WriteString(s)
 		h.WriteByte(0)
 	}

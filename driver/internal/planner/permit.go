@@ -6,10 +6,8 @@ import (
 	"errors"
 
 	"github.com/go-sql-driver/mysql"
-	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
@@ -22,11 +20,10 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
-		return false, p.judged(ctx, &insert.Refusal{DB: in.Table.DB, Table: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
+		return false, p.judged(ctx, &insert.Refusal{Of: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
 	}
-	t := in.Table.Ref.(*tables.Table)
 	s := p.shape(in)
-	if t.Keyless || p.Permitted.holds(s) {
+	if in.Table.Keyless || p.Permitted.holds(s) {
 		return false, nil
 	}
 	// The server judges the table that the session sees. A question would change the counts that some texts and triggers read.
@@ -34,7 +31,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	var unknown error // whether the session sees a temporary table
 	if !counts {
 		var hidden bool
-		if hidden, unknown = p.askTemporary(ctx, text, t.Name); hidden {
+		if hidden, unknown = p.askTemporary(ctx, text, in.Table.Name); hidden {
 			return false, ErrTemporary
 		}
 	}
@@ -42,7 +39,7 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	case p.DB != st.db: // its bare names mean other tables than when it was prepared
 		err = p.TryPrepare(ctx, in.Probe(true))
 	case !staged || in.Staging.Source != insert.File: // which MySQL cannot prepare
-		err = p.tryPrepare(ctx, st.Likely(text), catalog.Name{DB: in.Table.DB, Table: in.Table.Name})
+		err = p.tryPrepare(ctx, st.Likely(text), in.Table.Name)
 	}
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)

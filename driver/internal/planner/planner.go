@@ -228,7 +228,7 @@ func (p *Planner) parse(ctx context.Context, text string) (*Statement, error) {
 // lookup says which configured table a name in a text means on this connection.
 func (p *Planner) lookup(ctx context.Context, text, db, table string) (*insert.Table, error) {
 	if !utf8.ValidString(db) || !utf8.ValidString(table) {
-		return nil, &insert.Refusal{Table: strings.ToValidUTF8(table, "?"), Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
+		return nil, &insert.Refusal{Of: insert.TableName{Table: strings.ToValidUTF8(table, "?")}, Reason: "its name is not in UTF-8, so it cannot be told whether it is configured",
 			Fix: "connect with charset=utf8mb4", Passing: true}
 	}
 	if db == "" {

@@ -22,9 +22,9 @@ type Prepared struct {
 	Fixed     bool // it writes no table that a rule means: what it runs never changes
 
 	p       *Planner
-	table   string  // the configured table that it writes, db.table; "": none
-	reads   bool    // sql_mode or the character set decide what its text means
-	meaning meaning // when it was prepared
+	table   insert.TableName // that it fills; zero: none
+	reads   bool             // sql_mode or the character set decide what its text means
+	meaning meaning          // when it was prepared
 	schema  *tables.Schema
 	plans   *plancache.Cache[*Statement]
 }
@@ -38,9 +38,9 @@ type meaning struct{ db, reading string }
 func (p *Planner) Prepare(ctx context.Context, st *Statement, text string) (s Prepared, err error) {
 	s = Prepared{Text: text, Statement: st, NumInput: st.Plan.NumInput, p: p, schema: p.schema, plans: p.plans}
 	if len(st.Plan.Inserts) > 0 {
-		s.table = st.Plan.Inserts[0].Table.Ref.(*tables.Table).Name.String()
+		s.table = st.Plan.Inserts[0].Table.Name
 	}
-	if s.Fixed = s.table == "" && !st.MayFill; !s.Fixed {
+	if s.Fixed = s.table.Table == "" && !st.MayFill; !s.Fixed {
 		// The server keeps the meaning of what is prepared now, and not of what is
 		// prepared of the same text later.
 		s.reads = !readsOneWay(text)
@@ -117,7 +117,7 @@ func (s *Prepared) KeepsMeaning(ctx context.Context) error {
 func (s *Prepared) keepsPlace() error {
 	place, filled := s.Statement.place, len(s.Statement.Plan.Inserts) > 0
 	if filled {
-		place = s.Statement.Plan.Inserts[0].Table.Ref.(*tables.Table).Name
+		place = s.Statement.Plan.Inserts[0].Table.Name
 	}
 	t, is := s.p.temporary[place]
 	if filled && !is || !filled && (is && t.known || !s.Statement.MayFill) {
@@ -128,7 +128,7 @@ func (s *Prepared) keepsPlace() error {
 
 func (s *Prepared) changed(why string) error {
 	return &insert.Refusal{
-		Table:  s.table,
+		Of:     s.table,
 		Reason: "the statement was prepared under another database in use, sql_mode or character set, and " + why,
 		Fix:    "prepare it again after such a change",
 	}

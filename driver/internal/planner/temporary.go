@@ -48,11 +48,11 @@ func (p *Planner) isTemporary(ctx context.Context, text string, name catalog.Nam
 		return true, nil, nil
 	}
 	like, err := p.schema.Lookup(ctx, t.like)
-	if err == tables.ErrUnseen || like == nil || like.Ref.(*tables.Table).Key.AutoIncrement {
+	if err == tables.ErrUnseen || like == nil || like.AutoIncrement {
 		return true, nil, nil
 	}
 	desc := tables.Keyless(like, name)
-	desc.Columns, err = p.VisibleColumns(ctx, text, insert.TableName(name)) // it may have been altered
+	desc.Columns, err = p.VisibleColumns(ctx, text, name) // it may have been altered
 	return true, desc, err
 }
 

@@ -11,6 +11,11 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 )
 
+// Value is the package's Value on the application's connection.
+func (s *Session) Value(ctx context.Context, expression string) (string, error) {
+	return Value(ctx, s.Conn, expression)
+}
+
 // Value asks what an expression is, "" for NULL. As bytes, and with a limit of
 // its own, the answer is the same whatever the session's character_set_results
 // and sql_select_limit are.

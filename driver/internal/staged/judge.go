@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/versions"
 )
 
@@ -75,7 +74,7 @@ func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) err
 	case t.TriggersBefore:
 		return nullsKeys.on(t, "{server}", server, "{fixed}", fixed)
 	case t.TriggersHidden:
-		return mayNullKeys.on(t, "{server}", server, "{fixed}", fixed, "{table}", quote.In(t.DB, t.Name))
+		return mayNullKeys.on(t, "{server}", server, "{fixed}", fixed, "{table}", t.Name.Quoted())
 	}
 	return nil
 }
@@ -115,7 +114,7 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 		return hidden.on(t)
 	case called.Does.Any(insert.SetsID):
 		return setsID.on(t, "{part}", "a stored function that its source calls")
-	case called.Names(t.Name):
+	case called.Names(t.Name.Table):
 		return usesTable.on(t)
 	case name != "":
 		return disturbs.on(t, "{name}", name)

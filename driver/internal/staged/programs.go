@@ -124,10 +124,9 @@ func (p *Programs) addViews(ctx context.Context, names []catalog.Name, all *inse
 // unseen returns the names that are not in had, and adds them to it.
 func unseen(names []insert.TableName, had map[catalog.Name]bool) []catalog.Name {
 	return lo.FilterMap(names, func(n insert.TableName, _ int) (catalog.Name, bool) {
-		name := catalog.Name(n)
-		isNew := name.DB != "" && !had[name]
-		had[name] = true
-		return name, isNew
+		isNew := n.DB != "" && !had[n]
+		had[n] = true
+		return n, isNew
 	})
 }
 

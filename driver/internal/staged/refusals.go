@@ -69,7 +69,7 @@ func createError(t *insert.Table, err error) error {
 	for _, known := range noStage {
 		if servererr.Is(err, known.errors...) && strings.Contains(servererr.Message(err), known.message) {
 			return refusal{"its rows go through a temporary table, which the server refuses ({message})", known.fix}.on(t,
-				"{message}", servererr.Message(err), "{table}", quote.In(t.DB, t.Name), "{database}", quote.Name(t.DB))
+				"{message}", servererr.Message(err), "{table}", t.Name.Quoted(), "{database}", quote.Name(t.Name.DB))
 		}
 	}
 	return err

@@ -3,7 +3,7 @@
 //
 // When a statement is planned, a Judge decides whether it may run in several steps, and which. An execution is a Run:
 //
-//	run := staged.Run{Stage: &st, Session: s, Insert: in, IDs: table, Args: args}
+//	run := staged.Run{Stage: &st, Session: s, Insert: in, Args: args}
 //	err := run.Do(ctx) // then run.Result, run.Block and run.ID
 //
 // In the order in which they build on one another:
@@ -34,7 +34,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -55,13 +54,6 @@ type Server struct {
 	replaced atomic.Int64 // when a connection was last closed because it lacked a right, in Unix nanoseconds
 }
 
-// IDs gives ids to the rows of a table, and moves its counter above other keys.
-type IDs interface {
-	Draw(context.Context, ownpool.Conn, *insert.Block) error
-	Skip(context.Context, ownpool.Conn, int64, *insert.Block) error
-	SkipAfter(context.Context, int64, error)
-}
-
 // A Run is one execution of a statement whose rows only the server knows, in
 // three steps on the application's own connection:
 //
@@ -75,7 +67,6 @@ type Run struct {
 	*Stage
 	Session   *session.Session
 	Insert    *insert.Insert
-	IDs       IDs // of the target
 	Args      []driver.NamedValue
 	Prepared  bool         // the user prepared the statement
 	FoundRows bool         // affected counts are of rows found
@@ -106,7 +97,7 @@ const dropStage = "DROP TEMPORARY TABLE IF EXISTS "
 
 // Do runs the statement once.
 func (s *Run) Do(ctx context.Context) error {
-	s.name = quote.In(s.Insert.Table.DB, stageTable)
+	s.name = quote.In(s.Insert.Table.Name.DB, stageTable)
 	s.DropLeft(ctx, s.Session)
 	for _, step := range []func(context.Context) error{s.clock, s.create, s.checkCopy, s.fill, s.number, s.store} {
 		if err := step(ctx); err != nil {
@@ -143,7 +134,7 @@ func (s *Run) store(ctx context.Context) error {
 		}
 	}
 	if err := s.copy(ctx, s.Block); err != nil {
-		s.IDs.SkipAfter(ctx, s.Block.Late, err)
+		s.Insert.Table.SkipAfter(ctx, s.Block.Late, err)
 		return err
 	}
 	in := *s.Insert
@@ -157,7 +148,7 @@ func (s *Run) store(ctx context.Context) error {
 			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
 		}
 	}
-	return s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, nil)
+	return s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
 }
 
 // copy writes the stage's rows to the target.
@@ -183,7 +174,7 @@ func (s *Run) execText(ctx context.Context, text string) error {
 // and SET reads what became of them.
 func (s *Run) create(ctx context.Context) error {
 	t := s.Insert.Table
-	target := quote.In(t.DB, t.Name)
+	target := t.Name.Quoted()
 	list := lo.Map(s.Insert.Staging.Columns, func(col string, _ int) string { return target + "." + quote.Name(col) })
 	key, source := "", "(SELECT 1) leafsql_q LEFT JOIN "+target+" ON FALSE"
 	if s.Insert.Staging.Source == insert.File {
@@ -251,14 +242,14 @@ func (s *Run) number(ctx context.Context) (err error) {
 	s.Block.N = int(s.rows)
 	if s.rows > 0 && s.Insert.Staging.Key >= 0 {
 		if err = s.look(ctx); err == nil && s.Block.N > 0 {
-			err = s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, nil)
+			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
 			s.Block.Late = 0
 		} else if err == nil {
-			err = s.IDs.Skip(ctx, s.Session.Conn, s.Block.Late, &s.Block)
+			err = s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, &s.Block)
 		}
 	}
 	if err == nil && s.Block.N > 0 {
-		err = s.IDs.Draw(ctx, s.Session.Conn, &s.Block)
+		err = s.Insert.Table.Draw(ctx, s.Session, &s.Block)
 	}
 	return err
 }
@@ -292,6 +283,6 @@ func (s *Run) named(err error) error {
 		return err
 	}
 	renamed := *e
-	renamed.Message = strings.ReplaceAll(e.Message, stageTable, s.Insert.Table.Name)
+	renamed.Message = strings.ReplaceAll(e.Message, stageTable, s.Insert.Table.Name.Table)
 	return &renamed
 }

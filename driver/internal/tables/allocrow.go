@@ -9,8 +9,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
-	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -22,7 +20,7 @@ const createdStep = 1000 // of the leaf_alloc rows that leafCreate adds
 // keys in use is the classic accident of a migration. The highest key is read
 // before the row. Keys that leafsql inserts in between lie below the row by then:
 // they come from ranges that were fetched, or have moved the row themselves.
-func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
+func (t *Table) check(ctx context.Context, s insert.Session) error {
 	if err := t.checking.Acquire(ctx, 1); err != nil {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
@@ -35,13 +33,13 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 		t.checked.Store(epoch)
 		return nil
 	}
-	stored, given, known, err := t.highestKey(ctx, conn, t.Name, t.Indexed, t.Key.AutoIncrement)
+	stored, given, known, err := t.highestKey(ctx, s, t.Name, t.Indexed, t.Key.AutoIncrement)
 	if err != nil {
 		return err
 	}
 	var row segment.Row
 	if t.set.cfg.Create {
-		row, given, err = t.lookOrCreate(ctx, conn, max(stored, given), known)
+		row, given, err = t.lookOrCreate(ctx, s, max(stored, given), known)
 	} else {
 		row, err = t.counter.Row(ctx)
 	}
@@ -76,7 +74,7 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 	// name has other ones, and other pools of this process have drawn on the row before.
 	if known {
 		below := func(limit int64) (int64, error) {
-			stored, _, _, err := t.highestBelow(ctx, conn, t.Name, true, false, limit)
+			stored, _, _, err := t.highestBelow(ctx, s, t.Name, true, false, limit)
 			return stored, err
 		}
 		if err := t.counter.DropInUse(stored, below); err != nil {
@@ -89,7 +87,7 @@ func (t *Table) check(ctx context.Context, conn ownpool.Conn) error {
 
 // lookOrCreate is Counter.Row under leafCreate: one connection of the process at a time looks
 // for a row, and adds it where there is none. after is the highest key of all tables of the tag then.
-func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (row segment.Row, after int64, err error) {
+func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int64, known bool) (row segment.Row, after int64, err error) {
 	if err := t.counter.Turn.Acquire(ctx, 1); err != nil {
 		return row, 0, err
 	}
@@ -102,7 +100,7 @@ func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int
 		row, err = t.counter.Row(ctx)
 	}
 	if _, missing := errors.AsType[*segment.UnknownTagError](err); missing {
-		if highest, err = t.createRow(ctx, conn, highest, known); err == nil {
+		if highest, err = t.createRow(ctx, s, highest, known); err == nil {
 			row, err = t.counter.Row(ctx)
 		}
 	}
@@ -111,10 +109,10 @@ func (t *Table) lookOrCreate(ctx context.Context, conn ownpool.Conn, highest int
 
 // highestKey returns the highest keys of a table that are near, as highestBelow does. If no index
 // shows them, known is false, which is logged once.
-func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
+func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool) (stored, given int64, known bool, err error) {
 	why := "the key is not of an integer type"
 	if t.Integer {
-		stored, given, known, err = t.highestBelow(ctx, conn, name, indexed, counted, t.Near)
+		stored, given, known, err = t.highestBelow(ctx, s, name, indexed, counted, t.Near)
 		switch {
 		case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied, servererr.NoSuchTable, servererr.UnknownColumn):
 			why, known, err = servererr.Message(err), false, nil
@@ -131,16 +129,16 @@ func (t *Table) highestKey(ctx context.Context, conn ownpool.Conn, name catalog.
 }
 
 // highestBelow returns the highest keys below a limit if an index shows them, as Catalog.Highest does, also
-// if the application's own connection, conn, has locked the table. A conn of nil is not asked.
-func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
+// if the application's own session, s, has locked the table. An s of nil is not asked.
+func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog.Name, indexed, counted bool, limit int64) (stored, given int64, known bool, err error) {
 	if !indexed {
 		return 0, 0, false, nil
 	}
 	query := catalog.MaxQuery(name, t.Key.Name, limit)
 	stored, given, err = t.set.Catalog.Highest(ctx, name, query, limit, counted)
-	if conn != nil && servererr.Is(err, servererr.LockWait) {
+	if s != nil && servererr.Is(err, servererr.LockWait) {
 		var value string
-		if value, err = session.Value(ctx, conn, "("+query+")"); err == nil {
+		if value, err = s.Value(ctx, "("+query+")"); err == nil {
 			stored, given, err = t.set.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
@@ -151,7 +149,7 @@ func (t *Table) highestBelow(ctx context.Context, conn ownpool.Conn, name catalo
 // that the rule feeds in this database and above all that this process fetched
 // before a row was lost, and returns the highest key as it is afterwards: keys
 // written meanwhile found no row to raise.
-func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64, known bool) (int64, error) {
+func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if t.rule.many() && t.rule.Table != "*" {
 		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
@@ -171,7 +169,7 @@ func (t *Table) createRow(ctx context.Context, conn ownpool.Conn, highest int64,
 	highestOf := func(tables []catalog.Name) (highest int64, err error) {
 		for _, name := range tables {
 			indexed := name == t.Name && t.Indexed || others[name] != nil && others[name].Indexed(t.Key.Name)
-			stored, given, _, err := t.highestKey(ctx, conn, name, indexed, name != t.Name || t.Key.AutoIncrement)
+			stored, given, _, err := t.highestKey(ctx, s, name, indexed, name != t.Name || t.Key.AutoIncrement)
 			if err != nil {
 				return 0, err
 			}

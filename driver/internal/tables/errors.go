@@ -44,7 +44,7 @@ func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e
 
 // refuse refuses a table as it stands now: once it is mended, the next statement works.
 func refuse(name catalog.Name, column, reason, fix string) error {
-	return &insert.Refusal{DB: name.DB, Table: name.Table, Column: column, Reason: reason, Fix: fix, Passing: true}
+	return &insert.Refusal{Of: name, Column: column, Reason: reason, Fix: fix, Passing: true}
 }
 
 // AllocError is the error of a statement of ours on leaf_alloc, or on t_sequence.

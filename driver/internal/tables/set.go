@@ -4,7 +4,7 @@
 //	set := tables.New(config, catalog, store, snowflakes)
 //	err := set.Learn(ctx, conn, "shop")
 //	desc, err := set.Schema.Load().Lookup(ctx, set.Name("shop", "orders")) // nil: nothing to fill
-//	err = desc.Ref.(*tables.Table).Draw(ctx, conn, &block)
+//	err = desc.Draw(ctx, session, &block)
 //
 // In the order in which they build on one another:
 //

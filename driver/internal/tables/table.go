@@ -15,7 +15,6 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/uuid7"
@@ -36,7 +35,7 @@ type Table struct {
 	skips   skipper         // gen, where it is one
 	counter *ids.Counter    // of gen, where that is leafsql's own
 	counts  *tableCounts
-	Keyless bool // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
+	keyless bool // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
 
 	// Warnings wait until the table is used: a statement that was only planned may be denied by the server.
 	warnDue atomic.Bool
@@ -96,7 +95,8 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	})
 	t.skips, _ = t.gen.(skipper)
 	desc := &insert.Table{
-		DB: name.DB, Name: name.Table, Key: key.Name, KeyType: key.Type, Highest: f.Highest,
+		Keys: t, Name: name,
+		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
 		IntegerKey:   f.Integer,
 		UUID:         f.uuids,
 		Unsigned:     key.Unsigned(),
@@ -105,7 +105,6 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		Marker:       !set.cfg.ResultOnly && f.uuids == insert.NoUUID,
 		UpsertMarker: !set.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
 		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
-		Ref:          t,
 
 		AutoIncrement:  key.AutoIncrement,
 		TriggersBefore: seen.BeforeTriggers(),
@@ -172,8 +171,8 @@ func (t *Table) warn() {
 
 // Draw takes the ids of a block. They fit into the key column: outside strict mode a
 // server would store a larger one clipped, and report the one that was sent.
-func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (err error) {
-	if t.Keyless {
+func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (err error) {
+	if t.keyless {
 		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
 			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
 	}
@@ -187,7 +186,7 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 		}
 	} else {
 		if t.checked.Load() != t.set.store.Epoch.Load() {
-			if err := t.check(ctx, conn); err != nil {
+			if err := t.check(ctx, s); err != nil {
 				return err
 			}
 		}
@@ -215,10 +214,8 @@ func (t *Table) Draw(ctx context.Context, conn ownpool.Conn, b *insert.Block) (e
 
 // Skip moves the counter above an explicit key, as AUTO_INCREMENT moves. The
 // column's highest value is not followed, here and where the highest key is
-// looked for: no id is above it. Late, unless nil, is the block of a query that draws no ids: a key
-// that would take more than half of the room left in the column is only noted there, for SkipAfter, and so is
-// the key that it has as Late already.
-func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *insert.Block) error {
+// looked for: no id is above it.
+func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *insert.Block) error {
 	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
@@ -227,7 +224,7 @@ func (t *Table) Skip(ctx context.Context, conn ownpool.Conn, k int64, late *inse
 	}
 	err := error(nil)
 	if t.checked.Load() != t.set.store.Epoch.Load() {
-		err = t.check(ctx, conn)
+		err = t.check(ctx, s)
 	}
 	if err == nil && late != nil && (late.Late == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
 		late.Late = k
@@ -272,7 +269,7 @@ func (t *Table) SkipAfter(ctx context.Context, k int64, err error) {
 
 // AfterDuplicate moves the counter above all keys where an id of ours was in use: keys
 // came to the table that nobody told leafsql of.
-func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
+func (t *Table) AfterDuplicate(ctx context.Context, b *insert.Block) {
 	if t.skips == nil || !t.Integer {
 		return
 	}
@@ -288,10 +285,10 @@ func (t *Table) AfterDuplicate(ctx context.Context, b insert.Block) {
 // Keyless is a temporary table that was made like a configured one: it has neither
 // AUTO_INCREMENT nor ids, so that a row without a key is refused.
 func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
-	t := like.Ref.(*Table)
+	t := like.Keys.(*Table)
 	desc := *like
-	desc.DB, desc.Name = name.DB, name.Table
+	desc.Name = name
 	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore, desc.TriggersHidden = false, false, false, insert.Effects{}, false, false
-	desc.Ref = &Table{Fit: t.Fit, Name: name, set: t.set, Keyless: true}
+	desc.Keyless, desc.Keys = true, &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
 	return &desc
 }

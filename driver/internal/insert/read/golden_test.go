@@ -240,7 +240,7 @@ func outcome(text, set string) []string {
 }
 
 func describe(in *insert.Insert) string {
-	s := fmt.Sprintf("%d: %s.%s", in.Statement, in.Table.DB, in.Table.Name)
+	s := fmt.Sprintf("%d: %s", in.Statement, in.Table.Name)
 	switch {
 	case in.Staging == nil:
 		s += fmt.Sprintf(" rows %d, lacking %d", in.Rows, in.Lacking)

@@ -104,7 +104,7 @@ func (r *reader) decide(p *insert.Plan, unknown bool, err error) (bool, error) {
 	case reason == "":
 		return unknown, err
 	case refused:
-		return false, &insert.Refusal{DB: refusal.DB, Table: refusal.Table, Text: refusal.Text, Reason: reason, Fix: fix}
+		return false, &insert.Refusal{Of: refusal.Of, Text: refusal.Text, Reason: reason, Fix: fix}
 	case len(p.Inserts) > 0:
 		return false, p.Inserts[0].Table.Refuse(reason, fix)
 	}

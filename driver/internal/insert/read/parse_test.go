@@ -9,7 +9,7 @@ import (
 // TestRefusalsOfTables: why a table is refused as it stands now is told as it is, also for a
 // text that might be read in another way.
 func TestRefusalsOfTables(t *testing.T) {
-	unfit := &insert.Refusal{DB: "shop", Table: "orders", Reason: "no primary key", Passing: true}
+	unfit := &insert.Refusal{Of: insert.TableName{DB: "shop", Table: "orders"}, Reason: "no primary key", Passing: true}
 	schema := Schema{Table: func(_, name string) (*insert.Table, error) { return nil, unfit }}
 	settings := insert.Settings{Version: 90000, SessionKnown: true, Charset: "gbk"}
 	for _, text := range []string{"INSERT INTO orders (customer) VALUES ('ann')", "INSERT INTO orders (customer) VALUES ('\xb0\x5c')", `SET sql_mode = @m; INSERT INTO orders (customer) VALUES ("\"")`} {

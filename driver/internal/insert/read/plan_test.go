@@ -28,7 +28,7 @@ var tables = map[string]*insert.Table{
 
 func init() {
 	for name, t := range tables {
-		t.DB, t.Name = "shop", name
+		t.Name = insert.TableName{DB: "shop", Table: name}
 		t.Marker, t.UpsertMarker, t.Floors = t.UUID == insert.NoUUID, t.UUID == insert.NoUUID, t.UUID == insert.NoUUID
 	}
 }

@@ -335,7 +335,7 @@ func (r *reader) unreadable(t *insert.Table) error {
 		r.invalid = true
 		return errInvalid
 	}
-	return &insert.Refusal{DB: t.DB, Table: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
+	return &insert.Refusal{Of: t.Name, Reason: "the statement cannot be read at " + r.near(), Fix: "write it in a simpler form, or with an explicit " + quote.Name(t.Key), Unreadable: true}
 }
 
 // near quotes the token at the place for a message, no string or number, which

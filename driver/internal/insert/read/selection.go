@@ -32,7 +32,7 @@ type selection struct {
 func (w *insertReader) nameSource(s *insert.Staging) {
 	r := insertReader{reader: &reader{text: w.text, cursor: w.queryAt, settings: w.settings}}
 	sel := r.selection()
-	isTarget := func(name string) bool { return strings.EqualFold(name, w.Table.Name) }
+	isTarget := func(name string) bool { return strings.EqualFold(name, w.Table.Name.Table) }
 	switch {
 	case sel == nil:
 		return

@@ -361,12 +361,12 @@ func (w *twin) inParts(p *insert.Plan, text, dsn string, next *int64) error {
 	s := in.Staging
 	columns := make([]string, len(s.Columns))
 	for i, c := range s.Columns {
-		columns[i] = p.Inserts[0].Table.Name
+		columns[i] = p.Inserts[0].Table.Name.Table
 		columns[i] = quote.In(columns[i], c)
 	}
 	w.exec("DROP TEMPORARY TABLE IF EXISTS stage")
 	if _, err := w.exec("CREATE TEMPORARY TABLE stage (leafsql_n BIGINT NOT NULL AUTO_INCREMENT PRIMARY KEY) SELECT " + strings.Join(columns, ", ") +
-		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quote.Name(p.Inserts[0].Table.Name) + " ON FALSE LIMIT 0"); err != nil {
+		" FROM (SELECT 1) leafsql_q LEFT JOIN " + quote.Name(p.Inserts[0].Table.Name.Table) + " ON FALSE LIMIT 0"); err != nil {
 		return err
 	}
 	if _, err := w.exec(mine(staged.Fill(s, "stage", ""), dsn)); err != nil {
