@@ -148,7 +148,7 @@ func (p *Plan) Init(text string, f Findings) {
 	}
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		in.allMarked = in.markedAmong(p.Edits, nil)
+		in.allMarked = in.marked(p.Edits, &Block{N: 1})
 	}
 }
 

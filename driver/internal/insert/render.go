@@ -91,7 +91,12 @@ func (p *Plan) Template(blocks []Block) *Template {
 next:
 	for t := kept; t != nil; t = t.older {
 		for i := range blocks {
-			if t.marked[i] != p.Inserts[i].marked(p.Edits, &blocks[i]) {
+			in, b := &p.Inserts[i], &blocks[i]
+			mark := in.allMarked
+			if b.N == 0 || b.Explicit != nil {
+				mark = in.marked(p.Edits, b)
+			}
+			if t.marked[i] != mark {
 				continue next // its markers are elsewhere
 			}
 		}
@@ -121,7 +126,6 @@ func (p *Plan) makeTemplate(blocks []Block, literal bool) *Template {
 	places := 0
 	for i := range p.Inserts {
 		in := &p.Inserts[i]
-		t.marked = append(t.marked, in.marked(p.Edits, &blocks[i]))
 		places += in.Lacking + len(in.ArgKeys) + 1
 	}
 	t.places = slices.Grow(roomy.places[:0], places)
@@ -181,7 +185,13 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 	last := 0
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &blocks[i]
-		k, marked := 0, in.marked(p.Edits, b) // k ids were used
+		k, marked := 0, in.allMarked // k ids were used
+		if b.N == 0 || b.Explicit != nil {
+			marked = in.marked(p.Edits, b)
+		}
+		if t != nil {
+			t.marked = append(t.marked, marked)
+		}
 		for j, e := range p.Edits[in.EditFrom:in.EditTo] {
 			at, ref, v := int(e.Ref), int32(-1), nextID
 			if e.Kind == Argument {
@@ -223,7 +233,9 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 				t.place(at, i, ref, v)
 			}
 			if j == marked {
-				text = in.closeMarker(text, b, at, i, ref, t)
+				if text = append(text, ')'); !in.Upsert && in.Rows != 1 {
+					text = in.appendDistance(text, b, at, i, ref, t)
+				}
 			}
 			k++
 		}
@@ -232,12 +244,10 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 	return unsafe.String(unsafe.SliceData(text), len(text))
 }
 
-// closeMarker writes what follows the first id: unless the statement is an upsert, the distance of the last id from it.
-func (in *Insert) closeMarker(text []byte, b *Block, at, i int, ref int32, t *Template) []byte {
-	text = append(text, ')')
+// appendDistance writes the distance of the last id from the first, after the marker of a statement with several rows.
+func (in *Insert) appendDistance(text []byte, b *Block, at, i int, ref int32, t *Template) []byte {
 	switch {
-	case in.Upsert:
-	case len(in.ArgKeys) > 0 && in.Rows > 1 && t != nil && !t.Literal: // it depends on arguments
+	case len(in.ArgKeys) > 0 && t != nil && !t.Literal: // it depends on arguments
 		if ref >= 0 {
 			at++ // after the argument that the marker took
 		}
@@ -296,20 +306,12 @@ func (b *Block) UUIDAt(k int) [16]byte {
 const notFilled = -2
 
 // marked returns which of a statement's edits carries the marker, -1 for none, or
-// notFilled.
+// notFilled. If every row gets a key that can, it is allMarked.
 func (in *Insert) marked(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:
 		return notFilled
-	case b.Explicit == nil:
-		return in.allMarked
-	}
-	return in.markedAmong(edits, b.Explicit)
-}
-
-// markedAmong looks for the Edit that carries the marker if explicit arguments are keys, -1 for none.
-func (in *Insert) markedAmong(edits []Edit, explicit []bool) int {
-	if !in.Marker {
+	case !in.Marker:
 		return -1
 	}
 	edits = edits[in.EditFrom:in.EditTo]
@@ -318,7 +320,7 @@ func (in *Insert) markedAmong(edits []Edit, explicit []bool) int {
 		if !in.Upsert {
 			j = len(edits) - 1 - i
 		}
-		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && explicit != nil && explicit[e.Ref]) {
+		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && b.Explicit != nil && b.Explicit[e.Ref]) {
 			return j
 		}
 	}
