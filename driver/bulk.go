@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql/driver"
 	"slices"
-	"strconv"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
@@ -55,14 +54,10 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	case st.Way != planner.Filled:
 		return nil, st.Plan.Inserts[0].Table.Refuse("its rows do not come from VALUES, and it is executed in bulk", "execute it row by row")
 	}
-	plan := st.Plan.Unmarked()
+	plan := st.Plan.ForBulk()
 	b := &bulk{of: s, in: plan.Inserts[0]}
-	told := st.Plan.Inserts[0].Marker
-	if told && b.in.ReadsID { // it means what the statement before left
-		told, b.in.SetIDAfter = false, true
-	}
-	if b.in.Returning && b.in.SetIDAfter {
-		return nil, b.in.Table.Refuse("LAST_INSERT_ID() is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
+	if b.in.Returning && b.in.Way == insert.SetAfter {
+		return nil, b.in.Table.Refuse(insert.SessionID+" is read in it, and it is executed in bulk and answers with rows", "execute it row by row")
 	}
 	wanted, floor := b.in.Lacking*rows, b.in.Floor
 	for row := range rows {
@@ -100,7 +95,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 	}
 	b.stmt = s.last
 	b.args = insert.AppendArgs(nil, lo.Range(s.NumInput()), t, shape, func(int, *insert.Block, int) int { return -1 }, nil)
-	return b, b.draw(ctx, wanted, floor, told)
+	return b, b.draw(ctx, wanted, floor)
 }
 
 // leastText returns how many bytes n different ids take at least in a command: their digits, and a length for each.
@@ -112,10 +107,9 @@ func leastText(n int) (bytes int) {
 	return bytes
 }
 
-// draw takes the ids, above the keys that rows bring. The session's LAST_INSERT_ID() is set before
-// if it can be, as no row can carry it for all: a statement after would change what the session
-// tells of this one.
-func (b *bulk) draw(ctx context.Context, wanted int, floor int64, told bool) error {
+// draw takes the ids, above the keys that rows bring. The session's id is set before
+// if it can be: a statement after would change what the session reports of this one.
+func (b *bulk) draw(ctx context.Context, wanted int, floor int64) error {
 	c, t := b.of.c, b.in.Table
 	c.connector.tables.Used.Store(true)
 	if floor > 0 {
@@ -135,10 +129,10 @@ func (b *bulk) draw(ctx context.Context, wanted int, floor int64, told bool) err
 	}
 	first, last := b.blocks[0], b.blocks[len(b.blocks)-1]
 	b.all = insert.Block{First: first.First, N: int(last.First-first.First) + last.N}
-	if !told {
+	if b.in.Way != insert.SetBefore {
 		return nil
 	}
-	_, err := c.Conn.ExecContext(ctx, "SET last_insert_id = "+strconv.FormatInt(first.First, 10), nil)
+	_, err := c.Conn.ExecContext(ctx, "SET "+insert.SetID(first.First), nil)
 	return err
 }
 
@@ -178,5 +172,5 @@ func (b *bulk) Ran(ctx context.Context, res driver.Result, err error) (fill.Answ
 	}
 	affected, server := session.Counts(res)
 	id, ask := b.in.KeyID(&b.all, affected, server, c.foundRows)
-	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, id, ask)}, nil
+	return fill.Answer{Result: res, ID: c.settleID(ctx, &b.in, &b.all, affected, server, id, ask)}, nil
 }

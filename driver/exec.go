@@ -254,18 +254,15 @@ func (e *execution) withIDs(ctx context.Context, blocks []insert.Block) driver.R
 	in, b := &e.st.Plan.Inserts[0], &blocks[0]
 	affected, _ := res.RowsAffected() // go-sql-driver gives no errors here
 	server, _ := res.LastInsertId()
-	switch {
-	case b.N == 0 && in.OwnMarker && server != 0:
-		c.Always(ctx, "SET last_insert_id = @leafsql_l")
-	case in.Conditional && affected == 0 && !in.Upsert && !in.Ignore:
-		b.N = 0 // its WHERE said no
+	if in.Conditional && affected == 0 && in.Duplicates <= insert.Replace {
+		b.N = 0 // its WHERE clause matched no row
 	}
 	id, ask := in.KeyID(b, affected, server, c.foundRows)
-	switch {
-	case b.N == 0 && id == server:
+	if ask || in.Way == insert.SetAfter || in.Update == insert.AlwaysUpdate {
+		id = c.settleID(ctx, in, b, affected, server, id, ask)
+	}
+	if b.N == 0 && id == server {
 		return res
-	case ask || in.SetIDAfter:
-		id = c.settleID(ctx, in, b, affected, id, ask)
 	}
 	return &result{Result: res, id: id}
 }
@@ -281,11 +278,10 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 	c.blocks = slices.Grow(c.blocks[:0], len(p.Inserts))[:len(p.Inserts)]
 	for i := range p.Inserts {
 		in, b := &p.Inserts[i], &c.blocks[i]
-		switch { // the session's id would have to be set once the rows are read, and the application may ask for it first
-		case e.wantRows && in.SetIDAfter && in.Table.ReadsID:
-			return nil, in.Table.Refuse("a trigger or a default of the table reads LAST_INSERT_ID(), and the statement answers with rows", "run it with Exec")
-		case e.wantRows && in.SetIDAfter:
-			return nil, in.Table.Refuse("it reads LAST_INSERT_ID() behind its key, and answers with rows", "write the key column behind LAST_INSERT_ID(), or run it with Exec")
+		if e.wantRows {
+			if err := in.AnswersRows(); err != nil {
+				return nil, err
+			}
 		}
 		*b = insert.Block{N: in.Lacking, OwnKey: in.OwnKey}
 		floor := in.Floor
@@ -333,8 +329,8 @@ func (e *execution) reserve(ctx context.Context) ([]insert.Block, error) {
 			}
 		}
 	}
-	if len(c.blocks) == 1 && c.blocks[0].N == 0 && p.Inserts[0].OwnMarker {
-		if _, err := c.Conn.ExecContext(ctx, "SET @leafsql_l = LAST_INSERT_ID()", nil); err != nil {
+	if len(c.blocks) == 1 && c.blocks[0].N == 0 && p.Inserts[0].Update == insert.AlwaysUpdate {
+		if _, err := c.Conn.ExecContext(ctx, "SET "+insert.SaveID, nil); err != nil {
 			return nil, err
 		}
 	}

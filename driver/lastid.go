@@ -71,24 +71,26 @@ func (c *conn) results(ctx context.Context, p *insert.Plan, blocks []insert.Bloc
 		in, b := &p.Inserts[i], &blocks[i]
 		if s := in.Statement; s < len(ids) && len(affected) == len(ids) {
 			id, ask := in.KeyID(b, affected[s], ids[s], c.foundRows)
-			ids[s] = c.settleID(ctx, in, b, affected[s], id, ask && s == len(ids)-1)
+			ids[s] = c.settleID(ctx, in, b, affected[s], ids[s], id, ask && s == len(ids)-1)
 		}
 	}
 	return &results{ids, affected}
 }
 
-// settleID sets SQL's LAST_INSERT_ID() where the statement could not carry it, or asks
-// the session for the id where a trigger set the answer's to 0, if it is the last
-// statement that ran. The rows are written: an error of that question must not look
-// like theirs.
-func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, id int64, ask bool) int64 {
-	if late := in.IDAfter(b, affected, id); in.SetIDAfter && b.N > 0 && late != 0 {
-		c.Always(ctx, "SET last_insert_id = "+strconv.FormatInt(late, 10)) // that it fails is no error of the rows
+// settleID sets the session's id after a statement that could not carry it, and puts it back after one that changed
+// it for its answer. It returns id or, if ask is set, the session's id: a trigger has set the answer's to 0.
+// The rows are written: an error of leafsql's own statement must not look like theirs.
+func (c *conn) settleID(ctx context.Context, in *insert.Insert, b *insert.Block, affected, server, id int64, ask bool) int64 {
+	if b.N == 0 && in.Update == insert.AlwaysUpdate && server != 0 {
+		c.Always(ctx, "SET "+insert.RestoreID)
+	}
+	if late := in.IDAfter(b, affected, id); in.Way == insert.SetAfter && b.N > 0 && late != 0 {
+		c.Always(ctx, "SET "+insert.SetID(late))
 	}
 	if !ask {
 		return id
 	}
-	s, _ := c.Value(ctx, "LAST_INSERT_ID()") // "" if it cannot be had
+	s, _ := c.Value(ctx, insert.SessionID) // "" if it cannot be had
 	id, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || in.Rows > 1 && id != b.First {
 		return 0

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/leafsql/leafsql/driver/internal/planner"
+	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/fill"
 )
 
@@ -80,7 +81,7 @@ func (e *execution) answer(ctx context.Context) (fill.Answer, error) {
 	if r, ok := e.result.(*result); ok {
 		a.Result, a.ID = r.Result, r.id
 	} else {
-		a.ID, _ = e.result.LastInsertId() // the inner connection's own
+		_, a.ID = session.Counts(e.result) // the inner connection's own
 	}
 	return a, nil
 }

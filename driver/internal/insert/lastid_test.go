@@ -8,15 +8,17 @@ import (
 // 100; the server's answer is what it was seen to be for such a statement.
 func TestLastInsertID(t *testing.T) {
 	var (
-		plain  = Insert{Rows: 1, Marker: true}
-		three  = Insert{Rows: 3, Marker: true}
-		ignore = Insert{Rows: 3, Marker: true, Ignore: true}
-		upsert = Insert{Rows: 1, Marker: true, Upsert: true, UpsertMarker: true}
-		many   = Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true}
-		both   = Insert{Rows: 3, Marker: true, Upsert: true, UpsertMarker: true, Ignore: true}
-		result = Insert{Rows: 1, Upsert: true} // leafLastInsertID=result
-		own    = Insert{Rows: 1, Upsert: true, UserMarker: true}
-		where  = Insert{Rows: 1, Marker: true, Conditional: true}
+		marker = IDPlan{Way: IDInText}
+		marked = IDPlan{Way: IDInText, Update: RowUpdate}
+		plain  = Insert{Rows: 1, IDPlan: marker}
+		three  = Insert{Rows: 3, IDPlan: marker}
+		ignore = Insert{Rows: 3, IDPlan: marker, Duplicates: Ignore}
+		upsert = Insert{Rows: 1, IDPlan: marked, Duplicates: Update}
+		many   = Insert{Rows: 3, IDPlan: marked, Duplicates: Update}
+		both   = Insert{Rows: 3, IDPlan: marked, Duplicates: UpdateOrIgnore}
+		result = Insert{Rows: 1, Duplicates: Update} // leafLastInsertID=result
+		own    = Insert{Rows: 1, Duplicates: Update, IDPlan: IDPlan{Update: UserUpdate}}
+		where  = Insert{Rows: 1, IDPlan: marker, Conditional: true}
 		uuid   = Insert{Rows: 1, Table: &Table{UUID: UUIDText}}
 	)
 	for _, tt := range []struct {

@@ -20,7 +20,6 @@ package insert
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"unsafe"
@@ -37,37 +36,42 @@ type Table struct {
 	Highest int64    // the highest id that the key column can hold
 	Columns []string // visible columns in ordinal order, for INSERTs without a column list
 
-	IntegerKey bool // a key of another type gets no upsert marker
+	IntegerKey bool
 	UUID       UUIDForm
 	Unsigned   bool    // the key's type has no negative values
 	ZeroKey    Meaning // of a 0 in the key column: BySession, Given or Wanted
 	Zero       func()  // called for each 0 that wants a key; may be nil
 	Floors     bool    // explicit keys move the counter
 	Keyless    bool    // it is a session's temporary table, whose key has neither AUTO_INCREMENT nor ids
-	Marker     bool    // the statement carries LAST_INSERT_ID(first)
-	// UpsertMarker says that ON DUPLICATE KEY UPDATE may write the key column.
-	UpsertMarker bool
 
-	// ReadsID says that a trigger, or a column's default, reads LAST_INSERT_ID(): no
-	// marker may stand before it. UpdatesReadID says that a trigger of updates does: an
-	// update list may not set the marker.
-	ReadsID, UpdatesReadID bool
+	// ID is IDInText unless the session's id is left alone, or a trigger or a column's default
+	// reads it. UpdatesID reports whether the update list of an upsert may set it as well.
+	ID        IDWay
+	UpdatesID bool
 
 	// SetsKey says that a trigger that runs before an INSERT may set the key, and
 	// UpdatesSetKey that one before an UPDATE may: which key the row has then is not
 	// known.
 	SetsKey, UpdatesSetKey bool
 
-	AutoIncrement  bool // the key still is AUTO_INCREMENT
-	TriggersBefore bool // a trigger runs BEFORE INSERT or BEFORE UPDATE
-	TriggersHidden bool // there may be one that this user does not see; told on servers with the bug MDEV-36026
+	AutoIncrement bool // the key still is AUTO_INCREMENT
+	RowTriggers   RowTriggers
 
 	// OtherUnique says that a row may be a duplicate by another index than the key's, and
 	// the server does not say which row it was: the key is not AUTO_INCREMENT.
 	OtherUnique bool
 
-	Triggers Effects // of its triggers, and of what they call
+	Triggers Effects // of its triggers, of what they call, and of its columns' defaults
 }
+
+// RowTriggers tells whether a table has triggers BEFORE INSERT or BEFORE UPDATE.
+type RowTriggers uint8
+
+const (
+	NoTriggers     RowTriggers = iota
+	HiddenTriggers             // perhaps, if this user does not see them; only on servers with the bug MDEV-36026
+	SomeTriggers
+)
 
 // A UUIDForm is how a column holds UUIDs.
 type UUIDForm uint8
@@ -164,18 +168,6 @@ func (p *Plan) Memory() int {
 	return rows*int(unsafe.Sizeof(Edit{})) + len(p.Inserts)*int(unsafe.Sizeof(Insert{})) + p.size + len(p.Edits)*int(unsafe.Sizeof(place{}))
 }
 
-// Unmarked is the plan without the marker, for an execution that no single row can carry it for.
-func (p *Plan) Unmarked() *Plan {
-	f := p.Findings
-	f.Inserts = slices.Clone(f.Inserts)
-	for i := range f.Inserts {
-		f.Inserts[i].Marker, f.Inserts[i].OwnMarker = false, false
-	}
-	q := new(Plan)
-	q.Init(p.text, f)
-	return q
-}
-
 // HasEffects says whether the text does more than write rows.
 func (p *Plan) HasEffects() bool {
 	return p.Use != "" || p.Session || p.Role || p.Opaque || p.Runs || len(p.Changes) > 0
@@ -197,7 +189,7 @@ type Change struct {
 // configured table.
 type Insert struct {
 	Table     *Table
-	Statement int // index of its answer, as in AllLastInsertIds
+	Statement int // index of its answer among those of the text
 	Rows      int // rows of VALUES, 1 for SET and for a select without a table; 0: not known
 	Lacking   int // rows that lack a key whatever the arguments are
 
@@ -216,55 +208,18 @@ type Insert struct {
 	// Zero says that the text writes a 0 as a key, whose meaning Settings.KeepsZero decided.
 	Zero bool
 
-	Replace   bool // REPLACE
-	Ignore    bool // INSERT IGNORE
-	Upsert    bool // has ON DUPLICATE KEY UPDATE
-	Returning bool // has RETURNING, or otherwise answers with rows
+	Duplicates Duplicates
+	Returning  bool // has RETURNING, or otherwise answers with rows
 
 	// Conditional says that the row comes from a select without a table, whose
 	// WHERE decides whether there is one.
 	Conditional bool
 
-	// Marker says that the text, where it fills this statement, carries
-	// LAST_INSERT_ID(first): in the last filled row, plus its distance from the
-	// first; in the first filled row where Upsert is set, so that an answer
-	// other than first tells that a later row was a duplicate.
-	Marker bool
-
-	// UpsertMarker says that the text, where it fills this statement, makes
-	// LAST_INSERT_ID() the key of a row that was updated.
-	UpsertMarker bool
-
-	// KeepsKey says that a row which the statement brings a key for has that key
-	// afterwards, also where an upsert found it there.
-	KeepsKey bool
-
-	// KeyArg is the placeholder, counted from 1, whose argument the update list makes the
-	// key: KeepsKey holds where the row brought the same. 0: none.
-	KeyArg int
-
-	// OwnMarker says that the text makes LAST_INSERT_ID() the key of a row that was
-	// updated also where the only row brought a key. What it was before is to be put
-	// back behind the statement. The text is this one statement.
-	OwnMarker bool
-
-	// UserMarker says that the statement itself calls LAST_INSERT_ID with an
-	// argument: the server's answer is what the user asked for.
-	UserMarker bool
+	IDPlan
 
 	// Positional says that the user's text lists no columns. They are written
 	// out always, so that values stay with the columns they were planned for.
 	Positional bool
-
-	// SetIDAfter says that no place in the text will do for the marker: a call of
-	// LAST_INSERT_ID(), in the text or in a trigger, would read it too early, or
-	// a row sets what that says. The session has to be told the id once the
-	// statement has run. The text is this one statement.
-	SetIDAfter bool
-
-	// ReadsID says that the text may read LAST_INSERT_ID() or ROW_COUNT() somewhere, if only by
-	// a stored function: nothing is to be set before it.
-	ReadsID bool
 
 	// Diagnostics reports that the text reads how many errors or warnings the statement before had.
 	Diagnostics bool
@@ -285,7 +240,19 @@ type Insert struct {
 
 // NeedsOwnText says whether the statement takes more than its text to run, and so
 // needs a text of its own.
-func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.SetIDAfter }
+func (in *Insert) NeedsOwnText() bool { return in.Staging != nil || in.Way == SetAfter }
+
+// Duplicates is what a statement does with a row whose key, or another unique value, is in
+// use. Update and above are upserts.
+type Duplicates uint8
+
+const (
+	Fail           Duplicates = iota // INSERT
+	Replace                          // REPLACE
+	Ignore                           // INSERT IGNORE
+	Update                           // INSERT … ON DUPLICATE KEY UPDATE
+	UpdateOrIgnore                   // INSERT IGNORE … ON DUPLICATE KEY UPDATE
+)
 
 // A Block is the ids that one execution gives one Insert. A text takes one for
 // each of Plan.Inserts, in that order.

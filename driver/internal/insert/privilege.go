@@ -15,12 +15,12 @@ func (in *Insert) Probe(filled bool) string {
 	if filled && !slices.ContainsFunc(columns, func(c string) bool { return strings.EqualFold(c, in.Table.Key) }) {
 		columns = append(slices.Clip(columns), in.Table.Key)
 	}
-	if in.Replace {
+	if in.Duplicates == Replace {
 		verb = "REPLACE"
 	}
 	if in.Staging == nil {
 		updates = in.Updates
-		if key := quote.Name(in.Table.Key); filled && in.UpsertMarker {
+		if key := quote.Name(in.Table.Key); filled && in.Update >= RowUpdate {
 			updates += ", " + key + " = " + in.Table.Name.Quoted() + "." + key
 		}
 	}
@@ -33,7 +33,7 @@ func (in *Insert) Probe(filled bool) string {
 func (in *Insert) KeyDenied(denial string) error {
 	key := quote.Name(in.Table.Key)
 	grant := "GRANT INSERT (" + key + ")"
-	if in.Upsert {
+	if in.Duplicates >= Update {
 		grant += ", SELECT (" + key + "), UPDATE (" + key + ")"
 	}
 	return in.Table.Refuse("this account may run the statement, but not with the key column in it ("+denial+")",

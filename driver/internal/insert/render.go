@@ -23,7 +23,7 @@ type EditKind uint8
 const (
 	Always   EditKind = iota // a fixed text
 	Filled                   // a fixed text, where the statement is filled
-	Updated                  // likewise, or where Insert.OwnMarker is set
+	Updated                  // likewise, or if Insert.Update is AlwaysUpdate
 	Key                      // a key
 	CommaKey                 // a key after a comma
 	Argument                 // a placeholder that may be a key
@@ -33,7 +33,7 @@ const (
 // without arguments.
 func (p *Plan) Text(blocks []Block) string {
 	for i := range p.Inserts {
-		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].OwnMarker {
+		if blocks[i].N > 0 || p.Inserts[i].Positional || p.Inserts[i].Update == AlwaysUpdate {
 			return p.render(blocks, nil)
 		}
 	}
@@ -167,8 +167,6 @@ func AppendArgs[T any](dst, args []T, t *Template, blocks []Block, id func(inser
 	return append(dst, args[used:]...)
 }
 
-const markerOpen = "LAST_INSERT_ID("
-
 // render writes the text with its keys, and notes in t, unless nil, where its arguments come from. The keys
 // are placeholders if t is set and not Literal, and literals else. A placeholder of the user's text stays one.
 func (p *Plan) render(blocks []Block, t *Template) string {
@@ -198,7 +196,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 				at, ref = in.ArgKeys[e.Ref], e.Ref
 			}
 			switch {
-			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.OwnMarker):
+			case b.N == 0 && e.Kind != Always && !(e.Kind == Updated && in.Update == AlwaysUpdate):
 				continue
 			case e.Kind == Argument && j != marked: // stays a placeholder, whatever its value is
 				if t != nil {
@@ -233,7 +231,7 @@ func (p *Plan) render(blocks []Block, t *Template) string {
 				t.place(at, i, ref, v)
 			}
 			if j == marked {
-				if text = append(text, ')'); !in.Upsert && in.Rows != 1 {
+				if text = append(text, ')'); in.Duplicates < Update && in.Rows != 1 {
 					text = in.appendDistance(text, b, at, i, ref, t)
 				}
 			}
@@ -311,13 +309,13 @@ func (in *Insert) marked(edits []Edit, b *Block) int {
 	switch {
 	case b.N == 0:
 		return notFilled
-	case !in.Marker:
+	case in.Way != IDInText:
 		return -1
 	}
 	edits = edits[in.EditFrom:in.EditTo]
 	for i := range edits {
 		j := i
-		if !in.Upsert {
+		if in.Duplicates < Update {
 			j = len(edits) - 1 - i
 		}
 		if e := edits[j]; e.Kind > Updated && !(e.Kind == Argument && b.Explicit != nil && b.Explicit[e.Ref]) {

@@ -19,8 +19,8 @@ import (
 )
 
 var orders = &insert.Table{
-	DB: "shop", Name: "orders", Key: "id", Columns: []string{"id", "customer", "total"},
-	IntegerKey: true, Marker: true, UpsertMarker: true,
+	Name: insert.TableName{DB: "shop", Table: "orders"}, Key: "id", Columns: []string{"id", "customer", "total"},
+	IntegerKey: true, ID: insert.IDInText, UpdatesID: true,
 }
 
 func lookup(db, name string) (*insert.Table, error) {
@@ -93,7 +93,7 @@ func judge(t *testing.T, p *parser.Parser, text string) {
 		if a.Setlist {
 			rows = 1
 		}
-		if rows != in.Rows || a.IsReplace != in.Replace || a.IgnoreErr != in.Ignore || (len(a.OnDuplicate) > 0) != in.Upsert {
+		if rows != in.Rows || a.IsReplace != (in.Duplicates == insert.Replace) || a.IgnoreErr != (in.Duplicates == insert.Ignore || in.Duplicates == insert.UpdateOrIgnore) || (len(a.OnDuplicate) > 0) != (in.Duplicates >= insert.Update) {
 			t.Fatalf("%q: TiDB sees another statement than %+v", text, in)
 		}
 		withoutKey(a, in)
@@ -182,7 +182,7 @@ func withoutKey(s *ast.InsertStmt, in insert.Insert) {
 	if s.Setlist && len(s.Columns) == 0 {
 		s.Lists, s.Setlist = nil, false
 	}
-	if in.UpsertMarker {
+	if in.Update >= insert.RowUpdate {
 		s.OnDuplicate = slices.DeleteFunc(s.OnDuplicate, func(a *ast.Assignment) bool { return a.Column.Name.L == "id" })
 	}
 }

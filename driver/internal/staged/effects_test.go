@@ -13,48 +13,48 @@ var mariaDB = &insert.Settings{SessionKnown: true, MariaDB: true, Version: 10111
 // TestEffects: what a piece of SQL reads and changes apart from its rows.
 func TestEffects(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
-		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [{ f} {shop g} { h} { COUNT}] tables [{ s}]"},
-		{"BEGIN UPDATE audit SET n = n + 1; RETURN 1; END", "writes tables [{ audit}]"},
-		{"UPDATE IGNORE audit SET n = 1", "writes tables [{ audit}]"},
-		{"UPDATE LOW_PRIORITY shop.audit a SET n = 1", "writes tables [{shop audit}]"},
-		{"INSERT/**/INTO audit (a, b) VALUES (1, 2)", "writes tables [{ audit}]"},
-		{"insert -- x\n into audit set a = b", "writes tables [{ audit}]"},
-		{"REPLACE DELAYED audit VALUES (1)", "writes tables [{ audit}]"},
-		{"UPDATE three t JOIN audit a ON a.id = t.id SET a.n = 1", "writes tables [{ three} { audit}]"},
-		{"UPDATE three, audit SET n = 1", "writes tables [{ three} { audit}]"},
-		{"DELETE a, b FROM audit a, log AS b WHERE a.c = b.d", "writes tables [{ a} { b} { audit} { log}]"},
-		{"DELETE QUICK FROM audit", "writes tables [{ audit}]"},
-		{"TRUNCATE audit", "writes tables [{ audit}]"},
-		{"TRUNCATE TABLE audit", "writes tables [{ audit}]"},
-		{"LOAD DATA INFILE 'x' INTO TABLE audit", "writes tables [{ audit}]"},
-		{"SELECT (SELECT a FROM (SELECT 1 FROM x WHERE y) d, audit)", "tables [{ x} { audit}]"},
-		{"SELECT 1 FROM ((a JOIN b USING (id)), c) LEFT JOIN d ON (d.x = a.x), log", "tables [{ a} { b} { c} { d} { log}]"},
-		{"CALL p", "writes calls [{ p}]"},
-		{"CALL shop.p(1, @x)", "writes assigns calls [{shop p}] vars [@x]"},
+		{"SELECT f(a), shop.g(b), `h` (1), COUNT (1), COUNT(1) FROM s", "calls [.f shop.g .h .COUNT] tables [.s]"},
+		{"BEGIN UPDATE audit SET n = n + 1; RETURN 1; END", "writes tables [.audit]"},
+		{"UPDATE IGNORE audit SET n = 1", "writes tables [.audit]"},
+		{"UPDATE LOW_PRIORITY shop.audit a SET n = 1", "writes tables [shop.audit]"},
+		{"INSERT/**/INTO audit (a, b) VALUES (1, 2)", "writes tables [.audit]"},
+		{"insert -- x\n into audit set a = b", "writes tables [.audit]"},
+		{"REPLACE DELAYED audit VALUES (1)", "writes tables [.audit]"},
+		{"UPDATE three t JOIN audit a ON a.id = t.id SET a.n = 1", "writes tables [.three .audit]"},
+		{"UPDATE three, audit SET n = 1", "writes tables [.three .audit]"},
+		{"DELETE a, b FROM audit a, log AS b WHERE a.c = b.d", "writes tables [.a .b .audit .log]"},
+		{"DELETE QUICK FROM audit", "writes tables [.audit]"},
+		{"TRUNCATE audit", "writes tables [.audit]"},
+		{"TRUNCATE TABLE audit", "writes tables [.audit]"},
+		{"LOAD DATA INFILE 'x' INTO TABLE audit", "writes tables [.audit]"},
+		{"SELECT (SELECT a FROM (SELECT 1 FROM x WHERE y) d, audit)", "tables [.x .audit]"},
+		{"SELECT 1 FROM ((a JOIN b USING (id)), c) LEFT JOIN d ON (d.x = a.x), log", "tables [.a .b .c .d .log]"},
+		{"CALL p", "writes calls [.p]"},
+		{"CALL shop.p(1, @x)", "writes assigns calls [shop.p] vars [@x]"},
 		{"SELECT REPLACE(a, 'x', 'y'), INSERT(a, 1, 1, 'b'), TRUNCATE(1, 2)", ""},
-		{"SELECT a FROM s FOR UPDATE", "tables [{ s}]"},
+		{"SELECT a FROM s FOR UPDATE", "tables [.s]"},
 		{"SELECT @n := 1", "assigns vars [@n]"},
 		{"SELECT @`n m`:=1", "assigns vars [@n m]"},
 		{"SET @`x` = 1, @'Y' := 2", "assigns vars [@x @y]"},
-		{"UPDATE (three x, (audit y)) SET y.n = 1", "writes tables [{ three} { audit}]"},
-		{"UPDATE (SELECT 1 c) d JOIN audit y SET y.n = d.c", "writes tables [{ audit}]"},
-		{"RETURN `update` (1)", "calls [{ update}]"},
+		{"UPDATE (three x, (audit y)) SET y.n = 1", "writes tables [.three .audit]"},
+		{"UPDATE (SELECT 1 c) d JOIN audit y SET y.n = d.c", "writes tables [.audit]"},
+		{"RETURN `update` (1)", "calls [.update]"},
 		{"SET @x = 1", "assigns vars [@x]"},
-		{"SELECT a INTO @x FROM s", "assigns tables [{ s}] vars [@x]"},
+		{"SELECT a INTO @x FROM s", "assigns tables [.s] vars [@x]"},
 		{"GET DIAGNOSTICS @n = ROW_COUNT", "before ROW_COUNT() assigns vars [@n]"},
 		{"SELECT @a, @B", "vars [@a @b]"},
 		{"RETURN ROW_COUNT()", "before ROW_COUNT()"},
 		{"RETURN `found_rows` ()", "before FOUND_ROWS()"},
 		{"SET a = sql%rowcount", "before SQL%ROWCOUNT"},
 		{"RETURN @@session.autocommit", "before @@autocommit"},
-		{"UPDATE stats SET row_count = row_count + 1", "writes tables [{ stats}]"},
+		{"UPDATE stats SET row_count = row_count + 1", "writes tables [.stats]"},
 		{"RETURN LAST_INSERT_ID()", "reads id"},
 		{"RETURN LAST_INSERT_ID(5)", "reads id sets id"},
 		{"RETURN @@identity", "reads id"},
 		{"SELECT NOW()", "clock"},
-		{"SELECT NEXTVAL(q), NEXT VALUE FOR q", "tables [{ q}]"},
-		{"CREATE TEMPORARY TABLE x (a INT)", "temporary tables [{ x}]"},
-		{"INSERT INTO audit (table_name, row_id) VALUES ('orders', NEW.id)", "writes tables [{ audit}]"},
+		{"SELECT NEXTVAL(q), NEXT VALUE FOR q", "tables [.q]"},
+		{"CREATE TEMPORARY TABLE x (a INT)", "temporary tables [.x]"},
+		{"INSERT INTO audit (table_name, row_id) VALUES ('orders', NEW.id)", "writes tables [.audit]"},
 	} {
 		e := effectsOf(mariaDB.Scanner(c.text))
 		var got []string
@@ -84,8 +84,8 @@ func TestEffects(t *testing.T) {
 	}
 	routine := mariaDB.Scanner("CREATE DEFINER=`root`@`localhost` FUNCTION `f`(x INT) RETURNS int(11) BEGIN RETURN g(x); END")
 	skipHeader(&routine)
-	if e := effectsOf(routine); fmt.Sprint(e.Calls, e.Vars) != "[{ f} { g}] []" {
-		t.Errorf("a routine calls %v and names %v, want [{ f} { g}] and []", e.Calls, e.Vars)
+	if e := effectsOf(routine); fmt.Sprint(e.Calls, e.Vars) != "[.f .g] []" {
+		t.Errorf("a routine calls %v and names %v, want [.f .g] and []", e.Calls, e.Vars)
 	}
 }
 

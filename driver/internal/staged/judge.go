@@ -58,8 +58,9 @@ func (j *Judge) Stage(in *insert.Insert, db, source string) error {
 	if err := j.check(t, s, db, source); err != nil {
 		return err
 	}
-	in.Marker = t.Marker && !s.Needs.Any(insert.IDBefore)
-	in.SetIDAfter = t.Marker && !in.Marker
+	if in.Way = t.ID; in.Way == insert.IDInText && s.Needs.Any(insert.IDBefore) {
+		in.Way = insert.SetAfter
+	}
 	return nil
 }
 
@@ -71,9 +72,9 @@ func Nulled(t *insert.Table, settings insert.Settings, source insert.Source) err
 	server := versions.Name(settings.MariaDB, settings.Version)
 	switch {
 	case !has || t.AutoIncrement && source == insert.Query:
-	case t.TriggersBefore:
+	case t.RowTriggers == insert.SomeTriggers:
 		return nullsKeys.on(t, "{server}", server, "{fixed}", fixed)
-	case t.TriggersHidden:
+	case t.RowTriggers == insert.HiddenTriggers:
 		return mayNullKeys.on(t, "{server}", server, "{fixed}", fixed, "{table}", t.Name.Quoted())
 	}
 	return nil
@@ -97,7 +98,7 @@ func (j *Judge) check(t *insert.Table, s *insert.Staging, db, text string) error
 	if settable && (source.Does.Any(insert.ReadsClock) || len(source.Calls) > 0) {
 		s.Needs |= insert.OneTime
 	}
-	if t.ReadsID || (tail.Does | byRow.Does).Any(insert.ReadsID) || byRow.Does.Any(insert.Hidden) {
+	if (tail.Does | byRow.Does | t.Triggers.Does).Any(insert.ReadsID) || byRow.Does.Any(insert.Hidden) {
 		s.Needs |= insert.IDBefore
 	}
 	counts := cmp.Or(source.Before, tail.Before, called.Before+byRow.Before)

@@ -129,7 +129,7 @@ func (s *Run) store(ctx context.Context) error {
 		return nil
 	}
 	if s.rows > 0 && s.Insert.Staging.Needs.Any(insert.IDBefore) { // filling the stage set it to a row's number there
-		if err := s.execText(ctx, "SET "+idBefore); err != nil {
+		if err := s.execText(ctx, "SET "+insert.RestoreID); err != nil {
 			return err
 		}
 	}
@@ -138,14 +138,18 @@ func (s *Run) store(ctx context.Context) error {
 		return err
 	}
 	in := *s.Insert
-	in.Rows, in.Marker = int(s.rows), s.marked
-	in.UpsertMarker = in.UpsertMarker && s.marked && s.rows == 1 // each row sets the marker anew
+	if in.Rows = int(s.rows); !s.marked {
+		in.Way = insert.NoID
+	}
+	if in.Update >= insert.RowUpdate && (!s.marked || s.rows != 1) { // each row sets the marker again
+		in.Update = insert.NoUpdate
+	}
 	affected, server := session.Counts(s.Result)
 	s.ID, _ = in.KeyID(&s.Block, affected, server, s.FoundRows)
 	if !s.marked && s.rows > 0 {
-		s.setID = idBefore
-		if late := in.IDAfter(&s.Block, affected, s.ID); in.SetIDAfter && late > 0 {
-			s.setID = "last_insert_id = " + strconv.FormatInt(late, 10)
+		s.setID = insert.RestoreID
+		if late := in.IDAfter(&s.Block, affected, s.ID); s.Insert.Way == insert.SetAfter && late > 0 {
+			s.setID = insert.SetID(late)
 		}
 	}
 	return s.Insert.Table.Skip(ctx, s.Session, s.Block.Late, nil)
@@ -157,7 +161,7 @@ func (s *Run) copy(ctx context.Context, b insert.Block) (err error) {
 	text, s.marked = Copy(s.Insert, s.name, s.hint, b)
 	args := session.Renumber(s.Args[min(s.Insert.Staging.FillArgs, len(s.Args)):])
 	s.Result, err = s.Session.ExecArgs(ctx, s.prefix+text, args, s.Prepared)
-	if s.Insert.Upsert && servererr.Is(err, servererr.UnknownColumn) {
+	if s.Insert.Duplicates >= insert.Update && servererr.Is(err, servererr.UnknownColumn) {
 		return unknownColumn.on(s.Insert.Table, "{message}", servererr.Message(err))
 	}
 	return err

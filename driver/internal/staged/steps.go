@@ -85,7 +85,7 @@ func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, m
 	inner := make([]string, len(s.Columns)) // the columns of the derived table that hides the stage's names from an update list
 	for i, c := range s.Columns {
 		values[i] = quote.Name(c)
-		if in.Upsert {
+		if in.Duplicates >= insert.Update {
 			values[i] = "leafsql_" + strconv.Itoa(i+1)
 			if s.Names != nil && s.Names[i] != "" {
 				values[i] = quote.Name(s.Names[i])
@@ -93,14 +93,14 @@ func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, m
 			inner[i] = quote.Name(c) + " " + values[i]
 		}
 	}
-	marked = in.Marker && b.N > 0
+	marked = in.Way == insert.IDInText && b.N > 0
 	// count numbers the rows that lack a key. With a window in the select
 	// itself MySQL reads VALUES() of a view's columns as the stored ones.
 	count := func(rows string) string {
 		switch {
 		case b.N == 1: // a window costs half as much as the rest of the copy
 			return "0"
-		case in.Upsert:
+		case in.Duplicates >= insert.Update:
 			inner = append(inner, rows+" OVER (ORDER BY leafsql_n)-1 leafsql_k")
 			return "leafsql_k"
 		}
@@ -116,7 +116,7 @@ func Copy(in *insert.Insert, stage, hint string, b insert.Block) (text string, m
 		values[s.Key] = "IF(" + lacks(in.Table, key, b.KeepZero) + ", " + id(in.Table.UUID, b, before, marked) + ", " + key + ")"
 	}
 	from, tail := stage, s.Tail
-	if in.Upsert {
+	if in.Duplicates >= insert.Update {
 		from = "(SELECT " + strings.Join(append(inner, "leafsql_n"), ", ") + " FROM " + stage + ") " + cmp.Or(s.Alias, "leafsql_s")
 	}
 	if marked {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -27,7 +28,7 @@ func (s *Run) start(ctx context.Context, text string) error {
 	}
 	s.runs++
 	marker := "@leafsql_run = " + strconv.Itoa(s.runs) // an assignment, and later the question whether it was made
-	note := marker + ", @leafsql_l = LAST_INSERT_ID()" + s.note
+	note := marker + ", " + insert.SaveID + s.note
 	// A SET makes all its assignments or none.
 	outside := "autocommit = IF(@@autocommit AND NOT @@in_transaction, 0, 2)"
 	if !s.Session.Settings.MariaDB {
@@ -88,9 +89,6 @@ func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error)
 // savepoint has a name that no application uses for its own.
 const savepoint = "leafsql_savepoint"
 
-// idBefore is the assignment that puts LAST_INSERT_ID() back to what start noted.
-const idBefore = "last_insert_id = @leafsql_l"
-
 // end commits, where the transaction is this run's own, sets LAST_INSERT_ID() and drops
 // the stage.
 //
@@ -139,9 +137,9 @@ func (s *Run) undo(ctx context.Context, err error) {
 	switch {
 	case !s.open:
 	case !s.own:
-		s.Session.PutBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+idBefore)
+		s.Session.PutBack(ctx, "ROLLBACK TO SAVEPOINT "+savepoint, "SET "+insert.RestoreID)
 	case servererr.Is(err, servererr.ReadOnly) || s.Session.PutBack(ctx, "ROLLBACK AND NO CHAIN NO RELEASE"):
-		if s.Session.PutBack(ctx, "SET autocommit = 1, "+idBefore) {
+		if s.Session.PutBack(ctx, "SET autocommit = 1, "+insert.RestoreID) {
 			s.DropLeft(ctx, s.Session)
 		}
 	}

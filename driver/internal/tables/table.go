@@ -97,18 +97,15 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	desc := &insert.Table{
 		Keys: t, Name: name,
 		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
-		IntegerKey:   f.Integer,
-		UUID:         f.uuids,
-		Unsigned:     key.Unsigned(),
-		ZeroKey:      map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
-		Floors:       t.skips != nil && !set.cfg.KeepExplicit,
-		Marker:       !set.cfg.ResultOnly && f.uuids == insert.NoUUID,
-		UpsertMarker: !set.cfg.ResultOnly && f.uuids == insert.NoUUID && key.Updatable,
-		OtherUnique:  !key.AutoIncrement && seen.OtherUnique(key.Name),
+		IntegerKey:  f.Integer,
+		UUID:        f.uuids,
+		Unsigned:    key.Unsigned(),
+		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
+		Floors:      t.skips != nil && !set.cfg.KeepExplicit,
+		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
 
-		AutoIncrement:  key.AutoIncrement,
-		TriggersBefore: seen.BeforeTriggers(),
-		TriggersHidden: seen.TriggersHidden,
+		AutoIncrement: key.AutoIncrement,
+		RowTriggers:   rowTriggers(seen.Table),
 	}
 	switch {
 	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
@@ -128,18 +125,37 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		if !col.Invisible {
 			desc.Columns = append(desc.Columns, col.Name)
 		}
-		desc.ReadsID = desc.ReadsID || col.ID
+		if col.ID {
+			desc.Triggers.Does |= insert.ReadsID
+		}
 	}
 	for event, e := range seen.triggers {
-		reads, sets := e.Does.Any(insert.ReadsID), e.SetsKey(key.Name)
-		desc.ReadsID, desc.SetsKey = desc.ReadsID || reads, desc.SetsKey || event == "INSERT" && sets
-		if event == "UPDATE" {
-			desc.UpdatesReadID, desc.UpdatesSetKey = reads, sets
-		}
+		sets := e.SetsKey(key.Name)
+		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
 		desc.Triggers.Add(e)
 	}
-	desc.Marker = desc.Marker && !desc.SetsKey
+	if !set.cfg.ResultOnly && f.uuids == insert.NoUUID {
+		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
+		switch {
+		case desc.SetsKey:
+		case desc.Triggers.Does.Any(insert.ReadsID):
+			desc.ID = insert.SetAfter
+		default:
+			desc.ID = insert.IDInText
+		}
+	}
 	return desc, nil
+}
+
+// rowTriggers tells of a table's triggers before rows are written.
+func rowTriggers(t *catalog.Table) insert.RowTriggers {
+	switch {
+	case t.BeforeTriggers():
+		return insert.SomeTriggers
+	case t.TriggersHidden:
+		return insert.HiddenTriggers
+	}
+	return insert.NoTriggers
 }
 
 const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
@@ -288,7 +304,8 @@ func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
 	t := like.Keys.(*Table)
 	desc := *like
 	desc.Name = name
-	desc.Floors, desc.Marker, desc.UpsertMarker, desc.Triggers, desc.TriggersBefore, desc.TriggersHidden = false, false, false, insert.Effects{}, false, false
+	desc.Floors, desc.ID, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
+	desc.Triggers = insert.Effects{Does: desc.Triggers.Does & insert.ReadsID}
 	desc.Keyless, desc.Keys = true, &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
 	return &desc
 }

@@ -38,7 +38,7 @@ func (r *reader) plan() *insert.Plan {
 	}
 	if r.Results != 1 {
 		for i := range r.Inserts {
-			r.Inserts[i].OwnMarker = false
+			r.Inserts[i].Update = min(r.Inserts[i].Update, insert.RowUpdate)
 		}
 	}
 	r.Runs = r.Runs && r.schema.Temporary != nil
@@ -103,7 +103,7 @@ func (r *reader) newName() string {
 }
 
 // storedReadsID reports whether a stored function that the statement calls, or a view that
-// it may name, reads LAST_INSERT_ID().
+// it may name, reads the session's id.
 func (w *insertReader) storedReadsID() (bool, error) {
 	return w.schema.Stager.ReadsID(w.Use, w.text[w.began.pos:])
 }

@@ -60,7 +60,7 @@ func checkText(t *testing.T, text, set string) {
 		for j := range none[i].Explicit {
 			none[i].Explicit[j] = true
 		}
-		always = always || in.Positional || in.OwnMarker
+		always = always || in.Positional || in.Update == insert.AlwaysUpdate
 		if in.NeedsOwnText() && len(p.Inserts) > 1 {
 			t.Fatalf("%s: %q: a statement that runs alone beside others", set, text)
 		}

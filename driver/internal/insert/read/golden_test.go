@@ -166,12 +166,15 @@ func settings(s string) (insert.Settings, Schema) {
 		t, err := lookup(db, name)
 		if t != nil && plain {
 			p := *t
-			p.Marker, p.UpsertMarker = false, false
+			p.ID, p.UpdatesID = insert.NoID, false
 			return &p, err
 		}
 		if t != nil && (triggers || hidden) {
 			p := *t
-			p.TriggersBefore, p.TriggersHidden, p.AutoIncrement = triggers, hidden, auto
+			p.RowTriggers, p.AutoIncrement = insert.HiddenTriggers, auto
+			if triggers {
+				p.RowTriggers = insert.SomeTriggers
+			}
 			return &p, err
 		}
 		return t, err
@@ -257,9 +260,9 @@ func describe(in *insert.Insert) string {
 		on   bool
 		name string
 	}{
-		{in.Replace, "replace"}, {in.Ignore, "ignore"}, {in.Upsert, "upsert"}, {in.Returning, "returning"},
-		{in.Conditional, "conditional"}, {in.Marker, "marker"}, {in.SetIDAfter, "late"}, {in.UpsertMarker, "upsert marker"}, {in.UserMarker, "user's marker"},
-		{in.OwnMarker, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
+		{in.Duplicates == insert.Replace, "replace"}, {in.Duplicates == insert.Ignore || in.Duplicates == insert.UpdateOrIgnore, "ignore"}, {in.Duplicates >= insert.Update, "upsert"}, {in.Returning, "returning"},
+		{in.Conditional, "conditional"}, {in.Way == insert.IDInText, "marker"}, {in.Way == insert.SetAfter, "late"}, {in.Update >= insert.RowUpdate, "upsert marker"}, {in.Update == insert.UserUpdate, "user's marker"},
+		{in.Update == insert.AlwaysUpdate, "own marker"}, {in.KeepsKey && (in.OwnKey > 0 || len(in.ArgKeys) > 0), "keeps the key"}, {in.Positional, "positional"},
 		{in.Staging != nil && in.Staging.Needs.Any(insert.OneTime), "clock"}, {in.Staging != nil && in.Staging.Needs.Any(insert.NamesTried), "names the source"},
 	} {
 		if f.on {

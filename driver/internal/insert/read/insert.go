@@ -54,11 +54,15 @@ func (r *reader) newInsert() insertReader {
 // insert reads INSERT or REPLACE, up to the end of the statement.
 func (r *reader) insert() error {
 	w := r.newInsert()
-	w.Replace = r.is("replace")
+	if r.is("replace") {
+		w.Duplicates = insert.Replace
+	}
 	r.next()
 	w.verbEnd = r.prevEnd
 	for r.isAny("low_priority", "delayed", "high_priority", "ignore") {
-		w.Ignore = w.Ignore || r.is("ignore")
+		if r.is("ignore") {
+			w.Duplicates = insert.Ignore
+		}
 		r.next()
 	}
 	r.accept("into")
@@ -82,12 +86,14 @@ func (r *reader) load() error {
 		if w.atEnd() {
 			return nil
 		}
-		w.Replace = w.Replace || w.is("replace")
-		// A file that the client sends is read to its end: errors are warnings.
-		w.Ignore = w.Ignore || w.isAny("ignore", "local")
+		switch {
+		case w.is("replace"):
+			w.Duplicates = insert.Replace
+		case w.isAny("ignore", "local") && w.Duplicates == insert.Fail: // a file that the client sends is read to its end: errors are warnings
+			w.Duplicates = insert.Ignore
+		}
 		w.next()
 	}
-	w.Ignore = w.Ignore && !w.Replace
 	w.next()
 	w.next()
 	if configured, err := w.readTarget(); err != nil || !configured {
@@ -139,7 +145,7 @@ func (w *insertReader) readTarget() (bool, error) {
 	w.Runs = w.Runs || t.Triggers.Does.Any(insert.MakesTemporary|insert.Hidden)
 	w.preallocate()
 	w.Table, w.target, w.targetEnd = t, written, w.prevEnd
-	w.functions, w.selects = t.Marker, t.Marker
+	w.functions, w.selects = t.ID != insert.NoID, t.ID != insert.NoID
 	w.nameErr = w.needUTF8(t.Key)
 	w.lastName = written[strings.LastIndexByte(written, '.')+1:]
 	return true, nil
@@ -211,7 +217,7 @@ func (w *insertReader) rows() (err error) {
 func (w *insertReader) tail() error {
 	w.endSource()
 	w.rowCalls, w.calls = w.calls, noIDCalls
-	w.selects = w.Table.Marker
+	w.selects = w.Table.ID != insert.NoID
 	if w.accept("as") {
 		if err := w.rowAlias(); err != nil {
 			return err
@@ -261,10 +267,12 @@ func (w *insertReader) rowAlias() error {
 }
 
 // finish notes the statement in the plan.
-func (w *insertReader) finish() (err error) {
-	w.UserMarker = w.calls.sets >= 0
+func (w *insertReader) finish() error {
+	if w.Update == insert.NoUpdate && w.calls.sets >= 0 {
+		w.Update = insert.UserUpdate
+	}
 	w.Written, w.Diagnostics = w.text[w.head.from:w.listEnd], w.diagnostics
-	if w.Upsert {
+	if w.Duplicates >= insert.Update {
 		w.Updates = w.text[w.source.to:w.prevEnd]
 	}
 	if err := w.zeroMode(); err != nil {
@@ -276,26 +284,41 @@ func (w *insertReader) finish() (err error) {
 	if w.Rows != 1 {
 		w.OwnKey = 0
 	}
-	w.OwnMarker = w.UpsertMarker && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && (w.OwnKey > 0 || len(w.ArgKeys) > 0)
+	if w.Update == insert.RowUpdate && w.Table.OtherUnique && w.Rows == 1 && w.Lacking == 0 && (w.OwnKey > 0 || len(w.ArgKeys) > 0) {
+		w.Update = insert.AlwaysUpdate
+	}
 	if w.Lacking == 0 && len(w.ArgKeys) == 0 && !w.Positional && w.Floor == 0 && w.OwnKey == 0 && !w.Zero {
 		w.forget()
 		return nil
 	}
 	w.Statement = w.Results
-	if w.Marker = w.Table.Marker && !w.Table.ReadsID; w.Marker {
-		if w.Marker, err = w.markerFits(); err != nil {
-			return err
-		}
+	if err := w.planID(); err != nil {
+		return err
 	}
-	w.SetIDAfter = w.Table.Marker && !w.Marker && w.Lacking+len(w.ArgKeys) > 0
-	w.ReadsID = max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.Runs
 	w.EditFrom, w.EditTo = w.firstEdit, len(w.Edits)
 	w.Inserts = append(w.Inserts, w.Insert)
 	return nil
 }
 
+// planID decides how the id reaches the session.
+func (w *insertReader) planID() error {
+	fits, err := w.Table.ID == insert.IDInText, error(nil)
+	if fits {
+		fits, err = w.markerFits()
+	}
+	switch {
+	case !fits && w.Table.ID != insert.NoID && w.Lacking+len(w.ArgKeys) > 0:
+		w.Way, w.InBulk = insert.SetAfter, insert.SetAfter
+	case fits && (max(w.rowCalls.reads, w.rowCalls.stored, w.calls.reads, w.calls.stored) >= 0 || w.Runs):
+		w.Way, w.InBulk = insert.IDInText, insert.SetAfter // perhaps it reads the id, or ROW_COUNT(), from before
+	case fits:
+		w.Way, w.InBulk = insert.IDInText, insert.SetBefore
+	}
+	return err
+}
+
 // markerFits says whether no call stands behind the marker that would read it or,
-// in a select without a table, is one of a stored function or sets LAST_INSERT_ID()
+// in a select without a table, is one of a stored function or sets the session's id
 // itself.
 func (w *insertReader) markerFits() (bool, error) {
 	place := w.markerPlace()
@@ -315,7 +338,7 @@ func (w *insertReader) markerFits() (bool, error) {
 func (w *insertReader) markerPlace() int {
 	place := -1
 	for _, e := range w.Edits[w.firstEdit:] {
-		if e.Kind == insert.Argument && place < 0 || (e.Kind == insert.Key || e.Kind == insert.CommaKey) && (place < 0 || !w.Upsert) {
+		if e.Kind == insert.Argument && place < 0 || (e.Kind == insert.Key || e.Kind == insert.CommaKey) && (place < 0 || w.Duplicates < insert.Update) {
 			place = int(e.Pos)
 		}
 	}

@@ -29,7 +29,9 @@ var tables = map[string]*insert.Table{
 func init() {
 	for name, t := range tables {
 		t.Name = insert.TableName{DB: "shop", Table: name}
-		t.Marker, t.UpsertMarker, t.Floors = t.UUID == insert.NoUUID, t.UUID == insert.NoUUID, t.UUID == insert.NoUUID
+		if t.UpdatesID, t.Floors = t.IntegerKey, t.UUID == insert.NoUUID; t.Floors {
+			t.ID = insert.IDInText
+		}
 	}
 }
 

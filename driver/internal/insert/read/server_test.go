@@ -265,7 +265,7 @@ func checkOnServer(t *testing.T, file, text string, p *insert.Plan, auto, plain 
 	}
 	upsert := false // or what else leaves LAST_INSERT_ID() another value
 	for _, in := range p.Inserts {
-		upsert = upsert || in.Upsert || in.Ignore || !in.Marker || in.Lacking+len(in.ArgKeys) == 0
+		upsert = upsert || in.Duplicates >= insert.Ignore || in.Way != insert.IDInText || in.Lacking+len(in.ArgKeys) == 0
 	}
 	filled := p.Text(fills)
 	if p.NumInput > 0 {
@@ -316,7 +316,7 @@ func checkInParts(t *testing.T, file, text string, p *insert.Plan, auto, plain *
 	}
 	// Of several errors another may come first. An update list that names a
 	// column of the source is refused. MySQL does not let one assign an AUTO_INCREMENT key that it has generated (1869).
-	column := p.Cut == 0 && p.Inserts[0].Upsert
+	column := p.Cut == 0 && p.Inserts[0].Duplicates >= insert.Update
 	if a, b := number(errAuto), number(errPlain); (a == 0) != (b == 0) && !((a == 1054 || b == 1054 || a == 1869) && column) {
 		t.Errorf("%s: %s\nerror %v, in parts %v", file, text, errAuto, errPlain)
 	}

@@ -170,10 +170,10 @@ func (w *insertReader) stage() error {
 	} else {
 		s.Source, s.Fill[2] = insert.File, w.edited(w.source.from, w.source.to, w.Edits[w.firstEdit:w.tailEdit])
 		verb, into = "INSERT", " INTO "
-		switch {
-		case w.Replace:
+		switch w.Duplicates {
+		case insert.Replace:
 			verb = "REPLACE"
-		case w.Ignore:
+		case insert.Ignore:
 			into = " IGNORE INTO "
 		}
 	}
@@ -182,7 +182,7 @@ func (w *insertReader) stage() error {
 	if w.named {
 		s.Needs = insert.NamesTried
 	}
-	if w.Upsert {
+	if w.Duplicates >= insert.Update {
 		w.nameSource(s)
 	}
 	if w.prevEnd > w.source.to {

@@ -20,7 +20,11 @@ func (w *insertReader) duplicate() error {
 			return w.unreadable(w.Table)
 		}
 	}
-	w.Upsert = true
+	if w.Duplicates == insert.Ignore {
+		w.Duplicates = insert.UpdateOrIgnore
+	} else {
+		w.Duplicates = insert.Update
+	}
 	sets, brought := false, false // the list sets the key, and as the last to what the row brought
 	var itself lex.Token          // the value of key = key
 	for more := true; more; more = w.skip(',') {
@@ -51,14 +55,14 @@ func (w *insertReader) duplicate() error {
 	}
 	keeps := !sets || itself.End > 0
 	w.KeepsKey = brought || keeps && !w.Table.OtherUnique
-	if !w.Table.UpsertMarker || !w.Table.IntegerKey || w.Table.ReadsID && w.Rows != 1 || w.Table.UpdatesReadID || w.Table.UpdatesSetKey {
+	if !w.Table.UpdatesID || w.Table.Triggers.Does.Any(insert.ReadsID) && w.Rows != 1 {
 		return nil
 	}
 	if calls, err := w.callsAtUpsertMarker(); calls || err != nil {
 		return err
 	}
 	column := w.target + "." + quote.Name(w.Table.Key)
-	marker := "IF(LAST_INSERT_ID(" + column + "), " + column + ", " + column + ")"
+	marker := insert.UpsertMarker(column)
 	if w.keyColumn >= 0 && (w.staged || w.Rows > 1 && w.Lacking < w.Rows) {
 		// A row of the batch that names its own key and finds it says nothing
 		// of the rows that are filled.
@@ -70,10 +74,10 @@ func (w *insertReader) duplicate() error {
 	}
 	switch {
 	case !sets:
-		w.UpsertMarker = true
+		w.Update = insert.RowUpdate
 		w.insertText(insert.Updated, w.prevEnd, ", "+quote.Name(w.Table.Key)+" = "+marker)
 	case itself.End > 0:
-		w.UpsertMarker = true
+		w.Update = insert.RowUpdate
 		w.replaceText(insert.Updated, itself.Pos, itself.End, marker)
 	}
 	return nil
