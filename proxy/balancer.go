@@ -13,9 +13,9 @@ import (
 // has to: where it may be missing, a client behind the balancer could bring one itself. A
 // balancer that only looks whether somebody answers, and closes, gives the server no connection.
 func (s *session) meet() error {
-	s.from = addrPort(s.client.raw.RemoteAddr())
-	peer := s.from.Addr()
-	if !slices.ContainsFunc(s.cfg.ProxyProtocol, func(n netip.Prefix) bool { return n.Contains(peer) }) {
+	s.client.from = addrPort(s.client.raw.RemoteAddr())
+	peer := s.client.from.Addr()
+	if !slices.ContainsFunc(s.proxy.cfg.ProxyProtocol, func(n netip.Prefix) bool { return n.Contains(peer) }) {
 		return nil
 	}
 	s.client.raw.SetReadDeadline(time.Now().Add(loginTime))
@@ -23,16 +23,16 @@ func (s *session) meet() error {
 	for length := 1; ; {
 		b, err := s.client.need(length)
 		if err == nil {
-			s.from, length, err = wire.ParseHeader(b)
+			s.client.from, length, err = wire.ParseHeader(b)
 		}
 		switch {
 		case err != nil:
-			s.fail(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
+			s.client.fail(1043, "", "leafsql: no PROXY header comes from "+peer.String()+", though it is a balancer's address by -proxy-protocol; let the balancer send one (HAProxy: send-proxy-v2), or take the address out")
 			return err
 		case length <= len(b):
 			s.client.take(length)
 			s.client.release()
-			s.forItself = !s.from.IsValid() || s.from.Addr() == peer
+			s.client.forItself = !s.client.from.IsValid() || s.client.from.Addr() == peer
 			return nil
 		}
 	}
@@ -45,29 +45,29 @@ func (s *session) unread(err error) error {
 	}
 	s.client.seq++ // as the client expects, whose login may be there behind the header
 	if wire.BeginsHeader(s.client.buffered()) {
-		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
+		return s.deny(1043, "08S01", "leafsql: a PROXY header comes from "+s.client.from.Addr().String()+", which is no balancer's address by -proxy-protocol; name it there, or let it send none")
 	}
 	return s.deny(1043, "08S01", "Bad handshake")
 }
 
 // introduce tells the server who the client is.
 func (s *session) introduce() error {
-	if !s.cfg.ServerProxyProtocol {
+	if !s.proxy.cfg.ServerProxyProtocol {
 		return nil
 	}
-	return serverGone(s.server.write(wire.AppendHeader(nil, s.from, addrPort(s.client.raw.LocalAddr()))))
+	return serverGone(s.server.write(wire.AppendHeader(nil, s.client.from, addrPort(s.client.raw.LocalAddr()))))
 }
 
 // toldWho reports whether the server is told whose the connection is, and that it is of another host than
 // the proxy's.
 func (s *session) toldWho() bool {
-	return s.cfg.ServerProxyProtocol && s.from.IsValid() && s.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
+	return s.proxy.cfg.ServerProxyProtocol && s.client.from.IsValid() && s.client.from.Addr() != addrPort(s.server.raw.LocalAddr()).Addr()
 }
 
 // who is the client's address.
 func (s *session) who() string {
-	if s.from.IsValid() {
-		return s.from.String()
+	if s.client.from.IsValid() {
+		return s.client.from.String()
 	}
 	return s.client.raw.RemoteAddr().String()
 }

@@ -21,7 +21,7 @@ type bound struct {
 
 // bound returns the context of a command.
 func (s *session) bound() *bound {
-	return &bound{Context: s.ctx, until: time.Now().Add(s.cfg.FillTimeout)}
+	return &bound{Context: s.ctx, until: time.Now().Add(s.proxy.cfg.FillTimeout)}
 }
 
 func (b *bound) start() context.Context {

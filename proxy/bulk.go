@@ -15,7 +15,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.dropLong(st)
 	rows, err := wire.ParseBulk(p, st.params, st.types)
 	if err != nil || rows.Rows == 0 {
-		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
+		return s.client.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_bulk_execute")
 	}
 	st.types = rows.Types
 	if one := rows; rows.Rows == 1 {
@@ -32,7 +32,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	s.tellBackslashes()
 	keys, last := rows, -1
 	var args []wire.Param
-	b, err := st.leaf.Bulk(ctx, rows.Rows, s.maxPacket-len(p), func(row, i int) driver.Value {
+	b, err := st.leaf.Bulk(ctx, rows.Rows, s.server.maxPacket-len(p), func(row, i int) driver.Value {
 		for ; last < row; last++ {
 			args = keys.Next()
 		}
@@ -42,11 +42,12 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 	case err != nil:
 		return s.refuse(err)
 	case b == nil: // the server may not know its types: they came with an execution that was filled
-		if err := (backend{&s.link}).command(rows.Append(nil)); err != nil {
+		if err := s.server.start(rows.Append(nil)); err != nil {
 			return s.refuse(err)
 		}
-		s.passed.Add(1)
-		return s.relay(&answer{state: head})
+		s.proxy.counts.passed.Add(1)
+		_, err := s.server.relay(&answer{})
+		return err
 	}
 
 	types := make([]wire.Param, len(b.Args()))
@@ -71,10 +72,7 @@ func (s *session) bulk(st *preparedStmt, p []byte) error {
 			}
 		}
 	}
-	r := new(reply)
-	if err = inner.command(command); err == nil {
-		r, err = inner.reply()
-	}
+	r, err := s.server.run(command, head)
 	a, err := b.Ran(ctx, r, err)
 	_, err = s.tell(a, err, false)
 	return err

@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"sync"
 	"time"
 
 	"github.com/leafsql/leafsql/internal/wire"
@@ -16,12 +17,12 @@ func (s *session) command() (quit bool, err error) {
 	}
 	if seq != 0 {
 		s.client.seq = seq + 1
-		return true, s.fail(1156, "08S01", "Got packets out of order")
+		return true, s.client.fail(1156, "08S01", "Got packets out of order")
 	}
 	if length == 0 { // no command
 		s.client.take(wire.HeaderLen)
 		s.client.seq = 1
-		return false, s.fail(1047, "08S01", "Unknown command")
+		return false, s.client.fail(1047, "08S01", "Unknown command")
 	}
 	b, err := s.client.need(wire.HeaderLen + 1)
 	if err != nil {
@@ -31,22 +32,26 @@ func (s *session) command() (quit bool, err error) {
 	case wire.ComStmtExecute, wire.ComStmtLongData, wire.ComStmtClose, wire.ComStmtReset, wire.ComStmtFetch, wire.ComStmtBulkExecute:
 		err = s.ofStatement(name)
 	case wire.ComResetConnection:
-		err = s.resetConnection()
+		var ok bool
+		if ok, err = s.pass(&answer{}); ok {
+			s.beginAnew(s.login, false) // versions differ in what database is in use now
+		}
 	case wire.ComFieldList:
-		err = s.pass(&answer{state: row})
+		_, err = s.pass(&answer{state: rows})
 	case wire.ComStatistics:
-		err = s.pass(&answer{state: anyPacket})
+		_, err = s.pass(&answer{state: anyPacket})
 	case wire.ComPing, wire.ComProcessInfo, wire.ComKill, wire.ComDebug, wire.ComRefresh, wire.ComShutdown, wire.ComRegisterSlave, wire.ComCreateDB, wire.ComDropDB:
-		err = s.pass(&answer{state: head})
+		_, err = s.pass(&answer{})
 	case wire.ComBinlogDump, wire.ComBinlogDumpGTID, wire.ComClone:
 		return s.tunnel()
 	case wire.ComQuit:
-		return true, s.forward()
+		_, err = s.server.forward(0)
+		return true, err
 	default:
 		quit, err = s.commandInMemory(name)
 	}
 	if err == errTooLarge || err == errNoMemory {
-		s.maxAllowed.Store(0) // the next session reads it again
+		s.proxy.maxAllowed.Store(0) // the next session reads it again
 		s.client.seq = 1
 		return true, s.refuse(err)
 	}
@@ -55,7 +60,7 @@ func (s *session) command() (quit bool, err error) {
 
 // commandInMemory reads the whole next command and serves it.
 func (s *session) commandInMemory(name byte) (quit bool, err error) {
-	p, err := s.client.packet(s.maxPacket)
+	p, err := s.client.packet(s.server.maxPacket)
 	if err != nil {
 		return false, err
 	}
@@ -65,42 +70,26 @@ func (s *session) commandInMemory(name byte) (quit bool, err error) {
 	case wire.ComStmtPrepare:
 		err = s.prepare(p)
 	case wire.ComInitDB:
-		err = s.initDB(string(p[1:]))
+		name, ok := string(p[1:]), false
+		if ok, err = s.resend(&answer{}); ok {
+			s.leaf.UseDatabase(name)
+		}
 	case wire.ComChangeUser:
 		return s.changeUser(p)
 	case wire.ComSetOption:
 		err = s.setOption(p)
 	default:
-		err = s.fail(1047, "08S01", "Unknown command")
+		err = s.client.fail(1047, "08S01", "Unknown command")
 	}
 	return false, err
 }
 
-func (s *session) initDB(name string) error {
-	a := answer{state: head}
-	err := s.resend(&a)
-	if err == nil && a.failure == nil {
-		s.leaf.UseDatabase(name)
-	}
-	return err
-}
-
 func (s *session) setOption(p []byte) error {
 	on, off := len(p) == 3 && p[1] == 0 && p[2] == 0, len(p) == 3 && p[1] == 1 && p[2] == 0
-	a := answer{state: head}
-	err := s.resend(&a)
-	if err == nil && a.failure == nil && (on || off) {
+	ok, err := s.resend(&answer{})
+	if ok && (on || off) {
 		s.login.Several = on
 		s.leaf.SetSeveral(on)
-	}
-	return err
-}
-
-func (s *session) resetConnection() error {
-	a := answer{state: head}
-	err := s.pass(&a)
-	if err == nil && a.failure == nil {
-		s.beginAnew(s.login, false) // versions differ in what database is in use now
 	}
 	return err
 }
@@ -108,7 +97,7 @@ func (s *session) resetConnection() error {
 // tunnel passes everything on in both directions for a client that is a replica, until one side or the proxy ends. After the
 // server's refusal the session continues.
 func (s *session) tunnel() (quit bool, err error) {
-	if err := s.forward(); err != nil {
+	if _, err := s.server.forward(0); err != nil {
 		return true, err
 	}
 	b, err := s.server.need(wire.HeaderLen + 1)
@@ -116,25 +105,23 @@ func (s *session) tunnel() (quit bool, err error) {
 		return true, serverGone(err)
 	}
 	if b[wire.HeaderLen] == wire.FirstErr {
-		return false, s.relay(&answer{state: head})
+		_, err = s.server.relay(&answer{})
+		return false, err
 	}
-	s.mu.Lock()
-	s.streams = true
-	s.mu.Unlock()
+	s.streams.Store(true)
 	if err := errors.Join(s.client.write(b), s.server.write(s.client.buffered())); err != nil {
 		return true, err
 	}
 	s.client.raw.SetWriteDeadline(time.Time{})
 	s.server.raw.SetWriteDeadline(time.Time{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
+	var up sync.WaitGroup
+	up.Go(func() {
 		io.Copy(s.server.copyable(), s.client.copyable())
 		s.server.conn.Close()
-	}()
+	})
 	_, err = io.Copy(s.client.copyable(), s.server.copyable())
 	s.client.conn.Close()
 	s.server.conn.Close()
-	<-done
+	up.Wait()
 	return true, err
 }

@@ -23,7 +23,7 @@ const compressedHeader, leastCompressed = 7, 50
 // anywhere in its frames.
 type compressed struct {
 	net.Conn
-	of   *end          // the client's end, which reads the connection
+	of   *client       // which reads the connection
 	in   end           // the compressed bytes
 	seq  atomic.Uint32 // of the next frame that is written; its last byte counts
 	from io.Reader     // the open frame
@@ -32,7 +32,7 @@ type compressed struct {
 
 // compress compresses the client's connection from here on. Bytes that are buffered already are compressed ones.
 func (s *session) compress() {
-	c := &compressed{Conn: s.client.conn, of: &s.client, in: s.client}
+	c := &compressed{Conn: s.client.conn, of: &s.client, in: s.client.end}
 	s.client.conn, s.client.under, s.client.small = c, &c.in, make([]byte, smallBuffer)
 	s.client.buf, s.client.r, s.client.w = nil, 0, 0
 }

@@ -15,7 +15,8 @@ import (
 // compressedPair returns an end that is compressed, and the connection under it.
 func compressedPair(unread []byte, lengths ...int) (*session, *pieces) {
 	conn := &pieces{unread: unread, lengths: lengths}
-	s := &session{link: link{client: conn.end()}}
+	s := new(session)
+	s.client.end = conn.end()
 	s.compress()
 	return s, conn
 }

@@ -231,7 +231,11 @@ func (e *end) appendFrames(b, payload []byte) []byte {
 
 // send writes payloads.
 func (e *end) send(payloads ...[]byte) error {
-	var frames []byte
+	n := 0
+	for _, p := range payloads {
+		n += wire.HeaderLen + len(p)
+	}
+	frames := make([]byte, 0, n)
 	for _, p := range payloads {
 		frames = e.appendFrames(frames, p)
 	}

@@ -167,26 +167,26 @@ func TestBegunCommands(t *testing.T) {
 	if err := w.send(make([]byte, wire.MaxFrame), []byte("next")); err != nil {
 		t.Fatal(err)
 	}
-	for how, serve := range map[string]func(l *link) error{
-		"read":      func(l *link) error { _, err := l.client.packet(1 << 30); return err },
-		"passed on": func(l *link) error { return l.forward() },
+	for how, serve := range map[string]func(b *backend) error{
+		"read":      func(b *backend) error { _, err := b.client.packet(1 << 30); return err },
+		"passed on": func(b *backend) error { _, err := b.forward(0); return err },
 	} {
 		for _, lengths := range [][]int{{1, 100_000}, {wire.HeaderLen, 100_000}, {wire.HeaderLen + 1, wire.MaxFrame - 1, wire.HeaderLen}} {
-			client := &pieces{unread: out.written, lengths: lengths}
-			l := &link{counters: &counters{}, client: client.end(), server: (&pieces{}).end()}
-			if err := l.client.idle(); err != nil {
+			conn := &pieces{unread: out.written, lengths: lengths}
+			b := &backend{end: (&pieces{}).end(), client: &client{end: conn.end()}}
+			if err := b.client.idle(); err != nil {
 				t.Fatal(err)
 			}
-			if err := serve(l); err != nil {
+			if err := serve(b); err != nil {
 				t.Fatal(err)
 			}
-			for i, timed := range client.reads {
+			for i, timed := range conn.reads {
 				if timed != (i > 0) {
-					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(client.reads), timed)
+					t.Errorf("%s in pieces %v: read %d of %d: %v", how, lengths, i, len(conn.reads), timed)
 					break
 				}
 			}
-			if client.timed.Load() {
+			if conn.timed.Load() {
 				t.Errorf("%s in pieces %v: there is a limit behind it", how, lengths)
 			}
 		}

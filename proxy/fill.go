@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql/driver"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -23,11 +22,11 @@ import (
 
 // query serves COM_QUERY.
 func (s *session) query(p []byte) error {
-	at, err := wire.QueryText(p, s.caps&wire.QueryAttrs != 0)
+	at, err := wire.QueryText(p, s.server.caps&wire.QueryAttrs != 0)
 	if err != nil { // the server may still find a statement in it
-		return s.malformed()
+		return s.client.malformed()
 	}
-	s.attributes = slices.Clone(p[1:at])
+	s.server.attributes = slices.Clone(p[1:at])
 	ctx := s.bound()
 	defer ctx.end()
 	text := string(p[at:])
@@ -55,17 +54,16 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 		return false, s.refuse(err)
 	}
 	if !plan.Fills() {
-		a := answer{state: head, more: more}
+		a := answer{more: more}
 		if whole {
-			err = s.resend(&a)
-		} else if err = s.send(slices.Concat([]byte{wire.ComQuery}, s.attributes, []byte(text))); err == nil {
-			err = s.relay(&a)
+			ok, err = s.resend(&a)
+		} else if err = s.server.start(slices.Concat([]byte{wire.ComQuery}, s.server.attributes, []byte(text))); err == nil {
+			ok, err = s.server.relay(&a)
 		}
-		if err != nil {
-			return false, err
+		if err == nil {
+			s.leaf.Sent(plan, false, a.failure)
 		}
-		s.leaf.Sent(plan, false, a.failure)
-		return a.failure == nil, nil
+		return ok, err
 	}
 	parts := plan.Parts(text)
 	if len(parts) == 1 {
@@ -86,17 +84,17 @@ func (s *session) text(ctx context.Context, text string, whole, more bool) (ok b
 // it is the server's default. So it is believed where it is not set, once sessions that were asked have said
 // so too, and until one says something else.
 func (s *session) tellBackslashes() {
-	on := s.status&wire.NoBackslashEscapes != 0
-	known := !s.modeChanged && !s.stale
+	on := s.server.status&wire.NoBackslashEscapes != 0
+	known := !s.server.modeChanged && !s.server.stale
 	if was, asked := s.leaf.NoBackslashEscapes(); asked && known {
 		switch {
 		case was != on:
-			s.statusLies.Store(true)
-		case !on && !s.statusHolds.Load():
-			s.statusHolds.Store(true)
+			s.proxy.statusLies.Store(true)
+		case !on && !s.proxy.statusHolds.Load():
+			s.proxy.statusHolds.Store(true)
 		}
 	}
-	s.leaf.SetNoBackslashEscapes(false, known && !on && s.statusHolds.Load() && !s.statusLies.Load())
+	s.leaf.SetNoBackslashEscapes(false, known && !on && s.proxy.statusHolds.Load() && !s.proxy.statusLies.Load())
 }
 
 // tell sends the client the answer to a statement that was filled, or the error with which it failed. ok is false if
@@ -105,15 +103,15 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 	if failure != nil {
 		return false, s.refuse(failure)
 	}
-	s.filled.Add(1)
+	s.proxy.counts.filled.Add(1)
 	if rows, ok := a.Rows.(*reply); ok {
 		return s.tellRows(rows, more)
 	}
 	r, ok := a.Result.(*reply)
 	if !ok { // the statement had no rows, so that none was sent
-		r = &reply{backend: backend{&s.link}}
+		r = new(reply)
 		affected, _ := a.Result.RowsAffected()
-		r.ok = wire.OK{Affected: uint64(affected), Status: s.status}
+		r.ok = wire.OK{Affected: uint64(affected), Status: s.server.status}
 	}
 	if r.head != nil {
 		return s.tellRows(r, more)
@@ -123,22 +121,22 @@ func (s *session) tell(a fill.Answer, failure error, more bool) (ok bool, err er
 	told := r.ok
 	told.ID = uint64(a.ID)
 	const sessions = wire.InTransaction | wire.Autocommit | wire.NoBackslashEscapes
-	told.Status = told.Status&^(sessions|wire.MoreResults) | s.status&sessions
-	info, changes := told.Info(s.caps)
+	told.Status = told.Status&^(sessions|wire.MoreResults) | s.server.status&sessions
+	info, changes := told.Info(s.server.caps)
 	if source, ok := a.Source.(*reply); ok {
 		told.Warnings = sum(told.Warnings, source.ok.Warnings)
-		if loaded, _ := source.ok.Info(s.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
+		if loaded, _ := source.ok.Info(s.server.caps); bytes.Contains(loaded, []byte("Deleted: ")) {
 			info = loadInfo(loaded, told.Affected, told.Warnings)
 			told.ID = 0 // as servers say
 		} else if records, _, ok := bytes.Cut(info, []byte("Warnings: ")); ok {
 			info = fmt.Appendf(nil, "%sWarnings: %d", records, told.Warnings)
 		}
 	}
-	if len(s.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
-		changes = append(slices.Clone(changes), s.gtids...)
+	if len(s.server.gtids) > 0 && len(wire.GTIDs(changes)) == 0 {
+		changes = append(slices.Clone(changes), s.server.gtids...)
 	}
-	s.gtids = nil // the next part of the text has its own
-	told.SetInfo(s.caps, info, changes)
+	s.server.gtids = nil // the next part of the text has its own
+	told.SetInfo(s.server.caps, info, changes)
 	if more {
 		told.Status |= wire.MoreResults
 	}
@@ -159,16 +157,14 @@ func loadInfo(loaded []byte, affected uint64, warnings uint16) []byte {
 
 // tellRows sends the client rows of which only the head was read.
 func (s *session) tellRows(r *reply, more bool) (ok bool, err error) {
-	if end := r.head[len(r.head)-1]; more && !s.deprecatesEOF() {
-		binary.LittleEndian.PutUint16(end[wire.EOFStatusAt:], wire.EOFStatus(end)|wire.MoreResults)
+	if more && !s.server.deprecatesEOF() {
+		r.head[len(r.head)-1][wire.EOFStatusAt] |= wire.MoreResults
 	}
 	if err := s.client.send(r.head...); err != nil {
 		return false, err
 	}
 	r.ended = true
-	a := answer{state: row, more: more}
-	err = s.relay(&a)
-	return err == nil && a.failure == nil, err
+	return s.server.relay(&answer{state: rows, more: more})
 }
 
 // Error numbers for what leafsql says itself: no program takes them for a conflict that is
@@ -185,21 +181,21 @@ const (
 func (s *session) refuse(err error) error {
 	var server *mysql.MySQLError
 	switch {
-	case s.lost != nil: // the client reads that the connection ended
-		return s.lost
+	case s.server.lost != nil: // the client reads that the connection ended
+		return s.server.lost
 	case errors.As(err, &server) && error(server) == err:
 		return s.client.send(wire.Err{Number: server.Number, State: server.SQLState, Message: server.Message}.Append(nil))
 	case s.ctx.Err() != nil: // while the statement waited for ids
-		return s.lastWords()
+		return s.server.lastWords()
 	case errors.Is(err, leafdriver.ErrRefused):
-		s.refused.Add(1)
-		return s.fail(numberRefused, "42000", err.Error())
+		s.proxy.counts.refused.Add(1)
+		return s.client.fail(numberRefused, "42000", err.Error())
 	case errors.As(err, new(*leafdriver.FillError)), errors.As(err, new(net.Error)),
 		errors.Is(err, driver.ErrBadConn), errors.Is(err, mysql.ErrInvalidConn): // leafsql's own account was cut off
-		s.unfilled.Add(1)
-		return s.fail(numberUnfilled, "HY000", s.public(err))
+		s.proxy.counts.unfilled.Add(1)
+		return s.client.fail(numberUnfilled, "HY000", s.public(err))
 	}
-	return s.fail(numberOther, "HY000", s.public(err))
+	return s.client.fail(numberOther, "HY000", s.public(err))
 }
 
 var errInLog = errors.New("the cause is in the log of leafsql proxy")
@@ -215,6 +211,6 @@ func (s *session) public(err error) string {
 		}
 		text = (&leafdriver.FillError{Table: fill.Table, Rows: fill.Rows, Key: fill.Key, Err: errInLog}).Error()
 	}
-	s.causeLine.of(s.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
+	s.proxy.causeLine.of(s.proxy.cfg.Logger).Warn("leafsql: a statement of a client failed", "error", err)
 	return text
 }

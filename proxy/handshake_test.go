@@ -49,7 +49,9 @@ func FuzzHandshake(f *testing.F) {
 			lengths = append(lengths, 1+int(n))
 		}
 		server, client := &pieces{unread: fromServer, lengths: lengths}, &pieces{unread: fromClient, lengths: lengths}
-		s := &session{Server: of, link: link{counters: &of.counts, client: client.end(), server: server.end()}}
+		s := &session{proxy: of}
+		s.client.end = client.end()
+		s.server.end, s.server.client = server.end(), &s.client
 		err := s.handshake()
 		s.client.giveBack()
 		s.server.giveBack()

@@ -63,18 +63,18 @@ func (s *Server) countAnew() error {
 // loginEnded counts a login, and gives it and those before it free once the server's count begins again: with a login that
 // succeeds. If clients break off one after another, leafsql's own account logs in. Whatever a balancer does for itself counts
 // for the server alone: nobody failed to log in.
-func (s *session) loginEnded(err error) {
+func (s *Server) loginEnded(ses *session, err error) {
 	gone := errors.Is(err, errServerGone)
-	if !s.judged && !s.forItself && !gone {
+	if !ses.judged && !ses.client.forItself && !gone {
 		s.counts.brokenOff.Add(1)
 	}
 	switch {
-	case s.toldWho():
+	case ses.toldWho():
 		return
-	case s.judged && err == nil:
+	case ses.judged && err == nil:
 		s.logins.Release(1 + s.inARow.Swap(0))
 		return
-	case s.judged:
+	case ses.judged:
 		s.logins.Release(1)
 		return
 	}
@@ -83,7 +83,7 @@ func (s *session) loginEnded(err error) {
 		return
 	}
 	err = s.countAnew()
-	if (err != nil || !s.forItself) && !gone {
+	if (err != nil || !ses.client.forItself) && !gone {
 		s.brokenOffLine.of(s.cfg.Logger).Warn("leafsql: many clients of the proxy in a row broke off their login, as health checks that only connect do", "how many", n,
 			"max_connect_errors", s.maxErrors.Load(), "own login", err, "way out", "let them ask /readyz of -metrics; the server refuses the proxy's host after so many of them (error 1129), unless a login succeeds in between")
 	}

@@ -37,7 +37,8 @@ var errLogin = errors.New("the login failed")
 // handshake logs the client in at the server: with the server's own greeting, by the
 // server's judgement.
 func (s *session) handshake() error {
-	defer s.limit()()
+	s.limit(time.Now().Add(loginTime))
+	defer s.limit(time.Time{})
 	p, err := s.server.packet(readBuffer)
 	if err != nil {
 		return serverGone(err)
@@ -53,7 +54,7 @@ func (s *session) handshake() error {
 		return s.deny(2027, "", "leafsql: the server does not greet as MySQL or MariaDB does; see that -server leads to one of them")
 	}
 	caps := greeting.Caps &^ notOffered
-	if s.cfg.TLS == nil {
+	if s.proxy.cfg.TLS == nil {
 		caps &^= wire.SSL
 	}
 	greeting.SetCaps(caps, greeting.Maria&mariaOffered)
@@ -71,9 +72,9 @@ func (s *session) handshake() error {
 		if p, login, err = s.startTLS(p); err != nil {
 			return err
 		}
-	} else if s.cfg.RequireTLS {
+	} else if s.proxy.cfg.RequireTLS {
 		return s.deny(3159, "HY000", "Connections using insecure transport are prohibited while --require-tls is set for leafsql proxy.")
-	} else if s.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // it would expect passwords in clear text
+	} else if s.proxy.network == "unix" && !strings.Contains(greeting.Version, "MariaDB") { // it would expect passwords in clear text
 		return s.deny(3159, "HY000", "leafsql: MySQL is reached through its unix socket, which takes clients with TLS only; use TLS, or let -server be the server's host and port")
 	}
 	switch {
@@ -82,18 +83,16 @@ func (s *session) handshake() error {
 	case login.Caps&wire.Protocol41 == 0:
 		return s.deny(1251, "08004", "Client does not support authentication protocol requested by server; consider upgrading MySQL client")
 	}
-	s.caps = login.Caps & caps
-	if s.caps&wire.QueryAttrs != 0 {
-		s.noAttributes = wire.NoAttributes
-		s.attributes = s.noAttributes
+	s.server.caps = login.Caps & caps
+	if s.server.caps&wire.QueryAttrs != 0 {
+		s.server.noAttributes = wire.NoAttributes
+		s.server.attributes = s.server.noAttributes
 	}
-	s.login = fill.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.caps&wire.FoundRows != 0, Several: s.caps&wire.MultiStatement != 0}
-	s.server.seq = s.client.seq - 1
-	p[0] &^= wire.Compress
-	if err := s.server.send(p); err != nil {
-		return serverGone(err)
+	s.login = fill.Login{Account: s.account(login.User), Database: login.Database, FoundRows: s.server.caps&wire.FoundRows != 0, Several: s.server.caps&wire.MultiStatement != 0}
+	if err := s.sendLogin(p); err != nil {
+		return err
 	}
-	if err = s.authenticate(); err == nil && s.caps&wire.Compress != 0 {
+	if err = s.authenticate(); err == nil && s.server.caps&wire.Compress != 0 {
 		s.compress()
 	}
 	return err
@@ -101,41 +100,42 @@ func (s *session) handshake() error {
 
 // account names the account that the server knows a user by: with its address, if the server is told that.
 func (s *session) account(user string) string {
-	if s.cfg.ServerProxyProtocol {
-		return user + "@" + s.from.Addr().String()
+	if s.proxy.cfg.ServerProxyProtocol {
+		return user + "@" + s.client.from.Addr().String()
 	}
 	return user + "@"
 }
 
-// limit gives a login its time, up to the call of what it returns.
-func (s *session) limit() func() {
-	set := func(t time.Time) {
-		s.client.raw.SetReadDeadline(t)
-		s.server.raw.SetReadDeadline(t)
-	}
-	set(time.Now().Add(loginTime))
-	return func() { set(time.Time{}) }
+// limit sets the time until which both sides are read; zero: without a limit.
+func (s *session) limit(until time.Time) {
+	s.client.raw.SetReadDeadline(until)
+	s.server.raw.SetReadDeadline(until)
 }
 
 // deny ends a login.
 func (s *session) deny(number uint16, state, message string) error {
-	s.fail(number, state, message)
+	s.client.fail(number, state, message)
 	return errLogin
+}
+
+// sendLogin sends the server the client's login, or its request for TLS, in p.
+func (s *session) sendLogin(p []byte) error {
+	s.server.seq = s.client.seq - 1
+	p[0] &^= wire.Compress // see compress.go
+	return serverGone(s.server.send(p))
 }
 
 // startTLS goes over to TLS on both sides, with the client that asked for it in p, and
 // reads the login.
 func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	request := slices.Clone(p)
-	p[0] &^= wire.Compress
-	s.server.seq = s.client.seq - 1
-	if err := s.server.send(p); err != nil {
-		return nil, wire.Login{}, serverGone(err)
+	if err := s.sendLogin(p); err != nil {
+		return nil, wire.Login{}, err
 	}
 	if len(s.server.buffered()) > 0 { // they would pass for what came through TLS
 		return nil, wire.Login{}, errors.New("the server sent more than its greeting before TLS")
 	}
-	server := tls.Client(s.server.conn, s.cfg.ServerTLS)
+	server := tls.Client(s.server.conn, s.proxy.cfg.ServerTLS)
 	if err := server.Handshake(); err != nil {
 		return nil, wire.Login{}, serverGone(err)
 	}
@@ -143,7 +143,7 @@ func (s *session) startTLS(p []byte) ([]byte, wire.Login, error) {
 	early := bytes.Clone(s.client.buffered()) // the client may not have waited
 	s.client.take(len(early))
 	s.client.release()
-	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.cfg.TLS)
+	client := tls.Server(replayed{s.client.conn, io.MultiReader(bytes.NewReader(early), s.client.conn)}, s.proxy.cfg.TLS)
 	if err := client.Handshake(); err != nil {
 		return nil, wire.Login{}, err
 	}
@@ -186,11 +186,11 @@ func (s *session) authenticate() error {
 	early := <-answers
 	s.client.raw.SetReadDeadline(time.Time{})
 	s.client.wipe()
-	if err == nil && s.network == "unix" && len(last) > 0 && last[0] == wire.FirstOK {
+	if err == nil && s.proxy.network == "unix" && len(last) > 0 && last[0] == wire.FirstOK {
 		frame := bytes.Clone(s.server.frame)
 		if last = frame[wire.HeaderLen:]; s.asProcess() {
 			s.judged, s.client.seq = true, frame[3]
-			s.fail(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
+			s.client.fail(1045, "28000", "leafsql: the account belongs to the operating system user of leafsql proxy (unix_socket, auth_socket); use an account with a password")
 			return errors.New("the server took a client for this process")
 		}
 		s.server.frame = frame
@@ -210,16 +210,14 @@ func (s *session) authenticate() error {
 // asProcess reports whether the server may have logged the client in because this process, which is at the other end of the server's
 // unix socket, has the right operating system user: unix_socket and auth_socket do so, also together with another plugin.
 func (s *session) asProcess() bool {
-	s.maxPacket = max(s.maxPacket, smallBuffer) // it is not known in a login
-	rows, err := backend{&s.link}.query("SHOW CREATE USER CURRENT_USER()", nil)
+	s.server.maxPacket = max(s.server.maxPacket, smallBuffer) // it is not known in a login
+	rows, err := s.server.query("SHOW CREATE USER CURRENT_USER()", nil)
 	account := []sqldriver.Value{""}
 	if err == nil {
 		err = errors.Join(rows.Next(account), rows.Close())
 	}
 	return err != nil || strings.Contains(strings.ToLower(fmt.Sprintf("%s", account[0])), "_socket")
 }
-
-var past = time.Unix(1, 0)
 
 // noNumber is that of no frame.
 const noNumber = 1 << 8
@@ -258,8 +256,8 @@ func (s *session) passQuestions(expected *atomic.Uint32) (last []byte, err error
 // and not all.
 func (s *session) recovered() {
 	if p := recover(); p != nil {
-		s.panics.Add(1)
-		s.cfg.Logger.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		s.proxy.counts.panics.Add(1)
+		s.proxy.cfg.Logger.Error("leafsql: a session of the proxy ended by a fault of its own", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 	}
 }
 
@@ -269,11 +267,11 @@ func (s *session) authenticated(p []byte) error {
 	defer s.server.release()
 	s.judged = true
 	if len(p) == 0 || p[0] != wire.FirstOK {
-		s.failedLogins.Add(1)
+		s.proxy.counts.failedLogins.Add(1)
 		return errLogin
 	}
 	ok, err := wire.ParseOK(p)
-	s.status, s.stale = ok.Status, true
+	s.server.status, s.server.stale = ok.Status, true
 	return err
 }
 
@@ -282,22 +280,23 @@ func (s *session) authenticated(p []byte) error {
 func (s *session) beginAnew(login fill.Login, knownDB bool) {
 	s.login = login
 	s.dropStatements()
-	s.modeChanged = false
+	s.server.modeChanged = false
 	s.leaf.Reset(login, knownDB)
 }
 
 // changeUser serves COM_CHANGE_USER.
 func (s *session) changeUser(p []byte) (quit bool, err error) {
-	user, database, err := wire.ChangeUser(p, s.caps)
+	user, database, err := wire.ChangeUser(p, s.server.caps)
 	if err != nil {
 		return true, s.deny(1043, "08S01", "Bad handshake")
 	}
-	if err := s.send(p); err != nil {
+	if err := s.server.start(p); err != nil {
 		return true, err
 	}
 	s.client.bounded = false
 	defer func() { s.client.bounded = true }()
-	defer s.limit()()
+	s.limit(time.Now().Add(loginTime))
+	defer s.limit(time.Time{})
 	switch err := s.authenticate(); err {
 	case nil:
 		login := s.login
@@ -306,7 +305,7 @@ func (s *session) changeUser(p []byte) (quit bool, err error) {
 		return false, nil
 	case errLogin: // MySQL ends the connection; on MariaDB the session goes on as the former user's, but anew
 		s.beginAnew(s.login, false)
-		s.stale = true // the error said no status
+		s.server.stale = true // the error said no status
 		return false, nil
 	default:
 		return true, err

@@ -36,9 +36,9 @@ func (s *session) prepare(p []byte) error {
 		return s.prepareFilled(ctx, p, plan)
 	}
 	a := answer{state: preparedHead}
-	err = s.resend(&a)
+	ok, err := s.resend(&a)
 	s.newest = a.stmt.ID
-	if err == nil && a.failure == nil && plan.HasEffects() {
+	if ok && plan.HasEffects() {
 		s.effects[a.stmt.ID] = plan
 	}
 	return err
@@ -47,25 +47,20 @@ func (s *session) prepare(p []byte) error {
 // prepareFilled prepares the client's text p, and what is to run in its place. The client is told the
 // answer to its own text, once both are there.
 func (s *session) prepareFilled(ctx context.Context, p []byte, plan fill.Plan) error {
-	if err := s.send(p); err != nil {
-		return err
-	}
-	var frames []byte
-	ok, err := backend{&s.link}.prepared(func(packet []byte) { frames = s.client.appendFrames(frames, packet) })
+	r, err := s.server.run(p, preparedHead)
 	if err != nil {
 		return s.refuse(err)
 	}
 	leaf, err := s.leaf.Prepare(ctx, plan)
 	if err != nil {
-		s.client.seq = 1
-		if err := s.send(wire.CloseStatement(ok.ID)); err != nil {
+		if err := s.server.start(wire.CloseStatement(r.stmt.ID)); err != nil {
 			return err
 		}
 		return s.refuse(err)
 	}
-	s.newest = ok.ID
-	s.stmts[ok.ID] = &preparedStmt{leaf: leaf, params: int(ok.Params)}
-	return s.client.write(frames)
+	s.newest = r.stmt.ID
+	s.stmts[s.newest] = &preparedStmt{leaf: leaf, params: int(r.stmt.Params)}
+	return s.client.send(r.head...)
 }
 
 // newestPrepared stands for the statement that was prepared last, on MariaDB: a client need not
@@ -80,10 +75,10 @@ func (s *session) ofStatement(name byte) error {
 		return err
 	}
 	if length < ahead-wire.HeaderLen || name == wire.ComStmtLongData && length < ahead-wire.HeaderLen+2 {
-		if _, err := s.client.packet(s.maxPacket); err != nil {
+		if _, err := s.client.packet(s.server.maxPacket); err != nil {
 			return err
 		}
-		return s.malformed() // as MySQL says; MariaDB reads on behind the end
+		return s.client.malformed() // as MySQL does; MariaDB reads on after the end
 	}
 	b, err := s.client.need(ahead)
 	if err != nil {
@@ -93,13 +88,13 @@ func (s *session) ofStatement(name byte) error {
 	id := binary.LittleEndian.Uint32(number)
 	if id == newestPrepared {
 		id = s.newest
-		binary.LittleEndian.PutUint32(number, id) // the server's last may be one of leafsql's own
+		binary.LittleEndian.PutUint32(number, id) // the server's last may be an internal one
 	}
 	st := s.stmts[id]
 	plan, hasEffects := s.effects[id]
-	a := answer{state: head, execute: true}
-	switch name {
-	case wire.ComStmtClose:
+	a := answer{execute: true}
+	switch {
+	case name == wire.ComStmtClose:
 		if st != nil {
 			if err := st.leaf.Close(); err != nil {
 				return err
@@ -112,27 +107,28 @@ func (s *session) ofStatement(name byte) error {
 		if id == s.newest {
 			s.newest = 0
 		}
-		return s.forward()
-	case wire.ComStmtReset:
+		_, err = s.server.forward(0)
+		return err
+	case name == wire.ComStmtReset:
 		if st != nil {
 			s.dropLong(st)
 		}
 		delete(s.cursors, id)
-		return s.pass(&a)
-	case wire.ComStmtFetch:
-		a.state, hasEffects = row, false
-	default:
-		switch {
-		case st != nil:
-			return s.ofFilled(st, name)
-		case name == wire.ComStmtLongData:
-			return s.forward()
-		}
-	}
-	if err = s.pass(&a); err != nil {
+		_, err = s.pass(&a)
+		return err
+	case name == wire.ComStmtFetch:
+		a.state, hasEffects = rows, false
+	case st != nil:
+		return s.ofFilled(st, name)
+	case name == wire.ComStmtLongData:
+		_, err = s.server.forward(0)
 		return err
 	}
-	if a.failure == nil && s.status&wire.CursorExists != 0 {
+	ok, err := s.pass(&a)
+	if err != nil {
+		return err
+	}
+	if ok && s.server.status&wire.CursorExists != 0 {
 		s.cursors[id] = true
 	} else {
 		delete(s.cursors, id)
@@ -145,22 +141,21 @@ func (s *session) ofStatement(name byte) error {
 
 // ofFilled serves the commands that execute a filled statement or bring its arguments.
 func (s *session) ofFilled(st *preparedStmt, name byte) error {
-	p, err := s.client.packet(s.maxPacket)
-	if err != nil {
+	p, err := s.client.packet(s.server.maxPacket)
+	switch {
+	case err != nil:
 		return err
-	}
-	switch name {
-	case wire.ComStmtLongData:
+	case name == wire.ComStmtLongData:
 		s.longData(st, p)
 		return nil
-	case wire.ComStmtBulkExecute:
+	case name == wire.ComStmtBulkExecute:
 		return s.bulk(st, p)
 	}
 	return s.execute(st, p)
 }
 
 func (s *session) dropLong(st *preparedStmt) {
-	s.memory.take(-st.longs)
+	s.proxy.memory.take(-st.longs)
 	st.long, st.longs, st.wrong = nil, 0, nil
 }
 
@@ -184,9 +179,9 @@ func (s *session) longData(st *preparedStmt, p []byte) {
 	switch {
 	case param >= st.params:
 		st.wrong = sqlError(1210, "HY000", "Incorrect arguments to mysqld_stmt_send_long_data")
-	case st.longs+len(piece) > s.maxPacket:
+	case st.longs+len(piece) > s.server.maxPacket:
 		st.wrong = sqlError(numberOther, "HY000", "Parameter of prepared statement which is set through mysql_send_long_data() is longer than 'max_allowed_packet' bytes")
-	case !s.memory.take(len(piece)):
+	case !s.proxy.memory.take(len(piece)):
 		st.wrong = sqlError(numberTooLarge, "HY000", errNoMemory.Message)
 	default:
 		st.long[param] = append(slices.Grow(st.long[param], 1), piece...) // not nil, though it may be empty
@@ -196,18 +191,18 @@ func (s *session) longData(st *preparedStmt, p []byte) {
 
 // execute serves COM_STMT_EXECUTE of a statement that is filled.
 func (s *session) execute(st *preparedStmt, p []byte) error {
-	e, err := wire.ParseExecute(p, st.params, s.caps&wire.QueryAttrs != 0, st.types, st.long)
+	e, err := wire.ParseExecute(p, st.params, s.server.caps&wire.QueryAttrs != 0, st.types, st.long)
 	wrong := st.wrong
 	s.dropLong(st)
 	switch {
 	case wrong != nil: // the value is missing in the arguments
 		return s.refuse(wrong)
-	case err != nil && s.caps&wire.QueryAttrs != 0: // MySQL
-		return s.malformed()
+	case err != nil && s.server.caps&wire.QueryAttrs != 0: // MySQL
+		return s.client.malformed()
 	case err != nil:
-		return s.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
+		return s.client.fail(1210, "HY000", "Incorrect arguments to mysqld_stmt_execute")
 	}
-	s.extra = e.Extra
+	s.server.extra = e.Extra
 	st.types = typesOf(e.Params) // attributes bring theirs each time
 	return s.runFilled(st, e.Params)
 }

@@ -29,14 +29,16 @@
 //	memory.go     how much memory the commands of all clients take
 //	quiet.go      how often a client may cause a line of the log
 //	session.go    a session's life
-//	link.go       its two connections and what they agreed on: commands passed on
+//	client.go     its client's side: waiting for commands
+//	backend.go    its server's side: what both sides agreed on, commands passed on
 //	commands.go   which command is served how
-//	relay.go      an answer of the server, passed on
+//	answer.go     an answer of the server, followed up to its end
+//	relay.go      answers passed on
 //	bound.go      how long a command waits for its ids
 //	fill.go       texts, and what the client is told of those that were filled
 //	prepared.go   prepared statements
 //	bulk.go       their executions for many rows at once
-//	backend.go    the connection to the server as package driver sees it
+//	conn.go       the server's side as a connection of package driver
 //	stats.go      what is counted
 package proxy
 
@@ -115,14 +117,13 @@ type Server struct {
 	ctx      context.Context // ends with Close
 	cancel   context.CancelFunc
 	watch    *watch
+	unwatch  func() error // closes watch, once
 	draining atomic.Bool
 
 	mu        sync.Mutex
 	listeners map[net.Listener]bool
 	sessions  map[*session]bool
 	ended     sync.WaitGroup // sessions
-	closing   sync.Once
-	closed    error // what Close returns
 
 	statusHolds, statusLies atomic.Bool // of NO_BACKSLASH_ESCAPES, as a session that was asked has shown
 
@@ -164,6 +165,7 @@ func New(cfg Config) (*Server, error) {
 	if s.watch, err = newWatch(); err != nil {
 		return nil, fmt.Errorf("leafsql: the proxy cannot watch its connections: %w; raise the limit of open files", err)
 	}
+	s.unwatch = sync.OnceValue(s.watch.close)
 	s.own = sql.OpenDB(keepOpen{cfg.Connector})
 	s.own.SetMaxOpenConns(2)
 	s.own.SetConnMaxIdleTime(time.Minute)
@@ -242,7 +244,11 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		close(done)
 	}()
 	for {
-		s.wakeAll()
+		s.mu.Lock()
+		for ses := range s.sessions {
+			ses.wake()
+		}
+		s.mu.Unlock()
 		select {
 		case <-done:
 			return s.Close()
@@ -262,15 +268,6 @@ func (s *Server) stopAccepting() {
 	}
 }
 
-// wakeAll has each session that waits for its client look whether it is to end.
-func (s *Server) wakeAll() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for ses := range s.sessions {
-		ses.wake()
-	}
-}
-
 // Close ends the proxy with all its sessions.
 func (s *Server) Close() error {
 	s.stopAccepting()
@@ -284,11 +281,8 @@ func (s *Server) Close() error {
 	}
 	s.mu.Unlock()
 	s.ended.Wait()
-	s.closing.Do(func() {
-		s.own.Close() // its error is only that the server ended a connection before
-		s.closed = s.watch.close()
-	})
-	return s.closed
+	s.own.Close() // its error is only that the server ended a connection before
+	return s.unwatch()
 }
 
 // Describe names the server, for people.

@@ -74,20 +74,20 @@ type relayed struct {
 // relayIn passes on the answer that an end of the server's sends, in pieces. file is what the client answers to LOCAL INFILE. What
 // flags say: 1: DeprecateEOF; 2: another answer follows; 4: an execution.
 func relayIn(from, flags byte, sent, file []byte, way []int) (r relayed) {
-	server, client := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
-	l := &link{counters: &counters{}, client: client.end(), server: server.end()}
-	l.client.seq = 7
+	server, conn := &pieces{unread: slices.Clone(sent), lengths: way}, &pieces{unread: file, lengths: way}
+	b := &backend{end: server.end(), client: &client{end: conn.end()}}
+	b.client.seq = 7
 	if flags&1 != 0 {
-		l.caps = wire.DeprecateEOF
+		b.caps = wire.DeprecateEOF
 	}
-	a := answer{state: []state{head, row, preparedHead, anyPacket}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
-	r.err = l.relay(&a)
-	r.client, r.server, r.unread, r.status, r.stmt = client.written, server.written, len(server.unread)+len(l.server.buffered()), l.status, a.stmt
+	a := answer{state: []state{head, rows, preparedHead, anyPacket}[from%4], more: flags&2 != 0, execute: flags&4 != 0}
+	_, r.err = b.relay(&a)
+	r.client, r.server, r.unread, r.status, r.stmt = conn.written, server.written, len(server.unread)+len(b.buffered()), b.status, a.stmt
 	if failure, ok := a.failure.(*mysql.MySQLError); ok {
 		r.failure = fmt.Sprint(failure.Number, failure.SQLState)
 	}
-	l.server.giveBack()
-	l.client.giveBack()
+	b.giveBack()
+	b.client.giveBack()
 	return r
 }
 

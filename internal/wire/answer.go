@@ -57,19 +57,14 @@ func (ok OK) Info(caps uint32) (info, changes []byte) {
 // SetInfo sets both.
 func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 	ok.Status &^= StateChanged
-	if caps&SessionTrack == 0 {
-		changes = nil
+	ok.Tail = nil
+	if hasChanges := caps&SessionTrack != 0 && len(changes) > 0; hasChanges || len(info) > 0 {
+		ok.Tail = append(AppendLenEnc(nil, uint64(len(info))), info...)
+		if hasChanges {
+			ok.Status |= StateChanged
+			ok.Tail = append(AppendLenEnc(ok.Tail, uint64(len(changes))), changes...)
+		}
 	}
-	if len(info) == 0 && len(changes) == 0 {
-		ok.Tail = nil
-		return
-	}
-	tail := append(AppendLenEnc(nil, uint64(len(info))), info...)
-	if len(changes) > 0 {
-		ok.Status |= StateChanged
-		tail = append(AppendLenEnc(tail, uint64(len(changes))), changes...)
-	}
-	ok.Tail = tail
 }
 
 // trackGTID is the kind of a change that says which transaction was committed.
@@ -137,13 +132,6 @@ func ParsePreparedOK(p []byte) (PreparedOK, error) {
 	c.byte()
 	ok := PreparedOK{c.uint32(), c.uint16(), c.uint16()}
 	return ok, c.err()
-}
-
-// EOFStatus is the status in an EOF packet of five bytes, 0 if it is shorter.
-func EOFStatus(p []byte) uint16 {
-	c := cursor{p: p}
-	c.take(EOFStatusAt)
-	return c.uint16()
 }
 
 // ColumnName is the name in a column's definition.

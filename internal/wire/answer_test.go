@@ -120,20 +120,16 @@ func TestColumnName(t *testing.T) {
 
 func TestRowValue(t *testing.T) {
 	row := []byte("\x011\xfb\x00\xfc\x01\x00x")
-	var got []string
+	var got []any
 	for len(row) > 0 {
 		value, rest, err := RowValue(row)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got = append(got, string(value))
-		if value == nil {
-			got[len(got)-1] = "NULL"
-		}
-		row = rest
+		got, row = append(got, value), rest
 	}
-	if want := []string{"1", "NULL", "", "x"}; !reflect.DeepEqual(got, want) {
-		t.Errorf("%q", got)
+	if want := []any{[]byte("1"), nil, []byte{}, []byte("x")}; !reflect.DeepEqual(got, want) {
+		t.Errorf("values = %q, want %q", got, want)
 	}
 	for _, bad := range []string{"", "\x021", "\xfc\x01", "\xff", "\xfe\xff\xff\xff\xff\xff\xff\xff\xff"} {
 		if value, _, err := RowValue([]byte(bad)); err == nil {
@@ -158,13 +154,12 @@ func FuzzAnswers(f *testing.F) {
 			ParseOK(p)
 			ParsePreparedOK(p)
 			ColumnName(p)
-			EOFStatus(p)
 			GTIDs(p)
 		})
 		if took > uint64(256<<10+20*len(p)) {
 			t.Errorf("%d bytes for a packet of %d", took, len(p))
 		}
-		if value, rest, err := RowValue(p); err == nil && len(value)+len(rest) >= len(p) {
+		if value, rest, err := RowValue(p); err == nil && len(rest) >= len(p) {
 			t.Errorf("%q, %q of %q", value, rest, p)
 		}
 		if n, rest, err := LenEnc(p); err == nil {

@@ -96,10 +96,6 @@ func ChangeUser(p []byte, caps uint32) (user, database string, err error) {
 	} else {
 		c.terminated()
 	}
-	if i := bytes.IndexByte(c.p, 0); i < 0 && !c.bad { // it may end without a zero
-		database = string(c.p)
-	} else {
-		database = string(c.terminated())
-	}
-	return user, database, c.err()
+	name, _, _ := bytes.Cut(c.p, []byte{0}) // it may end without a zero
+	return user, string(name), c.err()
 }

@@ -21,7 +21,7 @@ func TestGreeting(t *testing.T) {
 		name, payload, version string
 		caps, maria            uint32
 	}{
-		{"MariaDB", mariaGreeting, "5.5.5-10.11.19-MariaDB-0+deb12u1", 0x81fff7fe, MariaProgress | MariaBulk | MariaExtendedMeta | MariaCacheMeta},
+		{"MariaDB", mariaGreeting, "5.5.5-10.11.19-MariaDB-0+deb12u1", 0x81fff7fe, MariaBulk | MariaExtendedMeta | 1<<0 | 1<<4},
 		{"MySQL", mysqlGreeting, "9.7.4-2", 0xdfffffff, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

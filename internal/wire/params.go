@@ -133,7 +133,7 @@ func (c *cursor) types(params []Param, named bool) {
 const maxParams = math.MaxUint16
 
 // params reads the parameters of a command: bitmap, types and values. types are those of an
-// earlier execution, which holds where the client sends none; long are values that came before.
+// earlier execution, without values, which hold if the client sends none; long are values that came before.
 func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
 	nulls := c.take(uint64(n+7) / 8)
 	bound := c.byte() != 0
@@ -141,13 +141,10 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		c.bad = true
 		return nil
 	}
-	params := make([]Param, n)
+	params := slices.Clone(types)
 	if bound {
+		params = make([]Param, n)
 		c.types(params, named)
-	} else {
-		for i, t := range types {
-			params[i].Type, params[i].Flags, params[i].Name = t.Type, t.Flags, t.Name
-		}
 	}
 	if c.bad {
 		return nil
@@ -169,33 +166,6 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		}
 	}
 	return params
-}
-
-// appendParams appends what params reads.
-func appendParams(b []byte, params []Param, named bool) []byte {
-	at := len(b)
-	b = append(b, make([]byte, (len(params)+7)/8)...)
-	b = append(b, 1)
-	for i, p := range params {
-		if p.Null {
-			b[at+i/8] |= 1 << (i % 8)
-		}
-		if p.Long != nil && width(p.Type) != -2 {
-			p.Type = TypeString // how the value is written
-		}
-		b = append(b, p.Type, p.Flags)
-		if named {
-			b = append(AppendLenEnc(b, uint64(len(p.Name))), p.Name...)
-		}
-	}
-	for _, p := range params {
-		if p.Long != nil {
-			b = append(AppendLenEnc(b, uint64(len(p.Long))), p.Long...)
-		} else {
-			b = append(b, p.Raw...)
-		}
-	}
-	return b
 }
 
 // An Execute is COM_STMT_EXECUTE.
@@ -249,8 +219,30 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 		all = slices.Concat(e.Params, e.Extra)
 		b = AppendLenEnc(b, uint64(len(all)))
 	}
-	if len(all) > 0 {
-		b = appendParams(b, all, attrs)
+	if len(all) == 0 {
+		return b
+	}
+	nulls := len(b)
+	b = append(b, make([]byte, (len(all)+7)/8)...)
+	b = append(b, 1)
+	for i, p := range all {
+		if p.Null {
+			b[nulls+i/8] |= 1 << (i % 8)
+		}
+		if p.Long != nil && width(p.Type) != -2 {
+			p.Type = TypeString // how the value is written
+		}
+		b = append(b, p.Type, p.Flags)
+		if attrs {
+			b = append(AppendLenEnc(b, uint64(len(p.Name))), p.Name...)
+		}
+	}
+	for _, p := range all {
+		if p.Long != nil {
+			b = append(AppendLenEnc(b, uint64(len(p.Long))), p.Long...)
+		} else {
+			b = append(b, p.Raw...)
+		}
 	}
 	return b
 }

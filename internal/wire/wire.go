@@ -84,10 +84,8 @@ const (
 
 // MariaDB's own capabilities, in words of their own.
 const (
-	MariaProgress     = 1 << 0
 	MariaBulk         = 1 << 2
 	MariaExtendedMeta = 1 << 3
-	MariaCacheMeta    = 1 << 4
 )
 
 // Bits of the status at the end of an answer.
@@ -190,14 +188,12 @@ func LenEnc(p []byte) (n uint64, rest []byte, err error) {
 	return n, c.p, c.err()
 }
 
-// RowValue reads one value of a text row, nil for NULL, and returns what is behind it.
-func RowValue(p []byte) (value, rest []byte, err error) {
+// RowValue reads one value of a text row, which is bytes, or nil for NULL, and returns the rest of the row.
+func RowValue(p []byte) (value any, rest []byte, err error) {
 	if len(p) > 0 && p[0] == 0xfb {
 		return nil, p[1:], nil
 	}
 	c := cursor{p: p}
-	if value = c.lenEncBytes(); value == nil && !c.bad {
-		value = []byte{}
-	}
+	value = c.lenEncBytes()
 	return value, c.p, c.err()
 }

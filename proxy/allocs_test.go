@@ -1,0 +1,68 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"math"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A repeated connection sends the same bytes whenever it is read, and takes whatever is written.
+type repeated struct {
+	net.Conn
+	sends []byte
+}
+
+func (c repeated) Read(b []byte) (int, error)       { return copy(b, c.sends), nil }
+func (c repeated) Write(b []byte) (int, error)      { return len(b), nil }
+func (c repeated) SetReadDeadline(time.Time) error  { return nil }
+func (c repeated) SetWriteDeadline(time.Time) error { return nil }
+
+// TestCommandAllocs bounds the allocations of a command that is passed on, and of one that package driver runs.
+func TestCommandAllocs(t *testing.T) {
+	s := &session{proxy: new(Server)}
+	s.ctx = context.Background()
+	ping := repeated{sends: frames("\x0e")}
+	s.client.end = end{conn: ping, raw: ping, small: make([]byte, smallBuffer), memory: &budget{most: math.MaxInt64}}
+	s.server.client, s.server.maxPacket = &s.client, 1<<20
+	for _, tt := range []struct {
+		name    string
+		most    int
+		answers []string
+		run     func() error
+	}{
+		{"passed on", 0, []string{anOK}, func() error {
+			if _, err := s.client.await(s.isOver); err != nil {
+				return err
+			}
+			_, err := s.command()
+			return err
+		}},
+		{"filled", 3, []string{anOK}, func() error {
+			r, err := s.server.ExecContext(t.Context(), "INSERT INTO t VALUES (1)", nil)
+			if got := r.(*reply).ok.Status; got != wire.Autocommit {
+				t.Errorf("status = %#x, want %#x", got, wire.Autocommit)
+			}
+			return err
+		}},
+		{"rows", 5, []string{"\x02", column, column, anEOF, aRow, aRow, anEOF}, func() error {
+			r, err := s.server.QueryContext(t.Context(), "SELECT 1", nil)
+			return errors.Join(err, r.Close())
+		}},
+		{"prepared", 6, []string{preparedY, column, anEOF, column, anEOF}, func() error {
+			_, err := s.server.PrepareContext(t.Context(), "INSERT INTO t VALUES (?)")
+			return err
+		}},
+	} {
+		server := repeated{sends: numbered(1, 1, tt.answers...)}
+		s.server.end = end{conn: server, raw: server, memory: &budget{most: math.MaxInt64}}
+		var err error
+		if n := testing.AllocsPerRun(100, func() { err = errors.Join(err, tt.run()) }); err != nil || n > float64(tt.most) {
+			t.Errorf("%s: %v allocations, %v; want at most %d", tt.name, n, err, tt.most)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package proxy
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// A client is the client's side of a session.
+type client struct {
+	end
+	from      netip.AddrPort // the client's address; not valid: unknown, or the connection is the balancer's own
+	forItself bool           // a balancer connects for itself, such as to check that the proxy is there
+
+	mu      sync.Mutex
+	waiting bool // for the next command, until wake is called
+	woken   bool // by wake
+}
+
+// await waits for the next command, unless isOver returns true. It reports whether wake ended the wait.
+func (c *client) await(isOver func() bool) (woken bool, err error) {
+	c.mu.Lock()
+	c.waiting = true
+	over := isOver()
+	c.mu.Unlock()
+	if !over {
+		err = c.idle()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waiting = false
+	if c.woken {
+		c.woken = false
+		c.raw.SetReadDeadline(time.Time{})
+		woken = errors.Is(err, os.ErrDeadlineExceeded)
+	}
+	return woken, err
+}
+
+// wake ends await.
+func (c *client) wake() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.waiting {
+		c.woken = true
+		c.raw.SetReadDeadline(past)
+	}
+}
+
+// past is the read deadline that ends a read at once.
+var past = time.Unix(1, 0)
+
+// fail sends the client an error.
+func (c *client) fail(number uint16, state, message string) error {
+	e := wire.Err{Number: number, Message: message}
+	copy(e.State[:], state)
+	return c.send(e.Append(nil))
+}
+
+// malformed sends the error for a command that is not well-formed.
+func (c *client) malformed() error {
+	return c.fail(1835, "HY000", "Malformed communication packet.")
+}

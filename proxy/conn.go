@@ -1,0 +1,225 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/leafsql/leafsql/internal/wire"
+)
+
+// These methods make the backend a connection of package driver. Their contexts are not minded: a statement that was sent is waited
+// for. Their results are packets of the server.
+
+func (b *backend) Begin() (driver.Tx, error) { return nil, driver.ErrSkip }
+func (b *backend) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
+	return nil, driver.ErrSkip
+}
+func (b *backend) Ping(context.Context) error               { return nil }
+func (b *backend) ResetSession(context.Context) error       { return nil }
+func (b *backend) IsValid() bool                            { return b.lost == nil }
+func (b *backend) CheckNamedValue(*driver.NamedValue) error { return nil }
+
+// Close is called if the session is not what the client left.
+func (b *backend) Close() error {
+	b.lose(errors.New("leafsql ended the connection to the server, as its session was not what the client left"))
+	return b.conn.Close()
+}
+
+func (b *backend) Prepare(text string) (driver.Stmt, error) {
+	return b.PrepareContext(context.Background(), text)
+}
+
+// ExecContext runs a text. If it answers with rows they are in the Result, unread.
+func (b *backend) ExecContext(_ context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+	return b.query(text, args)
+}
+
+// QueryContext runs a text that answers with rows.
+func (b *backend) QueryContext(_ context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+	return b.query(text, args)
+}
+
+func (b *backend) query(text string, args []driver.NamedValue) (*reply, error) {
+	if len(args) > 0 {
+		return new(reply), driver.ErrSkip
+	}
+	return b.run(append(append([]byte{wire.ComQuery}, b.attributes...), text...), head)
+}
+
+// run sends the server a command, and reads the answer, which begins with a state, up to its first row. The reply is not nil.
+func (b *backend) run(command []byte, begin state) (*reply, error) {
+	r := &reply{from: b, answer: answer{state: begin}}
+	err := b.start(command)
+	if err == nil {
+		err = r.begin()
+	}
+	return r, err
+}
+
+// A reply is an answer of the server that is not passed on at once: an OK, or rows that are
+// still to be read.
+type reply struct {
+	answer
+	from *backend
+	head [][]byte // the packets before the rows, or all that answer COM_STMT_PREPARE; nil: an OK
+	kept []byte   // the memory of head
+}
+
+// next reads the next packet of the answer.
+func (r *reply) next() ([]byte, error) {
+	b := r.from
+	p, err := b.packet(math.MaxInt) // the server is trusted
+	if err != nil {
+		return nil, b.lose(serverGone(err))
+	}
+	b.lastSeq = b.seq - 1
+	r.ended, err = b.reads(&r.answer, p, len(p))
+	switch {
+	case err != nil:
+		return nil, b.lose(err)
+	case r.failure != nil:
+		b.release()
+		return nil, r.failure
+	case len(r.ok.Tail) > 0 && (r.ended || r.state == head):
+		r.ok.Tail = bytes.Clone(r.ok.Tail)
+		if _, changes := r.ok.Info(b.caps); len(changes) > 0 {
+			b.gtids = append(b.gtids, wire.GTIDs(changes)...)
+		}
+	}
+	return p, nil
+}
+
+// begin reads the answer up to its first row.
+func (r *reply) begin() error {
+	b := r.from
+	for !r.ended && r.state != rows {
+		p, err := r.next()
+		if err != nil {
+			return err
+		}
+		if r.head == nil && r.state != head {
+			r.head, r.kept = make([][]byte, 0, 8), make([]byte, 0, smallBuffer)
+		}
+		if r.state != head { // not an OK, or a request for a file
+			r.kept = append(r.kept, p...)
+			r.head = append(r.head, r.kept[len(r.kept)-len(p):])
+		}
+		if r.file {
+			r.file = false
+			if err = b.client.send(p); err == nil {
+				err = b.passFile()
+			}
+			if err != nil { // the client is gone, and the server waits for the rest of the file
+				return b.lose(err)
+			}
+		}
+	}
+	if r.ended {
+		b.release()
+	}
+	return nil
+}
+
+func (r *reply) LastInsertId() (int64, error) { return int64(r.ok.ID), nil }
+func (r *reply) RowsAffected() (int64, error) { return int64(r.ok.Affected), nil }
+
+// Columns returns the names in the definitions.
+func (r *reply) Columns() (names []string) {
+	for _, p := range r.head {
+		if name, err := wire.ColumnName(p); err == nil { // neither their number nor the EOF after them
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Next reads a row. Its values are read as text: of prepared statements the driver reads no rows, as those of
+// RETURNING are the client's.
+func (r *reply) Next(dest []driver.Value) error {
+	if r.ended {
+		return io.EOF
+	}
+	p, err := r.next()
+	if err != nil {
+		return err
+	}
+	if r.ended = r.ended || r.state != rows; r.ended {
+		r.from.release()
+		return io.EOF
+	}
+	for i := range dest {
+		if dest[i], p, err = wire.RowValue(p); err != nil {
+			return r.from.lose(err)
+		}
+	}
+	return nil
+}
+
+// Close reads the remaining rows.
+func (r *reply) Close() error {
+	for {
+		switch err := r.Next(nil); err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+// PrepareContext prepares a text.
+func (b *backend) PrepareContext(_ context.Context, text string) (driver.Stmt, error) {
+	r, err := b.run(append([]byte{wire.ComStmtPrepare}, text...), preparedHead)
+	if err != nil {
+		return nil, err
+	}
+	return &statement{b, r.stmt}, nil
+}
+
+// A statement is one that is prepared for executions that are filled.
+type statement struct {
+	backend *backend
+	ok      wire.PreparedOK
+}
+
+func (st *statement) NumInput() int { return int(st.ok.Params) }
+
+func (st *statement) Close() error {
+	return st.backend.start(wire.CloseStatement(st.ok.ID))
+}
+
+func (st *statement) Exec([]driver.Value) (driver.Result, error) { return nil, driver.ErrSkip }
+func (st *statement) Query([]driver.Value) (driver.Rows, error)  { return nil, driver.ErrSkip }
+
+func (st *statement) ExecContext(_ context.Context, args []driver.NamedValue) (driver.Result, error) {
+	return st.execute(args)
+}
+
+func (st *statement) QueryContext(_ context.Context, args []driver.NamedValue) (driver.Rows, error) {
+	return st.execute(args)
+}
+
+func (st *statement) execute(args []driver.NamedValue) (*reply, error) {
+	e := wire.Execute{Stmt: st.ok.ID, Params: make([]wire.Param, len(args)), Extra: st.backend.extra}
+	for i, arg := range args {
+		switch v := arg.Value.(type) {
+		case wire.Param:
+			e.Params[i] = v
+		case int64:
+			e.Params[i] = wire.IntParam(v)
+		case string:
+			e.Params[i] = wire.StringParam([]byte(v))
+		case []byte:
+			e.Params[i] = wire.StringParam(v)
+		default:
+			return new(reply), fmt.Errorf("leafsql: argument %d: the proxy cannot send a %T", i+1, v)
+		}
+	}
+	return st.backend.run(e.Append(nil, st.backend.caps&wire.QueryAttrs != 0), head)
+}
