@@ -140,7 +140,13 @@ func (r *registry) nacos(t *testing.T, servers ...*nacostest.Server) {
 		}
 		return strings.Join(ways, ",")
 	}
-	r.open = func(h half) (worker.Source, error) { return openThrough(t.Context(), address(h), nil) }
+	r.open = func(h half) (worker.Source, error) {
+		open, err := openThrough(address(h), nil)
+		if err != nil {
+			return worker.Source{}, err
+		}
+		return open(t.Context())
+	}
 	r.params = func(h half) string { return "leafWorker=" + source + "(" + address(h) + ")" }
 }
 
