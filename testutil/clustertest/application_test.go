@@ -45,7 +45,7 @@ type writer struct {
 	moved   bool // an id above the margin has been acknowledged
 }
 
-// inserted is an acknowledged row.
+// An inserted row was acknowledged.
 type inserted struct {
 	writer, n int
 	id        int64
@@ -213,7 +213,7 @@ func (a *application) failOver(before, after string, loses bool) {
 	}
 }
 
-// An outcome is what became of the rows.
+// An outcome compares the rows with those that were acknowledged.
 type outcome struct {
 	rows        int
 	twice       []int64       // ids that were acknowledged for two rows

@@ -1,6 +1,7 @@
 //go:build unix
 
-// Package clustertest starts real database clusters of three nodes: MariaDB with Galera and MySQL with Group Replication.
+// Package clustertest starts real database clusters of three nodes, MariaDB with Galera and MySQL with Group Replication, and pairs
+// of a primary with a replica that fail over ([NewPair]).
 //
 //	c := clustertest.Galera(t)
 //	name := c.Database(t)

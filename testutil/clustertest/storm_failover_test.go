@@ -22,7 +22,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// unmarked are commits whose programs know no marks: version 0.1.0, and the last one before marks.
+// unmarked are commits whose programs use no marks: version 0.1.0, and the last one before marks.
 var unmarked = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "the last version without marks": "3d7a484"}
 
 // buildOld builds the writer of a commit.
@@ -41,7 +41,7 @@ func buildOld(t *testing.T, commit string) (program string) {
 	return buildWriter(t, tree)
 }
 
-// TestStormFailOverOfOldVersions: programs that know no marks give ids twice in the fail-overs of TestFailOver, with each kind and
+// TestStormFailOverOfOldVersions: programs that use no marks give ids twice in the fail-overs of TestFailOver, with each kind and
 // replication. So the other test would notice duplicates.
 func TestStormFailOverOfOldVersions(t *testing.T) {
 	for version, commit := range unmarked {
