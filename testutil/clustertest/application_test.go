@@ -55,16 +55,15 @@ type inserted struct {
 // above is below every id that a fetch gives after a row has been moved up by the margin, and above all others.
 const above = 1 << 36
 
-// The tables of an application, and its row of leaf_alloc, which has no mark yet. The row next to it is that of another program,
-// whose keys are INT.
 var applicationTables = []string{
 	"CREATE TABLE events (id BIGINT NOT NULL, writer INT NOT NULL, n INT NOT NULL)",
 	"CREATE TABLE orders (id BIGINT NOT NULL PRIMARY KEY, writer INT NOT NULL, n INT NOT NULL)",
 }
 
+// foreignRow is the row of another program in leaf_alloc, whose keys are INT.
 const foreignRow = "2000000000 leafsql@00112233445566ff 0 0"
 
-// newApplication creates the tables. If apart, the rows are on a server of their own, which does not fail over.
+// newApplication creates the tables and a row of leaf_alloc, which has no mark yet. If apart, the rows are on a server of their own, which does not fail over.
 func newApplication(t *testing.T, p *clustertest.Pair, kind mysqltest.Kind, apart bool) *application {
 	t.Helper()
 	const user = "app@'127.0.0.1'"
