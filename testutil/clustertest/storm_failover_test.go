@@ -22,8 +22,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 )
 
-// unmarked are commits whose programs use no marks: version 0.1.0, and the last one before marks.
-var unmarked = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "the last version without marks": "3d7a484"}
+// unmarked are commits whose programs use no marks: version 0.1.0, and a commit shortly before marks.
+var unmarked = map[string]string{"0.1.0": "15675ff8b11eb1ec36bcd765ded1c21221fcd6da", "a commit before marks": "3d7a484cd77c199d33a87410c1ba7e9958ccee4b"}
 
 // buildOld builds the writer of a commit.
 func buildOld(t *testing.T, commit string) (program string) {
