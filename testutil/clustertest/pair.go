@@ -212,10 +212,11 @@ func (p *Pair) Lead(t testing.TB, server *mysqltest.Server) {
 	}
 }
 
-// Execute runs statements on one connection to a server.
+// Execute runs statements on one connection to a server. MySQL may take a minute for STOP REPLICA after it has received a part of a
+// transaction: it waits for the rest.
 func (p *Pair) Execute(t testing.TB, s *mysqltest.Server, texts ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	if err := run(ctx, s, texts...); err != nil {
 		t.Fatalf("clustertest: %s: %v", s.Addr(), err)
