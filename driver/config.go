@@ -13,6 +13,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
@@ -25,11 +26,11 @@ type Config struct {
 	// ClientFoundRows and InterpolateParams; it may be nil there.
 	MySQL *mysql.Config
 
-	// Auto fills every table that has a row in leaf_alloc (leafTables=auto).
-	// It is the default and goes with no Tables.
-	Auto bool
-	// Tables are the rules (leafTables). No rules and no Auto: fill nothing.
+	// Tables are the rules (leafTables). Without any, every table is filled that has
+	// a row in leaf_alloc (leafTables=auto).
 	Tables []Rule
+	// None fills nothing (leafTables=none). It goes with no Tables.
+	None bool
 
 	// Store (leafStore) is the DSN of the database that holds leaf_alloc and
 	// t_sequence, "" for the same one.
@@ -37,7 +38,7 @@ type Config struct {
 	AllocTable string // leafAllocTable: [db.]table
 	Create     bool   // leafCreate
 	// SegmentStore replaces leaf_alloc as the source of segments. Store,
-	// AllocTable and Create then mean nothing, and Auto is not possible.
+	// AllocTable and Create then mean nothing, and Tables have to name tables.
 	SegmentStore segment.Store
 
 	// Worker is the source of worker ids for snowflakes, name(address)
@@ -64,9 +65,8 @@ type Config struct {
 	// minute ahead of the registry's (leafAnyClock). It is for a registry whose own
 	// clock is wrong.
 	AnyClock bool
-	// Snowflake is the layout, TIME-WORKER-SEQUENCE[@EPOCH] in bits
-	// (leafSnowflake); "" is 41-10-12@1288834974657.
-	Snowflake string
+	// Snowflake is the layout (leafSnowflake); the zero value is snowflake.Leaf.
+	Snowflake snowflake.Layout
 	// State is a directory for static, env and ordinal (leafState), which guards
 	// against a clock set back and a second process on the host. It must be on a
 	// local disk that is never copied or rolled back. "": none. Other sources
@@ -102,7 +102,10 @@ type Config struct {
 	name string // leafConfig, kept for FormatDSN
 }
 
-// The kinds of generator a Rule can name.
+// A Kind is a kind of generator.
+type Kind = tables.Kind
+
+// The kinds of generator that a Rule can name.
 const (
 	Segment   = tables.Segment
 	Snowflake = tables.Snowflake
@@ -123,8 +126,11 @@ const defaultLease = 60 * time.Second
 
 // NewConfig returns the defaults: the inner driver's, and leafTables=auto.
 func NewConfig() *Config {
-	return &Config{MySQL: mysql.NewConfig(), Auto: true, AllocTable: "leaf_alloc", Lease: defaultLease}
+	return &Config{MySQL: mysql.NewConfig(), AllocTable: "leaf_alloc", Lease: defaultLease}
 }
+
+// Auto reports whether every table is filled that has a row in leaf_alloc (leafTables=auto).
+func (c *Config) Auto() bool { return !c.None && len(c.Tables) == 0 }
 
 // Clone returns a copy that shares nothing that can be changed with c.
 func (c *Config) Clone() *Config {
@@ -139,10 +145,10 @@ func (c *Config) Clone() *Config {
 
 // check finds what is wrong with a Config before anything connects.
 func check(cfg *Config) error {
-	if cfg.Auto && len(cfg.Tables) > 0 {
-		return configError("leafTables", "auto stands beside rules", "set Config.Auto to false, or Config.Tables to nil")
+	if cfg.None && len(cfg.Tables) > 0 {
+		return configError("leafTables", "none with rules", "set Config.None to false, or Config.Tables to nil")
 	}
-	if cfg.Auto && cfg.SegmentStore != nil {
+	if cfg.Auto() && cfg.SegmentStore != nil {
 		return configError("leafTables", "auto reads leaf_alloc, which a SegmentStore of one's own replaces", "name the tables")
 	}
 	for _, r := range cfg.Tables {

@@ -122,8 +122,8 @@ func wrap(inner, own driver.Connector, cfg *Config, key string) (*Connector, err
 	if err := check(cfg); err != nil {
 		return nil, err
 	}
-	if cfg.Auto && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
-		cfg.Auto, cfg.Tables = false, []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
+	if cfg.Auto() && cfg.MySQL != nil && cfg.MySQL.DBName == "" && cfg.Store == "" && !strings.Contains(cfg.AllocTable, ".") {
+		cfg.Tables = []Rule{{Table: "*"}} // no tags tell which INSERTs want ids: each is refused that may
 	}
 	ours := cmp.Or(own, inner)
 	store, err := openStore(cfg, ours, key)

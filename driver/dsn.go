@@ -13,6 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/spec"
 )
@@ -36,7 +38,9 @@ var params = []param{
 	choiceParam("leafAnyClock", "false", "true", func(c *Config) *bool { return &c.AnyClock }),
 	choiceParam("leafNewRegistry", "false", "true", func(c *Config) *bool { return &c.NewRegistry }),
 	textParam("leafWorker", checkWorker, func(c *Config) *string { return &c.Worker }),
-	textParam("leafSnowflake", anyText, func(c *Config) *string { return &c.Snowflake }),
+	{"leafSnowflake", readLayout, func(c *Config) string {
+		return lo.Ternary(c.Snowflake == snowflake.Layout{}, "", c.Snowflake.String())
+	}},
 	textParam("leafState", anyText, func(c *Config) *string { return &c.State }),
 	{"leafLease", readLease, func(c *Config) string { return cmp.Or(c.Lease, defaultLease).String() }},
 	choiceParam("leafLastInsertID", "session", "result", func(c *Config) *bool { return &c.ResultOnly }),
@@ -179,7 +183,7 @@ func readConfigName(c *Config, v string) error {
 }
 
 func readTables(c *Config, v string) (err error) {
-	if c.Auto, c.Tables = v == "auto", nil; !c.Auto && v != "none" {
+	if c.None, c.Tables = v == "none", nil; v != "auto" && !c.None {
 		c.Tables, err = parseRules(v)
 	}
 	return err
@@ -187,9 +191,9 @@ func readTables(c *Config, v string) (err error) {
 
 func writeTables(c *Config) string {
 	switch {
-	case c.Auto:
+	case c.Auto():
 		return "auto"
-	case len(c.Tables) == 0:
+	case c.None:
 		return "none"
 	}
 	return strings.Join(lo.Map(c.Tables, func(r Rule, _ int) string { return r.String() }), ",")
@@ -238,6 +242,15 @@ func readLease(c *Config, v string) error {
 		return configError("leafLease", "not a duration from 6 seconds to an hour", "write for example 60s")
 	}
 	c.Lease = d
+	return nil
+}
+
+func readLayout(c *Config, v string) (err error) {
+	if v == "" {
+		c.Snowflake = snowflake.Layout{}
+	} else if c.Snowflake, err = snowflake.ParseLayout(v); err != nil {
+		return configError("leafSnowflake", part.Text(err), "")
+	}
 	return nil
 }
 
@@ -304,12 +317,12 @@ func parseRule(s string) (Rule, error) {
 	}
 	switch kind, arg, ok := strings.Cut(generator, "("); {
 	case r.Exclude:
-	case !named, generator == Segment:
+	case !named, Kind(generator) == Segment:
 		r.Kind = Segment
-	case generator == Snowflake, generator == UUID7:
-		r.Kind = generator
-	case ok && (kind == Segment || kind == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
-		r.Kind, r.Tag = kind, arg[:len(arg)-1]
+	case Kind(generator) == Snowflake, Kind(generator) == UUID7:
+		r.Kind = Kind(generator)
+	case ok && (Kind(kind) == Segment || Kind(kind) == Sequence) && strings.HasSuffix(arg, ")") && len(arg) > 1:
+		r.Kind, r.Tag = Kind(kind), arg[:len(arg)-1]
 		if len(r.Tag) > 128 {
 			return r, ruleError(s, "the name is longer than the table's 128 characters", "shorten it")
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/go-sql-driver/mysql"
 )
 
 const base = "app:s3cret@tcp(127.0.0.1:3306)/shop"
@@ -23,10 +25,10 @@ func TestParseDSN(t *testing.T) {
 	if !cfg.MySQL.ParseTime || len(cfg.MySQL.Params) != 1 || cfg.MySQL.Params["time_zone"] != "'+00:00'" {
 		t.Errorf("the inner driver gets %+v", cfg.MySQL)
 	}
-	if len(cfg.Tables) != 2 || cfg.Auto || cfg.Tables[1].Kind != Snowflake ||
+	if len(cfg.Tables) != 2 || cfg.Auto() || cfg.Tables[1].Kind != Snowflake ||
 		cfg.Store != "root:pw@tcp(db:3306)/leaf" || cfg.AllocTable != "ops.leaf_alloc" || !cfg.Create ||
 		cfg.Worker != "nacos(h1:8848,h2:8848)" || cfg.WorkerOptions["Group"] != "G" || cfg.WorkerOptions["Password"] != "p&w" ||
-		cfg.Snowflake != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
+		cfg.Snowflake.String() != "41-10-12@1288834974657" || cfg.State != "/var/lib/leaf" || cfg.Lease != 90*time.Second ||
 		!cfg.ResultOnly || !cfg.RefuseAutoIncrement || cfg.Zero != "keep" || !cfg.NewRegistry || !cfg.AnyClock {
 		t.Errorf("read %#v", *cfg)
 	}
@@ -44,10 +46,10 @@ func TestDSNDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !cfg.Auto || cfg.AllocTable != "leaf_alloc" || cfg.Lease != time.Minute || cfg.FormatDSN() != base {
+	if !cfg.Auto() || cfg.AllocTable != "leaf_alloc" || cfg.Lease != time.Minute || cfg.FormatDSN() != base {
 		t.Errorf("%+v formats as %s", *cfg, cfg.FormatDSN())
 	}
-	if cfg, err = ParseDSN(base + "?leafTables=none"); err != nil || cfg.Auto || cfg.Tables != nil {
+	if cfg, err = ParseDSN(base + "?leafTables=none"); err != nil || !cfg.None || cfg.Auto() || cfg.Tables != nil {
 		t.Errorf("none: %+v, %v", cfg, err)
 	}
 }
@@ -94,6 +96,33 @@ func TestDSNErrors(t *testing.T) {
 	}
 }
 
+// TestConfigByHand: a Config with nothing but its MySQL part means what a DSN without parameters means.
+func TestConfigByHand(t *testing.T) {
+	for _, tt := range []struct {
+		cfg  Config
+		idle bool
+		dsn  string
+	}{{Config{}, false, ""}, {Config{None: true}, true, "?leafTables=none"}, {Config{Tables: []Rule{{Table: "orders"}}}, false, "?leafTables=orders"}} {
+		cfg := tt.cfg
+		cfg.MySQL = mysql.NewConfig()
+		cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "tcp", "127.0.0.1:3306", "shop"
+		if got, want := cfg.FormatDSN(), "tcp(127.0.0.1:3306)/shop"+tt.dsn; got != want {
+			t.Errorf("FormatDSN() = %s, want %s", got, want)
+		}
+		c, err := NewConnector(&cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.tables.Idle(); got != tt.idle || cfg.Auto() != (tt.dsn == "") {
+			t.Errorf("%s: fills nothing %v, want %v; Auto() = %v", &cfg, got, tt.idle, cfg.Auto())
+		}
+		c.Close()
+	}
+	if _, err := NewConnector(&Config{MySQL: mysql.NewConfig(), None: true, Tables: []Rule{{Table: "orders"}}}); err == nil {
+		t.Error("None with rules: no error")
+	}
+}
+
 func TestNewConnectorErrors(t *testing.T) {
 	for dsn, want := range map[string]string{} {
 		_, err := sqlDriver{}.OpenConnector(dsn)
@@ -118,7 +147,7 @@ func TestConfigHidesSecrets(t *testing.T) {
 func TestRegisterConfig(t *testing.T) {
 	logger := slog.New(slog.DiscardHandler)
 	reg := NewConfig()
-	reg.Logger, reg.Zero, reg.Auto = logger, "keep", false
+	reg.Logger, reg.Zero, reg.None = logger, "keep", true
 	RegisterConfig("test", reg)
 	cfg, err := ParseDSN(base + "?leafTables=a&leafConfig=test")
 	if err != nil {

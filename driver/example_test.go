@@ -64,7 +64,6 @@ func ExampleNewConnector() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	cfg.Auto = false
 	cfg.Tables = []driver.Rule{{Table: "orders"}, {Table: "events", Kind: driver.Snowflake}}
 	cfg.Worker = "static(7)"
 	connector, err := driver.NewConnector(cfg)
@@ -97,7 +96,7 @@ func ExampleParseDSN() {
 func ExampleNewConfig() {
 	cfg := driver.NewConfig()
 	cfg.MySQL.User, cfg.MySQL.Net, cfg.MySQL.Addr, cfg.MySQL.DBName = "app", "tcp", "db0:3306", "shop"
-	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: "order_*", Column: "id"}}
+	cfg.Tables = []driver.Rule{{Table: "order_*", Column: "id"}}
 	fmt.Println(cfg.FormatDSN())
 	// Output: app@tcp(db0:3306)/shop?leafTables=order_%2A%3Aid
 }

@@ -91,7 +91,8 @@ func openSnowflakes(cfg *Config, store *ids.Store) (*ids.Snowflakes, error) {
 	if cfg.Worker == "" && cfg.WorkerSource == nil && !slices.ContainsFunc(cfg.Tables, func(r Rule) bool { return r.Kind == Snowflake && r.Generator == nil && !r.Exclude }) {
 		return nil, nil
 	}
-	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
+	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
+	err := layout.Validate()
 	if err != nil {
 		return nil, configError("leafSnowflake", part.Text(err), "")
 	}
@@ -182,7 +183,7 @@ func (c *Connector) Worker() worker.Status {
 // takes ids.
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := tables.Config{
-		Auto: cfg.Auto, Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
+		Auto: cfg.Auto(), Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
 		Zero: cfg.Zero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
 		Rules: cfg.Tables, Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}

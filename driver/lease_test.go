@@ -27,7 +27,6 @@ const insertT = "INSERT INTO t (a, b) VALUES (1, 2)"
 func leased(spec string) *Config {
 	cfg := NewConfig()
 	cfg.MySQL.DBName = "shop"
-	cfg.Auto = false
 	cfg.Tables = []Rule{{Table: "t", Kind: Snowflake}}
 	cfg.Worker = spec
 	cfg.NewRegistry = true
@@ -167,7 +166,7 @@ func TestLayoutThatHasNotBegun(t *testing.T) {
 	var opened atomic.Int32
 	slots := &workertest.Memory{}
 	cfg := bySource(counted(slots, &opened))
-	cfg.Snowflake = "41-10-12@4102444800000" // begins in 2100
+	cfg.Snowflake = snowflake.Layout{Time: 41, Worker: 10, Sequence: 12, Epoch: 4102444800000} // begins in 2100
 	db := sql.OpenDB(wrapNoop(t, cfg))
 	defer db.Close()
 	for range 3 {

@@ -104,7 +104,6 @@ func openNoop(tb testing.TB) (bare, leaf *sql.DB) {
 	tb.Helper()
 	cfg := NewConfig()
 	cfg.MySQL.DBName = "shop"
-	cfg.Auto = false
 	cfg.Tables = []Rule{{Table: "t", Generator: &counter{}}}
 	c, err := Wrap(noop{}, cfg)
 	if err != nil {

@@ -16,7 +16,6 @@ func attached(t testing.TB, login fill.Login) (*client, *noopConn) {
 	t.Helper()
 	cfg := NewConfig()
 	cfg.MySQL.DBName = "shop"
-	cfg.Auto = false
 	cfg.Tables = []Rule{{Table: "t", Generator: &counter{}}}
 	connector, err := Wrap(noop{}, cfg)
 	if err != nil {

@@ -32,7 +32,7 @@ func ExampleNew() {
 // A page of statistics that come from elsewhere, or that leave something out.
 func ExampleOf() {
 	stats := func() (driver.Stats, error) {
-		return driver.Stats{Tables: []driver.TableStats{{Name: "shop.orders", Generator: driver.Segment, IDs: 12}}}, nil
+		return driver.Stats{Tables: []driver.TableStats{{Name: "shop.orders", Generator: string(driver.Segment), IDs: 12}}}, nil
 	}
 	server := httptest.NewServer(statuspage.Of(stats, "shop"))
 	defer server.Close()

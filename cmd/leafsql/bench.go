@@ -52,7 +52,7 @@ func runBench(ctx context.Context, s *screen.Screen, args []string) (status int,
 	if err != nil {
 		return unclear, err
 	}
-	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: benchFilled}}
+	cfg.None, cfg.Tables = false, []driver.Rule{{Table: benchFilled}}
 	cfg.Store, cfg.AllocTable, cfg.Create, cfg.Worker, cfg.WorkerOptions = "", benchAlloc, true, "", nil
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	connector, err := driver.NewConnector(cfg)

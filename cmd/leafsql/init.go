@@ -110,7 +110,7 @@ type change struct {
 // With an error, which names tables for which that cannot be said, it is for the others.
 func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	config := found.Shards[0].Config
-	noTables := config.Auto && len(found.Rows) == 0
+	noTables := config.Auto() && len(found.Rows) == 0
 	if store := found.Set.Store; found.Alloc.Denied {
 		return nil, fmt.Errorf("leafsql: this user may not read %s on %s; leafsql check says which rights it lacks", store.Name(), store.Label)
 	}
@@ -120,7 +120,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 	}
 	for _, shard := range found.Shards {
 		for _, rule := range shard.Inspection.Missing {
-			if !shard.Config.Auto {
+			if !shard.Config.Auto() {
 				errs = append(errs, fmt.Errorf("leafsql: leafTables names %s, which is not on %s; create the table, or correct the rule", rule, shard.Label))
 			}
 		}
@@ -139,7 +139,7 @@ func prepare(found *survey.Survey) (steps []survey.Change, err error) {
 			steps = append(steps, found.RaiseRow(tag.Row.Tag, start))
 		}
 	}
-	if len(steps) > 0 || noTables || !config.Auto && len(config.Tables) == 0 { // for the ids of leafsql serve no table is named
+	if len(steps) > 0 || noTables || config.None { // for the ids of leafsql serve no table is named
 		steps = append(found.CreateAlloc(), steps...)
 	}
 	if found.Leases != nil && !found.Leases.Exists {

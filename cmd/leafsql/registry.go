@@ -37,10 +37,7 @@ func prepareRegistry(ctx context.Context, s *screen.Screen, found *survey.Survey
 	if !leases(shard) {
 		return "", nil
 	}
-	layout, err := snowflake.ParseLayout(cmp.Or(cfg.Snowflake, snowflake.Leaf.String()))
-	if err != nil {
-		return "", err
-	}
+	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
 	open := func(context.Context) (worker.Source, error) {
 		table := set.Store.Workers()
 		return workermysql.Open(table.DB, workermysql.Config{Table: table.Plain(), Name: table.Label, Logger: slog.New(slog.DiscardHandler)}), nil
@@ -113,7 +110,7 @@ func leases(shard *databases.Shard) bool {
 	case "static", "env", "ordinal":
 		return false
 	}
-	return shard.LeasesHere() || cfg.Worker != "" && (!cfg.Auto && len(cfg.Tables) == 0 ||
+	return shard.LeasesHere() || cfg.Worker != "" && (cfg.None ||
 		slices.ContainsFunc(cfg.Tables, func(r driver.Rule) bool { return r.Kind == driver.Snowflake }))
 }
 

@@ -51,12 +51,7 @@ func runWorkers(ctx context.Context, s *screen.Screen, args []string) (int, erro
 	if err != nil {
 		return unclear, err
 	}
-	layout := snowflake.Leaf
-	if cfg.Snowflake != "" {
-		if layout, err = snowflake.ParseLayout(cfg.Snowflake); err != nil {
-			return unclear, err
-		}
-	}
+	layout := cmp.Or(cfg.Snowflake, snowflake.Leaf)
 	name, holders, free, err := read(ctx, f, cfg, layout.Workers())
 	switch {
 	case err != nil:

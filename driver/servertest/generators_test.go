@@ -145,7 +145,7 @@ func TestIDsWithoutSQL(t *testing.T) {
 
 func TestIDsOfAnotherStore(t *testing.T) {
 	cfg := driver.NewConfig()
-	cfg.Auto, cfg.SegmentStore = false, new(segmenttest.Memory)
+	cfg.SegmentStore = new(segmenttest.Memory)
 	c, err := driver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)

@@ -223,7 +223,7 @@ func randomStatements(t *testing.T, target mysqltest.Target, m mode, statements 
 		t.Fatal(err)
 	}
 	ids := &ascending{next: 100001}
-	cfg.Auto, cfg.Tables = false, []driver.Rule{{Table: "t", Generator: ids}}
+	cfg.Tables = []driver.Rule{{Table: "t", Generator: ids}}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		t.Fatal(err)

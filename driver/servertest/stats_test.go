@@ -21,7 +21,7 @@ func TestStatsOf(t *testing.T) {
 		t.Fatalf("%+v, %v", s, err)
 	}
 	table, tag := s.Tables[0], s.Tags[0]
-	if !strings.HasSuffix(table.Name, ".t") || table.Generator != driver.Segment || table.Tag != "t" || table.Statements != 2 || table.IDs != 3 ||
+	if !strings.HasSuffix(table.Name, ".t") || table.Generator != string(driver.Segment) || table.Tag != "t" || table.Statements != 2 || table.IDs != 3 ||
 		table.Refused != 1 || !strings.Contains(table.LastRefusal, "unknown form") || table.LastRefused.IsZero() {
 		t.Errorf("%+v", table)
 	}

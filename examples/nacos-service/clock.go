@@ -26,7 +26,7 @@ func openAhead(ctx context.Context, dsn string, d time.Duration) (*sql.DB, error
 	}
 	layout := snowflake.Leaf
 	layout.Epoch -= d.Milliseconds()
-	cfg.Snowflake = layout.String()
+	cfg.Snowflake = layout
 	cfg.AnyClock = true // one that far ahead takes no worker id as a rule
 	cfg.WorkerSource = func(ctx context.Context) (worker.Source, error) {
 		src, err := open(ctx)

@@ -23,10 +23,13 @@ type Inspection struct {
 	Reader
 }
 
+// A Kind is a kind of generator, as leafTables names it.
+type Kind string
+
 // A Table describes how a configuration fills one table.
 type Table struct {
 	Database, Table string
-	Kind            string // driver.Segment, Sequence, Snowflake or UUID7
+	Kind            Kind   // driver.Segment, Sequence, Snowflake or UUID7
 	Tag             string // biz_tag, for Segment; else ""
 
 	Columns []string // all columns in the table's order, each with its type: "id bigint(20)"

@@ -8,14 +8,18 @@ import (
 	"github.com/samber/lo"
 
 	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/inspect"
 )
+
+// A Kind is a kind of generator.
+type Kind = inspect.Kind
 
 // The kinds of generator that a Rule can name.
 const (
-	Segment   = "segment"
-	Snowflake = "snowflake"
-	UUID7     = "uuid7"
-	Sequence  = "sequence"
+	Segment   Kind = "segment"
+	Snowflake Kind = "snowflake"
+	UUID7     Kind = "uuid7"
+	Sequence  Kind = "sequence"
 )
 
 // A Rule is driver.Rule.
@@ -23,7 +27,7 @@ type Rule struct {
 	Database string // may hold *; "" is the DSN's database, or each if the DSN names none
 	Table    string // may hold *
 	Column   string // "" is the table's single-column primary key
-	Kind     string // Segment (also when ""), Sequence, Snowflake or UUID7
+	Kind     Kind   // Segment (also when ""), Sequence, Snowflake or UUID7
 	Tag      string // biz_tag of the segment, or the sequence's name; "" is Table as written here, or under * each table's name; after "db." if the DSN names no database
 	Exclude  bool   // its tables are not filled, whatever other rules name them (!pattern)
 
@@ -42,9 +46,9 @@ func (r Rule) String() string {
 	case r.Exclude:
 		return "!" + s
 	case r.Kind == Snowflake, r.Kind == UUID7:
-		return s + ":" + r.Column + ":" + r.Kind
+		return s + ":" + r.Column + ":" + string(r.Kind)
 	case r.Tag != "":
-		return s + ":" + r.Column + ":" + cmp.Or(r.Kind, Segment) + "(" + r.Tag + ")"
+		return s + ":" + r.Column + ":" + string(cmp.Or(r.Kind, Segment)) + "(" + r.Tag + ")"
 	case r.Column != "":
 		return s + ":" + r.Column
 	}

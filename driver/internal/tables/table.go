@@ -64,17 +64,16 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	if err := t.checkAutoIncrement(); err != nil {
 		return nil, err
 	}
-	kind, tag := Segment, ""
+	kind, tag := string(cmp.Or(rule.Kind, Segment)), ""
 	switch {
 	case rule.Generator != nil:
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == Snowflake:
-		t.gen, kind = set.snowflakes, Snowflake
+		t.gen = set.snowflakes
 	case rule.Kind == UUID7:
-		kind = UUID7
 	default:
-		kind, tag = cmp.Or(rule.Kind, Segment), rule.tag(name.Table)
-		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: kind == Sequence})
+		tag = rule.tag(name.Table)
+		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == Sequence})
 		if t.counter.Rows != nil { // ranges of a replacement fit no column
 			t.counter.Fit(f.Highest)
 		}

@@ -144,7 +144,7 @@ func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
 
 func (c *checker) table(t *survey.Table, row *survey.Row) Table {
 	out := Table{
-		Server: t.Shard.Label, Table: t.Name(), Key: t.Column, Type: t.Type, Generator: t.Kind, Tag: t.Tag,
+		Server: t.Shard.Label, Table: t.Name(), Key: t.Column, Type: t.Type, Generator: string(t.Kind), Tag: t.Tag,
 		Auto: t.AutoIncrement, Why: t.Why,
 	}
 	if t.Err != nil {

@@ -96,7 +96,7 @@ type finder = func(code string, severity Severity, message string, sql ...string
 // takesSegments reports whether any table takes ids from leaf_alloc, or would if it
 // were there.
 func (c *checker) takesSegments() bool {
-	return len(c.Tags) > 0 || slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.Config.Auto })
+	return len(c.Tags) > 0 || slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.Config.Auto() })
 }
 
 // columns judges leaf_alloc's columns against Leaf's.

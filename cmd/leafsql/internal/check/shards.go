@@ -22,7 +22,7 @@ func (c *checker) rules(context.Context) error {
 	}
 	first := c.Shards[0]
 	for _, rule := range slices.Sorted(maps.Keys(missing)) {
-		if missing[rule] < len(c.Shards) || first.Config.Auto {
+		if missing[rule] < len(c.Shards) || first.Config.Auto() {
 			continue // on some shards it means one
 		}
 		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -51,7 +52,7 @@ func (c *checker) tables(ctx context.Context) error {
 // unfilled notes the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of configured tables.
 func (c *checker) unfilled(ctx context.Context) error {
 	for _, shard := range c.Shards {
-		if !shard.Config.Auto && len(shard.Config.Tables) == 0 {
+		if shard.Config.None {
 			continue
 		}
 		schemas := []string{shard.Database}
@@ -175,10 +176,7 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (
 func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bool) {
 	switch {
 	case t.Kind == driver.Snowflake:
-		layout, err := layoutOf(t)
-		if err != nil {
-			return 0, false
-		}
+		layout := cmp.Or(t.Shard.Config.Snowflake, snowflake.Leaf)
 		id, err := layout.Compose(snowflake.Parts{Time: time.Now()})
 		if err != nil || id > t.Highest {
 			return 2, true
@@ -196,8 +194,7 @@ func (c *checker) years(t *survey.Table, row *survey.Row) (years float64, known 
 	const hours = 24 * 365.25
 	switch t.Kind {
 	case driver.Snowflake:
-		layout, err := layoutOf(t)
-		return time.Until(layout.End()).Hours() / hours, err == nil
+		return time.Until(cmp.Or(t.Shard.Config.Snowflake, snowflake.Leaf).End()).Hours() / hours, true
 	case driver.Segment:
 		rate, ok := c.opts.Rates[t.Tag]
 		if !ok || row == nil || rate.PerSecond <= 0 {
@@ -206,11 +203,4 @@ func (c *checker) years(t *survey.Table, row *survey.Row) (years float64, known 
 		return float64(max(t.Highest-row.MaxID, 0)) / rate.PerSecond / 3600 / hours, true
 	}
 	return 0, false
-}
-
-func layoutOf(t *survey.Table) (snowflake.Layout, error) {
-	if text := t.Shard.Config.Snowflake; text != "" {
-		return snowflake.ParseLayout(text)
-	}
-	return snowflake.Leaf, nil
 }

@@ -250,7 +250,7 @@ func (d *Door) look(ctx context.Context) error {
 
 // readsAlloc reports whether a rule takes ids from leaf_alloc.
 func (d *Door) readsAlloc() bool {
-	if d.driver.Auto {
+	if d.driver.Auto() {
 		return true
 	}
 	for _, r := range d.driver.Tables {

@@ -85,7 +85,7 @@ func (m *Migration) Configure() error {
 		case len(rules.Tables) == 0: // auto, or none
 			return fmt.Errorf("leafsql: migrate: %q names no table; write db.table", m.Tables)
 		}
-		shard.Config.Auto, shard.Config.Tables = false, rules.Tables
+		shard.Config.None, shard.Config.Tables = false, rules.Tables
 	}
 	return nil
 }

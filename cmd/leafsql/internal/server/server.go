@@ -127,7 +127,7 @@ func New(cfg Config) (*Server, error) {
 	if dc.MySQL.DBName == "" && dc.Store == "" && !strings.Contains(dc.AllocTable, ".") {
 		return nil, errors.New("leafsql: serve: the DSN names no database that could hold leaf_alloc; write user:password@tcp(host:3306)/database")
 	}
-	dc.Auto, dc.Tables, dc.Logger = false, nil, cfg.Logger
+	dc.None, dc.Tables, dc.Logger = true, nil, cfg.Logger
 	s.create = dc.Create
 	s.searchAtOnce = dc.Worker != "" || cfg.NoSegments // who names none may want no snowflakes, and is not to take a worker id
 	if cfg.NoSnowflakes {
@@ -141,13 +141,7 @@ func New(cfg Config) (*Server, error) {
 	s.db = sql.OpenDB(s.connector)
 	s.tags = newTags(s.connector)
 	s.snowflake = s.connector.Snowflake()
-	s.layout = snowflake.Leaf
-	if dc.Snowflake != "" {
-		if s.layout, err = snowflake.ParseLayout(dc.Snowflake); err != nil {
-			s.db.Close()
-			return nil, err
-		}
-	}
+	s.layout = cmp.Or(dc.Snowflake, snowflake.Leaf)
 	title, of := "Ids over HTTP", ""
 	if host, err := os.Hostname(); err == nil && cfg.Token != "" {
 		title += " on " + host
