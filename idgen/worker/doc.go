@@ -34,7 +34,7 @@
 //	floor        the latest time that may have been used under a slot before it was taken
 //	spare        a free document that was created in advance and never used
 //	put back     written again by the owner, after the registry lost it
-//	told true    a write is told true if the registry confirmed it without an error
+//	acknowledged a write is acknowledged if the registry confirmed it without an error
 //
 // The package does not make ids. It cannot protect ids if a registry is reset
 // to an older copy under the same identity while owners are running: wait two

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/internal/part"
 )
 
-// engine takes and renews slots. It contains only the protocol. A put that is told true
+// engine takes and renews slots. It contains only the protocol. An acknowledged put
 // is its only proof; reads are hints.
 type engine struct {
 	lengths
@@ -220,7 +220,7 @@ type hold struct {
 	unconfirmed []time.Time // high waters sent since doc was confirmed, and not refused
 	denied      []time.Time // high waters that were refused since then
 
-	// bound is the latest time that the last put told true allows: its high water, but at most
+	// bound is the latest time that the last acknowledged put allows: its high water, but at most
 	// a lease after the time at which the put was decided. The high water can be
 	// far above that during a quarantine. A bound as high as that
 	// would outlast the quarantine of the next owner after a wipe.
@@ -247,7 +247,7 @@ func (h *hold) refused(d Doc) bool {
 	return d.Nonce == h.doc.Nonce && slices.ContainsFunc(h.denied, d.HighWater.Equal)
 }
 
-// confirm records a put that was told true.
+// confirm records an acknowledged put.
 func (h *hold) confirm(d Doc, v Version, bound time.Time) {
 	h.doc, h.sure, h.ver, h.unconfirmed, h.denied, h.lost = d, v, v, nil, nil, false
 	h.bound = bound

@@ -9,7 +9,7 @@ import (
 // fail-over: a holder whose document is missing puts it back by
 // compare-and-set. If another process takes the slot in between, it waits for the lease and the
 // skew, and its ids need a put that is decided after the skew and
-// told true. The holder's put is told true before that time, or does not
+// acknowledged. The holder's put is acknowledged before that time, or does not
 // count. So one of the two puts is refused before both processes issue ids. If the holder was paused, its put
 // may arrive at any time. So the document has no Registry: its history is
 // unknown to other processes until a renewal follows.
@@ -25,7 +25,7 @@ func (e *engine) lacking(h *hold, r reading) bool {
 }
 
 // late reports whether another process may have passed the quarantine by now, if h's
-// document was lost right after the last put that was told true. A third of the
+// document was lost right after the last put that was acknowledged. A third of the
 // skew is reserved for the other process's take. If the grace is below the skew, the
 // result is always true, since a process with a fast clock may have taken over the slot
 // before the document was lost. A hold that is in quarantine puts nothing back, since the
@@ -59,7 +59,7 @@ func (e *engine) adopt(h *hold, reg registry) {
 	e.log.Warn("leafsql: the registry has lost the document of a worker id that is held; this process puts it back", "worker", h.slot, "registry", e.source.Name)
 }
 
-// void returns an error if a put that was told true must not raise the bound, because it may
+// void returns an error if a put that was acknowledged must not raise the bound, because it may
 // have restored a lost document after other processes passed the quarantine.
 func (e *engine) void(ctx context.Context, h *hold) error {
 	if !e.source.Inserts {

@@ -50,7 +50,7 @@ func (e *engine) renew(ctx context.Context, h *hold, now time.Time) (again time.
 	return again, err
 }
 
-// raise puts y with a higher high water, and raises the bound if the put is told true.
+// raise puts y with a higher high water, and raises the bound if the put is acknowledged.
 func (e *engine) raise(ctx context.Context, h *hold, y Doc, expected Version, now time.Time) (hw time.Time, res outcome, err error) {
 	bound := now.Add(e.lease)
 	y.HighWater = latest(bound, h.sent.Add(tick)) // mutation: text

@@ -199,7 +199,7 @@ func (e *engine) take(ctx context.Context, reg registry, r reading) (*hold, erro
 	ctx, cancel := e.host.within(context.WithoutCancel(ctx), 2*releaseFor)
 	defer cancel()
 	v, res, err := e.put(ctx, r.slot, y, r.ver)
-	// If several creators can be told true, a late one may still overwrite this document with an unused
+	// If the puts of several creators can be acknowledged, a late one may still overwrite this document with an unused
 	// one, and the next process would not wait if the registry
 	// was declared new. So a slot that is taken right after it was created is taken a second time.
 	unconfirmed := res == swapped && e.source.Inserts && r.doc.unused() && (e.fresh || now.Sub(r.doc.HighWater) < e.skew) // mutation: first take

@@ -16,7 +16,7 @@ type faults struct {
 	clocks    int64 // largest error of each machine's clock, in ms
 	jumps     bool  // clocks jump while running, up to that error
 	missing   bool  // documents are missing at the start
-	several   bool  // concurrent creators are all told true
+	several   bool  // the puts of concurrent creators are all acknowledged
 	insert    bool  // a put at any version succeeds if the document is missing
 	mute      bool  // ... and the source does not set Inserts
 	identity  bool  // the registry distinguishes its servers
@@ -134,7 +134,7 @@ func (r *simRegistry) apply(rng *stream, i int, d worker.Doc, expected worker.Ve
 	case r.w.lies:
 		ok = true
 	case r.w.several && r.w.now-rec.created < 300/scale && (expected == "" || r.w.insert):
-		ok = true // another process created it a moment ago, and was told true too
+		ok = true // another process created it a moment ago, and its put was acknowledged too
 	case rec.now.ver == "" && r.w.insert:
 		ok = true
 	case ok && (r.w.now < r.refuses || rng.chance(100) && !r.w.calm):

@@ -42,7 +42,7 @@ const (
 )
 
 // initial returns the document for creating a missing slot. It means "free, history unknown". Its text is the same
-// for all processes, so several creators that are told true do no harm.
+// for all processes, so it does no harm if the puts of several creators are acknowledged.
 func initial() Doc { return Doc{Nonce: initialNonce, HighWater: time.UnixMilli(0), Free: true} }
 
 // IsInitial reports whether d is the document of unknown history.
@@ -120,7 +120,7 @@ const RegistrySlot = -1
 
 // Slots is a registry of worker ids: one document for each worker id, 0 … Workers-1, and
 // RegistrySlot. They are changed only by compare-and-set. The package relies only on
-// Puts that are told true; reads may be stale, or even return documents that were never written.
+// acknowledged Puts; reads may be stale, or even return documents that were never written.
 // Methods must be safe for concurrent use and return soon after
 // ctx is done. ctx always has a deadline.
 type Slots interface {

@@ -32,8 +32,8 @@ type Source struct {
 	Identity func(ctx context.Context) (string, error)
 
 	// Inserts is set if a put at any version succeeds when the document is missing, as in Nacos,
-	// so that several processes that create a document may all be told
-	// true. A renewal then restores a lost document as a side effect. Otherwise the renewal is
+	// so that the puts of several processes that create a document may all be
+	// acknowledged. A renewal then restores a lost document as a side effect. Otherwise the renewal is
 	// refused, and the holder creates the document, in which only one process can
 	// succeed.
 	Inserts bool

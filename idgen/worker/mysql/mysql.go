@@ -209,7 +209,7 @@ func (s *slots) time(ctx context.Context) (time.Time, error) {
 	return time.UnixMicro(us), err
 }
 
-// errAutocommit is returned if a write that is told true could still be rolled back.
+// errAutocommit is returned if an acknowledged write could still be rolled back.
 var errAutocommit = &worker.UnusableError{
 	Err: errors.New("leafsql: worker source mysql(): the pool's connections are not in autocommit; take autocommit=0 out of its DSN"),
 }

@@ -67,7 +67,7 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Connections without autocommit are refused, as they would lose writes that were told true.
+// Connections without autocommit are refused, as they would lose acknowledged writes.
 func TestAutocommit(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {
 		db := openPool(t, server.Database(t), "autocommit=0")

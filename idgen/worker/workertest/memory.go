@@ -34,9 +34,9 @@ type Faults struct {
 	StaleReads  int           // of n reads, one returns the previous state; 0: none
 	Insert      bool          // a put at any version succeeds if the slot is missing, as on Nacos
 
-	AlwaysOK   bool // wrong versions are told true, without effect
+	AlwaysOK   bool // puts at wrong versions are acknowledged, without effect
 	NoCompare  bool // puts at wrong versions write
-	LoseWrites bool // right versions are told true, without effect
+	LoseWrites bool // puts at the right version are acknowledged, without effect
 }
 
 // errAway is the error of a registry that does not answer.

@@ -25,10 +25,10 @@ func doc() worker.Doc {
 // millis returns a time truncated to milliseconds, as in documents.
 func millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
 
-// unclear reports whether a put that was not told true may have written.
+// unclear reports whether a put that was not acknowledged may have written.
 func unclear(err error) bool { return err != nil && !leasetest.NotWritten(err) }
 
-// set overwrites a slot, retries until a put is told true, and returns the version.
+// set overwrites a slot, retries until a put is acknowledged, and returns the version.
 // Between two writes of the same document it writes another one, since processes never overwrite a document
 // with an equal one.
 func (k *kit) set(s worker.Slots, slot int, d worker.Doc) worker.Version {
@@ -202,7 +202,7 @@ func chain(k *kit) {
 	}
 }
 
-// rivals has n processes put at once at one version. It counts those told true, and those of which it is unclear.
+// rivals has n processes put at once at one version. It counts those acknowledged, and those of which it is unclear.
 func (k *kit) rivals(procs []worker.Slots, n int, d func() worker.Doc, v worker.Version) (won, open int, winner worker.Version) {
 	var (
 		mu sync.Mutex

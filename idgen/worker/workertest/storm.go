@@ -94,7 +94,7 @@ func (k *kit) life(ctx context.Context, cfg worker.Config) (held bool) {
 }
 
 // LostReply has a write done, of the registry's own document, while what the registry answers gets lost on the network. It must
-// not be told true or not written, and be there afterwards.
+// not be acknowledged or not written, and be there afterwards.
 func (open Registry) LostReply(t *testing.T, lose, heal func()) {
 	k := &kit{TB: t, Fixture: open(t)}
 	s := k.open(0).slots
