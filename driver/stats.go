@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/spec"
 )
 
@@ -39,29 +40,12 @@ type TagStats struct {
 	segment.Stats
 }
 
-// WorkerStats are of the worker id that snowflakes are made with. What is not
-// known is the zero value.
+// WorkerStats are the status of the worker id that snowflakes are made with. Values that are not
+// known are zero.
 type WorkerStats struct {
-	// Phase is "idle" (no id was wanted yet), "searching" (no worker id is held),
-	// "waiting" (one is held, and its ids are safe from Start on), "holding" (ids
-	// may be issued) or "closed".
-	Phase string
-
-	Worker int    // the worker id held, or held last; -1: none yet
-	Owner  string // as the registry shows it: host and process id
+	worker.Status
 	Source string // leafWorker's name without its address, such as "nacos"; "custom" for a WorkerSource
 	Layout snowflake.Layout
-
-	Since time.Time // when the worker id was taken
-	Start time.Time // the first time that may go into an id
-	Limit time.Time // the last; zero while none may
-
-	// ClockOffset is how far this machine's clock is ahead of the registry's;
-	// 0 also where the registry shows none.
-	ClockOffset time.Duration
-
-	Err  error     // why there is no worker id, or why its last renewal failed
-	Next time.Time // when the next search or renewal is
 }
 
 // statsTimeout bounds the wait for a connection of a pool whose driver is
@@ -132,9 +116,5 @@ func (c *Connector) workerStats() *WorkerStats {
 	if c.cfg.WorkerSource == nil {
 		source, _, _ = spec.Parse(cmp.Or(c.cfg.Worker, defaultWorker))
 	}
-	s := g.Worker()
-	return &WorkerStats{
-		Phase: s.Phase, Worker: s.Worker, Owner: s.Owner, Source: source, Layout: g.Layout(),
-		Since: s.Since, Start: s.Start, Limit: s.Limit, ClockOffset: s.ClockOffset, Err: s.Err, Next: s.Next,
-	}
+	return &WorkerStats{Status: g.Worker(), Source: source, Layout: g.Layout()}
 }

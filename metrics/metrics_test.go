@@ -21,6 +21,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/internal/version"
 	"github.com/leafsql/leafsql/testutil/mysqltest"
 	"github.com/leafsql/leafsql/testutil/promtooltest"
@@ -125,7 +126,7 @@ func (c full) Collect(to chan<- prometheus.Metric) {
 		Tables: []driver.TableStats{{Name: "shop.\"a\"\n\xff", Generator: "segment", Tag: "t", HighestKey: 50, Statements: 1, IDs: 2, Refused: 3, LastRefused: at}},
 		Tags: []driver.TagStats{{Tag: "t", Stats: segment.Stats{Fetches: 1, Failures: 2, IDs: 3, Dropped: 4, Waits: 5, Step: 6, Remaining: 7, Jumps: 8,
 			Current: segment.Range{Start: 10, End: 20}, Queued: segment.Range{Start: 30, End: 40}, Err: errors.New("away")}}},
-		Worker: &driver.WorkerStats{Phase: "holding", Worker: 7, Source: "nacos", Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")},
+		Worker: &driver.WorkerStats{Source: "nacos", Status: worker.Status{Phase: "holding", Worker: 7, Limit: at, ClockOffset: -1500 * time.Millisecond, Err: errors.New("away")}},
 	}, nil)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/leafsql/leafsql/driver"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
+	"github.com/leafsql/leafsql/idgen/worker"
 	"github.com/leafsql/leafsql/testutil/chromiumtest"
 )
 
@@ -48,8 +49,8 @@ func shop() driver.Stats {
 			{Name: "shop.orders", Generator: "segment", Tag: "orders", Statements: 4_200_310, IDs: 4_200_310},
 		},
 		Worker: &driver.WorkerStats{
-			Phase: "holding", Worker: 217, Source: "nacos", Layout: snowflake.Leaf,
-			Limit: time.Now().Add(54 * time.Second), ClockOffset: -3 * time.Millisecond,
+			Source: "nacos", Layout: snowflake.Leaf,
+			Status: worker.Status{Phase: "holding", Worker: 217, Limit: time.Now().Add(54 * time.Second), ClockOffset: -3 * time.Millisecond},
 		},
 	}
 }
@@ -172,7 +173,7 @@ func TestHostileNames(t *testing.T) {
 	s := driver.Stats{
 		Tags:   []driver.TagStats{tag(hostile, 1000, 1)},
 		Tables: []driver.TableStats{{Name: hostile, Generator: hostile, Tag: hostile, Refused: 1, LastRefused: time.Now(), LastRefusal: hostile}},
-		Worker: &driver.WorkerStats{Phase: hostile, Source: hostile, Layout: snowflake.Leaf, Err: errors.New(hostile)},
+		Worker: &driver.WorkerStats{Status: worker.Status{Phase: hostile, Err: errors.New(hostile)}, Source: hostile, Layout: snowflake.Leaf},
 	}
 	s.Tags[0].Err = errors.New(hostile)
 	p := &Page{title: hostile, stats: func() (driver.Stats, error) { return s, nil }}

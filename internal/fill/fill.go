@@ -103,7 +103,7 @@ type Answer struct {
 	// Result is the connection's, of the statement that wrote the rows, unless Rows is set.
 	// If none had to be written it is none of the connection's.
 	Result driver.Result
-	ID     int64 // LastInsertId, in place of the one in Result
+	ID     int64 // the statement's id, in place of the one in Result
 
 	// Rows are the connection's, of a statement that answers with rows.
 	Rows driver.Rows

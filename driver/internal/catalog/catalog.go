@@ -68,9 +68,15 @@ type Index struct {
 	Columns []string // "" for an expression
 }
 
-// BeforeTriggers reports whether a trigger runs before rows are inserted or updated.
-func (t *Table) BeforeTriggers() bool {
-	return slices.ContainsFunc(t.Triggers, func(tr Trigger) bool { return tr.Before && tr.Event != "DELETE" })
+// RowTriggers reports whether a trigger runs before rows are inserted or updated.
+func (t *Table) RowTriggers() insert.RowTriggers {
+	switch {
+	case slices.ContainsFunc(t.Triggers, func(tr Trigger) bool { return tr.Before && tr.Event != "DELETE" }):
+		return insert.SomeTriggers
+	case t.TriggersHidden:
+		return insert.HiddenTriggers
+	}
+	return insert.NoTriggers
 }
 
 // Indexed reports whether an index begins with a column.

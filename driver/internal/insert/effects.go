@@ -22,8 +22,8 @@ type Effects struct {
 type Effect uint8
 
 const (
-	ReadsID        Effect = 1 << iota // it reads LAST_INSERT_ID()
-	SetsID                            // it calls LAST_INSERT_ID(…)
+	ReadsID        Effect = 1 << iota // it reads the session's id
+	SetsID                            // it sets the session's id, by a call with an argument
 	ReadsClock                        // it returns the statement's time
 	Assigns                           // it may set a user variable
 	Writes                            // it may write a table

@@ -60,6 +60,9 @@ const (
 
 const markerOpen = "LAST_INSERT_ID("
 
+// Marker returns the value of a key that makes it the session's id.
+func Marker(id int64) string { return markerOpen + strconv.FormatInt(id, 10) + ")" }
+
 // UpsertMarker returns the value of a key column in an update list that makes it the session's id.
 func UpsertMarker(column string) string {
 	return "IF(" + markerOpen + column + "), " + column + ", " + column + ")"

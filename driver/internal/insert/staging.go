@@ -39,7 +39,7 @@ const (
 	// whether the server finds them.
 	NamesTried
 
-	// IDBefore: the copy may read LAST_INSERT_ID(), in its update list, in RETURNING
+	// IDBefore: the copy may read the session's id, in its update list, in RETURNING
 	// or in a trigger. It carries no marker then, and has to find the value from before the statement.
 	IDBefore
 )

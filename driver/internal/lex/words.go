@@ -27,7 +27,10 @@ func (s *Scanner) Is(t Token, word string) bool {
 func (t Token) IsName() bool { return t.Kind == Word || t.Kind == Name }
 
 // IsIDVariable reports whether a system variable is LAST_INSERT_ID() under another name.
-func IsIDVariable(name string) bool { return name == "identity" || name == "last_insert_id" }
+func IsIDVariable(name string) bool { return name == "identity" || name == IDFunction }
+
+// IDFunction is the name of the function that reads the session's id or, with an argument, sets it.
+const IDFunction = "last_insert_id"
 
 // Unquote returns a name without its quotes.
 func Unquote(s string) string {

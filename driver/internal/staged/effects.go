@@ -18,7 +18,7 @@ var (
 	afterTables  = lex.Words("select where set values value group order having limit return then else do begin end if when case")
 	writing      = lex.Words("insert replace update delete truncate load call execute")
 	modifiers    = lex.Words("low_priority high_priority delayed quick ignore")
-	counting     = lex.Words("last_insert_id row_count found_rows")
+	counting     = lex.Words(lex.IDFunction + " row_count found_rows")
 )
 
 // A scan finds the effects of a piece of SQL.
@@ -121,7 +121,7 @@ func (e *scan) read(s lex.Scanner) {
 // that a number of rows may be meant.
 func (e *scan) keyword(word, before string, call, argument, counts bool) bool {
 	switch {
-	case call && word == "last_insert_id":
+	case call && word == lex.IDFunction:
 		if e.Does |= insert.ReadsID; argument {
 			e.Does |= insert.SetsID
 		}

@@ -31,7 +31,7 @@ func (j *Judge) called(db string, e insert.Effects) (insert.Effects, error) {
 	return j.Called(db, e.Calls, e.Tables)
 }
 
-// ReadsID reports whether a stored function or a view that a text may name reads LAST_INSERT_ID().
+// ReadsID reports whether a stored function or a view that a text may name reads the session's id.
 func (j *Judge) ReadsID(db, text string) (bool, error) {
 	run, err := j.called(db, effectsOf(j.Settings.Scanner(text)))
 	return run.Does.Any(insert.ReadsID | insert.Hidden), err

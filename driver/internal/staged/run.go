@@ -76,7 +76,7 @@ type Run struct {
 	Result driver.Result
 	Source driver.Result // of the step that filled the stage
 	Block  insert.Block  // the ids it gave
-	ID     int64         // LastInsertId
+	ID     int64         // the statement's id, for the result
 
 	name   string // the stage, as SQL writes it
 	open   bool   // the transaction is, or the savepoint is made
@@ -87,7 +87,7 @@ type Run struct {
 
 	rows   int64  // that the source had
 	marked bool   // the copy carried the marker
-	setID  string // the assignment that makes LAST_INSERT_ID() what one statement leaves; "" if it is already
+	setID  string // the assignment that makes the session's id what one statement leaves; "" if it is already
 }
 
 // stageTable is the stage's name, in the target's database.

@@ -64,7 +64,7 @@ func lacks(t *insert.Table, key string, keepZero bool) string {
 func id(form insert.UUIDForm, b insert.Block, k string, marked bool) string {
 	switch {
 	case marked:
-		return "LAST_INSERT_ID(" + strconv.FormatInt(b.First, 10) + ")+(" + k + ")"
+		return insert.Marker(b.First) + "+(" + k + ")"
 	case form == insert.NoUUID:
 		return strconv.FormatInt(b.First, 10) + "+(" + k + ")"
 	}

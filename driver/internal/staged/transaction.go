@@ -17,7 +17,7 @@ import (
 )
 
 // How a Run leaves the session as it found it: the transaction that its
-// statements are, LAST_INSERT_ID() and the stage.
+// statements are, the session's id and the stage.
 
 // start runs the first statement of a run, and before it what opens its
 // transaction, or makes a savepoint where one is open or autocommit is off.
@@ -89,7 +89,7 @@ func (s *Run) holds(ctx context.Context, condition string) (yes bool, err error)
 // savepoint has a name that no application uses for its own.
 const savepoint = "leafsql_savepoint"
 
-// end commits, where the transaction is this run's own, sets LAST_INSERT_ID() and drops
+// end commits, where the transaction is this run's own, sets the session's id and drops
 // the stage.
 //
 // SET autocommit = 1 commits, and where it cannot it leaves autocommit off: so that

@@ -111,7 +111,7 @@ func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *in
 	info.Column, info.Type, info.AutoIncrement = f.Key.Name, f.Key.Type, f.Key.AutoIncrement
 	info.Integer, info.Highest, info.Near, info.Indexed = f.Integer, f.Highest, f.Near, f.Indexed
 	info.Unique, info.UniqueWith = t.Unique(f.Key.Name)
-	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: rowTriggers(t)}
+	desc := &insert.Table{Name: name, AutoIncrement: f.Key.AutoIncrement, RowTriggers: t.RowTriggers()}
 	info.RefusesLoad = staged.Nulled(desc, set.Settings, insert.File) != nil
 	info.TriggersHidden = t.TriggersHidden
 	return info

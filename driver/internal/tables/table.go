@@ -104,7 +104,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
 
 		AutoIncrement: key.AutoIncrement,
-		RowTriggers:   rowTriggers(seen.Table),
+		RowTriggers:   seen.RowTriggers(),
 	}
 	switch {
 	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
@@ -144,17 +144,6 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		}
 	}
 	return desc, nil
-}
-
-// rowTriggers tells of a table's triggers before rows are written.
-func rowTriggers(t *catalog.Table) insert.RowTriggers {
-	switch {
-	case t.BeforeTriggers():
-		return insert.SomeTriggers
-	case t.TriggersHidden:
-		return insert.HiddenTriggers
-	}
-	return insert.NoTriggers
 }
 
 const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"

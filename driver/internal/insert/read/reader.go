@@ -21,11 +21,11 @@ type cursor struct {
 }
 
 // idCalls are the places where the last calls began that have to do with
-// LAST_INSERT_ID(), each of them -1 for none.
+// the session's id, each of them -1 for none.
 type idCalls struct {
-	reads  int // of LAST_INSERT_ID()
+	reads  int // without an argument
 	stored int // of what may read it: a stored function, or a select that may name a view
-	sets   int // of LAST_INSERT_ID(…)
+	sets   int // with an argument, which becomes the id
 }
 
 var noIDCalls = idCalls{-1, -1, -1}
@@ -75,7 +75,7 @@ func (r *reader) next() {
 			r.calls.stored, r.Runs = prev.Pos, true
 		}
 	case lex.Word:
-		if r.is("last_insert_id") {
+		if r.is(lex.IDFunction) {
 			r.noteIDCall()
 		}
 		if prev.Kind == '(' && r.selects && r.isAny("select", "table", "with") {
@@ -92,7 +92,7 @@ func (r *reader) next() {
 	}
 }
 
-// noteIDCall notes a call of LAST_INSERT_ID, if the name is one's here.
+// noteIDCall notes a call of lex.IDFunction, if the name is one's here.
 func (r *reader) noteIDCall() {
 	s := r.s
 	switch {

@@ -25,6 +25,6 @@ type Stager interface {
 	// are of db.
 	Stage(in *insert.Insert, db, source string) error
 
-	// ReadsID reports whether a stored function or a view that a text may name reads LAST_INSERT_ID().
+	// ReadsID reports whether a stored function or a view that a text may name reads the session's id.
 	ReadsID(db, text string) (bool, error)
 }
