@@ -72,13 +72,9 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 	if err := run(to.Server, schema.LeafAlloc(to.Name())); err != nil {
 		return ran, err
 	}
-	marks, err := survey.ReadMarks(ctx, to)
+	mark, _, err := survey.AllocStore(to).NewMark(ctx)
 	if err != nil {
 		return ran, err
-	}
-	mark := "NULL" // the first fetch writes one
-	if marks.New != "" {
-		mark = quote.String(marks.New)
 	}
 	var rows []string
 	for _, tag := range slices.Sorted(maps.Keys(tags)) {
@@ -86,7 +82,7 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 		if t.rows < t.stores-1 {
 			return ran, fmt.Errorf("leafsql: init: tag %s has rows in %d of its %d stores, which do not show how far its ids are taken; name the other stores in -from-stores as well", tag, t.rows, t.stores)
 		}
-		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.Step), mark))
+		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.Step), quote.String(mark)))
 	}
 	// One statement changes all tags or none: afterwards the store shows no longer how far the ids of the others are taken.
 	return ran, run(to.Server, "INSERT INTO "+to.Name()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+

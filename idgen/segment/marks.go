@@ -8,29 +8,29 @@ import (
 	"github.com/leafsql/leafsql/idgen/segment/internal/tagrow"
 )
 
-// Marks is what the descriptions of a table's rows show, and what those of new rows need. Tags are in their order.
+// Marks is what the descriptions of a table's rows show. Tags are in their order.
 type Marks struct {
-	New   string // the mark of a row that is added on this server, for the end of its description; "" if rows get none
-	Lossy bool   // the server may lack rows, as after a fail-over: a new row begins higher by [Margin]
-
 	Broken   []*RowError // of rows that give no ids: one store's of several before version 0.2, or with a mark that cannot be read
 	Unmarked []string    // tags of rows whose next fetch writes their first mark
 	Full     []string    // tags of rows whose description leaves no room for one
 }
 
-// Marks reads the descriptions of all rows. It changes nothing. The table may be missing, or without a column description that
-// this user may read: then there are no rows.
-func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
+// NewMark returns the mark of a row that is added on this server, for the end of its description. It is "" if rows get none. lossy
+// reports that the server may lack rows, as after a fail-over: a new row begins higher by [Margin]. The table may be missing.
+func (s *AllocStore) NewMark(ctx context.Context) (mark string, lossy bool, err error) {
 	err = s.rows.Retry(ctx, func(c *sql.Conn) error {
-		m.New, m.Lossy, err = s.newMark(ctx, c)
+		mark, lossy, err = s.newMark(ctx, c)
 		if n, _ := tagrow.ServerError(err); noDescription(n) { // or no right to lock rows
 			return nil
 		}
 		return err
 	})
-	if err != nil {
-		return m, s.rows.Failed("read", err)
-	}
+	return mark, lossy, s.rows.Failed("read", err)
+}
+
+// Marks reads the descriptions of all rows. There are none if the table is missing, or has no column description that this user
+// may read.
+func (s *AllocStore) Marks(ctx context.Context) (m Marks, err error) {
 	err = s.each(ctx, "biz_tag, COALESCE(description, '')", func(scan func(...any) error) error {
 		var tag, description string
 		err := scan(&tag, &description)

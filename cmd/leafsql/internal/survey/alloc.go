@@ -133,9 +133,14 @@ func ReadRows(ctx context.Context, store *databases.Store, updated string) ([]Ro
 	return rows, nil
 }
 
+// AllocStore returns the store on a leaf_alloc.
+func AllocStore(store *databases.Store) *segment.AllocStore {
+	return segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain())
+}
+
 // ReadMarks reads which rows of leaf_alloc have no mark, or give no ids because of their description.
 func ReadMarks(ctx context.Context, store *databases.Store) (segment.Marks, error) {
-	marks, err := segment.NewAllocStore(sqlx.NewDb(store.DB, "mysql"), store.Plain()).Marks(ctx)
+	marks, err := AllocStore(store).Marks(ctx)
 	if err != nil && !servererr.Is(err, servererr.UnknownColumn) { // which the layout lacks
 		return marks, failedToRead(store, err)
 	}

@@ -38,12 +38,12 @@ func (l *Leases) Create() Change {
 // AddRow adds a tag's row with its mark, or raises one that came meanwhile. A server that may lack rows may lack this one, so
 // that it begins a margin higher there.
 func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
-	if s.Marks.Lossy {
+	if s.Lossy {
 		maxID += segment.Margin(tag.Room() - maxID + 1)
 	}
 	columns, mark := "", ""
-	if s.Marks.New != "" {
-		columns, mark = ", description", ", "+quote.String(s.Marks.New)
+	if s.NewMark != "" {
+		columns, mark = ", description", ", "+quote.String(s.NewMark)
 	}
 	store := s.Set.Store
 	return Change{store.Server, fmt.Sprintf("INSERT INTO %s (biz_tag, max_id, step%s) VALUES (%s, %d, %d%s) ON DUPLICATE KEY UPDATE max_id = GREATEST(max_id, %[4]d)",
@@ -53,10 +53,10 @@ func (s *Survey) AddRow(tag *Tag, maxID int64) Change {
 // MarkRows writes the first mark of rows that have none, so that a fail-over that loses their next fetch is noticed. A server that
 // may lack rows may lack their marks as well: processes decide there.
 func (s *Survey) MarkRows() (changes []Change) {
-	if s.Marks.New != "" && !s.Marks.Lossy && len(s.Marks.Unmarked) > 0 {
+	if s.NewMark != "" && !s.Lossy && len(s.Marks.Unmarked) > 0 {
 		store := s.Set.Store
 		changes = append(changes, Change{store.Server, fmt.Sprintf("UPDATE %s SET description = CONCAT_WS(' ', NULLIF(description, ''), %s)"+
-			" WHERE description IS NULL OR CHAR_LENGTH(description) <= 200 AND description NOT LIKE '%%leafsql@%%' AND description NOT LIKE 'leafsql: store %%'", store.Name(), quote.String(s.Marks.New))})
+			" WHERE description IS NULL OR CHAR_LENGTH(description) <= 200 AND description NOT LIKE '%%leafsql@%%' AND description NOT LIKE 'leafsql: store %%'", store.Name(), quote.String(s.NewMark))})
 	}
 	return changes
 }

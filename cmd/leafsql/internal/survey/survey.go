@@ -25,14 +25,17 @@ import (
 
 // A Survey is how things stood when it was taken.
 type Survey struct {
-	Set     *databases.Set
-	Shards  []*Shard
-	Alloc   Alloc   // leaf_alloc's layout
-	Rows    []Row   // by tag
-	Tags    []*Tag  // that configured tables take ids from, by name
-	Leases  *Leases // nil: no worker ids come from there
-	Marks   segment.Marks
-	MarkErr error // why this user cannot write marks: a right or the column is missing
+	Set    *databases.Set
+	Shards []*Shard
+	Alloc  Alloc   // leaf_alloc's layout
+	Rows   []Row   // by tag
+	Tags   []*Tag  // that configured tables take ids from, by name
+	Leases *Leases // nil: no worker ids come from there
+	Marks  segment.Marks
+
+	NewMark string // of rows that are added; "": they get none
+	Lossy   bool   // the server may lack rows
+	MarkErr error  // why this user cannot write marks: a right or the column is missing
 }
 
 // Leases is the table of worker ids, leaf_worker.
@@ -184,24 +187,13 @@ func (s *Survey) gather(ctx context.Context) error {
 			tags[t.Tag].Tables = append(tags[t.Tag].Tables, t)
 		}
 	}
-	var err error
-	if !s.Alloc.Denied {
-		if s.Marks, err = ReadMarks(ctx, s.Set.Store); err != nil {
-			return err
-		}
-	}
-	if store := s.Set.Store; s.Readable() {
-		rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.Name()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
-		if err == nil {
-			rows.Close()
-		}
-		if s.MarkErr = err; err != nil || !s.Alloc.Columns["description"].HoldsMarks() {
-			s.Marks.New = ""
-		}
+	if err := s.readMarks(ctx); err != nil {
+		return err
 	}
 	s.Tags = lo.Values(tags)
 	slices.SortFunc(s.Tags, func(a, b *Tag) int { return cmp.Compare(a.Name, b.Name) })
 	for _, tag := range s.Tags {
+		var err error
 		if tag.Row, err = s.row(ctx, tag.Name); err != nil {
 			return err
 		}
@@ -212,4 +204,27 @@ func (s *Survey) gather(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// readMarks reads the marks of leaf_alloc's rows, and the one that new rows get.
+func (s *Survey) readMarks(ctx context.Context) (err error) {
+	store := s.Set.Store
+	if s.Alloc.Denied {
+		return nil
+	}
+	if s.NewMark, s.Lossy, err = AllocStore(store).NewMark(ctx); err != nil {
+		return failedToRead(store, err)
+	}
+	if !s.Alloc.Exists {
+		return nil
+	}
+	rows, err := store.DB.QueryContext(ctx, "EXPLAIN UPDATE "+store.Name()+" SET description = description WHERE biz_tag = '' AND LOCATE('leafsql@', description) > 0")
+	if err == nil {
+		rows.Close()
+	}
+	if s.MarkErr = err; err != nil || !s.Alloc.Columns["description"].HoldsMarks() {
+		s.NewMark = ""
+	}
+	s.Marks, err = ReadMarks(ctx, store)
+	return err
 }
