@@ -33,7 +33,7 @@ func ExampleNewCollector() {
 	// leafsql_up
 }
 
-// What a proxy did, beside the ids of its Connector.
+// The metrics of a proxy, in addition to those of its Connector.
 func ExampleNewProxyCollector() {
 	cfg, err := driver.ParseDSN("leaf:secret@tcp(127.0.0.1:3306)/shop?leafTables=orders")
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package metrics shows Prometheus what a pool of mysql-leaf believes and did:
-// what driver.StatsOf tells, as metrics.
+// Package metrics exports the statistics of a pool of mysql-leaf to Prometheus,
+// as driver.StatsOf returns them.
 //
 //	prometheus.MustRegister(metrics.NewCollector(db, "shop"))
 //
-// Reading them asks no server. Pools that share a leaf_alloc share the figures
-// of its tags: each reports them, under its own db_name. Alerts and a dashboard
-// on these names are in the repository's folder contrib.
+// A scrape sends nothing to a server. Pools that share a leaf_alloc share the figures
+// of its tags: each reports them, with its own db_name. Alerts and a dashboard
+// with these names are in the repository's folder contrib.
 //
 // It is not part of package driver, so that programs without Prometheus do not link its
 // client. It does not measure statements; otelsql and similar packages do. The
-// repository's examples/otelsql shows that, and how to give these metrics to
+// repository's examples/otelsql shows this, and how to export these metrics to
 // OpenTelemetry.
 package metrics
 
@@ -38,7 +38,7 @@ type row struct {
 	kind       prometheus.ValueType
 }
 
-// described are the metrics of a table, by their names without the prefix.
+// described returns the metrics of a table, by their names without the prefix.
 func described(table []row, name string) map[string]metric {
 	all := make(map[string]metric)
 	for _, m := range table {
@@ -52,8 +52,8 @@ type metric struct {
 	kind prometheus.ValueType
 }
 
-// NewCollector returns the collector of a pool that was opened through
-// mysql-leaf. The name becomes the label db_name, as that of Prometheus' own
+// NewCollector returns the collector of a pool that was opened with
+// mysql-leaf. The name becomes the label db_name, as in Prometheus' own
 // collector of sql.DBStats.
 func NewCollector(db *sql.DB, name string) prometheus.Collector {
 	return &collector{db, described(table, name)}
@@ -70,7 +70,7 @@ var (
 	perSource = []string{"source"}
 )
 
-// table are all metrics, by name without the prefix.
+// table lists all metrics, by name without the prefix.
 var table = []row{
 	{"up", "Whether the pool's figures could be read: 1, or 0 where it is no pool of mysql-leaf or, through a package that wraps the driver, had no connection free within 5 s.", nil, gauge},
 
@@ -170,7 +170,7 @@ func (e emitter) stats(s driver.Stats, err error) {
 	}
 }
 
-// keyUsed is how much of its key column a table has used; 0 where that cannot be told.
+// keyUsed returns the part of its key column that a table has used, 0 … 1, and 0 if unknown.
 func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
 	for _, tag := range tags {
 		if t.HighestKey > 0 && tag.Tag == t.Tag && tag.Sequence == (t.Generator == "sequence") {
@@ -180,7 +180,7 @@ func keyUsed(t driver.TableStats, tags []driver.TagStats) float64 {
 	return 0
 }
 
-// highestID is the highest id of the ranges in memory; 0: none was fetched.
+// highestID returns the highest id of the ranges in memory, or 0 if none was fetched.
 func highestID(t driver.TagStats) int64 { return max(t.Current.End, t.Queued.End, 1) - 1 }
 
 func truth(b bool) float64 {

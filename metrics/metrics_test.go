@@ -27,7 +27,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// exposition is what Prometheus reads.
+// exposition returns the text that Prometheus scrapes.
 func exposition(t *testing.T, collectors ...prometheus.Collector) string {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -94,7 +94,7 @@ func TestCollectorOfAPool(t *testing.T) {
 	)
 }
 
-// TestTwoPools: those of one process are told apart.
+// TestTwoPools: the metrics of two pools of one process differ in their labels.
 func TestTwoPools(t *testing.T) {
 	var collectors []prometheus.Collector
 	for _, name := range []string{"a", "b"} {
@@ -117,7 +117,7 @@ func TestPoolOfAnotherDriver(t *testing.T) {
 	wantLines(t, exposition(t, NewCollector(db, "shop")), `leafsql_up{db_name="shop"} 0`)
 }
 
-// full is a collector of figures in which nothing is missing.
+// full is a collector of figures without a missing value.
 type full struct{ *collector }
 
 func (c full) Collect(to chan<- prometheus.Metric) {
@@ -164,7 +164,7 @@ func TestAlerts(t *testing.T) {
 	}
 }
 
-// TestRunbooks: each alert points at its heading of the page of alerts, which both languages have.
+// TestRunbooks: each alert links to its heading on the page of alerts, which exists in both languages.
 func TestRunbooks(t *testing.T) {
 	const page = "https://github.com/leafsql/leafsql/blob/main/docs/alerts.md#"
 	alerts := regexp.MustCompile(`- alert: (\w+)\n(?: {8}.*\n)+`).FindAllStringSubmatch(read(t, "prometheus/alerts.yml"), -1)
@@ -219,7 +219,7 @@ func TestMetricsOfPages(t *testing.T) {
 
 // TestMetricsOfContrib: alerts and dashboard name metrics that exist.
 func TestMetricsOfContrib(t *testing.T) {
-	known := map[string]bool{ // of leafsql serve
+	known := map[string]bool{ // metrics of leafsql serve
 		"leafsql_http_requests_total": true, "leafsql_http_request_duration_seconds_bucket": true,
 		"leafsql_http_connections": true, "leafsql_http_connections_limit": true,
 	}
@@ -251,8 +251,8 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
-// TestDashboard: its queries can be read by Prometheus, once Grafana has put
-// in its variables.
+// TestDashboard: Prometheus can parse its queries after Grafana has replaced its
+// variables.
 func TestDashboard(t *testing.T) {
 	var board struct {
 		Panels []struct {
@@ -277,7 +277,7 @@ func TestDashboard(t *testing.T) {
 	if len(rules) < 10 {
 		t.Errorf("%d queries", len(rules))
 	}
-	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}}) // which is YAML too
+	text, err := json.Marshal(map[string]any{"groups": []any{map[string]any{"name": "dashboard", "rules": rules}}}) // JSON is YAML too
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,13 @@ type proxyCollector struct {
 	metrics map[string]metric
 }
 
-// NewProxyCollector returns the collector of what a proxy did, beside that of its pool. The
+// NewProxyCollector returns the collector of a proxy, in addition to that of its pool. The
 // name becomes the label db_name.
 func NewProxyCollector(server *proxy.Server, name string) prometheus.Collector {
 	return &proxyCollector{server, described(proxyTable, name)}
 }
 
-// proxyTable are all metrics of a proxy.
+// proxyTable lists all metrics of a proxy.
 var proxyTable = []row{
 	{"proxy_connections", "Clients that are connected.", nil, gauge},
 	{"proxy_connections_limit", "How many may be.", nil, gauge},

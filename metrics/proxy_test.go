@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/promtooltest"
 )
 
-// TestProxyNames: Prometheus' own checker finds no fault, and every metric is sent, but for the limit that a server says.
+// TestProxyNames: Prometheus' own checker finds no fault, and every metric is sent, except the limit that a server announces.
 func TestProxyNames(t *testing.T) {
 	cfg, err := driver.ParseDSN("u@tcp(127.0.0.1:1)/d?leafTables=none")
 	if err != nil {

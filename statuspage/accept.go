@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// takesGzip reports whether a client reads what is compressed.
+// takesGzip reports whether a client accepts gzip.
 func takesGzip(r *http.Request) bool {
 	for coding, weight := range accepted(r, "Accept-Encoding") {
 		if coding == "gzip" {
@@ -17,12 +17,12 @@ func takesGzip(r *http.Request) bool {
 	return false
 }
 
-// readsChinese reports whether a browser asks for Chinese rather than for English.
+// readsChinese reports whether a browser prefers Chinese to English.
 func readsChinese(r *http.Request) bool {
 	var zh, en float64
 	for language, weight := range accepted(r, "Accept-Language") {
 		switch language, _, _ = strings.Cut(language, "-"); {
-		case language == "zh" && weight > en: // of equals the first one
+		case language == "zh" && weight > en: // the first of equal weights
 			zh = max(zh, weight)
 		case language == "en":
 			en = max(en, weight)
@@ -31,14 +31,14 @@ func readsChinese(r *http.Request) bool {
 	return zh > 0 && zh >= en
 }
 
-// accepted are what an Accept header names, in small letters, each with its weight.
+// accepted returns the values of an Accept header, in lower case, each with its weight.
 func accepted(r *http.Request, header string) iter.Seq2[string, float64] {
 	return func(yield func(string, float64) bool) {
 		for part := range strings.SplitSeq(strings.Join(r.Header.Values(header), ","), ",") {
 			name, text, weighed := strings.Cut(strings.ReplaceAll(strings.ToLower(part), " ", ""), ";")
 			weight := 1.0
 			if weighed {
-				weight, _ = strconv.ParseFloat(strings.TrimPrefix(text, "q="), 64) // 0 where it cannot be read
+				weight, _ = strconv.ParseFloat(strings.TrimPrefix(text, "q="), 64) // 0 if it cannot be parsed
 			}
 			if !yield(name, weight) {
 				return

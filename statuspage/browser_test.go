@@ -25,7 +25,7 @@ import (
 
 var pictures = flag.String("pictures", "", "folder to keep what the browser shows in")
 
-// tag is a tag with a thousand ids at a time, of which used are used.
+// tag returns a tag with a range of a thousand ids, of which used are used.
 func tag(name string, start, used int64) driver.TagStats {
 	return driver.TagStats{Tag: name, Stats: segment.Stats{
 		Fetches: start/1000%100_000 + 1, IDs: start + used, Step: 1000, Remaining: 2000 - used, Left: 1000 - used,
@@ -35,7 +35,7 @@ func tag(name string, start, used int64) driver.TagStats {
 
 var away = &segment.UnavailableError{Tag: "orders", Cause: errors.New("dial tcp 10.1.2.3:3306: connect: connection refused")}
 
-// shop is what a page of an everyday application shows.
+// shop returns the statistics of an everyday application.
 func shop() driver.Stats {
 	orders, items := tag("orders", 4_200_000, 310), tag("order_items", 19_871_000, 955)
 	customers := tag("customers", 12_000, 11)
@@ -83,7 +83,7 @@ func long() driver.Stats {
 	}
 }
 
-// page serves figures of which ids go on being issued.
+// page serves statistics in which ids are issued continuously.
 func page(t testing.TB, of func() driver.Stats) *httptest.Server {
 	p := &Page{title: "shop on app-1"}
 	began := time.Now().Add(-span)
@@ -113,8 +113,8 @@ func keep(t *testing.T, name string, png []byte) {
 	}
 }
 
-// TestBrowser: every page looks as it should to a browser, which has nothing to
-// complain of.
+// TestBrowser: a browser renders every page as expected, and logs no
+// error.
 func TestBrowser(t *testing.T) {
 	windows := map[string]chromiumtest.Window{
 		"desktop":      {},
@@ -147,7 +147,7 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
-// TestRenewed: the page in the browser follows the figures by itself.
+// TestRenewed: the page in the browser updates the figures by itself.
 func TestRenewed(t *testing.T) {
 	var looks atomic.Int64
 	server := page(t, func() driver.Stats {
@@ -160,12 +160,12 @@ func TestRenewed(t *testing.T) {
 	if len(seen.Console) > 0 || m == nil {
 		t.Fatalf("%q\n%s", seen.Console, seen.DOM)
 	}
-	if n, _ := strconv.Atoi(m[1]); n < int(2*span/every)/2+3 { // what page itself looked
+	if n, _ := strconv.Atoi(m[1]); n < int(2*span/every)/2+3 { // requests of the page itself
 		t.Errorf("after 9 s the page shows look %d", n)
 	}
 }
 
-// hostile is what a name must not do to the page.
+// hostile is a name that tries to inject code into the page.
 const hostile = `</td><script>console.log("pwned")</script><img src=x onerror="console.log('pwned')"><style>body{display:none}</style><a href="javascript:alert(1)">"'` + "`{{.Title}}"
 
 // TestHostileNames: names and errors are text, also to a browser.
@@ -191,7 +191,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestPolicy: were there a hole, the browser would not run what comes in by it.
+// TestPolicy: the browser would not run code that was injected into the page.
 func TestPolicy(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html")

@@ -2,7 +2,7 @@ package statuspage
 
 import "github.com/leafsql/leafsql/internal/chinese"
 
-// inChinese are the texts of the page.
+// inChinese has the texts of the page.
 var inChinese = chinese.Texts{
 	"en": "zh-CN",
 
@@ -88,7 +88,7 @@ var inChinese = chinese.Texts{
 	"this is not a number from 1 to %d":                                      "这不是 1 到 %d 之间的整数",
 	"an id of the layout %s cannot be %d":                                    "划分 %s 的 id 不可能是 %d",
 
-	// What leafsql proxy shows.
+	// Texts of leafsql proxy.
 	"Proxy":                        "代理",
 	"Connections now":              "当前连接数",
 	"At most":                      "连接数上限",

@@ -14,7 +14,7 @@ import (
 // TestChinese: every text of the page has a translation.
 func TestChinese(t *testing.T) {
 	shown := append(chinesetest.Shown(t, ".", "say", "Sprintf"), "idle", "searching", "waiting", "holding", "closed")
-	shown = append(shown, chinesetest.Shown(t, "../cmd/leafsql/internal/server", "Text")...) // of links
+	shown = append(shown, chinesetest.Shown(t, "../cmd/leafsql/internal/server", "Text")...) // texts of links
 	shown = append(shown, chinesetest.Shown(t, "../cmd/leafsql/internal/door", "Text", "Title", "wrong")...)
 	for _, m := range regexp.MustCompile(`say "([^"]*)"`).FindAllStringSubmatch(body, -1) {
 		shown = append(shown, m[1])
@@ -26,7 +26,7 @@ func TestChinese(t *testing.T) {
 	}
 }
 
-// TestLanguage: the page has the language that the browser likes best, of those that it has.
+// TestLanguage: the page is in the one of its languages that the browser prefers.
 func TestLanguage(t *testing.T) {
 	for header, want := range map[string]string{
 		"": "en", "zh-CN,zh;q=0.9,en;q=0.8": "zh-CN", "zh": "zh-CN", "ZH-Hans-CN": "zh-CN", "fr, zh;q=0.5, en;q=0.3": "zh-CN", "zh, en": "zh-CN",

@@ -29,7 +29,7 @@ func ExampleNew() {
 	// Output: 200 OK text/html; charset=utf-8
 }
 
-// A page of statistics that come from elsewhere, or that leave something out.
+// A page of statistics from another source, or with some values removed.
 func ExampleOf() {
 	stats := func() (driver.Stats, error) {
 		return driver.Stats{Tables: []driver.TableStats{{Name: "shop.orders", Generator: string(driver.Segment), IDs: 12}}}, nil

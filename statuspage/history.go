@@ -11,15 +11,15 @@ import (
 
 const (
 	every  = 2 * time.Second // between two notes
-	span   = 2 * time.Minute // what the charts show
+	span   = 2 * time.Minute // time that the charts show
 	lately = 10 * time.Second
 )
 
-// A history holds how many ids were issued, a tag each, at the times somebody
-// looked.
+// A history records how many ids of each tag were issued, at the times of
+// requests.
 type history struct {
 	mu    sync.Mutex
-	notes []note // of the last span and a little more, in their order
+	notes []note // notes of the last span and a little more, in order
 }
 
 type note struct {
@@ -28,7 +28,7 @@ type note struct {
 	all int64
 }
 
-// note adds what has been issued by now, unless that was noted a moment ago.
+// note records the current numbers, unless it did so a moment ago.
 func (h *history) note(now time.Time, tags []driver.TagStats) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *history) note(now time.Time, tags []driver.TagStats) {
 	for old < len(h.notes) && now.Sub(h.notes[old].at) > span {
 		old++
 	}
-	// With very many tags, or with very many who look, the charts are shorter.
+	// With very many tags or requests, the charts are shorter.
 	old = max(old, len(h.notes)+1-min(int(2*span/every), max(6, 100_000/max(1, len(tags)))))
 	h.notes = append(h.notes[:0:0], h.notes[old:]...)
 
@@ -55,7 +55,7 @@ func (h *history) note(now time.Time, tags []driver.TagStats) {
 	h.notes = append(h.notes, n)
 }
 
-// recent reports whether a rate can be told.
+// recent reports whether rates can be computed.
 func (h *history) recent() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,7 +72,7 @@ func (n note) of(tag string) int64 {
 	return n.ids[tag]
 }
 
-// rate is how many ids a second were issued lately.
+// rate returns how many ids a second were issued recently.
 func (h *history) rate(tag string) float64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,11 +88,11 @@ func (h *history) rate(tag string) float64 {
 }
 
 func rate(a, b note, tag string) float64 {
-	// Ids of a tag that was closed and opened again begin at 0.
+	// The number of ids starts at 0 for a tag that was closed and opened again.
 	return max(0, float64(b.of(tag)-a.of(tag))/b.at.Sub(a.at).Seconds())
 }
 
-// busy is how many ids were issued in the time of the notes, by tag.
+// busy returns how many ids were issued in the time of the notes, by tag.
 func (h *history) busy() map[string]int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -110,11 +110,11 @@ func (h *history) busy() map[string]int64 {
 // A chart is a line of ids a second over the last span, drawn by the page.
 type chart struct {
 	Width, Height int
-	Line          string // a path, in SVG's terms; empty before there are two notes
+	Line          string // SVG path; empty before there are two notes
 	Most          float64
 }
 
-// Top is what the upper edge stands for.
+// Top returns the label of the upper edge.
 func (c chart) Top() string { return perSecond(c.Most) }
 
 func (h *history) chart(tag string, width, height int) chart {
@@ -135,13 +135,13 @@ func (h *history) chart(tag string, width, height int) chart {
 		return math.Round(max(0, 1-ago) * float64(width))
 	}
 	y := func(r float64) float64 {
-		const border = 1 // of the line's own width
+		const border = 1 // width of the line
 		return math.Round(float64(height) - border - r/max(c.Most, 1e-9)*float64(height-2*border))
 	}
-	// What closes the area is below and beside what can be seen.
+	// The lines that close the area are outside the visible part.
 	line := fmt.Appendf(nil, "M%g %d", x(h.notes[0].at), height+2)
 	was := math.NaN()
-	for i, r := range rates { // each holds until the next note
+	for i, r := range rates { // each rate is drawn up to the next note
 		if at := y(r); at != was {
 			if i > 0 {
 				line = fmt.Appendf(line, "H%g", x(h.notes[i].at))

@@ -1,16 +1,16 @@
-// Package statuspage shows people what a pool of mysql-leaf believes and did:
+// Package statuspage shows the statistics of a pool of mysql-leaf on a web page:
 // an http.Handler for one page with its tags, tables and worker id, as
-// driver.StatsOf tells them, and a decoder of snowflakes.
+// driver.StatsOf returns them, and a decoder of snowflakes.
 //
 //	page := statuspage.New(db, "shop")
-//	go page.Run(ctx) // charts begin before somebody looks
+//	go page.Run(ctx) // charts begin before the first request
 //	mux.Handle("GET /leafsql", page)
 //
-// The page is in English, and in Chinese for browsers that ask for it. It is one document that loads nothing from elsewhere. It can be read on a phone,
-// in dark mode and without JavaScript, which only renews the figures. It shows names of
-// tags and tables and the texts of errors, and no rows, no statements and no passwords.
-// It changes nothing, asks no server, and does not ask who looks: put it behind what
-// protects the application's other internals.
+// The page is in English, or in Chinese for browsers that prefer it. It is one document that loads nothing from other addresses. It
+// can be read on a phone, in dark mode and without JavaScript, which only updates the figures. It shows names of
+// tags and tables and the texts of errors, but no rows, statements or passwords.
+// It changes nothing and sends nothing to a server. It has no authentication: protect it like the application's other
+// internal pages.
 package statuspage
 
 import (
@@ -31,9 +31,9 @@ import (
 
 // A Page is the http.Handler. It may be mounted anywhere.
 type Page struct {
-	Server string      // where the ids come from, for people; "": not shown
-	Links  []Link      // to pages beside this one
-	More   func() More // what the program does beside giving ids; nil: nothing
+	Server string      // source of the ids, for people; "": not shown
+	Links  []Link      // links to other pages
+	More   func() More // returns further contents of the program; nil: none
 
 	title   string
 	began   time.Time
@@ -41,37 +41,37 @@ type Page struct {
 	history history
 }
 
-// A Link leads from the page to another one, whose name it shows.
+// A Link is a link from the page to another one.
 type Link struct{ Text, Address string }
 
-// More is what a page shows of a program beside its ids. Texts that the page has in Chinese
+// More has the contents that a page shows for a program in addition to its ids. Texts with a Chinese translation
 // are translated.
 type More struct {
 	Title   string
 	Figures []Figure
-	Wrong   []string // what somebody should look at
+	Wrong   []string // problems that need attention
 }
 
-// A Figure is a number and what it counts.
+// A Figure is a number with the name of what it counts.
 type Figure struct {
 	Text   string
 	Number int64
 }
 
-// New returns the page of a pool that was opened through mysql-leaf. The title
-// says which one it is.
+// New returns the page of a pool that was opened with mysql-leaf. The title
+// names the pool.
 func New(db *sql.DB, title string) *Page {
 	return Of(func() (driver.Stats, error) { return driver.StatsOf(db) }, title)
 }
 
-// Of returns a page of statistics that stats gives: of some whose errors and sources are
-// blanked, for example, where readers must not see the names of users and hosts in them.
+// Of returns a page of the statistics that stats returns, for example with errors and sources
+// removed if readers must not see the names of users and hosts in them.
 func Of(stats func() (driver.Stats, error), title string) *Page {
 	return &Page{title: title, began: time.Now(), stats: stats}
 }
 
-// Run notes how many ids are issued, until ctx ends. Without it the charts show
-// what happened while somebody looked.
+// Run records how many ids are issued, until ctx ends. Without it the charts cover only
+// the times of requests.
 func (p *Page) Run(ctx context.Context) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -85,7 +85,7 @@ func (p *Page) Run(ctx context.Context) {
 	}
 }
 
-// look reads the figures and notes them.
+// look reads the statistics and records them.
 func (p *Page) look(now time.Time) (driver.Stats, error) {
 	s, err := p.stats()
 	if err == nil {
@@ -94,12 +94,12 @@ func (p *Page) look(now time.Time) (driver.Stats, error) {
 	return s, err
 }
 
-// firstLook is the time between two looks where there was none for long, so
-// that rates can be told at once.
+// firstLook is the time between the first two readings after a pause, so
+// that rates can be shown at once.
 const firstLook = 250 * time.Millisecond
 
-// ServeHTTP answers GET and HEAD, in Chinese if the browser asks for it. The parameter id asks for a snowflake to be
-// decoded, tag for tags whose name holds it.
+// ServeHTTP answers GET and HEAD, in Chinese if the browser prefers it. The parameter id is a snowflake to
+// decode, and tag selects the tags with names that contain it.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
@@ -148,7 +148,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func compressed(page []byte) (out bytes.Buffer) {
 	z := gzip.NewWriter(&out)
-	z.Write(page) // a Buffer takes all
+	z.Write(page) // writing to a Buffer does not fail
 	z.Close()
 	return out
 }
@@ -173,8 +173,8 @@ func document(texts chinese.Texts) *template.Template {
 	}).Parse(body))
 }
 
-// policy lets the browser run and show what is in the document and nothing
-// else, whatever found its way into it.
+// policy allows the browser to run only the document's own script and style, even if code was
+// injected into the document.
 var policy = "default-src 'none'; style-src '" + hash(css) + "'; script-src '" + hash(js) + "'; connect-src 'self'; img-src data:; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 

@@ -33,7 +33,7 @@ func get(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder
 	return w
 }
 
-// text is what a person reads of the page, spaces made one.
+// text returns the visible text of the page, with single spaces.
 func text(w *httptest.ResponseRecorder) string {
 	body := regexp.MustCompile(`(?s)<style>.*?</style>|<script>.*?</script>|<[^>]*>`).ReplaceAllString(w.Body.String(), " ")
 	return strings.Join(strings.Fields(html.UnescapeString(body)), " ")
@@ -147,7 +147,7 @@ func TestFilter(t *testing.T) {
 	wants(t, text(get(t, of(s), "/")), "7 more tags and tables are not shown")
 }
 
-// TestRates: what was issued in the last seconds, over the time it took.
+// TestRates: rates are the ids of the last seconds divided by the time.
 func TestRates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -158,17 +158,17 @@ func TestRates(t *testing.T) {
 			now.Tags[0].IDs = int64(1000 * time.Since(began).Seconds())
 			return now, nil
 		}}
-		// The first look takes a moment, and tells a rate.
+		// The first request takes a moment, and shows a rate.
 		wants(t, text(get(t, p, "/")), "1,000 ids a second", "250 ids issued", "a 1,000", "b 0")
 		if d := time.Since(began); d != firstLook {
 			t.Errorf("the first look took %v", d)
 		}
-		// So does one after nobody looked for an hour.
+		// So does a request after an hour without any.
 		time.Sleep(time.Hour)
 		s.Tags[1].IDs = 7_000_000
 		wants(t, text(get(t, p, "/")), "1,000 ids a second")
 
-		// Many who look do not make the history long or the rates wrong.
+		// Many requests do not make the history long or the rates wrong.
 		for range 3000 {
 			time.Sleep(100 * time.Millisecond)
 			get(t, p, "/")
@@ -176,7 +176,7 @@ func TestRates(t *testing.T) {
 		if n := len(p.history.notes); n > int(2*span/every) || p.history.rate("a") < 999 || p.history.rate("a") > 1001 {
 			t.Errorf("%d notes, %f a second", n, p.history.rate("a"))
 		}
-		// A counter that begins anew is no negative rate.
+		// A counter that is reset is no negative rate.
 		began = time.Now()
 		time.Sleep(time.Second)
 		get(t, p, "/")
@@ -186,7 +186,7 @@ func TestRates(t *testing.T) {
 	})
 }
 
-// TestRun: the charts begin before somebody looks.
+// TestRun: the charts begin before the first request.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var issued int64
@@ -206,7 +206,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestChart: the line holds each rate until the next note, and its highest place is the highest rate.
+// TestChart: the line has each rate up to the next note, and its highest point is the highest rate.
 func TestChart(t *testing.T) {
 	var h history
 	at := time.Now()
@@ -220,8 +220,8 @@ func TestChart(t *testing.T) {
 	wants(t, text(w), "Ids a second in the last two minutes, at most 0", "2 min ago now")
 }
 
-// TestOrder: what fails comes first, then what is busiest; the rest is in the order of its names, and has no chart
-// beyond the first tags.
+// TestOrder: tags with errors come first, then the busiest ones. The others are sorted by name, and have no chart
+// after the first tags.
 func TestOrder(t *testing.T) {
 	s := many()
 	s.Tags[150].Err = away
@@ -247,8 +247,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestSize: 500 tags, each with ids of its own, all of them failing, are 100 KB on their way, and are the same page for who
-// cannot read gzip.
+// TestSize: a page with 500 different tags with errors has 100 KB when compressed, and is the same for a client
+// without gzip.
 func TestSize(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s driver.Stats
@@ -292,7 +292,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestAbout: which leafsql it is, since when, of what, and what else there is.
+// TestAbout: the page shows the version, the uptime, the source of the ids, and links.
 func TestAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := Of(func() (driver.Stats, error) { return driver.Stats{}, nil }, "shop")
@@ -307,7 +307,7 @@ func TestAbout(t *testing.T) {
 	})
 }
 
-// TestManyWrong: what fails does not hide the rest of the page.
+// TestManyWrong: many problems do not hide the rest of the page.
 func TestManyWrong(t *testing.T) {
 	s := many()
 	for i := range s.Tags {
@@ -320,7 +320,8 @@ func TestManyWrong(t *testing.T) {
 	}
 }
 
-// TestContrast: texts have 4.5:1 against what they stand on, borders of fields and lines of charts 3:1, as WCAG 2.2 AA asks.
+// TestContrast: the contrast of texts with their background is at least 4.5:1, and that of borders and chart lines 3:1, as
+// WCAG 2.2 AA requires.
 func TestContrast(t *testing.T) {
 	schemes := regexp.MustCompile(`(?s):root \{(.*?)\}`).FindAllStringSubmatch(css, -1)
 	if len(schemes) != 2 {
@@ -347,7 +348,7 @@ func TestContrast(t *testing.T) {
 	}
 }
 
-// luminance is a color's, as WCAG defines it.
+// luminance returns the relative luminance of a color, as WCAG defines it.
 func luminance(t *testing.T, hex string) float64 {
 	if len(hex) == 3 {
 		hex = string([]byte{hex[0], hex[0], hex[1], hex[1], hex[2], hex[2]})

@@ -14,46 +14,46 @@ import (
 	"github.com/leafsql/leafsql/internal/version"
 )
 
-// A view is what the page shows, as it shows it.
+// A view has the contents of the page in the form in which it shows them.
 type view struct {
 	Title  string
-	About  string // version, how long it runs, where the ids come from
+	About  string // version, uptime, source of the ids
 	Links  []Link
 	Now    string
-	Err    error // why nothing can be told
+	Err    error // error of reading the statistics
 	Rate   string
 	More   More
 	Chart  chart
 	Wrong  []wrong
-	Looks  int // how many are wrong
+	Looks  int // number of problems
 	Worker *workerView
 	Tags   []tagView
 	Hidden int // tags that are not shown
 	Filter string
 	Tables []driver.TableStats
-	IDs    int64 // issued, of all tags
+	IDs    int64 // issued ids of all tags
 
-	ID      string // asked to be decoded
+	ID      string // id to decode
 	Decoded *decoded
-	NoID    string // why it cannot be
+	NoID    string // why it cannot be decoded
 	Layout  snowflake.Layout
 
 	texts chinese.Texts
 	now   time.Time
 }
 
-// A wrong is something that somebody should look at.
+// A wrong is a problem that needs attention.
 type wrong struct{ What, Why string }
 
 type tagView struct {
 	driver.TagStats
 	Rate  string
 	Chart chart
-	Used  int64 // of Current
+	Used  int64 // used ids of Current
 	Size  int64
 }
 
-// Percent is how much of the current range is used.
+// Percent returns the used part of the current range, 0 … 100.
 func (t tagView) Percent() int64 {
 	if t.Size == 0 {
 		return 0
@@ -63,21 +63,21 @@ func (t tagView) Percent() int64 {
 
 type workerView struct {
 	driver.WorkerStats
-	Until  string // how long ids can be made, "" where that is not known
-	Offset string // how far the clocks are apart
+	Until  string // time until which ids can be issued, "" if unknown
+	Offset string // difference of the clocks
 }
 
-// listed is how many things are shown as wrong above the tags, whose rows say it too.
+// listed is the largest number of problems shown above the tags. The rows of tags show theirs too.
 const listed = 10
 
-// charted is how many tags have a chart: the first ones, which are those that fail and the
+// charted is the number of tags with a chart: the first ones, which are those with errors and the
 // busiest.
 const charted = 50
 
-// most is how many tags and tables one page shows.
+// most is the largest number of tags and tables on one page.
 const most = 500
 
-// refusedLately is how long a refused statement is shown as something wrong.
+// refusedLately is the time for which a refused statement is shown as a problem.
 const refusedLately = 5 * time.Minute
 
 func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.Time) *view {
@@ -142,8 +142,8 @@ func newView(p *Page, texts chinese.Texts, s driver.Stats, err error, now time.T
 	return v
 }
 
-// filter keeps the tags and tables whose name holds part, and no more than a
-// page can bear.
+// filter keeps the tags and tables with part in their names, up to most of
+// each.
 func (v *view) filter(part string, h *history) {
 	v.Filter = part
 	tags, tables := v.Tags, v.Tables
@@ -168,7 +168,7 @@ func holds(name, part string) bool {
 	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
 }
 
-// decoded is what a snowflake says.
+// decoded has the fields of a snowflake.
 type decoded struct {
 	snowflake.Parts
 	Time string
@@ -192,16 +192,16 @@ func (v *view) decode(id string, w *driver.WorkerStats) {
 	v.Decoded = &decoded{parts, stamp(parts.Time)}
 }
 
-// More is how many more are wrong than the page lists.
+// Others returns the number of problems that the page does not list.
 func (v *view) Others() int { return v.Looks - len(v.Wrong) }
 
-// Number writes thousands apart.
+// Number formats n with separators of thousands.
 func (v *view) Number(n int64) string { return number(n) }
 
-// Ago says how long ago something was.
+// Ago formats how long ago t was.
 func (v *view) Ago(t time.Time) string { return relative(v.texts, t, v.now) }
 
-// Stamp writes a time.
+// Stamp formats a time.
 func (v *view) Stamp(t time.Time) string { return stamp(t) }
 
 func offset(texts chinese.Texts, d time.Duration) string {
@@ -242,7 +242,7 @@ func relative(texts chinese.Texts, t, now time.Time) string {
 	return texts.Sprintf("in %s", lasting(texts, t.Sub(now)))
 }
 
-// lasting is a duration in its largest fitting unit.
+// lasting formats a duration in its largest fitting unit.
 func lasting(texts chinese.Texts, d time.Duration) string {
 	switch {
 	case d > 48*time.Hour:
