@@ -9,7 +9,8 @@ import (
 // the ranges that it fetched, where the row stood, and the keys that it skipped. A row that
 // is added anew may begin there. It waits for the fetch under way, whose range may be one of
 // the row that is gone.
-func (g *Generator) Above(ctx context.Context) (int64, error) {
+func (c *controlled) Above(ctx context.Context) (int64, error) {
+	g := (*Generator)(c)
 	for {
 		g.mu.Lock()
 		above, busy := max(g.seen, g.top, g.floor), g.fetching
@@ -27,7 +28,8 @@ func (g *Generator) Above(ctx context.Context) (int64, error) {
 
 // Restart gives up the ids in memory and forgets all that is known of the row, as if the
 // generator were new. It is for who knows that the row is gone, and all that had ids from it.
-func (g *Generator) Restart() {
+func (c *controlled) Restart() {
+	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.empty()

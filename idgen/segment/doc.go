@@ -17,13 +17,12 @@
 // fetched when ids are still wanted after 5 seconds. From then on a range holds twice as
 // many ids as the one before if that lasted less than 15 minutes (up to 1,000,000, or the
 // row's step if that is more), and half as many if it lasted more than 30 minutes (down
-// to the row's step). If ids are for a key column smaller than BIGINT, ranges are
-// smaller: see [Generator.Fit].
+// to the row's step). If package driver gives ids to a key column smaller than BIGINT, ranges are
+// smaller.
 //
 // Rows that bring their own key are announced with [Generator.Skip]: no id up to that
-// key is issued afterwards, by this generator or by any range fetched later. If rows were
-// not announced, a caller that can look for them in the table calls
-// [Generator.DropInUse], which discards the ids in memory that these rows have.
+// key is issued afterwards, by this generator or by any range fetched later. Package driver
+// also looks in the table for rows that were not announced, and discards the ids in memory that these rows have.
 //
 // When the store is away, ids in memory are issued as ever while attempts go on in the
 // background, at most a second apart. A call that finds none left waits for one attempt,

@@ -8,10 +8,11 @@ const spare = 32
 
 // Fit says that ids go to a column that holds none above highest, at the same time as to
 // the columns that were named before. While the smallest of them has room, a fetch takes
-// what the calls that wait want, or a sixteenth of that room if it is more: where few are
+// what the waiting calls want, or 1/32 of that room if it is more: if few are
 // left, each call fetches its own, so that none is lost. A call for more than the largest
 // has left fails with *FullError. The store keeps Request.MaxStart.
-func (g *Generator) Fit(highest int64) {
+func (c *controlled) Fit(highest int64) {
+	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i, found := slices.BinarySearch(g.columns, highest); !found {

@@ -8,7 +8,8 @@ package segment
 //
 // Of a fetch that is under way all ids up to highest are given up, since which ones it
 // brings is not known yet. The row is not moved, and ids that calls got before stay theirs.
-func (g *Generator) DropInUse(highest int64, below func(limit int64) (int64, error)) error {
+func (c *controlled) DropInUse(highest int64, below func(limit int64) (int64, error)) error {
+	g := (*Generator)(c)
 	g.mu.Lock()
 	if g.fetching {
 		g.least = max(g.least, highest+1)

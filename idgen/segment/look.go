@@ -10,10 +10,15 @@ import (
 
 var errRestarted = errors.New("the tag began anew while its row was looked at")
 
-// Look returns how the tag's row stands, as an empty Range, and moves nothing. The store
-// is asked anew each time. A generator that was looked at a moment ago does not look by
-// itself before its first fetch. Look fails as Next does.
-func (g *Generator) Look(ctx context.Context) (Range, error) {
+// Look returns the state of the tag's row, and moves nothing. The store is queried each time. A generator that
+// was looked at a moment ago does not look by itself before its first fetch. Look fails as Next does.
+func (c *controlled) Look(ctx context.Context) (maxID, step int64, err error) {
+	r, err := (*Generator)(c).row(ctx)
+	return r.Start, r.Step, err
+}
+
+// row returns the state of the tag's row as an empty Range.
+func (g *Generator) row(ctx context.Context) (Range, error) {
 	g.mu.Lock()
 	life := g.life
 	g.mu.Unlock()

@@ -10,7 +10,8 @@ import (
 
 // Far reports whether a key would take more than half of the room left in a column that ends at highest, as far as
 // this generator has seen the row.
-func (g *Generator) Far(key, highest int64) bool {
+func (c *controlled) Far(key, highest int64) bool {
+	g := (*Generator)(c)
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return key-g.top > (highest-g.top)/2

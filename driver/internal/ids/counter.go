@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/idgen/segment"
+	"github.com/leafsql/leafsql/internal/control"
 )
 
 // A Tag names a counter: a row of leaf_alloc, or of t_sequence.
@@ -21,8 +22,9 @@ type Tag struct {
 type Counter struct {
 	Tag
 	*segment.Generator
-	Rows Rows                // where its row is, nil where it has none
-	Turn *semaphore.Weighted // of 1, held while the row is looked for and added
+	control.Control                     // of the generator
+	Rows            Rows                // where its row is, nil where it has none
+	Turn            *semaphore.Weighted // of 1, held while the row is looked for and added
 
 	store *Store
 	feeds map[string]bool // the databases of its tables; guarded by store.mu
@@ -42,6 +44,7 @@ func (s *Store) Counter(tag Tag) *Counter {
 			c.Rows = s.Alloc
 		}
 		c.Generator = segment.New(from, tag.Name, &segment.Options{Logger: s.log})
+		c.Control = control.Of(c.Generator)
 		s.counters[tag] = c
 	}
 	s.mu.Unlock()
@@ -79,8 +82,8 @@ func (c *Counter) Row(ctx context.Context) (segment.Row, error) {
 	if c.Sequence {
 		return c.Rows.Row(ctx, c.Name)
 	}
-	r, err := c.Look(ctx)
-	return segment.Row{Tag: c.Name, MaxID: r.Start, Step: r.Step}, err
+	maxID, step, err := c.Look(ctx)
+	return segment.Row{Tag: c.Name, MaxID: maxID, Step: step}, err
 }
 
 // Feeds notes that it feeds a table in a database of a server.

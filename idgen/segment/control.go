@@ -1,0 +1,13 @@
+package segment
+
+import (
+	"github.com/leafsql/leafsql/idgen"
+	"github.com/leafsql/leafsql/internal/control"
+)
+
+func init() {
+	control.Of = func(g idgen.Generator) control.Control { return (*controlled)(g.(*Generator)) }
+}
+
+// controlled is a Generator as package driver uses it, a control.Control.
+type controlled Generator
