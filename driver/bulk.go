@@ -85,7 +85,7 @@ func (s *stmt) bulk(ctx context.Context, rows, room int, arg func(row, i int) dr
 		return nil, err
 	}
 	if s.c.Permitted != nil {
-		switch _, err := s.c.Permit(ctx, st, s.Text); {
+		switch _, err := s.c.Permit(ctx, st, s.Text, rows); {
 		case err == planner.ErrTemporary:
 			return s.bulk(ctx, rows, room, arg)
 		case err != nil:

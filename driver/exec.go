@@ -103,7 +103,7 @@ func (e *execution) run(ctx context.Context) (err error) {
 		plan, blocks, unproven, err := e.st.Plan, []insert.Block(nil), false, error(nil)
 		guarded := c.Permitted != nil && len(plan.Inserts) > 0
 		if guarded {
-			if unproven, err = c.Permit(ctx, e.st, e.text); err == planner.ErrTemporary {
+			if unproven, err = c.Permit(ctx, e.st, e.text, 1); err == planner.ErrTemporary {
 				e.st = nil // it is planned again
 				return e.run(ctx)
 			}

@@ -60,6 +60,10 @@ func TestHiddenTemporaryTables(t *testing.T) {
 			"view":               {fn, "CREATE VIEW OWN.v AS SELECT OWN.f() a", "SELECT * FROM OWN.v", far},
 			"trigger":            {"CREATE TABLE OWN.t (a INT)", "CREATE TRIGGER OWN.tr BEFORE INSERT ON OWN.t FOR EACH ROW BEGIN " + temp + "; END", "INSERT INTO OWN.t VALUES (1)", far},
 			"EXECUTE":            {"PREPARE s FROM '" + temp + "'", "EXECUTE s", far},
+			"counts":             {fn, "SELECT OWN.f()", counts},
+			"counts, several":    {fn, "SELECT OWN.f()", "INSERT INTO DB.items (name) VALUES (ROW_COUNT()), " + strings.Repeat("('x'), ", 50) + "('x')"},
+			"counts, prepared":   {fn, "SELECT OWN.f()", prepares + counts, executes},
+			"counting trigger":   {fn, "SELECT OWN.f()", far, "INSERT INTO DB.items (id, name) SELECT 9000000, 'x' FROM OWN.t", far},
 			"EXECUTE and counts": {"PREPARE s FROM '" + temp + "'", "EXECUTE s", counts},
 			"CALL":               {"CREATE PROCEDURE OWN.f() BEGIN " + temp + "; END", "CALL OWN.f()", far},
 			"compound":           {"BEGIN NOT ATOMIC " + temp + "; END", counts},
@@ -75,6 +79,9 @@ func TestHiddenTemporaryTables(t *testing.T) {
 				p := newPlace(t, p.Target)
 				p.configured(true, privilegesSetup...)
 				own := p.own()
+				if name == "counting trigger" {
+					p.exec("CREATE TRIGGER items_count BEFORE INSERT ON items FOR EACH ROW SET NEW.name = ROW_COUNT()", "CREATE TABLE "+own+".t (a INT)", "INSERT INTO "+own+".t VALUES (1)")
+				}
 				before := p.counters()
 				c := p.dial(p.proxy(), p.account("h", "GRANT CREATE TEMPORARY TABLES ON %[1]s.* TO %[2]s", "GRANT ALL ON "+own+".* TO %[2]s"))
 				p.play(c, script, strings.NewReplacer("DB", p.name, "OWN", own))
@@ -283,15 +290,24 @@ func TestShapesOfStatements(t *testing.T) {
 				}
 			}
 		}
-		// Texts that read counts are judged each time, without a question that would change these.
-		for _, text := range []string{"UPDATE source SET name = 'x'", "INSERT INTO items (id, name) VALUES (5000, ROW_COUNT())", "UPDATE source SET name = 'y'",
-			"INSERT INTO items (id, name) VALUES (5001, ROW_COUNT())"} {
+		// Texts that read counts are judged each time, without a question that would change these, if they take one id alone.
+		for _, text := range []string{"UPDATE source SET name = 'x'", "INSERT INTO items (n, name) VALUES (5000, ROW_COUNT())", "UPDATE source SET name = 'y'",
+			"INSERT INTO items (n, name) VALUES (5001, ROW_COUNT())"} {
 			if number, message := c.Query(text).Err(); number != 0 {
 				t.Error(text, number, message)
 			}
 		}
-		if got := p.ask("SELECT GROUP_CONCAT(name ORDER BY id) FROM items WHERE id >= 5000"); got != "2,2" {
+		if got := p.ask("SELECT GROUP_CONCAT(name ORDER BY n) FROM items WHERE n >= 5000"); got != "2,2" {
 			t.Errorf("the counts are %s, want 2,2", got)
+		}
+		for _, text := range []string{"INSERT INTO items (id, name) VALUES (5000, ROW_COUNT())", "INSERT INTO items (n, name) VALUES (5002, FOUND_ROWS ()), (5003, 'x')"} {
+			if number, message := c.Query(text).Err(); number != 1235 {
+				t.Errorf("%s: error %d %s, want 1235", text, number, message)
+			}
+		}
+		p.exec("ALTER TABLE source ADD row_count INT", "ALTER TABLE items ADD found_rows INT")
+		if number, message := c.Query("INSERT INTO items (id, found_rows) VALUES (5000, 1), (5001, (SELECT MAX(row_count) FROM source))").Err(); number != 0 {
+			t.Errorf("columns with the names of counts: error %d %s", number, message)
 		}
 		// MySQL resets these counts with each PREPARE, and MariaDB with each statement.
 		c.Query("SELECT CAST('a' AS SIGNED)")
@@ -301,6 +317,7 @@ func TestShapesOfStatements(t *testing.T) {
 		}
 		p.exec("CREATE TRIGGER items_count BEFORE INSERT ON items FOR EACH ROW SET NEW.name = ROW_COUNT()")
 		fresh := p.dial(p.proxy(), p.user("w", "secret"))
+		fresh.Query("INSERT INTO items (id) VALUES (5004)") // preceded by a question
 		fresh.Query("UPDATE source SET name = 'z'")
 		fresh.Query("INSERT INTO items (id) VALUES (5003)")
 		if got := p.ask("SELECT name FROM items WHERE id = 5003"); got != "2" {

@@ -55,6 +55,9 @@ var deniedTexts = []string{
 	"INSERT INTO traced (name) VALUES (ROW_COUNT()), (LAST_INSERT_ID())",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name, n)",
 	"LOAD DATA LOCAL INFILE 'file' INTO TABLE items (name) SET n = 5",
+	"BEGIN NOT ATOMIC INSERT INTO items (name) VALUES ('a'); END", // of MariaDB
+	"INSERT INTO items (id, name) VALUES (9000000, ROW_COUNT())",
+	"INSERT INTO items (name) VALUES (ROW_COUNT())",
 }
 
 // TestDeniedStatementsHaveNoEffect compares accounts that may not run a statement with a direct connection: the server's own
@@ -92,7 +95,7 @@ func TestDeniedStatementsHaveNoEffect(t *testing.T) {
 					})
 					before := p.counters()
 					for _, text := range deniedTexts {
-						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5")) { // servers differ in what these take
+						if name == "other columns" && (strings.Contains(text, "()") || strings.Contains(text, "SET n = 5") || strings.Contains(text, "END")) { // servers differ in what these take
 							continue
 						}
 						text = qualified(text, p.name)

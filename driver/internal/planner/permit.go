@@ -16,8 +16,9 @@ var ErrTemporary = errors.New("leafsql: a temporary table hides the table")
 
 // Permit asks the server whether the session of a guarded planner may run a statement that is filled or staged, unless
 // that is known. The error is ErrTemporary, the server's, or a refusal if the account lacks a privilege on the key column
-// alone. Of a staged statement it is unproven then that its copy may write the key.
-func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unproven bool, err error) {
+// alone. Of a staged statement it is unproven then that its copy may write the key. The statement is executed for this many rows
+// at once, or 1.
+func (p *Planner) Permit(ctx context.Context, st *Statement, text string, rows int) (unproven bool, err error) {
 	in, staged := &st.Plan.Inserts[0], st.Way == Staged
 	if in.Diagnostics && !p.Settings.MariaDB {
 		return false, p.judged(ctx, &insert.Refusal{Of: in.Table.Name, Reason: "it reads @@warning_count or @@error_count, which MySQL resets when leafsql asks whether this account may run it", Fix: "put the count into a user variable first"}, text)
@@ -26,13 +27,16 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	if in.Table.Keyless || p.Permitted.holds(s) {
 		return false, nil
 	}
-	// The server judges the table that the session sees. A question would change the counts that some texts and triggers read.
-	counts := session.MayReadCounts(text) || in.Table.Triggers.Before != ""
-	var unknown error // whether the session sees a temporary table
-	if !counts {
-		var hidden bool
-		if hidden, unknown = p.askTemporary(ctx, text, in.Table.Name); hidden {
-			return false, ErrTemporary
+	// The server judges the table that the session sees. A question would change the counts that some texts read, so that these are judged
+	// without it if they have no other effect than one id.
+	counts := session.MayReadCounts(text)
+	if !counts || in.Lacking*rows != 1 || len(in.ArgKeys) > 0 || in.Floor > 0 {
+		hidden, err := p.askTemporary(ctx, text, in.Table.Name)
+		if refusal, ok := err.(*insert.Refusal); ok {
+			err = p.judged(ctx, refusal, text)
+		}
+		if hidden || err != nil {
+			return false, cmp.Or(err, ErrTemporary)
 		}
 	}
 	switch {
@@ -44,7 +48,6 @@ func (p *Planner) Permit(ctx context.Context, st *Statement, text string) (unpro
 	if err == nil && in.Columns != nil {
 		err = p.probe(ctx, in, !staged)
 	}
-	err = cmp.Or(err, unknown)
 	switch {
 	case staged:
 	case err == nil && !counts:
@@ -85,7 +88,7 @@ func (p *Planner) Ran(st *Statement, text string, unproven bool, err error) {
 	switch in := &st.Plan.Inserts[0]; {
 	case answered && servererr.Denied(err):
 		p.Permitted.revoke(p.shape(in))
-	case err == nil && unproven && !session.MayReadCounts(text):
+	case err == nil && unproven:
 		p.Permitted.grant(p.shape(in))
 	}
 }

@@ -179,8 +179,17 @@ func (s *Session) VisibleColumns(ctx context.Context, text string, table insert.
 // what they say.
 func MayReadCounts(text string) bool {
 	text = strings.ToLower(text)
-	return (strings.Contains(text, "insert") || strings.Contains(text, "replace")) &&
-		(strings.Contains(text, "row_count") || strings.Contains(text, "found_rows"))
+	if !strings.Contains(text, "insert") && !strings.Contains(text, "replace") {
+		return false
+	}
+	for _, name := range []string{"row_count", "found_rows"} {
+		for _, after := range strings.Split(text, name)[1:] {
+			if after = strings.TrimLeft(after, " \t\n\v\f\r"); after != "" && strings.IndexByte("(/-#", after[0]) >= 0 { // or a comment
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // MayAsk refuses such a text where something of its session would have to be asked for

@@ -65,6 +65,9 @@ func (r *reader) ofStatement(err error) error {
 	}
 	of := *refusal // others may hold it
 	of.Text = r.text[r.began.pos:r.tok.Pos]
+	if r.compound && r.settings.MariaDB { // whose end is not known
+		of.Text = "INSERT INTO " + of.Of.Quoted() + " () VALUES ()"
+	}
 	return &of
 }
 
