@@ -6,20 +6,20 @@ import "encoding/binary"
 const (
 	FirstOK          = 0x00
 	FirstLocalInfile = 0xfb
-	FirstEOF         = 0xfe // also of an OK that ends rows, if EOF is deprecated
+	FirstEOF         = 0xfe // also the first byte of an OK that ends rows, with DeprecateEOF
 	FirstErr         = 0xff
 )
 
-// An OK is what the packet says that ends an answer without rows, or with DeprecateEOF the rows.
+// An OK is the packet that ends an answer without rows, or with DeprecateEOF the rows.
 type OK struct {
 	Affected, ID     uint64
 	Status, Warnings uint16
-	Tail             []byte // the info, and with StateChanged what changed
+	Tail             []byte // the info, and with StateChanged the changes
 
-	StatusAt int // where the status is in the payload
+	StatusAt int // offset of the status in the payload
 }
 
-// ParseOK reads the numbers at the front of an OK, of whose payload more need not be there.
+// ParseOK parses the numbers at the front of an OK. The rest of the payload may be missing.
 func ParseOK(p []byte) (OK, error) {
 	var ok OK
 	c := cursor{p: p}
@@ -43,7 +43,7 @@ func (ok OK) Append(b []byte) []byte {
 	return append(b, ok.Tail...)
 }
 
-// Info is the text of an OK, and changes are what SessionTrack tells of the session, for a
+// Info returns the text of an OK and, with SessionTrack, the changes of the session, for a
 // connection with these capabilities.
 func (ok OK) Info(caps uint32) (info, changes []byte) {
 	c := cursor{p: ok.Tail}
@@ -54,7 +54,7 @@ func (ok OK) Info(caps uint32) (info, changes []byte) {
 	return info, changes
 }
 
-// SetInfo sets both.
+// SetInfo sets the text and the changes.
 func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 	ok.Status &^= StateChanged
 	ok.Tail = nil
@@ -67,10 +67,10 @@ func (ok *OK) SetInfo(caps uint32, info, changes []byte) {
 	}
 }
 
-// trackGTID is the kind of a change that says which transaction was committed.
+// trackGTID is the kind of a change that contains the GTID of a committed transaction.
 const trackGTID = 3
 
-// GTIDs are those of changes that say which transactions were committed, as they are written there.
+// GTIDs returns the changes that contain GTIDs of committed transactions, in their encoded form.
 func GTIDs(changes []byte) (gtids []byte) {
 	c := cursor{p: changes}
 	for len(c.p) > 0 {
@@ -87,17 +87,17 @@ func GTIDs(changes []byte) (gtids []byte) {
 	return gtids
 }
 
-// EOFStatusAt is where the status is in an EOF packet of five bytes.
+// EOFStatusAt is the offset of the status in an EOF packet of five bytes.
 const EOFStatusAt = 3
 
-// An Err is what the server says of a failure.
+// An Err is a server's error packet.
 type Err struct {
 	Number  uint16
-	State   [5]byte // zeros: before the login, where none is said
+	State   [5]byte // zeros before the login, when there is none
 	Message string
 }
 
-// ParseErr reads an error.
+// ParseErr parses an error packet.
 func ParseErr(p []byte) (Err, error) {
 	var e Err
 	c := cursor{p: p}
@@ -126,7 +126,7 @@ type PreparedOK struct {
 	Columns, Params uint16
 }
 
-// ParsePreparedOK reads it.
+// ParsePreparedOK parses a PreparedOK.
 func ParsePreparedOK(p []byte) (PreparedOK, error) {
 	c := cursor{p: p}
 	c.byte()
@@ -134,7 +134,7 @@ func ParsePreparedOK(p []byte) (PreparedOK, error) {
 	return ok, c.err()
 }
 
-// ColumnName is the name in a column's definition.
+// ColumnName returns the name in a column definition.
 func ColumnName(p []byte) (string, error) {
 	c := cursor{p: p}
 	for range 4 { // catalog, database, table, original table
@@ -144,7 +144,7 @@ func ColumnName(p []byte) (string, error) {
 	return string(name), c.err()
 }
 
-// CloseStatement is the command COM_STMT_CLOSE.
+// CloseStatement returns the command COM_STMT_CLOSE.
 func CloseStatement(id uint32) []byte {
 	return binary.LittleEndian.AppendUint32([]byte{ComStmtClose}, id)
 }

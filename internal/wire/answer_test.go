@@ -24,7 +24,7 @@ func TestOK(t *testing.T) {
 	}
 }
 
-// schema is an OK of a server that tells what changed in the session.
+// schema is an OK of a server with a change of the session.
 const schema = "\x00\x00\x00\x02@\x00\x00\x00\a\x01\x05\x04capf"
 
 func TestInfo(t *testing.T) {
@@ -138,7 +138,7 @@ func TestRowValue(t *testing.T) {
 	}
 }
 
-// FuzzAnswers: no bytes of a server make a fault, and what is read is what is written.
+// FuzzAnswers: no bytes of a server cause a panic, and parsed packets are encoded again unchanged.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{schema, mariaColumn, "\xff\x1e\x04#42S22Unknown column", "\x00:\x00\x00\x00\x00\x00\x03\x00\x00\x00\x00", "\xfe\x00\x00\"\x00", "\x011\x01x"} {
 		f.Add([]byte(seed), []byte("Records: 1"), []byte("\x03\x07\x00\x05aaa:1"))

@@ -2,8 +2,8 @@ package wire
 
 import "encoding/binary"
 
-// A Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows. A copy of it has a
-// place of its own among the rows.
+// A Bulk is MariaDB's COM_STMT_BULK_EXECUTE: one statement executed for many rows. A copy of it has its
+// own position among the rows.
 type Bulk struct {
 	Stmt  uint32
 	Types []Param // type and flags of each argument
@@ -17,8 +17,8 @@ type Bulk struct {
 // not passed on.
 const bulkSendTypes = 1 << 7
 
-// ParseBulk reads COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
-// parameters. types are the last that were bound. The Bulk keeps the payload.
+// ParseBulk parses COM_STMT_BULK_EXECUTE, whose first byte is the command, of a statement with n
+// parameters. types are the last types that were bound. The Bulk refers to the payload.
 func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	b := Bulk{Types: types}
 	c := cursor{p: p}
@@ -47,8 +47,8 @@ func ParseBulk(p []byte, n int, types []Param) (Bulk, error) {
 	return b, nil
 }
 
-// Next returns the arguments of the next row, of which there has to be one. They are valid until the
-// one after it.
+// Next returns the arguments of the next row, which must exist. They are valid until the next call of
+// Next.
 func (b *Bulk) Next() []Param {
 	if b.row == nil {
 		b.row = make([]Param, len(b.Types))
@@ -63,7 +63,7 @@ func (b *Bulk) Next() []Param {
 	return b.row
 }
 
-// Append appends the command as it was read, with its types.
+// Append appends the command as it was parsed, with its types.
 func (b *Bulk) Append(dst []byte) []byte {
 	return append(AppendBulk(dst, b.Stmt, b.Types), b.rest.p...)
 }
@@ -79,5 +79,5 @@ func AppendBulk(b []byte, stmt uint32, types []Param) []byte {
 	return b
 }
 
-// AppendBulkValue is for AppendBulk.
+// AppendBulkValue appends an argument after AppendBulk.
 func AppendBulkValue(b []byte, p Param) []byte { return append(append(b, p.Indicator), p.Raw...) }

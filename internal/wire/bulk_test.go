@@ -12,7 +12,7 @@ const (
 	bulkRow  = "\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x01a" // 1, 'a'
 )
 
-// rows are all rows of a bulk, from the next on.
+// rows returns the remaining rows of a bulk.
 func rows(b Bulk) (all [][]Param) {
 	for range b.Rows {
 		all = append(all, slices.Clone(b.Next()))
@@ -23,7 +23,7 @@ func rows(b Bulk) (all [][]Param) {
 func TestBulk(t *testing.T) {
 	b, err := ParseBulk([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, nil)
 	want := [][]Param{{{Type: 8, Raw: []byte("\x01\x00\x00\x00\x00\x00\x00\x00")}, {Type: 253, Raw: []byte("\x01a")}}, {{Type: 8, Indicator: 1}, {Type: 253, Indicator: 2}}, {{Type: 8, Indicator: 3}, {Type: 253, Raw: []byte("\x01b")}}}
-	for range 2 { // each reads a copy
+	for range 2 { // each iteration reads a copy
 		if got := rows(b); err != nil || b.Stmt != 57 || !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v, %v, %v", b, got, err)
 		}
@@ -50,7 +50,7 @@ func TestBulk(t *testing.T) {
 	}
 }
 
-// FuzzBulk: no bulk of a client makes a fault, and what is read of one is what is written.
+// FuzzBulk: no bulk of a client causes a panic, and parsed bulks are encoded again unchanged.
 func FuzzBulk(f *testing.F) {
 	f.Add([]byte(bulkHead+bulkRow+"\x01\x02"+"\x03\x00\x01b"), 2, []byte(nil))
 	f.Add([]byte("\xfa9\x00\x00\x00\x00\x00"+bulkRow), 2, []byte("\x08\xfd"))

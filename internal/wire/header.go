@@ -9,27 +9,27 @@ import (
 	"strings"
 )
 
-// The PROXY header, with which a balancer says whose connection it passes on before anything
-// else is sent. It is described at https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt.
+// The PROXY header contains the address of the client whose connection a balancer passes on. It comes before all
+// other data. It is described at https://www.haproxy.org/download/2.8/doc/proxy-protocol.txt.
 
 const (
 	textHeader   = "PROXY "
 	binaryHeader = "\r\n\r\n\x00\r\nQUIT\n"
 
 	maxTextHeader   = 107
-	maxBinaryHeader = 4096 // the addresses are 36 bytes of it at most, the rest is what balancers add
+	maxBinaryHeader = 4096 // the addresses are at most 36 bytes of it; balancers may add more
 )
 
-// BeginsHeader reports whether b, of at least four bytes, begins as a PROXY header does. Taken for a
-// frame it is far longer than one of a login.
+// BeginsHeader reports whether b, of at least four bytes, begins like a PROXY header. As the header of a
+// frame, these bytes would mean a length far above that of a login.
 func BeginsHeader(b []byte) bool {
 	return len(b) >= 4 && (string(b[:4]) == textHeader[:4] || string(b[:4]) == binaryHeader[:4])
 }
 
-// ParseHeader reads the PROXY header, of either version, at the front of b. n is its length; if
-// b does not hold all of it, n is greater than that of b, and as many bytes have to be there
-// before more can be told. from is the client; it is not valid if the balancer speaks for itself,
-// as in its health checks, or does not say an address.
+// ParseHeader parses the PROXY header, of either version, at the front of b. n is its length. If
+// b does not contain the whole header, n is greater than len(b), and the caller has to read at least n bytes
+// and call again. from is the client's address. It is not valid if the connection is the balancer's own,
+// as in health checks, or if the header has no address.
 func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	switch {
 	case !begin(b, textHeader) && !begin(b, binaryHeader):
@@ -42,7 +42,7 @@ func ParseHeader(b []byte) (from netip.AddrPort, n int, err error) {
 	return parseBinary(b)
 }
 
-// begin reports whether the shorter of both begins the other.
+// begin reports whether the shorter of b and with is a prefix of the other.
 func begin(b []byte, with string) bool {
 	n := min(len(b), len(with))
 	return string(b[:n]) == with[:n]
@@ -58,7 +58,7 @@ func parseText(b []byte) (from netip.AddrPort, n int, err error) {
 	}
 	n = end + 2
 	fields := strings.Split(string(b[:end]), " ")
-	if len(fields) > 1 && fields[1] == "UNKNOWN" { // whatever follows
+	if len(fields) > 1 && fields[1] == "UNKNOWN" { // the rest is ignored
 		return from, n, nil
 	}
 	if len(fields) != 6 || fields[1] != "TCP4" && fields[1] != "TCP6" {
@@ -87,12 +87,12 @@ func parseBinary(b []byte) (from netip.AddrPort, n int, err error) {
 		return from, n, ErrMalformed
 	case len(b) < n:
 		return from, n, nil
-	case command&0xf == 0: // LOCAL: of the balancer's own
+	case command&0xf == 0: // LOCAL: the balancer's own connection
 		return from, n, nil
 	}
-	size := 0 // of an address
+	size := 0 // size of an address
 	switch family {
-	case 0x00, 0x31: // not said, unix socket
+	case 0x00, 0x31: // unspecified, unix socket
 		return from, n, nil
 	case 0x11: // TCP over IPv4
 		size = 4
@@ -112,8 +112,8 @@ func parseBinary(b []byte) (from netip.AddrPort, n int, err error) {
 	return unmapped(netip.AddrPortFrom(addr, binary.BigEndian.Uint16(port))), n, nil
 }
 
-// AppendHeader appends the PROXY header, of version 1, which all servers that read one know, of
-// a client that connected to an address; of none if from is not valid.
+// AppendHeader appends the PROXY header for a client at from that connected to the address to, or for an unknown
+// client if from is not valid. It has version 1, which all servers with PROXY headers accept.
 func AppendHeader(b []byte, from, to netip.AddrPort) []byte {
 	if !from.IsValid() {
 		return append(b, textHeader+"UNKNOWN\r\n"...)
@@ -123,7 +123,7 @@ func AppendHeader(b []byte, from, to netip.AddrPort) []byte {
 	if source.Is4() {
 		family, unknown = "TCP4", netip.IPv4Unspecified()
 	}
-	if source.Is4() != dest.Is4() || !dest.IsValid() { // the client reached the balancer at another, of its own family
+	if source.Is4() != dest.Is4() || !dest.IsValid() { // the client connected to another address of the balancer, of its own family
 		dest = unknown
 	}
 	return fmt.Appendf(b, "%s%s %s %s %d %d\r\n", textHeader, family, source, dest, from.Port(), to.Port())

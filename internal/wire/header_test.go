@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Headers as HAProxy 2.6 sent them, and what the description of the protocol allows beside.
+// Headers that HAProxy 2.6 sent, and others that the description of the protocol allows.
 const (
 	v2TCP4    = binaryHeader + "\x21\x11\x00\x0c\x7f\x00\x00\x09\x7f\x00\x00\x01\xa1\x2c\x0c\xeb"
 	v2TCP6    = binaryHeader + "\x21\x21\x00\x24" + v6 + v6 + "\xa1\x2c\x0c\xeb"
@@ -29,12 +29,12 @@ func TestHeader(t *testing.T) {
 		v2Mapped:                              "127.0.0.9:41260",
 		v2TLV:                                 "127.0.0.9:41260",
 		v2Local:                               "",
-		binaryHeader + "\x20\x11\x00\x01x":    "", // LOCAL: whatever follows
+		binaryHeader + "\x20\x11\x00\x01x":    "", // LOCAL: the rest is ignored
 		binaryHeader + "\x21\x00\x00\x00":     "",
 		binaryHeader + "\x21\x31\x00\x04long": "",
 		binaryHeader + "\x21\x00\x00\x04\x04xx\x00": "",
 	} {
-		for n := range header { // of a part nothing is told but that more is needed
+		for n := range header { // for a part of the header, more bytes are required
 			from, need, err := ParseHeader([]byte(header[:n]))
 			if err != nil || need <= n || need > len(header) || from.IsValid() {
 				t.Errorf("%d bytes of %q: %v, %d, %v", n, header, from, need, err)
@@ -81,8 +81,8 @@ func TestAppendHeader(t *testing.T) {
 	}
 }
 
-// FuzzHeader: no bytes make a fault, more bytes are asked for only as far as a header may be long, and what is read is what is
-// written.
+// FuzzHeader: no bytes cause a panic, at most the longest header's bytes are required, and parsed addresses are encoded
+// again unchanged.
 func FuzzHeader(f *testing.F) {
 	for _, seed := range []string{v2TCP4, v2TCP6, v2Local, v2TLV, v2Mapped, v1Longest, "PROXY TCP4 127.0.0.9 127.0.0.1 41260 3307\r\n", "PROXY TCP6 ::1 ::1 1 2\r\n", "PROXY UNKNOWN\r\n"} {
 		f.Add([]byte(seed))

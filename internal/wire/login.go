@@ -12,10 +12,10 @@ type Greeting struct {
 	Maria   uint32 // MariaDB's own capabilities; 0: none, or not MariaDB
 
 	payload []byte
-	low     int // where the capabilities begin
+	low     int // offset of the capabilities
 }
 
-// ParseGreeting reads a server's greeting. Its payload is kept.
+// ParseGreeting parses a server's greeting. The Greeting refers to the payload.
 func ParseGreeting(p []byte) (Greeting, error) {
 	g := Greeting{payload: p}
 	c := cursor{p: p}
@@ -23,7 +23,7 @@ func ParseGreeting(p []byte) (Greeting, error) {
 		return g, ErrMalformed
 	}
 	g.Version = string(c.terminated())
-	c.take(4 + 8 + 1) // connection, the scramble's first part, a zero
+	c.take(4 + 8 + 1) // connection id, first part of the scramble, a zero
 	g.low = len(p) - len(c.p)
 	g.Caps = uint32(c.uint16())
 	c.take(1 + 2) // character set, status
@@ -46,8 +46,8 @@ func (g *Greeting) SetCaps(caps, maria uint32) {
 	}
 }
 
-// A Login is a client's answer to the greeting. If it asks for TLS it is cut off behind the
-// capabilities: the whole one comes through TLS.
+// A Login is a client's answer to the greeting. A request for TLS ends after the
+// capabilities; the whole login follows through TLS.
 type Login struct {
 	Caps     uint32
 	Maria    uint32
@@ -55,13 +55,13 @@ type Login struct {
 	Database string
 }
 
-// ParseLogin reads a client's answer to the greeting.
+// ParseLogin parses a client's answer to the greeting.
 func ParseLogin(p []byte) (Login, error) {
 	var l Login
 	c := cursor{p: p}
 	l.Caps = c.uint32()
 	if c.bad || l.Caps&Protocol41 == 0 {
-		return l, c.err() // the old form, of which no more is read
+		return l, c.err() // the old form, which is not parsed further
 	}
 	c.take(4 + 1 + 19) // longest packet, character set, reserved
 	if maria := c.uint32(); l.Caps&LongPassword == 0 {
@@ -82,10 +82,10 @@ func ParseLogin(p []byte) (Login, error) {
 	if l.Caps&ConnectWithDB != 0 && len(c.p) > 0 {
 		l.Database = string(c.terminated())
 	}
-	return l, c.err() // what is behind it is the server's to judge
+	return l, c.err() // the server checks the rest
 }
 
-// ChangeUser is COM_CHANGE_USER, whose first byte is the command, for a client that said
+// ChangeUser parses COM_CHANGE_USER, whose first byte is the command, of a client with
 // caps in its login.
 func ChangeUser(p []byte, caps uint32) (user, database string, err error) {
 	c := cursor{p: p}

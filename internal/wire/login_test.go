@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Packets as servers and clients sent them.
+// Packets that servers and clients sent.
 const (
 	mariaGreeting = "\n5.5.5-10.11.19-MariaDB-0+deb12u1\x00\xef\x03\x00\x00x#>Q[W\"A\x00\xfe\xf7-\x02\x00\xff\x81\x15\x00\x00\x00\x00\x00\x00\x1d\x00\x00\x00`Ckprj>65D8+\x00mysql_native_password\x00"
 	mysqlGreeting = "\n9.7.4-2\x00\xa8\x02\x00\x00\x01a\\=N\x15~]\x00\xff\xff\xff\x02\x00\xff\xdf\x15\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x01\vg\tb#6\x0ff|!x\x00caching_sha2_password\x00"
@@ -105,8 +105,8 @@ func TestChangeUser(t *testing.T) {
 	}
 }
 
-// FuzzLogins: no bytes of a server or of a client that is not logged in make a fault, and what is written into a greeting is
-// read there, with the rest as it was.
+// FuzzLogins: no bytes of a server or of a client before its login cause a panic. Capabilities that are written into a greeting are
+// read back, and its other bytes do not change.
 func FuzzLogins(f *testing.F) {
 	for _, seed := range []string{mariaGreeting, mysqlGreeting, mariaLogin, phpLogin, phpChange} {
 		f.Add([]byte(seed), uint32(0xffffffff), uint32(0x3f))

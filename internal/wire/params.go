@@ -13,11 +13,11 @@ type Param struct {
 	Flags byte // 0x80: unsigned
 	Name  []byte
 	Null  bool
-	Raw   []byte // the value as it is on the wire; nil if Null
+	Raw   []byte // the value in the wire's encoding; nil if Null
 
-	Long []byte // not nil: the value came in pieces before, without a length
+	Long []byte // not nil: the value was sent before in pieces, without a length
 
-	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: leave it as it is, in an INSERT the default too
+	Indicator byte // in a Bulk: 0: a value; 1: NULL; 2: the column's default; 3: leave the column unchanged, or in an INSERT the default
 }
 
 const unsigned = 0x80
@@ -38,8 +38,8 @@ const (
 // TypeString is the type of a StringParam.
 const TypeString = 254
 
-// width is the length of a type's values: 0 for none, -1 for one that says its length itself,
-// in one byte (-2: in a length-encoded integer).
+// width returns the length of a type's values: 0 for no value, -1 if the value begins with its length
+// in one byte, -2 if it begins with a length-encoded integer.
 func width(typ byte) int {
 	switch typ {
 	case typeNull:
@@ -76,8 +76,8 @@ func (c *cursor) raw(typ byte) []byte {
 	return begin[:n:n]
 }
 
-// KeyValue is the value as a key is judged by: an int64, a uint64, a float64, bytes, nil for
-// NULL and for what is left to the column; a date is itself, which is no key.
+// KeyValue returns the value as a possible key: an int64, a uint64, a float64, bytes, or nil for
+// NULL and for a column's default. It returns p for a date, which cannot be a key.
 func (p Param) KeyValue() any {
 	switch {
 	case p.Null || p.Type == typeNull || p.Indicator != 0:
@@ -108,17 +108,17 @@ func (p Param) KeyValue() any {
 	return int64(n<<shift) >> shift
 }
 
-// IntParam is an argument of leafsql's own.
+// IntParam returns an argument for an internal statement.
 func IntParam(n int64) Param {
 	return Param{Type: typeLongLong, Raw: binary.LittleEndian.AppendUint64(nil, uint64(n))}
 }
 
-// StringParam is one too.
+// StringParam returns an argument for an internal statement.
 func StringParam(s []byte) Param {
 	return Param{Type: TypeString, Raw: append(AppendLenEnc(nil, uint64(len(s))), s...)}
 }
 
-// types reads the types of parameters.
+// types parses the types of parameters.
 func (c *cursor) types(params []Param, named bool) {
 	for i := range params {
 		t := c.uint16()
@@ -129,11 +129,11 @@ func (c *cursor) types(params []Param, named bool) {
 	}
 }
 
-// maxParams is how many parameters a statement can have.
+// maxParams is the largest number of parameters of a statement.
 const maxParams = math.MaxUint16
 
-// params reads the parameters of a command: bitmap, types and values. types are those of an
-// earlier execution, without values, which hold if the client sends none; long are values that came before.
+// params parses the parameters of a command: bitmap, types and values. types are those of an
+// earlier execution, which apply if the client sends none. long has the values that were sent before.
 func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) []Param {
 	nulls := c.take(uint64(n+7) / 8)
 	bound := c.byte() != 0
@@ -154,10 +154,10 @@ func (c *cursor) params(n int, named bool, types []Param, long map[int][]byte) [
 		value, isLong := long[i]
 		null := nulls[i/8]&(1<<(i%8)) != 0
 		switch {
-		case p.Type == typeNull && (isLong || !null): // servers say that it is wrong
+		case p.Type == typeNull && (isLong || !null): // servers refuse it
 			c.bad = true
 			return nil
-		case isLong: // though a client may call it NULL
+		case isLong: // even if the client marks it as NULL
 			p.Long = value
 		case null:
 			p.Null = true
@@ -178,10 +178,10 @@ type Execute struct {
 
 const paramCountAvailable = 0x08
 
-// ParseExecute reads COM_STMT_EXECUTE, whose first byte is the command, of a statement with n
-// parameters. types are the last that were bound. With attrs, which is the capability
-// QueryAttrs, attributes may follow the arguments. long are values that came before. Params
-// keep parts of the payload.
+// ParseExecute parses COM_STMT_EXECUTE, whose first byte is the command, of a statement with n
+// parameters. types are the last types that were bound. With attrs, the capability
+// QueryAttrs, attributes may follow the arguments. long has the values that were sent before. The Params
+// refer to the payload.
 func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byte) (Execute, error) {
 	var e Execute
 	c := cursor{p: p}
@@ -207,8 +207,8 @@ func ParseExecute(p []byte, n int, attrs bool, types []Param, long map[int][]byt
 	return e, c.err()
 }
 
-// Append appends the packet's payload. With attrs, which is the capability QueryAttrs, it says
-// how many parameters there are.
+// Append appends the packet's payload. With attrs, the capability QueryAttrs, it contains
+// the number of parameters.
 func (e Execute) Append(b []byte, attrs bool) []byte {
 	b = append(b, ComStmtExecute)
 	b = binary.LittleEndian.AppendUint32(b, e.Stmt)
@@ -230,7 +230,7 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 			b[nulls+i/8] |= 1 << (i % 8)
 		}
 		if p.Long != nil && width(p.Type) != -2 {
-			p.Type = TypeString // how the value is written
+			p.Type = TypeString // the encoding of the value
 		}
 		b = append(b, p.Type, p.Flags)
 		if attrs {
@@ -247,8 +247,8 @@ func (e Execute) Append(b []byte, attrs bool) []byte {
 	return b
 }
 
-// QueryText returns where the text begins in COM_QUERY, whose first byte is the command. With
-// attrs, attributes of the query stand before it.
+// QueryText returns the offset of the text in COM_QUERY, whose first byte is the command. With
+// attrs, attributes of the query precede the text.
 func QueryText(p []byte, attrs bool) (int, error) {
 	c := cursor{p: p}
 	c.byte()
@@ -265,6 +265,6 @@ func QueryText(p []byte, attrs bool) (int, error) {
 	return len(p) - len(c.p), c.err()
 }
 
-// NoAttributes stands before the text of a COM_QUERY without attributes, if the capability
-// QueryAttrs is agreed on.
+// NoAttributes precedes the text of a COM_QUERY without attributes, if both sides have the capability
+// QueryAttrs.
 var NoAttributes = []byte{0, 1}

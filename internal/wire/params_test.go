@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// phpExecute has an INT, a DOUBLE and a BLOB that was sent before and is called NULL.
+// phpExecute has an INT, a DOUBLE and a BLOB that was sent before and is marked as NULL.
 const phpExecute = "\x17:\x00\x00\x00\x00\x01\x00\x00\x00\x04\x01\b\x00\x05\x00\xfb\x00\a\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\xf8?"
 
 func values(params []Param) (all []any) {
@@ -31,7 +31,7 @@ func TestExecute(t *testing.T) {
 		t.Errorf("written and read: %+v, %v", again, err)
 	}
 
-	// Types are those of the execution before.
+	// The types are those of the previous execution.
 	e, err = ParseExecute([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []Param{{Type: 0xfd}}, nil)
 	if err != nil || !reflect.DeepEqual(values(e.Params), []any{[]byte("zz")}) {
 		t.Errorf("%+v, %v", e, err)
@@ -65,7 +65,7 @@ func TestExecute(t *testing.T) {
 	}
 }
 
-// TestLongOfAnyType: a value that came in pieces is written as a string, whatever its type is called, since it is bytes.
+// TestLongOfAnyType: a value that was sent in pieces is encoded as a string for any type, since it consists of bytes.
 func TestLongOfAnyType(t *testing.T) {
 	for typ := range 256 {
 		e := Execute{Params: []Param{{Type: byte(typ), Long: []byte("pieces")}, IntParam(5)}}
@@ -132,8 +132,8 @@ func TestQueryText(t *testing.T) {
 	}
 }
 
-// allocated is how much memory a function asks for, by and large: what it asks for at once is counted at once. What others ask for
-// meanwhile is counted too, but not each time.
+// allocated returns approximately how many bytes a function allocates. Allocations of other goroutines may be counted too, but not
+// in every call.
 func allocated(of func()) uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	least := uint64(math.MaxUint64)
@@ -147,7 +147,7 @@ func allocated(of func()) uint64 {
 	return least
 }
 
-// TestMemory: what a short packet claims to hold is not made room for.
+// TestMemory: no memory is allocated for contents that a short packet only announces.
 func TestMemory(t *testing.T) {
 	bitmap := strings.Repeat("\x00", 8192)
 	for name, read := range map[string]func() error{
@@ -175,7 +175,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// FuzzParams: no command of a client makes a fault, and what is read of one is what is written.
+// FuzzParams: no command of a client causes a panic, and parsed commands are encoded again unchanged.
 func FuzzParams(f *testing.F) {
 	f.Add([]byte(phpExecute), 3, false, []byte("\xfd\x08\x05"), []byte("long"))
 	f.Add([]byte("\x179\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x02zz"), 1, false, []byte("\xfd"), []byte(nil))

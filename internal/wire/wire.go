@@ -1,15 +1,15 @@
-// Package wire reads and writes the packets of MySQL's client/server protocol that a proxy
-// has to understand: logins, the ends of answers, and the arguments of prepared statements.
+// Package wire parses and encodes the packets of MySQL's client/server protocol that a proxy
+// has to read: logins, the ends of answers, and the arguments of prepared statements.
 //
 //	login, err := wire.ParseLogin(payload)
 //	ok, err := wire.ParseOK(payload)
 //
-// Beside them it has the PROXY header, with which a balancer says before the first packet whose
-// connection it passes on.
+// It also parses and encodes the PROXY header, in which a balancer sends the address of the client before the first
+// packet.
 //
-// It is pure: it reads no connection and keeps nothing. Each function takes one packet's
-// payload, trusts none of its lengths, and gives ErrMalformed for one that is no packet of
-// its kind. Rows and column definitions are nobody's concern here.
+// The package reads no connection and has no state. Each function takes the payload of one packet,
+// checks all of its lengths, and returns ErrMalformed if it is not a packet of
+// its kind. The package does not parse rows and column definitions, except for single values.
 //
 // The protocol is described at
 // https://dev.mysql.com/doc/dev/mysql-server/latest/PAGE_PROTOCOL.html and
@@ -22,17 +22,17 @@ import (
 	"errors"
 )
 
-// ErrMalformed says that a packet is none of its kind.
+// ErrMalformed is returned for a packet that cannot be parsed.
 var ErrMalformed = errors.New("malformed packet")
 
-// MaxFrame is the longest payload of one frame. A payload of as many bytes or more goes on
+// MaxFrame is the longest payload of one frame, in bytes. A payload of at least this length continues
 // in the next frame.
 const MaxFrame = 1<<24 - 1
 
 // HeaderLen is the length of a frame's header: three bytes of length, one of sequence.
 const HeaderLen = 4
 
-// Commands, the first byte of what a client sends.
+// Commands, the first byte of a client's packet.
 const (
 	ComQuit            = 0x01
 	ComInitDB          = 0x02
@@ -65,7 +65,7 @@ const (
 
 // Capabilities that client and server agree on in the login.
 const (
-	LongPassword   = 1 << 0 // unset by a MariaDB server that has capabilities of its own
+	LongPassword   = 1 << 0 // unset by a MariaDB server with its own capabilities
 	FoundRows      = 1 << 1
 	ConnectWithDB  = 1 << 3
 	NoSchema       = 1 << 4 // the database before a table's name is ignored
@@ -82,7 +82,7 @@ const (
 	QueryAttrs     = 1 << 27
 )
 
-// MariaDB's own capabilities, in words of their own.
+// MariaDB's own capabilities, in a separate word.
 const (
 	MariaBulk         = 1 << 2
 	MariaExtendedMeta = 1 << 3
@@ -94,13 +94,13 @@ const (
 	Autocommit         = 1 << 1
 	MoreResults        = 1 << 3
 	CursorExists       = 1 << 6
-	OutParams          = 1 << 12 // of a result set that is the OUT parameters of a procedure
+	OutParams          = 1 << 12 // the result set has the OUT parameters of a procedure
 	NoBackslashEscapes = 1 << 9
 	StateChanged       = 1 << 14
 )
 
-// A cursor reads a payload from the front. After a read beyond its end bad is set, and every
-// read gives zeros.
+// A cursor reads a payload from the front. A read beyond its end sets bad, and later
+// reads return zeros.
 type cursor struct {
 	p   []byte
 	bad bool
@@ -153,9 +153,9 @@ func (c *cursor) lenEnc() uint64 {
 
 func (c *cursor) lenEncBytes() []byte { return c.take(c.lenEnc()) }
 
-// terminated reads up to a zero byte, which has to be there.
+// terminated reads up to a zero byte, which must exist.
 func (c *cursor) terminated() []byte {
-	s := c.take(uint64(bytes.IndexByte(c.p, 0))) // without a zero byte, more than is there
+	s := c.take(uint64(bytes.IndexByte(c.p, 0))) // without a zero byte, more than the rest of the payload
 	c.take(1)
 	return s
 }
@@ -180,15 +180,15 @@ func AppendLenEnc(b []byte, n uint64) []byte {
 	return binary.LittleEndian.AppendUint64(append(b, 0xfe), n)
 }
 
-// LenEnc reads a length-encoded integer at the front of a payload, and returns what is
-// behind it.
+// LenEnc parses a length-encoded integer at the front of a payload, and returns the rest
+// of the payload.
 func LenEnc(p []byte) (n uint64, rest []byte, err error) {
 	c := cursor{p: p}
 	n = c.lenEnc()
 	return n, c.p, c.err()
 }
 
-// RowValue reads one value of a text row, which is bytes, or nil for NULL, and returns the rest of the row.
+// RowValue parses one value of a text row, which is bytes, or nil for NULL, and returns the rest of the row.
 func RowValue(p []byte) (value any, rest []byte, err error) {
 	if len(p) > 0 && p[0] == 0xfb {
 		return nil, p[1:], nil
