@@ -11,7 +11,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"github.com/leafsql/leafsql/driver/internal/tables"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -103,14 +103,14 @@ type Config struct {
 }
 
 // A Kind is a kind of generator.
-type Kind = tables.Kind
+type Kind = rules.Kind
 
 // The kinds of generator that a Rule can name.
 const (
-	Segment   = tables.Segment
-	Snowflake = tables.Snowflake
-	UUID7     = tables.UUID7
-	Sequence  = tables.Sequence
+	Segment   = rules.Segment
+	Snowflake = rules.Snowflake
+	UUID7     = rules.UUID7
+	Sequence  = rules.Sequence
 )
 
 // A Rule names tables, their key column and its generator: one entry of
@@ -119,7 +119,7 @@ const (
 // the sequence's name, Exclude takes the tables out, and a Generator makes the ids
 // instead of Kind and Tag. A rule with * in Table leaves out tables that have no
 // single-column integer key, unless it names the Column.
-type Rule = tables.Rule
+type Rule = rules.Rule
 
 // defaultLease is leafLease's default.
 const defaultLease = 60 * time.Second

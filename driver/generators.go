@@ -14,6 +14,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
@@ -183,9 +184,9 @@ func (c *Connector) Worker() worker.Status {
 // takes ids.
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := tables.Config{
-		Auto: cfg.Auto(), Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
-		Zero: cfg.Zero, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID, Logger: cfg.Logger, Server: server(cfg.MySQL),
-		Rules: cfg.Tables, Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
+		Config: rules.Config{Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID},
+		Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
+		Zero: cfg.Zero, Logger: cfg.Logger, Server: server(cfg.MySQL), Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/quote"
 	"github.com/leafsql/leafsql/internal/servererr"
@@ -50,7 +51,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case servererr.Is(err, servererr.NoDatabase):
-		return refuse(t.Name, "", "the DSN names no database that could hold "+t.counter.Table()+" to take ids from",
+		return rules.Refuse(t.Name, "", "the DSN names no database that could hold "+t.counter.Table()+" to take ids from",
 			"name it there, or by leafAllocTable=DATABASE.leaf_alloc or leafStore, or leave the table out of leafTables")
 	case err != nil:
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
@@ -61,9 +62,9 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 			return err
 		}
 	} else if row.MaxID > t.Highest {
-		return refuse(t.Name, t.Key.Name,
+		return rules.Refuse(t.Name, t.Key.Name,
 			fmt.Sprintf("it ends at %d, and row %q of %s stands at %d", t.Highest, t.counter.Name, t.counter.Table(), row.MaxID),
-			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
+			"make it BIGINT: "+rules.Modify(t.Name, t.Key.Name, "BIGINT"))
 	}
 	if next <= given { // AUTO_INCREMENT has gaps, so this refuses nothing
 		if err := t.moveAbove(ctx, row, given); err != nil {
@@ -151,13 +152,13 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 // written meanwhile found no row to raise.
 func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
-	if t.rule.many() && t.rule.Table != "*" {
+	if rules.Many(t.rule) && t.rule.Table != "*" {
 		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
 			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
 		for _, name := range names {
-			if name != t.Name.Table && wildcard(t.rule.Table, name) {
+			if name != t.Name.Table && rules.Match(t.rule.Table, name) {
 				tables = append(tables, catalog.Name{DB: t.Name.DB, Table: name})
 			}
 		}
@@ -214,17 +215,17 @@ func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int
 	empty, err := t.set.Catalog.Empty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
-		return refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
+		return rules.Refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
 			"GRANT SELECT on it, or add the row by hand: "+t.insertRow())
 	case err != nil:
 		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
 	case empty && (highest == 0 || !t.set.cfg.Foreign):
 		return nil
 	case t.set.cfg.Foreign:
-		return refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
+		return rules.Refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRow())
 	}
-	return refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",
+	return rules.Refuse(t.Name, t.Key.Name, "it has rows, and its highest key cannot be found by an index",
 		"add the row of "+t.counter.Table()+" by hand: "+t.insertRow())
 }
 
@@ -268,7 +269,7 @@ func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) er
 	if t.counter.Sequence {
 		update = fmt.Sprintf("UPDATE %s SET current_value = %d WHERE name = %s", t.counter.Table(), floor, quote.String(row.Tag))
 	}
-	return refuse(t.Name, t.Key.Name,
+	return rules.Refuse(t.Name, t.Key.Name,
 		fmt.Sprintf("the highest key is %d, and row %q of %s would start at %d, below or at keys in use", highest, row.Tag, t.counter.Table(), max(row.MaxID, 1)),
 		"raise it above the keys of all shards, and by a margin if processes run: "+update)
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/internal/part"
 	"github.com/leafsql/leafsql/internal/servererr"
 )
@@ -41,11 +40,6 @@ type ConfigError struct {
 }
 
 func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }
-
-// refuse refuses a table as it stands now: once it is mended, the next statement works.
-func refuse(name catalog.Name, column, reason, fix string) error {
-	return &insert.Refusal{Of: name, Column: column, Reason: reason, Fix: fix, Passing: true}
-}
 
 // AllocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
 func (s *Set) AllocError(table, what string, err error) error {

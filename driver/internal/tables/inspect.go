@@ -13,6 +13,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/insert/read"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/internal/inspect"
 	"github.com/leafsql/leafsql/internal/quote"
@@ -35,7 +36,7 @@ func (set *Set) Inspect(ctx context.Context, conn ownpool.Conn, database string,
 		return nil, &catalog.Failure{What: "the databases", Err: err}
 	}
 	var names []catalog.Name
-	means := make(map[catalog.Name]Rule)
+	means := make(map[catalog.Name]rules.Rule)
 	for _, db := range databases {
 		if !s.mayHold(set.Name(db, "").DB) {
 			continue
@@ -81,23 +82,23 @@ func (s *Schema) mayHold(db string) bool {
 		}
 	}
 	byDefault := s.set.DefaultDB
-	return s.set.cfg.Auto && db == byDefault || slices.ContainsFunc(s.set.rules, func(r Rule) bool {
+	return s.set.cfg.Auto && db == byDefault || slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool {
 		in := cmp.Or(r.Database, byDefault)
-		return !r.Exclude && (in == db || wildcard(in, db) && !slices.Contains(serverDatabases, db))
+		return !r.Exclude && (in == db || rules.Match(in, db) && !slices.Contains(serverDatabases, db))
 	})
 }
 
 // inspectTable is describe without a generator; nil where the rule, which may
 // mean many tables, does not mean this one.
-func (set *Set) inspectTable(rule Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
+func (set *Set) inspectTable(rule rules.Rule, name catalog.Name, t *catalog.Table) *inspect.Table {
 	info := &inspect.Table{
-		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, Segment),
+		Database: name.DB, Table: name.Table, Kind: cmp.Or(rule.Kind, rules.Segment),
 		Columns: lo.Map(t.Columns, func(c catalog.Column, _ int) string { return c.Name + " " + c.Type }),
 	}
-	if info.Kind == Segment {
-		info.Tag = rule.tag(name.Table)
+	if info.Kind == rules.Segment {
+		info.Tag = rules.TagOf(rule, name.Table)
 	}
-	f, err := set.cfg.fit(rule, name, t)
+	f, err := set.cfg.Fit(rule, name, t)
 	if err != nil {
 		info.Err = err
 		if unfit, ok := errors.AsType[*insert.Refusal](err); ok {

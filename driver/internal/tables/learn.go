@@ -9,6 +9,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/session"
 	"github.com/leafsql/leafsql/internal/servererr"
 	"github.com/leafsql/leafsql/internal/versions"
@@ -92,7 +93,7 @@ func (set *Set) learnTags(ctx context.Context) error {
 // warnMissing says once which named rules mean no table: statements for a
 // table whose name was mistyped run as they are.
 func (set *Set) warnMissing(ctx context.Context) {
-	names := lo.FilterMap(set.rules, func(r Rule, _ int) (catalog.Name, bool) {
+	names := lo.FilterMap(set.rules, func(r rules.Rule, _ int) (catalog.Name, bool) {
 		name := catalog.Name{DB: cmp.Or(r.Database, set.DefaultDB), Table: r.Table}
 		return name, !r.Exclude && name.DB != "" && !strings.Contains(name.String(), "*")
 	})

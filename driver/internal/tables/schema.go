@@ -14,6 +14,7 @@ import (
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/internal/versions"
 )
@@ -110,7 +111,7 @@ var ErrUnseen = errors.New("leafsql: no such table in the catalog")
 
 // look asks the catalog for one table. Nothing of a failure is kept: once the
 // table is mended, the next statement works.
-func (s *Schema) look(rule Rule, name catalog.Name, l *tableLookup) {
+func (s *Schema) look(rule rules.Rule, name catalog.Name, l *tableLookup) {
 	ctx, cancel := context.WithTimeout(s.set.ctx, catalog.Timeout)
 	defer cancel()
 	seen, err := s.set.see(ctx, []catalog.Name{name})
@@ -169,28 +170,28 @@ func (set *Set) see(ctx context.Context, names []catalog.Name) (map[catalog.Name
 }
 
 // rule finds the rule that counts for a table.
-func (s *Schema) rule(name catalog.Name) (Rule, bool) {
+func (s *Schema) rule(name catalog.Name) (rules.Rule, bool) {
 	set := s.set
 	if set.cfg.Auto {
 		tag, ok := s.tags[name.String()]
 		if !ok && name.DB == set.DefaultDB {
 			tag, ok = s.tags[name.Table]
 		}
-		return Rule{Table: name.Table, Kind: Segment, Tag: tag}, ok
+		return rules.Rule{Table: name.Table, Kind: rules.Segment, Tag: tag}, ok
 	}
 	for _, r := range set.rules {
 		inDB := name.DB == set.DefaultDB || set.DefaultDB == ""
 		if r.Database != "" {
-			inDB = wildcard(r.Database, name.DB)
+			inDB = rules.Match(r.Database, name.DB)
 		}
-		if inDB && wildcard(r.Table, name.Table) {
+		if inDB && rules.Match(r.Table, name.Table) {
 			if r.Database+set.DefaultDB+r.Tag == "" { // tables of other databases have counters of their own
-				r.Tag = name.DB + "." + r.tag(name.Table)
+				r.Tag = name.DB + "." + rules.TagOf(r, name.Table)
 			}
 			return r, !r.Exclude
 		}
 	}
-	return Rule{}, false
+	return rules.Rule{}, false
 }
 
 // MayMean says whether a bare name means a configured table in some database.
@@ -201,7 +202,7 @@ func (s *Schema) MayMean(table string) bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(s.set.rules, func(r Rule) bool { return !r.Exclude && wildcard(r.Table, table) })
+	return slices.ContainsFunc(s.set.rules, func(r rules.Rule) bool { return !r.Exclude && rules.Match(r.Table, table) })
 }
 
 // Configured says whether a rule means a table of that name.

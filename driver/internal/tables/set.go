@@ -8,8 +8,6 @@
 //
 // In the order in which they build on one another:
 //
-//	rules.go     which tables a configuration means
-//	fit.go       whether a table's columns allow what its rule wants
 //	counts.go    what was given and refused
 //	allocrow.go  the row of leaf_alloc, held against the keys in use
 //	table.go     a table: ids for a statement's rows, keys that move the counter
@@ -34,6 +32,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/driver/internal/staged"
 	"github.com/leafsql/leafsql/idgen"
 )
@@ -41,14 +40,11 @@ import (
 // Config is what a configuration says of tables: driver.Config has the same fields and
 // their meaning.
 type Config struct {
-	Auto                bool
-	Rules               []Rule
+	rules.Config
 	Create              bool
 	ResultOnly          bool
 	RefuseAutoIncrement bool
-	Zero                string // "", fill or keep
-	KeepExplicit        bool
-	UUID                string
+	Zero                string       // "", fill or keep
 	Logger              *slog.Logger // nil: slog.Default() as it is then
 
 	Server  string // where connections lead to, "" where that is not known
@@ -71,7 +67,7 @@ type Set struct {
 	Used   atomic.Bool            // a statement used that since it was refreshed
 
 	cfg        Config
-	rules      []Rule // the first that matches counts
+	rules      []rules.Rule // the first that matches counts
 	store      *ids.Store
 	snowflakes idgen.Generator // nil: nothing takes them
 
@@ -87,7 +83,7 @@ type Set struct {
 // New returns the set of a configuration. It asks nothing yet.
 func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
-		Catalog: c, Server: cfg.Server, cfg: cfg, rules: bySpecificity(cfg.Rules), store: store, snowflakes: snowflakes,
+		Catalog: c, Server: cfg.Server, cfg: cfg, rules: rules.BySpecificity(cfg.Rules), store: store, snowflakes: snowflakes,
 		learning: semaphore.NewWeighted(1),
 	}
 	set.ctx, set.cancel = context.WithCancel(context.Background())

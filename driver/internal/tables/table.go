@@ -15,6 +15,7 @@ import (
 	"github.com/leafsql/leafsql/driver/internal/catalog"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
 	"github.com/leafsql/leafsql/idgen"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/uuid7"
@@ -26,11 +27,11 @@ const rowMissingRetry = time.Minute
 
 // A Table is a configured table that was found fit to be filled.
 type Table struct {
-	*Fit
+	*rules.Fit
 	Name catalog.Name
 
 	set     *Set
-	rule    Rule
+	rule    rules.Rule
 	gen     idgen.Generator // nil: UUIDs
 	skips   skipper         // gen, where it is one
 	counter *ids.Counter    // of gen, where that is leafsql's own
@@ -54,8 +55,8 @@ type skipper interface {
 
 // describe says what plans need of a table, nil where a rule that may mean
 // many tables does not mean this one.
-func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
-	f, err := set.cfg.fit(rule, name, seen.Table)
+func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
+	f, err := set.cfg.Fit(rule, name, seen.Table)
 	if f == nil || err != nil {
 		return nil, err
 	}
@@ -64,23 +65,23 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	if err := t.checkAutoIncrement(); err != nil {
 		return nil, err
 	}
-	kind, tag := string(cmp.Or(rule.Kind, Segment)), ""
+	kind, tag := string(cmp.Or(rule.Kind, rules.Segment)), ""
 	switch {
 	case rule.Generator != nil:
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
-	case rule.Kind == Snowflake:
+	case rule.Kind == rules.Snowflake:
 		t.gen = set.snowflakes
-	case rule.Kind == UUID7:
+	case rule.Kind == rules.UUID7:
 	default:
-		tag = rule.tag(name.Table)
-		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == Sequence})
+		tag = rules.TagOf(rule, name.Table)
+		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == rules.Sequence})
 		if t.counter.Rows != nil { // ranges of a replacement fit no column
 			t.counter.Fit(f.Highest)
 		}
 		t.gen = t.counter.Generator
 		t.counter.Feeds(set.Server, name.DB)
 		for _, r := range set.rules { // that may mean tables of the tag elsewhere
-			if !r.Exclude && r.tag(tag) == tag {
+			if !r.Exclude && rules.TagOf(r, tag) == tag {
 				t.counter.Feeds(set.Server, cmp.Or(r.Database, set.DefaultDB))
 			}
 		}
@@ -97,7 +98,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		Keys: t, Name: name,
 		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
 		IntegerKey:  f.Integer,
-		UUID:        f.uuids,
+		UUID:        f.UUIDs,
 		Unsigned:    key.Unsigned(),
 		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
 		Floors:      t.skips != nil && !set.cfg.KeepExplicit,
@@ -109,11 +110,11 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 	switch {
 	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
 		desc.ZeroKey = insert.BySession
-	case f.uuids != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
+	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
 		desc.ZeroKey = insert.Wanted
 	}
 
-	if rule.many() && !key.AutoIncrement {
+	if rules.Many(rule) && !key.AutoIncrement {
 		desc.Zero = func() {
 			if t.zero.CompareAndSwap(false, true) {
 				t.warnDue.Store(true)
@@ -133,7 +134,7 @@ func (set *Set) describe(rule Rule, name catalog.Name, seen *seenTable) (*insert
 		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
 		desc.Triggers.Add(e)
 	}
-	if !set.cfg.ResultOnly && f.uuids == insert.NoUUID {
+	if !set.cfg.ResultOnly && f.UUIDs == insert.NoUUID {
 		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
 		switch {
 		case desc.SetsKey:
@@ -155,7 +156,7 @@ func (t *Table) checkAutoIncrement() error {
 	case !t.Key.AutoIncrement:
 		return nil
 	case t.set.cfg.RefuseAutoIncrement:
-		return refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+modify(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
+		return rules.Refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
 	return nil
@@ -165,7 +166,7 @@ func (t *Table) checkAutoIncrement() error {
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
-		t.set.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", modify(t.Name, t.Key.Name, t.Key.Type))
+		t.set.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.Modify(t.Name, t.Key.Name, t.Key.Type))
 	}
 	if t.zero.Load() { // in a table that no rule names, where 0 may be a key like others
 		t.set.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
@@ -177,8 +178,8 @@ func (t *Table) warn() {
 // server would store a larger one clipped, and report the one that was sent.
 func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (err error) {
 	if t.keyless {
-		return refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
-			"give it one: "+modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
+		return rules.Refuse(t.Name, t.Key.Name, "it was made LIKE a table that has its keys from leafsql, so its key has neither AUTO_INCREMENT nor a default, and the server would store 0",
+			"give it one: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+" AUTO_INCREMENT")
 	}
 	if t.warnDue.Load() {
 		t.warn()
@@ -207,9 +208,9 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 		return &FillError{Table: t.Name.String(), Rows: b.N, Err: err}
 	}
 	if last := max(b.First, b.First+int64(b.N)-1); t.gen != nil && last > t.Highest { // the sum may be above all numbers
-		return refuse(t.Name, t.Key.Name,
+		return rules.Refuse(t.Name, t.Key.Name,
 			"id "+strconv.FormatInt(last, 10)+" is above the highest that the column holds, "+strconv.FormatInt(t.Highest, 10),
-			"make it BIGINT: "+modify(t.Name, t.Key.Name, "BIGINT"))
+			"make it BIGINT: "+rules.Modify(t.Name, t.Key.Name, "BIGINT"))
 	}
 	t.counts.statements.Add(1)
 	t.counts.ids.Add(int64(b.N))

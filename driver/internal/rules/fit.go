@@ -1,4 +1,4 @@
-package tables
+package rules
 
 import (
 	"fmt"
@@ -21,13 +21,21 @@ type Fit struct {
 	Near    int64 // keys below it count where the counter is held against them
 	Integer bool
 	Indexed bool // an index begins with the key
-	uuids   insert.UUIDForm
+	UUIDs   insert.UUIDForm
 }
 
-// fit holds a table's columns against a rule. It is nil where a rule that may
-// mean many tables does not mean this one.
-func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, error) {
-	lenient := cfg.Auto || rule.many()
+// Config is the part of a configuration that decides which tables are filled.
+type Config struct {
+	Auto         bool
+	Rules        []Rule
+	KeepExplicit bool
+	UUID         string
+}
+
+// Fit compares a table's columns with a rule. It returns nil if a rule that may
+// name many tables leaves this one out.
+func (cfg *Config) Fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, error) {
+	lenient := cfg.Auto || Many(rule)
 	key, err := keyColumn(rule, name, t.Columns)
 	if err != nil {
 		if lenient && rule.Column == "" {
@@ -38,16 +46,16 @@ func (cfg *Config) fit(rule Rule, name catalog.Name, t *catalog.Table) (*Fit, er
 	f := &Fit{Key: key, Indexed: t.Indexed(key.Name)}
 	f.Highest, f.Integer = key.Highest()
 	if rule.Kind == UUID7 && rule.Generator == nil {
-		if f.uuids, err = cfg.uuidForm(name, key); err != nil && !lenient {
+		if f.UUIDs, err = cfg.uuidForm(name, key); err != nil && !lenient {
 			return nil, err
 		}
 		f.Highest, f.Integer = math.MaxInt64, false
 	}
 	switch {
-	case lenient && !f.Integer && f.uuids == insert.NoUUID, lenient && rule.Column == "" && key.Generated():
+	case lenient && !f.Integer && f.UUIDs == insert.NoUUID, lenient && rule.Column == "" && key.Generated():
 		return nil, nil
 	case f.Highest == 0:
-		return nil, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+modify(name, key.Name, "BIGINT"))
+		return nil, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold the ids", "make it BIGINT: "+Modify(name, key.Name, "BIGINT"))
 	}
 	if f.Near = f.Highest; cfg.KeepExplicit {
 		f.Near = min(f.Near, far)
@@ -67,9 +75,9 @@ func (cfg *Config) uuidForm(name catalog.Name, key catalog.Column) (insert.UUIDF
 	case typ == "varbinary" && length > 16 && cfg.UUID == "binary":
 		return insert.UUIDBytes, nil
 	case (typ == "binary" || typ == "varbinary") && length > 16:
-		return insert.NoUUID, refuse(name, key.Name, "its type "+key.Type+" does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary")
+		return insert.NoUUID, Refuse(name, key.Name, "its type "+key.Type+" does not tell how it holds UUIDs", "make it BINARY(16) or CHAR(36), or say leafUUID=text or leafUUID=binary")
 	}
-	return insert.NoUUID, refuse(name, key.Name, "a column of type "+key.Type+" cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID")
+	return insert.NoUUID, Refuse(name, key.Name, "a column of type "+key.Type+" cannot hold UUIDs", "make it BINARY(16), CHAR(36) or, on MariaDB, UUID")
 }
 
 // keyColumn finds the column that a rule means.
@@ -89,15 +97,21 @@ func keyColumn(rule Rule, name catalog.Name, columns []catalog.Column) (catalog.
 	}
 	switch {
 	case rule.Column != "":
-		return catalog.Column{}, refuse(name, rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column")
+		return catalog.Column{}, Refuse(name, rule.Column, "the table has no such column, or this user may not see it", "correct the rule in leafTables, or GRANT INSERT on the column")
 	case len(keys) == 0:
-		return catalog.Column{}, refuse(name, "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables="+name.String()+":COLUMN, GRANT INSERT on it, or leave the table out of leafTables")
+		return catalog.Column{}, Refuse(name, "", "it has no primary key, or this user may not see its column", "name the column to fill, leafTables="+name.String()+":COLUMN, GRANT INSERT on it, or leave the table out of leafTables")
 	case len(keys) > 1:
-		return catalog.Column{}, refuse(name, "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables="+name.String()+":"+counted)
+		return catalog.Column{}, Refuse(name, "", fmt.Sprintf("its primary key has %d columns", len(keys)), "name the one to fill: leafTables="+name.String()+":"+counted)
 	}
 	return keys[0], nil
 }
 
-func modify(name catalog.Name, column, typ string) string {
+// Refuse returns the refusal of a table as it is now: once it is fixed, the next statement works. column may be "".
+func Refuse(name catalog.Name, column, reason, fix string) error {
+	return &insert.Refusal{Of: name, Column: column, Reason: reason, Fix: fix, Passing: true}
+}
+
+// Modify returns the statement that gives a key column another type.
+func Modify(name catalog.Name, column, typ string) string {
 	return "ALTER TABLE " + name.Quoted() + " MODIFY " + quote.Name(column) + " " + typ + " NOT NULL"
 }

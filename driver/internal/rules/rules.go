@@ -1,4 +1,11 @@
-package tables
+// Package rules holds the rules of a configuration: which tables they name, and how a rule fits
+// the columns of a table.
+//
+//	for _, r := range rules.BySpecificity(config.Rules) { … } // the first that matches counts
+//	fit, err := config.Fit(rule, name, table) // nil: the rule leaves the table out
+//
+// It is pure: it queries no server.
+package rules
 
 import (
 	"cmp"
@@ -55,9 +62,9 @@ func (r Rule) String() string {
 	return s
 }
 
-// tag is the biz_tag, or the sequence, that feeds a table the rule means. Tables of a pattern
+// TagOf returns the biz_tag, or the sequence, that feeds a table of the rule. Tables of a pattern
 // such as order_* are shards of one, and share it.
-func (r Rule) tag(table string) string {
+func TagOf(r Rule, table string) string {
 	switch {
 	case r.Tag != "":
 		return r.Tag
@@ -67,13 +74,13 @@ func (r Rule) tag(table string) string {
 	return r.Table
 }
 
-// many says whether the rule may mean tables that nobody thought of.
-func (r Rule) many() bool { return strings.Contains(r.Table, "*") }
+// Many reports whether the rule may name tables that nobody thought of.
+func Many(r Rule) bool { return strings.Contains(r.Table, "*") }
 
-// bySpecificity orders rules so that the first that matches is the one that
-// counts: what takes tables out before what names them, exact names before
+// BySpecificity orders rules so that the first that matches is the one that
+// counts: exclusions first, exact names before
 // patterns, longer patterns before shorter ones.
-func bySpecificity(rules []Rule) []Rule {
+func BySpecificity(rules []Rule) []Rule {
 	weight := func(pattern string) int {
 		if pattern == "" {
 			return 1<<16 - 1 // the DSN's database
@@ -91,9 +98,9 @@ func bySpecificity(rules []Rule) []Rule {
 	return sorted
 }
 
-// wildcard reports whether name fits pattern, in which * stands for any run
+// Match reports whether name fits pattern, in which * stands for any run
 // of characters.
-func wildcard(pattern, name string) bool {
+func Match(pattern, name string) bool {
 	first, others, many := strings.Cut(pattern, "*")
 	rest, ok := strings.CutPrefix(name, first)
 	if !many {
