@@ -84,7 +84,7 @@ func fromStores(ctx context.Context, f *flags, dsns string, dry bool) (ran []sur
 		}
 		rows = append(rows, fmt.Sprintf("(%s, %d, %d, %s)", quote.String(tag), t.next, cmp.Or(t.step, survey.Step), quote.String(mark)))
 	}
-	// One statement changes all tags or none: afterwards the store shows no longer how far the ids of the others are taken.
+	// One statement changes all tags or none. Afterwards the rows of this store no longer show how far the ids were taken.
 	return ran, run(to.Server, "INSERT INTO "+to.Name()+" (biz_tag, max_id, step, description) VALUES "+strings.Join(rows, ", ")+" ON DUPLICATE KEY UPDATE "+
 		"max_id = GREATEST(max_id, VALUES(max_id)), step = IF(step = 0, VALUES(step), step), description = IF("+isStores+", VALUES(description), description)")
 }
