@@ -21,7 +21,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// certificate writes a self-signed one for 127.0.0.1.
+// certificate writes a self-signed certificate for 127.0.0.1 and returns the paths
+// of its files.
 func certificate(t *testing.T) (cert, key string) {
 	t.Helper()
 	priv, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -53,7 +54,7 @@ func certificate(t *testing.T) (cert, key string) {
 	return write("cert.pem", "CERTIFICATE", der), write("key.pem", "PRIVATE KEY", pkcs8)
 }
 
-// TestAccess has a server that wants a user and, over gRPC, TLS.
+// TestAccess: a server that requires a user and, over gRPC, TLS.
 func TestAccess(t *testing.T) { testAccess(t, nacostest.V3) }
 
 func testAccess(t *testing.T, v nacostest.Version) {
@@ -82,7 +83,7 @@ func testAccess(t *testing.T, v nacostest.Version) {
 		}
 		return k.Close()
 	}
-	// A server that has just started, or is busy, does not answer in time now and then.
+	// A server that has just started, or is busy, sometimes does not answer in time.
 	for name, opts := range map[string]worker.Options{"all as it should be": nil, "without verification": {"CA": "", "TLS": "skip-verify"}} {
 		eventually(t, name, func() bool {
 			err := open(with(opts))

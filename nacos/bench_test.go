@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// BenchmarkAcquire is the time from nothing to a worker id, on a registry that
-// is in use, for a process that runs.
+// BenchmarkAcquire measures the time until a running process has a worker id,
+// on a registry that is in use.
 func BenchmarkAcquire(b *testing.B) {
 	for _, v := range modernServers {
 		b.Run(string(v), func(b *testing.B) {
@@ -33,8 +33,8 @@ func BenchmarkAcquire(b *testing.B) {
 	}
 }
 
-// BenchmarkAfterKill9 is the same for a process that starts right after the
-// one before it was killed.
+// BenchmarkAfterKill9 measures the same for a process that starts right after
+// another one was killed.
 func BenchmarkAfterKill9(b *testing.B) {
 	for _, v := range modernServers {
 		b.Run(string(v), func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkAfterKill9(b *testing.B) {
 	}
 }
 
-// BenchmarkRenew is one renewal, of which a worker makes one in 10 s.
+// BenchmarkRenew measures one renewal. A worker makes one in 10 s.
 func BenchmarkRenew(b *testing.B) {
 	for _, v := range modernServers {
 		b.Run(string(v), func(b *testing.B) {
@@ -93,8 +93,8 @@ func BenchmarkRenew(b *testing.B) {
 	}
 }
 
-// BenchmarkSixtyFourProcesses starts 64 processes, lets them go all at once
-// when each is running, and takes the time until they have their worker ids.
+// BenchmarkSixtyFourProcesses starts 64 processes, releases them all at once
+// when each is running, and measures the time until they have their worker ids.
 // The registry is in use.
 func BenchmarkSixtyFourProcesses(b *testing.B) {
 	for _, v := range modernServers {
@@ -110,7 +110,7 @@ func BenchmarkSixtyFourProcesses(b *testing.B) {
 	}
 }
 
-// registryInUse makes a registry one in use, and gives a holder.
+// registryInUse marks a registry as one in use, and returns a holder.
 func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Keeper {
 	b.Helper()
 	opts := worker.Options{"Service": service}
@@ -119,11 +119,11 @@ func registryInUse(b *testing.B, s *nacostest.Server, service string) *worker.Ke
 		b.Fatal(err)
 	}
 	leasetest.InUse(b, open, worker.Config{Workers: 1024})
-	time.Sleep(time.Minute) // what was declared new right before is taken twice
+	time.Sleep(time.Minute) // a registry that has just been declared new confirms each take with a second write
 	return mustLease(b, spec(s), opts, worker.Config{Workers: 1024})
 }
 
-// wave lets n processes go and says how long each took to its worker id.
+// wave releases n processes and returns how long each took to get its worker id.
 func wave(b *testing.B, s *nacostest.Server, service string, n int) []time.Duration {
 	open, barrier := newBarrier(b)
 	holders := make([]*holder, n)
@@ -159,8 +159,8 @@ func wave(b *testing.B, s *nacostest.Server, service string, n int) []time.Durat
 	return took
 }
 
-// newBarrier gives a file that has an end once it is opened; open says when
-// that was.
+// newBarrier returns a file that reaches its end when open is called; open
+// returns the time.
 func newBarrier(b *testing.B) (open func() time.Time, barrier *os.File) {
 	read, write, err := os.Pipe()
 	if err != nil {
@@ -173,8 +173,8 @@ func newBarrier(b *testing.B) (open func() time.Time, barrier *os.File) {
 	}, read
 }
 
-// report gives how long each process took. The time of an operation is mostly
-// that of starting the processes.
+// report reports how long the processes took. The time of an operation is
+// mostly that of starting the processes.
 func report(b *testing.B, took []time.Duration) {
 	slices.Sort(took)
 	b.ReportMetric(0, "ns/op")

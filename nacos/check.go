@@ -11,15 +11,15 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// A server's ok is no proof: 2.0.x says it to every compare-and-set and does
-// nothing. Before a server is used it must refuse an md5 that nobody wrote;
-// after the first overwrite of this process, it must refuse the md5 that was
-// replaced. No read is needed for either: reads lag.
+// An ok from a server proves nothing: 2.0.x answers ok to every compare-and-set
+// and ignores it. Before a server is used, it must refuse an md5 that no
+// document has; after the first overwrite of this process, it must refuse the
+// md5 that was replaced. Neither check needs a read: reads lag.
 
-// checkCAS makes sure that a server's compare-and-set compares. It works on a
-// document of its own that all processes share and that has always the same
-// text, so that nothing is lost where the md5 is ignored. A missing document
-// takes any md5, the first time.
+// checkCAS returns an error unless the server's compare-and-set compares. It
+// writes a separate document, which all processes share and which always has
+// the same text, so nothing is lost if the md5 is ignored. If the document is
+// missing, the server accepts any md5 for the first write.
 func checkCAS(ctx context.Context, server documents, name, service string) error {
 	for range 2 {
 		err := server.publish(ctx, service+".probe", "probe", noSum())
@@ -30,15 +30,15 @@ func checkCAS(ctx context.Context, server documents, name, service string) error
 	return api.Unusable(name, "it says ok to a compare-and-set with the wrong md5, as 2.0.x does"+api.Newer)
 }
 
-// prove makes sure that writes told ok are carried out: once text is there,
-// the md5 that it replaced must be refused. What is sent again is text, which
-// changes nothing where the md5 is ignored, and can't come late: no document
-// has the md5 a second time.
+// prove returns an error unless acknowledged writes were carried out: after
+// text has been written, the md5 that it replaced must be refused. prove sends
+// text again. This changes nothing if the md5 is ignored, and is harmless if it
+// arrives late, since no document has the same md5 twice.
 func (r *registry) prove(ctx context.Context, id, text string, replaced worker.Version) error {
 	r.mu.Lock()
 	proven := r.proven
 	r.mu.Unlock()
-	if proven || replaced == "" { // a write upon nothing compares with nothing
+	if proven || replaced == "" { // no comparison if the document was missing
 		return nil
 	}
 	err := r.configs.publish(ctx, id, text, string(replaced))
@@ -52,7 +52,8 @@ func (r *registry) prove(ctx context.Context, id, text string, replaced worker.V
 	return err
 }
 
-// unlessMissed gives nil if the comparison failed, be it at a repetition.
+// unlessMissed returns nil if err is a failed comparison, also that of a repeated
+// request.
 func unlessMissed(err error) error {
 	if api.CasMissed(err) {
 		return nil
@@ -62,11 +63,12 @@ func unlessMissed(err error) error {
 
 var errAnotherRegistry = errors.New("it does not show the registry of worker ids that this process's is of; name servers of one cluster only")
 
-// checkRegistry makes sure, while a slot is held, that a server shows the
-// registry in which it is. Another cluster's would take a renewal, upon a
-// document that is missing there, while the first one gives the worker id away.
-// A server that has shown the registry before was wiped since: that is the
-// registry still, where a renewal and a newcomer's unknown history meet.
+// checkRegistry returns an error if a slot is held and the server does not show
+// the registry of that slot. Another cluster would accept a renewal, as the
+// document is missing there, while the first cluster gives the worker id to
+// another process. A server that has shown the registry before was wiped since.
+// It is still the same registry: renewals continue there, and a newcomer waits
+// because the history is unknown.
 func (c *cluster) checkRegistry(ctx context.Context, target string, server documents) error {
 	c.mu.Lock()
 	held := time.Now().Before(c.heldUpTo)
@@ -88,7 +90,7 @@ func (c *cluster) checkRegistry(ctx context.Context, target string, server docum
 	return nil
 }
 
-// registryOf gives the identity of a server's registry, "" if it has none yet.
+// registryOf returns the identity of a server's registry, "" if it has none yet.
 func registryOf(ctx context.Context, server documents, service string) (string, error) {
 	text, found, err := server.query(ctx, api.DocumentID(service, worker.RegistrySlot))
 	if err != nil || !found {
@@ -99,12 +101,13 @@ func registryOf(ctx context.Context, server documents, service string) (string, 
 	return d.Nonce, err
 }
 
-// lookTime is how long servers have at the start to show their registry.
+// lookTime is the time in which a server has to show its registry at the start.
 const lookTime = time.Second
 
-// checkCluster asks all servers for their registry: those of two clusters in
-// one list are a mistake that would give worker ids away twice. A server that
-// does not answer in time is looked at when it is gone to.
+// checkCluster compares the registries of all servers and returns an error if
+// they differ: a list with the servers of two clusters would give worker ids to
+// two processes each. A server that does not answer in time is checked when it
+// is connected to.
 func (c *cluster) checkCluster(ctx context.Context) error {
 	registries := make([]string, len(c.targets))
 	for try := time.Now(); ; {
@@ -137,7 +140,7 @@ func (c *cluster) checkCluster(ctx context.Context) error {
 		if other < 0 {
 			return nil
 		}
-		// One that was just made shows later on other nodes.
+		// Other nodes show a new registry with a delay.
 		if time.Since(try) > visible {
 			return api.Unusable(c.targets[first]+" and "+c.targets[other],
 				fmt.Sprintf("they have different registries (%s, %s), so they are of two clusters; name servers of one only", registries[first], registries[other]))

@@ -15,13 +15,14 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// dialTime bounds a connection attempt, and the checks on a new connection.
+// dialTime is the timeout of a connection attempt, and that of the checks on a new
+// connection.
 const dialTime = 2 * time.Second
 
-// cluster speaks gRPC with one of several servers at a time, and goes to
-// another when that one is gone. It connects when it is first needed. What was
-// seen of one server says nothing about the next, so each new link is checked
-// before anything else is asked.
+// cluster is a gRPC client of one of several servers at a time, and changes to
+// another server if that one fails. It connects when it is first needed. Checks
+// of one server prove nothing for the next, so each new link is checked before
+// any other request.
 type cluster struct {
 	targets   []string // host:port of gRPC
 	tls       *tls.Config
@@ -30,16 +31,16 @@ type cluster struct {
 	service   string
 	http      *api.HTTP // for logins
 
-	dialing *semaphore.Weighted // of 1
+	dialing *semaphore.Weighted // a mutex that respects contexts
 
 	mu       sync.Mutex
 	link     *link
 	next     int             // the target to try first
 	slot     int             // the slot held, or held last
 	held     string          // the registry in which it is held
-	heldUpTo time.Time       // and how long: until then new links have to show it
-	shown    map[string]bool // targets that have
-	left     time.Time       // when a link was last dropped for a server's errors
+	heldUpTo time.Time       // time until which it is held: new links have to show it until then
+	shown    map[string]bool // targets that have shown it
+	left     time.Time       // time at which a link was last dropped because of a server's errors
 	closed   bool
 }
 
@@ -54,7 +55,7 @@ func newCluster(cfg Config, h *api.HTTP) *cluster {
 	return c
 }
 
-// current gives the link in use, nil if there is none.
+// current returns the link in use, or nil if there is none.
 func (c *cluster) current() (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,7 +73,7 @@ func (c *cluster) current() (*link, error) {
 	return c.link, nil
 }
 
-// connection gives the link in use, or a new one.
+// connection returns the link in use, or opens a new one.
 func (c *cluster) connection(ctx context.Context) (*link, error) {
 	if l, err := c.current(); l != nil || err != nil {
 		return l, err
@@ -84,7 +85,7 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	if l, err := c.current(); l != nil || err != nil {
 		return l, err
 	}
-	if _, err := c.http.Token(ctx); err != nil { // no server would do without
+	if _, err := c.http.Token(ctx); err != nil { // without a token every server would fail
 		return nil, err
 	}
 	var failed []error
@@ -107,7 +108,7 @@ func (c *cluster) connection(ctx context.Context) (*link, error) {
 	return nil, fmt.Errorf("no Nacos server can be used over gRPC (port of HTTP + 1000, or leafNacosGRPCPort): %w", errors.Join(failed...))
 }
 
-// open gives a link to one server that was checked.
+// open connects to one server, checks it, and returns the link.
 func (c *cluster) open(ctx context.Context, target string) (*link, error) {
 	dialCtx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
@@ -139,7 +140,8 @@ func (c *cluster) use(l *link) error {
 	return nil
 }
 
-// hold implements configs. Free slots that a holder makes for others end nothing.
+// hold implements configs. It ignores free slots that a holder creates for other
+// processes.
 func (c *cluster) hold(slot int, registry string, upTo time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +158,8 @@ func (c *cluster) hold(slot int, registry string, upTo time.Time) {
 	}
 }
 
-// drop ends a link that failed. Others may have replaced it already.
+// drop closes a link that failed, and keeps a newer one that another goroutine
+// opened.
 func (c *cluster) drop(l *link) {
 	c.mu.Lock()
 	if c.link == l {
@@ -179,9 +182,9 @@ func (c *cluster) close() {
 // caller sends a request and reads the reply.
 type caller func(ctx context.Context, kind string, body, into any) error
 
-// call has a request carried out at most once. It is sent a second time only
-// after the server said that it did not look at it: because it does not know
-// the connection, or because the token is too old.
+// call sends a request that is carried out at most once. It is sent a second
+// time only if the server rejected it unread: because the connection is not
+// registered, or because the token is too old.
 func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
 	ctx, cancel := context.WithTimeout(ctx, api.RequestTime)
 	defer cancel()
@@ -201,7 +204,7 @@ func (c *cluster) call(ctx context.Context, kind string, body, into any) error {
 	}
 }
 
-// pinned is the config service over one link, whatever becomes of it.
+// pinned sends requests over one link and never changes to another.
 type pinned struct {
 	c *cluster
 	l *link
@@ -243,9 +246,9 @@ func headers(token string) map[string]string {
 	return h
 }
 
-// judge ends a link that its answer shows to be of no use. A server that
-// answers only with errors is left for another, but not for its naming service,
-// which needs more nodes than the config service does.
+// judge drops a link if the error shows that it cannot be used. A server that
+// answers only with errors is replaced by another one. Errors of its naming
+// service do not count, as that needs more nodes than the config service does.
 func (c *cluster) judge(ctx context.Context, l *link, err error) {
 	e, answered := errors.AsType[*api.ServerError](err)
 	_, login := errors.AsType[*api.LoginError](err)
@@ -262,8 +265,8 @@ func (c *cluster) judge(ctx context.Context, l *link, err error) {
 	}
 }
 
-// mayLeave reports whether there is another server, and keeps a cluster that
-// has no leader anywhere from being dialled more than once a second.
+// mayLeave reports whether there is another server. If a cluster has no leader,
+// it limits new connections to one a second.
 func (c *cluster) mayLeave() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,8 +277,8 @@ func (c *cluster) mayLeave() bool {
 	return true
 }
 
-// A server that is just writing a document to its disk refuses to read it:
-// 3.1.0 for up to a second after a start. It is asked again meanwhile.
+// A server that is writing a document to its disk refuses to read it: 3.1.0 for
+// up to a second after a start. The read is repeated meanwhile.
 const (
 	busyPause = 100 * time.Millisecond
 	maxBusy   = 20
@@ -302,7 +305,7 @@ func (c *cluster) read(ctx context.Context, call caller, id string) (text string
 	}
 }
 
-// write writes a config whose present text has that md5, or that is missing.
+// write writes a config if its present text has that md5, or if it is missing.
 func (c *cluster) write(ctx context.Context, call caller, id, text, md5 string) error {
 	var r status
 	return call(ctx, "ConfigPublishRequest", publishRequest{
@@ -320,8 +323,8 @@ func (c *cluster) ready(ctx context.Context) error {
 	return err
 }
 
-// query reads a config. Reading does no harm twice, so another server is asked
-// when one does not answer.
+// query reads a config. Reads can be repeated, so another server is used if one
+// does not answer.
 func (c *cluster) query(ctx context.Context, id string) (text string, found bool, err error) {
 	for range len(c.targets) + 1 {
 		text, found, err = c.read(ctx, c.call, id)
@@ -359,8 +362,9 @@ func (c *cluster) list(ctx context.Context) ([]api.Instance, error) {
 	return r.ServiceInfo.Hosts, err
 }
 
-// naming names the service; the default namespace has no name in the config
-// service and this one in the naming service.
+// naming returns the part of a request that names the service. The default
+// namespace has an empty name in the config service and is "public" in the
+// naming service.
 func (c *cluster) naming() serviceRequest {
 	ns := c.namespace
 	if ns == "" {

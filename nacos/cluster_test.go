@@ -13,14 +13,14 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// flock is a number of leases that are to be kept through whatever happens.
+// flock is a number of leases that have to be kept whatever happens.
 type flock struct {
 	t      *testing.T
 	cfg    Config
 	leases []*worker.Keeper
 }
 
-// more takes another lease and says how long it took.
+// more takes another lease and logs how long it took.
 func (f *flock) more(when string) {
 	f.t.Helper()
 	began := time.Now()
@@ -51,7 +51,8 @@ func TestCluster(t *testing.T) {
 	f.shown("all there")
 }
 
-// onCluster gives leases whose connections to each node go through a proxy.
+// onCluster returns a cluster, no leases yet, and a proxy in front of each node's
+// gRPC port.
 func onCluster(t *testing.T) (*nacostest.Cluster, *flock, [3]*netfault.Proxy) {
 	c := nacostest.StartCluster(t, mysqltest.Database(t))
 	var proxies [3]*netfault.Proxy

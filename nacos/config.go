@@ -13,62 +13,59 @@ import (
 	"strings"
 )
 
-// Config says where the registry is, for Open. Its zero fields have defaults.
+// Config is the address of the registry, for Open. Its zero fields have defaults.
 type Config struct {
-	Servers     []Server // of one cluster; at least one, unless ConfigClient is set
-	ContextPath string   // of the HTTP API; "/nacos"
+	Servers     []Server // servers of one cluster; at least one, unless ConfigClient is set
+	ContextPath string   // path of the HTTP API; default "/nacos"
 
-	Namespace string // its id, not its name; "" or "public" is the default one
-	Group     string // "DEFAULT_GROUP"
-	Service   string // of the instances, and the prefix of the documents; "leafsql"
+	Namespace string // namespace id, not its name; "" or "public" is the default namespace
+	Group     string // default "DEFAULT_GROUP"
+	Service   string // name of the instances' service and prefix of the documents; default "leafsql"
 
-	Username string // "" where the servers want none
+	Username string // "" if the servers need none
 	Password string
 
 	TLS       *tls.Config // nil: no TLS
-	PlainHTTP bool        // with TLS: only gRPC has it, the HTTP API does not
+	PlainHTTP bool        // with TLS: only for gRPC, the HTTP API has none
 
-	Instance Instance // how this process shows in the console
+	Instance Instance // entry of this process in the console
 
-	// ConfigClient and NamingClient are the SDK's clients of an application
-	// that has them (config_client.IConfigClient and
-	// naming_client.INamingClient, of which a few methods will do), used
-	// instead of Servers. Namespace and credentials are
-	// then theirs. The ConfigClient's NamespaceId is empty for the default
-	// namespace: "public" is an error, since the config service of Nacos 2
-	// keeps it apart from the empty one. They stay open. Without a NamingClient the process does
-	// not show in the console. 1.4 can't be reached through them. To which
-	// server such a client goes can't be seen, so only the first is tried
-	// for its compare-and-set: all of them must be 2.3 or later, and of one
-	// cluster. They do not show the servers' clock, so that a process whose
-	// own is far ahead takes worker ids that are held, and blocks them until
-	// their time has come.
+	// ConfigClient and NamingClient are SDK clients of the application
+	// (config_client.IConfigClient and naming_client.INamingClient; a few of their methods
+	// suffice), used instead of Servers. Their namespace and credentials apply. The
+	// ConfigClient's NamespaceId must be empty for the default namespace: "public" is an error,
+	// since the config service of Nacos 2 treats the two as different namespaces. Open and the
+	// source do not close the clients. Without a NamingClient the process is not shown in the
+	// console. Nacos 1.4 is not supported with clients. The server that a client uses is
+	// unknown, so only the first one is checked for its compare-and-set: all servers must be 2.3
+	// or later, and of one cluster. The clients do not return the servers' clock: a process
+	// whose clock is far ahead takes worker ids that are held, and blocks them until that time.
 	ConfigClient configClient
 	NamingClient namingClient
 
-	Logger *slog.Logger // of warnings; slog.Default()
+	Logger *slog.Logger // logger of warnings; default slog.Default()
 }
 
 // Server is the address of a Nacos server.
 type Server struct {
 	Host     string
-	Port     int // of HTTP; 8848
-	GRPCPort int // Port + 1000
+	Port     int // port of HTTP; default 8848
+	GRPCPort int // default Port + 1000
 }
 
 func (s Server) http() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.Port)) }
 func (s Server) grpc() string { return net.JoinHostPort(s.Host, strconv.Itoa(s.GRPCPort)) }
 
-// Instance is what the worker's entry in the service list says. A service that
-// is registered in Nacos gives its own address here.
+// Instance is the worker's entry in the service list. An application that is
+// registered in Nacos sets its own address here.
 type Instance struct {
-	IP       string            // the address this machine reaches the servers from
-	Port     int               // one that tells processes with equal IP apart; 10000 + the worker id
-	Cluster  string            // "DEFAULT"
-	Metadata map[string]string // added to the package's own
+	IP       string            // default: the address from which this machine reaches the servers
+	Port     int               // distinguishes processes with the same IP; default 10000 + the worker id
+	Cluster  string            // default "DEFAULT"
+	Metadata map[string]string // added to the package's metadata
 }
 
-// String names the servers, without secrets.
+// String returns the servers, without secrets.
 func (c Config) String() string {
 	names := make([]string, len(c.Servers))
 	for i, s := range c.Servers {
@@ -77,7 +74,7 @@ func (c Config) String() string {
 	return cmp.Or(strings.Join(names, ","), "the application's client")
 }
 
-// name returns the registry's name, for people.
+// name returns the registry's name, for logs and errors.
 func (c Config) name() string {
 	servers := c.String()
 	if c.ConfigClient != nil {
@@ -86,7 +83,7 @@ func (c Config) name() string {
 	return fmt.Sprintf("Nacos %s, namespace %s, group %s, service %s", servers, cmp.Or(c.Namespace, "public"), c.Group, c.Service)
 }
 
-// urls are the servers' HTTP APIs.
+// urls returns the URLs of the servers' HTTP APIs.
 func (c Config) urls() []string {
 	scheme := "http://"
 	if c.TLS != nil && !c.PlainHTTP {
@@ -99,16 +96,17 @@ func (c Config) urls() []string {
 	return urls
 }
 
-// LogValue is String: %v and slog must not show the password.
+// LogValue returns String as a value: %v and slog must not show the password.
 func (c Config) LogValue() slog.Value { return slog.StringValue(c.String()) }
 
-// GoString is String too.
+// GoString returns String.
 func (c Config) GoString() string { return c.String() }
 
-// names are those that Nacos takes for services, groups and namespaces, such as "shop.orders:1".
+// names matches the names that Nacos accepts for services, groups and namespaces, such as
+// "shop.orders:1".
 var names = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,100}$`)
 
-// complete fills the defaults in.
+// complete sets the defaults and returns an error for invalid fields.
 func (c *Config) complete() error {
 	c.Group = cmp.Or(c.Group, "DEFAULT_GROUP")
 	c.Service = cmp.Or(c.Service, "leafsql")
@@ -116,7 +114,7 @@ func (c *Config) complete() error {
 	c.ContextPath = "/" + strings.Trim(cmp.Or(c.ContextPath, "nacos"), "/")
 	c.Logger = cmp.Or(c.Logger, slog.Default())
 	if c.Namespace == "public" {
-		c.Namespace = "" // one namespace, two names: documents must not depend on which
+		c.Namespace = "" // one namespace with two names: the documents must be the same for both
 	}
 	for _, n := range []string{c.Group, c.Service, cmp.Or(c.Namespace, "public"), c.Instance.Cluster} {
 		if !names.MatchString(n) {
@@ -141,10 +139,10 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// localIP is the address that packets to the first server leave from. No
-// packet is sent to find out.
+// localIP returns the local address for packets to the first server. It sends
+// no packet.
 func (c *Config) localIP() string {
-	to := "192.0.2.1:9" // of no network
+	to := "192.0.2.1:9" // test address of no network
 	if len(c.Servers) > 0 {
 		to = c.Servers[0].http()
 	}

@@ -52,7 +52,7 @@ func TestParseErrors(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		opts    worker.Options
-		want    string // in the error
+		want    string // part of the error
 	}{
 		{"", nil, "host:port"},
 		{"n1:8848,", nil, "host:port"},

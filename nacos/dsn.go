@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/internal/setting"
 )
 
-// parse reads the source's spec and options from a DSN.
+// parse returns the Config for the source's address and options in a DSN.
 func parse(address string, opts worker.Options) (Config, error) {
 	var c Config
 	s := setting.Of("Nacos", opts)
@@ -30,7 +30,7 @@ func parse(address string, opts worker.Options) (Config, error) {
 	if err := s.Err(); err != nil {
 		return Config{}, err
 	}
-	if strings.Contains(address, "@") { // what stands before it is not for logs
+	if strings.Contains(address, "@") { // the part before @ may be secret
 		return Config{}, errors.New("leafsql: Nacos: an @ in the servers' addresses; write host:port alone, and who logs in as leafNacosUsername and leafNacosPassword")
 	}
 	for _, a := range strings.Split(address, ",") {

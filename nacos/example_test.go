@@ -14,7 +14,7 @@ import (
 	"github.com/leafsql/leafsql/nacos"
 )
 
-// Snowflake ids whose worker id comes from Nacos, as docs/operations.md shows them.
+// Snowflake ids with worker ids from Nacos, as in docs/operations.md.
 func Example() {
 	// beside: import _ "github.com/leafsql/leafsql/nacos"
 	db, err := sql.Open("mysql-leaf", "app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake"+
@@ -22,14 +22,14 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	defer db.Close() // gives the worker id back
+	defer db.Close() // releases the worker id
 }
 
-// A service that is registered in Nacos already passes its own clients and its
-// own address. Nothing is asked of Nacos before the first INSERT that needs an id.
+// A service that is registered in Nacos already passes its own clients and its own
+// address. No request is sent to Nacos before the first INSERT that needs an id.
 func ExampleOpen() {
 	var (
-		configs config_client.IConfigClient // the application's
+		configs config_client.IConfigClient // the application's client
 		names   naming_client.INamingClient
 	)
 	cfg, err := driver.ParseDSN("app:secret@tcp(127.0.0.1:3306)/shop?leafTables=events:id:snowflake")
@@ -48,7 +48,7 @@ func ExampleOpen() {
 		log.Fatal(err)
 	}
 	db := sql.OpenDB(connector)
-	defer db.Close() // gives the worker id back, and leaves the clients open
+	defer db.Close() // releases the worker id, and does not close the clients
 	fmt.Println(connector.Worker().Phase)
 	// Output: idle
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// beginAt opens the registry at the first of the config's servers.
+// beginAt opens the registry on the first of the config's servers.
 func beginAt(t *testing.T, cfg Config) worker.Source {
 	t.Helper()
 	if err := cfg.complete(); err != nil {
@@ -37,7 +37,7 @@ func beginAt(t *testing.T, cfg Config) worker.Source {
 	return src
 }
 
-// taken is a slot that is held.
+// taken takes a slot and returns its version.
 func taken(t *testing.T, r *registry, slot int) worker.Version {
 	t.Helper()
 	here := doc()
@@ -52,14 +52,15 @@ func taken(t *testing.T, r *registry, slot int) worker.Version {
 	return v
 }
 
-// heldIn is a document of a slot that is held in a registry.
+// heldIn returns the document of a slot that is held in a registry.
 func heldIn(registry string) worker.Doc {
 	d := doc()
 	d.Registry, d.HighWater = registry, d.HighWater.Add(time.Minute)
 	return d
 }
 
-// refused has puts be refused for a reason, however often they are tried.
+// refused fails the test unless puts are refused for a reason, however often they
+// are tried.
 func refused(t *testing.T, r *registry, slot int, v worker.Version, why string) {
 	t.Helper()
 	for range 3 {
@@ -69,8 +70,9 @@ func refused(t *testing.T, r *registry, slot int, v worker.Version, why string) 
 	}
 }
 
-// TestServerThatLiesAfterFailover has the next server be a 2.0.4: in an upgrade
-// node by node, or behind an address that changes sides.
+// TestServerThatLiesAfterFailover: a next server of version 2.0.4 is refused.
+// This can happen in an upgrade node by node, or if an address changes to
+// another server.
 func TestServerThatLiesAfterFailover(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := mustOpenFake(t, fakeConfig(s))
@@ -89,11 +91,11 @@ func TestServerThatLiesAfterFailover(t *testing.T) {
 	}
 }
 
-// TestGoodServerBesideOneThatLies has one of two servers be used, whichever
-// comes first.
+// TestGoodServerBesideOneThatLies: the good one of two servers is used,
+// whichever comes first.
 func TestGoodServerBesideOneThatLies(t *testing.T) {
 	good, liar := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
-	mustOpenFake(t, fakeConfig(liar)) // its probe document is there
+	mustOpenFake(t, fakeConfig(liar)) // creates its probe document
 	liar.Fault(func(f *fakenacos.Faults) { f.Lie = true })
 	taken(t, beginAt(t, fakeConfig(liar, good)).Slots.(*registry), 3)
 	if n := len(good.Instances("public/DEFAULT_GROUP@@leafsql")); n != 0 || good.Publishes() == 0 {
@@ -101,7 +103,8 @@ func TestGoodServerBesideOneThatLies(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterAfterFailover names the servers of two clusters as one.
+// TestAnotherClusterAfterFailover: the servers of two clusters are configured as
+// one.
 func TestAnotherClusterAfterFailover(t *testing.T) {
 	for name, used := range map[string]bool{"empty": false, "used": true} {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +116,7 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 			v := taken(t, r, 3)
 			spare := heldIn(r.configs.(*cluster).held)
 			spare.Free = true
-			if _, ok, err := r.Put(within30s(t), 4, spare, ""); !ok { // a holder makes slots for others
+			if _, ok, err := r.Put(within30s(t), 4, spare, ""); !ok { // a holder creates slots for others
 				t.Fatal(err)
 			}
 			a.Kill()
@@ -130,8 +133,8 @@ func TestAnotherClusterAfterFailover(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterEndsALease has a lease not go on in another cluster, and
-// the process take its worker id of that one.
+// TestAnotherClusterEndsALease: a lease does not continue in another cluster.
+// The process takes a worker id of that cluster.
 func TestAnotherClusterEndsALease(t *testing.T) {
 	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
@@ -151,10 +154,10 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 	})
 	holds := a
 	if l, err := src.Slots.(*registry).configs.(*cluster).current(); err == nil && l != nil && l.target == cfg.Servers[1].grpc() {
-		holds = b // on a busy machine the first one may have been late
+		holds = b // on a busy machine the first server may have been too late
 	}
 	holds.Kill()
-	limit := time.Now().Add(lease + 100*time.Millisecond) // of renewals that were sent before, however late their answers are seen
+	limit := time.Now().Add(lease + 100*time.Millisecond) // limit of earlier renewals, however late their answers arrive
 	eventually(t, "the end of the lease", func() bool {
 		s := k.Status()
 		if s.Since.Equal(was.Since) && s.Limit.After(limit) {
@@ -164,8 +167,8 @@ func TestAnotherClusterEndsALease(t *testing.T) {
 	})
 }
 
-// TestWipeUnderALiveHolder has renewals go on where the registry is still the
-// same, over the link that was there and over a new one.
+// TestWipeUnderALiveHolder: renewals continue in the same registry, over the
+// old link and over a new one.
 func TestWipeUnderALiveHolder(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	r := beginAt(t, fakeConfig(s)).Slots.(*registry)
@@ -188,8 +191,8 @@ func TestWipeUnderALiveHolder(t *testing.T) {
 	}
 }
 
-// TestAnotherClusterWhereNothingIsHeld: without a slot any cluster is as good
-// as another, also the one that comes in the place of the first.
+// TestAnotherClusterWhereNothingIsHeld: without a held slot any cluster is
+// accepted, also one that replaces the first.
 func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 	t.Parallel()
 	a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
@@ -207,8 +210,8 @@ func TestAnotherClusterWhereNothingIsHeld(t *testing.T) {
 	})
 }
 
-// TestTwoClustersInOneList are refused at the start, whichever comes first, but
-// not where one of them is away or where both are new.
+// TestTwoClustersInOneList: servers of two clusters are refused at the start,
+// whichever comes first, unless one of them is down or both are new.
 func TestTwoClustersInOneList(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -226,7 +229,7 @@ func TestTwoClustersInOneList(t *testing.T) {
 			a, b := fakenacos.Start(t, fakenacos.Modern), fakenacos.Start(t, fakenacos.Modern)
 			taken(t, mustOpenFake(t, fakeConfig(a)), 3)
 			if tt.b == nil {
-				b = a // one server by two names, which reads late
+				b = a // one server with two names, with late reads
 				a.Fault(func(f *fakenacos.Faults) { f.ReadLag, f.StaleReads = tt.lag, 2 })
 			} else {
 				tt.b(b, mustOpenFake(t, fakeConfig(b)))
@@ -239,8 +242,8 @@ func TestTwoClustersInOneList(t *testing.T) {
 	}
 }
 
-// sick is a node that accepts connections, compares, and answers all else with
-// an error while it is ill: no leader, no database.
+// sick is a node that, while it is ill, accepts connections, compares, and
+// answers every other request with an error: no leader, no database.
 type sick struct {
 	pb.UnimplementedRequestServer
 	pb.UnimplementedBiRequestStreamServer
@@ -266,7 +269,8 @@ func (s *sick) Request(_ context.Context, in *pb.Payload) (*pb.Payload, error) {
 	return &pb.Payload{Metadata: &pb.Metadata{Type: "R"}, Body: &anypb.Any{Value: b}}, err
 }
 
-// besideASickServer begins at a server that answers with errors alone.
+// besideASickServer returns a cluster that begins at a server that answers only
+// with errors.
 func besideASickServer(t *testing.T, s *fakenacos.Server) (*cluster, *sick) {
 	t.Helper()
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
@@ -295,7 +299,8 @@ func TestSickServerIsLeft(t *testing.T) {
 	}
 }
 
-// TestSickNamingIsNoReason: registrations need more nodes than leases do.
+// TestSickNamingIsNoReason: registrations need more nodes than leases do, so their
+// errors do not end a link.
 func TestSickNamingIsNoReason(t *testing.T) {
 	c, _ := besideASickServer(t, fakenacos.Start(t, fakenacos.Modern))
 	before, err := c.connection(t.Context())

@@ -27,7 +27,7 @@ func httpOf(cfg Config) *api.HTTP {
 	return api.NewHTTP(cfg.urls(), cfg.TLS, cfg.Username, cfg.Password)
 }
 
-// openFake gives the registry on a fake, or the error.
+// openFake returns the registry on a fake, or the error.
 func openFake(t *testing.T, cfg Config) (*registry, error) {
 	t.Helper()
 	src, err := Open(within30s(t), cfg)
@@ -51,7 +51,7 @@ func mustOpenFake(t *testing.T, cfg Config) *registry {
 	return r
 }
 
-// TestProbe has a server's compare-and-set judged when the source is opened
+// TestProbe: a server's compare-and-set is checked when the source is opened
 // and a slot is taken.
 func TestProbe(t *testing.T) {
 	t.Parallel()
@@ -86,11 +86,11 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// takeSlot creates a slot and takes it, however often the server fails, unless
-// it is unusable.
+// takeSlot creates a slot and takes it, however often the server fails, and
+// returns an error only if the server is unusable.
 func takeSlot(t *testing.T, r *registry) error {
 	ctx := within30s(t)
-	for ; ctx.Err() == nil; api.Sleep(ctx, 100*time.Millisecond) { // so that what was refused is not read for ever
+	for ; ctx.Err() == nil; api.Sleep(ctx, 100*time.Millisecond) { // the pause lets reads of refused text end
 		_, v, err := r.Get(ctx, 3)
 		if err != nil {
 			continue
@@ -107,7 +107,7 @@ func takeSlot(t *testing.T, r *registry) error {
 	return ctx.Err()
 }
 
-// doc is any document that has not been used.
+// doc returns a document that has not been used.
 func doc() worker.Doc {
 	return worker.Doc{Nonce: noSum(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
 }
@@ -147,7 +147,7 @@ func TestPut(t *testing.T) {
 
 	const lag = 200 * time.Millisecond
 	s.Fault(func(f *fakenacos.Faults) { f.ReadLag = lag })
-	time.Sleep(lag) // what the unconfirmed write replaced shows no more
+	time.Sleep(lag) // afterwards reads do not show the text that the unconfirmed write replaced
 	third := doc()
 	if _, ok, err := r.Put(ctx, 7, third, v); !ok {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestServerAway(t *testing.T) {
 	if _, ok, err := r.Put(t.Context(), 1, doc(), ""); ok || !leasetest.NotWritten(err) {
 		t.Errorf("Put to nobody: %v, %v; want refused, for nothing was sent", ok, err)
 	}
-	for range 8 { // whichever comes first
+	for range 8 { // the first server is random
 		both := fakeConfig(s)
 		both.Servers = append(both.Servers, deadConfig.Servers...)
 		if _, _, err := mustOpenFake(t, both).Get(t.Context(), 1); err != nil {
@@ -192,10 +192,10 @@ func TestServerAway(t *testing.T) {
 	}
 }
 
-// TestSilentServer has one of two servers take connections and say nothing.
+// TestSilentServer: one of two servers accepts connections and never answers.
 func TestSilentServer(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connections
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestConnection(t *testing.T) {
 	for _, d := range []struct {
 		what    string
 		disturb func()
-		moves   bool // to another connection
+		moves   bool // changes to another connection
 	}{
 		{"broken", s.Break, true}, {"reset", s.Reset, true}, {"with its token forgotten", s.Forget, false},
 	} {
@@ -260,15 +260,15 @@ func TestConnection(t *testing.T) {
 	nothingRuns(t, before)
 }
 
-// nothingRuns fails if goroutines are left, but for those of the fake.
+// nothingRuns fails if goroutines are left, except those of the fake.
 func nothingRuns(t *testing.T, before goleak.Option) {
 	t.Helper()
 	goleak.VerifyNone(t, before, goleak.IgnoreAnyFunction("google.golang.org/grpc/internal/transport.(*http2Server).HandleStreams"),
 		goleak.IgnoreAnyFunction("net/http.(*conn).serve"))
 }
 
-// TestRefusedServerLeavesNothing looks for goroutines after the search that
-// found that a server can't be used.
+// TestRefusedServerLeavesNothing: no goroutine is left after a search that
+// refused the server.
 func TestRefusedServerLeavesNothing(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	s.Fault(func(f *fakenacos.Faults) { f.Lie = true })

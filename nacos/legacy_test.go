@@ -31,7 +31,7 @@ func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	opts := worker.Options{"Service": "one", "Port": "7001"}
 	k := mustLease(t, spec(s), opts, worker.Config{})
 	id := k.Status().Worker
-	// A search that the server was too slow for leaves its instance to others, and the next has another port.
+	// If the server was too slow for a search, the instance is released, and the next one has another port.
 	list := instances(t, s, http.MethodGet, "/list", url.Values{})
 	own := slices.IndexFunc(list, func(in api.Instance) bool {
 		return strings.HasPrefix(in.InstanceID, strconv.Itoa(id)+"#") || in.InstanceID == strconv.Itoa(id)
@@ -39,7 +39,7 @@ func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	if own < 0 || list[own].Ephemeral || len(list) == 1 && list[own].Port != 7001 {
 		t.Fatalf("worker id %d, but the list is %+v", id, list)
 	}
-	// Taken away in the console: the next renewal must not be confirmed.
+	// Removed in the console: the next renewal must not be confirmed.
 	instances(t, s, http.MethodDelete, "", url.Values{"ip": {list[own].IP}, "port": {strconv.Itoa(list[own].Port)}, "ephemeral": {"false"}})
 	limit := k.Status().Limit
 	eventually(t, "a renewal", func() bool { return k.Status().Err != nil || !k.Status().Limit.Equal(limit) })
@@ -51,7 +51,8 @@ func testLegacyLease(t *testing.T, s *nacostest.Server) {
 	}
 }
 
-// instances asks the server about those of the service "one", as a console does.
+// instances requests the instances of the service "one" from the server, as a
+// console does.
 func instances(t *testing.T, s *nacostest.Server, method, path string, form url.Values) []api.Instance {
 	t.Helper()
 	form.Set("serviceName", "DEFAULT_GROUP@@one")
@@ -71,8 +72,8 @@ func instances(t *testing.T, s *nacostest.Server, method, path string, form url.
 	return r.Hosts
 }
 
-// testLegacyCrash kills a holder; another on its host must not take over what
-// the first may still be thought to use.
+// testLegacyCrash kills a holder. Another process on its host must not take the
+// worker id while the first one may still use it.
 func testLegacyCrash(t *testing.T, s *nacostest.Server) {
 	first := startHolder(t, spec(s), "crash")
 	id, err := first.worker()

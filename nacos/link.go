@@ -17,15 +17,14 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Connections of our own speak the SDK's wire format and do not go through its
-// clients. Those send a request up to three times, which turns a
-// compare-and-set that was applied into a refusal; they know no context, write
-// a file for each document read, limit reads to five a second, leave a UDP
-// socket behind when closed, and register persistent instances only over an
-// HTTP API that new servers lack.
+// A link uses the SDK's wire format but not its clients. The SDK's clients send
+// a request up to three times, which turns a compare-and-set that was applied
+// into a refusal. They accept no context, write a file for each document read,
+// limit reads to five a second, leave a UDP socket open when closed, and
+// register persistent instances only over an HTTP API that new servers lack.
 
-// link is a connection to one server. The server knows it by a stream that
-// stays open; requests are sent beside it.
+// link is a connection to one server. It has a stream that stays open and
+// identifies it to the server; requests are sent outside the stream.
 type link struct {
 	target   string
 	conn     *grpc.ClientConn
@@ -34,7 +33,7 @@ type link struct {
 	gone     chan struct{} // closed when the stream has ended
 }
 
-// connect opens a link and returns when the server has accepted it.
+// connect opens a link and returns it when the server has accepted it.
 func connect(ctx context.Context, target string, conf *tls.Config, namespace string) (*link, error) {
 	creds := insecure.NewCredentials()
 	if conf != nil {
@@ -60,8 +59,8 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 			close(l.gone)
 		}
 	}()
-	// The stream is to outlive ctx, but not to wait longer for a server that
-	// takes the connection and says nothing.
+	// The stream outlives ctx, but ctx limits the wait for a server that
+	// accepts the connection and does not answer.
 	inTime := context.AfterFunc(ctx, l.cancel)
 	defer inTime()
 	stream, err := pb.NewBiRequestStreamClient(l.conn).RequestBiStream(life)
@@ -80,8 +79,8 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 	if err := stream.Send(setup); err != nil {
 		return err
 	}
-	// The setup has no reply. Until the server has read it, it answers that
-	// the connection is not registered.
+	// The setup request has no reply. Until the server has read it, it answers
+	// that the connection is not registered.
 	for {
 		var health status
 		err := l.call(ctx, "HealthCheckRequest", nil, internalRequest{"internal"}, &health)
@@ -98,8 +97,8 @@ func (l *link) introduce(ctx, life context.Context, namespace string) error {
 	}
 }
 
-// listen answers what the server asks on the stream: whether we are there, and
-// to go to another server, which ends the link.
+// listen answers the server's requests on the stream: checks of the connection,
+// and the request to change to another server, which ends the link.
 func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
 	defer close(l.gone)
 	defer l.cancel()
@@ -130,8 +129,8 @@ func (l *link) listen(stream pb.BiRequestStream_RequestBiStreamClient) {
 	}
 }
 
-// call sends one request, once, and reads the reply. An error that is not a
-// *ServerError leaves open whether the request was carried out.
+// call sends one request, once, and reads the reply. After an error that is not
+// a *ServerError the request may have been carried out.
 func (l *link) call(ctx context.Context, kind string, headers map[string]string, body, into any) error {
 	out, err := payload(kind, headers, body)
 	if err != nil {
@@ -155,10 +154,10 @@ func (l *link) call(ctx context.Context, kind string, headers map[string]string,
 	return nil
 }
 
-// close ends the link and waits until nothing of it runs.
+// close closes the link and waits for its goroutines.
 func (l *link) close() {
 	l.cancel()
-	_ = l.conn.Close() // fails only if it is closed
+	_ = l.conn.Close() // fails only if it is already closed
 	<-l.gone
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// httpPort serves HTTP alone.
+// httpPort starts a server of HTTP alone and returns its port.
 func httpPort(t *testing.T, h http.Handler) int {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -23,21 +23,22 @@ func httpPort(t *testing.T, h http.Handler) int {
 	return s.Listener.Addr().(*net.TCPAddr).Port
 }
 
-// withUser has the fake want a user, who is in the config then.
+// withUser configures the fake to require a user, and returns the config with that
+// user.
 func withUser(s *fakenacos.Server, cfg Config) Config {
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
 	cfg.Username, cfg.Password = "u", "p"
 	return cfg
 }
 
-// TestLoginRefused tells a wrong password, which is final, from a server that
-// can't say yet.
+// TestLoginRefused: a wrong password is final; a server that cannot check it
+// yet is not.
 func TestLoginRefused(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	for code, final := range map[int]bool{
 		http.StatusBadRequest: true, http.StatusUnauthorized: true, http.StatusForbidden: true,
 		http.StatusNotFound: false, http.StatusInternalServerError: false, http.StatusServiceUnavailable: false,
-		http.StatusOK: false, // of something that is no Nacos
+		http.StatusOK: false, // an answer of something else than Nacos
 	} {
 		cfg := withUser(s, fakeConfig(s))
 		cfg.Servers[0].Port = httpPort(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -54,14 +55,14 @@ func TestLoginRefused(t *testing.T) {
 	}
 }
 
-// TestVersionOfSomethingElse has something in front of the servers answer any
+// TestVersionOfSomethingElse: something in front of the servers answers every
 // path with 200 and JSON.
 func TestVersionOfSomethingElse(t *testing.T) {
 	port := httpPort(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, `{"code":503,"message":"no healthy upstream"}`)
 	}))
 	_, err := Open(within30s(t), Config{Servers: []Server{{Host: "127.0.0.1", Port: port, GRPCPort: 1}}})
-	if _, unusable := errors.AsType[*worker.UnusableError](err); err == nil || unusable { // it may come back
+	if _, unusable := errors.AsType[*worker.UnusableError](err); err == nil || unusable { // the servers may come back
 		t.Error(err)
 	}
 }

@@ -6,48 +6,45 @@
 //	db, err := sql.Open("mysql-leaf", dsn+"&leafTables=events:id:snowflake"+
 //		"&leafWorker=nacos(n1:8848,n2:8848)&leafNacosNamespace=leafsql")
 //
-// Parameters of the DSN, all optional, are leafNacosNamespace (the id, not the
-// name), leafNacosGroup, leafNacosService; leafNacosUsername and
-// leafNacosPassword; leafNacosIP, leafNacosPort and leafNacosCluster, with which
-// the process shows in the console; leafNacosGRPCPort and leafNacosContextPath, if they
-// differ from Nacos' defaults; leafNacosTLS (true, or skip-verify); leafNacosCA,
-// leafNacosCert and leafNacosKey, the PEM files for TLS; and leafNacosPlainHTTP=true
-// where only gRPC has TLS. Config has the same settings in Go. It can also take the SDK's
-// clients of an application that has registered a service already.
+// Parameters of the DSN, all optional, are leafNacosNamespace (the id, not the name),
+// leafNacosGroup, leafNacosService; leafNacosUsername and leafNacosPassword; leafNacosIP,
+// leafNacosPort and leafNacosCluster, the address of the process in the console;
+// leafNacosGRPCPort and leafNacosContextPath, if they differ from Nacos' defaults;
+// leafNacosTLS (true, or skip-verify); leafNacosCA, leafNacosCert and leafNacosKey, the
+// PEM files for TLS; and leafNacosPlainHTTP=true if only gRPC has TLS. Config has the
+// same settings in Go. It also accepts the SDK clients of an application that is
+// registered in Nacos already.
 //
-// Give the registry a namespace of its own: it has a document for each worker
-// id, which would fill other lists and quotas, and in 3.x the default namespace
-// is kept under two names at once and now and then refuses writes for some
-// seconds. Nacos accepts a namespace that does not exist: leafsql then makes a new
-// registry there, which no console shows. A warning in the log says where a new registry
-// was made.
+// Use a separate namespace for the registry: it has a document for each worker id, which
+// would fill other lists and quotas. In 3.x the default namespace is also stored under
+// two names at once, and now and then refuses writes for some seconds. Nacos accepts a
+// namespace that does not exist: leafsql then creates a new registry there, which no
+// console shows. A warning in the log names the place of a new registry.
 //
 // On Nacos 2.3 and 3 every worker id is one config document,
 // "<service>.worker.<n>", that is changed by compare-and-set alone; the lease
 // is package worker's. "<service>.registry" is the registry's own document, and
-// "<service>.probe" one that servers are tried on. None of them is to be edited
-// or deleted while processes run. Beside them each holder is a persistent
-// instance of the service, with its worker id in the metadata, for people who
-// look at the console. Nothing depends on the instances: what they show may be
-// stale or edited, and they are unhealthy there unless something listens on the
-// port, which is normal.
-//
-// A server whose compare-and-set does not compare (2.0.x) is found out and
+// "<service>.probe" is the document of the checks of servers. None of them may
+// be edited or deleted while processes run. In addition, each holder is a
+// persistent instance of the service, with its worker id in the metadata, for
+// people who look at the console. Nothing depends on the instances: they may be
+// stale or edited, and Nacos shows them as unhealthy unless a server listens on
+// the port, which is normal.
 // refused, at the start and whenever the process goes on to another. All servers must
-// belong to one cluster, which is checked at the start. A worker id that was taken in one
-// cluster is never renewed in another; it is lost when its bound is over.
-//
+// A server whose compare-and-set does not compare (2.0.x) is detected and refused, at the
+// start and whenever the process changes to another server. All servers must belong to
+// one cluster, which is checked at the start. A worker id that was taken in one cluster
+// is never renewed in another; it is lost when its bound is over.
+// integer instance id that the server gives a persistent instance. Those servers
 // On Nacos 1.4.1 to 1.4.8, which has no compare-and-set, the worker id is the
 // integer instance id that the server gives a persistent instance. Those servers
 // give one id to several instances that register at once, so each id is verified
-// for some seconds and guarded by the same documents; that is the best such a
-// server allows, and a warning says so. A process that takes a worker id which
-// was never used waits for the lease, a quarter of it and 60 s there. Versions
-// before 1.4.1 are refused.
-//
-// The package does not discover services, does not read configuration, and
-// does not create namespaces. It starts no logger of the SDK's, writes no
-// file, and leaves no goroutine or socket behind when the lease is closed.
+// for some seconds and guarded by the same documents. Such servers allow no
+// stronger guarantee, and a warning is logged. There, a process that takes a
+// worker id which was never used waits for the lease, a quarter of it and 60 s.
+// Versions before 1.4.1 are refused.
+// does not create namespaces. It starts no logger of the SDK, writes no
+// file, and leaves no goroutine or socket open after the lease is closed.
 package nacos
 
 import (
@@ -77,13 +74,13 @@ func openDSN(address string, opts worker.Options) (func(context.Context) (worker
 
 var errClosed = errors.New("leafsql: the Nacos source of worker ids was closed")
 
-// openTime bounds what Open waits for servers that do not answer.
+// openTime is the longest time for which Open waits for servers that do not answer.
 const openTime = 10 * time.Second
 
-// Open gives the source that a worker id is leased from. Where the servers, or
-// the user's rights, don't do, errors are a worker.UnusableError. Others say that
-// no server answers, so that it can't be told which of the two ways of leasing
-// is theirs; a worker.Keeper opens the source again.
+// Open returns a source of worker ids; the caller, usually a worker.Keeper,
+// closes it. The error is a worker.UnusableError if the servers or the user's
+// rights are not sufficient. Other errors mean that no server answers, so the
+// protocol version of the servers is unknown; a worker.Keeper calls Open again.
 func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := cfg.complete(); err != nil {
 		return worker.Source{}, err
@@ -107,7 +104,8 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	_, err := c.connection(ctx)
 	switch {
 	case err != nil:
-		// Either nobody is there, or the servers are from before gRPC, or it is late.
+		// Either no server answers, or the servers are older than gRPC, or the time
+		// is up.
 		version, found := h.Version(ctx)
 		if !found {
 			end()
@@ -130,15 +128,16 @@ func Open(ctx context.Context, cfg Config) (worker.Source, error) {
 	return services{configs: c, names: c, time: h.Time, close: end}.source(ctx, cfg)
 }
 
-// services are the two of a Nacos, however they are reached.
+// services are the config and the naming service of Nacos, over any kind of
+// connection.
 type services struct {
 	configs configs
-	names   naming // nil: nothing is shown in the console
+	names   naming // nil: no entry in the console
 	time    func(context.Context) (time.Time, error)
 	close   func() error
 }
 
-// source gives the source on servers with compare-and-set.
+// source returns the source for servers with compare-and-set.
 func (s services) source(ctx context.Context, cfg Config) (worker.Source, error) {
 	if err := s.configs.ready(ctx); isFinal(err) {
 		s.close()
@@ -153,7 +152,7 @@ func (s services) source(ctx context.Context, cfg Config) (worker.Source, error)
 	return src, nil
 }
 
-// isFinal reports whether asking again would not help.
+// isFinal reports whether a retry would not help.
 func isFinal(err error) bool {
 	_, unusable := errors.AsType[*worker.UnusableError](err)
 	return unusable

@@ -20,7 +20,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// sdkClients returns the SDK's clients of an application.
+// sdkClients returns SDK clients as an application creates them.
 func sdkClients(t *testing.T, s *nacostest.Server, namespace, user, password string) (config_client.IConfigClient, naming_client.INamingClient) {
 	t.Helper()
 	host, port, err := net.SplitHostPort(s.Addr())
@@ -35,7 +35,7 @@ func sdkClients(t *testing.T, s *nacostest.Server, namespace, user, password str
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The clients write into it for a moment after they were closed.
+	// The clients write into the folder for a moment after they were closed.
 	t.Cleanup(func() { eventually(t, "an empty folder", func() bool { return os.RemoveAll(dir) == nil }) })
 	param := vo.NacosClientParam{
 		ClientConfig: constant.NewClientConfig(
@@ -62,8 +62,8 @@ func ownLease(t *testing.T, cfg Config, workers int) (*worker.Keeper, error) {
 	return keep(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, worker.Config{NewRegistry: true, Workers: workers})
 }
 
-// testClientsOfTheDefaultNamespace has the default namespace by all of its
-// names: a DSN and clients share one registry, or the client is refused.
+// testClientsOfTheDefaultNamespace tries every name of the default namespace: a
+// DSN and clients share one registry, or the client is refused.
 func testClientsOfTheDefaultNamespace(t *testing.T, s *nacostest.Server) {
 	const service = "names"
 	mustLease(t, spec(s), worker.Options{"Service": service, "Namespace": "public"}, worker.Config{Workers: 1})
@@ -86,7 +86,7 @@ func testClientsOfTheDefaultNamespace(t *testing.T, s *nacostest.Server) {
 		return ok && e.Reason == "taken"
 	})
 
-	// The naming service has one name for the default namespace.
+	// The naming service has only one name for the default namespace.
 	eventually(t, "a worker id", func() bool {
 		k, err = ownLease(t, Config{ConfigClient: empty, NamingClient: naming, Service: "shown", Instance: Instance{IP: "10.1.2.3", Port: 8080}}, 16)
 		if err != nil {
@@ -114,7 +114,7 @@ func mustRefusePublic(t *testing.T, err error) {
 	}
 }
 
-// configured stands for a client of the SDK, which shows its configuration.
+// configured replaces a client of the SDK, which returns its configuration.
 type configured struct {
 	ownClients
 	namespace string
@@ -150,7 +150,8 @@ func TestClientNamespace(t *testing.T) {
 	}
 }
 
-// TestClientErrorsNameNacos has servers that refuse a client, or are gone.
+// TestClientErrorsNameNacos: errors of servers that refuse a client, or are down,
+// mention Nacos.
 func TestClientErrorsNameNacos(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	client := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}

@@ -13,7 +13,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// naming is Nacos' naming service, for persistent instances of one service.
+// naming is Nacos' naming service, for the persistent instances of one service.
 type naming interface {
 	register(context.Context, api.Instance) error
 	deregister(context.Context, api.Instance) error
@@ -26,29 +26,29 @@ const (
 	metaWorker    = "workerId"
 	metaNonce     = "nonce"
 	metaOwner     = "owner"
-	metaHW        = "hw" // the high water when the worker id was taken, in Unix ms
+	metaHW        = "hw" // the high-water mark when the worker id was taken, in Unix ms
 )
 
-// presence shows in the service list who holds which worker id. It is for
-// people: no lease depends on it.
+// presence shows the holder of the worker id in the service list, for people:
+// no lease depends on it.
 type presence struct {
 	names naming
 	slots worker.Slots
 	self  Instance
 	log   *slog.Logger
 
-	listed bool // perhaps; guarded by onChange being called one at a time
+	listed bool // may be in the list; guarded by onChange being called one at a time
 }
 
-// firstPort is the port of worker id 0 where the user names none: servers try
-// to connect to the port of a persistent instance, and those below 10000 may be
-// somebody's.
+// firstPort is the port of worker id 0 if none is configured: servers try to
+// connect to the port of a persistent instance, and a port below 10000 may
+// belong to another program.
 const firstPort = 10000
 
 func (p *presence) instance(id int, d worker.Doc) api.Instance {
 	return api.Instance{
-		// Servers keep the id they are given over gRPC, so that it is the
-		// worker id for those who read it.
+		// Servers keep an id that is set over gRPC, so readers of the list see
+		// the worker id.
 		InstanceID: strconv.Itoa(id),
 		IP:         p.self.IP, Port: cmp.Or(p.self.Port, firstPort+id), ClusterName: p.self.Cluster,
 		Weight: 1, Healthy: true, Enabled: true, Metadata: p.self.Metadata,
@@ -61,7 +61,7 @@ func (p *presence) instance(id int, d worker.Doc) api.Instance {
 	})
 }
 
-// onChange is worker.Source's OnChange.
+// onChange implements worker.Source's OnChange.
 func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool) {
 	in := p.instance(id, d)
 	switch {
@@ -77,16 +77,16 @@ func (p *presence) onChange(ctx context.Context, id int, d worker.Doc, held bool
 	}
 }
 
-// show registers the instance, as often as it takes. It begins a while after
-// the take: where many start at once they all still need the server for their
-// worker ids.
+// show registers the instance, and tries again until it succeeds. It begins a
+// while after the worker id was taken: if many processes start at once, the
+// others still need the server for their worker ids.
 func (p *presence) show(ctx context.Context, in api.Instance) {
 	if !api.Sleep(ctx, time.Second+rand.N(time.Second)) {
 		return
 	}
 	warned := false
 	for pause := time.Second; ; pause = min(2*pause, 30*time.Second) {
-		p.listed = true // perhaps, even after an error
+		p.listed = true // may be in the list even after an error
 		err := p.names.register(ctx, in)
 		if err == nil {
 			return
@@ -102,8 +102,8 @@ func (p *presence) show(ctx context.Context, in api.Instance) {
 	}
 }
 
-// remove takes this lease's entry out of the list. At the same address there
-// may be that of a process which has taken the worker id since.
+// remove removes this lease's entry from the list. A process that has taken the
+// worker id since may have its entry at the same address.
 func (p *presence) remove(ctx context.Context, in api.Instance) error {
 	list, err := p.names.list(ctx)
 	if err != nil {
@@ -117,18 +117,19 @@ func (p *presence) remove(ctx context.Context, in api.Instance) error {
 	return p.names.deregister(ctx, in)
 }
 
-// tidyEvery is how often a holder looks for entries of the dead.
+// tidyEvery is the average time between two searches of a holder for entries of
+// dead processes.
 const tidyEvery = 10 * time.Minute
 
-// tidy removes entries of processes that are gone, now and then until ctx
-// ends. Holders stand in a ring, by worker id: each looks at the one after it,
-// and at those beyond as long as it removes.
+// tidy removes entries of dead processes, at intervals until ctx ends. Holders
+// form a ring, by worker id: each one checks the next entry, and continues with
+// the following ones as long as it removes.
 func (p *presence) tidy(ctx context.Context, in api.Instance) {
 	self := workerOf(in)
 	for {
 		list, err := p.names.list(ctx)
 		if err == nil && !slices.ContainsFunc(list, in.At) {
-			p.show(ctx, in) // somebody took it out
+			p.show(ctx, in) // the entry was removed by hand
 		}
 		slices.SortFunc(list, func(a, b api.Instance) int {
 			after := func(o api.Instance) int { return (workerOf(o) - self + maxWorkers) % maxWorkers }
@@ -148,10 +149,10 @@ func (p *presence) tidy(ctx context.Context, in api.Instance) {
 	}
 }
 
-// maxWorkers is above every worker id.
+// maxWorkers is larger than every worker id.
 const maxWorkers = 1 << 22
 
-// workerOf is the worker id that an entry says, -1 if it says none.
+// workerOf returns the worker id of an entry, or -1 if it has none.
 func workerOf(in api.Instance) int {
 	n, err := strconv.Atoi(in.Metadata[metaWorker])
 	if err != nil || n < 0 || n >= maxWorkers {
@@ -160,15 +161,16 @@ func workerOf(in api.Instance) int {
 	return n
 }
 
-// dead reports whether the holder that an entry stands for has given the slot
-// back or lost it, or its bound is over by so much that it can be taken.
+// dead reports whether the holder of an entry has released or lost the slot, or
+// its bound has been over long enough for the slot to be taken.
 func (p *presence) dead(ctx context.Context, in api.Instance) bool {
 	d, _, err := p.slots.Get(ctx, workerOf(in))
 	return err == nil && (d.Free || d.Nonce != in.Metadata[metaNonce] || time.Since(d.HighWater) > 3*time.Minute)
 }
 
-// last is worker.Source's Last: the worker id beside this process's address in
-// the list. Without a port of its own the process has no such address.
+// last implements worker.Source's Last: it returns the worker id at this
+// process's address in the list. A process without a configured port has no
+// such address.
 func (p *presence) last(ctx context.Context) (int, bool) {
 	if p.self.Port == 0 {
 		return 0, false

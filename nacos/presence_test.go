@@ -36,7 +36,7 @@ func TestPresence(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A registration that is refused keeps nobody from a worker id.
+			// A refused registration does not prevent a worker id.
 			k, err := keep(t, func(context.Context) (worker.Source, error) { return src, nil }, worker.Config{NewRegistry: true, Workers: 1})
 			if err != nil {
 				t.Fatal(err)
@@ -65,13 +65,14 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// at is a presence of the process at an address.
+// at returns a presence of the process at an address.
 func at(t *testing.T, s *fakenacos.Server, self Instance) *presence {
 	r := mustOpenFake(t, fakeConfig(s))
 	return &presence{names: r.configs.(*cluster), slots: r, self: self, log: slog.Default()}
 }
 
-// No instance has a port that is somebody else's, or below 1024.
+// TestDefaultPort: no instance has a port that may belong to another program, or
+// one below 1024.
 func TestDefaultPort(t *testing.T) {
 	p := &presence{self: Instance{IP: "10.0.0.1"}}
 	for id := range 1024 {
@@ -81,8 +82,8 @@ func TestDefaultPort(t *testing.T) {
 	}
 }
 
-// TestLoserLeavesTheWinnersEntry has two processes at one address, of which the
-// second takes the worker id that the first lost while it was paused.
+// TestLoserLeavesTheWinnersEntry: of two processes at one address, the second
+// takes the worker id that the first lost while it was paused.
 func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
@@ -105,8 +106,8 @@ func TestLoserLeavesTheWinnersEntry(t *testing.T) {
 	}
 }
 
-// TestTidy removes the entries of the dead that follow a holder's own in the
-// ring of worker ids, up to the next one that is alive, and nothing else.
+// TestTidy: a holder removes only the entries of dead processes that follow its
+// own in the ring of worker ids, up to the next entry of a live process.
 func TestTidy(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
@@ -122,12 +123,12 @@ func TestTidy(t *testing.T) {
 	}
 	now := time.Now()
 	held := func(nonce string, upTo time.Time) worker.Doc { return worker.Doc{Nonce: nonce, HighWater: upTo} }
-	entry(1, "a", held("a", now.Add(-time.Hour)))                                    // before our own in the ring: another's
-	entry(6, "b", held("b", now.Add(-time.Hour)))                                    // long over
-	entry(7, "c", held("other", now.Add(time.Minute)))                               // taken by another
-	entry(8, "d", worker.Doc{Nonce: "d", HighWater: now.Add(time.Hour), Free: true}) // given back
+	entry(1, "a", held("a", now.Add(-time.Hour)))                                    // before our own in the ring: for another holder
+	entry(6, "b", held("b", now.Add(-time.Hour)))                                    // over for an hour
+	entry(7, "c", held("other", now.Add(time.Minute)))                               // taken by another process
+	entry(8, "d", worker.Doc{Nonce: "d", HighWater: now.Add(time.Hour), Free: true}) // released
 	entry(9, "e", held("e", now.Add(time.Second)))                                   // alive
-	entry(10, "f", held("f", now.Add(-time.Hour)))                                   // another's to look at
+	entry(10, "f", held("f", now.Add(-time.Hour)))                                   // for another holder
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var wg sync.WaitGroup
@@ -140,7 +141,7 @@ func TestTidy(t *testing.T) {
 		}
 	}
 	eventually(t, "the last that is removed", func() bool { look(); return !left["8"] })
-	time.Sleep(500 * time.Millisecond) // and nothing more
+	time.Sleep(500 * time.Millisecond) // no more removals
 	cancel()
 	wg.Wait()
 	look()

@@ -18,7 +18,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// TestMain is also the process that a test starts many of.
+// TestMain also runs the processes that tests start.
 func TestMain(m *testing.M) {
 	if spec := os.Getenv("NACOS_LEASE"); spec != "" {
 		if err := errors.Join(holdLease(spec), goleak.Find()); err != nil {
@@ -27,7 +27,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
-	flag.Set("test.parallel", "8") // most of the time goes by waiting
+	flag.Set("test.parallel", "8") // tests mostly wait
 	os.Exit(m.Run())
 }
 
@@ -65,8 +65,8 @@ func holdLease(spec string) error {
 	return nil
 }
 
-// holder is a process that holds a worker id, at home and at work in a folder
-// of its own.
+// holder is a process that holds a worker id, with a separate home and working
+// folder.
 type holder struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
@@ -77,8 +77,8 @@ func startHolder(tb testing.TB, spec, service string) *holder {
 	return startProcess(tb, nil, "NACOS_LEASE="+spec, "NACOS_SERVICE="+service)
 }
 
-// startWaiting starts a holder on a registry in use that waits until barrier
-// is at its end.
+// startWaiting starts a holder on a registry in use. It waits until barrier is
+// at its end.
 func startWaiting(tb testing.TB, spec, service string, barrier *os.File) *holder {
 	return startProcess(tb, barrier, "NACOS_LEASE="+spec, "NACOS_SERVICE="+service, "NACOS_IN_USE=1", "NACOS_BARRIER=1")
 }
@@ -126,7 +126,8 @@ func (h *holder) worker() (int, error) {
 	return id, err
 }
 
-// workerAt also says when it was there.
+// workerAt waits for the worker id and returns also the time at which the process
+// had it.
 func (h *holder) workerAt() (id int, at time.Time, err error) {
 	line, err := h.out.ReadString('\n')
 	if err != nil {
@@ -139,8 +140,8 @@ func (h *holder) workerAt() (id int, at time.Time, err error) {
 	return id, time.Unix(0, ns), nil
 }
 
-// leave has the process give its worker id back and end. Neither a goroutine
-// nor a file is left of it.
+// leave ends the process, which releases its worker id, and returns an error if
+// a goroutine or file is left.
 func (h *holder) leave() error {
 	h.stdin.Close()
 	said, err := io.ReadAll(h.out)

@@ -13,20 +13,20 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// modernServers are the versions whose compare-and-set is good.
+// modernServers are the versions with a working compare-and-set.
 var modernServers = []nacostest.Version{nacostest.V2, nacostest.V3}
 
 func spec(s *nacostest.Server) string { return "nacos(" + s.Addr() + ")" }
 
-// within30s is a context for what should be there in a moment.
+// within30s returns a context for conditions that are expected soon.
 func within30s(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// lease takes a worker id of what spec names; errors of the first search are
-// given.
+// lease takes a worker id of the registry that spec names, and returns the
+// errors of the first search.
 func lease(tb testing.TB, spec string, opts worker.Options, cfg worker.Config) (*worker.Keeper, error) {
 	open, err := worker.Lookup(spec, opts)
 	if err != nil {
@@ -49,9 +49,9 @@ func keep(tb testing.TB, open func(context.Context) (worker.Source, error), cfg 
 	return k, nil
 }
 
-// mustLease takes a worker id of a registry that the test has for itself, of 16
-// if nothing is said: its holder makes all their documents. A server that has
-// just started refuses a request now and then.
+// mustLease takes a worker id of a registry that only this test uses, by
+// default with 16 worker ids: its holder creates all their documents. A server
+// that has just started refuses a request now and then.
 func mustLease(tb testing.TB, spec string, opts worker.Options, cfg worker.Config) *worker.Keeper {
 	tb.Helper()
 	cfg.NewRegistry, cfg.Workers = true, cmp.Or(cfg.Workers, 16)
@@ -67,7 +67,7 @@ func mustLease(tb testing.TB, spec string, opts worker.Options, cfg worker.Confi
 	return k
 }
 
-// look gives the services of a server, to look at them from outside.
+// look returns a client of the services of a server, to check them from outside.
 func look(t *testing.T, s *nacostest.Server, opts worker.Options) *cluster {
 	t.Helper()
 	cfg, err := parse(s.Addr(), opts)
@@ -83,7 +83,7 @@ func look(t *testing.T, s *nacostest.Server, opts worker.Options) *cluster {
 	return c
 }
 
-// eventually waits for what servers show with a delay.
+// eventually waits for a condition that servers fulfil with a delay.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for until := time.Now().Add(patience); !ok(); time.Sleep(50 * time.Millisecond) {
@@ -93,11 +93,11 @@ func eventually(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// patience is for a machine on which several servers boot meanwhile.
+// patience is long enough for a machine on which several servers are starting.
 const patience = time.Minute
 
-// TestServers has what can be done on one server of each version: what
-// disturbs it comes with the tag storm.
+// TestServers has the tests for one server of each version. Tests that disturb
+// the server have the tag storm.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	for _, v := range modernServers {
@@ -117,7 +117,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// testLease looks at one lease as people see it in the console.
+// testLease checks one lease as people see it in the console.
 func testLease(t *testing.T, s *nacostest.Server) {
 	began := time.Now()
 	k := mustLease(t, spec(s), worker.Options{"Service": "console", "Port": "7001"}, worker.Config{})
@@ -169,7 +169,7 @@ func testLease(t *testing.T, s *nacostest.Server) {
 	})
 }
 
-// testLeavesNothing looks for goroutines and files after a lease.
+// testLeavesNothing checks that a lease leaves no goroutines and files.
 func testLeavesNothing(t *testing.T, s *nacostest.Server) {
 	h := startHolder(t, spec(s), "tidy")
 	if _, err := h.worker(); err != nil {
@@ -180,7 +180,7 @@ func testLeavesNothing(t *testing.T, s *nacostest.Server) {
 	}
 }
 
-// testApart has two registries on one server that share no worker id.
+// testApart: two registries on one server share no worker id.
 func testApart(t *testing.T, s *nacostest.Server) {
 	for _, opts := range []worker.Options{
 		{"Service": "apart"},

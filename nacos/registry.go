@@ -13,55 +13,56 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// documents are those of Nacos' config service. Reads may be stale.
+// documents are the documents of Nacos' config service. Reads may be stale.
 type documents interface {
-	// query gives a document's text.
+	// query returns a document's text.
 	query(ctx context.Context, id string) (text string, found bool, err error)
 
-	// publish writes a document whose text has that md5, or that is missing;
-	// nil says that it was so, and done.
+	// publish writes a document if its text has that md5 or if it is missing;
+	// nil means that the server acknowledged the write.
 	publish(ctx context.Context, id, text, md5 string) error
 }
 
-// configs is the config service of servers that were seen to compare.
+// configs is the config service of servers whose compare-and-set was checked.
 type configs interface {
 	documents
 
-	// ready returns when there is such a server.
+	// ready waits until there is such a server.
 	ready(ctx context.Context) error
 
-	// hold says that a slot is held in a registry up to a time: servers gone to
-	// until then have to show that one. A zero time says that it is free.
+	// hold records that a slot is held in a registry up to a time: until then,
+	// servers of new connections have to show that registry. A zero time means
+	// that the slot is free.
 	hold(slot int, registry string, upTo time.Time)
 }
 
-// registry is worker.Slots on the config service's compare-and-set.
+// registry implements worker.Slots with the config service's compare-and-set.
 type registry struct {
 	configs configs
 	service string
 	servers string // for errors
 
 	mu      sync.Mutex
-	proven  bool            // a write was seen to replace what was there
-	written map[int]written // the last write to each slot that was told ok
+	proven  bool            // a server refused the md5 that a write had replaced
+	written map[int]written // the last acknowledged write to each slot
 }
 
-// written is what reads may still show of the time before our last write.
+// written has the versions from before our last write that reads may still return.
 type written struct {
-	before []worker.Version // what our writes replaced
+	before []worker.Version // versions that our writes replaced
 	last   time.Time
 }
 
-// noSum is the md5 of no text that anybody writes. It is never blank: a blank
-// one would overwrite whatever is there.
+// noSum returns an md5 that no text has. It is never blank: with a blank one
+// the server would overwrite any text.
 func noSum() string { return string(api.Version(rand.Text())) }
 
-// visible is how long a write may take until reads show it; 1.2 s has been
-// seen.
+// visible is the longest time until reads show a write; 1.2 s has been
+// measured.
 const visible = 3 * time.Second
 
-// Get implements worker.Slots. A read that does not show a write of ours yet
-// is repeated for a while: it would only make the next write fail.
+// Get implements worker.Slots. If a read does not show our last write yet, Get
+// repeats it for a while: the next write would fail otherwise.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	for {
 		d, v, err := r.get(ctx, slot)
@@ -82,7 +83,7 @@ func (r *registry) get(ctx context.Context, slot int) (worker.Doc, worker.Versio
 	return api.Slot(api.DocumentID(r.service, slot), func(id string) (string, bool, error) { return r.configs.query(ctx, id) })
 }
 
-// Put implements worker.Slots. On a missing document servers take any md5.
+// Put implements worker.Slots. Servers accept any md5 for a missing document.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if err := r.configs.ready(ctx); err != nil {
 		return "", false, &worker.NotWrittenError{Err: err}
@@ -105,7 +106,8 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return api.Version(text), true, nil
 }
 
-// wrote remembers what a write has replaced, and a few from before that.
+// wrote records the version that a write has replaced, and keeps a few earlier
+// ones.
 func (r *registry) wrote(slot int, over worker.Version) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +115,8 @@ func (r *registry) wrote(slot int, over worker.Version) {
 	r.written[slot] = written{before: slices.Clone(before[max(0, len(before)-4):]), last: time.Now()}
 }
 
-// putError is what Put says of a publish that failed: nothing where the servers
-// hold another document.
+// putError returns the error of Put for a publish that failed: nil if the
+// servers hold another document.
 func putError(err error) error {
 	_, login := errors.AsType[*api.LoginError](err)
 	switch e, answered := errors.AsType[*api.ServerError](err); {

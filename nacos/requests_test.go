@@ -12,7 +12,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// counted counts what is asked of a server.
+// counted counts the requests to a server.
 type counted struct {
 	*cluster
 	reads, names atomic.Int64
@@ -33,13 +33,13 @@ func (c *counted) list(ctx context.Context) ([]api.Instance, error) {
 	return c.cluster.list(ctx)
 }
 
-// TestRequests counts what a worker id of a registry in use asks of a server:
-// at first, and while it is held.
+// TestRequests counts the requests for a worker id of a registry in use: at
+// first, and while it is held.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := fakeConfig(s)
-	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 7 s, and a call has 3.5 s
+	lease := worker.Config{Workers: 16, Lease: 42 * time.Second} // renewed every 7 s, and the timeout of a call is 3.5 s
 	leasetest.InUse(t, func(ctx context.Context) (worker.Source, error) { return Open(ctx, cfg) }, lease)
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
@@ -56,20 +56,23 @@ func TestRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	// The registry's document before and after, and the slot; a refusal, the
-	// take, and the refusal of what was taken over. As the registry was declared new
-	// a moment ago, the take is confirmed by another one, before which both are read.
+	// The registry's document before and after, and the slot; a refusal, the take,
+	// and the refusal of the replaced version. As the registry was declared new a
+	// moment ago, the take is confirmed by another one, before which both documents
+	// are read.
 	r, w, n := c.reads.Load(), writes(), c.names.Load()
 	if r != 3+2 || w != 3+1 || n != 0 {
 		t.Errorf("a worker id took %d reads, %d writes, %d of names", r, w, n)
 	}
 	began := time.Now()
-	// A renewal writes the slot, then reads the registry's document: a registry that was wiped takes the write.
+	// A renewal writes the slot, then reads the registry's document: a registry that was wiped accepts the
+	// write.
 	eventually(t, "2 renewals", func() bool { return c.reads.Load() >= r+2 })
 	if held := time.Since(began); held < 13*time.Second {
 		t.Errorf("2 renewals in %v", held)
 	}
-	// The instance was put into the list, and its neighbour there was looked at.
+	// The instance was added to the list, and its neighbour in the list was
+	// checked.
 	if w, n := writes()-w, c.names.Load(); w != 2 || n != 2 {
 		t.Errorf("while it was held: %d writes, %d of names", w, n)
 	}

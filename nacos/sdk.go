@@ -15,16 +15,16 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// The clients of the Go SDK, for applications that pass theirs.
+// The clients of the Go SDK, for applications that pass them.
 
-// configClient is what the SDK's config client must be able to do for this
-// package.
+// configClient has the methods of the SDK's config client that this package
+// needs.
 type configClient interface {
 	GetConfig(vo.ConfigParam) (string, error)
 	PublishConfig(vo.ConfigParam) (bool, error)
 }
 
-// namingClient is the same of the SDK's naming client.
+// namingClient has the methods of the SDK's naming client that this package needs.
 type namingClient interface {
 	RegisterInstance(vo.RegisterInstanceParam) (bool, error)
 	DeregisterInstance(vo.DeregisterInstanceParam) (bool, error)
@@ -67,17 +67,17 @@ func (*clientError) WayOut() string {
 	return "check that Nacos runs, and the client's addresses, user, password and rights"
 }
 
-// sdkConfig is the config service through an application's client. Which
-// server that one goes to, and when to another, can't be seen.
+// sdkConfig is the config service through an application's client. The server
+// that the client uses is unknown, and may change.
 type sdkConfig struct {
 	client         configClient
 	service, group string
 
 	mu       sync.Mutex
-	compares bool // a server was seen to refuse a wrong md5
+	compares bool // a server has refused a wrong md5
 }
 
-// ready tries again each time until a server could be judged.
+// ready checks the compare-and-set in every call until a check has succeeded.
 func (s *sdkConfig) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,11 +89,12 @@ func (s *sdkConfig) ready(ctx context.Context) error {
 	return err
 }
 
-// hold implements configs: to which server the client goes can't be seen.
+// hold implements configs. It does nothing, as the server that the client uses is
+// unknown.
 func (s *sdkConfig) hold(int, string, time.Time) {}
 
-// sdkReads is how far apart reads of one document are kept: the SDK refuses
-// more than five a second.
+// sdkReads is the time between two reads of one document: the SDK refuses more
+// than five a second.
 const sdkReads = 210 * time.Millisecond
 
 func (s *sdkConfig) query(ctx context.Context, id string) (string, bool, error) {
@@ -118,9 +119,9 @@ func fromClient(err error) error {
 	return &clientError{err}
 }
 
-// publish can't keep the SDK from sending a request again after an error. A
-// text is never used twice, so a repetition writes nothing; but a refusal may
-// then be that of the repetition, and proves nothing.
+// publish writes a document. The SDK may send the request again after an error.
+// As no text is used twice, a repetition writes nothing, but a refusal may be
+// that of the repetition, and proves nothing.
 func (s *sdkConfig) publish(ctx context.Context, id, text, md5 string) error {
 	ok, err := within(ctx, func() (bool, error) {
 		return s.client.PublishConfig(vo.ConfigParam{DataId: id, Group: s.group, Content: text, CasMd5: md5, Type: "json"})
@@ -157,8 +158,8 @@ func (s *sdkNaming) deregister(ctx context.Context, in api.Instance) error {
 	return err
 }
 
-// list asks anew each time: the SDK answers from what it had once it has
-// subscribed.
+// list reads the list from the server each time: after a subscription, the SDK
+// would return a cached list.
 func (s *sdkNaming) list(ctx context.Context) ([]api.Instance, error) {
 	hosts, err := within(ctx, func() ([]model.Instance, error) {
 		defer s.client.Unsubscribe(&vo.SubscribeParam{ServiceName: s.service, GroupName: s.group})
@@ -173,8 +174,8 @@ func (s *sdkNaming) list(ctx context.Context) ([]api.Instance, error) {
 	return list, err
 }
 
-// within gives a call that knows no context up when ctx ends. The call itself
-// goes on until the SDK's own time-out.
+// within returns the result of a call that accepts no context, or an error when
+// ctx ends. The call itself continues until the SDK's own timeout.
 func within[T any](ctx context.Context, call func() (T, error)) (T, error) {
 	type result struct {
 		v   T

@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// ownClients stand for the SDK's clients of an application.
+// ownClients replace the SDK's clients of an application.
 type ownClients struct{ c *cluster }
 
 func (o ownClients) GetConfig(p vo.ConfigParam) (string, error) {
@@ -49,7 +49,7 @@ func (o ownClients) SelectAllInstances(vo.SelectAllInstancesParam) (hosts []mode
 
 func (ownClients) Unsubscribe(*vo.SubscribeParam) error { return nil }
 
-// TestOwnClients leases through the clients of an application, which stay open.
+// TestOwnClients: leases work with the clients of an application, which stay open.
 func TestOwnClients(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}
@@ -78,7 +78,8 @@ func TestOwnClients(t *testing.T) {
 	}
 }
 
-// TestOwnClientOfAServerThatLies is seen when the source is opened, or a slot taken.
+// TestOwnClientOfAServerThatLies: the server is detected when the source is opened,
+// or a slot is taken.
 func TestOwnClientOfAServerThatLies(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	own := ownClients{mustOpenFake(t, fakeConfig(s)).configs.(*cluster)}

@@ -12,7 +12,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestSilentAtFirst has a server of either kind take connections and answer on none of the first ones, as one that is starting may.
+// TestSilentAtFirst: a server of either kind accepts connections and does not answer on the first ones, as a server
+// that is starting may do.
 func TestSilentAtFirst(t *testing.T) {
 	for name, line := range map[string]fakenacos.Line{"Modern": fakenacos.Modern, "Legacy": fakenacos.Legacy} {
 		t.Run(name, func(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// TestStormKitOnTheFake gives each part a server of its own, for two kinds of
+// TestStormKitOnTheFake runs each part on a separate server, for two kinds of
 // server at a time: calls have half a second.
 func TestStormKitOnTheFake(t *testing.T) {
 	const lag = 100 * time.Millisecond
@@ -42,7 +42,7 @@ func TestStormKitOnTheFake(t *testing.T) {
 	wg.Wait()
 }
 
-// testKit gives each part a service, and so documents, of its own.
+// testKit runs each part with a separate service, and so separate documents.
 func testKit(t *testing.T, s *nacostest.Server) {
 	var services atomic.Int64
 	workertest.Registry(func(t testing.TB) workertest.Fixture {
@@ -50,7 +50,7 @@ func testKit(t *testing.T, s *nacostest.Server) {
 	}).Run(t)
 }
 
-// disturbed has a hand on the server itself.
+// disturbed returns a fixture that kills, wipes and restores the server.
 func disturbed(t testing.TB, s *nacostest.Server, service string) workertest.Fixture {
 	f := onServer(s, service)
 	stop := func() error { s.Kill9(); return nil }
@@ -61,7 +61,7 @@ func disturbed(t testing.TB, s *nacostest.Server, service string) workertest.Fix
 		s.Wipe(t)
 		return start()
 	}
-	if s.Version == nacostest.V3 { // how a server's files are set back is the same on both
+	if s.Version == nacostest.V3 { // a server's files are restored in the same way for both versions
 		f.Copy = func() (func() error, error) {
 			dir := s.Snapshot(t)
 			return func() error {
@@ -74,7 +74,7 @@ func disturbed(t testing.TB, s *nacostest.Server, service string) workertest.Fix
 	return f
 }
 
-// ids counts timestamps that were issued twice under one worker id.
+// ids counts timestamps that were issued twice with one worker id.
 type ids struct {
 	mu   sync.Mutex
 	upTo map[int][]span
@@ -94,13 +94,13 @@ func (i *ids) issued(id int, s span) {
 	i.upTo[id] = append(i.upTo[id], s)
 }
 
-// fakeKeeper is a keeper on a fake, and its source.
+// fakeKeeper is a keeper on a fake, with its source.
 type fakeKeeper struct {
 	*worker.Keeper
 	src worker.Source
 }
 
-// keepFake gives one that holds a worker id, or nil if none was to be had.
+// keepFake returns a keeper that holds a worker id, or nil if none was available.
 func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config) *fakeKeeper {
 	src, err := Open(within30s(t), fakeConfig(s))
 	if err != nil {
@@ -131,7 +131,7 @@ func keepFake(t *testing.T, s *fakenacos.Server, cfg worker.Config) *fakeKeeper 
 	return nil
 }
 
-// TestStormChurn has processes come, go and crash while everything goes wrong.
+// TestStormChurn: processes start, end and crash while the server has every fault.
 func TestStormChurn(t *testing.T) {
 	s := fakenacos.Start(t, fakenacos.Modern)
 	cfg := worker.Config{Workers: 512, Lease: 6 * time.Second}
@@ -141,7 +141,7 @@ func TestStormChurn(t *testing.T) {
 	})
 	seen := ids{upTo: make(map[int][]span)}
 	var lives, crashes atomic.Int64
-	const enough = 20 // of them, which take longer on a busy machine
+	const enough = 20 // processes, which take longer on a busy machine
 	began := time.Now()
 	goesOn := func() bool {
 		t := time.Since(began)
@@ -156,7 +156,7 @@ func TestStormChurn(t *testing.T) {
 				cfg.Issued = func() time.Time { return time.UnixMilli(last.Load()) }
 				k := keepFake(t, s, cfg)
 				if k == nil {
-					continue // a registry this bad may fail for a while
+					continue // a registry with so many faults may fail for a while
 				}
 				st := k.Status()
 				last.Store(st.Start.UnixMilli() - 1)
@@ -167,7 +167,7 @@ func TestStormChurn(t *testing.T) {
 					}
 					last.Store(now)
 					if st := k.Status(); st.Phase != "holding" || now > st.Limit.UnixMilli() {
-						break // it ended meanwhile
+						break // the lease ended meanwhile
 					}
 					time.Sleep(10 * time.Millisecond)
 				}
@@ -175,7 +175,7 @@ func TestStormChurn(t *testing.T) {
 					seen.issued(st.Worker, issued)
 				}
 				lives.Add(1)
-				if (p+life)%4 == 0 { // nobody is told that it went
+				if (p+life)%4 == 0 { // a crash, without a release
 					k.src.Close()
 					crashes.Add(1)
 				}

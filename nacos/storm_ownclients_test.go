@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// testOwnClients leases through the SDK's clients of an application, which is
-// a registered service itself. The race detector finds the SDK's own races where
-// it connects again, so this is without it.
+// testOwnClients leases through the SDK clients of an application, which is
+// itself a registered service. The race detector finds races inside the SDK when
+// it reconnects, so this test runs without it.
 func testOwnClients(t *testing.T, s *nacostest.Server) {
 	config, naming := sdkClients(t, s, "shop", "", "")
 	eventually(t, "the application's registration", func() bool { // its client may not be connected yet

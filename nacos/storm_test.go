@@ -18,8 +18,8 @@ import (
 	"github.com/leafsql/leafsql/testutil/netfault"
 )
 
-// TestStormServers has everything of one version be done on one server that
-// takes time or disturbs it.
+// TestStormServers has the tests on one server of each version that take long
+// or disturb it.
 func TestStormServers(t *testing.T) {
 	t.Parallel()
 	for _, v := range modernServers {
@@ -43,7 +43,7 @@ func TestStormLegacy(t *testing.T) {
 }
 
 // testAtOnce starts many processes' leases at the same time, on a registry in
-// use: some of it free, none of it unknown.
+// use: some worker ids are free, none has an unknown history.
 func testAtOnce(t *testing.T, s *nacostest.Server) {
 	const n, workers = 64, 256
 	opts := worker.Options{"Service": "crowd"}
@@ -55,7 +55,7 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	leasetest.InUse(t, open, worker.Config{Workers: workers})
 	t.Logf("%d worker ids made in %v", workers, time.Since(began).Round(time.Millisecond))
 	var wg sync.WaitGroup
-	for _, wave := range []string{"cold", "warm"} { // servers compile what they run
+	for _, wave := range []string{"cold", "warm"} { // servers compile code when they first run it
 		began := time.Now()
 		var leases [n]*worker.Keeper
 		for i := range leases {
@@ -76,8 +76,8 @@ func testAtOnce(t *testing.T, s *nacostest.Server) {
 	}
 }
 
-// testFrozen stops the server for 1.7 leases under many holders: all have their
-// own worker ids again soon after its coming back.
+// testFrozen stops the server for 1.7 leases: many holders have their worker
+// ids again soon after it continues.
 func testFrozen(t *testing.T, s *nacostest.Server) {
 	const holders, slots, lease = 12, 16, 12 * time.Second
 	opts := worker.Options{"Service": "frozen"}
@@ -109,8 +109,8 @@ func testFrozen(t *testing.T, s *nacostest.Server) {
 	t.Logf("all %d back within %v", holders, time.Since(back).Round(time.Millisecond))
 }
 
-// testPaused cuts a holder off until another has its worker id, and then lets
-// it go on.
+// testPaused disconnects a holder until another has its worker id, and then
+// reconnects it.
 func testPaused(t *testing.T, s *nacostest.Server) {
 	proxy := netfault.Start(t, s.GRPCAddr())
 	_, port, err := net.SplitHostPort(proxy.Addr())
@@ -120,7 +120,7 @@ func testPaused(t *testing.T, s *nacostest.Server) {
 	cfg := worker.Config{Workers: 1, Lease: 6 * time.Second}
 	first := mustLease(t, spec(s), worker.Options{"Service": "paused", "GRPCPort": port}, cfg)
 	proxy.Drop(netfault.Both)
-	limit := first.Status().Limit // no renewal is confirmed from here on
+	limit := first.Status().Limit // no renewal is confirmed after this
 	eventually(t, "the end of a holder that reaches nobody", func() bool { return first.Status().Phase == "searching" })
 	var second *worker.Keeper
 	eventually(t, "the worker id taken over", func() bool {
@@ -159,8 +159,8 @@ func TestStormLyingServerIsRefused(t *testing.T) {
 	})
 }
 
-// rounds is how often the start of many at once is repeated: NACOS_ROUNDS, or
-// once.
+// rounds returns how often the simultaneous start is repeated: NACOS_ROUNDS, or
+// 1.
 func rounds() int {
 	n, err := strconv.Atoi(os.Getenv("NACOS_ROUNDS"))
 	if err != nil {
@@ -207,7 +207,7 @@ func testLegacyAtOnce(t *testing.T, s *nacostest.Server) {
 	}
 }
 
-// TestStormCluster cuts a node off, and kills the leader and the next node.
+// TestStormCluster disconnects a node, and kills the leader and the next node.
 func TestStormCluster(t *testing.T) {
 	t.Parallel()
 	c, f, proxies := onCluster(t)

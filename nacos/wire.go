@@ -2,7 +2,7 @@ package nacos
 
 import "github.com/leafsql/leafsql/nacos/internal/api"
 
-// What is sent to Nacos 2 and 3, as JSON in the SDK's payloads.
+// The requests and replies of Nacos 2 and 3, as JSON in the SDK's payloads.
 
 type internalRequest struct {
 	Module string `json:"module"`
@@ -42,14 +42,14 @@ type instanceRequest struct {
 	Instance api.Instance `json:"instance"`
 }
 
-// status is the part that all replies have.
+// status is the common part of all replies.
 type status struct {
 	ResultCode int    `json:"resultCode"`
 	ErrorCode  int    `json:"errorCode"`
 	Message    string `json:"message"`
 }
 
-// reply is an answer of ours to a server.
+// reply is our answer to a request of a server.
 type reply struct {
 	ResultCode int    `json:"resultCode"`
 	Success    bool   `json:"success"`

@@ -16,7 +16,7 @@ import (
 	"github.com/leafsql/leafsql/testutil/nacostest"
 )
 
-// TestWorkerKitOnTheFake gives each part a server of its own.
+// TestWorkerKitOnTheFake runs each part on a separate server.
 func TestWorkerKitOnTheFake(t *testing.T) {
 	workertest.Registry(func(t testing.TB) workertest.Fixture { return onFake(t, fakenacos.Faults{}) }).RunRules(t)
 }
@@ -45,7 +45,7 @@ func onFake(t testing.TB, faults fakenacos.Faults) workertest.Fixture {
 	}
 }
 
-// testRules gives each part a service, and so documents, of its own.
+// testRules runs each part with a separate service, and so separate documents.
 func testRules(t *testing.T, s *nacostest.Server) {
 	var services atomic.Int64
 	workertest.Registry(func(testing.TB) workertest.Fixture {
@@ -53,7 +53,8 @@ func testRules(t *testing.T, s *nacostest.Server) {
 	}).RunRules(t)
 }
 
-// onServer leaves the server alone, which others use too.
+// onServer returns a fixture that does not disturb the server, as other tests use
+// it.
 func onServer(s *nacostest.Server, service string) workertest.Fixture {
 	hand := hand{addr: s.Addr(), service: service}
 	return workertest.Fixture{
@@ -70,7 +71,7 @@ func onServer(s *nacostest.Server, service string) workertest.Fixture {
 }
 
 // hand changes a service's documents as people do, over the HTTP API, and
-// again where they saw no answer.
+// repeats a change if it got no answer.
 type hand struct{ addr, service string }
 
 func (h hand) remove(slot int) error  { return h.change(http.MethodDelete, slot, "") }

@@ -1,5 +1,5 @@
-// Package api is what the gRPC and the HTTP side of Nacos have in common:
-// instances, errors, and logins, which are HTTP's alone.
+// Package api has the common part of the gRPC and the HTTP side of Nacos:
+// instances, errors and, only over HTTP, logins.
 package api
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// ClientVersion is what servers are told; they look at the prefix.
+// ClientVersion is the version sent to servers, which check its prefix.
 const ClientVersion = "Nacos-Go-Client:v2.3.5"
 
-// RequestTime bounds one request. A lease does not wait for longer than 5 s.
+// RequestTime is the timeout of one request. A lease waits for at most 5 s.
 const RequestTime = 3 * time.Second
 
 // Instance is an entry of a service's list, in requests and in replies.
@@ -31,11 +31,11 @@ type Instance struct {
 	Metadata    map[string]string `json:"metadata"`
 }
 
-// At reports whether both stand for the same ip:port, which is what tells
-// instances of a service apart.
+// At reports whether both instances have the same ip:port, which identifies an
+// instance of a service.
 func (in Instance) At(other Instance) bool { return in.IP == other.IP && in.Port == other.Port }
 
-// With gives the instance with more metadata.
+// With returns a copy of the instance with more metadata.
 func (in Instance) With(more map[string]string) Instance {
 	m := make(map[string]string, len(in.Metadata)+len(more))
 	maps.Copy(m, in.Metadata)
@@ -47,39 +47,39 @@ func (in Instance) With(more map[string]string) Instance {
 // Codes of servers' replies.
 const (
 	Missing      = 300 // no such config
-	Unregistered = 301 // the connection is not, or no longer, known
-	NoHandler    = 302 // a request this version does not know
+	Unregistered = 301 // the connection is not registered, or no longer
+	NoHandler    = 302 // a request that this version does not support
 	Forbidden    = 403
 	Failed       = 500
 )
 
 // ServerError is a server's refusal of a request.
 type ServerError struct {
-	Request string // its type
+	Request string // type of the request
 	Code    int    // Nacos' error code, or an HTTP status
-	Message string // what the server said
+	Message string // the server's message
 }
 
 func (e *ServerError) Error() string {
 	return fmt.Sprintf("%s was refused: %d %s", e.Request, e.Code, e.Message)
 }
 
-// CasMissed tells a failed comparison from other failures, for which servers
-// have no code of its own.
+// CasMissed reports whether err is a failed comparison. Servers have no
+// separate code for it.
 func CasMissed(err error) bool { return strings.Contains(err.Error(), "Cas publish fail") }
 
-// IsCode reports whether a server refused with a code.
+// IsCode reports whether err is a ServerError with that code.
 func IsCode(err error, code int) bool {
 	e, ok := errors.AsType[*ServerError](err)
 	return ok && e.Code == code
 }
 
-// LoginError says that a server does not let the user in, or lets nobody in
-// without one. It is the cause of a worker.UnusableError.
+// LoginError is returned if a server refuses the user, or requires a user and
+// none is configured. It is the cause of a worker.UnusableError.
 type LoginError struct {
 	Server  string
-	User    string // "": none was given
-	Message string // what the server said
+	User    string // "" if none is configured
+	Message string // the server's message
 }
 
 func (e *LoginError) Error() string {
@@ -89,28 +89,28 @@ func (e *LoginError) Error() string {
 	return fmt.Sprintf("leafsql: Nacos at %s does not let user %q in: %s; check leafNacosUsername, leafNacosPassword and the user's rights on the namespace", e.Server, e.User, e.Message)
 }
 
-// Denied is the error of a server that answered a login with a message; user is
-// "" where none was given.
+// Denied returns the error for a server that refused a login with a message;
+// user is "" if none is configured.
 func Denied(server, user, message string) error {
 	return &worker.UnusableError{Err: &LoginError{Server: server, User: user, Message: message}}
 }
 
-// Newer is the way out for servers that are too old.
+// Newer is the hint for servers that are too old.
 const Newer = "; use Nacos 2.3 or later, or another source of worker ids for all processes"
 
-// Unusable is the error of servers that can't be a registry of worker ids; the
-// reason ends with the way out.
+// Unusable returns the error for servers that cannot be a registry of worker
+// ids; the reason ends with the hint.
 func Unusable(servers, reason string) error {
 	return &worker.UnusableError{Err: fmt.Errorf("leafsql: Nacos at %s can't hold worker ids: %s", servers, reason)}
 }
 
-// Unsent says that a request certainly was not carried out.
+// Unsent wraps the error of a request that was certainly not carried out.
 type Unsent struct{ Err error }
 
 func (e Unsent) Error() string { return e.Err.Error() }
 func (e Unsent) Unwrap() error { return e.Err }
 
-// IsUnsent reports whether a request certainly was not carried out.
+// IsUnsent reports whether a request was certainly not carried out.
 func IsUnsent(err error) bool {
 	_, ok := errors.AsType[Unsent](err)
 	return ok

@@ -11,7 +11,7 @@ import (
 	"github.com/leafsql/leafsql/idgen/worker"
 )
 
-// DocumentID is the name of a slot's config document.
+// DocumentID returns the name of a slot's config document.
 func DocumentID(service string, slot int) string {
 	if slot == worker.RegistrySlot {
 		return service + ".registry"
@@ -19,13 +19,13 @@ func DocumentID(service string, slot int) string {
 	return service + ".worker." + strconv.Itoa(slot)
 }
 
-// Version is the md5 of a document's text.
+// Version returns the md5 of a document's text.
 func Version(text string) worker.Version {
 	h := md5.Sum([]byte(text))
 	return worker.Version(hex.EncodeToString(h[:]))
 }
 
-// Slot reads a slot as worker.Slots gives it. query gives a document's text.
+// Slot reads a slot for worker.Slots' Get. query returns a document's text.
 func Slot(id string, query func(id string) (text string, found bool, err error)) (worker.Doc, worker.Version, error) {
 	text, found, err := query(id)
 	if err != nil || !found {
@@ -38,7 +38,7 @@ func Slot(id string, query func(id string) (text string, found bool, err error))
 	return d, Version(text), nil
 }
 
-// Sleep reports whether it slept for so long; it ends early with ctx.
+// Sleep waits for d and returns true, or false if ctx ends earlier.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

@@ -15,25 +15,25 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// HTTP is the servers' HTTP API.
+// HTTP is a client of the servers' HTTP API.
 type HTTP struct {
 	bases    []string // scheme, host, port and context path of each server
 	client   *http.Client
 	user     string
 	password string
 
-	turn    *semaphore.Weighted // of 1; guards what follows
-	next    int                 // the server to log in at: the one that did last
-	current string              // token
-	renew   time.Time           // when to ask for another
+	turn    *semaphore.Weighted // a mutex that respects contexts, for the fields below
+	next    int                 // the server to log in at: the last one that worked
+	current string              // the token
+	renew   time.Time           // time at which to request another token
 	expires time.Time
 }
 
-// loginRest is how far apart failed logins are, as long as the token is good.
+// loginRest is the pause after a failed login while the token is still valid.
 const loginRest = 10 * time.Second
 
-// NewHTTP gives the API of servers, which are URLs with the context path. user
-// is "" where they want none.
+// NewHTTP returns a client for servers, which are URLs with the context path.
+// user is "" if they need none. The caller closes the client.
 func NewHTTP(servers []string, conf *tls.Config, user, password string) *HTTP {
 	return &HTTP{
 		bases: servers, user: user, password: password, turn: semaphore.NewWeighted(1),
@@ -45,24 +45,25 @@ func NewHTTP(servers []string, conf *tls.Config, user, password string) *HTTP {
 				MaxIdleConns:    4,
 				IdleConnTimeout: 20 * time.Second,
 			},
-			// What is sent holds the password or a token: for nobody else.
+			// Requests hold the password or a token, which a redirect would send to
+			// another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
 }
 
-// Servers are the URLs that requests go to.
+// Servers returns the servers' URLs.
 func (h *HTTP) Servers() []string { return h.bases }
 
-// User is who logs in.
+// User returns the user name, "" if there is none.
 func (h *HTTP) User() string { return h.user }
 
-// Close ends idle connections.
+// Close closes idle connections.
 func (h *HTTP) Close() { h.client.CloseIdleConnections() }
 
-// Token gives the access token that requests carry, "" without a user. A new
-// one is wanted in good time. If it can't be had the old one is good to its
-// end, and a request is not kept waiting by more than one server for it.
+// Token returns the access token for requests, "" without a user. It requests a
+// new token well before the old one expires. If the login fails, the old token
+// is used until it expires, and a call waits for at most one server.
 func (h *HTTP) Token(ctx context.Context) (string, error) {
 	if h.user == "" {
 		return "", nil
@@ -94,7 +95,7 @@ func (h *HTTP) Token(ctx context.Context) (string, error) {
 	return "", errors.Join(failed...)
 }
 
-// Forget gives up a token that a server refused.
+// Forget discards a token that a server refused.
 func (h *HTTP) Forget(token string) {
 	h.turn.Acquire(context.Background(), 1) // does not fail
 	if h.current == token {
@@ -103,9 +104,9 @@ func (h *HTTP) Forget(token string) {
 	h.turn.Release(1)
 }
 
-// login asks one server for a token, and leaves time for the others. The older
-// path is tried first: 3.1 has both, and versions without it answer 404 or 410
-// at once.
+// login requests a token from one server, and leaves time for the others. The
+// older path is tried first: 3.1 has both, and versions without it answer 404
+// or 410 at once.
 func (h *HTTP) login(ctx context.Context, base string) error {
 	ctx, cancel := context.WithTimeout(ctx, max(time.Second, RequestTime/time.Duration(len(h.bases))))
 	defer cancel()
@@ -134,24 +135,25 @@ func (h *HTTP) login(ctx context.Context, base string) error {
 	case resp.StatusCode != http.StatusOK:
 		return fmt.Errorf("logging in to Nacos: %s: %s", base, message)
 	case json.Unmarshal(body, &r) != nil || r.AccessToken == "":
-		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // which is not shown: it may hold one
+		return fmt.Errorf("logging in to Nacos: %s: no token in the answer", base) // without the answer, which may hold a token
 	}
 	life := time.Duration(r.TokenTTL) * time.Second
 	h.current, h.renew, h.expires = r.AccessToken, time.Now().Add(life*4/5), time.Now().Add(life)
 	return nil
 }
 
-// refusesLogin tells a wrong user or password from a server that can't say yet.
+// refusesLogin reports whether a server refused the user or password, and not only
+// could not check them yet.
 func refusesLogin(code int, message string) bool {
 	switch code {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden:
 		return true
 	}
-	// So does 3.1.0 say it.
+	// 3.1.0 answers a wrong password with this.
 	return code == http.StatusInternalServerError && strings.Contains(message, "Handle API Compatibility failed")
 }
 
-// Time gives the clock of the first server that answers, to the second.
+// Time returns the clock of the first server that answers, to the second.
 func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 	var failed []error
 	for _, base := range h.bases {
@@ -159,7 +161,7 @@ func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 		if err == nil {
 			var t time.Time
 			if t, err = http.ParseTime(resp.Header.Get("Date")); err == nil {
-				return t.Add(time.Second / 2), nil // it is cut off
+				return t.Add(time.Second / 2), nil // the header has whole seconds
 			}
 		}
 		failed = append(failed, err)
@@ -167,8 +169,8 @@ func (h *HTTP) Time(ctx context.Context) (time.Time, error) {
 	return time.Time{}, errors.Join(failed...)
 }
 
-// Version asks the servers for theirs; found is whether one answered, and not
-// something in front of it.
+// Version returns the version of a server; found is false if no server
+// answered, or only something in front of it.
 func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
 	for _, base := range h.bases {
 		resp, body, err := h.send(ctx, http.MethodGet, base+"/v1/console/server/state", nil)
@@ -182,8 +184,8 @@ func (h *HTTP) Version(ctx context.Context) (version string, found bool) {
 	return "", false
 }
 
-// send sends a request to one server. The form travels in the body, where it
-// can: access logs show addresses.
+// send sends a request to one server. The form is in the body if the method
+// allows it, since access logs show addresses.
 func (h *HTTP) send(ctx context.Context, method, address string, form url.Values) (*http.Response, []byte, error) {
 	var body io.Reader
 	if method == http.MethodPost {
@@ -201,7 +203,7 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 	resp, err := h.client.Do(req)
 	if err != nil {
 		if e, ok := errors.AsType[*url.Error](err); ok {
-			err = e.Err // without the address, which may hold a token
+			err = e.Err // without the address, which may contain a token
 		}
 		return nil, nil, fmt.Errorf("%s: %w", req.URL.Host, err)
 	}
@@ -213,8 +215,8 @@ func (h *HTTP) send(ctx context.Context, method, address string, form url.Values
 	return resp, b, err
 }
 
-// Call sends a request with the token to one server, and again with a new one
-// if the token was too old.
+// Call sends a request with the token to one server, and again with a new token
+// if the server refused the old one.
 func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Values) ([]byte, error) {
 	for again := false; ; again = true {
 		token, err := h.Token(ctx)
@@ -240,8 +242,8 @@ func (h *HTTP) Call(ctx context.Context, method, base, path string, form url.Val
 	}
 }
 
-// excerpt is what a body says, in one line: the message, if it is JSON that
-// has one.
+// excerpt returns a body in one line, or only its message if the body is JSON
+// that has one.
 func excerpt(b []byte) string {
 	var r struct {
 		Message string `json:"message"`

@@ -18,11 +18,11 @@ import (
 
 func baseOf(port int) string { return fmt.Sprintf("http://127.0.0.1:%d/nacos", port) }
 
-// silent takes connections and says nothing: a node that hangs, or one behind
-// a firewall.
+// silent accepts connections and never answers, like a node that hangs or one
+// with a firewall in front.
 func silent(t *testing.T) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts
+	l, err := net.Listen("tcp", "127.0.0.1:0") // the kernel accepts the connections
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func silent(t *testing.T) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// serve gives the URL of a handler.
+// serve returns the URL of a handler.
 func serve(t *testing.T, h http.Handler) string {
 	t.Helper()
 	s := httptest.NewServer(h)
@@ -38,7 +38,8 @@ func serve(t *testing.T, h http.Handler) string {
 	return s.URL
 }
 
-// withUser has the fake want a user, who then logs in at servers.
+// withUser configures the fake to require a user, and returns a client that logs in
+// at servers.
 func withUser(s *fakenacos.Server, servers ...string) *HTTP {
 	s.Fault(func(f *fakenacos.Faults) { f.Username, f.Password = "u", "p" })
 	return NewHTTP(servers, nil, "u", "p")
@@ -54,7 +55,7 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 		if err != nil {
 			return fmt.Errorf("with one of three servers: %w", err)
 		}
-		h.Forget(token) // the next login begins where the last one worked
+		h.Forget(token) // the next login begins at the server that worked last
 		ctx, cancel = context.WithTimeout(t.Context(), 900*time.Millisecond)
 		defer cancel()
 		if _, err = h.Token(ctx); err != nil {
@@ -63,7 +64,7 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 		return err
 	}
 	var err error
-	for range 5 { // unless the machine stands still meanwhile
+	for range 5 { // unless the machine pauses meanwhile
 		if err = login(); err == nil {
 			return
 		}
@@ -71,8 +72,8 @@ func TestLoginPastAServerThatHangs(t *testing.T) {
 	t.Error(err)
 }
 
-// TestTokenThatCantBeRenewed has the logins fail when 4/5 of a token's life
-// are over.
+// TestTokenThatCantBeRenewed: the old token stays in use if logins fail after
+// 4/5 of its life.
 func TestTokenThatCantBeRenewed(t *testing.T) {
 	for name, port := range map[string]int{"away": 1, "silent": silent(t)} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +112,7 @@ func TestTokenThatCantBeRenewed(t *testing.T) {
 	}
 }
 
-// TestRedirect has no redirect take the password to another host.
+// TestRedirect: a redirect does not send the password to another host.
 func TestRedirect(t *testing.T) {
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		t.Errorf("%s %s was sent to the host that a redirect named", r.Method, r.URL.Path)
@@ -126,7 +127,7 @@ func TestRedirect(t *testing.T) {
 	}
 }
 
-// TestTime reads a server's clock from whatever it answers.
+// TestTime: the clock is read from any kind of answer.
 func TestTime(t *testing.T) {
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 	says := func(code int, date string) string {
@@ -155,7 +156,8 @@ func TestTime(t *testing.T) {
 	}
 }
 
-// TestExcerpt shows what a server says, in one line and without what changes.
+// TestExcerpt: errors show the server's message in one line, without the parts that
+// change.
 func TestExcerpt(t *testing.T) {
 	for body, want := range map[string]string{
 		"plain":        "plain",
@@ -170,7 +172,7 @@ func TestExcerpt(t *testing.T) {
 	}
 }
 
-// TestErrors says who is refused, where, and the way out.
+// TestErrors: errors contain the user, the server and a hint.
 func TestErrors(t *testing.T) {
 	for _, tt := range []struct {
 		err  error

@@ -24,7 +24,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// Line is what a server can do at all.
+// Line is the line of versions that the server imitates.
 type Line int
 
 const (
@@ -32,29 +32,29 @@ const (
 	Legacy             // 1.4: HTTP alone, integer instance ids, no compare-and-set
 )
 
-// Faults are what goes wrong, from now on.
+// Faults are the faults of the server from now on.
 type Faults struct {
-	ReadLag      time.Duration // reads show a config as it was so long ago
-	StaleReads   int           // of n reads, one shows a config as it was before the last write
-	ListLag      time.Duration // and lists an instance
-	LoseReplies  int           // of n publishes, the connection of one breaks after it was done; 0: none
-	RefuseRight  int           // of n publishes with the right md5, one is refused
-	Lie          bool          // ok to every compare-and-set, without effect, as 2.0.4
-	LieWhenRight bool          // a wrong md5 is refused, a right one told ok without effect
+	ReadLag      time.Duration // reads show a config as it was this long ago
+	StaleReads   int           // one of n reads shows a config as it was before the last write
+	ListLag      time.Duration // lists show an instance this long after its registration
+	LoseReplies  int           // the connection of one of n publishes breaks after the write; 0: none
+	RefuseRight  int           // one of n publishes with the right md5 is refused
+	Lie          bool          // every compare-and-set is acknowledged without effect, as in 2.0.4
+	LieWhenRight bool          // a wrong md5 is refused, a right one acknowledged without effect
 	NoCompare    bool          // a write with the wrong md5 is carried out
-	ServeRefused bool          // reads show what was refused, for ReadLag
-	AllCreators  bool          // writes that find a config missing at once are all told ok
-	NoHTTP       int           // status of the v1 API; 0: it is there
-	NoPersistent bool          // the gRPC request for persistent instances is unknown
+	ServeRefused bool          // reads show refused writes, for ReadLag
+	AllCreators  bool          // concurrent writes to a missing config are all acknowledged
+	NoHTTP       int           // status of the v1 API; 0: it works
+	NoPersistent bool          // the gRPC request for persistent instances is not supported
 	RefuseNaming bool          // registrations fail
 
-	SameID       int // 1.4: of n registrations, one gets the id of the one before
-	Unregistered int // 1.4: of n registrations, one is told ok and lost
+	SameID       int // 1.4: one of n registrations gets the id of the one before
+	Unregistered int // 1.4: one of n registrations is acknowledged and lost
 
-	Username, Password string // wanted, if set
+	Username, Password string // required, if set
 }
 
-// Server is the fake, on loopback ports.
+// Server is the fake server, on loopback ports. It is safe for concurrent use.
 type Server struct {
 	Port     int
 	GRPCPort int
@@ -69,12 +69,12 @@ type Server struct {
 	configs   map[string]config
 	instances map[string][]Instance // by service
 	tokens    map[string]bool
-	conns     map[string]func() // of registered streams: how to end them
-	resets    map[string]func() // how to ask them to go
+	conns     map[string]func() // functions that end the registered streams
+	resets    map[string]func() // functions that ask clients to change the server
 	publishes int
 }
 
-// config is a document and what it was.
+// config is a document and its earlier versions.
 type config struct {
 	text   string
 	past   []version
@@ -100,7 +100,7 @@ type Instance struct {
 	since       time.Time
 }
 
-// Start starts a fake that stops with the test.
+// Start starts a fake server that stops with the test.
 func Start(tb testing.TB, line Line) *Server {
 	tb.Helper()
 	s := &Server{
@@ -134,29 +134,29 @@ func (s *Server) listen(tb testing.TB) net.Listener {
 	return g
 }
 
-// Kill ends all connections, and those that come, until Revive. What was
-// stored stays, as after kill -9.
+// Kill ends all connections, and new ones until Revive. Stored documents stay,
+// as after kill -9.
 func (s *Server) Kill() {
 	for _, g := range s.gates {
 		g.set(true)
 	}
 }
 
-// Revive lets clients in again.
+// Revive accepts connections again.
 func (s *Server) Revive() {
 	for _, g := range s.gates {
 		g.set(false)
 	}
 }
 
-// Fault changes what goes wrong.
+// Fault changes the faults.
 func (s *Server) Fault(change func(*Faults)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.faults)
 }
 
-// Wipe loses all that was stored.
+// Wipe deletes all documents and instances.
 func (s *Server) Wipe() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) Wipe() {
 	clear(s.instances)
 }
 
-// Copy gives a function that brings back what is stored now.
+// Copy returns a function that restores the present documents.
 func (s *Server) Copy() (restore func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +176,7 @@ func (s *Server) Copy() (restore func()) {
 	}
 }
 
-// Break cuts all connections.
+// Break ends all connections.
 func (s *Server) Break() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,7 +185,8 @@ func (s *Server) Break() {
 	}
 }
 
-// Reset asks all clients to go to another server, as one that is drained does.
+// Reset asks all clients to change to another server, as a server that is drained
+// does.
 func (s *Server) Reset() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -194,29 +195,29 @@ func (s *Server) Reset() {
 	}
 }
 
-// Forget makes all tokens invalid.
+// Forget invalidates all tokens.
 func (s *Server) Forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	clear(s.tokens)
 }
 
-// Publishes is how many writes of configs were tried.
+// Publishes returns the number of attempts to write a config.
 func (s *Server) Publishes() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.publishes
 }
 
-// Instances lists a service, without lag.
+// Instances returns the instances of a service, without lag.
 func (s *Server) Instances(service string) []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.instances[service])
 }
 
-// Revert takes the metadata of all instances away, as a health check that
-// wrote an old state back has done.
+// Revert removes the metadata of all instances. Real servers do so if a health
+// check writes an old state back.
 func (s *Server) Revert() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,7 +244,7 @@ func sum(text string) string {
 	return hex.EncodeToString(h[:])
 }
 
-// outcome of a publish.
+// outcome is the result of a publish.
 type outcome int
 
 const (
@@ -260,7 +261,7 @@ func (s *Server) publish(id, text, casMD5 string) outcome {
 	f, missing := s.faults, !s.configs[id].exists
 	if missing && f.AllCreators {
 		s.mu.Unlock()
-		time.Sleep(5 * time.Millisecond) // from looking to writing
+		time.Sleep(5 * time.Millisecond) // time between comparison and write
 		s.mu.Lock()
 	}
 	c := s.configs[id]
@@ -286,7 +287,7 @@ func (s *Server) publish(id, text, casMD5 string) outcome {
 	return done
 }
 
-// query reads a config as reads show it.
+// query returns a config with the lag and the faults of reads.
 func (s *Server) query(id string) (text string, found bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -306,7 +307,7 @@ func (s *Server) query(id string) (text string, found bool) {
 	return c.text, c.exists
 }
 
-// list gives the instances that lists show.
+// list returns the instances with the lag of lists.
 func (s *Server) list(service string) []Instance {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -314,7 +315,7 @@ func (s *Server) list(service string) []Instance {
 	return slices.DeleteFunc(slices.Clone(s.instances[service]), func(in Instance) bool { return in.since.After(at) })
 }
 
-// register adds an instance, or replaces the one of its ip:port.
+// register adds an instance, or replaces the one with its ip:port.
 func (s *Server) register(service string, in Instance) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

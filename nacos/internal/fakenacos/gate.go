@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// gate is a listener that can be shut. Its port stays its own meanwhile: on
-// one given up and taken again, somebody else might listen.
+// gate is a listener that can be shut. It keeps its port while it is shut,
+// since another program could listen on a port that was released.
 type gate struct {
 	net.Listener
 
@@ -15,7 +15,7 @@ type gate struct {
 	conns map[net.Conn]struct{}
 }
 
-// Accept ends connections at once while the gate is shut.
+// Accept closes new connections while the gate is shut.
 func (g *gate) Accept() (net.Conn, error) {
 	for {
 		c, err := g.Listener.Accept()
@@ -48,7 +48,7 @@ func (g *gate) set(shut bool) {
 	}
 }
 
-// passed is a connection that came through a gate.
+// passed is a connection that the gate has accepted.
 type passed struct {
 	net.Conn
 	gate *gate

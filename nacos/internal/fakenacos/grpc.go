@@ -32,7 +32,7 @@ func newGRPC(s *Server) *grpc.Server {
 	return g
 }
 
-// body has every field of the requests that are known here.
+// body has the fields of all supported requests.
 type body struct {
 	Tenant      string   `json:"tenant"`
 	Group       string   `json:"group"`
@@ -70,7 +70,7 @@ func fail(kind string, code int, message string) reply {
 func (r reply) payload() *pb.Payload {
 	b, err := json.Marshal(r.body)
 	if err != nil {
-		panic(err) // strings and numbers always marshal
+		panic(err) // strings and numbers can always be marshalled
 	}
 	return &pb.Payload{Metadata: &pb.Metadata{Type: r.kind}, Body: &anypb.Any{Value: b}}
 }
@@ -161,7 +161,7 @@ func (st streams) RequestBiStream(stream pb.BiRequestStream_RequestBiStreamServe
 		delete(s.conns, from)
 		delete(s.resets, from)
 	}()
-	// As servers do with a connection that was idle.
+	// Servers do this with a connection that was idle.
 	if err := stream.Send(ask("ClientDetectionRequest")); err != nil {
 		return err
 	}
@@ -196,21 +196,21 @@ func (st streams) RequestBiStream(stream pb.BiRequestStream_RequestBiStreamServe
 	}
 }
 
-// ask is a request of the server's.
+// ask returns a request of the server to the client.
 func ask(kind string) *pb.Payload {
 	return reply{kind, map[string]any{"requestId": "1", "module": "internal"}}.payload()
 }
 
-// remote names the connection that a call came by.
+// remote returns the name of the connection of a call.
 func remote(ctx context.Context) string {
 	p, _ := peer.FromContext(ctx)
 	return p.Addr.String()
 }
 
-// newID is what 2.3 and 3.1 make of the generator "snowflake".
+// newID returns an id like those of the generator "snowflake" of 2.3 and 3.1.
 func newID() string { return strconv.FormatInt(rand.Int64(), 10) }
 
-// unused is the smallest id that no instance has.
+// unused returns the smallest id that no instance has.
 func unused(list []Instance) string {
 	for id := 0; ; id++ {
 		text := strconv.Itoa(id)

@@ -64,7 +64,7 @@ func (s *Server) login(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"accessToken":%q,"tokenTtl":18000}`, token)
 }
 
-// guard lets in who may.
+// guard rejects requests without a valid token.
 func (s *Server) guard(next http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

@@ -15,9 +15,9 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Get implements worker.Slots. Slots that are not this instance's can't be had,
-// nor one that somebody took since it was named, which was a tie: both are
-// errors, so that the search is tried again with another instance id.
+// Get implements worker.Slots. It returns an error for every slot except this
+// instance's, and for a slot that another process took since instanceID
+// returned it. The search is then tried again with another instance id.
 func (r *registry) Get(ctx context.Context, slot int) (worker.Doc, worker.Version, error) {
 	if slot == worker.RegistrySlot {
 		return r.read(ctx, slot)
@@ -39,10 +39,10 @@ func (r *registry) read(ctx context.Context, slot int) (worker.Doc, worker.Versi
 	return api.Slot(r.id(slot), func(id string) (string, bool, error) { return r.query(ctx, r.HTTP.Servers()[0], id) })
 }
 
-// Put implements worker.Slots as well as it can without compare-and-set: the
+// Put implements worker.Slots as well as possible without compare-and-set: the
 // instance id is checked, the document is compared, written, left alone for a
-// while if it changes hands, and read again from every server. Two writers
-// that do this at once both see the later text, so one of them gives in.
+// while if it changes hands, and read again from every server. Two writers that
+// do this at once both see the later text, so one of them gives up.
 func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected worker.Version) (worker.Version, bool, error) {
 	if slot != worker.RegistrySlot {
 		if err := r.owns(ctx, slot); err != nil {
@@ -70,8 +70,8 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 			wait = min(wait, time.Until(end)/3)
 		}
 		if err != nil || time.Since(began) > wait/2 {
-			// Another that wrote before may have looked already. An error that
-			// leaves it open would be to have this text, if it stands there, taken for a lease.
+			// A process that wrote before may have read the document already. With any other
+			// error, this text would be taken for a lease if the server has it.
 			return "", false, &worker.NotWrittenError{Err: cmp.Or(err, errTooLate)}
 		}
 		if !api.Sleep(ctx, wait) {
@@ -84,13 +84,13 @@ func (r *registry) Put(ctx context.Context, slot int, d worker.Doc, expected wor
 	return r.confirm(ctx, slot, api.Version(text), expected)
 }
 
-// changeTime is how long a document that changes hands is left alone. Nobody
-// may take more than half of it from comparing to writing.
+// changeTime is the time for which a document that changes hands is left alone.
+// Comparing and writing may take at most half of it.
 const changeTime = 1500 * time.Millisecond
 
 var errTooLate = errors.New("the server took too long to write what was compared before")
 
-// confirm reads a document until every server has what was written.
+// confirm reads a document until every server returns the written text.
 func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Version) (worker.Version, bool, error) {
 	for _, base := range r.HTTP.Servers() {
 		for {
@@ -112,7 +112,7 @@ func (r *registry) confirm(ctx context.Context, slot int, ver, over worker.Versi
 	return ver, true, nil
 }
 
-// owns makes sure that the slot is the one of this process's instance id.
+// owns returns an error unless the slot is this process's instance id.
 func (r *registry) owns(ctx context.Context, slot int) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *registry) query(ctx context.Context, base, id string) (text string, fou
 	return string(body), err == nil, err
 }
 
-// publish writes a config document, whatever is there.
+// publish writes a config document without comparing.
 func (r *registry) publish(ctx context.Context, id, text string) error {
 	form := r.configForm(id)
 	form.Set("content", text)
@@ -153,7 +153,7 @@ func (r *registry) configForm(id string) url.Values {
 	return form
 }
 
-// list reads the service's instances from one server, healthy or not.
+// list returns the service's instances on one server, healthy or not.
 func (r *registry) list(ctx context.Context, base string) ([]api.Instance, error) {
 	form := r.serviceForm()
 	form.Set("healthyOnly", "false")
@@ -187,7 +187,8 @@ func (r *registry) deregister(ctx context.Context, in api.Instance) error {
 	return r.any(ctx, http.MethodDelete, r.instanceForm(in))
 }
 
-// any sends a request about an instance to the servers in turn until one answers.
+// any sends a request about an instance to one server after the other until one
+// answers.
 func (r *registry) any(ctx context.Context, method string, form url.Values) error {
 	var failed []error
 	for _, base := range r.HTTP.Servers() {

@@ -1,10 +1,10 @@
-// Package nacos14 is the registry on Nacos 1.4.1 to 1.4.8, which have no
-// compare-and-set. The worker id is the integer id that the server gives a persistent
-// instance. The server can give one id to several instances that register at once, and it
-// can lose registrations. So each process waits some seconds after it registered, and
-// compares its id with those of all instances before it uses the id. The slot's document,
-// written without comparison, is the second guard: two instances that have one id find
-// each other there. So an id is verified, but not guaranteed to be one instance's alone.
+// Package nacos14 is the registry on Nacos 1.4.1 to 1.4.8, which have no compare-and-set.
+// The worker id is the integer id that the server gives a persistent instance. The server
+// can give one id to several instances that register at once, and it can lose
+// registrations. So each process waits some seconds after it registered, and compares its
+// id with those of all instances before it uses the id. The slot's document, written
+// without comparison, is the second guard: two instances that have one id find each other
+// there. So an id is verified, but not guaranteed to be unique.
 package nacos14
 
 import (
@@ -23,20 +23,21 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/api"
 )
 
-// Config says where the registry is. All fields are needed.
+// Config is the address of the registry. All fields are needed.
 type Config struct {
-	HTTP      *api.HTTP // which the source closes
-	Version   string    // of the servers
+	HTTP      *api.HTTP // closed by the source
+	Version   string    // version of the servers
 	Servers   string    // for errors
-	Name      string    // of the registry, for people
-	Namespace string    // "": the default one
+	Name      string    // name of the registry, for logs and errors
+	Namespace string    // "": the default namespace
 	Group     string
 	Service   string
 	Self      api.Instance // ip, port (0: any), cluster and metadata
 	Logger    *slog.Logger
 }
 
-// Open gives the source. Servers from before 1.4.1 can't be used.
+// Open returns the source. It returns a worker.UnusableError for servers older than
+// 1.4.1.
 func Open(cfg Config) (worker.Source, error) {
 	if older(cfg.Version) {
 		cfg.HTTP.Close()
@@ -52,25 +53,25 @@ func older(version string) bool {
 	return cmp.Or(cmp.Compare(a, 1), cmp.Compare(b, 4), cmp.Compare(c, 1)) < 0
 }
 
-// registry is worker.Slots of which one can be used: that of the instance id.
+// registry implements worker.Slots with one usable slot: that of the instance id.
 type registry struct {
 	Config
-	settle time.Duration // how long a registration is left to show; 5 s
+	settle time.Duration // time until a registration is expected in all lists; 5 s
 
 	mu   sync.Mutex
 	in   api.Instance   // the registration; IP "" if there is none
 	mine int            // its id, or unsettled
-	kept []api.Instance // other registrations, so that their ids are not given again
+	kept []api.Instance // other registrations, kept so that their ids are not given again
 	ours string         // the nonce last written into a slot that is held
 }
 
 const unsettled = -1
 
-// Times of the courtesy to others.
+// Times after which other instances' registrations and slots are dealt with.
 const (
 	settleTime = 5 * time.Second
-	deadAfter  = 10 * time.Minute // a registration this old whose bound is over is removed
-	boundRest  = 3 * time.Minute  // what a slot's bound may be from being free to others
+	deadAfter  = 10 * time.Minute // a registration older than this is removed if its bound is over
+	boundRest  = 3 * time.Minute  // time after a slot's bound until it is free for others
 )
 
 // Metadata of an instance.
@@ -88,9 +89,10 @@ func (r *registry) source() worker.Source {
 	return worker.Source{Slots: r, Inserts: true, Name: r.Name, Time: r.HTTP.Time, Last: r.instanceID, OnChange: r.onChange, Close: r.close}
 }
 
-// instanceID is worker.Source's Last: it names the one worker id that is this
-// instance's, registering it first if need be. When it is asked again, because
-// the id could not be taken, the id has to stand up to the others once more.
+// instanceID implements worker.Source's Last: it returns the only worker id
+// that this instance can use, and registers the instance if necessary. If it is
+// called again, because the id could not be taken, it compares the id with
+// those of the others again.
 func (r *registry) instanceID(ctx context.Context) (int, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,7 +122,7 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 			}
 		}
 		r.in, r.mine, port = api.Instance{}, unsettled, anyPort()
-		// The others that got the same id do the same: go apart.
+		// Others that got the same id retry too: spread the attempts.
 		pause := time.Duration(rand.Int64N(int64(min(2<<min(try, 4), 16)) * int64(r.settle) / 5))
 		r.Logger.Info("leafsql: registering with Nacos again for another instance id", "why", why, "pause", pause)
 		if !api.Sleep(ctx, pause) {
@@ -129,7 +131,7 @@ func (r *registry) unique(ctx context.Context) (int, error) {
 	}
 }
 
-// dropKept removes the registrations that kept ids from being given.
+// dropKept removes the registrations that were kept to reserve their ids.
 func (r *registry) dropKept(ctx context.Context) error {
 	for len(r.kept) > 0 {
 		if err := r.deregister(ctx, r.kept[0]); err != nil {
@@ -140,8 +142,8 @@ func (r *registry) dropKept(ctx context.Context) error {
 	return nil
 }
 
-// verify makes sure that this instance is registered and alone has its id. why
-// says what speaks against it.
+// verify registers this instance if necessary, and checks that no other one has
+// its id. why is the reason against the id, "" if there is none.
 func (r *registry) verify(ctx context.Context) (why string, err error) {
 	if r.mine == unsettled {
 		id, why, err := r.enrol(ctx)
@@ -149,9 +151,9 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 			return why, err
 		}
 		if why = r.occupied(ctx, id); why != "" {
-			// Whoever wrote the document is not in the list any more, it may have
-			// been this process: without this registration the next one would be
-			// given the same id again.
+			// The process that wrote the document is not in the list any more; it
+			// may have been this one. Keep the registration: otherwise the server
+			// would give the same id again.
 			r.kept, r.in = append(r.kept, r.in), api.Instance{}
 			return why, nil
 		}
@@ -169,8 +171,8 @@ func (r *registry) verify(ctx context.Context) (why string, err error) {
 	return r.occupied(ctx, r.mine), nil
 }
 
-// anyPort makes a registration of this process's own: an equal ip:port would
-// be the same instance.
+// anyPort returns a random port for a registration: instances with an equal
+// ip:port would be the same.
 func anyPort() int { return 10000 + rand.IntN(50000) }
 
 func (r *registry) instance(port int) api.Instance {
@@ -180,11 +182,11 @@ func (r *registry) instance(port int) api.Instance {
 }
 
 // enrol registers and waits until all servers agree, twice, on an id that only
-// this instance has. why says what spoke against it, "" if nothing.
+// this instance has. why is the reason against the id, "" if there is none.
 func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
-	for range 4 { // registrations told ok may never show
-		// From when it shows, not before: an id that stood up to what showed
-		// earlier is in use.
+	for range 4 { // acknowledged registrations may never show
+		// Each attempt gets a new time: since an attempt that did not show, another
+		// instance may have verified this id and use it.
 		r.in.Metadata[metaSince] = strconv.FormatInt(time.Now().UnixMilli(), 10)
 		if err := r.register(ctx, r.in); err != nil {
 			return 0, "", err
@@ -215,8 +217,8 @@ func (r *registry) enrol(ctx context.Context) (id int, why string, err error) {
 	return 0, "the registration does not show in the list", nil
 }
 
-// look reads every server's list. why says that another has the id and goes
-// first: who registered earlier keeps it.
+// look reads every server's list. why is set if another instance has the id and
+// precedence: the earlier registration keeps the id.
 func (r *registry) look(ctx context.Context, in api.Instance) (id int, found bool, why string, err error) {
 	for i, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
@@ -245,14 +247,14 @@ func (r *registry) look(ctx context.Context, in api.Instance) (id int, found boo
 	return id, true, "", nil
 }
 
-// before is an order that all instances agree on: an older registration may
-// be in use already.
+// before is an order that all instances agree on. The older registration comes
+// first, as it may be in use already.
 func before(a, b api.Instance) bool {
 	return cmp.Or(cmp.Compare(since(a), since(b)), strings.Compare(a.IP, b.IP), cmp.Compare(a.Port, b.Port)) < 0
 }
 
-// since is when an instance registered, in Unix ms, by its own clock; 0 where
-// that is not known.
+// since returns the time of a registration in Unix ms, by the instance's own
+// clock, or 0 if unknown.
 func since(in api.Instance) int64 {
 	ms, err := strconv.ParseInt(in.Metadata[metaSince], 10, 64)
 	if err != nil {
@@ -261,8 +263,8 @@ func since(in api.Instance) int64 {
 	return ms
 }
 
-// idOf is the integer that 1.4.1 gives. It may stand alone or before the first
-// "#".
+// idOf returns the integer id that 1.4.1 gives: the instance id, or its part in
+// front of the first "#".
 func idOf(in api.Instance) (int, error) {
 	text, _, _ := strings.Cut(in.InstanceID, "#")
 	id, err := strconv.Atoi(text)
@@ -272,8 +274,9 @@ func idOf(in api.Instance) (int, error) {
 	return id, nil
 }
 
-// occupied says who holds the slot's document, if its bound is not over: a
-// registration of a process that crashed, or one that has the same id.
+// occupied returns a reason if the slot's document is held and its bound is not
+// over: by a process that crashed, or by one with the same id. It returns ""
+// otherwise.
 func (r *registry) occupied(ctx context.Context, id int) (why string) {
 	d, ver, err := r.read(ctx, id)
 	if err != nil || ver == "" || !inUse(d) || d.Nonce == r.ours {
@@ -282,12 +285,12 @@ func (r *registry) occupied(ctx context.Context, id int) (why string) {
 	return fmt.Sprintf("worker id %d is held by %s", id, d.Owner)
 }
 
-// inUse reports whether a slot may have an owner who issues ids.
+// inUse reports whether the slot may have an owner that issues ids.
 func inUse(d worker.Doc) bool {
 	return !d.Free && time.Now().Before(d.HighWater.Add(boundRest))
 }
 
-// bury removes the registrations of processes that are long gone, so that
+// bury removes the registrations of processes that ended long ago, so that
 // their ids can be given again.
 func (r *registry) bury(ctx context.Context) {
 	list, err := r.list(ctx, r.HTTP.Servers()[0])
@@ -301,12 +304,12 @@ func (r *registry) bury(ctx context.Context) {
 			continue
 		}
 		if d, ver, err := r.read(ctx, id); err == nil && ver != "" && time.Since(d.HighWater) > boundRest {
-			_ = r.deregister(ctx, in) // whoever starts next tries again
+			_ = r.deregister(ctx, in) // the next process that starts tries again
 		}
 	}
 }
 
-// check makes sure that the registration is still there, with its id.
+// check returns an error unless the registration still exists, with its id.
 func (r *registry) check(ctx context.Context) error {
 	for _, base := range r.HTTP.Servers() {
 		list, err := r.list(ctx, base)
@@ -330,8 +333,8 @@ func (r *registry) check(ctx context.Context) error {
 	return nil
 }
 
-// onChange is worker.Source's OnChange: what is lost or given back is
-// registered anew for the next lease.
+// onChange implements worker.Source's OnChange. After a lease was lost or
+// released, it removes the registration; the next lease registers again.
 func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool) {
 	if held {
 		r.Logger.Warn("leafsql: this Nacos has no compare-and-set (1.4): worker ids are its instance ids, verified but not guaranteed; upgrade to Nacos 2.3 or later, or use another source of worker ids for all processes", "worker", id)
@@ -340,7 +343,7 @@ func (r *registry) onChange(ctx context.Context, id int, _ worker.Doc, held bool
 	r.leave(ctx, id)
 }
 
-// leave ends the registration, if it is that of the worker id.
+// leave removes the registration if its id is the worker id.
 func (r *registry) leave(ctx context.Context, id int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

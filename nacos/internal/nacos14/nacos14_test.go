@@ -31,7 +31,7 @@ func configAt(address, user, password string) Config {
 	}
 }
 
-// quick is the registry on a fake, in less time than on a real one.
+// quick returns the registry on a fake, with shorter times than on a real server.
 func quick(t *testing.T, s *fakenacos.Server) *registry { return quickAt(t, addressOf(s)) }
 
 func quickAt(t *testing.T, address string) *registry {
@@ -42,37 +42,37 @@ func quickAt(t *testing.T, address string) *registry {
 	return r
 }
 
-// within30s is a context for what should be there in a moment.
+// within30s returns a context for conditions that are expected soon.
 func within30s(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// named gives the worker id that a registry names.
+// named returns the worker id that a registry names.
 func named(ctx context.Context, r *registry) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.unique(ctx)
 }
 
-// doc is any document that has not been used.
+// doc returns a document that has not been used.
 func doc() worker.Doc {
 	return worker.Doc{Nonce: rand.Text(), HighWater: time.UnixMilli(time.Now().UnixMilli())}
 }
 
 const fakeService = "public/DEFAULT_GROUP@@leafsql"
 
-// untilUnique is a context for many that look for instance ids of their own on
-// a server that gives half of them one that is another's.
+// untilUnique returns a context for many instances that look for unique ids on
+// a server that gives half of them the id of another.
 func untilUnique(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// TestRegistrations has many register at once with a server that gives
-// one id to several, and loses some.
+// TestRegistrations: many instances that register at once get unique ids from a
+// server that gives one id to several, and loses some registrations.
 func TestRegistrations(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -103,9 +103,9 @@ func TestRegistrations(t *testing.T) {
 	wg.Wait()
 }
 
-// TestOccupied has an instance id given again and again whose document
-// somebody holds who is not in the list, such as this process, whose
-// registration was lost while it took the slot.
+// TestOccupied: an instance id is refused as often as it is given while its
+// document is held by a process that is not in the list, such as this process
+// if its registration was lost while it took the slot.
 func TestOccupied(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -128,8 +128,8 @@ func TestOccupied(t *testing.T) {
 	}
 }
 
-// TestRegisteredLate gives one the instance id of another, which was
-// verified between the one's decision to register and its registration.
+// TestRegisteredLate: an instance gives up an id that another one verified
+// between the instance's decision to register and its registration.
 func TestRegisteredLate(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -147,7 +147,7 @@ func TestRegisteredLate(t *testing.T) {
 	}
 }
 
-// TestDocuments has two that hold one id meet at the document.
+// TestDocuments: two holders of one id find each other at the document.
 func TestDocuments(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -159,7 +159,7 @@ func TestDocuments(t *testing.T) {
 	if _, ok, err := b.Put(t.Context(), slot, doc(), ""); ok || !leasetest.NotWritten(err) {
 		t.Errorf("Put without an instance: %v, %v", ok, err)
 	}
-	b.in, b.mine = a.in, a.mine // as a copy of the virtual machine would
+	b.in, b.mine = a.in, a.mine // as in a copy of the virtual machine
 	initial := worker.Doc{Nonce: "initial", Free: true}
 	v, ok, err := a.Put(within30s(t), slot, initial, "")
 	if !ok {
@@ -206,8 +206,8 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestBuriesTheDead has the id of a process that is long gone given
-// again, but not that of one that may be there.
+// TestBuriesTheDead: the id of a process that ended long ago is given again,
+// but not that of a process that may still run.
 func TestBuriesTheDead(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -246,7 +246,7 @@ func TestCredentials(t *testing.T) {
 		if e, ok := errors.AsType[*api.LoginError](err); !ok || e.User != user {
 			t.Errorf("user %q: %v", user, err)
 		}
-		// It is what a search says, too.
+		// A search returns the same result.
 		if _, ok := r.instanceID(within30s(t)); ok {
 			t.Errorf("user %q has an instance id", user)
 		}

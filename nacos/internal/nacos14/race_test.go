@@ -19,8 +19,8 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// TestLateTie gives a verified instance id to another, which registered
-// earlier, only later it shows, and takes the document. The loser leaves and
+// TestLateTie: a verified instance id is given to another instance, which
+// registered earlier, shows later, and takes the document. The loser leaves and
 // finds another worker id.
 func TestLateTie(t *testing.T) {
 	t.Parallel()
@@ -70,7 +70,7 @@ func TestLateTie(t *testing.T) {
 	}
 }
 
-// interrupted has something happen when a document was created, or while it is
+// interrupted calls a function when a document was created, or while it is
 // taken.
 type interrupted struct {
 	*registry
@@ -89,8 +89,8 @@ func (i *interrupted) Put(ctx context.Context, slot int, d worker.Doc, expected 
 	return i.registry.Put(ctx, slot, d, expected)
 }
 
-// TestWrittenLate has one of two that take a slot write so long after it
-// has compared that the other has looked already.
+// TestWrittenLate: of two instances that take a slot, one writes so long after
+// its comparison that the other has read the document already.
 func TestWrittenLate(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
@@ -122,7 +122,7 @@ func TestWrittenLate(t *testing.T) {
 	<-late
 	switch {
 	case errors.Is(err, errTooLate):
-		t.Log("the machine was too slow for either") // and nobody has the worker id
+		t.Log("the machine was too slow for either") // and the worker id has no holder
 	case !ok:
 		t.Errorf("written in time: %v, %v", ok, err)
 	default:
@@ -132,8 +132,8 @@ func TestWrittenLate(t *testing.T) {
 	}
 }
 
-// slowed gives an address of a server at which what is posted to one path
-// arrives late.
+// slowed returns the address of a server at which requests to one path arrive
+// late.
 func slowed(t *testing.T, s *fakenacos.Server, path string, by func()) string {
 	t.Helper()
 	to, err := url.Parse(addressOf(s))
@@ -151,7 +151,7 @@ func slowed(t *testing.T, s *fakenacos.Server, path string, by func()) string {
 	return front.URL
 }
 
-// leased waits for a worker id, however often it is another's.
+// leased waits for a worker id, however often ids are in use.
 func leased(ctx context.Context, t *testing.T, src worker.Source) (int, *worker.Keeper) {
 	t.Helper()
 	k, err := worker.Keep(func(context.Context) (worker.Source, error) { return src, nil },

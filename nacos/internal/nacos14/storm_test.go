@@ -11,8 +11,8 @@ import (
 	"github.com/leafsql/leafsql/nacos/internal/fakenacos"
 )
 
-// TestStormRace starts 16 at once whose registrations arrive late, so that
-// ids are verified before all who have them show.
+// TestStormRace: 16 instances start at once, and their registrations arrive
+// late, so that ids are verified before all instances with the same id show.
 func TestStormRace(t *testing.T) {
 	t.Parallel()
 	s := fakenacos.Start(t, fakenacos.Legacy)
