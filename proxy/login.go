@@ -14,6 +14,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/leafsql/leafsql/internal/fill"
 	"github.com/leafsql/leafsql/internal/wire"
@@ -100,6 +101,9 @@ func (s *session) handshake() error {
 
 // account names the account that the server knows a user by: with its address, if the server is told that.
 func (s *session) account(user string) string {
+	if strings.ContainsFunc(user, func(r rune) bool { return r >= utf8.RuneSelf }) { // another one in another character set
+		return ""
+	}
 	if s.proxy.cfg.ServerProxyProtocol {
 		return user + "@" + s.client.from.Addr().String()
 	}

@@ -256,6 +256,33 @@ func TestPermissionIsShared(t *testing.T) {
 	})
 }
 
+// TestPermissionIsNotSharedByBytes logs in as two users whose names are the same bytes in two character sets: what one may do is not
+// permitted to the other one.
+func TestPermissionIsNotSharedByBytes(t *testing.T) {
+	each(t, func(t *testing.T, p *place) {
+		p.configured(true, privilegesSetup...)
+		for _, name := range []string{"é", "Ã©"} {
+			p.exec("DROP USER IF EXISTS `"+name+"`", "CREATE USER `"+name+"` IDENTIFIED BY 'secret'")
+			t.Cleanup(func() { p.db.Exec("DROP USER `" + name + "`") })
+		}
+		p.exec("GRANT ALL ON " + p.name + ".* TO `é`")
+		through, o := p.proxy(), p.user("u", "secret")
+		o.User, o.Database = "é", ""
+		const text = ".items (id, name) VALUES (5000, 'a')"
+		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + text).Err(); number != 0 {
+			t.Fatal(number, message)
+		}
+		before := p.counters()
+		o.Collation = 8 // latin1
+		if number, message := p.dial(through, o).Query("INSERT INTO " + p.name + strings.Replace(text, "5000", "9000000", 1)).Err(); number != 1142 {
+			t.Errorf("error %d %s, want 1142", number, message)
+		}
+		if after := p.counters(); after != before {
+			t.Errorf("leaf_alloc before: %s\nand after: %s", before, after)
+		}
+	})
+}
+
 // TestRevokedPrivilege draws ids once at most after a REVOKE: then the server's denial is known.
 func TestRevokedPrivilege(t *testing.T) {
 	each(t, func(t *testing.T, p *place) {
