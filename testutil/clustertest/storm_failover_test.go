@@ -179,7 +179,7 @@ func drawTogether(t *testing.T, dsn string) {
 	t.Logf("%v: %d fetches, %d moves by a margin, %d fetches refused by the brake", *storm, fetches.Load(), jumps.Load(), refused.Load())
 	ids.Verify(t)
 	others.report(t)
-	if jumps.Load() > 2*6 { // after 0, 2, 6, 14, 30 and 62 s, on each server
+	if jumps.Load() > 24 { // after 0, 2, 6, 14 and 30 s on each server, and more where an event of the other one takes back the count
 		t.Errorf("the row was moved up %d times", jumps.Load())
 	}
 }
