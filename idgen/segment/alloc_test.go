@@ -307,6 +307,21 @@ func TestAllocStoreCreate(t *testing.T) {
 	}
 }
 
+// TestLookAfterEnsure: a look at a row that was just added shows what other processes have fetched from it since.
+func TestLookAfterEnsure(t *testing.T) {
+	for _, server := range mysqltest.Targets(t) {
+		dsn := server.Database(t)
+		s, other := allocStore(t, pool(t, dsn, ""), "leaf_alloc"), segment.NewAllocStore(pool(t, dsn, ""), "leaf_alloc")
+		if err := s.Ensure(t.Context(), "a", 1, 10); err != nil {
+			t.Fatal(err)
+		}
+		taken := fetch(t, other, segment.Request{Tag: "a", N: 10, Step: 10})
+		if r := fetch(t, s, segment.Request{Tag: "a"}); r.Start != taken.End {
+			t.Errorf("%s: Fetch() = %+v without ids after another process has fetched %+v", server.Name, r, taken)
+		}
+	}
+}
+
 // Many processes start at once.
 func TestAllocStoreCreateTogether(t *testing.T) {
 	for _, server := range mysqltest.Targets(t) {

@@ -41,7 +41,6 @@ type row struct {
 	least int64  // no id is below
 	end   int64  // and none is here or above
 	as    string // conditions under which all of this but next still holds
-	added bool   // a moment ago: the first look is spared
 	marked
 }
 
@@ -61,12 +60,7 @@ func (t *counter) Fetch(ctx context.Context, q Request) (r Range, err error) {
 
 // fetch is one attempt.
 func (t *counter) fetch(ctx context.Context, c *sql.Conn, q Request) (Range, error) {
-	if v, known := t.known.Load(q.Tag); known && q.N == 0 && v.(row).added {
-		row := v.(row)
-		row.added = false
-		t.known.Store(q.Tag, row)
-		return Range{Start: row.next, End: row.next, Step: row.step}, nil
-	} else if q.N == 0 || !known || t.triesMark(v.(row)) {
+	if v, known := t.known.Load(q.Tag); q.N == 0 || !known || t.triesMark(v.(row)) {
 		if r, fit, err := t.look(ctx, c, q); !fit {
 			return r, err
 		}
@@ -220,7 +214,7 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		if err != nil {
 			return err
 		}
-		// Reading it tells whether the INSERT was in autocommit, and spares the first look.
+		// Reading it tells whether the INSERT was in autocommit, and spares the look before the first fetch.
 		row, autocommit, err := t.read(ctx, c, tag)
 		if !autocommit {
 			if _, err := c.ExecContext(ctx, tagrow.Commit); err != nil {
@@ -230,7 +224,6 @@ func (t *counter) ensure(ctx context.Context, tag string, next, step, highest in
 		}
 		if err == nil {
 			t.rows.Transactions.Store(t.rows.Transactions.Load() || !autocommit)
-			row.added = true
 			t.meets(tag, row.mark)
 			t.known.Store(tag, row)
 		} else if _, odd := errors.AsType[*tagrow.Error](err); odd { // for who draws from it
