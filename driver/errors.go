@@ -3,8 +3,8 @@ package driver
 import (
 	"errors"
 
+	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/insert"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 )
 
 // ErrRefused is what errors.Is finds in every refusal of a statement or a
@@ -55,11 +55,11 @@ func (e *RefusedError) Is(target error) bool { return target == ErrRefused }
 // a row brings. Table is db.table; Rows is the number of ids requested, or Key the
 // row's key. It unwraps to Err, the generator's error, so that errors.Is finds
 // context.DeadlineExceeded and errors.As the generator's own types.
-type FillError = tables.FillError
+type FillError = counters.FillError
 
 // A ConfigError names the parameter of a DSN, or the field of a Config, that is
 // wrong: Param, with the Reason and a Fix.
-type ConfigError = tables.ConfigError
+type ConfigError = counters.ConfigError
 
 func configError(param, reason, fix string) error {
 	return &ConfigError{Param: param, Reason: reason, Fix: fix}

@@ -12,6 +12,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/ownpool"
 	"github.com/leafsql/leafsql/driver/internal/rules"
@@ -184,9 +185,12 @@ func (c *Connector) Worker() worker.Status {
 // takes ids.
 func newTables(cfg *Config, ours driver.Connector, store *ids.Store, snowflakes *ids.Snowflakes) *tables.Set {
 	of := tables.Config{
-		Config: rules.Config{Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID},
-		Create: cfg.Create, ResultOnly: cfg.ResultOnly, RefuseAutoIncrement: cfg.RefuseAutoIncrement,
-		Zero: cfg.Zero, Logger: cfg.Logger, Server: server(cfg.MySQL), Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
+		Config: counters.Config{
+			Config: rules.Config{Auto: cfg.Auto(), Rules: cfg.Tables, KeepExplicit: cfg.KeepExplicit, UUID: cfg.UUID},
+			Create: cfg.Create, RefuseAutoIncrement: cfg.RefuseAutoIncrement, Logger: cfg.Logger,
+			Foreign: store != nil && cfg.Store != "" && (cfg.MySQL == nil || store.Name != describe(cfg.MySQL)),
+		},
+		ResultOnly: cfg.ResultOnly, Zero: cfg.Zero, Server: server(cfg.MySQL),
 	}
 	var generator idgen.Generator
 	if snowflakes != nil {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/samber/lo"
 
+	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/ids"
-	"github.com/leafsql/leafsql/driver/internal/tables"
 	"github.com/leafsql/leafsql/idgen/segment"
 	"github.com/leafsql/leafsql/idgen/snowflake"
 	"github.com/leafsql/leafsql/idgen/worker"
@@ -31,7 +31,7 @@ type Stats struct {
 // is not known (Name is "" then): its generator and the highest key that its column
 // can hold, the statements that got ids and the ids that they got, and the refused
 // statements with the last refusal.
-type TableStats = tables.Stats
+type TableStats = counters.Stats
 
 // TagStats are of one row of leaf_alloc, or of t_sequence.
 type TagStats struct {

@@ -74,16 +74,16 @@ func (set *Set) learnServer(ctx context.Context, conn ownpool.Conn, database str
 func (set *Set) learnTags(ctx context.Context) error {
 	tags, err := set.readTags(ctx)
 	if set.cfg.Create && servererr.Is(err, servererr.NoSuchTable) {
-		if err := set.store.Alloc.Create(ctx); err != nil {
-			return set.AllocError(set.store.Table, "creating it", err)
+		if err := set.Store.Alloc.Create(ctx); err != nil {
+			return set.AllocError(set.Store.Table, "creating it", err)
 		}
 		tags, err = set.readTags(ctx)
 	}
 	if err != nil {
-		return set.AllocError(set.store.Table, "reading its tags", err)
+		return set.AllocError(set.Store.Table, "reading its tags", err)
 	}
 	if len(tags) == 0 && set.cfg.Create {
-		set.logger().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
+		set.Log().Warn("leafsql: leafCreate=true has no table to fill: leafTables=auto means the tables that have a row in leaf_alloc, and there is none",
 			"way out", "name the tables: leafTables=orders,items, or leafTables=* for all")
 	}
 	set.Schema.Store(set.newSchema(tags))
@@ -100,7 +100,7 @@ func (set *Set) warnMissing(ctx context.Context) {
 	found, err := set.Catalog.Tables(ctx, names)
 	for _, name := range names {
 		if err == nil && found[name] == nil {
-			set.logger().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
+			set.Log().Warn("leafsql: a rule of leafTables names a table that is not there (yet): INSERTs into it are filled once it is",
 				"table", name.String(), "way out", "check the name and its case")
 		}
 	}

@@ -266,6 +266,6 @@ func (set *Set) keepFresh() {
 
 // readTags reads leaf_alloc's tags, by the names of tables they may mean.
 func (set *Set) readTags(ctx context.Context) (map[string]string, error) {
-	rows, err := set.store.Alloc.Tags(ctx)
+	rows, err := set.Store.Alloc.Tags(ctx)
 	return lo.SliceToMap(rows, func(r segment.Row) (name, tag string) { return set.Name("", r.Tag).Table, r.Tag }), err
 }

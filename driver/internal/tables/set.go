@@ -8,9 +8,7 @@
 //
 // In the order in which they build on one another:
 //
-//	counts.go    what was given and refused
-//	allocrow.go  the row of leaf_alloc, held against the keys in use
-//	table.go     a table: ids for a statement's rows, keys that move the counter
+//	describe.go  what plans need of a table
 //	schema.go    what is known of tables, and for how long
 //	learn.go     what is read before the first statement
 //	inspect.go   the same judgement for the command, without a statement
@@ -20,16 +18,14 @@
 package tables
 
 import (
-	"cmp"
 	"context"
-	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"golang.org/x/sync/semaphore"
 
 	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/counters"
 	"github.com/leafsql/leafsql/driver/internal/ids"
 	"github.com/leafsql/leafsql/driver/internal/insert"
 	"github.com/leafsql/leafsql/driver/internal/rules"
@@ -40,23 +36,17 @@ import (
 // Config is what a configuration says of tables: driver.Config has the same fields and
 // their meaning.
 type Config struct {
-	rules.Config
-	Create              bool
-	ResultOnly          bool
-	RefuseAutoIncrement bool
-	Zero                string       // "", fill or keep
-	Logger              *slog.Logger // nil: slog.Default() as it is then
-
-	Server  string // where connections lead to, "" where that is not known
-	Foreign bool   // leaf_alloc is in another database than the tables: others may have tables on the same tags
+	counters.Config
+	ResultOnly bool
+	Zero       string // "", fill or keep
+	Server     string // where connections lead to, "" where that is not known
 }
 
 // A Set is the tables that a configuration means on one server. All connections of a
 // Connector share it.
 type Set struct {
-	Catalog *catalog.Catalog
-	Counts  Counts
-	Server  string // where connections lead to, "" where that is not known
+	counters.Counters
+	Server string // where connections lead to, "" where that is not known
 
 	// Settings are the server's version, and DefaultDB is the database that bare rules
 	// mean, as names compare: both are known once Learn has run.
@@ -66,24 +56,21 @@ type Set struct {
 	Schema atomic.Pointer[Schema] // what is known now
 	Used   atomic.Bool            // a statement used that since it was refreshed
 
-	cfg        Config
-	rules      []rules.Rule // the first that matches counts
-	store      *ids.Store
-	snowflakes idgen.Generator // nil: nothing takes them
+	cfg   Config
+	rules []rules.Rule // the first that matches counts
 
 	ctx    context.Context // of what runs in the background; ends with Close
 	cancel context.CancelFunc
 
 	learned  atomic.Bool
 	learning *semaphore.Weighted // of 1, held while that is done
-
-	said sync.Map // what the log was told, and is told once: string -> struct{}
 }
 
 // New returns the set of a configuration. It asks nothing yet.
 func New(cfg Config, c *catalog.Catalog, store *ids.Store, snowflakes idgen.Generator) *Set {
 	set := &Set{
-		Catalog: c, Server: cfg.Server, cfg: cfg, rules: rules.BySpecificity(cfg.Rules), store: store, snowflakes: snowflakes,
+		Counters: counters.Counters{Config: cfg.Config, Catalog: c, Store: store, Snowflakes: snowflakes},
+		Server:   cfg.Server, cfg: cfg, rules: rules.BySpecificity(cfg.Rules),
 		learning: semaphore.NewWeighted(1),
 	}
 	set.ctx, set.cancel = context.WithCancel(context.Background())
@@ -115,17 +102,4 @@ func (set *Set) Name(db, table string) catalog.Name {
 		db, table = strings.ToLower(db), strings.ToLower(table)
 	}
 	return catalog.Name{DB: db, Table: table}
-}
-
-// once is the logger for what is said once for each key.
-func (set *Set) once(key string) *slog.Logger {
-	if _, said := set.said.LoadOrStore(key, struct{}{}); said {
-		return slog.New(slog.DiscardHandler)
-	}
-	return set.logger()
-}
-
-// logger is the configuration's or, if that has none, the program's as it is now.
-func (set *Set) logger() *slog.Logger {
-	return cmp.Or(set.cfg.Logger, slog.Default())
 }

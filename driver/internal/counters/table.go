@@ -1,4 +1,4 @@
-package tables
+package counters
 
 import (
 	"cmp"
@@ -30,7 +30,7 @@ type Table struct {
 	*rules.Fit
 	Name catalog.Name
 
-	set     *Set
+	all     *Counters
 	rule    rules.Rule
 	gen     idgen.Generator // nil: UUIDs
 	skips   skipper         // gen, where it is one
@@ -53,15 +53,9 @@ type skipper interface {
 	Skip(ctx context.Context, k int64) error
 }
 
-// describe says what plans need of a table, nil where a rule that may mean
-// many tables does not mean this one.
-func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
-	f, err := set.cfg.Fit(rule, name, seen.Table)
-	if f == nil || err != nil {
-		return nil, err
-	}
-	key := f.Key
-	t := &Table{Fit: f, Name: name, set: set, rule: rule, checking: semaphore.NewWeighted(1)}
+// Table returns a table that a rule fits.
+func (c *Counters) Table(rule rules.Rule, name catalog.Name, f *rules.Fit) (*Table, error) {
+	t := &Table{Fit: f, Name: name, all: c, rule: rule, checking: semaphore.NewWeighted(1)}
 	if err := t.checkAutoIncrement(); err != nil {
 		return nil, err
 	}
@@ -70,23 +64,17 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 	case rule.Generator != nil:
 		t.gen, kind = rule.Generator, fmt.Sprintf("%T", rule.Generator)
 	case rule.Kind == rules.Snowflake:
-		t.gen = set.snowflakes
+		t.gen = c.Snowflakes
 	case rule.Kind == rules.UUID7:
 	default:
 		tag = rules.TagOf(rule, name.Table)
-		t.counter = set.store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == rules.Sequence})
+		t.counter = c.Store.Counter(ids.Tag{Name: tag, Sequence: rule.Kind == rules.Sequence})
 		if t.counter.Rows != nil { // ranges of a replacement fit no column
 			t.counter.Fit(f.Highest)
 		}
 		t.gen = t.counter.Generator
-		t.counter.Feeds(set.Server, name.DB)
-		for _, r := range set.rules { // that may mean tables of the tag elsewhere
-			if !r.Exclude && rules.TagOf(r, tag) == tag {
-				t.counter.Feeds(set.Server, cmp.Or(r.Database, set.DefaultDB))
-			}
-		}
 	}
-	t.counts = set.Counts.of(name.String())
+	t.counts = c.Counts.of(name.String())
 	t.counts.change(func(s *Stats) {
 		s.Generator, s.Tag, s.HighestKey = kind, tag, 0
 		if f.Integer {
@@ -94,57 +82,26 @@ func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*
 		}
 	})
 	t.skips, _ = t.gen.(skipper)
-	desc := &insert.Table{
-		Keys: t, Name: name,
-		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
-		IntegerKey:  f.Integer,
-		UUID:        f.UUIDs,
-		Unsigned:    key.Unsigned(),
-		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
-		Floors:      t.skips != nil && !set.cfg.KeepExplicit,
-		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
+	return t, nil
+}
 
-		AutoIncrement: key.AutoIncrement,
-		RowTriggers:   seen.RowTriggers(),
-	}
-	switch {
-	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
-		desc.ZeroKey = insert.BySession
-	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
-		desc.ZeroKey = insert.Wanted
-	}
+// Counter returns the counter of the table's tag, nil if its ids come from elsewhere.
+func (t *Table) Counter() *ids.Counter { return t.counter }
 
-	if rules.Many(rule) && !key.AutoIncrement {
-		desc.Zero = func() {
-			if t.zero.CompareAndSwap(false, true) {
-				t.warnDue.Store(true)
-			}
-		}
+// Follows reports whether explicit keys move the counter.
+func (t *Table) Follows() bool { return t.skips != nil && !t.all.Config.KeepExplicit }
+
+// ReplacedZero makes a warning due: a 0 is replaced in a table that no rule names.
+func (t *Table) ReplacedZero() {
+	if t.zero.CompareAndSwap(false, true) {
+		t.warnDue.Store(true)
 	}
-	for _, col := range seen.Columns {
-		if !col.Invisible {
-			desc.Columns = append(desc.Columns, col.Name)
-		}
-		if col.ID {
-			desc.Triggers.Does |= insert.ReadsID
-		}
-	}
-	for event, e := range seen.triggers {
-		sets := e.SetsKey(key.Name)
-		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
-		desc.Triggers.Add(e)
-	}
-	if !set.cfg.ResultOnly && f.UUIDs == insert.NoUUID {
-		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
-		switch {
-		case desc.SetsKey:
-		case desc.Triggers.Does.Any(insert.ReadsID):
-			desc.ID = insert.SetAfter
-		default:
-			desc.ID = insert.IDInText
-		}
-	}
-	return desc, nil
+}
+
+// Keyless returns the table's stand-in for a session's temporary table that was made like it: every row without a key is
+// refused.
+func (t *Table) Keyless(name catalog.Name) *Table {
+	return &Table{Fit: t.Fit, Name: name, all: t.all, keyless: true}
 }
 
 const countsToo = "the column still has AUTO_INCREMENT, so a writer without leafsql takes numbers that leafsql will give out"
@@ -155,7 +112,7 @@ func (t *Table) checkAutoIncrement() error {
 	switch {
 	case !t.Key.AutoIncrement:
 		return nil
-	case t.set.cfg.RefuseAutoIncrement:
+	case t.all.Config.RefuseAutoIncrement:
 		return rules.Refuse(t.Name, t.Key.Name, countsToo, "take AUTO_INCREMENT off it: "+rules.Modify(t.Name, t.Key.Name, t.Key.Type)+"; or set leafAutoIncrement=allow")
 	}
 	t.warnDue.Store(true)
@@ -166,10 +123,10 @@ func (t *Table) checkAutoIncrement() error {
 func (t *Table) warn() {
 	t.warnDue.Store(false)
 	if t.Key.AutoIncrement {
-		t.set.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.Modify(t.Name, t.Key.Name, t.Key.Type))
+		t.all.once("auto_increment "+t.Name.String()).Warn("leafsql: "+countsToo, "table", t.Name.String(), "column", t.Key.Name, "take it off with", rules.Modify(t.Name, t.Key.Name, t.Key.Type))
 	}
 	if t.zero.Load() { // in a table that no rule names, where 0 may be a key like others
-		t.set.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
+		t.all.once("zero "+t.Name.String()).Warn("leafsql: a written 0 asks for a key, as in an AUTO_INCREMENT column, in a table that leafTables names only by a pattern", "table", t.Name.String(), "column", t.Key.Name,
 			"way out", "where 0 is a key of its own: !"+t.Name.String()+" in leafTables leaves the table out, leafZero=keep stores 0 in all; else name the table in leafTables")
 	}
 }
@@ -190,7 +147,7 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 			b.UUID = keys.At(0)
 		}
 	} else {
-		if t.checked.Load() != t.set.store.Epoch.Load() {
+		if t.checked.Load() != t.all.Store.Epoch.Load() {
 			if err := t.check(ctx, s); err != nil {
 				return err
 			}
@@ -221,14 +178,14 @@ func (t *Table) Draw(ctx context.Context, s insert.Session, b *insert.Block) (er
 // column's highest value is not followed, here and where the highest key is
 // looked for: no id is above it.
 func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *insert.Block) error {
-	if t.skips == nil || k <= 0 || k >= t.Highest || t.set.cfg.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
+	if t.skips == nil || k <= 0 || k >= t.Highest || t.all.Config.KeepExplicit || t.rowMissingUntil.Load() > time.Now().UnixMilli() {
 		return nil
 	}
 	if t.warnDue.Load() {
 		t.warn()
 	}
 	err := error(nil)
-	if t.checked.Load() != t.set.store.Epoch.Load() {
+	if t.checked.Load() != t.all.Store.Epoch.Load() {
 		err = t.check(ctx, s)
 	}
 	if err == nil && late != nil && (late.Late == k || t.counter != nil && t.counter.Far(k, t.Highest)) {
@@ -243,7 +200,7 @@ func (t *Table) Skip(ctx context.Context, s insert.Session, k int64, late *inser
 	switch {
 	case errors.Is(err, idgen.ErrExhausted):
 		return nil // no id is left above it that could be issued
-	case rowless && !t.set.cfg.Create:
+	case rowless && !t.all.Config.Create:
 		t.rowMissingUntil.Store(time.Now().Add(rowMissingRetry).UnixMilli()) // nothing to move
 		return nil
 	case err == nil || told || errors.Is(err, insert.ErrRefused):
@@ -283,18 +240,6 @@ func (t *Table) AfterDuplicate(ctx context.Context, b *insert.Block) {
 	}
 	stored, given, _, err := t.highestBelow(ctx, nil, t.Name, t.Indexed, t.Key.AutoIncrement, t.Near)
 	if highest := max(stored, given); err == nil && t.skips.Skip(ctx, highest) == nil {
-		t.set.logger().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
+		t.all.Log().Warn("leafsql: a generated id was in use already; the next ids are above the highest key", "table", t.Name.String(), "first id", b.First, "highest key", highest)
 	}
-}
-
-// Keyless is a temporary table that was made like a configured one: it has neither
-// AUTO_INCREMENT nor ids, so that a row without a key is refused.
-func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
-	t := like.Keys.(*Table)
-	desc := *like
-	desc.Name = name
-	desc.Floors, desc.ID, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
-	desc.Triggers = insert.Effects{Does: desc.Triggers.Does & insert.ReadsID}
-	desc.Keyless, desc.Keys = true, &Table{Fit: t.Fit, Name: name, set: t.set, keyless: true}
-	return &desc
 }

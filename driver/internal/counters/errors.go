@@ -1,4 +1,4 @@
-package tables
+package counters
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ type ConfigError struct {
 func (e *ConfigError) Error() string { return part.Sentence(e.Param, e.Reason, e.Fix) }
 
 // AllocError is the error of a statement of ours on leaf_alloc, or on t_sequence.
-func (s *Set) AllocError(table, what string, err error) error {
+func (c *Counters) AllocError(table, what string, err error) error {
 	if table != ids.SequenceTable {
 		table = "leaf_alloc (" + table + ")"
 	}
@@ -50,7 +50,7 @@ func (s *Set) AllocError(table, what string, err error) error {
 	switch {
 	case servererr.Is(err, servererr.NoSuchTable, servererr.NoDatabase):
 		way := "name it with leafAllocTable=[db.]table or its database with leafStore, or fill nothing with leafTables=none"
-		if !s.cfg.Create {
+		if !c.Config.Create {
 			way = "add leafCreate=true to have it created, " + way
 		}
 		return &ConfigError{"leafAllocTable", what + ": " + servererr.Message(err), way}

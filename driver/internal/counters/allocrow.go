@@ -1,4 +1,4 @@
-package tables
+package counters
 
 import (
 	"cmp"
@@ -26,7 +26,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 		return &FillError{Table: t.Name.String(), Rows: 1, Err: err}
 	}
 	defer t.checking.Release(1)
-	epoch := t.set.store.Epoch.Load()
+	epoch := t.all.Store.Epoch.Load()
 	if t.checked.Load() == epoch {
 		return nil
 	}
@@ -39,7 +39,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 		return err
 	}
 	var row segment.Row
-	if t.set.cfg.Create {
+	if t.all.Config.Create {
 		row, given, err = t.lookOrCreate(ctx, s, max(stored, given), known)
 	} else {
 		row, err = t.counter.Row(ctx)
@@ -47,7 +47,7 @@ func (t *Table) check(ctx context.Context, s insert.Session) error {
 	switch {
 	case errors.Is(err, insert.ErrRefused):
 		return err
-	case servererr.Is(err, servererr.NoSuchTable) && !t.set.cfg.Create:
+	case servererr.Is(err, servererr.NoSuchTable) && !t.all.Config.Create:
 		return &ConfigError{"leafAllocTable", fmt.Sprintf("there is no table %s to take ids for %s from (%s)", t.counter.Table(), t.Name, servererr.Message(err)),
 			"add leafCreate=true to have it created, or name it, or the database that holds it, with leafAllocTable or leafStore"}
 	case servererr.Is(err, servererr.NoDatabase):
@@ -96,7 +96,7 @@ func (t *Table) lookOrCreate(ctx context.Context, s insert.Session, highest int6
 	row, err = t.counter.Row(ctx)
 	if servererr.Is(err, servererr.NoSuchTable) {
 		if err := t.counter.Rows.Create(ctx); err != nil {
-			return row, 0, t.set.AllocError(t.counter.Table(), "creating it", err)
+			return row, 0, t.all.AllocError(t.counter.Table(), "creating it", err)
 		}
 		row, err = t.counter.Row(ctx)
 	}
@@ -124,7 +124,7 @@ func (t *Table) highestKey(ctx context.Context, s insert.Session, name catalog.N
 		}
 	}
 	if !known {
-		t.set.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
+		t.all.once("highest "+name.String()).Warn("leafsql: whether ids are above the keys in use cannot be checked", "table", name.String(), "column", t.Key.Name, "why", why)
 	}
 	return stored, given, known, nil
 }
@@ -136,11 +136,11 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 		return 0, 0, false, nil
 	}
 	query := catalog.MaxQuery(name, t.Key.Name, limit)
-	stored, given, err = t.set.Catalog.Highest(ctx, name, query, limit, counted)
+	stored, given, err = t.all.Catalog.Highest(ctx, name, query, limit, counted)
 	if s != nil && servererr.Is(err, servererr.LockWait) {
 		var value string
 		if value, err = s.Value(ctx, "("+query+")"); err == nil {
-			stored, given, err = t.set.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
+			stored, given, err = t.all.Catalog.Highest(ctx, name, "SELECT "+cmp.Or(value, "NULL"), limit, counted)
 		}
 	}
 	return stored, given, err == nil, err
@@ -153,7 +153,7 @@ func (t *Table) highestBelow(ctx context.Context, s insert.Session, name catalog
 func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, known bool) (int64, error) {
 	tables := []catalog.Name{t.Name}
 	if rules.Many(t.rule) && t.rule.Table != "*" {
-		names, err := t.set.Catalog.TableNames(ctx, t.Name.DB)
+		names, err := t.all.Catalog.TableNames(ctx, t.Name.DB)
 		if err != nil {
 			return 0, &catalog.Failure{What: "the tables of " + t.Name.DB, Err: err}
 		}
@@ -163,7 +163,7 @@ func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, 
 			}
 		}
 	}
-	others, err := t.set.Catalog.Tables(ctx, tables[1:])
+	others, err := t.all.Catalog.Tables(ctx, tables[1:])
 	if err != nil {
 		return 0, &catalog.Failure{What: "the columns of tables", Err: err}
 	}
@@ -209,19 +209,19 @@ func (t *Table) createRow(ctx context.Context, s insert.Session, highest int64, 
 // mayCreateRow refuses to begin a tag for a table whose keys are not all known:
 // other shards may have or have had higher ones, or no index tells the highest.
 func (t *Table) mayCreateRow(ctx context.Context, name catalog.Name, highest int64, known bool) error {
-	if known && !t.set.cfg.Foreign {
+	if known && !t.all.Config.Foreign {
 		return nil
 	}
-	empty, err := t.set.Catalog.Empty(ctx, name, t.Key.Name)
+	empty, err := t.all.Catalog.Empty(ctx, name, t.Key.Name)
 	switch {
 	case servererr.Is(err, servererr.TableDenied, servererr.ColumnDenied):
 		return rules.Refuse(t.Name, t.Key.Name, "its keys may not be read ("+servererr.Message(err)+"), so no row of "+t.counter.Table()+" can be created for it",
 			"GRANT SELECT on it, or add the row by hand: "+t.insertRow())
 	case err != nil:
 		return &catalog.Failure{What: "whether table " + name.String() + " is empty", Err: err}
-	case empty && (highest == 0 || !t.set.cfg.Foreign):
+	case empty && (highest == 0 || !t.all.Config.Foreign):
 		return nil
-	case t.set.cfg.Foreign:
+	case t.all.Config.Foreign:
 		return rules.Refuse(t.Name, t.Key.Name, "it has rows, or had some under AUTO_INCREMENT, and so may the same table on other shards, which leafCreate cannot see",
 			"run leafsql init over all shards, or add the row by hand, above the highest key of all of them: "+t.insertRow())
 	}
@@ -253,7 +253,7 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 		return &FillError{Table: t.Name.String(), Key: floor, Err: err}
 	}
 	if row.MaxID > 1 {
-		t.set.logger().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
+		t.all.Log().Warn("leafsql: the counter was at or below a key in use, and is above it now", "table", t.Name.String(), "row", row.Tag, "max_id", row.MaxID, "highest key", highest, "counter above", floor)
 	}
 	return nil
 }
@@ -261,7 +261,7 @@ func (t *Table) moveAbove(ctx context.Context, row segment.Row, highest int64) e
 // raiseRow moves a row that is too low above the stored keys under leafCreate. Otherwise it returns the refusal that has the
 // statement for that.
 func (t *Table) raiseRow(ctx context.Context, row segment.Row, highest int64) error {
-	if t.set.cfg.Create {
+	if t.all.Config.Create {
 		return t.moveAbove(ctx, row, highest)
 	}
 	floor := t.floorOf(row, highest)

@@ -1,0 +1,90 @@
+package tables
+
+import (
+	"cmp"
+
+	"github.com/leafsql/leafsql/driver/internal/catalog"
+	"github.com/leafsql/leafsql/driver/internal/counters"
+	"github.com/leafsql/leafsql/driver/internal/insert"
+	"github.com/leafsql/leafsql/driver/internal/rules"
+)
+
+// describe says what plans need of a table, nil where a rule that may mean
+// many tables does not mean this one.
+func (set *Set) describe(rule rules.Rule, name catalog.Name, seen *seenTable) (*insert.Table, error) {
+	f, err := set.cfg.Fit(rule, name, seen.Table)
+	if f == nil || err != nil {
+		return nil, err
+	}
+	key := f.Key
+	t, err := set.Table(rule, name, f)
+	if err != nil {
+		return nil, err
+	}
+	if c := t.Counter(); c != nil {
+		c.Feeds(set.Server, name.DB)
+		for _, r := range set.rules { // that may mean tables of the tag elsewhere
+			if !r.Exclude && rules.TagOf(r, c.Name) == c.Name {
+				c.Feeds(set.Server, cmp.Or(r.Database, set.DefaultDB))
+			}
+		}
+	}
+	desc := &insert.Table{
+		Keys: t, Name: name,
+		Key: key.Name, KeyType: key.Type, Highest: f.Highest,
+		IntegerKey:  f.Integer,
+		UUID:        f.UUIDs,
+		Unsigned:    key.Unsigned(),
+		ZeroKey:     map[string]insert.Meaning{"fill": insert.Wanted, "keep": insert.Given}[set.cfg.Zero], // else BySession
+		Floors:      t.Follows(),
+		OtherUnique: !key.AutoIncrement && seen.OtherUnique(key.Name),
+
+		AutoIncrement: key.AutoIncrement,
+		RowTriggers:   seen.RowTriggers(),
+	}
+	switch {
+	case key.AutoIncrement && desc.ZeroKey == insert.Given: // the server would replace it
+		desc.ZeroKey = insert.BySession
+	case f.UUIDs != insert.NoUUID && desc.ZeroKey == insert.BySession: // no sql_mode is about UUIDs
+		desc.ZeroKey = insert.Wanted
+	}
+
+	if rules.Many(rule) && !key.AutoIncrement {
+		desc.Zero = t.ReplacedZero
+	}
+	for _, col := range seen.Columns {
+		if !col.Invisible {
+			desc.Columns = append(desc.Columns, col.Name)
+		}
+		if col.ID {
+			desc.Triggers.Does |= insert.ReadsID
+		}
+	}
+	for event, e := range seen.triggers {
+		sets := e.SetsKey(key.Name)
+		desc.SetsKey, desc.UpdatesSetKey = desc.SetsKey || event == "INSERT" && sets, desc.UpdatesSetKey || event == "UPDATE" && sets
+		desc.Triggers.Add(e)
+	}
+	if !set.cfg.ResultOnly && f.UUIDs == insert.NoUUID {
+		desc.UpdatesID = f.Integer && key.Updatable && !desc.UpdatesSetKey && !seen.triggers["UPDATE"].Does.Any(insert.ReadsID)
+		switch {
+		case desc.SetsKey:
+		case desc.Triggers.Does.Any(insert.ReadsID):
+			desc.ID = insert.SetAfter
+		default:
+			desc.ID = insert.IDInText
+		}
+	}
+	return desc, nil
+}
+
+// Keyless is a temporary table that was made like a configured one: it has neither
+// AUTO_INCREMENT nor ids, so that a row without a key is refused.
+func Keyless(like *insert.Table, name catalog.Name) *insert.Table {
+	desc := *like
+	desc.Name = name
+	desc.Floors, desc.ID, desc.UpdatesID, desc.RowTriggers = false, insert.NoID, false, insert.NoTriggers
+	desc.Triggers = insert.Effects{Does: desc.Triggers.Does & insert.ReadsID}
+	desc.Keyless, desc.Keys = true, like.Keys.(*counters.Table).Keyless(name)
+	return &desc
+}
