@@ -13,9 +13,9 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// A kind of stored program, and how the server lists those that this user sees, in all
-// databases: any of them can write any table. The columns are database, name, body,
-// sql_mode and, of a trigger, its table and when it runs.
+// programs is a kind of stored program, with the query that lists the programs that the user can see, in all
+// databases: any of them can write any table. The columns are database, name, body, sql_mode and, for a
+// trigger, its table and time of execution.
 type programs struct {
 	code, what, kind, query string
 }
@@ -31,7 +31,8 @@ var kinds = []programs{
 
 const views = "SELECT table_name, view_definition, is_updatable FROM information_schema.views WHERE table_schema = ? ORDER BY 1"
 
-// waitsForPrograms reports whether behind has found programs that write the finding's table, and sets the hint to solve that first.
+// waitsForPrograms reports whether behind has found programs that write the finding's table. If so, it sets the
+// hint to solve these findings first.
 func (c *checker) waitsForPrograms(f *Finding) bool {
 	found := slices.ContainsFunc(c.findings, func(o Finding) bool {
 		return o.Server == f.Server && o.Table == f.Table && slices.ContainsFunc(kinds, func(k programs) bool { return k.code == o.Code })
@@ -42,7 +43,7 @@ func (c *checker) waitsForPrograms(f *Finding) bool {
 	return found
 }
 
-// behind finds what writes configured tables without the driver seeing it.
+// behind finds programs and views that write configured tables without the driver.
 func (c *checker) behind(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		tables := make(map[string]*survey.Table)
@@ -75,7 +76,7 @@ func (c *checker) behind(ctx context.Context) error {
 	return nil
 }
 
-// stored reads the bodies of one kind of stored programs.
+// stored analyses the bodies of one kind of stored programs.
 func (c *checker) stored(ctx context.Context, shard *survey.Shard, kind programs, tables map[string]*survey.Table, hidden *hidden) error {
 	all, err := shard.EachSeen(ctx, func(scan func(...any) error) error {
 		var schema, name, mode, table, more string

@@ -1,5 +1,5 @@
-// Package check finds what is wrong with tables that get their keys from leaf_alloc,
-// and with what they get them from, before a statement is refused or a key met twice.
+// Package check finds problems with tables that get their keys from leaf_alloc, and with leaf_alloc and
+// leaf_worker themselves, before a statement is refused or a key is issued twice.
 //
 //	s, err := survey.Take(ctx, set, "", nil)
 //	report, err := check.Run(ctx, s, check.Options{})
@@ -7,8 +7,8 @@
 //		fmt.Println(f.Severity, f.Code, f.Message, f.SQL)
 //	}
 //
-// It writes nothing but a temporary table of its own, and reads no table but by its
-// indexes. What a user may not see is a finding too, never taken to be right.
+// It writes nothing except a temporary table that it drops again, and looks up keys only through indexes.
+// Objects that the user cannot see are findings too; they are never assumed to be right.
 package check
 
 import (
@@ -24,16 +24,16 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// Options are what a check cannot find out by one look.
+// Options contain inputs of a check that a survey does not have. The zero value is valid.
 type Options struct {
-	Rates map[string]Rate // of tags that were measured
-	Texts chinese.Texts   // of findings
+	Rates map[string]Rate // by tag; tags without an entry were not measured
+	Texts chinese.Texts   // translations of findings
 }
 
-// A Report is what a check found.
+// A Report is the result of a check.
 type Report struct {
 	Time     time.Time `json:"time"`
-	Store    Place     `json:"store"` // of leaf_alloc; the first, where there are several
+	Store    Place     `json:"store"` // server of leaf_alloc
 	Shards   []Place   `json:"shards"`
 	Tables   []Table   `json:"tables"`
 	Tags     []Tag     `json:"tags"` // all rows of leaf_alloc
@@ -55,13 +55,13 @@ type Table struct {
 	Type       string   `json:"type,omitempty"`
 	Generator  string   `json:"generator"`
 	Tag        string   `json:"tag,omitempty"`
-	HighestKey *int64   `json:"highest_key,string"` // null: not known, or not asked for
-	NextID     *int64   `json:"next_id,string"`     // of the tag; null: it has no row
-	Used       *float64 `json:"used"`               // part of the ids that the column holds, 0 … 1
-	Years      *float64 `json:"years_left"`         // at the measured rate; null: not known
-	Auto       bool     `json:"auto_increment"`     // still on
-	Why        string   `json:"unknown,omitempty"`  // why the highest key is not known
-	Unfit      string   `json:"not_fit,omitempty"`  // why it is not filled
+	HighestKey *int64   `json:"highest_key,string"` // null: unknown, or not needed for this kind of id
+	NextID     *int64   `json:"next_id,string"`     // the tag's next id; null: the tag has no row
+	Used       *float64 `json:"used"`               // used fraction of the column's ids, 0 … 1
+	Years      *float64 `json:"years_left"`         // at the measured rate; null: unknown
+	Auto       bool     `json:"auto_increment"`     // the column still has AUTO_INCREMENT
+	Why        string   `json:"unknown,omitempty"`  // why the highest key is unknown
+	Unfit      string   `json:"not_fit,omitempty"`  // why the table is not filled
 }
 
 // A Tag is one row of leaf_alloc.
@@ -73,8 +73,8 @@ type Tag struct {
 	Rate    *float64   `json:"ids_per_second"` // null: not measured
 }
 
-// Status is the command's exit code: 0 fine, 1 something to mend, 2 something could
-// not be told.
+// Status returns the command's exit code: 1 if there is an error or a warning, otherwise 2 if a check had no
+// result, otherwise 0.
 func (r *Report) Status() int {
 	status := 0
 	for _, f := range r.Findings {
@@ -88,7 +88,8 @@ func (r *Report) Status() int {
 	return status
 }
 
-// Run judges a survey, and asks the servers what it does not hold.
+// Run checks a survey, and queries the servers for data that the survey does not contain. It fails if a query
+// fails, and then returns no report.
 func Run(ctx context.Context, s *survey.Survey, opts Options) (*Report, error) {
 	c := &checker{Survey: s, opts: opts, unencodable: make(map[string]bool)}
 	for _, step := range []func(context.Context) error{
@@ -126,7 +127,7 @@ func (c *checker) report() *Report {
 	return r
 }
 
-// TagsOf are leaf_alloc's rows as they are reported.
+// TagsOf returns leaf_alloc's rows in the form of a report.
 func TagsOf(rows []survey.Row, rates map[string]Rate) []Tag {
 	tags := []Tag{}
 	for _, row := range rows {
@@ -166,7 +167,7 @@ func (c *checker) table(t *survey.Table, row *survey.Row) Table {
 	return out
 }
 
-// servers judges the servers themselves.
+// servers checks the servers' settings, and that all shards share leaf_alloc and the worker ids.
 func (c *checker) servers(ctx context.Context) error {
 	seen := make(map[string]bool)
 	for _, shard := range c.Shards {
@@ -212,7 +213,7 @@ func (c *checker) strictness(label, mode string) {
 	}
 }
 
-// increment judges the variable by which some clients count the ids of several rows.
+// increment checks the variable by which some clients count the ids of several rows.
 func (c *checker) increment(s *databases.Server) {
 	n := s.Global["auto_increment_increment"]
 	if n == "1" || n == "" {
@@ -228,7 +229,7 @@ func (c *checker) increment(s *databases.Server) {
 	c.add(f)
 }
 
-// redirect judges the variable by which MariaDB sends clients to another address.
+// redirect checks the variable by which MariaDB sends clients to another address.
 func (c *checker) redirect(s *databases.Server) {
 	if url := s.Global["redirect_url"]; url != "" {
 		c.add(Finding{Code: "redirect", Severity: Warning, Server: s.Label,
@@ -238,7 +239,7 @@ func (c *checker) redirect(s *databases.Server) {
 	}
 }
 
-// sameStore holds the leaf_alloc that a shard's own DSN names against the set's.
+// sameStore compares the leaf_alloc that a shard's DSN names with the set's.
 func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
 	theirs, ours, err := c.Set.OtherStore(ctx, shard.Shard)
 	if err != nil || theirs == "" {
@@ -250,7 +251,7 @@ func (c *checker) sameStore(ctx context.Context, shard *survey.Shard) error {
 	return nil
 }
 
-// sameWorkers holds where a shard's worker ids come from against the first shard.
+// sameWorkers compares a shard's source of worker ids with the first shard's.
 func (c *checker) sameWorkers(shard *survey.Shard) {
 	first := c.Shards[0]
 	snowflakes := func(s *survey.Shard) bool {

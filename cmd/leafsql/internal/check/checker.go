@@ -7,16 +7,16 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// A checker is one run.
+// A checker is the state of one run.
 type checker struct {
 	*survey.Survey
 	opts        Options
 	findings    []Finding
-	unencodable map[string]bool // tags that leaf_alloc's character set cannot hold
+	unencodable map[string]bool // tags that leaf_alloc's character set cannot encode
 }
 
 func (c *checker) add(f Finding) {
-	f.Message, f.Fix = c.text(f.Message), c.text(f.Fix) // only whole ones; say has translated the others
+	f.Message, f.Fix = c.text(f.Message), c.text(f.Fix) // translates whole texts; formatted ones were translated by say
 	c.findings = append(c.findings, f)
 }
 
@@ -29,12 +29,12 @@ func definition(ctx context.Context, t *survey.Table) (column.Definition, error)
 	return column.Of(create, t.Column)
 }
 
-// at returns a finding about a table.
+// at returns a finding about a table, without a message.
 func at(code string, severity Severity, t *survey.Table) Finding {
 	return Finding{Code: code, Severity: severity, Server: t.Shard.Label, Table: t.Name(), Tag: t.Tag}
 }
 
-// say translates a format and fills it in.
+// say formats a message in the language of the report.
 func (c *checker) say(format string, args ...any) string {
 	return c.opts.Texts.Sprintf(format, args...)
 }

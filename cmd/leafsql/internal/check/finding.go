@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// A Severity says what a finding asks for.
+// A Severity is the urgency of a finding.
 type Severity string
 
 const (
-	Error   Severity = "error"   // ids are refused, or can meet keys in use
-	Warning Severity = "warning" // works today, and can go wrong
-	Unknown Severity = "unknown" // could not be told
-	Note    Severity = "note"    // good to know; nothing has to be done
+	Error   Severity = "error"   // ids are refused, or can collide with keys in use
+	Warning Severity = "warning" // works today, but can fail later
+	Unknown Severity = "unknown" // could not be checked
+	Note    Severity = "note"    // information; no action is needed
 )
 
-// A Finding is one thing that is not as it should be.
+// A Finding is a problem, or a note.
 type Finding struct {
 	Code     string   `json:"code"`
 	Severity Severity `json:"severity"`
@@ -23,62 +23,61 @@ type Finding struct {
 	Table    string   `json:"table,omitempty"`  // db.table
 	Tag      string   `json:"tag,omitempty"`
 	Message  string   `json:"message"`
-	Fix      string   `json:"way,omitempty"` // what to do, where SQL does not say it all
-	SQL      []string `json:"sql,omitempty"` // what mends it
+	Fix      string   `json:"way,omitempty"` // the action, if SQL alone is not enough
+	SQL      []string `json:"sql,omitempty"` // statements that fix the problem
 }
 
-// codes are all findings there are, in the order in which they are told: what mends one
-// may need those before it mended.
+// codes are the codes of all findings, in the order of a report: a fix may depend on the fixes before it.
 var codes = []string{
-	"read-only",          // the server takes no writes
+	"read-only",          // the server accepts no writes
 	"server-old",         // a version that cannot fill INSERT … SELECT
 	"server-bug",         // a version with a bug that costs keys
-	"stores-differ",      // shards take ids from different places
-	"workers-differ",     // shards take worker ids from different places
-	"alloc-missing",      // there is no leaf_alloc
-	"leases-missing",     // there is no leaf_worker
+	"stores-differ",      // shards take ids from different tables
+	"workers-differ",     // shards take worker ids from different sources
+	"alloc-missing",      // leaf_alloc is missing
+	"leases-missing",     // leaf_worker is missing
 	"row-broken",         // a row cannot give ids
 	"alloc-key",          // leaf_alloc can hold a tag twice
-	"alloc-column",       // a column of leaf_alloc is not as Leaf's
+	"alloc-column",       // a column of leaf_alloc differs from Leaf's
 	"alloc-engine",       // leaf_alloc is not safe in a crash
-	"alloc-trigger",      // triggers stand on leaf_alloc
+	"alloc-trigger",      // leaf_alloc has triggers
 	"alloc-durability",   // a power cut can bring ranges back
 	"alloc-binlog",       // a fail-over can bring ranges back, as rows get no marks
-	"leases-column",      // a column or the key of leaf_worker is not as leafsql makes it
+	"leases-column",      // a column or the key of leaf_worker differs from leafsql's
 	"leases-engine",      // leaf_worker is not safe in a crash
-	"leases-trigger",     // triggers stand on leaf_worker
+	"leases-trigger",     // leaf_worker has triggers
 	"leases-durability",  // a power cut can bring worker ids back
-	"rights",             // this user lacks rights
+	"rights",             // the user lacks rights
 	"row-missing",        // a tag has no row
 	"row-too-low",        // the next id is not above the keys in use
 	"key-unfit",          // the key cannot be filled
 	"key-not-unique",     // two rows can have one key
-	"key-text",           // the key looks like a UUID's, and gets numbers
+	"key-text",           // the key's type is that of a UUID, but it gets numbers
 	"key-small",          // the key column cannot hold the ids
-	"key-filling",        // the ids of a key column run out
-	"step-large",         // a fetch takes much of what a key column has left
-	"rule-without-table", // a rule means no table
-	"shards-differ",      // a table is not the same on all shards
-	"auto-increment",     // a key still has AUTO_INCREMENT, or again
+	"key-filling",        // the ids of a key column are running out
+	"step-large",         // a fetch takes a large part of a key column's remaining ids
+	"rule-without-table", // a rule matches no table
+	"shards-differ",      // a table differs between shards
+	"auto-increment",     // a key still has AUTO_INCREMENT, or has it again
 	"unfilled",           // no rule fills an AUTO_INCREMENT column
 	"default-sequence",   // a key's default is a sequence
-	"table-engine",       // the engine undoes no statement that fails
+	"table-engine",       // the engine cannot roll back a failed statement
 	"trigger-inserts",    // a trigger writes rows that get no id
 	"trigger-sets-key",   // a trigger sets the key itself
 	"routine-inserts",    // a routine writes rows that get no id
 	"event-inserts",      // an event writes rows that get no id
-	"view-inserts",       // a view takes rows that get no id
-	"sql-mode",           // sql_mode changes what keys mean
+	"view-inserts",       // rows inserted through a view get no id
+	"sql-mode",           // sql_mode changes the meaning of keys
 	"increment",          // clients count ids by auto_increment_increment
 	"redirect",           // clients connect past the proxy
 	"new-registry",       // leafNewRegistry was left in
-	"highest-unknown",    // the highest key cannot be told
-	"hidden",             // this user does not see everything
+	"highest-unknown",    // the highest key is unknown
+	"hidden",             // the user cannot see everything
 	"tag-without-table",  // no table takes ids from a tag
 	"row-unmarked",       // a fail-over can bring a row's next range back
 }
 
-// order sorts findings by their code's place, then by where they are.
+// order sorts findings by the position of their code, then by server, table and tag.
 func order(findings []Finding) {
 	place := func(f Finding) int { return slices.Index(codes, f.Code) }
 	slices.SortStableFunc(findings, func(a, b Finding) int {

@@ -14,8 +14,7 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// layout judges how leaf_alloc is made, and whether its server and that of the worker ids
-// keep what they confirm.
+// layout checks the definitions of leaf_alloc and leaf_worker, and whether their servers keep confirmed writes.
 func (c *checker) layout(ctx context.Context) error {
 	if err := c.charset(ctx, c.Set.Store, c.Alloc); err != nil {
 		return err
@@ -25,7 +24,7 @@ func (c *checker) layout(ctx context.Context) error {
 	return nil
 }
 
-// charset finds tags that leaf_alloc's character set cannot hold.
+// charset finds tags that leaf_alloc's character set cannot encode.
 func (c *checker) charset(ctx context.Context, store *databases.Store, alloc survey.Alloc) error {
 	set := alloc.Columns["biz_tag"].Charset
 	if set == "" || set == "utf8mb4" {
@@ -49,7 +48,7 @@ func (c *checker) charset(ctx context.Context, store *databases.Store, alloc sur
 	return nil
 }
 
-// store judges one leaf_alloc.
+// store checks a leaf_alloc.
 func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 	here := on(store)
 	alter := "ALTER TABLE " + store.Name() + " "
@@ -63,7 +62,7 @@ func (c *checker) store(store *databases.Store, alloc survey.Alloc) {
 		return
 	}
 	if alloc.Denied {
-		return // found by rights
+		return // reported by rights
 	}
 	c.kept(here, "alloc", store, alloc.Kept, c.text("a range that was handed out"), c.text("every fetch takes a transaction and five round trips, and a trigger that changes max_id stops it"))
 	c.durability(store, here)
@@ -84,7 +83,7 @@ func addKey(table *databases.Store, column string, l survey.Layout) string {
 	return "ALTER TABLE " + table.Name() + " ADD " + key + " KEY (" + column + ")"
 }
 
-// on makes findings about a table.
+// on returns a function that makes findings about a table.
 func on(table *databases.Store) finder {
 	return func(code string, severity Severity, message string, sql ...string) Finding {
 		return Finding{Code: code, Severity: severity, Server: table.Label, Table: table.Plain(), Message: message, SQL: sql}
@@ -93,13 +92,12 @@ func on(table *databases.Store) finder {
 
 type finder = func(code string, severity Severity, message string, sql ...string) Finding
 
-// takesSegments reports whether any table takes ids from leaf_alloc, or would if it
-// were there.
+// takesSegments reports whether any table takes ids from leaf_alloc, or would if leaf_alloc existed.
 func (c *checker) takesSegments() bool {
 	return len(c.Tags) > 0 || slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool { return s.Config.Auto() })
 }
 
-// columns judges leaf_alloc's columns against Leaf's.
+// columns compares leaf_alloc's columns with Leaf's.
 func (c *checker) columns(alloc survey.Alloc, here finder, alter string) {
 	longest := 128
 	for _, tag := range c.Tags {
@@ -153,7 +151,7 @@ func (c *checker) holdsTags(col survey.Column) bool {
 	return true
 }
 
-// kept judges by what a table loses, or has changed, what was written into it.
+// kept checks whether a table can lose writes, or has triggers that change them.
 func (c *checker) kept(here finder, prefix string, table *databases.Store, k survey.Kept, what, triggered string) {
 	switch {
 	case k.Engine == survey.View:
@@ -173,9 +171,9 @@ func (c *checker) kept(here finder, prefix string, table *databases.Store, k sur
 	}
 }
 
-// durability judges the server of leaf_alloc. A fetch that it loses is made again by
-// another process, while the one that made it goes on with its range, and, where the rows
-// are on another server, while the rows with its ids are still there.
+// durability checks the server of leaf_alloc. If the server loses a fetch, another process fetches the same
+// range while the first process still uses it. If the rows are on another server, the rows with these ids exist
+// as well.
 func (c *checker) durability(store *databases.Store, here finder) {
 	if !c.takesSegments() {
 		return
@@ -189,7 +187,7 @@ func (c *checker) durability(store *databases.Store, here finder) {
 	})
 }
 
-// leaseTable judges how leaf_worker is made, and its server.
+// leaseTable checks the definition of leaf_worker, and its server.
 func (c *checker) leaseTable() {
 	if c.Leases == nil {
 		return
@@ -205,8 +203,8 @@ func (c *checker) leaseTable() {
 	})
 }
 
-// leaseColumns judges the columns and the key of leaf_worker. A table that is made anew is
-// a registry that was wiped, for which leases are safe.
+// leaseColumns checks the columns and the key of leaf_worker. Its fix creates a new table; to leases this is a
+// registry that was wiped, for which they are safe.
 func (c *checker) leaseColumns(here finder, table *databases.Store) {
 	var wrong []string
 	for _, want := range []struct{ name, types string }{
@@ -234,8 +232,8 @@ func (c *checker) leaseColumns(here finder, table *databases.Store) {
 	c.add(f)
 }
 
-// forgetful adds a finding for each variable by which a crash can take back commits that
-// the server has confirmed. In a cluster the other nodes have what one of them lost.
+// forgetful adds a finding for each variable that allows a crash to undo commits that the server has confirmed.
+// In a cluster the other nodes still have the commits that one node lost.
 func (c *checker) forgetful(store *databases.Store, finding func(variable, when string) Finding) {
 	if provider := store.Global["wsrep_provider"]; strings.EqualFold(store.Global["wsrep_on"], "ON") && provider != "" && provider != "none" || store.Global["group_replication_group_name"] != "" {
 		return

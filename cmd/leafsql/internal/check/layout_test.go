@@ -6,7 +6,8 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// A node of a cluster gets back from the others what it loses; one without a provider is of none.
+// TestForgetfulNodes: a node of a cluster gets lost writes back from the others; a node without a provider is
+// in no cluster.
 func TestForgetfulNodes(t *testing.T) {
 	for want, global := range map[int]map[string]string{
 		0: {"wsrep_on": "ON", "wsrep_provider": "/usr/lib/galera/libgalera_smm.so"},

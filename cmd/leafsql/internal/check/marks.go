@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/internal/servererr"
 )
 
-// marks judges whether rows can have marks, by which a fail-over that loses writes is noticed.
+// marks checks whether rows can have marks, which show that a fail-over lost writes.
 func (c *checker) marks(ctx context.Context, store *databases.Store) error {
 	user, err := store.User(ctx)
 	if err != nil {
@@ -36,7 +36,7 @@ func (c *checker) marks(ctx context.Context, store *databases.Store) error {
 	return nil
 }
 
-// descriptions judges what the descriptions of rows show.
+// descriptions checks the descriptions of rows for marks.
 func (c *checker) descriptions(store *databases.Store) {
 	here := func(severity Severity, code, tag, message, fix string) {
 		c.add(Finding{Code: code, Severity: severity, Server: store.Label, Tag: tag, Message: message, Fix: fix})

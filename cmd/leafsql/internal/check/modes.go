@@ -7,12 +7,12 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// globalMode returns the SQL that adds a mode to the global ones.
+// globalMode returns the statement that adds a mode to the global sql_mode.
 func globalMode(modes, add string) []string {
 	return []string{"SET GLOBAL sql_mode = " + quote.String(strings.Trim(modes+","+add, ","))}
 }
 
-// sameOptions compares worker sources' options, without who logs in.
+// sameOptions compares the options of worker sources, except for credentials.
 func sameOptions(a, b map[string]string) bool {
 	matter := func(m map[string]string) map[string]string {
 		m = maps.Clone(m)

@@ -8,10 +8,10 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// texts are the types of keys that hold UUIDs as text.
+// texts are the types of keys that can hold UUIDs as text.
 var texts = []string{"char(36)", "varchar(36)"}
 
-// properties judges a table's engine, and its key.
+// properties checks a table's engine and its key.
 func (c *checker) properties(t *survey.Table) {
 	null := ""
 	if t.Nullable {

@@ -11,11 +11,11 @@ import (
 	"github.com/leafsql/leafsql/internal/chinese"
 )
 
-// A Rate is how fast a tag's ids go.
+// A Rate is the consumption of a tag's ids.
 type Rate struct{ PerSecond float64 }
 
-// Rates compares two looks at leaf_alloc. A tag that did not move has no rate: ids go
-// out a range at a time, so that nothing seen does not mean none.
+// Rates compares two readings of leaf_alloc. A tag that did not move has no rate: processes fetch ids in
+// ranges, so no movement does not mean no use.
 func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
 	was := make(map[string]int64, len(before))
 	for _, r := range before {
@@ -30,13 +30,14 @@ func Rates(before, after []survey.Row, apart time.Duration) map[string]Rate {
 	return rates
 }
 
-// ReadEarlier reads what an earlier check wrote with -json.
+// ReadEarlier parses a report that an earlier check wrote with -json. It returns the report's rows, with tag
+// and max_id only, and its time.
 func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 	var report struct {
 		Time time.Time
 		Tags []struct {
 			Tag   string
-			MaxID json.Number `json:"max_id"` // before 0.2 not in quotes
+			MaxID json.Number `json:"max_id"` // not quoted before 0.2
 		}
 	}
 	if err = json.NewDecoder(r).Decode(&report); err == nil && report.Time.IsZero() {
@@ -55,7 +56,7 @@ func ReadEarlier(r io.Reader) (rows []survey.Row, at time.Time, err error) {
 	return rows, report.Time, nil
 }
 
-// Span writes years for people.
+// Span formats a number of years for people, in years, days or hours.
 func Span(texts chinese.Texts, years float64) string {
 	days := years * 365.25
 	switch {

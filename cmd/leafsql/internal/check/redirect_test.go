@@ -7,7 +7,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/databases"
 )
 
-// TestRedirect: a redirect_url of MariaDB, which only some servers have, is a finding.
+// TestRedirect: a redirect_url of MariaDB, which not all servers have, is a finding.
 func TestRedirect(t *testing.T) {
 	for url, want := range map[string]int{"": 0, "mysql://10.0.0.9:3306": 1} {
 		c := new(checker)

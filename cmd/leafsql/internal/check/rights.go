@@ -12,8 +12,8 @@ import (
 	"github.com/leafsql/leafsql/internal/schema"
 )
 
-// rights tries what the driver does, as far as it changes nothing: an EXPLAIN needs the
-// rights of what it explains.
+// rights tries the driver's statements without changing anything: an EXPLAIN needs the same rights as the
+// statement that it explains.
 func (c *checker) rights(ctx context.Context) error {
 	if store := c.Set.Store; c.Alloc.Exists && c.takesSegments() {
 		before := len(c.findings)
@@ -53,10 +53,10 @@ func (c *checker) rights(ctx context.Context) error {
 	return nil
 }
 
-// A try is a right, and a statement that needs it.
+// A try is a right, and a statement that needs the right.
 type try struct{ right, text string }
 
-// allocTries are what a fetch, and leafCreate, do to leaf_alloc.
+// allocTries returns the statements of a fetch, and of leafCreate, on leaf_alloc.
 func (c *checker) allocTries(store *databases.Store) []try {
 	tries := []try{
 		{"SELECT", "EXPLAIN SELECT biz_tag, max_id, step FROM " + store.Name() + " WHERE biz_tag = ''"},
@@ -68,7 +68,7 @@ func (c *checker) allocTries(store *databases.Store) []try {
 	return tries
 }
 
-// leases judges the table of worker ids.
+// leases checks the table of worker ids.
 func (c *checker) leases(ctx context.Context) error {
 	l := c.Leases
 	if l == nil {
@@ -92,8 +92,8 @@ func (c *checker) leases(ctx context.Context) error {
 	})
 }
 
-// tableRights tries what is done to a table. One that may not be read may not be there
-// either, and then no right on it can be granted.
+// tableRights tries statements on a table. A table that the user may not read may also be missing, and no right
+// can be granted on a missing table.
 func (c *checker) tableRights(ctx context.Context, table *databases.Store, denied bool, what, create string, tries []try) error {
 	user, err := table.User(ctx)
 	if err != nil {
@@ -123,7 +123,7 @@ func (c *checker) tableRights(ctx context.Context, table *databases.Store, denie
 	return nil
 }
 
-// stageRights tries to make a temporary table, which INSERT … SELECT and the like need.
+// stageRights tries to create a temporary table, which INSERT … SELECT and similar statements need.
 func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database, user string) error {
 	conn, err := shard.DB.Conn(ctx)
 	if err != nil {
@@ -145,16 +145,16 @@ func (c *checker) stageRights(ctx context.Context, shard *survey.Shard, database
 	return nil
 }
 
-// hidden is what a user does not see.
+// hidden records which objects the user cannot see.
 type hidden struct {
 	triggers, events, routines bool
-	bodies                     bool // of routines
+	bodies                     bool // bodies of routines
 	views                      bool
-	locked                     bool // what belongs to a table that is created, or altered, right now
+	locked                     bool // objects of a table that another session is creating or altering
 }
 
-// hidden finds out which stored programs the user would not be shown: the server leaves
-// them out without a word. Those of any database can write a configured table.
+// hidden finds out which stored programs the server would omit for this user: it does so without a warning.
+// Programs of any database can write a configured table.
 func (c *checker) hidden(ctx context.Context, shard *survey.Shard) (h hidden, err error) {
 	grants, err := readGrants(ctx, shard)
 	if err != nil {
@@ -213,17 +213,17 @@ func (c *checker) addHidden(shard *survey.Shard, schemas []string, h hidden) {
 	c.add(f)
 }
 
-// grants are what SHOW GRANTS says.
+// grants are the parsed lines of SHOW GRANTS.
 type grants []struct {
 	privileges []string
-	db, table  string // as the server writes them, without quotes; * for all
+	db, table  string // in the server's spelling, without quotes; * for all
 }
 
-// grantLine finds the privileges, the database and the table in "GRANT SELECT, UPDATE ON
-// `shop`.`orders` TO `app`@`%`" and "GRANT USAGE ON *.* TO …".
+// grantLine matches the privileges, the database and the table in "GRANT SELECT, UPDATE ON `shop`.`orders` TO
+// `app`@`%`" and "GRANT USAGE ON *.* TO …".
 var grantLine = regexp.MustCompile("^GRANT (.+?) ON (?:TABLE )?(\\*|`(?:[^`]|``)*`)\\.(\\*|`(?:[^`]|``)*`) TO ")
 
-// readGrants asks for the user's rights, with those of the roles in use.
+// readGrants queries the user's rights, including those of the roles in use.
 func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
 	query := "SHOW GRANTS"
 	if !shard.MariaDB {
@@ -251,7 +251,7 @@ func readGrants(ctx context.Context, shard *survey.Shard) (grants, error) {
 	return g, nil
 }
 
-// on reports whether a right is granted on a table, or with * on all of a database.
+// on reports whether a right is granted on a table, or on all of a database if table is *.
 func (g grants) on(right, db, table string) bool {
 	for _, grant := range g {
 		if !slices.Contains(grant.privileges, right) && !slices.Contains(grant.privileges, "ALL PRIVILEGES") {
@@ -269,8 +269,8 @@ func (g grants) on(right, db, table string) bool {
 	return false
 }
 
-// likePattern is a database's name in a grant, in which _ and % stand for letters
-// unless \ is before them.
+// likePattern returns the pattern of a database's name in a grant, in which _ and % are wildcards unless a \
+// precedes them.
 func likePattern(name string) *regexp.Regexp {
 	var b strings.Builder
 	b.WriteString("^")

@@ -10,7 +10,7 @@ import (
 	"github.com/leafsql/leafsql/internal/quote"
 )
 
-// rows judges leaf_alloc's rows against the keys in use.
+// rows compares leaf_alloc's rows with the keys in use.
 func (c *checker) rows(context.Context) error {
 	if !c.Readable() {
 		return nil
@@ -37,7 +37,7 @@ func (c *checker) rows(context.Context) error {
 		row := tag.Row
 		if row == nil {
 			if !slices.ContainsFunc(tag.Tables, func(t *survey.Table) bool { return t.Err == nil }) {
-				continue // none of them can be filled anyway
+				continue // none of the tables can be filled anyway
 			}
 			if c.unencodable[tag.Name] {
 				continue // no row can have this tag
@@ -70,8 +70,8 @@ func (c *checker) rows(context.Context) error {
 	return nil
 }
 
-// large compares a step with the ids that the smallest key column has left. The driver itself takes
-// less, except near the end of BIGINT, for which a note would help nobody.
+// large compares a step with the remaining ids of the smallest key column. The driver itself takes less, except
+// near the end of BIGINT, for which a note would not help.
 func (c *checker) large(row *survey.Row, tag *survey.Tag) {
 	left := tag.Room() - max(row.MaxID, 1) + 1
 	if left < 1 || row.Step <= max(left/16, 1) || tag.Room() == math.MaxInt64 {
@@ -82,14 +82,14 @@ func (c *checker) large(row *survey.Row, tag *survey.Tag) {
 		SQL:     []string{"UPDATE " + c.Set.Store.Name() + " SET step = " + strconv.FormatInt(max(left/100, 1), 10) + " WHERE biz_tag = " + quote.String(row.Tag)}})
 }
 
-// createsRows reports whether the driver adds missing rows itself.
+// createsRows reports whether the driver adds missing rows by itself.
 func (c *checker) createsRows() bool {
 	return !slices.ContainsFunc(c.Shards, func(s *survey.Shard) bool {
 		return !s.Config.Create || s.ID != c.Set.Store.ID || s.Database != c.Set.Store.Database
 	})
 }
 
-// broken judges what a row holds.
+// broken checks the values of a row, and that its tag has no other row.
 func (c *checker) broken(row *survey.Row, tag *survey.Tag) {
 	store := c.Set.Store
 	where := " WHERE biz_tag = " + quote.String(row.Tag)

@@ -11,8 +11,7 @@ import (
 	"github.com/leafsql/leafsql/cmd/leafsql/internal/survey"
 )
 
-// rules finds rules that mean no table anywhere, and rows of leaf_alloc that no table
-// takes ids from.
+// rules finds rules that match no table on any shard, and rows of leaf_alloc from which no table takes ids.
 func (c *checker) rules(context.Context) error {
 	missing := make(map[string]int)
 	for _, shard := range c.Shards {
@@ -23,7 +22,7 @@ func (c *checker) rules(context.Context) error {
 	first := c.Shards[0]
 	for _, rule := range slices.Sorted(maps.Keys(missing)) {
 		if missing[rule] < len(c.Shards) || first.Config.Auto() {
-			continue // on some shards it means one
+			continue // it matches a table on some shards
 		}
 		c.add(Finding{Code: "rule-without-table", Severity: Error, Server: first.Label, Table: rule,
 			Message: "leafTables names a table that is not there, or that this user does not see: what was meant is not filled.",
@@ -58,7 +57,7 @@ func (c *checker) rules(context.Context) error {
 	return nil
 }
 
-// shards compares every shard's tables with the first shard's.
+// shards compares the tables of every shard with the first shard's.
 func (c *checker) shards(ctx context.Context) error {
 	byName := func(s *survey.Shard) map[string]*survey.Table {
 		m := make(map[string]*survey.Table)
@@ -96,10 +95,11 @@ func (c *checker) shards(ctx context.Context) error {
 	return nil
 }
 
-// counter is the next number in CREATE TABLE, as " AUTO_INCREMENT=17", which another shard must not begin with.
+// counter matches the next number in CREATE TABLE, as in " AUTO_INCREMENT=17". Another shard must not start
+// with it.
 var counter = regexp.MustCompile(` AUTO_INCREMENT=\d+`)
 
-// compare holds a shard's table against the first shard's.
+// compare compares a shard's table with the first shard's.
 func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	f := at("shards-differ", Error, b)
 	if a.Kind != b.Kind || a.Tag != b.Tag || !strings.EqualFold(a.Column, b.Column) {
@@ -109,7 +109,7 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 		return nil
 	}
 	if !a.Shard.Inspection.MariaDB != !b.Shard.Inspection.MariaDB || a.Shard.Version != b.Shard.Version {
-		// Servers of several versions write the same type in several ways.
+		// Servers of different versions spell the same type differently.
 		if sameColumns(a.Columns, b.Columns, func(s string) string { return width.ReplaceAllString(s, "$1") }) {
 			return nil
 		}
@@ -153,7 +153,7 @@ func (c *checker) compare(ctx context.Context, a, b *survey.Table) error {
 	return nil
 }
 
-// width is an integer type's display width, as in "bigint(20)".
+// width matches an integer type's display width, as in "bigint(20)".
 var width = regexp.MustCompile(`(int)\(\d+\)`)
 
 func sameColumns(a, b []string, as func(string) string) bool {

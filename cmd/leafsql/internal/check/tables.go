@@ -13,13 +13,13 @@ import (
 	"github.com/leafsql/leafsql/idgen/snowflake"
 )
 
-// When a column is said to run out: part of its ids used, or years left.
+// A column is reported as running out above this used fraction, or below this number of years left.
 const (
 	fullSoon  = 0.8
 	yearsSoon = 2
 )
 
-// tables judges the key columns.
+// tables checks the key columns.
 func (c *checker) tables(ctx context.Context) error {
 	rows := make(map[string]*survey.Row)
 	tags := make(map[string]*survey.Tag)
@@ -49,7 +49,8 @@ func (c *checker) tables(ctx context.Context) error {
 	return nil
 }
 
-// unfilled notes the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of configured tables.
+// unfilled reports the AUTO_INCREMENT columns that no rule fills, in the DSN's database and in those of
+// configured tables.
 func (c *checker) unfilled(ctx context.Context) error {
 	for _, shard := range c.Shards {
 		if shard.Config.None {
@@ -90,8 +91,8 @@ func (c *checker) unfilled(ctx context.Context) error {
 	return nil
 }
 
-// stillCounts judges a table whose keys the server gives as well. Tag is nil if they do not come from leaf_alloc. If a finding before
-// this one widens the key, the SQL of this one keeps the wide type.
+// stillCounts checks a table whose keys the server generates as well. tag is nil if they do not come from
+// leaf_alloc. If an earlier finding widens the key, the SQL of this finding keeps the wide type.
 func (c *checker) stillCounts(ctx context.Context, t *survey.Table, tag *survey.Tag, widens bool) error {
 	def, err := definition(ctx, t)
 	if err != nil {
@@ -129,7 +130,8 @@ func (c *checker) stillCounts(ctx context.Context, t *survey.Table, tag *survey.
 	return err
 }
 
-// small judges whether the column holds the ids to come. It reports whether the SQL of a finding widens the column.
+// small checks whether the column has room for future ids. It reports whether the SQL of a finding widens the
+// column.
 func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (widens bool, err error) {
 	var f Finding
 	used, known := c.used(t, row)
@@ -172,7 +174,7 @@ func (c *checker) small(ctx context.Context, t *survey.Table, row *survey.Row) (
 	return len(f.SQL) > 0, nil
 }
 
-// used is the part of the column's ids that is gone.
+// used returns the fraction of the column's ids that are used, or more than 1 if the next id does not fit.
 func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bool) {
 	switch {
 	case t.Kind == driver.Snowflake:
@@ -189,7 +191,7 @@ func (c *checker) used(t *survey.Table, row *survey.Row) (part float64, known bo
 	return float64(row.MaxID) / float64(t.Highest), true
 }
 
-// years is how long the column's ids last.
+// years returns the number of years that the column's ids last.
 func (c *checker) years(t *survey.Table, row *survey.Row) (years float64, known bool) {
 	const hours = 24 * 365.25
 	switch t.Kind {

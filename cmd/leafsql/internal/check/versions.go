@@ -20,7 +20,7 @@ func (c *checker) versions(context.Context) error {
 	return nil
 }
 
-// oldServer is what a server's version keeps from being filled.
+// oldServer returns findings about statements that are refused because of the server's version.
 func oldServer(texts chinese.Texts, label string, mariaDB bool, version int, tables []*survey.Table) (findings []Finding) {
 	name := versions.Name(mariaDB, version)
 	if !versions.NumbersRows(mariaDB, version) {
