@@ -184,7 +184,7 @@ func MayReadCounts(text string) bool {
 	}
 	for _, name := range []string{"row_count", "found_rows"} {
 		for _, after := range strings.Split(text, name)[1:] {
-			if after = strings.TrimLeft(after, " \t\n\v\f\r"); after != "" && strings.IndexByte("(/-#", after[0]) >= 0 { // or a comment
+			if after = strings.TrimLeft(after, "`\" \t\n\v\f\r"); after != "" && strings.IndexByte("(/-#", after[0]) >= 0 { // or a comment
 				return true
 			}
 		}
